@@ -20,7 +20,7 @@ PRECIOUS = {
     "md": "it holds linux_raid_member",
     "parted": "it has the partitions",
     "swap": "it is swap in use",
-    "noise": "data of an unknown kind",
+    "noise": "contain unknown data",
 }
 MOUNTS = {"/mnt/models": "ext4", "/mnt/nvme/workspace": "xfs"}
 DECLARED = yaml.safe_load((Path(__file__).parents[1] / "hosts.yml").read_text())["inference"]["hosts"]["machine"]
@@ -95,8 +95,8 @@ def test_no_disk_that_holds_anything_is_touched(machine: Machine, refusal: list[
     reasons = {
         **PRECIOUS,
         "root": "it is mounted at /",
-        "member": "lies upon it",
-        "kernel": "kernel names move",
+        "member": "uses it",
+        "kernel": "kernel names can change",
         "gone": f"{BY_ID}gone does not exist",
     }
     for name, reason in reasons.items():

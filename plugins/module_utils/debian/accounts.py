@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Admins of a node, as declared: understood, and every mistake found at once. Private to the collection."""
+"""Parses the declared admins of a node, and finds all mistakes at once. Private to the collection."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from .ssh_keys import KeyProblem, described, parse
 HEADER = "Managed by Ansible, role baremetal.inference.common: changes made here are lost."
 
 NAME = re.compile(r"[a-z_][a-z0-9_-]{0,31}")
-"""A user's name. Source: useradd(8); no dot, with which sudo would pass over the file of its rule."""
+"""A user's name. Source: useradd(8). No dot: sudo ignores a file whose name has one."""
 
 SUDO = ("ALL=(ALL:ALL) NOPASSWD: ALL",)
-"""What an admin may do where nothing is declared: it has no password that sudo could ask for."""
+"""The default sudo rules. NOPASSWD, because an admin has no password."""
 
 FIRST_UID = 1000
-"""The first number that is a person's. Source: FIRST_UID in Debian's adduser.conf, Debian policy 9.2.2"""
+"""The lowest user id of a person. Source: FIRST_UID in Debian's adduser.conf, Debian policy 9.2.2"""
 
 LAST_UID = 59999
-"""The last one: above lie Debian's own and `nobody`. Source: LAST_UID in Debian's adduser.conf, Debian policy 9.2.2"""
+"""The highest user id of a person. Source: LAST_UID in Debian's adduser.conf, Debian policy 9.2.2"""
 
 
 @dataclass(frozen=True)
 class Admin:
-    """One admin. None means: left as it is."""
+    """An admin. None means that the value on the node stays."""
 
     name: str
     present: bool
@@ -46,7 +46,7 @@ class Admin:
 
     @property
     def sudo_text(self) -> str:
-        """The content of the rule's file, empty for none."""
+        """The content of the file with the sudo rules; empty without rules."""
         rules = "".join(f"{self.name} {rule}\n" for rule in self.sudo)
         return f"# {HEADER}\n{rules}" if rules else ""
 
@@ -58,9 +58,9 @@ def understand(
     service_user: str,
     connected: str,
 ) -> tuple[list[Admin], list[Problem]]:
-    """The admins, and everything that is wrong with them; a key's own text is never repeated.
+    """The admins, and all problems with them. No message contains the text of a key.
 
-    `users` and `groups` are what the node has, with their numbers; `connected` is who has logged in for this run.
+    `users` and `groups` are those of the node, with their numbers. `connected` is the user of this run's connection.
     """
     admins: list[Admin] = []
     found: list[Problem] = []
@@ -70,7 +70,7 @@ def understand(
         present = entry.get("state") != "absent"
         found += _name_problems(where, name, present, users, groups, service_user, connected)
         if name in [admin.name for admin in admins]:
-            found.append(Problem(where, "is declared twice", "name"))
+            found.append(Problem(where, "is declared twice: remove one of the entries", "name"))
         keys = tuple(dict.fromkeys(str(key).strip() for key in entry.get("keys") or ()))
         sudo = SUDO if entry.get("sudo") is None else tuple(str(rule).strip() for rule in entry["sudo"])
         wanted = entry.get("groups")
@@ -94,16 +94,16 @@ def _name_problems(
     if not NAME.fullmatch(name):
         return [Problem(where, "must be 1 to 32 of a-z, 0-9, _ and -, and begin with a letter or _", "name")]
     if name == "root":
-        message = "root is there anyhow: see common_ssh_permit_root_login; its keys stay as they are"
+        message = "cannot be an admin: the role leaves root's keys as they are. See common_ssh_permit_root_login"
         return [Problem(where, message, "name")]
     if name == service_user:
-        return [Problem(where, "is common_user, which engines run as and which has no log-in", "name")]
+        return [Problem(where, "is common_user, which engines run as: choose another name", "name")]
     if not FIRST_UID <= users.get(name, FIRST_UID) <= LAST_UID:
-        return [Problem(where, f"is a user of the system (number {users[name]}): choose another name", "name")]
+        return [Problem(where, f"is a system user (number {users[name]}): choose another name", "name")]
     if present and name not in users and groups.get(name, FIRST_UID) < FIRST_UID:
-        return [Problem(where, f"is a group of the system (number {groups[name]}): choose another name", "name")]
+        return [Problem(where, f"is a system group (number {groups[name]}): choose another name", "name")]
     if not present and name == connected:
-        message = "is the user of this very connection: connect as another admin to remove it"
+        message = "is the user of this connection, and cannot be removed: connect as another admin"
         return [Problem(where, message, "state", "absent")]
     return []
 
@@ -116,7 +116,7 @@ def _key_problems(where: str, keys: Iterable[str]) -> list[Problem]:
         except KeyProblem as error:
             found.append(Problem(where, str(error), f"keys[{number}]"))
     if not keys:
-        message = "must hold at least one public key, to log in with; state: absent removes an admin"
+        message = "must have at least one public key. To remove the admin, set state: absent"
         found.append(Problem(where, message, "keys"))
     return found
 
@@ -131,7 +131,7 @@ def _group_problems(where: str, groups: Iterable[str]) -> list[Problem]:
 
 
 def changed_lines(before: str, after: str) -> dict[str, str]:
-    """authorized_keys before and after for people, by the keys' fingerprints."""
+    """The diff of authorized_keys, with fingerprints in place of keys."""
     return {"before": _shown(before), "after": _shown(after)}
 
 

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""APT's sources, proxies and authorities: what is declared, as files. Private to the collection."""
+"""Makes the files with APT's sources, proxies and certificate authorities. Private to the collection."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ from ..core.problems import InputError, Problem
 HEADER = "Managed by Ansible, module baremetal.inference.apt_sources: changes made here are lost."
 
 CODENAME = "$(CODENAME)"
-"""What a suite may say for the release's name, in the spelling of apt's own $(ARCH)."""
+"""Placeholder in a suite for the release's name, in the style of apt's own $(ARCH)."""
 
 PROXY_FILE = "apt.conf.d/52-inference-proxy"
 CA_FILE = "inference-ca.pem"
 
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]*")
-"""A source's name, which becomes a file's. apt leaves out files with other characters. Source: sources.list(5)."""
+"""A source's name, which becomes a file's name. apt ignores files with other characters. Source: sources.list(5)."""
 
 WORD = re.compile(r"[^\s#\"';]+")
-"""A value in a list of deb822, where white space separates."""
+"""A value in a list of deb822. White space separates values."""
 
 ARMOUR = "-----BEGIN PGP PUBLIC KEY BLOCK-----"
 CERTIFICATE = "-----BEGIN CERTIFICATE-----"
 
 SCHEMES = ("http", "https", "file", "copy", "mirror", "mirror+http", "mirror+https", "mirror+file")
-"""What apt fetches by without another package. Source: sources.list(5)."""
+"""Schemes that apt supports without another package. Source: sources.list(5)."""
 
 PROXY_SCHEMES = ("http", "https", "socks5h")
 """Source: apt-transport-http(1)."""
 
 PROXY_URL = re.compile(r"[^\s\"'{};\\]+")
-"""A proxy's address can stand between the quotes of apt.conf."""
+"""A proxy's address that needs no escapes in the quotes of apt.conf."""
 
 HOST = re.compile(r"[A-Za-z0-9.-]+|[0-9A-Fa-f:]+")
 
@@ -52,7 +52,7 @@ class File:
 
 @dataclass(frozen=True)
 class Source:
-    """One file of sources in deb822."""
+    """A declared source: one file in the format deb822."""
 
     name: str
     uris: tuple[str, ...] = ()
@@ -65,12 +65,12 @@ class Source:
 
     @property
     def file(self) -> str:
-        """Where it stands, below /etc/apt."""
+        """Path of the file, below /etc/apt."""
         return f"sources.list.d/{self.name}.sources"
 
     @property
     def keyring(self) -> str:
-        """Where a key that was given as text stands, below /etc/apt."""
+        """Path of the key's file if the key was given as text, below /etc/apt."""
         return f"keyrings/inference-{self.name}.asc"
 
     @property
@@ -78,7 +78,7 @@ class Source:
         return ARMOUR in self.key
 
     def text(self, etc: str, codename: str) -> str:
-        """The file, for an /etc/apt that lies in `etc`."""
+        """The text of the file. `etc` is the directory that stands for /etc/apt."""
         key = f"{etc}/{self.keyring}" if self.key_is_text else self.key
         fields = {
             "Types": self.types,
@@ -93,12 +93,14 @@ class Source:
 
 
 def read_sources(entries: Iterable[Mapping[str, object]]) -> list[Source]:
-    """The declared sources. Raises InputError with every mistake."""
+    """Parse the declared sources. Raises InputError with all problems."""
     sources = [_source(entry) for entry in entries]
     names = [source.name for source in sources]
     problems = [problem for source in sources for problem in _problems(source)]
     problems += [
-        Problem(f"source {name}", "is used twice", "name", name) for name in sorted(set(names)) if names.count(name) > 1
+        Problem(f"source {name}", "is used twice: rename one of the sources", "name", name)
+        for name in sorted(set(names))
+        if names.count(name) > 1
     ]
     if problems:
         raise InputError(problems)
@@ -126,13 +128,13 @@ def _problems(source: Source) -> list[Problem]:
     where = f"source {source.name or '?'}"
     found: list[Problem] = []
     if not NAME.fullmatch(source.name):
-        found.append(Problem(where, "must be made of a-z, 0-9, _ and -", "name", source.name))
+        found.append(Problem(where, "must have only a-z, 0-9, _ and -", "name", source.name))
     if not source.present:
         return found
     for key in ("uris", "suites", "components", "architectures"):
         values: tuple[str, ...] = getattr(source, key)
         found += [
-            Problem(where, "must be one word; write a list for more than one", key, value)
+            Problem(where, "must be one word: use a list for several", key, value)
             for value in values
             if not WORD.fullmatch(value)
         ]
@@ -148,9 +150,9 @@ def _problems(source: Source) -> list[Problem]:
     for suite in source.suites:
         flat = suite.endswith("/")
         if flat and source.components:
-            found.append(Problem(where, "is a path (it ends in /): then there are no components", "suites", suite))
+            found.append(Problem(where, "is a path (ends in /), which has no components: remove them", "suites", suite))
         if not flat and not source.components:
-            found.append(Problem(where, f"is missing: the suite {suite} has some, as main", "components"))
+            found.append(Problem(where, f"is missing: the suite {suite} needs components, such as main", "components"))
     if source.key and not source.key_is_text and not re.fullmatch(r"/\S+", source.key):
         shown = source.key if len(source.key) < 80 else source.key[:80] + "…"
         found.append(
@@ -167,19 +169,19 @@ def _uri_problems(where: str, uri: str) -> list[Problem]:
         return [
             Problem(
                 where,
-                "must not hold a login, since everybody may read the file: put it into /etc/apt/auth.conf.d",
+                "must not contain a login, because every user may read the file: put it into /etc/apt/auth.conf.d",
                 "uris",
                 redact(uri, [uri]),
             )
         ]
     if not parts.netloc and parts.scheme not in ("file", "copy", "mirror+file"):
-        return [Problem(where, "names no host", "uris", uri)]
+        return [Problem(where, "has no host: use an address such as https://deb.debian.org/debian", "uris", uri)]
     return []
 
 
 @dataclass(frozen=True)
 class Transport:
-    """How apt reaches its sources."""
+    """Proxies and certificate authorities of apt."""
 
     http_proxy: str = ""
     https_proxy: str = ""
@@ -188,17 +190,17 @@ class Transport:
 
     @property
     def proxies(self) -> dict[str, str]:
-        """By scheme, where there is one."""
+        """The declared proxies, by scheme."""
         both = {"http": self.http_proxy, "https": self.https_proxy}
         return {scheme: url for scheme, url in both.items() if url}
 
     @property
     def secret(self) -> bool:
-        """Whether a proxy's address holds a login."""
+        """Whether a proxy's address contains a login."""
         return any("@" in urlsplit(url).netloc for url in self.proxies.values())
 
     def problems(self) -> list[Problem]:
-        """Every mistake."""
+        """All problems with proxies and authorities."""
         found: list[Problem] = []
         for scheme, url in self.proxies.items():
             try:
@@ -210,7 +212,7 @@ class Transport:
                 shape = f"must be SCHEME://[USER:PASSWORD@]HOST:PORT, with a scheme of {', '.join(PROXY_SCHEMES)}"
                 found.append(Problem(f"{scheme}_proxy", f"{shape}; other characters as %XX"))
         found += [
-            Problem(f"no_proxy {host!r}", "apt knows names of hosts and addresses here, no wildcards and no networks")
+            Problem(f"no_proxy {host!r}", "must be the name of a host or an address, without wildcards and networks")
             for host in self.no_proxy
             if not HOST.fullmatch(host) or host.startswith(".")
         ]
@@ -218,11 +220,11 @@ class Transport:
             try:
                 ssl.create_default_context(cadata=self.ca)
             except (ssl.SSLError, ValueError, TypeError) as error:
-                found.append(Problem("ca", f"is no bundle of certificates in PEM: {error}"))
+                found.append(Problem("ca", f"must be a bundle of certificates in PEM: {error}"))
         return found
 
     def text(self, etc: str) -> str:
-        """The file for apt.conf.d of an /etc/apt that lies in `etc`; empty where nothing is declared."""
+        """The text of the file in apt.conf.d; empty if nothing is declared. `etc` stands for /etc/apt."""
         lines = [f'Acquire::{scheme}::Proxy "{url}";' for scheme, url in self.proxies.items()]
         lines += [f'Acquire::{scheme}::Proxy::{host} "DIRECT";' for scheme in self.proxies for host in self.no_proxy]
         if self.ca:
@@ -231,7 +233,7 @@ class Transport:
 
 
 def declared_files(sources: Iterable[Source], transport: Transport, etc: str, codename: str) -> dict[str, File]:
-    """Every file that the declaration makes, by its path below an /etc/apt that lies in `etc`."""
+    """All files of the declaration, by path below `etc`, the directory that stands for /etc/apt."""
     files: dict[str, File] = {}
     for source in sources:
         if not source.present:
@@ -241,7 +243,7 @@ def declared_files(sources: Iterable[Source], transport: Transport, etc: str, co
             files[source.keyring] = File(source.key + "\n")
     options = transport.text(etc)
     if options:
-        # Who may not read a file of apt.conf.d gets a warning from every command: closed only where it must be.
+        # A user who cannot read a file of apt.conf.d gets a warning from every apt command. So only secrets are hidden.
         files[PROXY_FILE] = File(options, 0o600 if transport.secret else 0o644)
     if transport.ca:
         files[CA_FILE] = File(transport.ca.strip() + "\n")
@@ -249,7 +251,7 @@ def declared_files(sources: Iterable[Source], transport: Transport, etc: str, co
 
 
 def redact(text: str, urls: Iterable[str]) -> str:
-    """The text without the logins that the addresses hold."""
+    """The text, with asterisks in place of the logins in these addresses."""
     for url in urls:
         login = urlsplit(url).netloc.rpartition("@")[0]
         if login:
@@ -260,14 +262,14 @@ def redact(text: str, urls: Iterable[str]) -> str:
 
 
 def active(text: str) -> bool:
-    """Whether a file of sources declares any: not every line is empty or a comment."""
+    """Whether a file declares any source: it has a line that is neither empty nor a comment."""
     return any(line.strip() and not line.lstrip().startswith("#") for line in text.splitlines())
 
 
 def complaints(words: str, output: str = "") -> list[str]:
-    """What apt complained of, once each and without its last line that only counts.
+    """The errors and warnings of apt, each once, without its summary.
 
-    Once one source is not signed, apt no longer says in `words` which others failed; its progress in `output` does.
+    `words` is stderr. If a source is not signed, only the progress messages in `output` name other failed sources.
     """
     lines = [line.strip() for line in words.splitlines() if re.match(r"[EW]: ", line)]
     told = [line for line in lines if not line.startswith("E: Some index files failed to download")]
@@ -278,18 +280,18 @@ def complaints(words: str, output: str = "") -> list[str]:
 
 
 def fatal(complaint: str) -> bool:
-    """Whether a complaint means that a source is unusable. A component that is not there is only a warning to apt."""
+    """Whether a message means that a source is unusable. For a missing component, apt only warns."""
     return complaint.startswith("E: ") or "Skipping acquire of configured file" in complaint
 
 
 def duplicates(output: str) -> list[tuple[str, str]]:
-    """The pairs of places that declare the same packages, from apt's warnings."""
+    """The pairs of files that declare the same source, from apt's warnings."""
     pattern = re.compile(r"^W: Target .* is configured multiple times in (\S+?)(?::\d+)? and (\S+?)(?::\d+)?$", re.M)
     return list(dict.fromkeys(pattern.findall(output)))
 
 
 def attribute(complaint: str, sources: Iterable[Source], codename: str) -> str:
-    """A complaint with the names of the sources that it is about, as far as it tells."""
+    """Add the names of the sources that a message is about, if it mentions them."""
 
     def mentions(source: Source) -> bool:
         # apt writes file:///srv as file:/srv.

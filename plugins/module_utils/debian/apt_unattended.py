@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What is upgraded unattended: a file of APT, judged before it is written. Private to the collection."""
+"""Writes APT's configuration for unattended upgrades, after a check. Private to the collection."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FILE = "apt.conf.d/52-inference"
 HEADER = "// Managed by Ansible, module baremetal.inference.apt_packages: changes made here are lost.\n"
 
 ORIGIN = re.compile(r'[a-z]+=[^",;\\=\n]+(,[a-z]+=[^",;\\=\n]+)*')
-"""A pattern of origins. Source: the comments of Debian's 50unattended-upgrades; what would end a word is left out."""
+"""A pattern of origins, without characters that end a word. Source: comments of Debian's 50unattended-upgrades."""
 
 ON = """\
 APT::Periodic::Enable "1";
@@ -42,23 +42,23 @@ OFF = 'APT::Periodic::Unattended-Upgrade "0";\n'
 
 
 def mistakes(origins: Iterable[str]) -> list[str]:
-    """What is wrong with the origins: such a file could otherwise break apt on the node."""
+    """Problems with the origins: a wrong file could break apt on the node."""
     return [
-        f"common_unattended_upgrades_origins has {origin!r}: write KEY=VALUE[,KEY=VALUE], as"
-        " origin=Debian,label=Debian-Security, with what `apt-cache policy` shows"
+        f"common_unattended_upgrades_origins has {origin!r}: use KEY=VALUE[,KEY=VALUE], as"
+        " origin=Debian,label=Debian-Security, with values that `apt-cache policy` shows"
         for origin in origins
         if not ORIGIN.fullmatch(origin)
     ]
 
 
 def text(enabled: bool, origins: Sequence[str]) -> str:
-    """The file's text."""
+    """The text of the file."""
     lines = "".join(f'        "{origin}";\n' for origin in origins)
     return HEADER + (ON.format(origins=lines) if enabled else OFF)
 
 
 def apply(enabled: bool, origins: Sequence[str], check: bool) -> list[dict[str, str]]:
-    """Write the file, not in check mode; returns its diff, empty where the file is as declared. Raises OSError."""
+    """Write the file, except in check mode. Returns its diff; empty if the file does not change. Raises OSError."""
     path, wanted = apt_pins.ETC_APT / FILE, text(enabled, origins)
     if files.same(path, wanted) and files.own(path):
         return []

@@ -25,7 +25,7 @@ Run = Callable[..., tuple[int, str]]
 """Runs a command. Returns the exit code and the output; if the command failed, with its errors."""
 
 HEAD = 4 << 20
-"""Bytes of the head, which is empty on a blank device: file systems, key slots and first partitions begin there."""
+"""Bytes at the beginning of a device, where file systems, key slots and first partitions start. Empty if blank."""
 
 ERASED = (0x00, 0xFF)
 """The byte with which a new, wiped or discarded device is filled: one of these."""
@@ -65,7 +65,7 @@ def read_mounts(proc: Path) -> list[Mount]:
 
 
 class BlockDevices:
-    """The block devices of this node. Tests give other roots."""
+    """The block devices of this node. Tests use other roots."""
 
     def __init__(
         self, run: Run, sys: Path = Path("/sys"), proc: Path = Path("/proc"), dev: Path = Path("/dev")
@@ -90,7 +90,7 @@ class BlockDevices:
         lines = (self.proc / "swaps").read_text(encoding="utf-8", errors="replace").splitlines()[1:]
         numbers = set()
         for line in lines:
-            # A swap file may be deleted already. A device in use as swap is found busy all the same: see _open.
+            # A swap file may already be deleted. For a device in use as swap, _open also reports that it is busy.
             with suppress(FileNotFoundError):
                 status = Path(decode(line.split()[0])).stat()
                 if stat.S_ISBLK(status.st_mode):
@@ -150,9 +150,9 @@ class BlockDevices:
 
     @contextmanager
     def locked(self, devices: list[Device]) -> Iterator[None]:
-        """Keep udev, and programs that respect its locks, away from whole disks. Raises DiskError.
+        """Lock whole disks against udev and other programs that respect udev's locks. Raises DiskError.
 
-        Source: systemd's "Locking Block Device Access". A program that ignores these locks is not kept away.
+        Source: systemd's "Locking Block Device Access". These locks do not stop programs that ignore them.
         """
         whole = sorted({self._whole((self.sys / "dev/block" / device.number).resolve()).name for device in devices})
         handles = []
@@ -191,7 +191,7 @@ class BlockDevices:
         return busy, not head or (head[0] in ERASED and not head.strip(head[:1])), doubts
 
     def _signatures(self, path: str) -> tuple[tuple[Signature, ...], list[str]]:
-        """The signatures that wipefs and blkid find, and what neither could find out."""
+        """The signatures that wipefs and blkid find, and texts on what they could not read."""
         doubts = []
         code, output = self.run("wipefs", "--no-act", "--json", path)
         found: list[dict[str, Any]] = []
@@ -209,7 +209,7 @@ class BlockDevices:
         values = dict(line.split("=", 1) for line in output.splitlines() if "=" in line) if code == 0 else {}
         kind = values.get("TYPE") or values.get("PTTYPE")
         if code == BLKID_SEVERAL:
-            doubts.append("blkid sees more than one kind of content")
+            doubts.append("blkid finds more than one kind of content")
         elif code not in (0, BLKID_NOTHING):
             doubts.append(f"blkid cannot read the signatures ({code}): {output.strip()}")
         elif kind and kind not in {signature.kind for signature in signatures}:

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The texts of chrony's files, and what chronyc says. Private to the collection."""
+"""Makes chrony's configuration, and parses the output of chronyc. Private to the collection."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from ..core.problems import Problem
 
 QUIET = "#inference# "
-"""Stands before a line of chrony.conf that is out of force while sources are declared."""
+"""The mark before a line of chrony.conf that is disabled while sources are declared."""
 
 SOURCE = re.compile(r"\s*(?:(?:server|pool|peer)\s|sourcedir\s+/run/chrony-dhcp\b)", re.IGNORECASE)
-"""What gives chronyd a time source in Debian's chrony.conf; /run/chrony-dhcp is what a DHCP server offers."""
+"""Lines of Debian's chrony.conf with a time source. /run/chrony-dhcp has the sources from a DHCP server."""
 
 HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9.:_-]*")
 
@@ -32,7 +32,7 @@ STATES = {
 
 @dataclass(frozen=True)
 class Source:
-    """A time source as chronyd sees it. `offset` is in seconds."""
+    """A time source of chronyd. `offset` is in seconds."""
 
     name: str
     state: str
@@ -46,7 +46,7 @@ class Source:
 
 
 def parse_sources(output: str) -> list[Source]:
-    """The sources of `chronyc -c -N sources -a`."""
+    """Parse the output of `chronyc -c -N sources -a`."""
     found = []
     for line in output.splitlines():
         fields = line.split(",")
@@ -57,24 +57,26 @@ def parse_sources(output: str) -> list[Source]:
 
 
 def mistakes(servers: Iterable[str], pools: Iterable[str], config: Iterable[str]) -> list[Problem]:
-    """What is wrong before chronyd itself is asked."""
+    """Problems that can be found without chronyd."""
     problems = []
     for key, items in (("servers", servers), ("pools", pools)):
         for index, item in enumerate(items):
             words = item.split()
             if not words or not HOST.fullmatch(words[0]) or "\n" in item:
-                what = "must be a host name or an address, and then chrony's options for it if need be"
+                what = "must be a host name or an address, optionally followed by chrony's options"
                 problems.append(Problem(f"clock.{key}[{index}]", f"{item!r} {what}"))
     for index, item in enumerate(config):
         if "\n" in item or not item.strip():
             problems.append(Problem(f"clock.config[{index}]", f"{item!r} must be one directive of chrony.conf"))
         elif SOURCE.match(item):
-            problems.append(Problem(f"clock.config[{index}]", f"{item!r}: sources belong into servers and pools"))
+            problems.append(
+                Problem(f"clock.config[{index}]", f"{item!r} is a source: move it to common_ntp_servers or _pools")
+            )
     return problems
 
 
 def source_lines(servers: Iterable[str], pools: Iterable[str]) -> list[str]:
-    """The directives. Without options of its own, a source is asked four times at once when chronyd starts."""
+    """The directives. A source without options gets `iburst`: four queries at once when chronyd starts."""
     both = [*(("server", item) for item in servers), *(("pool", item) for item in pools)]
     return [
         " ".join([kind, *words] + (["iburst"] if len(words) == 1 else []))
@@ -84,12 +86,12 @@ def source_lines(servers: Iterable[str], pools: Iterable[str]) -> list[str]:
 
 
 def declared_names(servers: Iterable[str], pools: Iterable[str]) -> list[str]:
-    """The hosts that sources are declared for."""
+    """The host names of the declared sources."""
     return [item.split()[0] for item in (*servers, *pools)]
 
 
 def main_text(text: str, declared: bool) -> str:
-    """chrony.conf with its own sources out of force where others are declared, and back in force where not."""
+    """chrony.conf, with its own sources disabled if other sources are declared, and enabled otherwise."""
     lines = [line.removeprefix(QUIET) for line in text.splitlines()]
     if declared:
         lines = [QUIET + line if SOURCE.match(line) else line for line in lines]

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Directories on a file system that users write to as well. Private to the collection."""
+"""Creates directories on a file system to which users can write, too. Private to the collection."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Identity = tuple[int, int, int]
 
 
 class DirectoryError(Exception):
-    """A directory cannot be made as declared; the text is for the operator."""
+    """A directory cannot be created as declared. The message says what to do."""
 
 
 def identity(name: str, database: str) -> int:
@@ -29,12 +29,12 @@ def identity(name: str, database: str) -> int:
         return pwd.getpwnam(name).pw_uid if database == "passwd" else grp.getgrnam(name).gr_gid
     except KeyError:
         raise DirectoryError(
-            f"{name!r} is not in the node's {database} database: make it first, or give a number"
+            f"{name!r} is not in the node's {database} database: create it first, or use a number"
         ) from None
 
 
 def identify(root: str, path: str) -> Identity | None:
-    """Owner, group and mode of a directory, None where it is not there. Raises DirectoryError."""
+    """Owner, group and mode of a directory; None if it does not exist. Raises DirectoryError."""
     try:
         handle = open_below(root, path, create=False)
     except FileNotFoundError:
@@ -47,7 +47,7 @@ def identify(root: str, path: str) -> Identity | None:
 
 
 def make(root: str, path: str, wanted: Identity) -> None:
-    """Make a directory and give it owner, group and mode. Raises DirectoryError."""
+    """Create a directory, and set owner, group and mode. Raises DirectoryError."""
     owner, group, mode = wanted
     handle = open_below(root, path, create=True)
     try:
@@ -58,13 +58,16 @@ def make(root: str, path: str, wanted: Identity) -> None:
 
 
 def make_all(root: str, wanted: Iterable[tuple[str, Identity]]) -> None:
-    """Make several directories in their order. Raises DirectoryError."""
+    """Create several directories in order. Raises DirectoryError."""
     for path, identity_wanted in wanted:
         make(root, path, identity_wanted)
 
 
 def open_below(root: str, path: str, create: bool) -> int:
-    """A handle on a directory below another one; no symbolic link is followed. Raises DirectoryError and OSError."""
+    """Open a directory below another one without following symbolic links. Returns the file descriptor.
+
+    Raises DirectoryError and OSError.
+    """
     flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
     handle = os.open(root, flags)
     for part in Path(path).parts:
@@ -76,7 +79,7 @@ def open_below(root: str, path: str, create: bool) -> int:
             handle = os.open(part, flags, dir_fd=above)
         except NotADirectoryError:
             raise DirectoryError(
-                f"{root}/{path}: {part} is a file or a symbolic link, not a directory: remove it"
+                f"{root}/{path}: {part} is a file or a symbolic link, not a directory: remove {part}"
             ) from None
         finally:
             os.close(above)

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""From blank disks to mounted file systems, and from NFS exports to mounts. Private to the collection."""
+"""Formats blank disks, mounts file systems and NFS exports, and creates directories. Private to the collection."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ from .disk_host import SLOW, Host
 MDADM_D = Path("/etc/mdadm/mdadm.conf.d")
 
 SHARE_SECONDS = 40
-"""For a server that answers on its port to let itself be mounted."""
+"""Timeout in seconds of the mount of an NFS export."""
 
 VOLUME = "data"
-"""The name of the one logical volume in a group."""
+"""The name of the only logical volume in a group."""
 
 ERRORS = (dk.DiskError, fstab.FstabError, DirectoryError)
-"""What is wrong with one disk or share."""
+"""Exceptions for a problem with one disk or share."""
 
 
 class Unseen(Exception):
-    """A rehearsal ends here: what follows depends on what only a real pass brings to light."""
+    """The rehearsal of a disk ends: the next steps depend on facts that only a real pass can read."""
 
 
 class Pass:
-    """One pass over everything that is declared. A rehearsal looks and decides as the real one, and changes nothing."""
+    """One pass over all declared disks and shares. A rehearsal makes the same decisions, and changes nothing."""
 
     def __init__(
         self,
@@ -52,19 +52,19 @@ class Pass:
             *((disk.where, partial(self.disk, disk)) for disk in disks),
             *((share.where, partial(self.share, share)) for share in shares),
         ]
-        # An entry with a mistake need not be looked at.
+        # Entries with a mistake are left out.
         self.works = [(where, work) for where, work in works if where not in without]
         self.rehearsal = rehearsal
         self.users = users
-        """Whether the directories' owners have to exist already."""
+        """Whether the owners of directories must already exist."""
         self.actions: list[str] = []
         self.problems: list[Problem] = []
         self.seen: dict[str, str] = {}
-        """The name under which each device was declared, by its number."""
+        """The declared path of each device, by its MAJOR:MINOR."""
         self.fstab = host.fstab()
 
     def run(self) -> None:
-        """Every disk and share. A rehearsal collects the problems of all; a real pass raises DiskError at the first."""
+        """Set up all disks and shares. A rehearsal collects all problems; a real pass raises DiskError at the first."""
         for where, work in self.works:
             try:
                 work()
@@ -76,7 +76,7 @@ class Pass:
                 self.problems.append(Problem(where, str(error)))
 
     def perform(self, sentence: str, action: Callable[[], None]) -> None:
-        """Do something, unless this is a rehearsal."""
+        """Record an action, and perform it unless this is a rehearsal."""
         if not self.rehearsal:
             action()
         self.actions.append(sentence)
@@ -84,12 +84,12 @@ class Pass:
     # --- a disk
 
     def disk(self, disk: dk.Disk) -> None:
-        """From devices to directories on a mounted file system. Raises DiskError and FstabError."""
+        """Set up a disk, from devices to directories on the mounted file system. Raises DiskError and FstabError."""
         devices = self.devices(disk)
         joins = {"none": self.single, "raid0": self.array, "lvm": self.group}
         volume = joins[disk.join](disk, devices)
         making = f"with {disk.filesystem}, label {disk.label}"
-        # A rehearsal has nothing to look at once something would be new.
+        # A rehearsal cannot inspect a volume that does not exist yet.
         if volume is None:
             self.actions.append(f"format the new {disk.join} {making}")
         elif dk.volume_is_blank(disk, volume):
@@ -100,7 +100,7 @@ class Pass:
         self.directories(disk, volume)
 
     def devices(self, disk: dk.Disk) -> list[dk.Device]:
-        """The devices as they are. Raises DiskError with all that are not there, or there twice."""
+        """The facts of the devices. Raises DiskError with all missing and duplicate devices."""
         found = []
         mistakes = []
         for path in disk.devices:
@@ -120,7 +120,7 @@ class Pass:
         return devices[0]
 
     def array(self, disk: dk.Disk, devices: list[dk.Device]) -> dk.Device | None:
-        """The disk's md array, made or assembled where needed; None in a rehearsal of that. Raises DiskError."""
+        """The disk's md array, created or assembled if needed; None if a rehearsal would do so. Raises DiskError."""
         if not dk.is_own_array(disk, devices):
             dk.members_are_blank(disk, devices)
             self.perform(f"join {listed(devices)} as the raid0 {disk.label}", lambda: self.create_array(disk, devices))
@@ -137,7 +137,7 @@ class Pass:
             there = f"{', '.join(holders) or 'none'}, level {level or 'unknown'}, state {state or 'unknown'}"
             raise dk.DiskError(
                 f"the devices belong to the array {disk.label}, which cannot be used: found {there}, with {members} "
-                f"members; {len(devices)} are declared. Look at: cat /proc/mdstat; mdadm --examine "
+                f"members; {len(devices)} are declared. Find the fault with: cat /proc/mdstat; mdadm --examine "
                 + " ".join(disk.devices)
             )
         file, text = MDADM_D / f"{disk.label}.conf", dk.array_line(disk, devices[0].signatures[0].uuid)
@@ -147,10 +147,10 @@ class Pass:
 
     def create_array(self, disk: dk.Disk, devices: list[dk.Device]) -> None:
         with self.last_look(disk, devices):
-            # Without --run: so that it refuses what it finds itself.
+            # Without --run, mdadm itself refuses devices with content.
             self.host.do(
                 *("mdadm", "--create", f"/dev/md/{disk.label}", "--metadata=1.2", "--level=raid0", "--homehost=any"),
-                # By itself, mdadm leaves up to 128 MiB free, and the array would begin with what lay there.
+                # By default, mdadm leaves up to 128 MiB free, and old data could be at the beginning of the array.
                 *(f"--name={disk.label}", "--data-offset=1M", f"--raid-devices={len(devices)}"),
                 *(device.node for device in devices),
             )
@@ -161,10 +161,10 @@ class Pass:
         self.host.settle()
 
     def group(self, disk: dk.Disk, devices: list[dk.Device]) -> dk.Device | None:
-        """The disk's logical volume, made where needed; None in the rehearsal of the making. Raises DiskError."""
+        """The disk's logical volume, created if needed; None if a rehearsal would create it. Raises DiskError."""
         members = any(signature.kind == "LVM2_member" for device in devices for signature in device.signatures)
         if members and not self.host.has("pvs"):
-            self.perform(f"look at the volumes of {listed(devices)}", lambda: None)
+            self.perform(f"read the volumes of {listed(devices)}", lambda: None)
             self.unseen(disk)
         if not (members and dk.is_own_group(disk, devices, self.host.groups())):
             dk.members_are_blank(disk, devices)
@@ -187,28 +187,28 @@ class Pass:
 
     def create_group(self, disk: dk.Disk, devices: list[dk.Device]) -> None:
         with self.last_look(disk, devices):
-            # Without --yes: so that it refuses what it finds itself.
+            # Without --yes, vgcreate itself refuses devices with content.
             self.host.do("vgcreate", disk.label, *(device.node for device in devices))
 
     def unseen(self, disk: dk.Disk) -> None:
-        """End a rehearsal whose volume is not to be seen. Raises Unseen."""
+        """End a disk's rehearsal if its volume cannot be read yet. Raises Unseen."""
         if self.rehearsal:
             self.perform(f"mount {disk.label} at {disk.path}", lambda: None)
             raise Unseen
 
     @contextmanager
     def last_look(self, disk: dk.Disk, devices: list[dk.Device]) -> Iterator[None]:
-        """Right before devices are written to: are they the same ones, and still blank? Raises DiskError."""
+        """Lock devices for writing, and check that they are the same ones and still blank. Raises DiskError."""
         with self.host.blocks.locked(devices):
             now = [self.host.blocks.device(device.path) for device in devices]
             if [device.number for device in now] != [device.number for device in devices]:
-                raise dk.DiskError(f"the names of {listed(devices)} lead to other devices now. Run again")
+                raise dk.DiskError(f"the names of {listed(devices)} now belong to other devices. Run again")
             dk.members_are_blank(disk, now)
             yield
 
     def format(self, disk: dk.Disk, volume: dk.Device) -> None:
         """Make a file system. Raises DiskError."""
-        # Without an option to force. Data disks have no use for the blocks that ext4 keeps for root.
+        # No option forces the format. -m 0: data disks do not need the blocks that ext4 reserves for root.
         makers = {"ext4": ("mkfs.ext4", "-q", "-m", "0"), "xfs": ("mkfs.xfs", "-q")}
         with self.last_look(disk, [volume]):
             self.host.do(*makers[disk.filesystem], "-L", disk.label, volume.node, timeout=SLOW)
@@ -219,19 +219,19 @@ class Pass:
         device = self.host.blocks.device(path)
         if not dk.is_own(disk, device):
             found = ", ".join(map(str, device.signatures)) or "nothing"
-            raise dk.DiskError(f"{device} was formatted, and holds {found}. Look at: journalctl --dmesg")
+            raise dk.DiskError(f"{device} was formatted, but contains {found}. Find the fault with: journalctl --dmesg")
         return device
 
     def mount(self, disk: dk.Disk, volume: dk.Device | None) -> None:
-        """Mount a volume and keep that in /etc/fstab; None stands for one that will be new. Raises both errors."""
-        # A line for a file system that has no UUID yet shows as well whether another one is in the way.
+        """Mount a volume, and add it to /etc/fstab. None: it does not exist yet. Raises DiskError and FstabError."""
+        # A rehearsal without a UUID can still find conflicting lines.
         line = disk.line(volume.signatures[0].uuid if volume else f"(of the new {disk.label})")
         text = fstab.with_line(self.fstab, line)
         top = self.host.blocks.mounted_at(disk.path)
         if top is None:
             if volume and volume.mounts:
                 raise dk.DiskError(
-                    f"{volume} is mounted at {', '.join(volume.mounts)}: unmount it there, or declare that path"
+                    f"{volume} is already mounted at {', '.join(volume.mounts)}: unmount it, or declare that path"
                 )
             self.look_below(disk.path)
             source, path = (str(volume), volume.path) if volume else (disk.label, "")
@@ -241,7 +241,9 @@ class Pass:
             raise dk.DiskError(taken(disk.path, top))
         elif text != self.fstab:
             words = ["mount", "-o", ",".join(["remount", *line.options]), disk.path]
-            self.perform(f"mount {disk.path} by this line of /etc/fstab: {line}", lambda: self.attach("", text, *words))
+            self.perform(
+                f"remount {disk.path} with this line of /etc/fstab: {line}", lambda: self.attach("", text, *words)
+            )
         self.fstab = text
 
     # --- a share
@@ -249,25 +251,25 @@ class Pass:
     def share(self, share: dk.Share) -> None:
         """Mount an NFS export. Raises DiskError and FstabError.
 
-        Once it is settled, a server that is away is left to systemd, which tries at each access.
+        If the export is already set up, the server need not answer: systemd mounts the export at the next access.
         """
         line = share.line()
         text = fstab.with_line(self.fstab, line)
         top = self.host.blocks.mounted_at(share.path)
         mounted = top is not None and top.kind.startswith("nfs")
-        # At boot, systemd waits there for the first access.
+        # autofs: systemd mounts the export at the first access.
         if top and top.kind != "autofs" and not (mounted and top.source.rstrip("/") == share.source.rstrip("/")):
             raise dk.DiskError(taken(share.path, top))
         new = top is None or (not mounted and text != self.fstab)
         why = self.host.connect(share.server, share.port) if new and self.rehearsal and share.port else ""
         if why:
             raise dk.DiskError(
-                f"the server {share.server} does not answer on TCP port {share.port} ({why}). Look at: its name and "
+                f"the server {share.server} does not answer on TCP port {share.port} ({why}). Check its name and "
                 "address, whether it runs, and the firewalls between it and this node"
             )
         if top is None:
             self.look_below(share.path)
-            # The limit holds for a server that accepts the connection and then says no more.
+            # The limit is for a server that accepts the connection and then does not answer.
             limit = ("timeout", "--kill-after=5", str(SHARE_SECONDS))
             options = ",".join([*line.options, "retry=0"])
             words = (*limit, "mount", "-t", "nfs", "-o", options, share.source, share.path)
@@ -279,26 +281,26 @@ class Pass:
     # --- mount points
 
     def look_below(self, path: str) -> None:
-        """A mount would hide what a path holds. Raises DiskError. Only for paths at which nothing is mounted."""
+        """Check that an unmounted mount point has no files, which a mount would hide. Raises DiskError."""
         place = Path(path)
         if os.path.realpath(path) != path:
-            raise dk.DiskError(f"{path} leads through a symbolic link to {os.path.realpath(path)}: declare that path")
+            raise dk.DiskError(f"{path} is a symbolic link to {os.path.realpath(path)}: declare that path")
         there = next(parent for parent in (place, *place.parents) if parent.exists())
         if there != place and self.host.immutable(there):
-            raise dk.DiskError(f"{there} is immutable, as a mount point without its disk: run chattr -i {there}")
+            raise dk.DiskError(f"{there} is immutable, like a mount point without its disk: run chattr -i {there}")
         if place.exists() and not place.is_dir():
-            raise dk.DiskError(f"{path} is no directory: move it away")
+            raise dk.DiskError(f"{path} is not a directory: move it away")
         names = sorted(os.listdir(path)) if place.is_dir() else []
         if names:
             shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
             raise dk.DiskError(
-                f"{path} holds {shown}, which a mount would hide: move that away, and back once it is mounted"
+                f"{path} contains {shown}, which the mount would hide: move the files away, and back after the mount"
             )
 
     def attach(self, path: str, text: str, *words: str) -> None:
-        """Mount with a new /etc/fstab, which goes again where that fails. `path` is a mount point to make ready.
+        """Write /etc/fstab and mount. If the mount fails, the old file is restored. `path`: a mount point to create.
 
-        The file comes first: systemd unmounts at once what its unit of the old file says to be gone.
+        The file is written first: with its old units, systemd would unmount the new mount at once. Raises DiskError.
         """
         old = self.host.fstab()
         if path:
@@ -315,16 +317,18 @@ class Pass:
             if text != old:
                 with suppress(dk.DiskError):
                     self.host.write_fstab(old)
-            raise dk.DiskError(f"{error}. /etc/fstab is as it was. Look at: journalctl --dmesg") from error
+            raise dk.DiskError(f"{error}. /etc/fstab is as before. Find the fault with: journalctl --dmesg") from error
 
     # --- directories
 
     def directories(self, disk: dk.Disk, volume: dk.Device | None) -> None:
-        """Make directories, and give them their owners and modes. Never in an empty mount point. Raises DiskError."""
+        """Create directories with owners and modes, but never in a mount point without its disk. Raises DiskError."""
         top = self.host.blocks.mounted_at(disk.path)
         mounted = top is not None and volume is not None and top.number == volume.number
         if not mounted and not self.rehearsal:
-            raise dk.DiskError(f"{disk.path} was mounted, and is mounted no more. Look at: systemctl status '*.mount'")
+            raise dk.DiskError(
+                f"{disk.path} was mounted, but is no longer mounted. Find the fault with: systemctl status '*.mount'"
+            )
         changes = []
         for item in disk.directories:
             try:
@@ -333,7 +337,7 @@ class Pass:
             except DirectoryError:
                 if self.users:
                     raise
-                # This run makes the user before it comes here.
+                # This run creates the user before the directories.
                 changes.append((item, (-1, -1, 0)))
                 continue
             if not mounted or directories.identify(disk.path, item.path) != wanted:
@@ -342,23 +346,23 @@ class Pass:
             names = ", ".join(f"{item.path} ({item.owner}:{item.group} {item.mode})" for item, _wanted in changes)
             places = [(item.path, wanted) for item, wanted in changes]
             self.perform(
-                f"make the directories on {disk.path}: {names}", lambda: directories.make_all(disk.path, places)
+                f"create the directories on {disk.path}: {names}", lambda: directories.make_all(disk.path, places)
             )
 
 
 def listed(devices: Sequence[dk.Device]) -> str:
-    """Devices as words of a sentence."""
+    """The devices as part of a sentence."""
     return " and ".join(map(str, devices))
 
 
 def keep(path: Path, text: str) -> None:
-    """Write a file for everybody to read."""
+    """Write a file that every user may read."""
     files.write(path, text)
 
 
 def taken(path: str, mount: Mount) -> str:
     """Why a mount point cannot be used."""
     return (
-        f"{path} is taken: {mount.source} ({mount.kind}) is mounted there. Unmount it and remove it from "
+        f"{path} is in use: {mount.source} ({mount.kind}) is mounted there. Unmount it and remove it from "
         "/etc/fstab, or declare another path"
     )

@@ -1,9 +1,10 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A node's disks: which are blank, which are ours, and which are left alone. Private to the collection.
+"""Decides which disks of a node are blank, which belong to this role, and which are refused. Private to the collection.
 
-Pure: what was declared and what was found in, verdicts and mistakes out. The module ``disks`` looks and acts.
+Pure: the input is the declaration and the facts, the output are decisions and problems. The module ``disks`` reads the
+facts and makes the changes.
 """
 
 from __future__ import annotations
@@ -19,29 +20,30 @@ from ..core.problems import Problem
 from . import fstab
 
 BY_ID = ("/dev/disk/by-id/", "/dev/disk/by-path/")
-"""Where names lie that stay with a device, or with its slot. Kernel names are given out anew at each boot."""
+"""Directories with names that belong to a device or its slot. Kernel names can change at each boot."""
 
 PREFIX = "inf-"
-"""Before a disk's name in the label of its file system, by which a later run knows it."""
+"""Prefix of a disk's name in the label of its file system. Later runs recognise the disk by its label."""
 
 NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,7}")
-"""A disk's name. XFS takes 12 characters as a label, four of which are the prefix."""
+"""A disk's name. XFS allows labels of 12 characters, and the prefix needs four of them."""
 
 PATH = re.compile(r"(/[A-Za-z0-9._-]+)+")
-"""A mount point that neither /etc/fstab nor a unit's name has to escape beyond recognition."""
+"""A mount point that /etc/fstab does not have to escape, and that is readable as the name of a unit."""
 
 OPTION = re.compile(r"[^\s,]+")
 MODE = re.compile(r"[0-7]{4}")
 SOURCE = re.compile(r"(?P<server>\[[0-9A-Fa-f:.%]+\]|[A-Za-z0-9.-]+):/[^\s,#]*")
-"""An NFS export, HOST:/PATH, an IPv6 address in brackets. Source: nfs(5)."""
+"""An NFS export, HOST:/PATH. An IPv6 address is in brackets. Source: nfs(5)."""
 
 OWN_OPTIONS = ("noauto", "nofail", "_netdev", "vers", "nfsvers")
-"""Mount options that the module decides on."""
+"""Mount options that the module sets itself."""
 
 NFS_PORT = 2049
 
 DEVICE_TIMEOUT = "x-systemd.device-timeout=180s"
-"""How long systemd looks out for a disk after a boot, which by nofail waits for none; later ones stay unmounted."""
+"""How long systemd waits for a disk after a boot. With nofail, the boot itself does not wait. Later disks stay
+unmounted."""
 
 MOUNT_TIMEOUT = "x-systemd.mount-timeout=30s"
 """How long an access waits for a server that does not answer."""
@@ -53,11 +55,11 @@ PACKAGES: Mapping[str, tuple[str, str]] = {
     "lvm": ("lvcreate", "lvm2"),
     "nfs": ("mount.nfs", "nfs-common"),
 }
-"""The command that shows whether a tool is there, and its package."""
+"""Command and package of each tool. The tool is installed if the command exists."""
 
 
 class DiskError(Exception):
-    """A disk or share cannot be used as declared; the text is for the operator."""
+    """A disk or share cannot be used as declared. The message says what to do."""
 
 
 @dataclass(frozen=True)
@@ -89,18 +91,18 @@ class Disk:
 
     @property
     def label(self) -> str:
-        """What marks the file system, array or volume group as this disk's."""
+        """The name of the file system, array or volume group by which later runs recognise the disk."""
         return f"{PREFIX}{self.name}"
 
     @property
     def tools(self) -> tuple[str, ...]:
-        """The keys of PACKAGES that it needs."""
+        """The tools that the disk needs, as keys of PACKAGES."""
         return (self.filesystem, *(() if self.join == "none" else (self.join,)))
 
     def line(self, uuid: str) -> fstab.Line:
-        """Its line in /etc/fstab."""
+        """The disk's line in /etc/fstab."""
         options = _with_defaults(self.options, ["nofail", DEVICE_TIMEOUT, f"{fstab.MARK}{self.name}"])
-        # XFS checks itself when it is mounted.
+        # XFS needs no check at boot: it checks itself at the mount.
         return fstab.Line(f"UUID={uuid}", self.path, self.filesystem, options, 2 if self.filesystem == "ext4" else 0)
 
 
@@ -124,20 +126,20 @@ class Share:
 
     @property
     def port(self) -> int:
-        """The TCP port that has to answer; 0 where the server is reached in another way."""
+        """The TCP port on which the server must answer; 0 if the server does not use TCP."""
         values = dict(option.split("=", 1) for option in self.options if "=" in option)
         if values.get("proto", "tcp") not in ("tcp", "tcp6") or not values.get("port", "0").isdigit():
             return 0
         return int(values.get("port", "0")) or NFS_PORT
 
     def line(self) -> fstab.Line:
-        """Its line in /etc/fstab. Mounted on first use: a server that is away at boot is tried again later."""
+        """The share's line in /etc/fstab. It is mounted on first use, so the server need not answer at boot."""
         ours = ["nofail", "_netdev", f"vers={self.version}", "x-systemd.automount", MOUNT_TIMEOUT, f"{fstab.MARK}nfs"]
         return fstab.Line(self.source, self.path, "nfs", _with_defaults(self.options, ours))
 
 
 def _with_defaults(options: Sequence[str], defaults: Iterable[str]) -> tuple[str, ...]:
-    """Options and the defaults whose key they do not set themselves."""
+    """The options, and the defaults for options that are not set."""
     keys = {option.partition("=")[0] for option in options}
     return (*options, *(option for option in defaults if option.partition("=")[0] not in keys))
 
@@ -146,7 +148,7 @@ def _with_defaults(options: Sequence[str], defaults: Iterable[str]) -> tuple[str
 
 
 def declared_disks(entries: Sequence[Mapping[str, Any]]) -> tuple[list[Disk], list[Problem]]:
-    """The declared disks, shallow mount points first, and every mistake that shows without a look at the node."""
+    """The declared disks, parent mount points first, and all problems that can be found without the node."""
     disks = []
     for entry in entries:
         directories = tuple(Directory(**item) for item in entry["directories"])
@@ -160,7 +162,7 @@ def declared_disks(entries: Sequence[Mapping[str, Any]]) -> tuple[list[Disk], li
 
 
 def declared_shares(entries: Sequence[Mapping[str, Any]]) -> tuple[list[Share], list[Problem]]:
-    """The declared NFS mounts, and every mistake that shows without a look at the node."""
+    """The declared NFS mounts, and all problems that can be found without the node."""
     shares = [Share(**{**entry, "options": tuple(entry["options"])}) for entry in entries]
     problems = []
     for share in shares:
@@ -171,13 +173,13 @@ def declared_shares(entries: Sequence[Mapping[str, Any]]) -> tuple[list[Share], 
 
 
 def path_problems(disks: Sequence[Disk], shares: Sequence[Share]) -> list[Problem]:
-    """Mount points that are declared twice, or that lie on a share, which may not answer."""
+    """Problems with mount points that are declared twice or that lie below an NFS mount."""
     entries: list[Disk | Share] = [*disks, *shares]
     problems = _repeated("common_disks and common_nfs_mounts", "path", [entry.path for entry in entries])
     for share in shares:
         for entry in entries:
             if share.path in map(str, PurePosixPath(entry.path).parents):
-                message = f"lies below the NFS mount {share.path}: choose a path outside"
+                message = f"is below the NFS mount {share.path}, whose server may not answer: choose another path"
                 problems.append(Problem(entry.where, message, "path", entry.path))
     return problems
 
@@ -186,26 +188,26 @@ def _disk_problems(disk: Disk) -> list[Problem]:
     where = disk.where
     problems = _mount_problems(where, disk.path, disk.options)
     if not NAME.fullmatch(disk.name):
-        message = "must be 1 to 8 of a-z, 0-9 and -: it becomes a part of the file system's label, which is short"
+        message = "must be 1 to 8 of a-z, 0-9 and -, because it becomes a part of the file system's short label"
         problems.append(Problem(where, message, "name", disk.name))
     for device in disk.devices:
         if not device.startswith(BY_ID) or PurePosixPath(device).parent not in map(PurePosixPath, BY_ID):
             message = (
-                "must be a name below /dev/disk/by-id (or by-path, for the same slot on many nodes): "
-                "kernel names move between boots. Look at: ls -l /dev/disk/by-id"
+                "must be a path below /dev/disk/by-id (or by-path, for the same slot on many nodes): "
+                "kernel names can change at a boot. For the names, run: ls -l /dev/disk/by-id"
             )
             problems.append(Problem(where, message, "devices", device))
     several = len(disk.devices) > 1
     if not disk.devices:
-        problems.append(Problem(where, "name at least one", "devices", []))
+        problems.append(Problem(where, "must name at least one device", "devices", []))
     elif several and disk.join == "none":
-        problems.append(Problem(where, "several devices need raid0 or lvm", "join", disk.join))
+        problems.append(Problem(where, "must be raid0 or lvm for several devices", "join", disk.join))
     elif not several and disk.join != "none":
-        problems.append(Problem(where, "is for several devices: leave it out, or name them", "join", disk.join))
+        problems.append(Problem(where, "is for several devices: remove it, or name more devices", "join", disk.join))
     if disk.adopt and disk.join != "none":
         message = (
             "is for a file system on one device: name the array or the volume itself as the device, by its "
-            "/dev/disk/by-id/md-… or dm-… name, and leave out join"
+            "/dev/disk/by-id/md-… or dm-… name, and remove join"
         )
         problems.append(Problem(where, message, "adopt", disk.adopt))
     for directory in disk.directories:
@@ -213,7 +215,7 @@ def _disk_problems(disk: Disk) -> list[Problem]:
         if path != "." and (
             path.startswith("/") or not PATH.fullmatch(f"/{path}") or set(path.split("/")) & {".", ".."}
         ):
-            message = f"must be relative to {disk.path} and without . and .. (the mount point itself: a single .)"
+            message = f"must be relative to {disk.path}, without . and .. in it; a single . is the mount point itself"
             problems.append(Problem(where, message, "directories", path))
         if not MODE.fullmatch(directory.mode):
             problems.append(
@@ -230,31 +232,31 @@ def _disk_problems(disk: Disk) -> list[Problem]:
 def _mount_problems(where: str, path: str, options: Sequence[str]) -> list[Problem]:
     problems = []
     if not PATH.fullmatch(path) or set(path.split("/")) & {".", ".."}:
-        message = "must be absolute and plain: letters, digits, dot, dash, underscore, no slash at its end"
+        message = "must be absolute, with letters, digits, dots, dashes and underscores, without a slash at the end"
         problems.append(Problem(where, message, "path", path))
     for option in options:
         key = option.partition("=")[0]
         if not OPTION.fullmatch(option):
             problems.append(
-                Problem(where, "must be a list of single options, without blanks and commas", "options", option)
+                Problem(where, "must be a list of options, each without blanks and commas", "options", option)
             )
         elif key in OWN_OPTIONS or option.startswith(fstab.MARK):
-            hint = "use version instead" if key in ("vers", "nfsvers") else "it is decided by this role: leave it out"
+            hint = "use version instead" if key in ("vers", "nfsvers") else "is set by the role: remove it"
             problems.append(Problem(where, hint, "options", option))
     return problems
 
 
 def _repeated(where: str, key: str, values: Sequence[str]) -> list[Problem]:
     twice = sorted({value for value in values if values.count(value) > 1})
-    return [Problem(where, "is declared more than once", key, value) for value in twice]
+    return [Problem(where, "is declared more than once: remove one of the entries", key, value) for value in twice]
 
 
-# --- what is there
+# --- what the node has
 
 
 @dataclass(frozen=True)
 class Signature:
-    """What a device holds, as libblkid calls it: a file system, a partition table, a member of something."""
+    """Content of a device in libblkid's terms: a file system, a partition table, or a member of an array or group."""
 
     kind: str
     label: str = ""
@@ -267,34 +269,34 @@ class Signature:
 
 @dataclass(frozen=True)
 class Device:
-    """A block device as it was found."""
+    """The facts of a block device."""
 
     path: str
-    """As it was declared."""
+    """The declared path."""
     kernel: str
-    """As the kernel calls it today."""
+    """The kernel's present name."""
     number: str
     """MAJOR:MINOR."""
     size: int = 0
-    """Bytes."""
+    """Size in bytes."""
     model: str = ""
     signatures: tuple[Signature, ...] = ()
     partitions: tuple[str, ...] = ()
     holders: tuple[str, ...] = ()
-    """What lies upon it: an array, a volume, a crypt or multipath mapping."""
+    """Devices that use this one: an array, a volume, a crypt or multipath mapping."""
     mounts: tuple[str, ...] = ()
     swap: bool = False
     read_only: bool = False
     busy: bool = False
-    """Whether the kernel refuses to open it exclusively."""
+    """Whether the kernel refuses to open the device exclusively."""
     empty: bool = True
-    """Whether its first 4 MiB are as a new or wiped device leaves them."""
+    """Whether the first 4 MiB are like those of a new or wiped device."""
     doubts: tuple[str, ...] = ()
-    """What could not be found out."""
+    """Texts on facts that could not be read."""
 
     @property
     def node(self) -> str:
-        """Its device node. What writes takes this one: the declared name may lead elsewhere by then."""
+        """The device node. Writing commands use it, because the declared path may belong to another device later."""
         return f"/dev/{self.kernel.replace('!', '/')}"
 
     def __str__(self) -> str:
@@ -303,7 +305,7 @@ class Device:
 
 
 def human(size: int) -> str:
-    """A size in bytes as it is printed on disks, with powers of ten."""
+    """A size in bytes as text with decimal units, as printed on disks."""
     number, unit = float(size), "B"
     for larger in ("kB", "MB", "GB", "TB"):
         if number < 1000:
@@ -313,12 +315,12 @@ def human(size: int) -> str:
 
 
 def obstacles(device: Device) -> list[str]:
-    """Why a device is not provably blank; nothing may be written to it unless this is empty."""
-    found = [f"it holds {signature}" for signature in device.signatures]
+    """Why a device is not certainly blank. Nothing may be written to it unless this is empty."""
+    found = [f"it contains {signature}" for signature in device.signatures]
     if device.partitions:
         found.append(f"it has the partitions {', '.join(device.partitions)}")
     if device.holders:
-        found.append(f"{', '.join(device.holders)} lies upon it")
+        found.append(f"{', '.join(device.holders)} uses it")
     if device.mounts:
         found.append(f"it is mounted at {', '.join(device.mounts)}")
     if device.swap:
@@ -330,30 +332,30 @@ def obstacles(device: Device) -> list[str]:
     if device.busy and not found:
         found.append("the kernel or another program has it in exclusive use")
     if not device.empty and not device.signatures:
-        found.append("its first 4 MiB hold data of an unknown kind (encrypted, or what a removed file system has left)")
+        found.append("its first 4 MiB contain unknown data (encrypted, or left by a removed file system)")
     return [*found, *device.doubts]
 
 
 def is_own(disk: Disk, device: Device) -> bool:
-    """Whether a device holds the disk's file system and nothing else."""
+    """Whether a device contains the disk's file system and nothing else."""
     kinds = [(signature.kind, signature.label) for signature in device.signatures]
     return len(kinds) == 1 and kinds[0][0] == disk.filesystem and (disk.adopt or kinds[0][1] == disk.label)
 
 
 def volume_is_blank(disk: Disk, device: Device) -> bool:
-    """Whether the file system is to be made; False where it is there already. Raises DiskError for anything else."""
+    """Whether a volume is blank; False if it has the disk's file system. Raises DiskError for any other content."""
     if is_own(disk, device):
         return False
     found = obstacles(device)
     if found:
         raise DiskError(refusal(disk, device, found))
     if disk.adopt:
-        raise DiskError(f"{device} is blank: there is nothing to adopt. Leave out adopt to have it formatted")
+        raise DiskError(f"{device} is blank, so there is nothing to adopt. To format it, remove adopt")
     return True
 
 
 def refusal(disk: Disk, device: Device, found: Sequence[str]) -> str:
-    """Why a device is left alone, and what the operator can do."""
+    """Why a device is refused, and what the operator can do."""
     ways = []
     file_systems = [signature for signature in device.signatures if signature.kind in ("ext4", "xfs")]
     if len(device.signatures) == len(file_systems) == 1 and disk.join == "none":
@@ -367,31 +369,31 @@ def refusal(disk: Disk, device: Device, found: Sequence[str]) -> str:
         )
         name = shlex.quote(device.path)
         ways.append(
-            f"To give up its data, look at it (lsblk --fs {name}), {first}then run: "
+            f"To discard its data, check the device (lsblk --fs {name}), {first}then run: "
             f"wipefs --all {name} && dd if=/dev/zero of={name} bs=1M count=4 conv=fsync"
         )
-    return f"{device} is left alone, because {'; '.join(found)}. {'. '.join(ways)}".rstrip()
+    return f"{device} is not changed, because {'; '.join(found)}. {'. '.join(ways)}".rstrip()
 
 
 def is_own_array(disk: Disk, devices: Sequence[Device]) -> bool:
-    """Whether all devices are members of the disk's md array, and of nothing else."""
+    """Whether all devices are members of the disk's md array, and have no other content."""
     members = [device.signatures[0] for device in devices if len(device.signatures) == 1]
     if len(members) != len(devices) or len({member.uuid for member in members}) != 1:
         return False
-    # The array's name follows that of the host it belongs to.
+    # The label has the form HOST:NAME.
     return all(
         member.kind == "linux_raid_member" and member.label.rpartition(":")[2] == disk.label for member in members
     )
 
 
 def is_own_group(disk: Disk, devices: Sequence[Device], groups: Mapping[str, str]) -> bool:
-    """Whether the devices make up the disk's LVM volume group; `groups` has a group for each device's number."""
+    """Whether the devices are the disk's whole LVM volume group. `groups`: the group of each device, by MAJOR:MINOR."""
     members = {number for number, group in groups.items() if group == disk.label}
     return bool(members) and members == {device.number for device in devices}
 
 
 def members_are_blank(disk: Disk, devices: Sequence[Device]) -> None:
-    """Raises DiskError with every device that is not blank."""
+    """Check that all devices are blank. Raises DiskError with every device that is not."""
     found = [(device, obstacles(device)) for device in devices]
     refusals = [refusal(disk, device, reasons) for device, reasons in found if reasons]
     if refusals:
@@ -399,7 +401,7 @@ def members_are_blank(disk: Disk, devices: Sequence[Device]) -> None:
 
 
 def array_line(disk: Disk, uuid: str) -> str:
-    """What tells mdadm at boot that the array belongs here. `uuid` is the array's, as libblkid writes it."""
+    """The configuration by which mdadm assembles the array at boot. `uuid` is the array's, in libblkid's form."""
     digits = uuid.replace("-", "")
     parts = ":".join(digits[start : start + 8] for start in range(0, 32, 8))
     return (

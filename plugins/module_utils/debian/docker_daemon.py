@@ -1,9 +1,9 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Docker's daemon.json: merging, checking, and what a change asks of the daemon. Private to the collection.
+"""Merges and checks Docker's daemon.json, and finds whether a change needs a restart. Private to the collection.
 
-Pure: dictionaries and texts in, values and errors out. The module ``docker_daemon`` reads, writes and calls the daemon.
+Pure. The module ``docker_daemon`` reads and writes files, and calls the daemon.
 """
 
 from __future__ import annotations
@@ -39,17 +39,17 @@ RELOADABLE = frozenset(
         "shutdown-timeout",
     }
 )
-"""Keys that every supported daemon (20.10 and later) takes over on SIGHUP.
+"""Keys that every supported daemon (20.10 and later) reloads on SIGHUP.
 
-Source: ``func (daemon *Daemon) Reload`` in moby's daemon/reload.go and reload_unix.go. ``features`` is not among them:
-the daemon reloads the dictionary, but registers its CDI driver at the start only.
+Source: ``func (daemon *Daemon) Reload`` in moby's daemon/reload.go and reload_unix.go. ``features`` is not included:
+the daemon reloads the dictionary, but registers its CDI driver only at the start.
 """
 
 ENVIRONMENT = "environment"
-"""How a changed proxy environment is called among the keys that need a restart; daemon.json has no key of this name."""
+"""Stands for the proxy environment among the keys that need a restart. daemon.json has no key of this name."""
 
 NEEDS_ROOT = "dockerd needs to be started with root"
-"""What a daemon without privileges says once it has accepted its configuration (20.10 and later)."""
+"""The error of an unprivileged daemon that has accepted its configuration (20.10 and later)."""
 
 LOG_OPTIONS: Mapping[str, frozenset[str]] = {
     "json-file": frozenset({"max-size", "max-file", "compress", "labels", "labels-regex", "env", "env-regex", "tag"}),
@@ -57,7 +57,8 @@ LOG_OPTIONS: Mapping[str, frozenset[str]] = {
     "journald": frozenset({"labels", "labels-regex", "env", "env-regex", "tag"}),
     "none": frozenset(),
 }
-"""Options of the usual log drivers; the daemon does not start with any other. Source: each driver's ValidateLogOpt."""
+"""Options of the usual log drivers. With other options, the daemon does not start. Source: ValidateLogOpt of each
+driver."""
 
 COMMON_LOG_OPTIONS = frozenset(
     {"mode", "max-buffer-size", "cache-disabled", "cache-max-file", "cache-max-size", "cache-compress"}
@@ -69,7 +70,7 @@ SIZE = re.compile(r"^\d+(\.\d+)?\s?([kmgtp]i?b?|b)?$", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class Snapshot:
-    """What the running daemon works with: the configuration it has loaded, and a digest of its proxy environment."""
+    """The configuration that the running daemon has loaded, and a digest of its proxy environment."""
 
     config: Mapping[str, Any]
     environment: str
@@ -77,10 +78,10 @@ class Snapshot:
 
 @dataclass(frozen=True)
 class State:
-    """What is remembered between runs.
+    """The state between runs.
 
-    ``owned`` are the paths of the keys that we set. ``loaded`` is what the daemon with the systemd invocation
-    ``invocation`` has really loaded, as long as that differs from the file.
+    ``owned`` has the paths of the keys that this collection has set. ``loaded`` is the configuration that the daemon
+    with systemd's invocation id ``invocation`` has loaded, as long as it differs from the file.
     """
 
     owned: tuple[tuple[str, ...], ...] = ()
@@ -88,7 +89,7 @@ class State:
     loaded: Snapshot | None = None
 
     def dump(self) -> str:
-        """The state file's text."""
+        """The text of the state file."""
         data: dict[str, Any] = {"schema": SCHEMA, "owned": [list(path) for path in self.owned]}
         if self.loaded is not None:
             data["loaded"] = {
@@ -101,7 +102,7 @@ class State:
 
 @dataclass(frozen=True)
 class Pending:
-    """Keys in which the running daemon differs from what it should run with, by what makes it take them over."""
+    """Keys that the running daemon has not loaded, by the action that loads them."""
 
     reload: tuple[str, ...] = ()
     restart: tuple[str, ...] = ()
@@ -112,16 +113,16 @@ class Pending:
 
 @dataclass(frozen=True)
 class Merge:
-    """The configuration to write, and the paths of it that are ours from now on."""
+    """The configuration to write, and the paths of the keys that this collection sets."""
 
     config: dict[str, Any]
     owned: tuple[tuple[str, ...], ...] = field(default=())
 
 
 def parse(text: str, where: str) -> dict[str, Any]:
-    """The object in a JSON file; an empty file is an empty object.
+    """Parse a JSON file with an object. An empty file is an empty object.
 
-    Raises ServiceError with line and column, for a key that stands twice, and when the top level is no object.
+    Raises ServiceError for invalid JSON (with line and column), a duplicate key, or another type of value.
     """
     if not text.strip():
         return {}
@@ -131,8 +132,8 @@ def parse(text: str, where: str) -> dict[str, Any]:
         twice = sorted({key for key in keys if keys.count(key) > 1})
         if twice:
             raise ServiceError(
-                f"{where}: key {', '.join(map(repr, twice))} is there more than once, and the daemon takes the last. "
-                "Remove the one that is not meant. Nothing was changed."
+                f"{where}: key {', '.join(map(repr, twice))} occurs more than once, and the daemon uses the last one. "
+                "Remove the wrong one. Nothing was changed."
             )
         return dict(pairs)
 
@@ -143,30 +144,31 @@ def parse(text: str, where: str) -> dict[str, Any]:
         line = lines[min(error.lineno, len(lines)) - 1].strip()
         raise ServiceError(
             f"{where}: not valid JSON at line {error.lineno}, column {error.colno}: {error.msg}; "
-            f"the line reads {line[:120]!r}. Repair the file, or move it away to start from the declared keys alone. "
+            f"the line is {line[:120]!r}. Repair the file, or move it away to use only the declared keys. "
             "Nothing was changed."
         ) from error
     except (RecursionError, ValueError) as error:
-        raise ServiceError(f"{where}: not usable JSON: {error}. Nothing was changed.") from error
+        raise ServiceError(f"{where}: not usable JSON: {error}. Repair the file. Nothing was changed.") from error
     if not isinstance(data, dict):
         raise ServiceError(
-            f"{where}: holds a {type(data).__name__}; the daemon wants an object of keys, as {{}}. Nothing was changed."
+            f"{where}: contains a {type(data).__name__}, but the daemon needs an object, such as {{}}. Repair the file."
+            " Nothing was changed."
         )
     return data
 
 
 def render(config: Mapping[str, Any]) -> str:
-    """The text of daemon.json: sorted, so that the same configuration is always the same file."""
+    """The text of daemon.json. It is sorted, so that the same configuration always gives the same file."""
     return json.dumps(config, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
 
 
 def same(one: Any, other: Any) -> bool:
-    """Whether two values are the same JSON; in Python alone, 1 equals true."""
+    """Whether two values are the same JSON. A comparison in Python would treat 1 and true as equal."""
     return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
 
 
 def paths(config: Mapping[str, Any], prefix: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
-    """The paths of all values; a list is one value, and so is an empty object."""
+    """The paths of all values. A list or an empty object counts as one value."""
     found: list[tuple[str, ...]] = []
     for key, value in config.items():
         if isinstance(value, Mapping) and value:
@@ -177,9 +179,9 @@ def paths(config: Mapping[str, Any], prefix: tuple[str, ...] = ()) -> list[tuple
 
 
 def merge(existing: Mapping[str, Any], declared: Mapping[str, Any], owned: Iterable[Sequence[str]] = ()) -> Merge:
-    """``existing`` with the declared values set and with those removed that were ours and are no longer declared.
+    """Set the declared values in ``existing``, and remove owned values that are no longer declared.
 
-    Nothing else is touched: objects are merged key by key, so that a foreign runtime stays beside ours.
+    All other values stay. Objects are merged key by key, so that runtimes of other origin stay.
     """
     config: dict[str, Any] = json.loads(json.dumps(existing))
     wanted = paths(declared)
@@ -204,13 +206,13 @@ def _set(config: dict[str, Any], path: tuple[str, ...], value: Any) -> None:
             level[key] = {}
         level = level[key]
     last = path[-1]
-    # A declared empty object asks for the object, not for the loss of what others keep in it.
+    # A declared empty object must exist, but does not remove other keys in it.
     if not (same(value, {}) and isinstance(level.get(last), dict)):
         level[last] = json.loads(json.dumps(value))
 
 
 def _remove(config: dict[str, Any], path: tuple[str, ...]) -> None:
-    """Remove the value, and the objects around it that it leaves empty."""
+    """Remove a value, and the enclosing objects that become empty."""
     levels: list[dict[str, Any]] = [config]
     for key in path[:-1]:
         below = levels[-1].get(key)
@@ -219,7 +221,7 @@ def _remove(config: dict[str, Any], path: tuple[str, ...]) -> None:
         levels.append(below)
     if path[-1] not in levels[-1]:
         return
-    # Our value has become an object of others: it is not ours any more.
+    # Someone else has replaced our value by an object: it stays.
     if isinstance(levels[-1][path[-1]], dict) and levels[-1][path[-1]]:
         return
     del levels[-1][path[-1]]
@@ -230,10 +232,10 @@ def _remove(config: dict[str, Any], path: tuple[str, ...]) -> None:
 
 
 def pending(loaded: Snapshot, config: Mapping[str, Any], environment: str) -> Pending:
-    """What separates the running daemon from the configuration.
+    """The keys that the running daemon has not loaded.
 
-    A key that is gone needs a restart even where its change would not: on SIGHUP the daemon looks only at keys that
-    are there, and keeps the old value of one that is not.
+    A removed key needs a restart even if a change of it does not: on SIGHUP, the daemon reads only the present keys,
+    and keeps the old value of a removed one.
     """
     reload: list[str] = []
     restart: list[str] = []
@@ -247,19 +249,19 @@ def pending(loaded: Snapshot, config: Mapping[str, Any], environment: str) -> Pe
 
 
 def after_reload(loaded: Snapshot, config: Mapping[str, Any], keys: Iterable[str]) -> Snapshot:
-    """What the daemon works with once it has reloaded these keys."""
+    """The daemon's loaded configuration after a reload of these keys."""
     return Snapshot({**loaded.config, **{key: config[key] for key in keys}}, loaded.environment)
 
 
 def load_state(text: str, where: str) -> State:
-    """The state file's content; an absent one (an empty text) is a first run. Raises ServiceError."""
+    """Parse the state file. An empty text stands for the first run. Raises ServiceError."""
     data = parse(text, where)
     if not data:
         return State()
     if data.get("schema") != SCHEMA:
         raise ServiceError(
-            f"{where}: has schema {data.get('schema')!r}, this version reads schema {SCHEMA}: another version of the "
-            "collection wrote it. Use that one, or remove the file: keys that are no longer declared then stay."
+            f"{where}: has schema {data.get('schema')!r}, but this version of the collection reads schema {SCHEMA}. "
+            "Use the version that wrote the file, or remove the file: keys that are no longer declared then stay."
         )
     try:
         owned = tuple(tuple(str(key) for key in path) for path in data["owned"])
@@ -274,7 +276,7 @@ def load_state(text: str, where: str) -> State:
 
 
 def problems(config: Mapping[str, Any]) -> list[str]:
-    """Values that the daemon's own check lets pass, and that would keep it from starting at the next boot."""
+    """Problems that the daemon's own check does not find, but that would keep it from starting at the next boot."""
     return [*_mirror_problems(config), *_pool_problems(config), *_log_problems(config)]
 
 
@@ -285,7 +287,7 @@ def _items(config: Mapping[str, Any], key: str) -> list[Any]:
 
 def _mirror_problems(config: Mapping[str, Any]) -> list[str]:
     return [
-        f"registry-mirrors: {url!r} is not a registry's address: write http://HOST[:PORT] or https://HOST[:PORT]"
+        f"registry-mirrors: {url!r} is not an image registry's address: use http://HOST[:PORT] or https://HOST[:PORT]"
         for url in _items(config, "registry-mirrors")
         if not re.match(r"^https?://[^/@?#\s]+/?$", str(url))
     ]
@@ -298,7 +300,9 @@ def _pool_problems(config: Mapping[str, Any]) -> list[str]:
         try:
             network = ipaddress.ip_network(str(base), strict=False)
         except ValueError as error:
-            found.append(f"default-address-pools: {pool!r}: base is not a network ({error}): write 10.200.0.0/16")
+            found.append(
+                f"default-address-pools: {pool!r}: base is not a network ({error}): use a form like 10.200.0.0/16"
+            )
             continue
         if (
             isinstance(size, bool)
@@ -320,45 +324,48 @@ def _log_problems(config: Mapping[str, Any]) -> list[str]:
     allowed = LOG_OPTIONS[driver] | COMMON_LOG_OPTIONS
     known = ", ".join(sorted(LOG_OPTIONS[driver])) or "none"
     found = [
-        f"log-opts: {key!r} is no option of the log driver {driver!r}, which knows: {known}"
+        f"log-opts: {key!r} is not an option of the log driver {driver!r}, which has: {known}"
         for key in sorted(set(options) - allowed)
     ]
     size = options.get("max-size")
     if isinstance(size, str) and "max-size" in allowed and size != "-1" and not SIZE.match(size):
-        found.append(f"log-opts: max-size {size!r} is not a size: write for example 50m")
+        found.append(f"log-opts: max-size {size!r} is not a size: use for example 50m")
     count = options.get("max-file")
     if isinstance(count, str) and "max-file" in allowed and not re.match(r"^[1-9]\d*$", count):
-        found.append(f"log-opts: max-file {count!r} is not a number of files: write 1 or more")
+        found.append(f"log-opts: max-file {count!r} is not a number of files: use 1 or more")
     return found
 
 
 def data_root(config: Mapping[str, Any]) -> str:
-    """Where the daemon keeps images and containers; ``graph`` is the old name of the key."""
+    """The directory of the daemon's images and containers. ``graph`` is the old name of the key."""
     return str(config.get("data-root") or config.get("graph") or DOCKER_DATA_ROOT).rstrip("/") or "/"
 
 
 def environment_text(environment: Mapping[str, str]) -> str:
-    """A file for systemd's EnvironmentFile=. Raises ServiceError for what such a file cannot hold."""
+    """The text of a file for systemd's EnvironmentFile=. Raises ServiceError for invalid names and values."""
     lines = []
     for name in sorted(environment):
         value = environment[name]
         if not re.match(r"^[A-Za-z_][A-Za-z0-9_]*$", name) or re.search(r"[\x00-\x1f\x7f]", value):
-            raise ServiceError(f"environment: {name!r} has a name or a value that an environment file cannot hold")
+            raise ServiceError(
+                f"environment: {name!r} has a name or a value that is not allowed: use letters, digits and _ for the"
+                " name, and a value without control characters"
+            )
         escaped = re.sub(r'(["\\`$])', r"\\\1", value)
         lines.append(f'{name}="{escaped}"\n')
     return "".join(lines)
 
 
 def digest(text: str) -> str:
-    """A fingerprint by which a text is recognised without being kept."""
+    """A checksum that identifies a text without storing the text."""
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def daemon_flags(exec_start: str, variables: Mapping[str, str]) -> list[str]:
-    """The flags that the unit starts the daemon with, of ``systemctl show --property=ExecStart``.
+    """The daemon's flags in its unit, from the output of ``systemctl show --property=ExecStart``.
 
-    They matter to the check: a key that stands in the file and among the flags is an error. ``$NAME`` is replaced as
-    systemd does it; ``--config-file`` and ``--validate`` are left out, for the check gives its own.
+    The check needs them: a key that is both in the file and in the flags is an error. Variables such as ``$NAME`` are
+    replaced as by systemd. ``--config-file`` and ``--validate`` are left out, because the check sets them itself.
     """
     match = re.search(r"argv\[\]=(.*?) ; ", exec_start)
     words: list[str] = []
@@ -377,8 +384,8 @@ def daemon_flags(exec_start: str, variables: Mapping[str, str]) -> list[str]:
 
 
 def verdict(returncode: int, output: str) -> tuple[bool, str]:
-    """Whether the daemon accepted the file, and its words; for a run with ``--validate`` or without privileges."""
+    """Whether the daemon accepted the file, and its errors. For a run with ``--validate`` or without privileges."""
     if returncode == 0 or NEEDS_ROOT in output:
         return True, ""
     words = [line for line in output.splitlines() if line.strip() and "level=info" not in line]
-    return False, "\n".join(words) or f"exit code {returncode} without a word"
+    return False, "\n".join(words) or f"exit code {returncode} without a message"

@@ -34,8 +34,8 @@ RUNTIME = {"runtimes": {"nvidia": {"path": "/usr/bin/nvidia-container-runtime"}}
 class Packages:
     """The packages of a Docker installation.
 
-    `pinned` have the wanted version. `others` are held at the version that was installed with them, because a new
-    containerd or runc can restart or break containers, too.
+    The packages in `pinned` get the wanted version. Those in `others` are held at the version that was installed with
+    them, because a new containerd or runc can also restart or break containers.
     """
 
     pinned: tuple[str, ...]
@@ -50,7 +50,7 @@ PACKAGES: Mapping[str, Mapping[str, Packages]] = {
     "12": {DEBIAN: Packages(("docker.io",), ("containerd", "runc"), "20.10.24*"), DOCKER: _DOCKERS_OWN},
     "13": {DEBIAN: Packages(("docker.io", "docker-cli"), ("containerd", "runc"), "26.1.5*"), DOCKER: _DOCKERS_OWN},
 }
-"""By Debian's major version and by source."""
+"""The packages, by Debian's major version and by source."""
 
 FOREIGN: Mapping[str, tuple[str, ...]] = {
     DEBIAN: ("docker-ce", "containerd.io"),
@@ -76,7 +76,7 @@ class Engine:
     installed: Mapping[str, Installed]
     """The packages among `names` that dpkg knows."""
     wish: str = ""
-    """The version that the operator asks for; empty for the tested version."""
+    """The version that the operator has set; empty for the tested version."""
     may_move: bool = True
     """Whether the daemon and containerd may restart. Packages restart them while dpkg installs the packages."""
 
@@ -161,7 +161,7 @@ class Engine:
         return f"{', '.join(self.moving)} {self.version} is installed, {self.wanted} is wanted"
 
     def cdi_problem(self, gpus: bool, config: Mapping[str, Any], not_loaded: Sequence[str]) -> str:
-        """Why containers cannot ask for GPUs by CDI name once the role has run; empty when they can.
+        """Why containers cannot use CDI names for GPUs after the run of the role; empty if they can.
 
         `config` is the whole of daemon.json. `not_loaded` has the keys that take effect after a restart that is due.
         """
@@ -180,7 +180,7 @@ class Engine:
         way = WHEN_DRAINED
         if not self.postponed:
             way = (
-                'Install Debian 13, or set docker_source to "docker" and docker_version to such a version. Or set '
+                'Install Debian 13, or set docker_source to "docker" and docker_version to 25 or later. Or set '
                 'docker_nvidia to "always" to use NVIDIA\'s runtime.'
             )
         return f"Docker {self.version} has no CDI; version 25 and later have it. {way}"
@@ -189,7 +189,7 @@ class Engine:
 def goes_by_specification(text: str | None) -> bool:
     """Whether NVIDIA's runtime is configured to use the CDI specification on the node.
 
-    By default, the runtime makes a specification of its own at each start of a container.
+    By default, the runtime makes its own specification at each start of a container.
     """
     try:
         return bool(tomllib.loads(text or "")["nvidia-container-runtime"]["mode"] == "cdi")

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What is wrong with the input of role docker, all of it at once. Private to the collection."""
+"""Checks the input of the role docker, and finds all mistakes at once. Private to the collection."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 from .docker_engine import DOCKER
 
 VERSION = re.compile(r"(([0-9]+:)?[0-9]+[.][A-Za-z0-9.+~*-]*)?")
-"""A version with wildcards, whose major number is there in full; empty for the tested one."""
+"""A version with wildcards, but with a complete major number; empty for the tested version."""
 
 TOOLKIT_VERSION = re.compile(r"([0-9]+)[.]([0-9]+)[.]([0-9]+)(-[A-Za-z0-9.+~]+)?")
 
@@ -20,18 +20,18 @@ KEY = "BEGIN PGP"
 
 
 def problems(engine: Mapping[str, Any]) -> list[str]:
-    """What is wrong with the engine that is wanted, as the module docker_daemon takes `engine`."""
+    """Problems with the option `engine` of the module docker_daemon."""
     return [*_version_problems(engine), *_toolkit_problems(engine), *_key_problems(engine)]
 
 
 def path_problems(data_root: str, client_config: str) -> list[str]:
-    """What is wrong with the paths; `data_root` may be empty."""
+    """Problems with the paths; `data_root` may be empty."""
     wrong = [path for path in (data_root or "/x", client_config) if not re.match(r"/[^/]", path)]
     if not wrong:
         return []
     return [
         f'docker_data_root is "{data_root}" and docker_client_config is "{client_config}": both must be absolute '
-        "paths; docker_data_root may be empty to leave it as it is"
+        "paths. An empty docker_data_root keeps the present directory"
     ]
 
 
@@ -39,14 +39,14 @@ def _version_problems(engine: Mapping[str, Any]) -> list[str]:
     found = []
     if engine["source"] == DOCKER and not engine["version"]:
         found.append(
-            'docker_version is empty, but docker_source is "docker": Docker\'s repository holds many versions, and the '
-            "newest one is no choice. Set docker_version as `apt-cache madison docker-ce` shows it; * is a wildcard, "
-            'for example "27.5.1*"'
+            'docker_version is empty, but docker_source "docker" needs a version: the newest one in Docker\'s '
+            "repository would change between runs. Set a version that `apt-cache madison docker-ce` lists; * is a "
+            'wildcard, for example "27.5.1*"'
         )
     if not VERSION.fullmatch(engine["version"]):
         found.append(
             f'docker_version is "{engine["version"]}": it must be a Debian version with * as a wildcard, for example '
-            '"20.10.24*". The number before the first dot has to be there in full'
+            '"20.10.24*". The number before the first dot must be complete'
         )
     return found
 
@@ -59,8 +59,8 @@ def _toolkit_problems(engine: Mapping[str, Any]) -> list[str]:
     if match and found.partition("-")[0] != excluded and _numbers(found) >= _numbers(least):
         return []
     return [
-        f'docker_nvidia_toolkit_version is "{found}": it must be a version in full, such as "1.20.0", from {least} on '
-        f"and not {excluded}. Older ones let the specification of the GPUs go stale, and {excluded} cannot be started "
+        f'docker_nvidia_toolkit_version is "{found}": must be a complete version such as "1.20.0", {least} or later, '
+        f"but not {excluded}. Older versions do not refresh the GPUs' specification, and {excluded} cannot start "
         "before Docker"
     ]
 
@@ -74,6 +74,6 @@ def _key_problems(engine: Mapping[str, Any]) -> list[str]:
     if engine["source"] != DOCKER or re.match(r"https?://", key) or KEY in key:
         return []
     return [
-        f'docker_repository_key is "{key}": that is no file on the controller. Give an absolute path there, an http(s) '
-        "address, or the key's ASCII armoured text"
+        f'docker_repository_key is "{key}", which is not a file on the controller. Set it to an absolute path on the '
+        "controller, an http(s) address, or the key's ASCII armoured text"
     ]

@@ -23,12 +23,12 @@ PEM = "BEGIN CERTIFICATE"
 
 
 def authority(registry: str) -> Path:
-    """The file with the certificate of a registry's authority."""
+    """The path of the certificate of an image registry's authority."""
     return AUTHORITIES / registry / "ca.crt"
 
 
 def authority_problems(declared: Iterable[Mapping[str, Any]]) -> list[str]:
-    """What is wrong with the declared authorities, one sentence for each registry."""
+    """Problems with the declared authorities: a text for each image registry."""
     return [
         f"docker_registry_cas: {one['registry']} must be HOST or HOST:PORT without a scheme, and have `ca` (a "
         f'certificate in PEM, or the absolute path of a certificate on the controller, found "{one["ca"]}") unless its '
@@ -39,7 +39,7 @@ def authority_problems(declared: Iterable[Mapping[str, Any]]) -> list[str]:
 
 
 def login_problems(logins: Mapping[str, str]) -> list[str]:
-    """What is wrong with the declared logins. The text does not contain their secrets."""
+    """Problems with the declared logins. The texts do not contain secrets."""
     incomplete = sorted(registry for registry, login in logins.items() if not login)
     if not incomplete:
         return []
@@ -50,10 +50,10 @@ def login_problems(logins: Mapping[str, str]) -> list[str]:
 
 
 def client_config(old: str | None, where: str, logins: Mapping[str, str], gone: Iterable[str]) -> str | None:
-    """The text of a client's configuration with the logins added, and the logins of the registries `gone` removed.
+    """Add logins to the text of a client's configuration, and remove the logins of the image registries in `gone`.
 
-    If nothing changes, the text stays as it is. `logins` has the value that `docker login` writes, by registry. Raises
-    ServiceError, whose message shows nothing of the file's content.
+    If nothing changes, the text stays the same. `logins` has the value that `docker login` writes, by image registry.
+    Raises ServiceError, whose message contains no part of the file.
     """
     try:
         config = json.loads(old) if old is not None else {}

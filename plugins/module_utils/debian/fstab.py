@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Lines of /etc/fstab: ours are found by a mark, all others stay as they are. Private to the collection. Pure."""
+"""Changes this collection's lines of /etc/fstab, which have a mark. Private to the collection. Pure."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 MARK = "x-inference="
-"""An option of our lines, followed by the disk's or share's name.
+"""The mark: an option of the line, followed by the name of the disk or share.
 
-mount(8) and systemd leave options alone that begin with ``x-`` and that they do not know.
+mount(8) and systemd ignore unknown options that begin with ``x-``.
 """
 
 
 class FstabError(Exception):
-    """A line that is not ours is in the way; the text is for the operator."""
+    """A line of other origin prevents the change. The message says what to do."""
 
 
 @dataclass(frozen=True)
@@ -29,11 +29,11 @@ class Line:
     kind: str
     options: tuple[str, ...]
     check: int = 0
-    """The order of the file system check at boot, 0 for none."""
+    """The order of the file system check at boot; 0 for no check."""
 
     @property
     def owner(self) -> str:
-        """Which of our disks or shares it belongs to, empty for a line that is not ours."""
+        """The name of the disk or share in the mark; empty for a line of other origin."""
         return next((option.removeprefix(MARK) for option in self.options if option.startswith(MARK)), "")
 
     def __str__(self) -> str:
@@ -41,7 +41,7 @@ class Line:
 
 
 def parse_line(text: str) -> Line | None:
-    """A line's fields, or None for a comment, an empty or a broken line."""
+    """Parse a line; None for a comment, an empty or a damaged line."""
     words = text.split()
     if len(words) < 3 or words[0].startswith("#"):
         return None
@@ -52,7 +52,7 @@ def parse_line(text: str) -> Line | None:
 
 
 def with_line(text: str, line: Line) -> str:
-    """The file with a line of ours, in the place of an older one for the same path. Raises FstabError."""
+    """The file's text with a line added, or with the line for the same path replaced. Raises FstabError."""
     lines = text.splitlines()
     place = None
     for number, found in enumerate(map(parse_line, lines)):
@@ -84,11 +84,11 @@ def with_line(text: str, line: Line) -> str:
 
 
 def undeclared(text: str, declared: Collection[str]) -> list[Line]:
-    """Our lines whose path is declared no more."""
+    """This collection's lines whose path is no longer declared."""
     found = [parse_line(line) for line in text.splitlines()]
     return [line for line in found if line is not None and line.owner and line.path not in declared]
 
 
 def decode(word: str) -> str:
-    r"""A field with its blanks: they stand there as \040 and the like. Source: fstab(5), proc(5)."""
+    r"""A field with escapes such as \040 (a blank) replaced. Source: fstab(5), proc(5)."""
     return re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), word)

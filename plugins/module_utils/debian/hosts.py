@@ -1,10 +1,10 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The text of /etc/hosts, with a node's own name at an address that other machines reach. Private to the collection.
+"""Makes /etc/hosts, with the node's own name at an address that other machines can use. Private to the collection.
 
-Debian's installer maps the host name to 127.0.1.1. An engine that spans several nodes then tells the others to come to
-127.0.1.1, and waits for ever.
+Debian's installer maps the host name to 127.0.1.1. An engine that spans several nodes would give the other nodes this
+address, and wait for ever.
 """
 
 from __future__ import annotations
@@ -29,27 +29,27 @@ HOSTNAME_MAX = 64
 
 @dataclass(frozen=True)
 class Entry:
-    """A declared line: an address in its canonical spelling, and names."""
+    """A declared line: an address in canonical form, and its names."""
 
     address: str
     names: tuple[str, ...]
 
 
 def valid_name(name: object, longest: int = 253) -> bool:
-    """Whether a text is a host name. 253 characters is what DNS allows (RFC 1035, section 2.3.4)."""
+    """Whether a value is a host name. DNS allows 253 characters (RFC 1035, section 2.3.4)."""
     return isinstance(name, str) and len(name) <= longest and all(LABEL.fullmatch(label) for label in name.split("."))
 
 
 def parse_entries(hosts: Iterable[Any], where: str) -> tuple[list[Entry], list[Problem]]:
-    """The declared entries, and everything that is wrong with them."""
+    """Parse the declared entries. Returns the entries and all problems."""
     entries: list[Entry] = []
     problems: list[Problem] = []
-    # By name in lower case and address family: two addresses for one name leave it to chance which one is taken.
+    # By name in lower case and address family: with two addresses for a name, it would be random which one is used.
     taken: dict[tuple[str, int], str] = {}
     for index, item in enumerate(hosts):
         place = f"{where}[{index}]"
         if not isinstance(item, Mapping) or set(item) != {"address", "names"}:
-            problems.append(Problem(place, f"found {item!r}, wanted {{address: ADDRESS, names: [NAME, …]}}"))
+            problems.append(Problem(place, f"must be {{address: ADDRESS, names: [NAME, …]}}, found {item!r}"))
             continue
         names = [item["names"]] if isinstance(item["names"], str) else item["names"]
         try:
@@ -62,17 +62,17 @@ def parse_entries(hosts: Iterable[Any], where: str) -> tuple[list[Entry], list[P
             continue
         for name in names:
             if not valid_name(name):
-                problems.append(Problem(place, "only letters, digits, - and . may be in a name", "names", name))
+                problems.append(Problem(place, "must have only letters, digits, - and .", "names", name))
                 continue
             other = taken.setdefault((name.lower(), address.version), str(address))
             if other != str(address):
-                problems.append(Problem(place, f"has {other} already; a name has one address", "names", name))
+                problems.append(Problem(place, f"already has {other}: give the name one address", "names", name))
         entries.append(Entry(str(address), tuple(str(name) for name in names)))
     return entries, problems
 
 
 def loopback(address: str) -> bool:
-    """Whether no other machine can come by an address."""
+    """Whether an address is a loopback address, which no other machine can use."""
     try:
         return ipaddress.ip_address(address.partition("%")[0]).is_loopback
     except ValueError:
@@ -80,7 +80,7 @@ def loopback(address: str) -> bool:
 
 
 def _family(address: str) -> int:
-    """4 or 6; 0 where the text is no address (the line is not ours to correct, and stays)."""
+    """4 or 6; 0 for a text that is not an address. Such a line stays as it is."""
     try:
         return ipaddress.ip_address(address.partition("%")[0]).version
     except ValueError:
@@ -88,13 +88,13 @@ def _family(address: str) -> int:
 
 
 def _split(line: str) -> tuple[list[str], str]:
-    """The words of a line, and its comment."""
+    """Split a line into its words and its comment."""
     words, mark, comment = line.partition("#")
     return words.split(), mark + comment
 
 
 def _foreign(lines: list[str]) -> list[str]:
-    """The lines outside our block."""
+    """The lines outside this collection's block."""
     outside: list[str] = []
     inside: list[str] = []
     ours = False
@@ -103,19 +103,21 @@ def _foreign(lines: list[str]) -> list[str]:
             ours = line == BEGIN
         else:
             (inside if ours else outside).append(line)
-    # A block without an end is no block: a line of ours may then stand twice, but no foreign line is lost.
+    # Without an end mark, all lines are kept: a line of the block may then exist twice, but no other line is lost.
     return outside + inside if ours else outside
 
 
 def _own(name: str, hostname: str) -> bool:
-    """Whether a name that stands on a loopback line is the node's: host, or host.domain."""
+    """Whether a name is the node's own: host, or host.domain."""
     short = hostname.lower().partition(".")[0]
     return name.lower() in (short, hostname.lower()) or name.lower().startswith(f"{short}.")
 
 
 def own_entry(lines: Iterable[str], hostname: str, entry: Entry) -> Entry:
-    """The node's own line: `entry`, and the names that the file had for the node, in their order there, since the first
-    is what `hostname --fqdn` says. Lines that stay go before loopback lines, which go: so it is the same in a next run.
+    """The node's own line: `entry`, with the names that the file already has for the node.
+
+    The names keep their order, because `hostname --fqdn` prints the first one. Names from lines that stay precede names
+    from loopback lines, which are removed. So a second run gives the same result.
     """
     names: list[str] = []
     split = [words for words, _comment in map(_split, lines)]
@@ -128,10 +130,10 @@ def own_entry(lines: Iterable[str], hostname: str, entry: Entry) -> Entry:
 
 
 def render(text: str, hostname: str, address: str, entries: list[Entry]) -> str:
-    """The new text. A file that already says the same stays as it is.
+    """The new text of the file. If nothing differs, the text stays the same.
 
-    The host name must resolve to `address`, unless one of the entries has the host name. A foreign line loses a name
-    only where the line contradicts.
+    The host name must resolve to `address`, unless one of the entries has the host name. A line of other origin loses a
+    name only if it gives the name a wrong address.
     """
     lines = text.splitlines()
     outside = _foreign(lines)

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The running kernel and its command line, as parts of a node's settings. Private to the collection."""
+"""The parts of a node's settings for the running kernel and for its command line. Private to the collection."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Kernel(Part):
 
 
 class CommandLine(Part):
-    """The parameters that the kernel is started with."""
+    """The kernel's command line."""
 
     def inspect(self) -> None:
         self.line = kc.CommandLine(self.options, kc.Boot(self.node.find, self.node.runner))
@@ -46,18 +46,18 @@ class CommandLine(Part):
         if self.line.before != self.line.after:
             self.changes.append(Change(Path(kc.DROP_IN), self.line.before or None, self.line.after or None))
         elif self.line.changed:
-            self.orders.append("renew the boot menu, which does not have the parameters")
+            self.orders.append("write the boot menu again, because it does not have the parameters")
         self.awaits += [f"the kernel runs without {word}" for word in self.line.missing()]
         self.awaits += [f"the kernel runs with {word}" for word in self.line.surplus(applied=False)]
         self.look_at_menu()
 
     def look_at_menu(self) -> None:
-        """Note what the menu says against the parameters."""
+        """Add a note if the menu overrides the parameters."""
         against = " ".join(self.line.against())
         self.notes = (
             [
-                f"the command line also says {against}, behind common_kernel_cmdline, and of one name the kernel takes"
-                " the last: look into /etc/default/grub and /etc/default/grub.d"
+                f"the command line also has {against}, after common_kernel_cmdline, and the kernel uses the last value"
+                " of a parameter: correct /etc/default/grub or /etc/default/grub.d"
             ]
             if against
             else []

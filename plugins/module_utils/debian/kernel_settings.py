@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Kernel settings as files below /proc/sys and /sys, and what says them at boot. Private to the collection."""
+"""Sets kernel parameters below /proc/sys and /sys, now and at every boot. Private to the collection."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from typing import Any
 from ..core import files
 
 HEADER = "Managed by Ansible, module baremetal.inference.kernel_settings: changes made here are lost."
-"""Names a module that no longer exists: with other text every node would get new files for nothing."""
+"""Names a module that no longer exists: with another text, every node would get new files without need."""
 
 PROC_SYS = "proc/sys"
 SYSCTL_FILE = "60-inference.conf"
@@ -28,13 +28,13 @@ HUGEPAGES = "sys/kernel/mm/hugepages"
 PAGE_KIB = {"2M": 2048, "1G": 1048576}
 """Sizes of hugepages on amd64, in KiB. Source: Documentation/admin-guide/mm/hugetlbpage.rst of the kernel."""
 
-HUGEPAGES_HINT = ". Memory is in pieces: have the kernel take them at its start, by common_kernel_cmdline"
+HUGEPAGES_HINT = ". The memory is fragmented: reserve the pages at boot, with common_kernel_cmdline"
 
 SYSCTL_DIRECTORIES = ("etc/sysctl.d", "run/sysctl.d", "usr/local/lib/sysctl.d", "usr/lib/sysctl.d", "lib/sysctl.d")
-"""Where systemd-sysctl looks; a file name of an earlier directory hides it in the later. Source: sysctl.d(5)."""
+"""Directories of systemd-sysctl. A file hides files of the same name in later directories. Source: sysctl.d(5)."""
 
 CHOICE = re.compile(r"\[(\S+)\]")
-"""The value in force of a file that lists all of them, as in ``always [madvise] never``."""
+"""The active value in a file that lists all choices, as in ``always [madvise] never``."""
 
 CPU = re.compile(r"cpu[0-9]+")
 """The folder of one CPU in sysfs."""
@@ -42,20 +42,20 @@ CPU = re.compile(r"cpu[0-9]+")
 
 @dataclass(frozen=True)
 class Setting:
-    """A value of the kernel: its name for people, its file below the root, and its wanted value."""
+    """A value of the kernel: its name for messages, its file below the root, and the wanted value."""
 
     name: str
     path: str
     value: str
 
     def matches(self, found: str) -> bool:
-        """Whether a file's text means this value: numbers between any blanks, or the choice in brackets."""
+        """Whether a file's text has this value: the choice in brackets, or words separated by any white space."""
         choice = CHOICE.search(found)
         return (choice[1] if choice else " ".join(found.split())) == " ".join(self.value.split())
 
 
 def sysctl_path(key: str) -> str:
-    """The file of a sysctl. A slash as first separator keeps dots in names. Source: sysctl.d(5)."""
+    """The file of a sysctl. If the first separator is a slash, dots are parts of names. Source: sysctl.d(5)."""
     first = re.search(r"[./]", key)
     if first and first[0] == "/":
         return f"{PROC_SYS}/{key}"
@@ -63,47 +63,47 @@ def sysctl_path(key: str) -> str:
 
 
 KEY = re.compile(r"[A-Za-z0-9_.:/@-]+")
-"""Names of sysctls, interfaces' among them. No patterns: they could not be read back."""
+"""Names of sysctls, including those of interfaces. No patterns: they could not be read back."""
 
 
 def key_problem(key: str, value: object) -> str:
-    """What is wrong with a sysctl before any kernel is asked, empty where nothing is."""
+    """A problem with a sysctl that can be found without the kernel; empty without one."""
     path = sysctl_path(key)
     if not KEY.fullmatch(key) or "//" in path or ".." in path.split("/"):
-        return f"{key!r}: this is no name of a sysctl"
+        return f"{key!r} is not the name of a sysctl: use a name such as vm.swappiness"
     if (
         isinstance(value, bool)
         or not isinstance(value, int | str)
         or not str(value).strip()
         or "\n" in str(value).strip()
     ):
-        return f"{key}: {value!r} is no value; allowed are a number, or a text of one line"
+        return f"{key}: {value!r} is not a valid value: use a number, or a text of one line"
     return ""
 
 
 MODULES = {"net.bridge.": "br_netfilter", "net.netfilter.": "nf_conntrack", "net.nf_conntrack": "nf_conntrack"}
-"""Sysctls that are there only while a module of the kernel is loaded, by their first letters."""
+"""Kernel modules that provide sysctls, by the beginning of the sysctl's name."""
 
 
 def absent(root: Path, key: str) -> str:
-    """What to say of a sysctl that is not there."""
+    """A hint for a sysctl that does not exist; empty without one."""
     dotted = ".".join(sysctl_path(key).removeprefix(f"{PROC_SYS}/").split("/"))
     module = next((name for start, name in MODULES.items() if dotted.startswith(start)), "")
     if module:
-        return f" It comes with the module {module}: load it by a file in /etc/modules-load.d, and modprobe {module}"
+        return f" The module {module} provides it: add a file to /etc/modules-load.d, and run modprobe {module}"
     near = nearest(root, key)
     return f" Did you mean {near}?" if near else ""
 
 
 def nearest(root: Path, key: str) -> str:
-    """The name of a sysctl that exists and looks most like a key, empty where none does."""
+    """The existing sysctl whose name is most similar to a key; empty if none is similar."""
     top = root / PROC_SYS
     names = [".".join(path.relative_to(top).parts) for path in top.rglob("*") if path.is_file()]
     return (difflib.get_close_matches(key, names, 1) or [""])[0]
 
 
 def overriding(root: Path, own: str, wanted: Mapping[str, str]) -> list[str]:
-    """What other files would set at boot after our own file has said something else."""
+    """Problems with other files that would override our own file's values at boot."""
     by_name: dict[str, Path] = {}
     for directory in SYSCTL_DIRECTORIES:
         for path in sorted((root / directory).glob("*.conf")):
@@ -116,8 +116,8 @@ def overriding(root: Path, own: str, wanted: Mapping[str, str]) -> list[str]:
             if key in wanted and value.split() != wanted[key].split():
                 place = "/" + str(by_name[name].resolve().relative_to(root.resolve()))
                 found.append(
-                    f"{key}: {place} sets {value!r} at boot, after ours ({wanted[key]!r}). Remove that"
-                    " line, or declare what you want in common_sysctl (null leaves the key alone)"
+                    f"{key}: {place} sets {value!r} at boot, and overrides {wanted[key]!r}. Remove that"
+                    " line, or set the key in common_sysctl (null keeps the system's value)"
                 )
     return found
 
@@ -136,18 +136,18 @@ def sysctl_file(values: Mapping[str, str]) -> str:
 
 
 def tmpfiles_file(settings: Iterable[Setting]) -> str:
-    """The text of our file in tmpfiles.d, which writes what is no sysctl at boot. Source: tmpfiles.d(5)."""
-    # CPUs have one line: a path may be a pattern.
+    """The text of our file in tmpfiles.d. It sets the values that are not sysctls at boot. Source: tmpfiles.d(5)."""
+    # One line for all CPUs, because a path can be a pattern.
     lines = {f"w- /{re.sub(CPU, 'cpu*', setting.path)} - - - - {setting.value}\n": None for setting in settings}
     return "".join([f"# {HEADER}\n", *lines])
 
 
 class KernelError(Exception):
-    """A value cannot be set, or was not taken; the text is for the operator."""
+    """A value cannot be set, or the kernel did not accept it. The message says what to do."""
 
 
 def wanted_sysctls(params: dict[str, Any], root: Path) -> dict[str, Any]:
-    """The sysctls that are asked for by name; a name may be written in two ways, and is one file."""
+    """The wanted sysctls by name. A name can be written in two ways; both mean one file."""
     wanted = {}
     for key, value in params["sysctl_where_present"].items():
         if (root / sysctl_path(key)).is_file():
@@ -157,10 +157,10 @@ def wanted_sysctls(params: dict[str, Any], root: Path) -> dict[str, Any]:
 
 
 def mistakes(params: dict[str, Any]) -> list[str]:
-    """What no kernel would take."""
+    """Problems with the parameters that can be found without the kernel."""
     found = [key_problem(key, value) for key, value in params["sysctl"].items() if value is not None]
     found += [
-        f"hugepages of {size}: {count!r} cannot be; the sizes are {' and '.join(PAGE_KIB)}, with a number from 0"
+        f"hugepages of {size}: {count!r} is not allowed: use the sizes {' and '.join(PAGE_KIB)}, and a number from 0"
         for size, count in params["hugepages"].items()
         if not _are_pages(size, count)
     ]
@@ -172,7 +172,7 @@ def _are_pages(size: str, count: object) -> bool:
 
 
 def settings_of(params: dict[str, Any], root: Path) -> tuple[list[Setting], list[Setting]]:
-    """The sysctls and the other values that a module's parameters ask for, without its mistakes."""
+    """The wanted sysctls, and the other wanted values. Invalid parameters are left out."""
     wanted = {key: value for key, value in wanted_sysctls(params, root).items() if not key_problem(key, value)}
     sysctls = [Setting(key, sysctl_path(key), str(value).strip()) for key, value in wanted.items()]
     others = []
@@ -192,7 +192,7 @@ def settings_of(params: dict[str, Any], root: Path) -> tuple[list[Setting], list
 
 
 class Kernel:
-    """The running kernel and its files."""
+    """The values of the running kernel, and the files that set them at boot."""
 
     def __init__(self, root: Path, sysctls: list[Setting], others: list[Setting]) -> None:
         self.root = root
@@ -205,7 +205,7 @@ class Kernel:
         }
 
     def problems(self) -> list[str]:
-        """Everything that can be known before trying."""
+        """All problems that can be found before a value is written."""
         found = []
         unwritable = []
         for setting in self.settings:
@@ -220,7 +220,7 @@ class Kernel:
                     found += self._refused(setting)
         if unwritable:
             found.append(
-                f"{', '.join(unwritable)}: cannot be written here. A container has no kernel of its own:"
+                f"{', '.join(unwritable)}: cannot be written here. A container shares its host's kernel:"
                 " set common_sysctl_enabled: false"
             )
         found = [*dict.fromkeys(found), *self._too_large()]
@@ -228,21 +228,21 @@ class Kernel:
         return found + overriding(self.root, SYSCTL_FILE, wanted)
 
     def _refused(self, setting: Setting) -> list[str]:
-        """What a kernel that may be written to says of one setting before it is tried."""
+        """Problems with one setting that can be found before the value is written."""
         path = self.root / setting.path
         if not os.access(path, os.W_OK):
             return [f"{setting.name}: this kernel allows no writes to /{setting.path}"]
         try:
             path.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
-            return [f"{setting.name}: cannot be read back, so it is no setting ({error})"]
+            return [f"{setting.name}: cannot be read back ({error}): remove it from the variable"]
         choices = path.with_name("scaling_available_governors")
         if choices.is_file() and setting.value not in (words := choices.read_text(encoding="utf-8").split()):
-            return [f"cpu_governor: there is no {setting.value!r} here; allowed are {', '.join(words)}"]
+            return [f"cpu_governor: {setting.value!r} is not available: use one of {', '.join(words)}"]
         return []
 
     def _too_large(self) -> list[str]:
-        """A request for more hugepages than memory is free would first drive out all else, and then fail."""
+        """A problem if the hugepages need more than the free memory. The kernel would evict programs, and then fail."""
         wanted = 0
         for size, kib in PAGE_KIB.items():
             path = self.root / f"{HUGEPAGES}/hugepages-{kib}kB/nr_hugepages"
@@ -255,10 +255,13 @@ class Kernel:
         free = next(int(line.split()[1]) for line in meminfo if line.startswith("MemAvailable:"))
         if wanted < free:
             return []
-        return [f"hugepages: {wanted // 1024} MiB more are asked for, and {free // 1024} MiB of memory are free"]
+        return [
+            f"hugepages: {wanted // 1024} MiB more are wanted, but only {free // 1024} MiB of memory are free: set"
+            " fewer pages"
+        ]
 
     def differing(self) -> list[Setting]:
-        """The values that the kernel does not have yet."""
+        """The settings whose value differs in the kernel."""
         return [setting for setting in self.settings if not self._matches(setting)]
 
     def _matches(self, setting: Setting) -> bool:
@@ -267,30 +270,30 @@ class Kernel:
         return False
 
     def stale_files(self) -> list[Path]:
-        """The files that say something else."""
+        """The files whose text differs."""
         return [
             path for path, text in self.files.items() if not (files.same(path, text) if text else not path.exists())
         ]
 
     def apply(self) -> None:
-        """Set every value and read it back; then write the files. Raises KernelError, with the old values in force."""
+        """Set all values, read them back, and write the files. Restores the old values before it raises KernelError."""
         differing = self.differing()
         before = [(self.root / item.path, current(self.root / item.path)) for item in differing]
         words = {setting.name: _set(self.root / setting.path, setting.value) for setting in differing}
-        # All of them at the end: some undo others, as vm.dirty_bytes does vm.dirty_ratio.
+        # All values are read at the end, because one can reset another, as vm.dirty_bytes resets vm.dirty_ratio.
         refused = []
         for setting in self.differing():
             found = " ".join((self.root / setting.path).read_text(encoding="utf-8").split())
             reason = f" ({words[setting.name]})" if words.get(setting.name) else ""
             hint = HUGEPAGES_HINT if setting.path.startswith(HUGEPAGES) else ""
-            refused.append(f"{setting.name}: asked for {setting.value!r}, the kernel has {found!r}{reason}{hint}")
+            refused.append(f"{setting.name}: wanted {setting.value!r}, but the kernel has {found!r}{reason}{hint}")
         if refused:
             for path, value in reversed(before):
                 _set(path, value)
-            # Some go one way only, as kernel.modules_disabled does.
+            # Some values cannot be reset, such as kernel.modules_disabled.
             stuck = [str(path) for path, value in before if current(path) != value]
-            rest = f"all are as before but {', '.join(stuck)}" if stuck else "all are as before"
-            raise KernelError("\n- ".join([f"the kernel did not take these values; {rest}.", *refused]))
+            rest = f"All values are as before, except {', '.join(stuck)}" if stuck else "All values are as before"
+            raise KernelError("\n- ".join([f"the kernel did not accept these values. {rest}.", *refused]))
         for path in self.stale_files():
             if self.files[path]:
                 files.write(path, self.files[path])
@@ -299,14 +302,14 @@ class Kernel:
 
 
 def current(path: Path) -> str:
-    """What the kernel has; of several choices, the one in force. Raises OSError."""
+    """The kernel's value; of several choices, the active one. Raises OSError."""
     text = path.read_text(encoding="utf-8")
     choice = CHOICE.search(text)
     return choice[1] if choice else text.strip()
 
 
 def _set(path: Path, value: str) -> str:
-    """Write a value; returns the kernel's complaint, empty where it has none."""
+    """Write a value. Returns the kernel's error; empty on success."""
     try:
         path.write_text(value, encoding="utf-8")
     except OSError as error:

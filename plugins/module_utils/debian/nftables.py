@@ -1,10 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The node's firewall as text: what an operator declares, checked and written as nftables rules.
-
-Private to the collection.
-"""
+"""Checks the declared rules of the node's firewall, and writes them as nftables rules. Private to the collection."""
 
 from __future__ import annotations
 
@@ -19,61 +16,62 @@ from typing import Any
 from ..core.problems import InputError, Problem, nearest
 
 TABLE = "inference"
-"""The name of our table, of family inet. No other table is ever touched: Docker's chains live beside it."""
+"""The name of this collection's table, of family inet. Other tables, such as Docker's, are never changed."""
 
 HEADER = "Managed by the role baremetal.inference.common"
-"""How one of our files is known again."""
+"""The mark of a file that this collection has written."""
 
 DIRECTORY = "/etc/nftables.d"
 
 INCLUDE = f'include "{DIRECTORY}/*.nft"'
 
 EMPTY = f"table inet {TABLE}\ndelete table inet {TABLE}\n"
-"""What makes the table go, whether it is there or not, in the same transaction as what follows."""
+"""Removes the table, if it exists, in the same transaction as the following text."""
 
 PREFIX = "common_firewall_"
-"""Where the operator has written what is wrong: the role's variables."""
+"""Prefix of the role's variables, for messages."""
 
 SECONDS = (15, 600)
-"""How long rules may be on trial. Two tries of SSH take ten; a node must not be shut longer than its operator waits."""
+"""Least and most seconds of a trial. Two tries of SSH take ten seconds. An operator does not wait longer than ten
+minutes."""
 
 KEYS = ("name", "port", "protocol", "sources")
 
 PROTOCOLS = ("tcp", "udp", "vrrp")
 
 WITHOUT_PORTS = {"vrrp": 112}
-"""Those that have none, by their number (RFC 9568, 5.1.1.4): nft knows names only where there is /etc/protocols."""
+"""Protocols without ports, with their number (RFC 9568, 5.1.1.4): nft knows names only with /etc/protocols."""
 
 RULE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._/-]{0,63}")
-"""It becomes a comment of the rule, in quotes, of at most 128 bytes. Source: nft(8)."""
+"""The name of a rule. It becomes the rule's comment, in quotes, of at most 128 bytes. Source: nft(8)."""
 
 PART_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 
 INTERFACE = re.compile(r"[A-Za-z0-9_.:@-]{1,15}|[A-Za-z0-9_.:@-]{1,14}\*")
-"""15 characters. Source: IFNAMSIZ of linux/if.h. A last * is nft's wildcard."""
+"""The name of an interface, of at most 15 characters. Source: IFNAMSIZ of linux/if.h. A last * is nft's wildcard."""
 
 DOCKER_BRIDGE = re.compile(r"br-[0-9a-f]{12}")
-"""How Docker names the bridge of a network of its own: by the first half of the network's id."""
+"""The name that Docker gives the network bridge of a network: the first 12 digits of the network's id."""
 
 HOST_NAME_HINT = (
-    "is neither an address nor a network. Names are refused, since a firewall must not hang on DNS. For hosts of the"
-    " inventory: \"{{ groups['gateway'] | baremetal.inference.host_addresses(hostvars) }}\""
+    "is neither an address nor a network. Names are refused, because a firewall must not depend on DNS. For hosts of"
+    " the inventory, use \"{{ groups['gateway'] | baremetal.inference.host_addresses(hostvars) }}\""
 )
 
 
 class FirewallError(Exception):
-    """Something that the node, or the operator, has to put right; the text is for the operator."""
+    """An error of the firewall. The message says what to do."""
 
 
 @dataclass(frozen=True)
 class Sources:
-    """Networks that a rule is for; none of both families means anywhere."""
+    """The networks from which a rule allows connections. Without networks, every address."""
 
     v4: tuple[str, ...] = ()
     v6: tuple[str, ...] = ()
 
     def matches(self) -> list[str]:
-        """The beginning of each rule that these sources need, with a blank behind it."""
+        """The match of each rule that these sources need, followed by a blank."""
         if not self.v4 and not self.v6:
             return [""]
         families = (("ip", "ipv4", "0.0.0.0/0", self.v4), ("ip6", "ipv6", "::/0", self.v6))
@@ -86,7 +84,7 @@ class Sources:
 
 @dataclass(frozen=True)
 class Rule:
-    """An entry of the list that opens ports. Ports are pairs of first and last."""
+    """An entry of common_firewall_allow. Ports are pairs of first and last port."""
 
     name: str
     protocol: str
@@ -96,7 +94,7 @@ class Rule:
 
 @dataclass(frozen=True)
 class Base:
-    """What holds for every part: who may come by SSH, which interfaces are trusted, what is logged."""
+    """Settings that apply to all parts: SSH, trusted interfaces, logging."""
 
     ssh_ports: tuple[int, ...]
     ssh_sources: Sources = Sources()
@@ -107,7 +105,7 @@ class Base:
 
 @dataclass(frozen=True)
 class Socket:
-    """A TCP socket of the kernel's table."""
+    """A TCP socket in the kernel's table."""
 
     local: str
     port: int
@@ -122,14 +120,14 @@ class Socket:
 
 
 def _flat(value: Any) -> list[Any]:
-    """A list with the lists in it taken apart, or a single value as a list."""
+    """Flatten a list of lists. A single value becomes a list."""
     if not isinstance(value, (list, tuple)):
         return [value]
     return [inner for item in value for inner in _flat(item)]
 
 
 def _sources(value: Any, where: str, key: str, found: list[Problem]) -> Sources:
-    """Addresses and networks, each family sorted and without what another one contains."""
+    """Parse addresses and networks. Each family is sorted, without networks that another one contains."""
     v4: list[ipaddress.IPv4Network] = []
     v6: list[ipaddress.IPv6Network] = []
     for item in [] if value is None else _flat(value):
@@ -142,14 +140,14 @@ def _sources(value: Any, where: str, key: str, found: list[Problem]) -> Sources:
             except ValueError:
                 found.append(Problem(where, HOST_NAME_HINT, key, item))
             else:
-                message = f"has bits behind its mask: write {interface.network} or {interface.ip}"
+                message = f"has bits after its mask: use {interface.network} or {interface.ip}"
                 found.append(Problem(where, message, key, item))
             continue
         if isinstance(network, ipaddress.IPv4Network):
             v4.append(network)
         elif "%" in text:
             found.append(
-                Problem(where, "cannot be matched together with an interface: leave out the % part", key, item)
+                Problem(where, "has an interface, which a source cannot have: remove the part with %", key, item)
             )
         else:
             v6.append(network)
@@ -157,13 +155,13 @@ def _sources(value: Any, where: str, key: str, found: list[Problem]) -> Sources:
 
 
 def _collapsed(networks: Iterable[Any]) -> tuple[str, ...]:
-    """Networks as nft writes them: a single address without its mask. nft refuses a set whose networks overlap."""
+    """Networks in nft's form: a single address has no mask. Merged, because nft refuses overlapping networks."""
     merged = ipaddress.collapse_addresses(networks)
     return tuple(str(item.network_address if item.num_addresses == 1 else item) for item in merged)
 
 
 def _port(item: Any) -> tuple[int, int] | None:
-    """A port or a range of ports, or None where it is neither."""
+    """A port or a range of ports as a pair; None if the value is neither."""
     if isinstance(item, bool) or not re.fullmatch(r"[0-9]{1,5}(-[0-9]{1,5})?", str(item)):
         return None
     first, _dash, last = str(item).partition("-")
@@ -172,11 +170,11 @@ def _port(item: Any) -> tuple[int, int] | None:
 
 
 def _ports(value: Any, where: str, found: list[Problem]) -> tuple[tuple[int, int], ...]:
-    """Ranges of ports, sorted and joined where they touch."""
+    """Parse ports into sorted ranges. Adjacent ranges are merged."""
     ranges = []
     items = _flat(value)
     if not items:
-        found.append(Problem(where, "names no port", "port", value))
+        found.append(Problem(where, "is empty: name at least one port", "port", value))
     for item in items:
         pair = _port(item)
         if pair is None:
@@ -210,43 +208,45 @@ def _rule(number: int, entry: Any, found: list[Problem]) -> Rule | None:
     ports: tuple[tuple[int, int], ...] = ()
     if protocol in WITHOUT_PORTS:
         if entry.get("port") is not None:
-            found.append(Problem(where, f"has no place in a rule for {protocol}", "port", entry["port"]))
+            found.append(Problem(where, f"is not allowed in a rule for {protocol}: remove it", "port", entry["port"]))
     elif entry.get("port") is None:
-        found.append(Problem(where, "is missing: the port that clients connect to", "port"))
+        found.append(Problem(where, "is missing: set the port to which clients connect", "port"))
     else:
         ports = _ports(entry["port"], where, found)
     if "sources" in entry and not _flat(entry["sources"] or []):
-        # The hosts of a group that has none, perhaps: that must not open the port to the world.
-        found.append(Problem(where, "is empty: leave it out to let in everybody", "sources", entry["sources"]))
+        # The list may come from a group without hosts, which must not open the port to every address.
+        found.append(Problem(where, "is empty: remove it to allow every address", "sources", entry["sources"]))
     return Rule(str(name), str(protocol), ports, _sources(entry.get("sources"), where, "sources", found))
 
 
 def parse(declared: Mapping[str, Any]) -> tuple[list[Rule], Base]:
-    """The rules and the base of ``declared``: name, allow, ssh_sources, ssh_ports, trusted_interfaces, log.
+    """Parse the declaration: name, allow, ssh_sources, ssh_ports, trusted_interfaces, log and seconds.
 
-    Raises InputError with every mistake.
+    Raises InputError with all problems.
     """
     found: list[Problem] = []
     part = declared["name"]
     if not PART_NAME.fullmatch(part):
         found.append(
-            Problem(f"{PREFIX}name", "must be 1 to 64 of a-z, 0-9, _ and -, for it names a file; found " + repr(part))
+            Problem(f"{PREFIX}name", f"must be 1 to 64 of a-z, 0-9, _ and -, because it names a file; found {part!r}")
         )
     rules = [_rule(number, entry, found) for number, entry in enumerate(declared["allow"], 1)]
     names = [rule.name for rule in rules if rule]
     for name in sorted({name for name in names if names.count(name) > 1}):
-        found.append(Problem(f"{PREFIX}allow", "is used more than once", "name", name))
+        found.append(Problem(f"{PREFIX}allow", "is used more than once: choose another name", "name", name))
     sources = _sources(declared["ssh_sources"], f"{PREFIX}ssh_sources", "entry", found)
     if declared["ssh_sources"] and not _flat(declared["ssh_sources"]):
-        message = "holds lists that are empty, as of a group without hosts: leave it out to let in everybody"
+        message = "has only empty lists, for example of a group without hosts: remove it to allow every address"
         found.append(Problem(f"{PREFIX}ssh_sources", message))
     if not SECONDS[0] <= declared["seconds"] <= SECONDS[1]:
-        message = f"is {declared['seconds']}, must be from 15 to 600: in half of it a new SSH session has to begin"
+        message = (
+            f"is {declared['seconds']}, but must be 15 to 600: a new SSH session must succeed in half of this time"
+        )
         found.append(Problem(f"{PREFIX}confirm_seconds", message))
     ssh_ports = _ports(declared["ssh_ports"], f"{PREFIX}ssh_ports", found) if declared["ssh_ports"] else ()
     for interface in declared["trusted_interfaces"]:
         if not INTERFACE.fullmatch(str(interface)):
-            message = "must be an interface's name, at most 15 characters; a * may end it"
+            message = "must be the name of an interface, of at most 15 characters. It can end with *"
             found.append(Problem(f"{PREFIX}trusted_interfaces", message, "entry", interface))
     if found:
         raise InputError(found)
@@ -267,7 +267,7 @@ def _chain(name: str, lines: Iterable[str]) -> str:
 
 
 def _matches(rule: Rule) -> list[str]:
-    """Protocol and port of each line that a rule needs."""
+    """The match of protocol and ports for each line of a rule."""
     if rule.protocol in WITHOUT_PORTS:
         return [f"meta l4proto {WITHOUT_PORTS[rule.protocol]}"]
     return [
@@ -277,11 +277,11 @@ def _matches(rule: Rule) -> list[str]:
 
 
 def part_text(name: str, rules: Sequence[Rule]) -> str | None:
-    """The file of a part: lines inside the chain ``services``. None where it opens nothing.
+    """The file of a part, with lines of the chain ``services``. None if the part has no rules.
 
-    The port is the one that the client has asked for, so that a line is right for a service of the node and for a
-    container's published port alike. One line per range: nft 1.0.6 lists a set of these ports in a way that it cannot
-    read itself, and a roll-back reads such a list.
+    The lines match the port to which the client connects. So they work for services of the node and for published ports
+    of containers. Each range has its own line: nft 1.0.6 lists a set of such ports in a form that nft cannot read, and
+    the rollback reads such a list.
     """
     if not rules:
         return None
@@ -295,7 +295,7 @@ def part_text(name: str, rules: Sequence[Rule]) -> str | None:
 
 
 def main_text(base: Base) -> str:
-    """/etc/nftables.conf."""
+    """The text of /etc/nftables.conf."""
     inside = ["docker0", "br-*", *base.trusted]
     refusal = ["drop"]
     if base.log:
@@ -364,12 +364,12 @@ def _input_lines(base: Base) -> list[str]:
 
 
 def complete(main: str, parts: Mapping[str, str]) -> str:
-    """The main file with its includes in place: the text that the kernel is given. ``parts`` by file name."""
+    """The main file with the include replaced by the parts (by file name). The kernel loads this text."""
     return main.replace(INCLUDE, "\n".join(parts[name] for name in sorted(parts)))
 
 
 def with_flows(text: str, flows: Sequence[Socket]) -> str:
-    """A complete text that also lets connections go on that are open now, whether the kernel remembers them or not."""
+    """A complete text that also allows the currently open connections, even if the kernel does not track them."""
     lines = []
     for flow in flows:
         family = "ip6" if ":" in flow.local else "ip"
@@ -382,30 +382,30 @@ def with_flows(text: str, flows: Sequence[Socket]) -> str:
 
 
 def wrapped(part: str) -> str:
-    """A part alone, for nft to judge."""
+    """A complete text with one part only, for a check by nft."""
     return f"{EMPTY}table inet {TABLE} {{\n" + _chain("services", [part]) + "}\n"
 
 
 def listed(listing: str | None) -> str:
-    """The text that makes the table what it was when it was listed; None means that there was none."""
+    """The text that restores a listed table. None: there was no table."""
     return EMPTY + (listing or "")
 
 
 def is_ours(text: str) -> bool:
-    """Whether we have written a file."""
+    """Whether this collection has written a file."""
     return HEADER in text
 
 
 def has_rules(text: str) -> bool:
-    """Whether a configuration does anything at all."""
+    """Whether a configuration has any line that is not a comment."""
     return any(line.strip() and not line.strip().startswith("#") for line in text.splitlines())
 
 
-# --- what the node tells
+# --- what the node reports
 
 
 def _address(word: str) -> str:
-    """An address of /proc/net/tcp or tcp6: 32-bit words, each in the machine's own byte order. Source: proc(5)."""
+    """Parse an address of /proc/net/tcp or tcp6: 32-bit words in the machine's byte order. Source: proc(5)."""
     words = (int(word[start : start + 8], 16) for start in range(0, len(word), 8))
     raw = b"".join(value.to_bytes(4, sys.byteorder) for value in words)
     if len(raw) == 4:
@@ -415,7 +415,7 @@ def _address(word: str) -> str:
 
 
 def sockets(table: str) -> Iterator[Socket]:
-    """The sockets in a text of /proc/net/tcp or tcp6. States: 01 established, 0A listening. Source: proc(5)."""
+    """Parse the text of /proc/net/tcp or tcp6. States: 01 established, 0A listening. Source: proc(5)."""
     for line in table.splitlines()[1:]:
         words = line.split()
         (local, port), (peer, peer_port) = (word.split(":") for word in words[1:3])
@@ -425,7 +425,7 @@ def sockets(table: str) -> Iterator[Socket]:
 
 
 def units(output: str) -> dict[str, dict[str, str]]:
-    """The properties of each unit, by its Id, of ``systemctl show`` with several units. Repeated ones are joined."""
+    """Parse ``systemctl show`` of several units: properties by unit Id. Values of a repeated property are joined."""
     found: dict[str, dict[str, str]] = {}
     for block in output.split("\n\n"):
         properties: dict[str, str] = {}
@@ -439,14 +439,14 @@ def units(output: str) -> dict[str, dict[str, str]]:
 
 
 def socket_ports(listen: str) -> list[int]:
-    """The ports of a socket unit's property Listen."""
+    """The ports in the property Listen of a socket unit."""
     return [int(port) for port in re.findall(r":([0-9]+) \(Stream\)", listen)]
 
 
 def conflicts(found: Mapping[str, Mapping[str, str]], ufw_conf: str) -> list[str]:
-    """Other firewalls that are in charge of the node, among the units of ``systemctl show``.
+    """Other firewalls that are active on the node, from the units of ``systemctl show``.
 
-    ufw's unit is on even where ufw is off; /etc/ufw/ufw.conf has the truth. Source: ufw(8)
+    ufw's unit is active even if ufw is off; /etc/ufw/ufw.conf says whether it is on. Source: ufw(8)
     """
     busy = []
     for name, properties in found.items():

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The files of services: validated, written, brought into effect or put back, removed. Private to the collection."""
+"""Validates, writes and removes files of services; restores the old files on errors. Private to the collection."""
 
 from __future__ import annotations
 
@@ -18,44 +18,44 @@ from ..core import files, systemd
 from .conffiles import pristine
 
 AnsibleModule = Any
-"""Ansible's own class. The library on the node has this file, and no Ansible."""
+"""Stands for Ansible's class. The library on the node has this file, but not Ansible."""
 
 POLL_SECONDS = 0.2
 
 LAST_WORDS = 20
-"""Lines of the journal that an error quotes."""
+"""Number of lines of the journal that an error quotes."""
 
 HIDDEN = ("(not shown)\n", "(not shown, changed)\n")
-"""In a diff, in the place of a file that holds secrets."""
+"""Replacements in a diff for a file with secrets, before and after a change."""
 
 
 class ServiceError(Exception):
-    """What the operator has to put right; the text is for them."""
+    """An error that the operator must correct. The message says what to do."""
 
 
 class Link(str):
-    """The target of a symbolic link, in the place of a file's text."""
+    """The target of a symbolic link, in place of a file's text."""
 
     __slots__ = ()
 
 
 class ServiceFiles:
-    """The files of services on this machine. A subclass says which files, what checks them, and what each change needs.
+    """The files of services on this machine. Subclasses define the files, their checks and the actions of each change.
 
-    `inspect` sets `wanted`, `active` and `enabled`, and refuses; `decide` sets `actions`.
+    `inspect` sets `wanted`, `active` and `enabled`, and refuses wrong files. `decide` sets `actions`.
     """
 
     units: tuple[str, ...] = ()
-    """In the order in which they take the new files."""
+    """The services, in the order in which they load the new files."""
 
     start_limits: tuple[str, ...] = ()
-    """Other units whose start limit is reset before a start."""
+    """Further units whose start limit is reset before a start."""
 
     identifier = ""
-    """Whose lines of the journal count, where a unit has several programs."""
+    """The syslog identifier of the journal lines to quote, if a unit has several programs."""
 
     drop_ins: frozenset[Path] = frozenset()
-    """Files that are part of a unit."""
+    """Files that are part of a unit: a change needs a daemon-reload."""
 
     links: frozenset[Path] = frozenset()
     """Files that are symbolic links."""
@@ -65,11 +65,11 @@ class ServiceFiles:
         self.params = module.params
         self.foreign: list[Path] = []
         self.actions: dict[str, str] = {}
-        """By unit: `none`, `reload`, `restart`, `start`, or an action that the subclass knows."""
+        """The action for each unit: `none`, `reload`, `restart`, `start`, or an action of the subclass."""
 
     def run(self) -> dict[str, Any]:
-        """One run of the module; returns its result. Raises ServiceError, OSError and ValueError."""
-        # The services read what is written, whatever a hardened login denies to others.
+        """Run the module, and return its result. Raises ServiceError, OSError and ValueError."""
+        # The services must be able to read the files, even if a hardened login has a stricter umask.
         os.umask(0o022)
         self.inspect()
         result = self.decide()
@@ -79,58 +79,59 @@ class ServiceFiles:
             self.record(result)
         return result
 
-    # --- what a subclass says
+    # --- what a subclass defines
 
     def inspect(self) -> None:
-        """Read everything, validate the wanted files, refuse what cannot work. Raises ServiceError."""
+        """Read the present state, and validate the wanted files. Raises ServiceError."""
         raise NotImplementedError
 
     def decide(self) -> dict[str, Any]:
-        """The module's result, with `changed`."""
+        """Set `actions`, and return the module's result with `changed`."""
         raise NotImplementedError
 
     def record(self, result: dict[str, Any]) -> None:
-        """Keep what is in effect, for the next run."""
+        """Record the configuration in effect, for the next run."""
 
     def mode(self, path: Path) -> int:
         """The mode of a file."""
         return 0o644
 
     def kept(self, path: Path) -> bool:
-        """Whether owner and mode of a file are still right."""
+        """Whether a file still has the right mode. Subclasses can also check the owner."""
         return path in self.links or path.stat().st_mode & 0o7777 == self.mode(path)
 
     def shown(self, path: Path) -> tuple[str, str]:
-        """A file before and after, as a diff may show it."""
+        """A file's text before and after, for the diff. Secrets must be hidden."""
         return self.before[path] or "", self.wanted[path] or ""
 
     def back_up(self) -> dict[str, Any]:
-        """Copy what must not be lost; returns what the module's result says of it."""
+        """Copy files that must not be lost. Returns items for the module's result."""
         return {}
 
     def why_not_up(self, unit: str, action: str, began: float) -> str:
-        """Wait until a service runs by its new files; why it does not, empty when it does."""
+        """Wait until a service uses its new files. Returns why it does not; empty on success."""
         return ""
 
     def is_noise(self, line: str) -> bool:
-        """Whether a line of the journal explains nothing."""
+        """Whether a line of the journal does not help to explain an error."""
         return False
 
     def command(self, *words: str) -> tuple[int, str, str]:
-        """Exit code, output and errors of a command."""
+        """Run a command. Returns exit code, stdout and stderr."""
         code, output, error = self.module.run_command([*words])
         return code, output, error
 
     # --- inspect
 
     def read(self, path: Path) -> str | None:
-        """A file's text, or the target of a link; None where there is none. Raises OSError."""
+        """A file's text, or the target of a link; None if it does not exist. Raises OSError."""
         if path in self.links:
             return Link(os.readlink(path)) if path.is_symlink() else None
         return files.text(path)
 
     def compare(self, wanted: Mapping[Path, str | None], written: Iterable[Path] = ()) -> None:
-        """Compare the wanted files with what is there; what earlier runs have `written` and is not wanted must go."""
+        """Compare the wanted files with the present ones. Files in `written`, from earlier runs, that are no longer
+        wanted are removed."""
         self.wanted: dict[Path, str | None] = {**dict.fromkeys(written), **wanted}
         self.before = {path: self.read(path) for path in sorted(self.wanted)}
         self.altered = [path for path, before in self.before.items() if before != self.wanted[path]]
@@ -141,14 +142,15 @@ class ServiceFiles:
         ]
 
     def read_units(self) -> None:
-        """Read which services run, and which start at boot."""
+        """Read which services run, and which are enabled."""
         self.active = {unit: self.systemctl("is-active", "--quiet", unit)[0] for unit in self.units}
         self.enabled = {unit: self.systemctl("is-enabled", "--quiet", unit)[0] for unit in self.units}
 
     def refuse_foreign(self, packages: Mapping[Path, str], header: str, advice: str) -> None:
-        """Refuse to replace a configuration that others wrote, unless `replace` is set. Raises ServiceError.
+        """Refuse to replace a configuration of other origin, unless `replace` is set. Raises ServiceError.
 
-        Ours begin with `header`; the one that a package brought, by the name of the package, counts for nothing.
+        This collection's configurations begin with `header`. `packages` has the package of each file: a file that is
+        unchanged since the package was installed may be replaced.
         """
         self.foreign = [
             path
@@ -163,7 +165,7 @@ class ServiceFiles:
 
     @contextlib.contextmanager
     def staged(self, directory: Path) -> Iterator[Path]:
-        """A copy of a directory with the wanted files, for the service's own checker."""
+        """Write the wanted files of a directory to a temporary directory, for the service's own checker."""
         with tempfile.TemporaryDirectory(prefix="service-files-") as name:
             stage = Path(name)
             for path, text in self.wanted.items():
@@ -172,7 +174,7 @@ class ServiceFiles:
             yield stage
 
     def refusal(self, command: Sequence[str], stage: Path, directory: Path, **options: Any) -> str:
-        """What a checker says against staged files, as if they were in their directory; empty when it accepts them."""
+        """Run a checker on staged files. Returns its errors, with paths of `directory`; empty if it accepts them."""
         code, output, error = self.module.run_command([*command], **options)
         if not code:
             return ""
@@ -186,7 +188,7 @@ class ServiceFiles:
         return bool(self.differing) or set(self.actions.values()) != {"none"} or not all(self.enabled.values())
 
     def diff(self, paths: Iterable[Path] | None = None) -> list[dict[str, str]]:
-        """Before and after of files, by default of those that differ."""
+        """The diff of files, by default of those that differ."""
         return [
             {"before_header": str(path), "after_header": str(path), "before": before, "after": after}
             for path in (self.differing if paths is None else paths)
@@ -196,7 +198,7 @@ class ServiceFiles:
     # --- apply
 
     def apply(self, result: dict[str, Any]) -> None:
-        """Write, and bring into effect. Raises ServiceError, with the old files back in place."""
+        """Write the files, and let services load them. Restores the old files on errors, and raises ServiceError."""
         result.update(self.back_up())
         try:
             self.put(self.wanted)
@@ -209,14 +211,14 @@ class ServiceFiles:
                 self.do("enable", unit)
 
     def put(self, texts: Mapping[Path, str | None]) -> None:
-        """Write those files that differ. Raises ServiceError and OSError."""
+        """Write the files that differ. Raises ServiceError and OSError."""
         for path in self.differing:
             self.write(path, texts[path], path)
         if self.drop_ins & set(self.differing):
             self.do("daemon-reload")
 
     def write(self, path: Path, text: str | None, place: Path) -> None:
-        """Write a file, as it is wanted at `path`, to a place; None removes it. Raises OSError."""
+        """Write the file that is wanted at `path` to `place`. The text None removes it. Raises OSError."""
         if isinstance(text, Link):
             files.link(place, text)
         elif text is None and path in self.links:
@@ -225,7 +227,7 @@ class ServiceFiles:
             files.write(place, text, self.mode(path))
 
     def put_back(self) -> str:
-        """Put the old files back, and have the services run by them; returns how that ended. Raises OSError."""
+        """Restore the old files, and let the services load them. Returns the result as text. Raises OSError."""
         end = "The files were not changed in this run"
         if self.differing:
             with contextlib.suppress(ServiceError):
@@ -233,15 +235,17 @@ class ServiceFiles:
             end = "The old files are back in place"
         for unit in self.units:
             if not self.active[unit]:
-                # systemd would start it again and again.
+                # Otherwise systemd would restart it again and again.
                 self.systemctl("stop", unit)
             elif self.differing and self.actions[unit] != "none":
                 done, _words = self.call("restart" if self.actions[unit] == "restart" else "reload", unit)
-                end += f", and {unit} runs by them" if done else f", but {unit} does not run: see journalctl -u {unit}"
+                end += (
+                    f", and {unit} runs with them" if done else f", but {unit} does not run: see journalctl -u {unit}"
+                )
         return f"{end}."
 
     def bring(self, unit: str, action: str) -> None:
-        """Have a service take what was written. Raises ServiceError."""
+        """Let a service load the new files. Raises ServiceError."""
         if action == "none":
             return
         began = time.time()
@@ -251,12 +255,12 @@ class ServiceFiles:
             raise ServiceError(f"{unit} did not {action}. Its last words:\n{self.last_words(unit, began) or why}")
 
     def call(self, action: str, unit: str) -> tuple[bool, str]:
-        """Start, restart or reload a service, however often that was tried before."""
+        """Start, restart or reload a service. Its start limit is reset before."""
         self.systemctl("reset-failed", unit, *self.start_limits)
         return self.systemctl(action, unit)
 
     def wait(self, check: Callable[[], bool | None], seconds: float) -> bool:
-        """Check until the answer is yes or no; None is not yet."""
+        """Repeat a check until it returns True or False, for up to `seconds`. None means: not known yet."""
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             if (answer := check()) is not None:
@@ -265,7 +269,7 @@ class ServiceFiles:
         return False
 
     def last_words(self, unit: str, since: float) -> str:
-        """The end of what a service wrote to the journal since a time."""
+        """The last lines that a service wrote to the journal. `since` is in seconds since 1970."""
         whose = [f"--identifier={self.identifier}"] if self.identifier else []
         _code, output, _error = self.command(
             "journalctl", f"--unit={unit}", *whose, f"--since=@{since:.3f}", "--output=cat", "--lines=200", "--no-pager"
@@ -273,12 +277,12 @@ class ServiceFiles:
         return "\n".join([line for line in output.splitlines() if not self.is_noise(line)][-LAST_WORDS:])
 
     def systemctl(self, *words: str) -> tuple[bool, str]:
-        """Whether it worked, and its words."""
+        """Run systemctl. Returns whether it succeeded, and its message."""
         code, output, error = self.command("systemctl", *words)
         return code == 0, (error or output).strip()
 
     def do(self, *words: str) -> None:
-        """Run a systemctl that must work. Raises ServiceError."""
+        """Run systemctl. Raises ServiceError if it fails."""
         done, words_of_it = self.systemctl(*words)
         if not done:
             raise ServiceError(f"systemctl {' '.join(words)} failed: {words_of_it}")
@@ -289,29 +293,29 @@ class ServiceFiles:
 
 @dataclass(frozen=True)
 class Part:
-    """Services and files that go together, and stay together where others wrote one of the configurations."""
+    """Services and files that are removed together. If one configuration is of other origin, none is removed."""
 
     services: Sequence[str]
-    """In the order in which they stop."""
+    """The services, in the order of stopping."""
     configs: Sequence[Path]
     header: str
-    """How every configuration of ours begins."""
+    """The first characters of all configurations of this collection."""
     others: Sequence[Path] = ()
-    """Our other files, in the order in which they go."""
+    """This collection's other files, in the order of removal."""
     roots: Sequence[Path] = ()
-    """Where directories go that are empty then."""
+    """Directories whose subdirectories are removed if they are empty."""
 
 
 @dataclass(frozen=True)
 class Left:
-    """What of some parts is on a machine."""
+    """The services and files of some parts that are on a machine."""
 
     services: Mapping[str, bool]
-    """Those that run, or start at the next boot, and whether each is installed."""
+    """Services that run or are enabled, each with whether its unit is installed."""
     files: Sequence[tuple[Part, Sequence[Path]]]
-    """Our files of each part, in the order in which they go."""
+    """This collection's files of each part, in the order of removal."""
     foreign: Sequence[Path]
-    """Configurations of others, for which nothing of their part goes."""
+    """Configurations of other origin. Their parts are not removed."""
 
     @property
     def paths(self) -> list[str]:
@@ -319,7 +323,7 @@ class Left:
 
 
 def left(parts: Iterable[Part]) -> Left:
-    """Look for parts. Raises SystemdError and OSError."""
+    """Find the services and files of parts on this machine. Raises SystemdError and OSError."""
     found = [(part, *_present(part)) for part in parts]
     return Left(
         _to_stop([unit for part, ours, _foreign in found if ours for unit in part.services]),
@@ -331,7 +335,7 @@ def left(parts: Iterable[Part]) -> Left:
 def remove(module: AnsibleModule, find: Callable[[], Sequence[Part]]) -> dict[str, Any]:
     """Stop services and remove their files; in check mode, only report. Returns the module's result, or fails it.
 
-    The configurations go last: by them, a run after one that was cut off knows what is left to do.
+    Configurations are removed last. They show a later run that an interrupted removal must be continued.
     """
     try:
         there = left(find())
@@ -343,7 +347,7 @@ def remove(module: AnsibleModule, find: Callable[[], Sequence[Part]]) -> dict[st
             if there.paths:
                 systemd.systemctl("daemon-reload")
     except (systemd.SystemdError, OSError, ValueError) as error:
-        module.fail_json(msg=f"{error}. Run it again: it goes on from where it stopped.")
+        module.fail_json(msg=f"{error}. Correct the cause, and run again: the removal continues.")
     return {
         "changed": bool(there.paths),
         "stopped": list(there.services),
@@ -354,18 +358,18 @@ def remove(module: AnsibleModule, find: Callable[[], Sequence[Part]]) -> dict[st
 
 
 def _present(part: Part) -> tuple[list[Path], list[Path]]:
-    """The files to remove, in their order, and the configurations of others, for which nothing goes. Raises OSError."""
+    """The files to remove, in order, and the configurations of other origin. Raises OSError."""
     texts = {path: files.text(path) for path in part.configs}
     configs = [path for path, text in texts.items() if text is not None]
     foreign = [path for path in configs if not (texts[path] or "").startswith(part.header)]
     if foreign or not configs:
         return [], foreign
-    # A link counts although its target is gone.
+    # A link counts even if its target is missing.
     return [*(path for path in part.others if os.path.lexists(path)), *configs], []
 
 
 def _to_stop(services: Iterable[str]) -> dict[str, bool]:
-    """The services that run, or start at the next boot, and whether each is installed. Raises SystemdError."""
+    """The services that run or are enabled, each with whether its unit is installed. Raises SystemdError."""
     shown = systemd.show(services, ["LoadState", "ActiveState", "UnitFileState"])
     return {
         unit: known["LoadState"] != "not-found"
@@ -375,7 +379,7 @@ def _to_stop(services: Iterable[str]) -> dict[str, bool]:
 
 
 def _unlink(part: Part, found: Sequence[Path]) -> None:
-    """Remove files, and the directories that are empty then. Raises OSError."""
+    """Remove files, and directories that become empty. Raises OSError."""
     for path in found:
         path.unlink()
         if path.parent.parent in part.roots and not any(path.parent.iterdir()):

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Public SSH keys of authorized_keys: understood without printing what is none. Private to the collection."""
+"""Parses public SSH keys, without printing texts that are not public keys. Private to the collection."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ TYPES = (
     "sk-ecdsa-sha2-nistp256@openssh.com",
     "ssh-rsa",
 )
-"""What OpenSSH 9.2 and 10.0 accept. Source: PubkeyAcceptedAlgorithms in sshd_config(5)"""
+"""Key types that OpenSSH 9.2 and 10.0 accept. Source: PubkeyAcceptedAlgorithms in sshd_config(5)"""
 
 RSA_BITS = 2048
-"""Bits of the shortest RSA key that is accepted. Source: NIST SP 800-131A"""
+"""The least length of an RSA key, in bits. Source: NIST SP 800-131A"""
 
 PRIVATE = re.compile(r"PRIVATE KEY|b3BlbnNzaC1rZXkt|PuTTY-User-Key|AGE-SECRET-KEY")
-"""What private keys have in them; the second is the start of OpenSSH's own format in base64."""
+"""Texts in private keys. The second is the beginning of OpenSSH's own format in base64."""
 
 TOKEN = re.compile(r'(?:[^\s"]|"(?:\\"|[^"])*")+')
-"""A word of a line, where options may have blanks between quotes. Source: sshd(8), AUTHORIZED_KEYS FILE FORMAT"""
+"""A word of a line. Options may contain blanks in quotes. Source: sshd(8), AUTHORIZED_KEYS FILE FORMAT"""
 
 
 class KeyProblem(Exception):
-    """A text that is no usable public key. The message never holds any of that text."""
+    """A text is not a usable public key. The message never contains any part of that text."""
 
 
 @dataclass(frozen=True)
@@ -50,15 +50,15 @@ class PublicKey:
 
 
 def parse(text: str) -> PublicKey:
-    """Understand one line, which may begin with options. Raises KeyProblem."""
+    """Parse a line, which may begin with options. Raises KeyProblem."""
     if PRIVATE.search(text):
         raise KeyProblem(
-            "is a PRIVATE key (not shown). Take it out of the inventory and out of its history, treat it as disclosed,"
-            " make a new pair, and declare what stands in its .pub file"
+            "is a PRIVATE key (not shown). Remove it from the inventory and from its history, treat it as disclosed,"
+            " make a new pair, and declare the content of the .pub file"
         )
     line = text.strip()
     if len(line.splitlines()) != 1 or line.startswith("#"):
-        raise KeyProblem("must be one line, as it stands in a .pub file (not shown)")
+        raise KeyProblem("must be one line, in the form of a .pub file (not shown)")
     words = TOKEN.findall(line)
     # Options are a single word and stand first.
     if len(words) > 1 and words[0] not in TYPES:
@@ -71,9 +71,9 @@ def parse(text: str) -> PublicKey:
         blob = base64.b64decode(words[1], validate=True)
         parts = _parts(blob)
     except (binascii.Error, struct.error, ValueError) as error:
-        raise KeyProblem("is damaged (not shown): its BASE64 part is cut off or was changed") from error
+        raise KeyProblem("is damaged (not shown): its BASE64 part is cut off or changed. Copy the .pub file") from error
     if not parts or parts[0] != words[0].encode():
-        raise KeyProblem("is damaged (not shown): its BASE64 part is of another type than it says")
+        raise KeyProblem("is damaged (not shown): its BASE64 part has another type. Copy the .pub file again")
     if words[0] == "ssh-rsa":
         bits = int.from_bytes(parts[2], "big").bit_length() if len(parts) == 3 else 0
         if bits < RSA_BITS:
@@ -83,7 +83,7 @@ def parse(text: str) -> PublicKey:
 
 
 def described(text: str) -> list[str]:
-    """The keys of a whole file for people, by fingerprint; what is no key is only counted."""
+    """The keys of a file as texts with fingerprints. Lines that are not keys are listed without their text."""
     found = []
     for line in text.splitlines():
         if not line.strip() or line.lstrip().startswith("#"):
@@ -91,12 +91,12 @@ def described(text: str) -> list[str]:
         try:
             found.append(str(parse(line)))
         except KeyProblem:
-            found.append("(a line that is no usable public key)")
+            found.append("(a line that is not a usable public key)")
     return found
 
 
 def _parts(blob: bytes) -> list[bytes]:
-    """The fields of a key, each with its length before it. Raises ValueError and struct.error."""
+    """Split a key into its fields. Each field has its length before it. Raises ValueError and struct.error."""
     parts = []
     while blob:
         (length,) = struct.unpack_from(">I", blob)

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Who has come to this node by SSH, and from where. Private to the collection."""
+"""Finds user and address of the SSH session that a process belongs to. Private to the collection."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ CONNECTION = b"SSH_CONNECTION="
 
 @dataclass(frozen=True)
 class Login:
-    """A session's user, and the address that it came from."""
+    """A session's user, and the client's address."""
 
     user: str
     address: str
 
 
 def login(pid: int | None = None) -> Login | None:
-    """The session that a process, this one by default, belongs to; None where it did not come by SSH.
+    """The SSH session of a process, by default of this one; None if it does not belong to one.
 
-    The oldest ancestor that knows of the connection tells it: what sudo or su started below has another user.
+    The oldest ancestor with the variable SSH_CONNECTION decides: processes below sudo or su have another user.
     """
     found = None
     pid = pid or os.getpid()
@@ -37,7 +37,7 @@ def login(pid: int | None = None) -> Login | None:
         try:
             parent = int(directory.joinpath("stat").read_text(encoding="utf-8").rpartition(")")[2].split()[1])
             uid = directory.stat().st_uid
-        except (OSError, IndexError, ValueError):  # It has ended meanwhile.
+        except (OSError, IndexError, ValueError):  # The process has ended meanwhile.
             break
         with suppress(PermissionError, FileNotFoundError, KeyError):
             for item in directory.joinpath("environ").read_bytes().split(b"\0"):

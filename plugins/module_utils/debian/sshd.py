@@ -1,11 +1,9 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The SSH server's configuration: our part, what other files set, and which users are shut out. Private to the
-collection.
+"""Makes the SSH server's configuration, and finds overriding files and locked-out users. Private to the collection.
 
-Pure: files are read by functions that are passed in. The module ``ssh_server`` asks sshd itself for the values that are
-in effect.
+Pure: the caller passes functions that read files. The module ``ssh_server`` reads the effective values from sshd.
 """
 
 from __future__ import annotations
@@ -24,7 +22,7 @@ from ..core.problems import Problem
 HEADER = "Managed by Ansible, role baremetal.inference.common: changes made here are lost."
 
 DIRECTORY = "/etc/ssh"
-"""Where relative names of Include are looked up. Source: sshd_config(5), Include"""
+"""The directory of relative names in Include. Source: sshd_config(5), Include"""
 
 ALIASES: Mapping[str, str] = {
     "challengeresponseauthentication": "kbdinteractiveauthentication",
@@ -37,29 +35,29 @@ ALIASES: Mapping[str, str] = {
 OWN_VARIABLE: Mapping[str, str] = {
     "passwordauthentication": "is set by common_ssh_password_authentication",
     "permitrootlogin": "is set by common_ssh_permit_root_login",
-    "include": "has no place here: put a file of your own into /etc/ssh/sshd_config.d",
-    "match": "has no place here: put a file of your own into /etc/ssh/sshd_config.d",
+    "include": "is not allowed here: put your own file into /etc/ssh/sshd_config.d",
+    "match": "is not allowed here: put your own file into /etc/ssh/sshd_config.d",
 }
-"""Keywords that stand for more than one value, with what to do instead."""
+"""Keywords that common_ssh_config must not have, with what to do instead."""
 
 KEYWORD = re.compile(r"[A-Za-z][A-Za-z0-9]*")
 
 LINE = re.compile(r"\s*([A-Za-z][A-Za-z0-9]*)(?:\s*=\s*|\s+)(.*?)\s*$")
 
 NOT_COMPARED = frozenset({"port", "listenaddress", "hostkey"})
-"""Keywords that add up over all files, and to which sshd adds values that no file has."""
+"""Keywords whose values from all files are combined, and to which sshd adds values of its own."""
 
 NOT_INCLUDED = (
-    f"nothing includes this file: begin {DIRECTORY}/sshd_config with the line Include {DIRECTORY}/sshd_config.d/*.conf"
+    f"no file includes this one: begin {DIRECTORY}/sshd_config with the line Include {DIRECTORY}/sshd_config.d/*.conf"
 )
 
 DEPTH = 16
-"""How deep files may include each other. Source: SERVCONF_MAX_DEPTH in OpenSSH's servconf.c"""
+"""The largest depth of nested includes. Source: SERVCONF_MAX_DEPTH in OpenSSH's servconf.c"""
 
 
 @dataclass(frozen=True)
 class Line:
-    """A line that says something: where it stands, and within which Match (empty: for everybody)."""
+    """A setting in a file: its place, and the condition of its Match block; empty if it applies to all users."""
 
     path: str
     number: int
@@ -69,16 +67,16 @@ class Line:
 
 
 class SshdError(Exception):
-    """A server that cannot be configured as declared; the text is for the operator."""
+    """The server cannot be configured as declared. The message says what to do."""
 
 
 def plain(keyword: str) -> str:
-    """A keyword as sshd prints it."""
+    """A keyword in the form that sshd prints."""
     return ALIASES.get(keyword.lower(), keyword.lower())
 
 
 def problems(declared: Mapping[str, Any], passwords: bool) -> list[Problem]:
-    """What cannot be right in common_ssh_config, as far as it can be told without sshd."""
+    """Problems with common_ssh_config that can be found without sshd. `passwords`: whether passwords are allowed."""
     found = []
     seen: dict[str, str] = {}
     for keyword, value in declared.items():
@@ -89,35 +87,35 @@ def problems(declared: Mapping[str, Any], passwords: bool) -> list[Problem]:
         elif name in OWN_VARIABLE:
             found.append(Problem(where, OWN_VARIABLE[name], str(keyword)))
         elif name == "kbdinteractiveauthentication" and not passwords:
-            message = "would let passwords in by another way: set common_ssh_password_authentication"
+            message = "would also allow passwords: set common_ssh_password_authentication instead"
             found.append(Problem(where, message, str(keyword)))
         elif name in seen:
-            found.append(Problem(where, f"says the same as {seen[name]}", str(keyword)))
+            found.append(Problem(where, f"is another name of {seen[name]}: remove one of them", str(keyword)))
         seen.setdefault(name, str(keyword))
         items = value if isinstance(value, list) else [value]
         if not items or any(isinstance(item, dict | list) or not _text(item).strip() for item in items):
             found.append(Problem(where, "must be a value, or a list of values for several lines", str(keyword), value))
         elif any("\n" in _text(item) or "\r" in _text(item) for item in items):
-            found.append(Problem(where, "must be one line; a list makes several lines", str(keyword), value))
+            found.append(Problem(where, "must be one line: use a list for several lines", str(keyword), value))
     return found
 
 
 def merge(base: Mapping[str, Any], declared: Mapping[str, Any]) -> dict[str, Any]:
-    """Our values with the site's in their place, whatever the case of their keywords."""
+    """The role's values, overridden by the site's. Upper and lower case of keywords do not matter."""
     own = {plain(keyword) for keyword in declared}
     return {**{keyword: value for keyword, value in base.items() if plain(keyword) not in own}, **declared}
 
 
 def render(settings: Mapping[str, Any]) -> str:
     """The text of our file."""
-    lines = [f"# {HEADER}", "# sshd takes the first value that it finds: this file comes before those of others."]
+    lines = [f"# {HEADER}", "# sshd uses the first value that it finds: this file precedes other files."]
     for keyword, value in settings.items():
         lines += [f"{keyword} {_text(item)}" for item in (value if isinstance(value, list) else [value])]
     return "\n".join(lines) + "\n"
 
 
 def _text(value: Any) -> str:
-    """A value as sshd writes it."""
+    """A value in sshd's form."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     return str(value if value is not None else "")
@@ -127,7 +125,7 @@ def _text(value: Any) -> str:
 
 
 def effective(output: str) -> dict[str, set[str]]:
-    """The values that ``sshd -T`` prints, by keyword."""
+    """Parse the output of ``sshd -T``: the values by keyword."""
     found: dict[str, set[str]] = {}
     for line in output.splitlines():
         keyword, _blank, value = line.strip().partition(" ")
@@ -138,9 +136,9 @@ def effective(output: str) -> dict[str, set[str]]:
 def overridden(
     keywords: Iterable[str], wanted: Mapping[str, set[str]], found: Mapping[str, set[str]]
 ) -> dict[str, tuple[str, str]]:
-    """Keywords whose value is not in effect, with the wanted and the found value.
+    """Keywords whose value is not in effect, with the wanted and the effective value.
 
-    `wanted` is what sshd makes of our file alone, so that both are written in the same way.
+    `wanted` has the values that sshd prints for our file alone, so that both have the same form.
     """
     names = sorted({plain(keyword) for keyword in keywords} - NOT_COMPARED)
     return {
@@ -151,7 +149,7 @@ def overridden(
 
 
 def lines(path: str, read: Callable[[str], str], glob: Callable[[str], list[str]], depth: int = 0) -> Iterator[Line]:
-    """Everything that a configuration file and those that it includes say, in sshd's order."""
+    """All settings of a configuration file and of the files that it includes, in sshd's order."""
     match = ""
     for number, text in enumerate(read(path).splitlines(), 1):
         parsed = LINE.match(text)
@@ -182,7 +180,7 @@ def copied(
     write: Callable[[str, str], str],
     depth: int = 0,
 ) -> str:
-    """Copy a configuration with all that it includes, so that sshd can judge what is not in place yet.
+    """Copy a configuration with all included files, so that sshd can check it before it is in place.
 
     `write` takes the name and the text of a file, and returns the name of the copy.
     """
@@ -197,23 +195,23 @@ def copied(
 
 
 def culprit(keyword: str, every: Iterable[Line], ours: str) -> str:
-    """Who has set a keyword so that our value is not in effect, for people."""
+    """The line that overrides our value of a keyword, as text for an operator."""
     every = list(every)
     own = next((index for index, line in enumerate(every) if line.path == ours), 0)
     for index, line in enumerate(every):
         if line.keyword == keyword and line.path != ours and (index < own or line.match):
             condition = f" for Match {line.match}" if line.match else ""
-            return f"because {line.path} line {line.number} says so{condition}: remove that line"
-    return "because SSHD_OPTS in /etc/default/ssh, or sshd itself, says so"
+            return f"because {line.path} line {line.number} sets it{condition}: remove that line"
+    return "because SSHD_OPTS in /etc/default/ssh, or sshd itself, sets it"
 
 
-# --- who gets in
+# --- which users can log in
 
 
 def shut_out(values: Mapping[str, set[str]], user: str, groups: Iterable[str], address: str) -> str:
-    """Why a user with a key cannot log in any more, empty where nothing speaks against it.
+    """Why a user with a key could not log in; empty if the user can. The order of checks is sshd's.
 
-    In sshd's order. Source: allowed_user() in OpenSSH's auth.c
+    Source: allowed_user() in OpenSSH's auth.c
     """
     groups = list(groups)
     named = {keyword: " ".join(sorted(values.get(keyword, ()))).split() for keyword in _USER_LISTS}
@@ -238,7 +236,7 @@ _USER_LISTS = ("denyusers", "allowusers", "denygroups", "allowgroups")
 
 
 def _is_user(pattern: str, user: str, address: str) -> bool:
-    """Whether a pattern of AllowUsers means a user. An address that is not known is taken to fit."""
+    """Whether a pattern of AllowUsers matches a user. An unknown address matches every pattern."""
     name, _at, host = pattern.partition("@")
     return fnmatch.fnmatchcase(user, name) and (not host or not address or _is_host(host, address))
 
@@ -255,5 +253,5 @@ def _in_groups(pattern: str, groups: Iterable[str]) -> bool:
 
 
 def passwords_work(values: Mapping[str, set[str]]) -> bool:
-    """Whether log-ins by password work."""
+    """Whether users can log in with a password."""
     return values.get("passwordauthentication") == {"yes"} or values.get("kbdinteractiveauthentication") == {"yes"}

@@ -1,10 +1,10 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A change that comes undone by itself unless it is confirmed in time. Private to the collection.
+"""Puts a change on trial: the node undoes it unless it is confirmed in time. Private to the collection.
 
-What brings the old state back is a timer of systemd on the node: it works whatever becomes of Ansible and of the
-connection. All of it lives in /run, where only root can read.
+A systemd timer on the node restores the old state, so it works without Ansible and without a connection. The files of a
+trial are in /run, and only root can read them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ RUN = Path("/run/inference/trials")
 
 SCRIPT = """\
 #!/bin/sh
-# Brings back what was there before a trial, unless the trial is over.
+# Restores the state before a trial, unless the trial is over.
 cd {directory} || exit 1
 exec 9>>lock
 flock 9
@@ -37,15 +37,15 @@ rm -f pending
 """
 
 QUICK = 60
-"""Seconds for a command."""
+"""Timeout of a command, in seconds."""
 
 
 class TrialError(Exception):
-    """A trial that cannot begin or end as it should; the text is for the operator."""
+    """A trial cannot begin or end. The message says why."""
 
 
 class Trial:
-    """One trial at a time of a name."""
+    """A trial with a name. Only one trial of a name can run at a time."""
 
     def __init__(self, name: str) -> None:
         self.unit = f"inference-trial-{name}"
@@ -53,18 +53,19 @@ class Trial:
 
     @property
     def pending(self) -> bool:
-        """Whether it goes on."""
+        """Whether a trial runs."""
         return (self.directory / "pending").exists()
 
     @property
     def left(self) -> list[str]:
-        """What differs though the node is as declared: an earlier run was cut off, and its change will be undone."""
+        """A difference to report if a trial of an interrupted run is pending: the node will undo its change."""
         return ["the change of an earlier run is on trial, and will be undone"] if self.pending else []
 
     def begin(self, steps: Sequence[str], seconds: int) -> None:
-        """From now on, `steps` (lines of shell, where each is tried) bring the old state back. Raises TrialError.
+        """Start a trial of `seconds`. Its end runs all `steps`, lines of shell that restore the old state.
 
-        Call it before the change, and `rollback` before looking at the old state: an earlier run may have been cut off.
+        Call this before the change. Call `rollback` before the old state is read, because an earlier run may have been
+        interrupted. Raises TrialError.
         """
         with self._locked():
             script = self.directory / "rollback"
@@ -72,7 +73,7 @@ class Trial:
                 SCRIPT.format(directory=shlex.quote(str(self.directory)), steps="\n".join(steps)), encoding="utf-8"
             )
             (self.directory / "pending").touch()
-            # One that was confirmed by a run that ended right then.
+            # The timer of a trial whose run confirmed it and then was interrupted.
             _run("systemctl", "stop", f"{self.unit}.timer")
             try:
                 _must(
@@ -84,22 +85,22 @@ class Trial:
                 raise
 
     def keep(self, name: str, text: str) -> Path:
-        """Keep an old text for the steps to bring back. Returns its path."""
+        """Store an old text for the steps. Returns its path."""
         self._make()
         path = self.directory / name
         path.write_text(text, encoding="utf-8")
         return path
 
     def confirm(self) -> None:
-        """The change is permanent. Raises TrialError where the old state is back already."""
+        """Make the change permanent. Raises TrialError if the old state is already back."""
         with self._locked():
             if not self.pending:
-                raise TrialError("The trial was over before it was confirmed: the old state is back.")
+                raise TrialError("The trial ended before it was confirmed: the old state is back. Run again.")
             (self.directory / "pending").unlink()
         _run("systemctl", "stop", f"{self.unit}.timer")
 
     def rollback(self) -> bool:
-        """Bring the old state back now. Returns whether there was anything to bring back. Raises TrialError."""
+        """Restore the old state now. Returns whether a trial was pending. Raises TrialError."""
         if not self.pending:
             return False
         _must("/bin/sh", str(self.directory / "rollback"))
@@ -107,7 +108,10 @@ class Trial:
         return True
 
     def end(self, phase: str, check_mode: bool) -> bool:
-        """Confirm the change, or bring the old state back. Returns whether a trial ends. Raises TrialError."""
+        """End a trial by `phase`: confirm the change or restore the old state. Returns whether a trial was pending.
+
+        Raises TrialError.
+        """
         changed = self.pending
         if check_mode:
             return changed
@@ -131,7 +135,7 @@ class Trial:
 
 
 def _run(*command: str) -> tuple[int, str]:
-    """Exit code and output of a command."""
+    """Run a command. Returns exit code and output with stderr."""
     environment = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C.UTF-8"}
     result = subprocess.run(
         command,
@@ -146,7 +150,7 @@ def _run(*command: str) -> tuple[int, str]:
 
 
 def _must(*command: str) -> None:
-    """Run a command. Raises TrialError."""
+    """Run a command. Raises TrialError if it fails."""
     code, output = _run(*command)
     if code:
         raise TrialError(f"{' '.join(command)} failed ({code}): {output}")

@@ -269,7 +269,9 @@ def test_a_start_that_would_end_containers_is_refused(node: Node) -> None:
 def test_a_failed_restart_puts_the_old_file_back(node: Node) -> None:
     node.write({"debug": True})
     node.refuses = {"restart"}
-    with pytest.raises(ServiceError, match=r"old files are back in place, and docker\.service runs by them") as caught:
+    with pytest.raises(
+        ServiceError, match=r"old files are back in place, and docker\.service runs with them"
+    ) as caught:
         node.apply({"bip": "bad"})
     assert "last words" in str(caught.value)
     assert node.config() == {"debug": True} and not node.state.exists()

@@ -517,7 +517,7 @@ def test_one_that_was_cut_off_is_gone_on_with(
         unlink(path, missing_ok)
 
     monkeypatch.setattr(Path, "unlink", cut_off)
-    assert "goes on from where it stopped" in run_module(module, state="absent")["msg"]
+    assert "the removal continues" in run_module(module, state="absent")["msg"]
     monkeypatch.setattr(Path, "unlink", unlink)
     done = run_module(module, state="absent")
     assert done["changed"] and done["stopped"] == [] and there(root) == set()

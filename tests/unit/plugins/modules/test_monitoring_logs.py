@@ -231,7 +231,7 @@ def test_a_service_that_does_not_start_gets_its_old_files_back(
     before = machine.files()
     machine.starts = False
     said = run_module(module, **wanted, port=9000)["msg"]
-    assert "old files are back" in said and f"{logs.UNIT} runs by them" in said and logs.CHECK_TIMER not in said
+    assert "old files are back" in said and f"{logs.UNIT} runs with them" in said and logs.CHECK_TIMER not in said
     assert machine.files() == before and logs.UNIT in machine.running
 
 

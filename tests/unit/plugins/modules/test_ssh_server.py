@@ -124,7 +124,7 @@ def test_a_file_that_overrides_is_named(node: Node, theirs: str, words: str) -> 
 
 def test_without_its_include_the_file_would_say_nothing(node: Node) -> None:
     node.main.write_text("UsePAM yes\n")
-    with pytest.raises(InputError, match="nothing includes this file"):
+    with pytest.raises(InputError, match="no file includes this one"):
         node.apply()
 
 

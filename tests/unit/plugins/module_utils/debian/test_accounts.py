@@ -65,7 +65,7 @@ def test_what_is_none_is_refused_and_not_repeated(text: str, words: str) -> None
 
 def test_a_file_of_keys_is_shown_by_fingerprints() -> None:
     shown = ssh_keys.described(f"# comment\n\n{GOOD}\nhunter2\n")
-    assert shown == [str(ssh_keys.parse(GOOD)), "(a line that is no usable public key)"]
+    assert shown == [str(ssh_keys.parse(GOOD)), "(a line that is not a usable public key)"]
     assert "AAAA" not in shown[0]
 
 
@@ -98,10 +98,10 @@ def test_no_rule_is_no_file() -> None:
         ({"name": "a.b"}, "name: must be"),
         ({"name": "root"}, "common_ssh_permit_root_login"),
         ({"name": "root", "state": "absent"}, "common_ssh_permit_root_login"),
-        ({"name": "daemon"}, "user of the system (number 1)"),
-        ({"name": "sudo"}, "group of the system (number 27)"),
+        ({"name": "daemon"}, "system user (number 1)"),
+        ({"name": "sudo"}, "system group (number 27)"),
         ({"name": "inference"}, "common_user"),
-        ({"name": "me", "state": "absent"}, "the user of this very connection"),
+        ({"name": "me", "state": "absent"}, "is the user of this connection"),
         ({"sudo": ["ALL=(ALL) ALL\nbob ALL=(ALL) ALL"]}, "sudo: "),
         ({"sudo": [""]}, "sudo: "),
         ({"groups": ["a b"]}, "groups: 'a b': is not a group's name"),

@@ -57,7 +57,7 @@ def test_no_command_can_ask_anybody_or_speak_another_language(tools: Tools) -> N
 
 def test_a_command_that_hangs_or_is_not_there_is_an_answer(tools: Tools) -> None:
     tools.errors = [subprocess.TimeoutExpired("mount", 5)]
-    assert Host().ask("mount", timeout=5) == (124, "it did not end within 5 s")
+    assert Host().ask("mount", timeout=5) == (124, "mount did not end within 5 s")
     tools.errors = [FileNotFoundError()]
     assert Host().ask("mdadm", "--examine") == (127, "mdadm is not installed")
 

@@ -86,7 +86,7 @@ def test_a_mount_that_fails_leaves_the_old_fstab(node: Node) -> None:
 def test_a_mount_that_would_hide_files_is_refused(node: Node) -> None:
     (node.root / "models").mkdir()
     (node.root / "models/weights").touch()
-    with pytest.raises(DiskError, match="holds weights, which a mount would hide"):
+    with pytest.raises(DiskError, match="contains weights, which the mount would hide"):
         node.run(disks_=[node.store()])
     assert not node.writes()
 

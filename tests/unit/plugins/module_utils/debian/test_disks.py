@@ -50,7 +50,7 @@ def test_what_is_not_blank_is_left_alone(change: dict[str, Any], words: str, ado
     disk = replace(STORE, filesystem="xfs", adopt=adopt)
     with pytest.raises(dk.DiskError) as caught:
         dk.volume_is_blank(disk, device)
-    assert words in str(caught.value) and "is left alone" in str(caught.value)
+    assert words in str(caught.value) and "is not changed" in str(caught.value)
     with pytest.raises(dk.DiskError):
         dk.members_are_blank(disk, [BLANK, device])
 

@@ -40,7 +40,7 @@ def test_what_can_be(good: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
-        ({"version": ""}, "docker_version is empty, but docker_source is"),
+        ({"version": ""}, "docker_version is empty, but docker_source"),
         ({"version": "latest"}, 'docker_version is "latest"'),
         ({"version": "2*"}, 'docker_version is "2*"'),
         ({"toolkit_version": "1.17.8"}, 'docker_nvidia_toolkit_version is "1.17.8"'),
@@ -48,7 +48,7 @@ def test_what_can_be(good: dict[str, Any]) -> None:
         ({"toolkit_version": "1.19.0"}, "not 1.19.0"),
         ({"toolkit_version": "1.19.0-1"}, "not 1.19.0"),
         ({"toolkit_version": "1.20"}, 'docker_nvidia_toolkit_version is "1.20"'),
-        ({"repository_key": "/no/file"}, "no file on the controller"),
+        ({"repository_key": "/no/file"}, "is not a file on the controller"),
     ],
 )
 def test_what_cannot(wrong: dict[str, Any], words: str) -> None:

@@ -52,5 +52,5 @@ def test_the_last_word_counts() -> None:
         for name, most in (("Runtime Journal", "1"), ("System Journal", "2"))
     ]
     assert journald.limit("\n".join(lines)) == ("System Journal", 2)
-    with pytest.raises(ValueError, match="has not said"):
+    with pytest.raises(ValueError, match="has not logged"):
         journald.limit("-- No entries --")

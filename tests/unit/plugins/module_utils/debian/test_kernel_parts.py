@@ -186,14 +186,14 @@ def test_all_mistakes_are_named_and_nothing_changes(call: Call, node: Node) -> N
         call(sysctl={"vm.swapiness": 1, "vm.swappiness": 10}, cmdline=["a b"])
     sysctl, parameter = map(str, refusal.value.problems)
     assert "Did you mean vm.swappiness?" in sysctl
-    assert parameter == "cmdline: 'a b': one parameter an item, without blanks or quotes"
+    assert parameter == "cmdline: 'a b': must be one parameter per item, without blanks or quotes"
     assert node.files() == before
 
 
 def test_a_node_without_grub_is_refused(call: Call, node: Node) -> None:
     node.menu.unlink()
     before = node.files()
-    with pytest.raises(InputError, match="this machine does not boot by GRUB"):
+    with pytest.raises(InputError, match="this machine does not boot with GRUB"):
         call(cmdline=["iommu=pt"])
     assert node.files() == before
 

@@ -34,7 +34,7 @@ def test_dots_and_slashes_change_places() -> None:
 
 @pytest.mark.parametrize("key", ["net.*.x", "a b", "kernel//x", "kernel/../x", ""])
 def test_names_that_are_none(key: str) -> None:
-    assert "this is no name of a sysctl" in ks.key_problem(key, 1)
+    assert "is not the name of a sysctl" in ks.key_problem(key, 1)
 
 
 @pytest.mark.parametrize(("value", "good"), [(1, True), ("1 2", True), (True, False), ("", False), ("1\n2", False)])
@@ -59,7 +59,7 @@ def test_a_later_file_that_says_otherwise(tmp_path: Path) -> None:
     (tmp_path / "etc/sysctl.d/10-x.conf").write_text("kernel.panic = 4\n")
     (tmp_path / "etc/sysctl.d/99-gone.conf").symlink_to("/nowhere/at/all")
     (found,) = ks.overriding(tmp_path, "60-inference.conf", {"kernel.panic": "30", "vm.swappiness": "30"})
-    assert found.startswith("kernel.panic: /etc/sysctl.d/90-x.conf sets '3' at boot, after ours ('30').")
+    assert found.startswith("kernel.panic: /etc/sysctl.d/90-x.conf sets '3' at boot, and overrides '30'.")
 
 
 def test_what_the_files_say() -> None:
@@ -179,7 +179,7 @@ def test_values_that_undo_each_other_are_refused(root: Path, monkeypatch: pytest
 
 def test_what_cannot_be_put_back_is_named(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ks, "_set", lambda path, value: path.write_text("1") and "")
-    with pytest.raises(ks.KernelError, match=r"all are as before but .*/proc/sys/vm/swappiness"):
+    with pytest.raises(ks.KernelError, match=r"All values are as before, except .*/proc/sys/vm/swappiness"):
         kernel(root, sysctl={"vm.swappiness": 10}).apply()
 
 
@@ -231,7 +231,7 @@ def test_a_governor_that_the_machine_lacks(root: Path) -> None:
 def test_more_hugepages_than_there_is_memory(root: Path) -> None:
     (root / "proc/meminfo").write_text("MemTotal: 2097152 kB\nMemAvailable:  1048576 kB\n")
     problems = kernel(root, hugepages={"2M": 512}).problems()
-    assert problems == ["hugepages: 1024 MiB more are asked for, and 1024 MiB of memory are free"]
+    assert problems == ["hugepages: 1024 MiB more are wanted, but only 1024 MiB of memory are free: set fewer pages"]
     assert kernel(root, hugepages={"2M": 511}).problems() == []
 
 

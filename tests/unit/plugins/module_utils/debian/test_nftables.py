@@ -58,14 +58,14 @@ def test_rules(entry: dict[str, Any], expected: list[str]) -> None:
 
 def test_a_group_without_hosts_does_not_open_ssh_to_the_world() -> None:
     assert nftables.parse({**DECLARED, "ssh_sources": []})[1].ssh_sources.matches() == [""]
-    with pytest.raises(InputError, match="ssh_sources: holds lists that are empty"):
+    with pytest.raises(InputError, match="ssh_sources: has only empty lists"):
         nftables.parse({**DECLARED, "ssh_sources": [[], []]})
 
 
 def test_a_protocol_without_ports() -> None:
     rule = {"name": "floating address", "protocol": "vrrp", "sources": ["192.0.2.2"]}
     assert lines([rule]) == ['ip saddr { 192.0.2.2 } meta l4proto 112 accept comment "floating address"']
-    with pytest.raises(InputError, match="has no place in a rule for vrrp"):
+    with pytest.raises(InputError, match="is not allowed in a rule for vrrp"):
         nftables.parse({**DECLARED, "allow": [{**rule, "port": 80}]})
 
 

@@ -161,7 +161,7 @@ def test_a_service_that_does_not_take_its_files_gets_the_old_ones(machine: Machi
     assert str(caught.value).splitlines() == [
         f"{UNIT} did not {action}. Its last words:",
         "it broke",
-        f"The old files are back in place, and {UNIT} runs by them.",
+        f"The old files are back in place, and {UNIT} runs with them.",
     ]
     assert files_of(machine) == TEXTS and machine.calls == ["reset-failed", action] * 2
 
@@ -313,6 +313,6 @@ def test_a_removal_that_fails_says_that_it_can_be_repeated(
         raise systemd.SystemdError("stop: timed out")
 
     monkeypatch.setattr(systemd, "systemctl", fail)
-    with pytest.raises(RuntimeError, match=r"stop: timed out\. Run it again"):
+    with pytest.raises(RuntimeError, match=r"stop: timed out\. Correct the cause, and run again"):
         remove(Fake(), lambda: [part])
     assert part.configs[0].exists()

@@ -58,7 +58,7 @@ def test_what_is_not_asked_for_has_no_file() -> None:
 @pytest.mark.parametrize(
     ("params", "words"),
     [
-        ({"memlock": "64 GB"}, "memlock is '64 GB'; allowed are infinity"),
+        ({"memlock": "64 GB"}, "memlock is '64 GB': it must be infinity"),
         ({"nofile": 1023}, "nofile is 1023; allowed are 1024 to 1048576"),
         ({"nofile": 1048577}, "(fs.nr_open of this kernel)"),
         ({"watchdog_seconds": 9}, "watchdog_seconds is 9; allowed are 10 or more"),

@@ -45,7 +45,7 @@ class Files:
     [
         ({"PasswordAuthentication": True}, "common_ssh_password_authentication"),
         ({"permitrootlogin": "yes"}, "common_ssh_permit_root_login"),
-        ({"Match": "User bob"}, "a file of your own"),
+        ({"Match": "User bob"}, "your own file"),
         ({"ChallengeResponseAuthentication": True}, "another way"),
         ({"Banner x": "y"}, "not a keyword"),
         ({"MaxAuthTries": 3, "maxauthtries": 4}, "the same as MaxAuthTries"),
