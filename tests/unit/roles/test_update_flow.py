@@ -307,7 +307,10 @@ def test_a_preparation_that_fails_keeps_the_lock_of_what_was_cut_off(
 @pytest.mark.full
 def test_variables_of_before_are_refused_by_their_new_names(update: Update) -> None:
     succeeded, output = update.run(tasks=["lock"], vllm_update_watch_seconds=3)
-    assert not succeeded and "a: vllm_update_watch_seconds is now called update_watch_seconds. Rename the variables" in output
+    assert (
+        not succeeded
+        and "a: vllm_update_watch_seconds is now called update_watch_seconds. Rename the variables" in output
+    )
     assert update.calls("node_lock") == []
 
 
