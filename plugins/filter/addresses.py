@@ -27,7 +27,7 @@ def host_addresses(hosts: Iterable[str], hostvars: Mapping[str, Any], required: 
 
 
 class FilterModule:
-    """What Ansible asks for."""
+    """The filters of this file, in the form that Ansible needs."""
 
     def filters(self) -> dict[str, Callable[..., Any]]:
         return {"host_addresses": host_addresses}

@@ -26,7 +26,7 @@ def site_default(variable: str) -> int | float | str:
 
 
 class FilterModule:
-    """What Ansible asks for."""
+    """The filters of this file, in the form that Ansible needs."""
 
     def filters(self) -> dict[str, Callable[..., Any]]:
         return {"site_default": site_default}

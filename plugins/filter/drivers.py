@@ -39,7 +39,7 @@ def nvidia_driver_plan(
 
 
 class FilterModule:
-    """What Ansible asks for."""
+    """The filters of this file, in the form that Ansible needs."""
 
     def filters(self) -> dict[str, Callable[..., Any]]:
         return {"nvidia_driver_plan": nvidia_driver_plan}

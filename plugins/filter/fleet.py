@@ -39,7 +39,7 @@ def counted(things: Sized, noun: str) -> str:
 
 
 class FilterModule:
-    """What Ansible asks for."""
+    """The filters of this file, in the form that Ansible needs."""
 
     def filters(self) -> dict[str, Callable[..., Any]]:
         return {"fleet_screen": fleet_screen, "fleet_page": fleet_page, "counted": counted}

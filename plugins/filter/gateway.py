@@ -57,7 +57,7 @@ def gateway_plan(
 
 
 class FilterModule:
-    """What Ansible asks for."""
+    """The filters of this file, in the form that Ansible needs."""
 
     def filters(self) -> dict[str, Callable[..., Any]]:
         return {

@@ -34,7 +34,7 @@ def want_gpus(instances: Sequence[Any]) -> bool:
 
 
 class FilterModule:
-    """What Ansible asks for."""
+    """The filters of this file, in the form that Ansible needs."""
 
     def filters(self) -> dict[str, Callable[..., Any]]:
         return {"present_instances": present_instances, "served_models": served_models, "want_gpus": want_gpus}

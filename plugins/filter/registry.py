@@ -35,7 +35,7 @@ def golden_prompts(models: Mapping[str, Any]) -> dict[str, list[Any]]:
 
 
 class FilterModule:
-    """What Ansible asks for."""
+    """The filters of this file, in the form that Ansible needs."""
 
     def filters(self) -> dict[str, Callable[..., Any]]:
         return {"golden_prompts": golden_prompts, "model_needs": model_needs, "model_registry": model_registry}

@@ -107,7 +107,7 @@ def store_problems(settings: Mapping[str, Any]) -> list[str]:
 
 
 class FilterModule:
-    """What Ansible asks for."""
+    """The filters of this file, in the form that Ansible needs."""
 
     def filters(self) -> dict[str, Callable[..., Any]]:
         return {"model_turns": model_turns, "model_origins": model_origins, "store_problems": store_problems}

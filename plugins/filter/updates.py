@@ -128,7 +128,7 @@ def with_models(instances: Sequence[Any], models: Mapping[str, str]) -> list[Any
 
 
 class FilterModule:
-    """What Ansible asks for."""
+    """The filters of this file, in the form that Ansible needs."""
 
     def filters(self) -> dict[str, Callable[..., Any]]:
         return {

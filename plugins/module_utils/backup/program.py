@@ -84,7 +84,7 @@ def as_text(value: dict[str, Any], now: float) -> str:
 
 
 def said(job: str, known: dict[str, Any]) -> str:
-    """What a successful job has done, as text."""
+    """The result of a successful job, as text."""
     if job == "backup":
         return (
             f"snapshot {known['snapshot']}, {known['files']} files, {known['bytes'] / 1024:.0f} KiB,"

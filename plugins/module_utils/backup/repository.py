@@ -26,7 +26,7 @@ _VARIABLE = re.compile(r"^[A-Za-z_][A-Za-z0-9_]*$")
 REST_USER, REST_SECRET = "RESTIC_REST_USERNAME", "RESTIC_REST_PASSWORD"
 
 OURS = frozenset({"RESTIC_REPOSITORY", "RESTIC_PASSWORD", "RESTIC_PASSWORD_FILE", "RESTIC_PASSWORD_COMMAND"})
-"""Variables of restic that have settings of their own."""
+"""Variables of restic that backup_environment must not set: address and password have their own options."""
 
 
 @dataclass(frozen=True)

@@ -86,7 +86,7 @@ class Paths:
         return self.state / "known-good" / f"{name}.json"
 
     def starts(self, name: str) -> Path:
-        """The number of failed starts in a row. There is no file after the instance has been ready."""
+        """The number of starts in a row without success. There is no file after the instance has been ready."""
         return self.state / "starts" / f"{name}.json"
 
     @property

@@ -70,7 +70,9 @@ def mistakes(servers: Iterable[str], pools: Iterable[str], config: Iterable[str]
             problems.append(Problem(f"clock.config[{index}]", f"{item!r} must be one directive of chrony.conf"))
         elif SOURCE.match(item):
             problems.append(
-                Problem(f"clock.config[{index}]", f"{item!r} is a source: move it to common_ntp_servers or _pools")
+                Problem(
+                    f"clock.config[{index}]", f"{item!r} is a source: move it to common_ntp_servers or common_ntp_pools"
+                )
             )
     return problems
 

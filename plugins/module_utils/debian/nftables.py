@@ -307,14 +307,14 @@ def main_text(base: Base) -> str:
     return (
         f"#!/usr/sbin/nft -f\n"
         f"# {HEADER}: your changes would be lost.\n"
-        f"# Rules of your own belong into {DIRECTORY}/NAME.nft, as lines inside the chain `services`. They are asked\n"
-        f"# for new connections to this node and to published container ports: match `ct original proto-dst`.\n"
+        f"# Put your own rules into {DIRECTORY}/NAME.nft, as lines of the chain `services`. They apply to new\n"
+        f"# connections to this node and to published ports of containers: match `ct original proto-dst`.\n"
         f"{EMPTY}\n"
         f"table inet {TABLE} {{\n"
         + _chain("services", [INCLUDE])
         + _chain("refused", refusal)
         + _chain("input", ["type filter hook input priority filter; policy drop;", *_input_lines(base)])
-        + "\t# What comes from outside: published ports as the services say, and no other way into a container.\n"
+        + "\t# Connections from outside reach only published ports that the chain `services` allows.\n"
         + _chain(
             "published",
             [
@@ -325,7 +325,7 @@ def main_text(base: Base) -> str:
                 'oifname "br-*" goto refused',
             ],
         )
-        + "\t# Docker's own chains come after this one, and judge what it lets through.\n"
+        + "\t# Docker's own chains follow, and check the packets that this chain accepts.\n"
         + _chain(
             "forward",
             [
@@ -345,17 +345,17 @@ def _input_lines(base: Base) -> list[str]:
     return [
         "ct state established,related accept",
         'iifname "lo" accept',
-        "# Before what is invalid: a session may be older than the kernel's memory of connections.",
+        "# Before `ct state invalid`: an open SSH session may be older than the kernel's connection tracking.",
         *(f"{source}tcp dport {{ {ssh} }} accept" for source in base.ssh_sources.matches()),
         "ct state invalid drop",
         *(f'iifname "{name}" accept' for name in base.trusted),
         "icmp type { destination-unreachable, echo-request, time-exceeded, parameter-problem } accept",
-        "# Without these IPv6 does not work at all. Source: RFC 4890, section 4.4",
+        "# IPv6 needs these messages. Source: RFC 4890, section 4.4",
         "icmpv6 type { destination-unreachable, packet-too-big, time-exceeded, parameter-problem, echo-request,"
         " mld-listener-query, mld-listener-report, mld-listener-done, nd-router-advert, nd-neighbor-solicit,"
         " nd-neighbor-advert, mld2-listener-report } accept",
         "meta l4proto igmp accept",
-        "# The node as a client of DHCP.",
+        "# Answers of DHCP servers to this node.",
         "udp sport 67 udp dport 68 accept",
         "ip6 saddr fe80::/10 udp sport 547 udp dport 546 accept",
         "jump services",
