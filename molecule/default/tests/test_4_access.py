@@ -91,12 +91,12 @@ def test_every_mistake_at_once_and_no_secret_shown(deb12: Node, alice: Key) -> N
     config = {"MaxAuthTriez": 3, "PermitRootLogin": True}
     output = refused(deb12, "-vvv", common_admins=admins, common_ssh_config=config)
     for words in (
-        "common_admins[0] nokey: keys: must hold at least one public key",
+        "common_admins[0] nokey: keys: must have at least one public key",
         "common_admins[1] pasted: keys[0]: is a PRIVATE key (not shown)",
         "common_admins[2] cut: keys[0]: is damaged (not shown)",
         "common_admins[3] Bad.Name: name: must be",
         "common_admins[5] twice: name: is declared twice",
-        "common_admins[6] root: name: root is there anyhow",
+        "common_admins[6] root: name: root cannot be an admin",
         "visudo refuses it",
         "common_ssh_config: PermitRootLogin: is set by common_ssh_permit_root_login",
     ):
@@ -119,7 +119,7 @@ def test_a_value_that_another_file_overrides_is_found(deb12: Node) -> None:
         output = refused(deb12)
     finally:
         deb12.run(f"rm {stranger}")
-    assert f"passwordauthentication: would be yes instead of no, because {stranger} line 2 says so" in output
+    assert f"passwordauthentication: would be yes instead of no, because {stranger} line 2 sets it" in output
 
 
 def test_the_user_of_this_connection_is_not_shut_out(deb12: Node) -> None:

@@ -43,9 +43,9 @@ def test_limits_that_this_node_cannot_have_are_named_at_once(deb12: Node) -> Non
         "kernel", check=False, common_limits_nofile=2000000, common_limits_memlock="64 GB", common_watchdog_seconds=1
     )
     words = " ".join(output.split())
-    assert "nofile is 2000000; allowed are 1024 to 1048576 (fs.nr_open of this kernel)" in words
+    assert "nofile is 2000000: it must be 1024 to 1048576 (fs.nr_open of this kernel)" in words
     assert "memlock is '64 GB': it must be infinity" in words
-    assert "watchdog_seconds is 1; allowed are 10 or more" in words
+    assert "watchdog_seconds is 1: it must be 10 or more" in words
     assert changes(output) == 0
 
 

@@ -48,7 +48,7 @@ def test_a_value_that_the_kernel_does_not_take_is_an_error_that_names_it(machine
     """The kernel accepts 0 to 2. After the refusal, the other settings are as before, too."""
     wrong = {"vm.overcommit_memory": 9, "vm.swappiness": 20}
     output = machine.site("--tags", "common_kernel", check=False, common_sysctl=wrong, **KERNEL)
-    assert "vm.overcommit_memory: asked for '9', the kernel has '0' (Invalid argument)" in " ".join(output.split())
+    assert "vm.overcommit_memory: wanted '9', but the kernel has '0' (Invalid argument)" in " ".join(output.split())
     has_its_values(machine)
     assert "overcommit" not in machine.run("cat /etc/sysctl.d/60-inference.conf")
 

@@ -94,7 +94,7 @@ def _name_problems(
     if not NAME.fullmatch(name):
         return [Problem(where, "must be 1 to 32 of a-z, 0-9, _ and -, and begin with a letter or _", "name")]
     if name == "root":
-        message = "cannot be an admin: the role leaves root's keys as they are. See common_ssh_permit_root_login"
+        message = "root cannot be an admin: the role leaves root's keys as they are. See common_ssh_permit_root_login"
         return [Problem(where, message, "name")]
     if name == service_user:
         return [Problem(where, "is common_user, which engines run as: choose another name", "name")]

@@ -97,7 +97,7 @@ class Boot:
         found = {name: self.find(name) for name in ("grub-mkconfig", "grub-script-check")}
         absent = [name for name, path in found.items() if not path]
         if absent:
-            raise BootError(f"{MENU} exists, but {' and '.join(absent)} is not installed: install grub-common")
+            raise BootError(f"{MENU} exists without the programs {' and '.join(absent)}: install grub-common")
         return {name: path for name, path in found.items() if path}
 
     def renew(self, parameters: list[str], before: str) -> None:

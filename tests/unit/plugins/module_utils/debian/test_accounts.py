@@ -92,7 +92,7 @@ def test_no_rule_is_no_file() -> None:
 @pytest.mark.parametrize(
     ("entry", "words"),
     [
-        ({"keys": []}, "keys: must hold at least one public key"),
+        ({"keys": []}, "keys: must have at least one public key"),
         ({"keys": [GOOD, PRIVATE]}, "keys[1]: is a PRIVATE key"),
         ({"name": "Alice"}, "name: must be"),
         ({"name": "a.b"}, "name: must be"),
@@ -113,7 +113,7 @@ def test_each_mistake(entry: dict[str, Any], words: str) -> None:
 
 def test_all_mistakes_at_once() -> None:
     _found, problems = understood({"name": "alice", "keys": []}, {"name": "alice", "keys": [GOOD]}, {"name": "X"})
-    for words in ("[0] alice: keys: must hold", "[1] alice: name: is declared twice", "[2] X: name: must be"):
+    for words in ("[0] alice: keys: must have", "[1] alice: name: is declared twice", "[2] X: name: must be"):
         assert f"common_admins{words}" in problems
 
 

@@ -49,11 +49,11 @@ def test_what_is_present_is_not_optional_too() -> None:
         ((["a b"], [], []), "present: 'a b'"),
         ((["curl=*"], [], []), "present: 'curl=*'"),
         ((["--reinstall"], [], []), "'--reinstall'"),
-        ((["curl=1", "curl=2"], [], []), "curl is wanted at 1 and at 2"),
+        ((["curl=1", "curl=2"], [], []), "curl has two versions, 1 and 2"),
         (([], ["curl=1"], []), "absent: 'curl=1'"),
         (([], [], ["x/y"]), "optional: 'x/y'"),
-        ((["curl"], ["curl"], []), "declared as present too"),
-        (([], ["docker.io"], [], ["docker*"]), "declared as held too"),
+        ((["curl"], ["curl"], []), "also declared as present"),
+        (([], ["docker.io"], [], ["docker*"]), "also declared as held"),
     ],
 )
 def test_mistakes(arguments: tuple[list[str], ...], words: str) -> None:

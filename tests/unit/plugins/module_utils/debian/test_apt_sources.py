@@ -64,7 +64,7 @@ def test_a_flat_repository_has_no_components() -> None:
         ({"uris": []}, "uris: is missing"),
         ({"suites": []}, "suites: is missing"),
         ({"uris": ["ftp://x/"]}, "must begin with one of"),
-        ({"uris": ["https:///debian"]}, "names no host"),
+        ({"uris": ["https:///debian"]}, "has no host"),
         ({"components": ["main contrib"]}, "'main contrib'"),
         ({"suites": ["a\nTrusted: yes"]}, "must be one word"),
         ({"types": ["rpm"]}, "must be deb or deb-src"),

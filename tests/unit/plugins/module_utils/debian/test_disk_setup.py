@@ -77,7 +77,7 @@ def test_adopting_mounts_and_never_formats(node: Node) -> None:
 def test_a_mount_that_fails_leaves_the_old_fstab(node: Node) -> None:
     before = node.fstab()
     node.failing = "mount"
-    with pytest.raises(DiskError, match="/etc/fstab is as it was"):
+    with pytest.raises(DiskError, match="/etc/fstab is as before"):
         node.run(disks_=[node.store()])
     assert node.fstab() == before
     assert node.done.index("systemctl daemon-reload") < node.done.index(node.writes()[-1])
@@ -97,7 +97,7 @@ def test_a_mount_point_or_a_disk_that_is_in_use_elsewhere_is_refused(node: Node)
         node.run(disks_=[node.store()])
     node.table[:] = [Mount("8:0", "/", "/srv", "ext4", "/dev/a")]
     node.hold(f"{BY_ID}/a", Signature("ext4", "inf-store", "u"))
-    with pytest.raises(DiskError, match="is mounted at /srv"):
+    with pytest.raises(DiskError, match="is already mounted at /srv"):
         node.run(disks_=[node.store()])
     assert not node.writes()
 
@@ -124,7 +124,7 @@ def test_directories_are_made_on_the_mount_and_put_right(node: Node) -> None:
     assert made.stat().st_mode & 0o7777 == 0o750
     made.chmod(0o777)
     assert node.run(disks_=[wanted])["differs"] == [
-        f"make the directories on {node.root}/models: a/b ({me}:{mine} 0750)"
+        f"create the directories on {node.root}/models: a/b ({me}:{mine} 0750)"
     ]
     assert made.stat().st_mode & 0o7777 == 0o750
 

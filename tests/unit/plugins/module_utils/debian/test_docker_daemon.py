@@ -97,9 +97,9 @@ def test_undeclared_keys_leave_only_the_foreign_ones(foreign: dict[str, Any], de
 BAD_JSON = [
     ('{"a": 1,\n}', "line"),
     ('{\n  "a" 1\n}', "line 2, column 7"),
-    ("[]", "holds a list"),
-    ("null", "holds a NoneType"),
-    ('{"a": 1, "a": 2}', "'a' is there more than once"),
+    ("[]", "contains a list"),
+    ("null", "contains a NoneType"),
+    ('{"a": 1, "a": 2}', "'a' occurs more than once"),
     ('{"log-opts": {"tag": "1", "tag": "2"}}', "'tag'"),
     ("[" * 100_000, "Nothing was changed"),
     ('{"a": ' + "1" * 5000 + "}", "Nothing was changed"),
@@ -223,7 +223,7 @@ VERDICTS = [
         False,
         "unable to configure the Docker daemon with file x: EOF",
     ),
-    (1, 'time="now" level=info msg="Starting up"\n', False, "exit code 1 without a word"),
+    (1, 'time="now" level=info msg="Starting up"\n', False, "exit code 1 without a message"),
     (124, "did not end within 30 s", False, "did not end within 30 s"),
 ]
 

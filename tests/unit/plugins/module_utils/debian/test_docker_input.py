@@ -44,7 +44,7 @@ def test_what_can_be(good: dict[str, Any]) -> None:
         ({"version": "latest"}, 'docker_version is "latest"'),
         ({"version": "2*"}, 'docker_version is "2*"'),
         ({"toolkit_version": "1.17.8"}, 'docker_nvidia_toolkit_version is "1.17.8"'),
-        ({"toolkit_version": "1.9.0"}, "from 1.18.0 on"),
+        ({"toolkit_version": "1.9.0"}, "1.18.0 or later"),
         ({"toolkit_version": "1.19.0"}, "not 1.19.0"),
         ({"toolkit_version": "1.19.0-1"}, "not 1.19.0"),
         ({"toolkit_version": "1.20"}, 'docker_nvidia_toolkit_version is "1.20"'),

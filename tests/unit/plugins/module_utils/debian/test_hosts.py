@@ -121,5 +121,5 @@ def test_all_mistakes_of_the_entries() -> None:
         "hosts",
     )
     assert [problem.where for problem in problems] == ["hosts[0]", "hosts[1]", "hosts[2]", "hosts[4]", "hosts[5]"]
-    assert "192.0.2.1 already" in problems[2].message
+    assert "already has 192.0.2.1" in problems[2].message
     assert entries[-1] == Entry("2001:db8::1", ("a",))

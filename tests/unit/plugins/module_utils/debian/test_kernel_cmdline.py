@@ -111,8 +111,8 @@ def test_a_new_menu_takes_the_place_of_the_old(files: tuple[Path, Path]) -> None
     ("grub", "words"),
     [
         (Grub(MENU, check=1), "the old menu stays: syntax error"),
-        (Grub(OLD), "the new menu does not hold iommu=pt"),
-        (Grub(MENU, installed=False), "no grub-mkconfig and no grub-script-check"),
+        (Grub(OLD), "the new menu does not have iommu=pt"),
+        (Grub(MENU, installed=False), "without the programs grub-mkconfig and grub-script-check"),
     ],
 )
 def test_what_fails_leaves_the_old_files(files: tuple[Path, Path], grub: Grub, words: str) -> None:

@@ -110,7 +110,7 @@ def test_a_value_that_the_kernel_does_not_take_is_an_error(
     call: Call, node: Node, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ks, "_set", lambda path, value: "Invalid argument")
-    with pytest.raises(node_settings.SettingsError, match="asked for '10', the kernel has '60' \\(Invalid argument"):
+    with pytest.raises(node_settings.SettingsError, match="wanted '10', but the kernel has '60' \\(Invalid argument"):
         call(sysctl={"vm.swappiness": 10})
     assert not node.sysctl_file.exists()
 
@@ -176,7 +176,7 @@ def test_a_menu_that_somebody_has_made_without_the_parameters_is_renewed(call: C
 def test_a_parameter_that_another_file_overrules_is_noted(call: Call, node: Node) -> None:
     node.site = "iommu=off"
     (note,) = call(cmdline=["iommu=pt"])["notes"]
-    assert "also says iommu=off, behind common_kernel_cmdline" in note
+    assert "also has iommu=off, after common_kernel_cmdline" in note
     assert call(check=True, cmdline=["iommu=pt"])["notes"] == [note]
 
 
@@ -199,7 +199,7 @@ def test_a_node_without_grub_is_refused(call: Call, node: Node) -> None:
 
 
 def test_a_menu_without_grubs_programs_is_refused(call: Call) -> None:
-    with pytest.raises(InputError, match="no grub-mkconfig and no grub-script-check"):
+    with pytest.raises(InputError, match="without the programs grub-mkconfig and grub-script-check"):
         call(check=True, find=lambda _name: None, cmdline=["iommu=pt"])
 
 

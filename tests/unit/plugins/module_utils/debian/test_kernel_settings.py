@@ -158,7 +158,7 @@ def test_a_refused_value_puts_all_back(root: Path, monkeypatch: pytest.MonkeyPat
     wanted = {"vm.swappiness": 10, "net.ipv4.tcp_rmem": 9}
     with pytest.raises(ks.KernelError) as caught:
         kernel(root, sysctl=wanted).apply()
-    assert "net.ipv4.tcp_rmem: asked for '9', the kernel has '4096 131072 6291456' (Invalid argument)" in str(
+    assert "net.ipv4.tcp_rmem: wanted '9', but the kernel has '4096 131072 6291456' (Invalid argument)" in str(
         caught.value
     )
     assert (root / "proc/sys/vm/swappiness").read_text() == "60"
@@ -173,7 +173,7 @@ def test_values_that_undo_each_other_are_refused(root: Path, monkeypatch: pytest
         return ""
 
     monkeypatch.setattr(ks, "_set", undoing)
-    with pytest.raises(ks.KernelError, match=r"vm.swappiness: asked for '10', the kernel has '0'"):
+    with pytest.raises(ks.KernelError, match=r"vm.swappiness: wanted '10', but the kernel has '0'"):
         kernel(root, sysctl={"vm.swappiness": 10, "net.ipv4.tcp_rmem": "1 2 3"}).apply()
 
 
@@ -188,9 +188,9 @@ def test_what_no_kernel_takes() -> None:
     pages = {"hugepages": {"4K": 1, "2M": -1, "1G": "2"}}
     found = ks.mistakes({**NOTHING, **wrong, **pages})
     assert [problem.split(":")[0] for problem in found] == [
-        "'vm.a b'",
-        "'../etc/x'",
-        "'net.*.x'",
+        "'vm.a b' is not the name of a sysctl",
+        "'../etc/x' is not the name of a sysctl",
+        "'net.*.x' is not the name of a sysctl",
         "vm.b",
         "vm.c",
         "vm.d",
@@ -211,7 +211,7 @@ def test_two_ways_to_write_a_name_are_one_file(root: Path) -> None:
 
 def test_a_module_that_is_not_loaded_is_named(root: Path) -> None:
     (problem,) = kernel(root, sysctl={"net.netfilter.nf_conntrack_max": 1}).problems()
-    assert "the module nf_conntrack" in problem
+    assert "The module nf_conntrack" in problem
 
 
 def test_a_governor_that_the_machine_lacks(root: Path) -> None:
@@ -221,7 +221,7 @@ def test_a_governor_that_the_machine_lacks(root: Path) -> None:
         (cpu / f"cpu{number}/cpufreq/scaling_governor").write_text("powersave\n")
         (cpu / f"cpu{number}/cpufreq/scaling_available_governors").write_text("performance powersave\n")
     problems = kernel(root, cpu_governor="ondemand").problems()
-    assert problems == ["cpu_governor: there is no 'ondemand' here; allowed are performance, powersave"]
+    assert problems == ["cpu_governor: 'ondemand' is not available: use one of performance, powersave"]
     kernel(root, cpu_governor="performance").apply()
     tmpfiles = (root / "etc/tmpfiles.d/inference.conf").read_text()
     assert tmpfiles.count("\nw-") == 1
@@ -238,7 +238,7 @@ def test_more_hugepages_than_there_is_memory(root: Path) -> None:
 def test_fewer_hugepages_than_asked_for(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pages = root / "sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages"
     monkeypatch.setattr(ks, "_set", lambda path, value: path.write_text(str(min(int(value), 7))) and "")
-    with pytest.raises(ks.KernelError, match=r"asked for '16', the kernel has '7'.*by common_kernel_cmdline"):
+    with pytest.raises(ks.KernelError, match=r"wanted '16', but the kernel has '7'.*with common_kernel_cmdline"):
         kernel(root, hugepages={"2M": 16}).apply()
     assert pages.read_text() == "0"
 

@@ -94,7 +94,7 @@ def test_every_mistake_at_once() -> None:
         "sctp",
         "source: is not known",
         "host_addresses",
-        "write 192.0.2.0/24 or 192.0.2.1",
+        "use 192.0.2.0/24 or 192.0.2.1",
         "entry 6 (f)",
         "entry 7",
         "entry 8",

@@ -59,9 +59,9 @@ def test_what_is_not_asked_for_has_no_file() -> None:
     ("params", "words"),
     [
         ({"memlock": "64 GB"}, "memlock is '64 GB': it must be infinity"),
-        ({"nofile": 1023}, "nofile is 1023; allowed are 1024 to 1048576"),
+        ({"nofile": 1023}, "nofile is 1023: it must be 1024 to 1048576"),
         ({"nofile": 1048577}, "(fs.nr_open of this kernel)"),
-        ({"watchdog_seconds": 9}, "watchdog_seconds is 9; allowed are 10 or more"),
+        ({"watchdog_seconds": 9}, "watchdog_seconds is 9: it must be 10 or more"),
     ],
 )
 def test_mistakes(root: Path, params: dict[str, Any], words: str) -> None:
@@ -78,7 +78,7 @@ def test_a_watchdog_that_cannot_wait_as_long(root: Path) -> None:
     with_watchdog(root, "30")
     assert module.watchdog(root) == ("iTCO_wdt", 30)
     problems = module.problems({**NOTHING, "watchdog_seconds": 60}, root)
-    assert problems == ["watchdog_seconds is 60; allowed are 10 to 30 (iTCO_wdt cannot wait longer), or 0 for none"]
+    assert problems == ["watchdog_seconds is 60: it must be 10 to 30 (iTCO_wdt cannot wait longer), or 0 for none"]
 
 
 def test_a_watchdog_without_an_end(root: Path) -> None:

@@ -45,8 +45,8 @@ def test_a_key_with_its_options_and_its_comment() -> None:
         ("ssh-dss AAAASECRET", "is not a public key"),
         ("SECRET", "is not a public key"),
         ("ssh-ed25519 SECRET!", "is damaged"),
-        (ED25519[:-8] + " SECRET", "cut off or was changed"),
-        (ED25519.replace("ssh-ed25519", "ssh-rsa") + " SECRET", "of another type than it says"),
+        (ED25519[:-8] + " SECRET", "cut off or changed"),
+        (ED25519.replace("ssh-ed25519", "ssh-rsa") + " SECRET", "has another type"),
         ("ssh-ed25519 ==== SECRET", "is damaged"),
     ],
 )
@@ -66,5 +66,5 @@ def test_a_file_is_described_by_fingerprints() -> None:
     text = f"# mine\n\n{ED25519} ops\nnonsense SECRET\n"
     assert ssh_keys.described(text) == [
         str(ssh_keys.parse(f"{ED25519} ops")),
-        "(a line that is no usable public key)",
+        "(a line that is not a usable public key)",
     ]

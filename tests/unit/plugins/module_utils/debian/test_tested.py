@@ -15,10 +15,10 @@ from ansible_collections.baremetal.inference.plugins.module_utils.debian import 
     ("text", "said"),
     [
         ('PRETTY_NAME="Debian GNU/Linux 13 (trixie)"\nVERSION_ID="13"\nID=debian\n', ""),
-        ('PRETTY_NAME="Debian GNU/Linux 11"\nVERSION_ID="11"\nID=debian\n', "runs Debian GNU/Linux 11, and backup"),
+        ('PRETTY_NAME="Debian GNU/Linux 11"\nVERSION_ID="11"\nID=debian\n', "runs Debian GNU/Linux 11, but backup"),
         (
             'PRETTY_NAME="Mint 12"\nVERSION_ID="12"\nID=mint\n',
-            "runs Mint 12, and backup needs restic of Debian 12 or 13",
+            "runs Mint 12, but backup needs restic of Debian 12 or 13",
         ),
         ("ID=debian\n", "an unknown system"),
         (None, "an unknown system"),

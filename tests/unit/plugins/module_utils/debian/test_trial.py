@@ -47,7 +47,7 @@ def test_the_timer_brings_the_old_state_back(tmp_path: Path, commands: list[tupl
     subprocess.run(commands[1][-2:], check=True)
     assert file.read_text() == "old"
     assert not one.rollback()
-    with pytest.raises(trial.TrialError, match="was over"):
+    with pytest.raises(trial.TrialError, match="ended before it was confirmed"):
         one.confirm()
 
 
