@@ -232,7 +232,7 @@ def test_a_process_that_does_not_come_up_leaves_the_old_files(machine: Machine) 
     run(machine)
     machine.comes_up = False
     with pytest.raises(
-        ServiceError, match=r"did not reload(.|\n)*cannot bind(.|\n)*back in place, and haproxy\S+ runs by"
+        ServiceError, match=r"did not reload(.|\n)*cannot bind(.|\n)*back in place, and haproxy\S+ runs with"
     ):
         run(machine, config=f"{HEADER}\nglobal\n  maxconn 1\n", files={"models.json": "{}", "new.json": "{}"})
     assert (module.DIRECTORY / "haproxy.cfg").read_text() == PLAN["config"]
