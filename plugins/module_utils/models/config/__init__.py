@@ -1,5 +1,4 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a model's directory tells of it: its configuration, and the headers of its weights. Private to the
-collection."""
+"""Reads a model's directory: its configuration, and the headers of its weights. Private to the collection."""

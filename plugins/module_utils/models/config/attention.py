@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which layers of a model keep what of a request: all of it, a window, or a state. Private to the collection."""
+"""Counts the layers of a model that keep all tokens of a request, a window, or a state. Private to the collection."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from .declared import layer_types
 from .values import positive
 
 FULL = frozenset({"full_attention", "attention", "full", "global", "indexed_attention", "self_attention", "*"})
-"""Words for layers that keep every token, in `layer_types` and the like of config.json."""
+"""Words for layers that keep every token, in `layer_types` and similar keys of config.json."""
 
 SLIDING = frozenset({"sliding_attention", "chunked_attention", "sliding", "local"})
-"""Words for layers that keep a window, or the chunk under way."""
+"""Words for layers that keep a window, or the present chunk."""
 
 STATE = frozenset({"linear_attention", "mamba", "mamba2", "recurrent", "conv", "linear", "M"})
-"""Words for layers that keep a state of one size, however long the request is."""
+"""Words for layers that keep a state, whose size does not depend on the length of the request."""
 
 BOTH = frozenset({"hybrid"})
 """Words for layers that keep every token and a state."""
@@ -31,20 +31,20 @@ RECURRENT_KEYS = (
     *("attn_layer_period", "attn_type_list", "block_configs", "linear_attn_config"),
     *("mamba_d_state", "state_size", "ssm_state_size", "mamba_d_conv"),
 )
-"""Keys of models that keep a state instead of keys and values in some layers, or differ from layer to layer: their
-cache cannot be told from the other keys alone."""
+"""Keys of models that keep a state instead of keys and values in some layers, or whose layers differ. The size of their
+cache is unknown if no other key names the kinds of layers."""
 
 ALL_SLIDING = frozenset({"mistral", "mixtral", "phi3", "phi3small", "phimoe", "starcoder2"})
-"""Types whose window holds for every layer (`sliding_window` of their classes in transformers)."""
+"""Types whose window applies to every layer (`sliding_window` of their classes in transformers)."""
 
 MIXED_BY_LAYER = frozenset({"qwen2", "qwen2_moe", "qwen3", "qwen3_moe"})
-"""Types whose window begins at layer `max_window_layers` (transformers, configuration_qwen2.py)."""
+"""Types whose window applies from layer `max_window_layers` on (transformers, configuration_qwen2.py)."""
 
 
 @dataclass(frozen=True)
 class Attention:
-    """How many layers keep every token, only those of the sliding window, a state, or something else. A layer that
-    keeps both tokens and a state counts twice; one that keeps nothing counts nowhere."""
+    """How many layers keep every token, the tokens of the sliding window, a state, or something else. A layer that
+    keeps both tokens and a state counts twice. A layer that keeps nothing does not count."""
 
     full_layers: int
     sliding_layers: int = 0
@@ -53,7 +53,7 @@ class Attention:
 
 
 def kinds(text: Mapping[str, Any], layers: int | None, model_type: str | None) -> list[str]:
-    """The words for the kinds of layers, one for each layer; empty where neither configuration nor class has them."""
+    """The words for the kinds of layers, one for each layer; empty if neither configuration nor class has them."""
     for key in ("layer_types", "layers_block_type"):
         told = text.get(key)
         if isinstance(told, list) and told:
@@ -80,14 +80,14 @@ def kinds(text: Mapping[str, Any], layers: int | None, model_type: str | None) -
 
 
 def _every(layers: int, step: int, usual: str, rare: str) -> list[str]:
-    """Every step-th layer is of the rare kind."""
+    """A list in which every step-th layer is of the rare kind."""
     return [usual if (index + 1) % step else rare for index in range(layers)]
 
 
 def attention(
     text: Mapping[str, Any], layers: int | None, window: int | None, model_type: str | None
 ) -> tuple[Attention | None, str]:
-    """The kinds of layers, None where the configuration does not tell; and what is wrong with it."""
+    """The counts of layers by kind, None if unknown; and the mistake in the configuration, empty without one."""
     if layers is None:
         return None, ""
     words = kinds(text, layers, model_type)
@@ -110,7 +110,7 @@ def _count(words: Sequence[str], window: int | None) -> Attention:
     state = sum(word in STATE or word in BOTH for word in words)
     nothing = sum(word in NOTHING for word in words)
     other = len(words) - sum(word in FULL | SLIDING | STATE | BOTH for word in words) - nothing
-    # A layer that slides over no window keeps everything.
+    # Without a window, a sliding layer keeps every token.
     return Attention(full, sliding, other, state) if window else Attention(full + sliding, 0, other, state)
 
 

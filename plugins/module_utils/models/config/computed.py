@@ -1,10 +1,10 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The weights of a model whose files are not there, worked out from its configuration. Private to the collection.
+"""Computes the size of a model's weights from its configuration, without its files. Private to the collection.
 
-Only for types of models whose layers are known to look like this: attention with four projections, or MLA's, and a
-feed-forward of three matrices, dense or by experts. For any other type the answer is that it is not known.
+Only for known types of models, whose layers have attention with four projections or MLA, and a feed-forward of two or
+three matrices, dense or with experts. For other types, the size is unknown.
 """
 
 from __future__ import annotations
@@ -21,35 +21,35 @@ GATED = frozenset(
         *("granitemoeshared", "helium", "hyperclovax", "kimi_k2", "llama", "mellum", "minimax_m2", "ministral3"),
         *("mistral", "mixtral", "olmo", "olmo2", "olmo3", "olmoe", "phi3", "phimoe", "qwen2", "qwen2_moe", "qwen3"),
         *("qwen3_moe", "seed_oss", "smollm3", "solar_open", "stablelm", "vaultgemma", "youtu"),
-        # The language parts of models that also see have the layers of these.
+        # The language parts of models that also read images have the same layers.
         *("qwen2_vl_text", "qwen2_5_vl_text", "qwen3_vl_text", "qwen3_vl_moe_text"),
     }
 )
-"""Types whose feed-forwards have three matrices. What is worked out for them is within 0.4 % of the parameters of their
+"""Types whose feed-forwards have three matrices. The computed number of parameters differs by at most 0.4 % from their
 classes in transformers 5.19."""
 
 PLAIN = frozenset({"apertus", "arcee", "gpt_neox", "jais2", "lfm2", "nanochat", "persimmon", "phi", "starcoder2"})
-"""Types whose feed-forwards have two matrices; compared likewise."""
+"""Types whose feed-forwards have two matrices, with the same accuracy."""
 
 KNOWN = GATED | PLAIN
 
 EXPERTS_ONLY = frozenset({"mxfp4"})
-"""Methods that leave all but the experts as they are (modules_to_not_convert of gpt-oss)."""
+"""Methods that quantize only the experts (modules_to_not_convert of gpt-oss)."""
 
 SCALE_BYTES = 2
-"""A scale of GPTQ and AWQ is a 16-bit number; with it goes a zero point of as many bits as a weight."""
+"""Bytes of a scale of GPTQ and AWQ. Each scale has a zero point with as many bits as a weight."""
 
 BLOCK_SCALE_BYTES = 4
-"""A scale of block FP8 is a 32-bit number."""
+"""Bytes of a scale of block FP8."""
 
 MXFP4_GROUP = 32
-"""Weights that share one byte of scale (OCP Microscaling Formats specification 1.0, section 5.3)."""
+"""Weights that share a scale of one byte (OCP Microscaling Formats specification 1.0, section 5.3)."""
 
 UNQUANTIZED_BYTES = {"float32": 4, "float16": 2, "bfloat16": 2}
 
 
 def compute(config: Config) -> Weights | None:
-    """The weights that a configuration amounts to; biases, below a thousandth, are left out. None where unknown."""
+    """The weights of a model with this configuration; None if unknown. Without biases, which are below 0.1 %."""
     layers, hidden, vocabulary = config.layers, config.hidden_size, config.vocabulary_size
     towers = config.tower_parameters
     if config.model_type not in KNOWN or towers is None or not layers or not hidden or not vocabulary:
@@ -100,7 +100,7 @@ def compute(config: Config) -> Weights | None:
 
 
 def _attention(config: Config, hidden: int) -> tuple[int, int, int] | None:
-    """Parameters of one layer's attention: split over all ranks, held whole by each, split by KV heads alone."""
+    """Parameters of one layer's attention: split over all ranks, replicated on each rank, split only by KV heads."""
     heads, kv_heads, size = config.attention_heads, config.kv_heads, config.head_size
     if not heads or not kv_heads or not size:
         return None
@@ -110,7 +110,7 @@ def _attention(config: Config, hidden: int) -> tuple[int, int, int] | None:
 
 
 def _latent(mla: Mla, hidden: int, heads: int) -> tuple[int, int, int] | None:
-    """MLA: the projections into the latent spaces are whole on each rank, those out of them are split by heads."""
+    """The same for MLA: each rank has all projections into the latent spaces; those out of them are split by heads."""
     nope, value = mla.qk_nope_head_dim, mla.v_head_dim
     if not nope or not value:
         return None
@@ -121,12 +121,12 @@ def _latent(mla: Mla, hidden: int, heads: int) -> tuple[int, int, int] | None:
 
 
 def _unquantized(config: Config) -> int:
-    """Bytes of a weight that is not quantized. The engine computes in 16 bits where nothing is said."""
+    """Bytes of a weight that is not quantized. Without a dtype, the engine computes in 16 bits."""
     return UNQUANTIZED_BYTES.get(config.dtype or "", 2)
 
 
 def _linear(config: Config) -> float:
-    """Bytes of a weight in a layer's matrices, with its share of the scales."""
+    """Bytes of a weight in the matrices of a layer, with its share of the scales."""
     method = config.quantization
     if method is None or not method.bits or method.method in EXPERTS_ONLY:
         return _unquantized(config)

@@ -1,10 +1,10 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The architecture that a model's config.json describes, as the engine reads it. Private to the collection.
+"""Reads the architecture in a model's config.json as the engine does. Private to the collection.
 
-Sources: vLLM 0.32.0, vllm/transformers_utils/model_arch_config_convertor.py for the names of keys and what stands for a
-key that is missing.
+Source of the keys' names and of values for missing keys: vLLM 0.32.0,
+vllm/transformers_utils/model_arch_config_convertor.py.
 """
 
 from __future__ import annotations
@@ -34,18 +34,19 @@ MODALITIES = {
 }
 
 MAX_LAYERS = 1000
-"""More than any model has, so that a broken number or name makes no list of a terabyte."""
+"""Largest plausible number of layers. It stops a broken number from making a list of a terabyte."""
 
 DTYPES = ("float32", "float16", "bfloat16")
 
 
 @dataclass(frozen=True)
 class Config:
-    """What a config.json says, with what its class declares. Lengths in tokens; None where neither says anything.
+    """The values of a config.json, completed by its class. Lengths in tokens; None if unknown.
 
-    `full_heads` and `sliding_heads` are the heads in the cache of layers that keep every token, and of those with a
-    window, where they are not `kv_heads` of `head_size`. `tower_parameters` are those of the parts that see or hear,
-    `labels` the classes that a model sorts into."""
+    `full_heads` and `sliding_heads` are the heads in the cache of layers that keep every token, and of layers with a
+    window, if they differ from `kv_heads` and `head_size`. `tower_parameters` are the parameters of the parts for
+    images and sound, `labels` the classes of a classifier.
+    """
 
     architectures: tuple[str, ...] = ()
     model_type: str | None = None
@@ -80,10 +81,10 @@ def parse(
     tokenizer_max_length: int | None = None,
     quantization_file: Mapping[str, Any] | None = None,
 ) -> tuple[Config, list[str]]:
-    """Read a configuration, and tell every value in it that cannot be.
+    """Read a configuration. Returns it with all problems of its values.
 
-    `quantization_file` is the content of hf_quant_config.json, which Model Optimizer writes beside it. Raises nothing,
-    whatever the values are.
+    `quantization_file` is the content of hf_quant_config.json, which Model Optimizer writes next to config.json. Raises
+    nothing, for any values.
     """
     whole = completed(raw)
     told, text = _text(raw), _text(whole)
@@ -105,7 +106,7 @@ def parse(
     size = read.size("head_dim", "hidden_size_per_head") or head_size(text, hidden, heads)
     usual = Heads(kv_heads(text, read, heads), size)
     full, sliding = heads_by_kind(text, usual, kinds(text, layers, model_type), model_type)
-    # The engine tells one size for all layers: the largest.
+    # The engine reports one size for all layers: the largest.
     there = [one for one in (usual, full, sliding) if one]
     if mla is None and (unused := latent(read, None)) and unused.qk_nope_head_dim:
         full = Heads(usual.count, unused.qk_nope_head_dim + unused.qk_rope_head_dim)
@@ -149,7 +150,7 @@ def parse(
 
 
 def _text(raw: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The configuration of the language part: that of a part where there is one, else the whole."""
+    """The configuration of the language part; without such a part, the whole configuration."""
     for key in TEXT_CONFIGS:
         if part := as_dict(raw.get(key)):
             return _text(part)
@@ -157,12 +158,12 @@ def _text(raw: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _beside(raw: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Where the parts that see or hear stand: at the top, or in the part that thinks."""
+    """The dictionary with the parts for images and sound: the part `thinker_config`, else the whole configuration."""
     return as_dict(raw.get("thinker_config")) or raw
 
 
 def _layers(told: Mapping[str, Any], text: Mapping[str, Any], read: Reader, model_type: str | None) -> int | None:
-    """The number of layers; a list of their kinds counts where the configuration tells no number."""
+    """The number of layers; without a number, the length of the list of their kinds."""
     names = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
     if not any(told.get(name) for name in names) and (words := kinds(text, None, model_type)):
         return len(words) if len(words) <= MAX_LAYERS else None
@@ -170,7 +171,7 @@ def _layers(told: Mapping[str, Any], text: Mapping[str, Any], read: Reader, mode
 
 
 def _dtype(raw: Mapping[str, Any], text: Mapping[str, Any]) -> str | None:
-    """What the weights are meant to be computed in; a model that also sees may tell it for one part only."""
+    """The dtype for computation. A model for images and sound may have it only in one part."""
     for part in (raw, text, *(as_dict(raw.get(key)) for key in MODALITIES)):
         for key in ("dtype", "torch_dtype"):
             name = str(part.get(key)).removeprefix("torch.")

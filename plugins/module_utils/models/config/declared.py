@@ -1,10 +1,10 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a config.json leaves out because it is what the model's class declares. Private to the collection.
+"""Completes a config.json with the values that the model's class declares. Private to the collection.
 
-The engine reads a configuration through such a class: a key that is missing has the class's value, some keys have a
-second name, and parts that are missing are there. `make catalogue` asks the classes (class_defaults.py).
+The engine reads a configuration through this class: a missing key has the class's value, some keys have a second name,
+and missing parts exist with default values. `make catalogue` reads the classes (class_defaults.py).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 from .class_defaults import TYPES
 
 TEXT_CONFIGS = ("text_config", "llm_config", "language_config", "thinker_config", "vlm_config")
-"""Where a model that also sees or hears keeps the configuration of its language part."""
+"""Keys for the configuration of the language part, in models that also read images or sound."""
 
 FLAT = ("num_hidden_layers", "hidden_size")
 """Keys that tell that the language part has no place of its own: Qwen2-VL and Qwen2.5-VL were published so, and their
@@ -54,13 +54,13 @@ KEYS = frozenset(
         ),
     }
 )
-"""The keys that this package reads: of others, no default is kept."""
+"""The keys that this package reads. class_defaults.py has defaults only for them."""
 
 
 def completed(raw: Mapping[str, Any], model_type: str = "") -> dict[str, Any]:
-    """A configuration as its class has it: with all defaults, second names and parts.
+    """A configuration with all defaults, second names and parts of its class.
 
-    `model_type` is the type of a part that does not tell its own. A key that says null stays null.
+    `model_type` is the type of a part without its own `model_type`. A null value stays null.
     """
     told = raw.get("model_type")
     known = TYPES.get(told if isinstance(told, str) else model_type)
@@ -69,8 +69,8 @@ def completed(raw: Mapping[str, Any], model_type: str = "") -> dict[str, Any]:
     values, names, parts = known[:3]
     whole = {**values, **raw}
     for name, key in names.items():
-        # What is stored under the class's own name is read under the other one, too, and the other way round.
-        # The size of a head that is told says nothing of the key that a class takes the size from.
+        # A value under one of two names also gets the other name. Except head_dim: a class may compute it from another
+        # key, whose value must not change.
         if key not in raw and name in raw and name != "head_dim":
             whole[key] = raw[name]
         if key in whole:
@@ -81,7 +81,7 @@ def completed(raw: Mapping[str, Any], model_type: str = "") -> dict[str, Any]:
         if key not in parts:
             whole[key] = _part(value)
     for key, kind in parts.items():
-        # A part that says null is left out by its class; one that is not said is made of nothing but defaults.
+        # A part that is null stays null. A missing part consists of defaults.
         if key not in raw or isinstance(raw[key], dict):
             whole[key] = completed(raw[key] if key in raw else _flat(key, raw, parts), kind)
     return whole
@@ -95,16 +95,16 @@ def _flat(key: str, raw: Mapping[str, Any], parts: Mapping[str, str]) -> Mapping
 
 
 def _part(value: Any) -> Any:
-    """A part whose type is its own to tell."""
+    """A part with its own `model_type`, completed; another value unchanged."""
     return completed(value) if isinstance(value, dict) and "model_type" in value else value
 
 
 def layer_types(model_type: str | None, layers: int) -> list[str]:
-    """The kinds of the layers that a type's class gives so many layers; empty where it gives none."""
+    """The kinds of this number of layers by the type's class; empty if the class has none."""
     pattern = TYPES[model_type][3] if model_type and model_type in TYPES else ()
     return [pattern[index % len(pattern)] for index in range(layers)] if pattern else []
 
 
 def layer_sizes(model_type: str | None) -> Mapping[str, Mapping[str, int]]:
-    """Sizes of heads that a kind of layer of this type has for itself, by kind."""
+    """Sizes of heads by kind of layer, for types whose kinds of layers differ."""
     return TYPES[model_type][4] if model_type and model_type in TYPES else {}

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The experts of a model that has some. Private to the collection."""
+"""Reads the experts of a model. Private to the collection."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .values import Reader, as_list, positive
 
 @dataclass(frozen=True)
 class Experts:
-    """Mixture of experts. `layers`: those that have experts, None where the configuration does not tell."""
+    """Mixture of experts. `layers` is the number of layers with experts, None if unknown."""
 
     count: int
     per_token: int | None = None
@@ -24,11 +24,11 @@ class Experts:
 
 
 def experts_of(text: Mapping[str, Any], read: Reader, layers: int | None) -> Experts | None:
-    """The experts that a configuration tells; None where it tells none."""
+    """The experts in a configuration; None without experts."""
     count = read.size("num_experts", "moe_num_experts", "n_routed_experts", "num_local_experts")
     if count is None:
         return None
-    # Mixtral and gpt-oss have no other intermediate size than that of their experts.
+    # In Mixtral and gpt-oss, intermediate_size is the size of the experts.
     size = read.size("moe_intermediate_size") or read.size("intermediate_size")
     shared = read.size("shared_expert_intermediate_size")
     if shared is None and size and (number := read.size("n_shared_experts")):
@@ -43,7 +43,8 @@ def experts_of(text: Mapping[str, Any], read: Reader, layers: int | None) -> Exp
 
 
 def _expert_layers(text: Mapping[str, Any], layers: int | None) -> int | None:
-    """DeepSeek's first layers are dense; Qwen's are dense where listed, or all but each step-th."""
+    """The number of layers with experts. DeepSeek's first layers are dense. In Qwen, listed layers are dense, or all
+    layers except every step-th."""
     if layers is None:
         return None
     dense = set(range(positive(text.get("first_k_dense_replace")) or 0))

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The facts of a model: what its directory holds, or what its configuration alone tells. Private to the collection."""
+"""Reads the facts of a model from its directory, or only from its configuration. Private to the collection."""
 
 from __future__ import annotations
 
@@ -39,23 +39,23 @@ POOLING_TYPES = frozenset(
 """Types of that part (_ST_POOLING_MODULE_TYPES in vLLM 0.32.0, vllm/transformers_utils/config.py)."""
 
 TOKENIZERS = ("tokenizer.json", "tokenizer.model", "tekken.json", "vocab.json", "vocab.txt", "spiece.model")
-"""Files that hold a tokenizer; a *.tiktoken does as well."""
+"""Files of a tokenizer; *.tiktoken is another one."""
 
 TEMPLATES = ("chat_template.jinja", "chat_template.json")
-"""Files that hold a chat template; they win over the one in tokenizer_config.json (transformers,
+"""Files of a chat template. They win over the template in tokenizer_config.json (transformers,
 tokenization_utils_base.py)."""
 
 CODE_CONFIGS = (manifest.CONFIG, TOKENIZER_CONFIG, "processor_config.json", "preprocessor_config.json")
-"""Files whose key `auto_map` names Python code of the model's own."""
+"""Files whose key `auto_map` names the model's own Python code."""
 
 DTYPES: Mapping[str, str] = {"F32": "float32", "BF16": "bfloat16", "F16": "float16"}
-"""What weights are computed in where the configuration does not say: the widest that the files hold (get_torch_dtype in
-vLLM 0.32.0, vllm/transformers_utils/model_arch_config_convertor.py)."""
+"""Dtypes of the files, the widest first. Without a dtype in the configuration, the engine computes in the widest dtype
+of the files (get_torch_dtype in vLLM 0.32.0, vllm/transformers_utils/model_arch_config_convertor.py)."""
 
 
 @dataclass(frozen=True)
 class ModelFacts:
-    """All that is known of a model without running it. None where unknown."""
+    """All facts about a model that are known without running it. None if unknown."""
 
     path: str | None = None
     config: Config = field(default_factory=Config)
@@ -72,13 +72,13 @@ class ModelFacts:
     problems: tuple[FileProblem, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, with the configuration's keys beside the others."""
+        """Plain values, with the configuration's keys at the top level."""
         data = asdict(self)
         return _plain({"path": data.pop("path"), **data.pop("config"), **data})
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> ModelFacts:
-        """Read what to_dict gave, perhaps as another version wrote it: keys that are not known are left out."""
+        """Read the result of to_dict, perhaps of another version of this collection. Ignores unknown keys."""
         values = _values(cls, data)
         weights = data.get("weights")
         problems = tuple(FileProblem(str(one["file"]), str(one["message"])) for one in data.get("problems") or ())
@@ -106,7 +106,7 @@ NESTED: Mapping[str, type] = {
 
 
 def _values(kind: Any, data: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of a dataclass of this package, from the dictionary that it became."""
+    """The fields of a dataclass of this package, from its dictionary."""
     values: dict[str, Any] = {}
     for name in kind.__dataclass_fields__:
         if name in data:
@@ -117,14 +117,14 @@ def _values(kind: Any, data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """Tuples as lists, as JSON has them."""
+    """The same value with lists instead of tuples, as in JSON."""
     if isinstance(value, Mapping):
         return {key: _plain(item) for key, item in value.items()}
     return [_plain(item) for item in value] if isinstance(value, (list, tuple)) else value
 
 
 def gather(root: Path) -> ModelFacts:
-    """Read a model's directory. Raises nothing: what is wrong with it is in the facts."""
+    """Read a model's directory. Raises nothing: problems are part of the facts."""
     try:
         if not root.is_dir():
             return ModelFacts(str(root), problems=(FileProblem("", "is not there, or is no directory"),))
@@ -167,7 +167,7 @@ def gather(root: Path) -> ModelFacts:
 
 
 def from_config(raw: Mapping[str, Any]) -> ModelFacts:
-    """The facts of a model of which there is nothing but its config.json, parsed; its weights worked out from it."""
+    """The facts of a model by its parsed config.json alone. The size of its weights is computed."""
     config, wrong = parse(raw)
     return ModelFacts(
         config=config,
@@ -178,7 +178,7 @@ def from_config(raw: Mapping[str, Any]) -> ModelFacts:
 
 
 def with_dtype(config: Config, weights: Weights | None) -> Config:
-    """The configuration with the dtype of the weights, where it has none of its own."""
+    """The configuration, with the dtype of the weights if it has no dtype."""
     if config.dtype or not weights:
         return config
     found = next((name for dtype, name in DTYPES.items() if dtype in weights.by_dtype), None)
@@ -186,7 +186,7 @@ def with_dtype(config: Config, weights: Weights | None) -> Config:
 
 
 def _without(root: Path, problem: Problem) -> str:
-    """A problem's message with paths below the model's directory."""
+    """A problem's message with paths relative to the model's directory."""
     return problem.message.replace(f"{root}/", "")
 
 
@@ -198,7 +198,7 @@ def _tokenizer(files: Iterable[str]) -> str | None:
 
 
 def _template(files: Mapping[str, Path], tokenizer: Mapping[str, Any]) -> str | None:
-    """The file that holds the chat template."""
+    """The file with the chat template; None without one."""
     named = next((name for name in TEMPLATES if name in files), None)
     return named or (TOKENIZER_CONFIG if tokenizer.get("chat_template") else None)
 
@@ -213,7 +213,7 @@ def _pooled(files: Mapping[str, Path]) -> bool:
 
 
 def _revision(root: Path) -> tuple[str | None, list[FileProblem]]:
-    """The revision that the store's manifest names, where there is one."""
+    """The revision in the store's manifest, None without one; and its problems."""
     path = root / manifest.MANIFEST
     if not path.is_file():
         return None, []

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Heads of keys and values, where layers of one kind have others than the rest. Private to the collection."""
+"""Reads the heads of keys and values, also if kinds of layers have different heads. Private to the collection."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from .declared import layer_sizes
 from .values import Reader, as_dict, positive
 
 FALCON_TYPES = frozenset({"falcon", "RefinedWeb", "RefinedWebModel"})
-"""Types of which `multi_query` counts more than a number of KV heads (FalconModelArchConfigConvertor)."""
+"""Types for which `multi_query` wins over a number of KV heads (FalconModelArchConfigConvertor)."""
 
 LARGEST_RATIO = 1000
-"""More than the heads of any model are larger than their share."""
+"""Upper limit of `head_ratio`, far above that of any model."""
 
 
 @dataclass(frozen=True)
 class Heads:
-    """How many heads of keys and values a layer has, and how large each is. None where unknown."""
+    """Number and size of the heads of keys and values in a layer. None if unknown."""
 
     count: int | None = None
     size: int | None = None
@@ -31,8 +31,7 @@ class Heads:
 def heads_by_kind(
     text: Mapping[str, Any], usual: Heads, words: Sequence[str], model_type: str | None
 ) -> tuple[Heads | None, Heads | None]:
-    """Heads of the layers that keep every token, and of those with a window; None where all
-    layers are alike."""
+    """Heads of the layers that keep every token, and of those with a window; None if all layers have equal heads."""
     full, sliding = _overrides(text, words, model_type)
     if not full and not sliding:
         return None, None
@@ -50,7 +49,7 @@ def _overrides(
     sliding: dict[str, int] = {}
     told = as_dict(text.get("per_layer_config"))
     for index, layer in told.items():
-        # The engine sizes its buffers for the largest layer of a kind.
+        # The engine uses the size of the largest layer of a kind.
         position = int(index) if str(index).isdecimal() else len(words)
         word = words[position] if position < len(words) else ""
         for kind, changes in ((FULL, full), (SLIDING, sliding)):
@@ -70,14 +69,14 @@ def _overrides(
 
 
 def _take(changes: dict[str, int], sizes: Mapping[str, Any]) -> None:
-    """Note the sizes of a layer, of each the largest."""
+    """Add the sizes of a layer, and keep the larger value of each."""
     for key in ("head_dim", "num_key_value_heads"):
         if size := positive(sizes.get(key)):
             changes[key] = max(size, changes.get(key, 0))
 
 
 def head_size(text: Mapping[str, Any], hidden: int | None, heads: int | None) -> int | None:
-    """The share of each head of the hidden size; some types have heads that are larger by a factor."""
+    """The size of a head: its share of the hidden size. For some types, it is larger by a factor."""
     if not hidden or not heads:
         return None
     ratio = text.get("head_ratio")
@@ -85,7 +84,7 @@ def head_size(text: Mapping[str, Any], hidden: int | None, heads: int | None) ->
 
 
 def kv_heads(text: Mapping[str, Any], read: Reader, heads: int | None) -> int | None:
-    """As many as attention heads where nothing is said; multi-query models have one."""
+    """The number of KV heads. Without a key, it equals the number of attention heads; multi-query models have one."""
     one = text.get("multi_query") is True and not text.get("new_decoder_architecture")
     if one and text.get("model_type") in FALCON_TYPES:
         return 1

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Multi-head latent attention (MLA), where a model has it for the engine. Private to the collection."""
+"""Reads the sizes of multi-head latent attention (MLA). Private to the collection."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ MLA_TYPES = frozenset(
         *("bailing_hybrid", "bailing_hybrid_mtp", "bailing_hybrid_v3_mtp", "hy_v4", "hy_v4_mtp"),
     }
 )
-"""Types that the engine serves with latent attention (is_deepseek_mla). Others that are known, such as minicpm3, have
-keys and values for each head."""
+"""Types that the engine serves with latent attention (is_deepseek_mla). It serves other known types, such as minicpm3,
+with keys and values for each head."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Mla:
 
 
 def latent(read: Reader, model_type: str | None) -> Mla | None:
-    """Latent attention, where the engine has it for this type; of a type that is not known, the keys tell."""
+    """Latent attention, if the engine uses it for this type; for an unknown type, if the configuration has its keys."""
     if model_type in TYPES and model_type not in MLA_TYPES:
         return None
     rank, rope = read.size("kv_lora_rank"), read.size("qk_rope_head_dim")

@@ -1,8 +1,8 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What `hf-overrides` of an entry changes in a configuration, as far as it decides the length of a request and the
-tasks of the model. Private to the collection."""
+"""Applies `hf-overrides` of an entry to a configuration, as far as they change the length of a request or the model's
+tasks. Private to the collection."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ UNDERSTOOD = frozenset(
     {"max_position_embeddings", "rope_parameters", "rope_scaling", "original_max_position_embeddings", "architectures"}
     | labels.KEYS
 )
-"""Keys of which the effect is worked out."""
+"""Keys whose effect is computed."""
 
 
 def read(value: Any) -> dict[str, Any]:
-    """The overrides as the engine has them: a dictionary, or JSON in a text; empty where they are neither."""
+    """The overrides, from a dictionary or a text with JSON; empty for another value."""
     if isinstance(value, str):
         try:
             value = json.loads(value)
@@ -38,7 +38,7 @@ def read(value: Any) -> dict[str, Any]:
 
 
 def unknown(overrides: Mapping[str, Any]) -> list[str]:
-    """The keys of which the effect is not worked out."""
+    """The keys whose effect is not computed."""
     return sorted(str(key) for key in set(overrides) - UNDERSTOOD - set(TEXT_CONFIGS))
 
 
@@ -48,7 +48,7 @@ def of_entry(config: Config, flags: Mapping[str, Any]) -> Config:
 
 
 def overridden(config: Config, overrides: Mapping[str, Any]) -> Config:
-    """The configuration with what is understood replaced. Raises nothing, whatever the values are."""
+    """The configuration with the overrides in UNDERSTOOD applied. Raises nothing, for any values."""
     text = dict(overrides)
     for key in TEXT_CONFIGS:
         text |= as_dict(overrides.get(key))
@@ -65,7 +65,7 @@ def _longer(config: Config, text: Mapping[str, Any]) -> Config:
     rope = read_rope(text) if {"rope_parameters", "rope_scaling"} & set(text) else config.rope
     if (positions, rope) == (config.max_positions, config.rope) or positions is None:
         return config
-    # What is shorter than its positions is limited by the tokenizer, which no override changes.
+    # If the length is less than the positions allow, the tokenizer limits it, and overrides do not change this.
     old = read_length(config.max_positions, config.rope, None, config.model_type)
     limited = config.max_length if config.max_length and old and config.max_length < old else None
     longest = read_length(positions, rope, None, config.model_type)

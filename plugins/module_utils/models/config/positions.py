@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How long a request may be: positions, and rope that stretches them. Private to the collection.
+"""Reads the longest possible request: positions, and the rope that stretches them. Private to the collection.
 
 Sources: vLLM 0.32.0, vllm/config/model.py (_get_and_verify_max_len) and derive_max_model_len_and_key in
 vllm/transformers_utils/model_arch_config_convertor.py.
@@ -19,15 +19,15 @@ LENGTH_KEYS = (
     *("max_position_embeddings", "n_positions", "max_seq_len", "seq_length", "model_max_length"),
     *("max_target_positions", "max_sequence_length", "max_seq_length", "seq_len"),
 )
-"""The smallest of them is the length; model_max_length overrules all (derive_max_model_len_and_key)."""
+"""The smallest of these values is the length, but model_max_length wins over all (derive_max_model_len_and_key)."""
 
 SCALED_ALREADY = frozenset(
     {"su", "longrope", "llama3", "yarn", "deepseek_yarn", "deepseek_llama_scaling", "telechat3-yarn"}
 )
-"""Kinds of rope whose factor is in max_position_embeddings already."""
+"""Kinds of rope for which max_position_embeddings already includes the factor."""
 
 DEFAULT_LENGTH = 2048
-"""What the engine takes where neither configuration nor class has a length, which then limits nothing."""
+"""The engine's length if neither configuration nor class has one. It is then no limit."""
 
 
 @dataclass(frozen=True)
@@ -40,13 +40,13 @@ class Rope:
 
 
 def max_positions(read: Reader) -> int | None:
-    """The positions that the configuration tells; None where it tells none."""
+    """The number of positions in the configuration; None without one."""
     lengths = [length for key in LENGTH_KEYS if (length := read.size(key)) is not None]
     return read.size("model_max_length") or min(lengths, default=None)
 
 
 def _ropes(text: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """The parameters of rope; `rope_parameters` may have them by kind of layer."""
+    """The parameters of rope. In `rope_parameters`, they may be grouped by kind of layer."""
     for key in ("rope_parameters", "rope_scaling"):
         told = as_dict(text.get(key))
         inner = [part for part in told.values() if isinstance(part, dict)]
@@ -55,7 +55,7 @@ def _ropes(text: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 
 
 def read_rope(text: Mapping[str, Any]) -> Rope | None:
-    """The rope that stretches positions, where there is one among those of the layers."""
+    """The first rope of any layer that stretches positions; else the first rope; None without one."""
     found = [
         Rope(
             text_or_none(one.get("rope_type")) or text_or_none(one.get("type")),
@@ -69,18 +69,18 @@ def read_rope(text: Mapping[str, Any]) -> Rope | None:
 
 
 def read_length(positions: int | None, rope: Rope | None, tokenizer: int | None, model_type: str | None) -> int | None:
-    """The most tokens of a request that the engine takes."""
+    """The largest number of tokens of a request that the engine accepts."""
     if positions is None:
         return None
     length = min(positions, tokenizer or positions)
-    # Gemma 3's length is scaled already, whatever its rope says.
+    # Gemma 3's length already includes the factor, for every rope.
     if rope and rope.factor and rope.type not in SCALED_ALREADY and "gemma3" not in (model_type or ""):
         length = int(length * rope.factor)
     return length
 
 
 def default_length(text: Mapping[str, Any], rope: Rope | None, longest: int | None) -> int | None:
-    """What the engine takes without --max-model-len: for longrope, no more than what needs no stretching."""
+    """The length that the engine accepts without --max-model-len. For longrope, the length without stretching."""
     if longest and rope and rope.type == "longrope":
         return positive(text.get("original_max_position_embeddings")) or longest
     return longest

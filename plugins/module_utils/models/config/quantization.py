@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How a model's weights are quantized. Private to the collection."""
+"""Reads the quantization of a model's weights. Private to the collection."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ BITS: Mapping[str, int] = {
     **dict.fromkeys(["fp8", "fbgemm_fp8", "modelopt", "modelopt_mxfp8", "mxfp8", "experts_int8"], 8),
     **dict.fromkeys(["awq", "mxfp4", "modelopt_fp4", "nvfp4"], 4),
 }
-"""Bits of a weight where the configuration names only the method."""
+"""Bits of a weight by method, if the configuration has no number."""
 
 MODELOPT: Mapping[str, str] = {
     **dict.fromkeys(["FP8", "FP8_PER_CHANNEL_PER_TOKEN", "FP8_PB_WO"], "modelopt"),
@@ -36,7 +36,7 @@ class Quantization:
 
 
 def quantization(config: Mapping[str, Any], file: Mapping[str, Any] | None = None) -> Quantization | None:
-    """Read `quantization_config` of a config.json, or else hf_quant_config.json. None where there is neither."""
+    """Read `quantization_config` of a config.json, or else hf_quant_config.json. None without both."""
     if not config and file:
         config = file
     if not config:
@@ -58,7 +58,7 @@ def quantization(config: Mapping[str, Any], file: Mapping[str, Any] | None = Non
 
 
 def _method(config: Mapping[str, Any]) -> str:
-    """The engine's name for the method; empty where there is none to find."""
+    """The engine's name for the method; empty if unknown."""
     told = str(config.get("quant_method") or "").lower().replace("compressed_tensors", "compressed-tensors")
     algorithm = as_dict(config.get("quantization")).get("quant_algo") or config.get("quant_algo")
     if not told or told == "modelopt":
@@ -67,7 +67,7 @@ def _method(config: Mapping[str, Any]) -> str:
 
 
 def _compressed(config: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The weights' scheme of compressed-tensors, where all groups of layers have the same."""
+    """The scheme of weights in compressed-tensors, if all groups of layers have the same; else empty."""
     schemes = [as_dict(as_dict(group).get("weights")) for group in as_dict(config.get("config_groups")).values()]
     return schemes[0] if schemes and all(scheme == schemes[0] for scheme in schemes) else {}
 

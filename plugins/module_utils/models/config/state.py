@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How large the state is that a layer without keys and values keeps of a request. Private to the collection.
+"""Computes the size of the state that a layer without keys and values keeps of a request. Private to the collection.
 
 Source: vLLM 0.32.0, MambaStateShapeCalculator in vllm/model_executor/layers/mamba/mamba_utils.py, and
 get_mamba_state_shape_from_config of the models.
@@ -18,8 +18,8 @@ from .values import positive
 
 @dataclass(frozen=True)
 class State:
-    """Values that one layer keeps of one request, on all tensor-parallel ranks together: of the convolution, in the
-    dtype of the cache, and of the recurrence, in `dtype` (None: the cache's, too)."""
+    """Number of values that one layer keeps of one request, on all tensor-parallel ranks together. Values of the
+    convolution have the dtype of the cache; values of the recurrence have `dtype` (None: the cache's dtype)."""
 
     convolution: int
     recurrence: int = 0
@@ -27,7 +27,7 @@ class State:
 
 
 def state(text: Mapping[str, Any], hidden: int | None) -> State | None:
-    """The state of one layer, None where the configuration does not tell its form."""
+    """The state of one layer; None if unknown."""
     found = _delta_net(text) or _short_convolution(text, hidden) or _many_heads(text, hidden) or _plain(text, hidden)
     dtype = text.get("mamba_ssm_cache_dtype")
     known = isinstance(dtype, str) and dtype in ("float32", "float16", "bfloat16")
@@ -35,7 +35,7 @@ def state(text: Mapping[str, Any], hidden: int | None) -> State | None:
 
 
 def _sizes(text: Mapping[str, Any], *names: tuple[str, ...]) -> list[int] | None:
-    """One size for each group of names, all of which must be there."""
+    """One size for each group of names; None if a group has no size."""
     found = [next((size for key in group if (size := positive(text.get(key)))), None) for group in names]
     return [size for size in found if size] if all(found) else None
 
@@ -89,6 +89,6 @@ def _plain(text: Mapping[str, Any], hidden: int | None) -> tuple[int, int] | Non
 
 
 def _inner(text: Mapping[str, Any], hidden: int | None) -> int | None:
-    """The width in which a layer computes: a multiple of the hidden size."""
+    """The inner width of a layer: a multiple of the hidden size."""
     factor = next((text[key] for key in ("mamba_expand", "expand") if isinstance(text.get(key), (int, float))), None)
     return int(factor * hidden) if factor and hidden else None

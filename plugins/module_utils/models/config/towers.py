@@ -1,10 +1,10 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How many parameters the parts of a model have that see or hear. Private to the collection.
+"""Computes the parameters of a model's parts for images and sound. Private to the collection.
 
-Such a part is an encoder of equal layers: attention with four projections, and a feed-forward of two matrices, or of
-three. With it goes a projector of two matrices into the language part.
+Such a part is an encoder of equal layers: attention with four projections, and a feed-forward of two or three matrices.
+A projector of two matrices connects it to the language part.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from typing import Any
 from .values import Reader
 
 GATED_TYPES = frozenset({"pixtral", "qwen2_5_vl", "qwen2_5_vl_vision"})
-"""Types whose feed-forward has three matrices, whatever their activation is called."""
+"""Types whose feed-forward has three matrices, whatever the name of their activation is."""
 
 GATED_ACTIVATIONS = frozenset({"silu", "swish", "swiglu"})
 
 
 def towers(parts: Sequence[Mapping[str, Any]], hidden: int | None) -> int | None:
-    """Parameters of all parts together, 0 where there is none; None where one does not tell its sizes."""
+    """Parameters of all parts together, 0 without parts; None if the size of a part is unknown."""
     found = [_tower(part, hidden) for part in parts]
     return None if None in found else sum(size for size in found if size)
 
 
 def _tower(part: Mapping[str, Any], hidden: int | None) -> int | None:
-    # Problems of a part are not those of the language part: a size that is none leaves the answer open.
+    # Wrong sizes of a part are not reported. They only make the result unknown.
     read = Reader(part)
     width = read.size("embed_dim", "hidden_size", "d_model")
     layers = read.size("num_hidden_layers", "depth", "encoder_layers", "num_layers", most=1000)

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Reading values from JSON that others wrote. Private to the collection."""
+"""Reads values from JSON of any origin. Private to the collection."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 LIMIT = 1 << 40
-"""No size in a configuration comes near it; what does is damage."""
+"""Largest plausible size in a configuration. A larger number is damage."""
 
 
 def as_dict(value: Any) -> dict[str, Any]:
@@ -28,29 +28,29 @@ def text_or_none(value: Any) -> str | None:
 
 
 def positive(value: Any, most: int = LIMIT) -> int | None:
-    """The value if it is a whole number from 1 on, else None (JSON's true is no number)."""
+    """The value if it is a whole number from 1 on, else None. JSON's true is not a number."""
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 < value <= most else None
 
 
 class Reader:
-    """Reads sizes under the names that different models have for them, and keeps what is no size."""
+    """Reads sizes under the names of different models, and collects wrong values in `problems`."""
 
     def __init__(self, data: Mapping[str, Any]) -> None:
         self._data = data
         self.problems: list[str] = []
 
     def size(self, *keys: str, most: int = LIMIT) -> int | None:
-        """The first of these keys that has a size. None, 0 and -1 mean that there is none."""
+        """The size of the first of these keys that has one. None, 0 and -1 mean no size."""
         for key in keys:
             value = self._data.get(key)
             if value is None or value in (0, -1) or value == []:
                 continue
-            # Some models list one number for each layer or part, all the same.
+            # Some models list one equal number for each layer or part.
             if isinstance(value, list) and all(item == value[0] for item in value):
                 value = value[0]
             if (found := positive(value, most)) is not None:
                 return found
-            problem = f"has {key}: {str(value)[:60]!r}, which is no size"
+            problem = f"has {key}: {str(value)[:60]!r}, which is not a size"
             if problem not in self.problems:
                 self.problems.append(problem)
         return None

@@ -1,10 +1,9 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The weights of a model as the engine holds them: how many bytes, and which of them it can split. Private to the
-collection.
+"""Computes the bytes of a model's weights in the engine, and how they can be split. Private to the collection.
 
-Tensors are told apart by the names that transformers gives them, which is what the engine loads them by.
+Tensors are distinguished by the names of transformers, which the engine also uses.
 """
 
 from __future__ import annotations
@@ -23,13 +22,13 @@ LAYER = re.compile(r"(?:^|\.)(?:layers|h|blocks|decoder_layers)\.(\d+)\.")
 OTHER_PART = re.compile(
     r"(?:^|\.)(?:vision\w*|visual|audio\w*|image\w*|speech\w*|multi_modal_projector|mm_projector|vit|connector)\."
 )
-"""Parts that see or hear: their layers are not those of the language part."""
+"""Parts for images and sound. Their layers do not count as layers of the language part."""
 
 EMBEDDING = re.compile(r"(?:^|\.)(?:embed_tokens|wte|word_embeddings|tok_embeddings|embed_in)\.")
 HEAD = re.compile(r"(?:^|\.)(?:lm_head|embed_out)\.")
 
 PREDICTION = re.compile(r"(?:^|\.)mtp\.")
-"""Layers that predict several tokens at once: loaded for speculative decoding alone."""
+"""Layers that predict several tokens at once. The engine loads them only for speculative decoding."""
 
 NOT_LOADED = re.compile(r"rotary_emb\.(?:inv_freq|cos_cached|sin_cached)$|\.attn\.(?:bias|masked_bias)$")
 """Buffers in old checkpoints that the engine computes itself (skipped in load_weights, vllm/model_executor/models)."""
@@ -41,16 +40,16 @@ KV_PROJECTION = re.compile(r"\.(?:k_proj|v_proj)\.")
 REPLICATED = re.compile(
     r"norm|\.(?:gate|router|q_a_proj|kv_a_proj_with_mqa|shared_expert_gate)\.|\.g_idx$|rotary|\.indexer\."
 )
-"""What every tensor-parallel rank holds whole: norms, routers, and the first half of MLA's projections
+"""Tensors of which every tensor-parallel rank has a full copy: norms, routers, and the first half of MLA's projections
 (ReplicatedLinear in vllm/model_executor/models/deepseek_v2.py, qwen3_moe.py)."""
 
 QUANTIZED = re.compile(r"\.(?:qweight|weight_packed)$|_blocks$")
-"""Integers that hold several weights each."""
+"""Tensors of integers that contain several weights each."""
 
 NO_PARAMETERS = re.compile(
     r"scale|\.(?:qzeros|scales|g_idx|zeros|weight_shape|weight_zero_point|weight_g_idx)$|_scales$"
 )
-"""What a quantization adds: it is held, and is no parameter of the model."""
+"""Tensors that a quantization adds. They take memory, but are not parameters of the model."""
 
 
 NUMBER = re.compile(r"\d+")
@@ -58,9 +57,11 @@ NUMBER = re.compile(r"\d+")
 
 @dataclass(frozen=True)
 class Parts:
-    """Bytes of the weights by how they are split. Of `layers`, which has one value for each layer, `replicated`,
-    `kv_projections` and `experts` say how much of all layers together is held whole by each tensor-parallel rank, can
-    be split by KV heads alone, and is split by experts. `rest` is outside of the layers."""
+    """Bytes of the weights by how they are split. `layers` has one value for each layer.
+
+    `replicated`, `kv_projections` and `experts` are parts of all layers together: replicated on each tensor-parallel
+    rank, split only by KV heads, and split by experts. `rest` is outside of the layers.
+    """
 
     embedding: int = 0
     head: int = 0
@@ -77,9 +78,11 @@ class Parts:
 
 @dataclass(frozen=True)
 class Weights:
-    """Bytes and parameters that the engine holds, by dtype of the files; `unused_bytes` are in the files and not
-    loaded: a head that is tied to the embedding, layers that only speculative decoding needs. `measured` tells whether
-    files were read, or it was all worked out from the configuration."""
+    """Bytes and parameters that the engine loads, also by dtype of the files.
+
+    `unused_bytes` are in the files, but not loaded: a head that is tied to the embedding, and layers only for
+    speculative decoding. `measured` is False if the sizes were computed from the configuration, without files.
+    """
 
     bytes: int
     parameters: int
@@ -91,7 +94,7 @@ class Weights:
 
 @dataclass(frozen=True)
 class Place:
-    """Where the engine puts a tensor: in a layer or not, and in which field of Parts, empty for what is split over all
+    """The place of a tensor: whether in a layer, and the field of Parts, empty for a tensor that is split over all
     ranks."""
 
     in_layer: bool
@@ -101,7 +104,8 @@ class Place:
 
 @lru_cache(maxsize=10_000)
 def _place(name: str) -> Place:
-    """The place of a name in which all numbers are 0: there are few of these, and a hundred thousand tensors."""
+    """The place of a tensor. All numbers in `name` are replaced by 0, so that the cache has few entries for a hundred
+    thousand tensors."""
     loaded = not (PREDICTION.search(name) or NOT_LOADED.search(name))
     if OTHER_PART.search(name):
         return Place(False, "rest", loaded)
@@ -115,7 +119,7 @@ def _place(name: str) -> Place:
 
 
 def weigh(tensors: Mapping[str, Tensor], config: Config) -> Weights | None:
-    """Add up a model's tensors; None where there are none."""
+    """The sum of a model's tensors; None without tensors."""
     if not tensors:
         return None
     places = {name: _place(NUMBER.sub("0", name)) for name in tensors}
@@ -149,7 +153,7 @@ def weigh(tensors: Mapping[str, Tensor], config: Config) -> Weights | None:
 
 
 def _parameters(name: str, tensor: Tensor, config: Config) -> int:
-    """How many weights of the model a tensor holds."""
+    """The number of the model's weights in a tensor."""
     if NO_PARAMETERS.search(name):
         return 0
     elements = math.prod(tensor.shape)

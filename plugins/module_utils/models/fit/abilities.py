@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whether the GPUs can compute what a model asks for: dtype, quantization, KV cache, length, scheduler. Private to the
+"""Checks whether the GPUs can run a model: dtype, quantization, KV cache, length, scheduler. Private to the
 collection."""
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from .misfit import Misfit
 POSITIONS = "max_position_embeddings"
 
 ARM_PRODUCTS = frozenset({"GH200", "GB200", "GB300", "GB10"})
-"""GPUs that are one with an arm64 processor (NVIDIA Grace)."""
+"""GPUs that are combined with an arm64 processor (NVIDIA Grace)."""
 
 VOLTA: Capability = (7, 0)
-"""CUDA 13 has dropped it (release notes of CUDA 13.0)."""
+"""The compute capability of Volta, which CUDA 13 no longer supports (release notes of CUDA 13.0)."""
 
 DTYPE, QUANTIZATION, KV_CACHE, LENGTH = "dtype", "quantization", "kv-cache-dtype", "max-model-len"
 
 
 def engine_dtype(config: Config, flags: Flags, device: Device) -> str | None:
-    """What the engine computes in. None where the flag names nothing that is known.
+    """The dtype in which the engine computes. None if the flag has an unknown value.
 
     Without the flag: the model's own, 16 bits instead of 32, and float16 where the GPU has no bfloat16
     (_resolve_auto_dtype in vLLM 0.32.0, vllm/config/model.py).
@@ -51,9 +51,9 @@ def check(
     lowest: Capability | None,
     environment: Mapping[str, str] | None = None,
 ) -> list[Misfit]:
-    """Everything that these devices, and the engine's image by its lowest compute capability, cannot do.
+    """All misfits of these devices, and of the engine's image by its lowest compute capability.
 
-    `sizes` are tensor-parallel sizes that would do on the devices that are there.
+    `sizes` are tensor-parallel sizes that would fit on these devices.
     """
     longer = longer_allowed(environment or {})
     misfits = [*_devices(devices, flags, sizes), *(() if longer else _length(config, flags)), *_scheduler(flags)]
@@ -172,18 +172,18 @@ def _cache(config: Config, flags: Flags, device: Device) -> Iterator[Misfit]:
 
 
 def longer_allowed(environment: Mapping[str, str]) -> bool:
-    """Whether the engine takes more tokens than the model has (vllm/envs.py)."""
+    """Whether the engine accepts more tokens than the model's length (vllm/envs.py)."""
     return environment.get(LONGER, "").strip().lower() in ("1", "true")
 
 
 def too_long(config: Config, flags: Flags) -> bool:
-    """Whether longer requests are asked for than the model takes. A model without positions takes any."""
+    """Whether max-model-len is more than the model's length. A model without positions has no limit."""
     asked, longest = flags.max_model_len, config.max_length
     return bool(asked and asked != AUTO and longest and config.max_positions and asked > longest)
 
 
 def _length(config: Config, flags: Flags) -> Iterator[Misfit]:
-    """_get_and_verify_max_len in vllm/config/model.py, which names the variable itself."""
+    """Misfits of the length. Source: _get_and_verify_max_len in vllm/config/model.py, which also names the variable."""
     asked, longest, rope = flags.max_model_len, config.max_length, config.rope
     if not too_long(config, flags) or not asked or not longest:
         return
@@ -205,7 +205,7 @@ def _length(config: Config, flags: Flags) -> Iterator[Misfit]:
 
 
 def _scheduler(flags: Flags) -> Iterator[Misfit]:
-    """vllm/config/scheduler.py, verify_max_model_len."""
+    """Misfits of the scheduler. Source: vllm/config/scheduler.py, verify_max_model_len."""
     tokens, sequences = flags.max_num_batched_tokens, flags.max_num_seqs
     key = "max-num-batched-tokens"
     if tokens and sequences and tokens < sequences:

@@ -1,8 +1,8 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whether weights and one request of full length fit into memory, and which settings would make them fit. Private to
-the collection."""
+"""Checks whether weights and one request of full length fit into memory, and finds settings with which they fit.
+Private to the collection."""
 
 from __future__ import annotations
 
@@ -26,29 +26,29 @@ UTILIZATION, LENGTH, CACHE_BYTES = "gpu-memory-utilization", "max-model-len", "k
 KV_DTYPE = "kv-cache-dtype"
 
 HIGHEST_UTILIZATION = 0.97
-"""The most that is ever advised: what the driver, graphs and collectives take after the engine has measured comes out
-of the rest."""
+"""Highest utilization in advice. The rest is for memory that driver, graphs and collectives take after the engine has
+measured."""
 
 MOST_GPUS = 64
-"""How many processes of a CPU engine are tried."""
+"""Largest number of processes of a CPU engine in advice."""
 
 USUAL_NODE = 8
-"""GPUs of a node that is not known."""
+"""Assumed number of GPUs of an unknown node."""
 
 LEAST_LENGTH = 1024
-"""Tokens; a shorter context is no advice."""
+"""Shortest length in advice, in tokens."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """A model with flags on devices, and the same with other flags."""
+    """A model with flags on devices."""
 
     facts: ModelFacts
     flags: Flags
     devices: Sequence[Device]
     environment: Mapping[str, str]
     node_gpus: int | None = None
-    """How many GPUs the node has; None where unknown."""
+    """Number of the node's GPUs; None if unknown."""
     original: ModelFacts | None = None
     """The model without the entry's overrides."""
     draft: Draft = NO_DRAFT
@@ -59,13 +59,13 @@ class Case:
 
     @property
     def device(self) -> Device:
-        """The smallest of the devices that are used: it limits all."""
+        """The smallest of the used devices, which limits all."""
         used = self.devices[: self.flags.world_size]
         return min(used, key=lambda one: one.memory_mib or 0, default=NO_DEVICE)
 
     @property
     def tensor_parallel_limit(self) -> int:
-        """How many devices there are for each pipeline stage and data-parallel rank."""
+        """Number of devices for each pipeline stage and data-parallel rank."""
         others = self.flags.world_size // self.flags.tensor_parallel_size
         return MOST_GPUS if self.on_cpu else len(self.devices) // others
 
@@ -77,13 +77,13 @@ class Case:
         return replace(self, flags=replace(self.flags, **changes))
 
     def passes(self, **changes: Any) -> bool:
-        """Whether memory is known to be enough, with other flags."""
+        """Whether memory is enough for sure with other flags."""
         case = self.having(**changes)
         divided = case.divided()
         return divided.available is not None and divided.needed is not None and not any(case.lacking(divided))
 
     def sizes(self) -> list[int]:
-        """The tensor-parallel sizes that fit: also into memory, where at least one does."""
+        """The tensor-parallel sizes that fit, also into memory if the need is known."""
         sizes = tensor_parallel_sizes(self.facts.config, self.flags, self.tensor_parallel_limit)
         divided = self.divided()
         if divided.budget is None or divided.weights is None:
@@ -92,12 +92,12 @@ class Case:
 
     @property
     def most_gpus(self) -> int:
-        """How many GPUs advice may ask for."""
+        """Largest number of GPUs in advice."""
         there = len(self.devices)
         return max(there, USUAL_NODE) if self.node_gpus is None else max(there, self.node_gpus)
 
     def misfits(self, *, advise: bool = True) -> list[Misfit]:
-        """What memory is too small for, each with what would do."""
+        """The misfits of memory, each with settings that fit."""
         divided = self.divided()
         return [
             Misfit(check, key, value, message, self._advice(divided) if advise else ())
@@ -105,7 +105,7 @@ class Case:
         ]
 
     def lacking(self, divided: Division) -> Iterator[tuple[str, str, Any, str]]:
-        """Check, key, value and message of what memory is too small for."""
+        """Check, key, value and message of each misfit of memory."""
         device, held = self.device, divided.held
         memory = None if device.memory_mib is None else device.memory_mib * MIB
         if divided.explicit:
@@ -129,7 +129,7 @@ class Case:
             yield "kv_cache", LENGTH, divided.length, message
 
     def _advice(self, divided: Division) -> list[Mapping[str, Any]]:
-        """Settings that are enough, each by itself."""
+        """Settings with which the model fits, each enough alone."""
         advice: list[Mapping[str, Any]] = [*self._more_gpus()]
         if divided.explicit and divided.needed is not None:
             advice += self._more_cache(divided.needed)
@@ -147,10 +147,10 @@ class Case:
         return advice
 
     def _more_gpus(self) -> Iterator[Mapping[str, Any]]:
-        """The least division that is enough, on the devices that are there or on more of the node's: by heads, and
-        where they do not divide, by layers.
+        """The smallest sufficient division, on the present devices or on more GPUs of the node: by heads, or by layers
+        if the heads cannot be divided.
 
-        None for a CPU engine, whose ranks share one memory or need as many NUMA nodes.
+        Empty for a CPU engine, whose ranks share one memory or need as many NUMA nodes.
         """
         if self.on_cpu:
             return
@@ -168,12 +168,12 @@ class Case:
                 return
 
     def _gpus(self, **changes: Any) -> dict[str, int]:
-        """How many GPUs other flags need, where those that are there are too few."""
+        """Number of GPUs for other flags, if the present ones are too few."""
         needed = self.having(**changes).flags.world_size
         return {"gpus": needed} if needed > len(self.devices) else {}
 
     def _utilization(self, divided: Division) -> float | None:
-        """The least utilization that is enough, in hundredths."""
+        """The lowest sufficient utilization, rounded up to hundredths; None if none is sufficient."""
         memory = (self.device.memory_mib or 0) * MIB
         total = divided.held + (divided.needed or 0)
         if not memory:
@@ -183,7 +183,7 @@ class Case:
         return least if sensible and self.passes(gpu_memory_utilization=least) else None
 
     def _more_cache(self, needed: int) -> Iterator[Mapping[str, Any]]:
-        """The size of the cache that is enough, where there is memory for it."""
+        """The sufficient size of the cache, if there is memory for it."""
         if self.on_cpu and self.environment.get(CPU_CACHE):
             space = math.ceil(needed / GIB)
             if replace(self, environment={**self.environment, CPU_CACHE: str(space)}).passes():
@@ -193,7 +193,7 @@ class Case:
 
 
 def _held(divided: Division) -> str:
-    """What is in memory before any KV cache."""
+    """A text about the memory that is used before any KV cache."""
     weights = "weights of unknown size" if divided.weights is None else f"{_gib(divided.weights)} of weights"
     weights += f", {_gib(divided.draft)} of its draft" if divided.draft else ""
     weights += f", {_gib(divided.adapters)} for adapters" if divided.adapters else ""

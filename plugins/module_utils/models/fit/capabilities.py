@@ -1,8 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a GPU must be able to do for a dtype, a quantization and a kind of KV cache: tables with their sources. Private
-to the collection.
+"""Tables of the compute capability that dtypes, quantizations and kinds of KV cache need. Private to the collection.
 
 Sources are paths in vLLM 0.32.0.
 """
@@ -24,14 +23,14 @@ QUANTIZATION: Mapping[str, Capability] = {
     **dict.fromkeys(["mxfp4", "gpt_oss_mxfp4", "fbgemm_fp8", "modelopt", "modelopt_mxfp8", "experts_int8"], (8, 0)),
     "fp_quant": (10, 0),
 }
-"""The least compute capability that a method runs on, fast or not (get_min_capability in
+"""The least compute capability on which a method runs, fast or slow (get_min_capability in
 vllm/model_executor/layers/quantization; checked by vllm/config/vllm.py)."""
 
 ACTIVATIONS: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(["gptq", "gptq_marlin", "awq", "awq_marlin", "fp8", "fbgemm_fp8"], ("bfloat16", "float16")),
     **dict.fromkeys(["mxfp4", "gpt_oss_mxfp4"], ("bfloat16",)),
 }
-"""What a method can compute in (get_supported_act_dtypes, same place)."""
+"""Dtypes in which a method can compute (get_supported_act_dtypes, same place)."""
 
 FAMILIES: tuple[frozenset[str], ...] = (
     frozenset({"gptq", "gptq_marlin", "auto_gptq", "moe_wna16", "humming"}),
@@ -40,7 +39,7 @@ FAMILIES: tuple[frozenset[str], ...] = (
     frozenset({"fp8", "deepseek_v4_fp8", "humming"}),
     frozenset({"modelopt", "modelopt_fp4", "modelopt_mxfp8", "modelopt_mixed"}),
 )
-"""Names that one checkpoint can be served under (override_quantization_method, same place)."""
+"""Groups of methods with which one checkpoint can be served (override_quantization_method, same place)."""
 
 ONLINE: frozenset[str] = frozenset({"fp8", "fp8_per_tensor", "fp8_per_block", "fp8_per_channel"})
 """Methods that quantize a model's own 16-bit weights to 8 bits while they are loaded."""
@@ -59,16 +58,16 @@ KV_BYTES: Mapping[str, int] = {
     **dict.fromkeys(["float16", "bfloat16"], 2),
     **dict.fromkeys(["fp8", "fp8_e4m3", "fp8_e5m2", "fp8_inc"], 1),
 }
-"""Bytes of a value in the KV cache; kinds that pack values with their scales are left out."""
+"""Bytes of a value in the KV cache. Without kinds that pack values with their scales."""
 
 DTYPE_BYTES: Mapping[str, int] = {"float32": 4, "float16": 2, "bfloat16": 2}
 
 NO_FLOAT16 = frozenset({"gemma2", "gemma3", "gemma3_text", "glm4"})
-"""Types of models that lose their numbers in float16, and are refused (vllm/config/model.py)."""
+"""Types of models that overflow in float16, and are refused (vllm/config/model.py)."""
 
 CPU_HEAD_SIZES = (32, 64, 80, 96, 112, 128, 160, 192, 224, 256, 512)
-"""Head sizes of the CPU engine. With another one it starts, says that it is healthy, and dies at its first request
-(vllm/v1/attention/backends/cpu_attn.py)."""
+"""Head sizes of the CPU engine. With another size, the engine starts and reports that it is healthy, but dies at its
+first request (vllm/v1/attention/backends/cpu_attn.py)."""
 
 CPU_KV_CACHES = frozenset({"auto", "fp8", "fp8_e4m3", "fp8_e5m2"})
 """Kinds of KV cache of the CPU engine (same place)."""

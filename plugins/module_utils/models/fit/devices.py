@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What an engine computes on: the node's GPUs, GPUs that are only named, or its processors. Private to the
+"""The devices of an engine: the node's GPUs, named GPUs of the hardware table, or processors. Private to the
 collection."""
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from ...hardware.gpu.products import BY_PRODUCT, Product
 HYPOTHETICAL = re.compile(r"^(?:(\d+)\s*[x×*]\s*)?(.+)$", re.IGNORECASE)
 
 LARGEST_COUNT = 1024
-"""GPUs of one name: nothing that one instance spans has more."""
+"""Largest number of GPUs of one name, more than any instance has."""
 
 
 @dataclass(frozen=True)
 class Device:
-    """One GPU, or all processors of a node; memory in MiB as CUDA can give it out. None where unknown."""
+    """One GPU, or all processors of a node; `memory_mib` is the memory that CUDA can use. None if unknown."""
 
     name: str
     memory_mib: int | None
@@ -35,15 +35,15 @@ class Device:
 
     @property
     def capability(self) -> str:
-        """The compute capability as people write it."""
+        """The compute capability as a text, as 9.0."""
         return ".".join(map(str, self.compute_capability)) if self.compute_capability else "unknown"
 
 
 NO_DEVICE = Device("no GPU", None)
-"""Stands where a node has none."""
+"""The device of a node without GPUs."""
 
 UNREPORTED = Device("GPU", None)
-"""Stands for a UUID or a slice before there is a driver, which alone tells what that is."""
+"""The device of a UUID or MIG device on a node without a driver, because only the driver reports it."""
 
 
 def processors(memory_mib: int | None) -> list[Device]:
@@ -52,10 +52,10 @@ def processors(memory_mib: int | None) -> list[Device]:
 
 
 def hypothetical(text: str) -> list[Device]:
-    """The GPUs that a text such as 8xH100-80GB names, or 4xL4,4xA10.
+    """The GPUs in a text such as 8xH100-80GB or 4xL4,4xA10.
 
-    Memory and compute capability are those of the hardware table; a GPU whose memory it does not know has None. Raises
-    ValueError that lists the known names.
+    Memory and compute capability come from the hardware table; unknown memory is None. Raises ValueError that lists the
+    known names.
     """
     devices: list[Device] = []
     for part in text.split(","):
@@ -71,9 +71,9 @@ def hypothetical(text: str) -> list[Device]:
 
 
 def _product(name: str) -> Product:
-    """The product of a name, also where the name leaves out what no other product differs in.
+    """The product of a name, or of the beginning of a name if it is unique.
 
-    Raises ValueError for a name that is none, and that asks back for one that several products share.
+    Raises ValueError for an unknown name, and for a beginning of several names.
     """
     products = {product.casefold(): product for product in BY_PRODUCT}
     exact = products.get(name.casefold())
@@ -92,9 +92,9 @@ def _named(product: Product) -> Device:
 
 
 def from_facts(gpus: Sequence[Mapping[str, Any]], wanted: Sequence[str] | None = None) -> list[Device]:
-    """The GPUs of the fact `gpus`, all of them or those that are wanted, by index or UUID; a slice is GPU:SLICE, too.
+    """The GPUs of the fact `gpus`: all, or the wanted ones by index or UUID. A MIG device may be GPU:SLICE, too.
 
-    Raises ValueError for one that the node does not have, as far as that is known.
+    Raises ValueError for a GPU that the node does not have. Without a driver, only indexes are checked.
     """
     known: dict[str, Device] = {}
     whole: list[Device] = []
@@ -123,10 +123,10 @@ def from_facts(gpus: Sequence[Mapping[str, Any]], wanted: Sequence[str] | None =
 
 
 def _fact(gpu: Mapping[str, Any]) -> Device:
-    """One GPU of the facts, without what the driver keeps for itself."""
+    """One GPU of the facts, without the memory that the driver reserves."""
     total = gpu.get("memory_total_mib")
     if total is None and not gpu.get("reported", True):
-        # Before there is a driver, a plan is made with what the product is known to have.
+        # Without a driver, a plan uses the memory of the product.
         product = BY_PRODUCT.get(gpu.get("product") or "")
         total = product.memory_mib if product else None
     return Device(

@@ -1,10 +1,10 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whether a model can be cut into as many pieces as asked for. Private to the collection.
+"""Checks whether a model can be divided as the flags require. Private to the collection.
 
-Each size is checked where vLLM 0.32.0 checks it, partly before it starts its workers (vllm/config/model.py), partly by
-assertions when it builds the model, after minutes.
+These are the checks of vLLM 0.32.0, which makes some before it starts its workers (vllm/config/model.py), and some by
+assertions minutes later, when it builds the model.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from .misfit import Misfit
 TP, PP, EP = "tensor-parallel-size", "pipeline-parallel-size", "enable-expert-parallel"
 
 VOCABULARY_PADDING = 64
-"""The vocabulary is filled up to a multiple of it (vllm/model_executor/layers/vocab_parallel_embedding.py)."""
+"""The engine pads the vocabulary to a multiple of this (vllm/model_executor/layers/vocab_parallel_embedding.py)."""
 
 GROUPED = frozenset({"gptq", "gptq_marlin", "auto_gptq", "awq", "awq_marlin", "auto_awq"})
-"""Methods of which each GPU must hold whole groups (verify_marlin_supports_shape in
+"""Methods for which each GPU must have complete groups (verify_marlin_supports_shape in
 vllm/model_executor/layers/quantization/utils/marlin_utils.py)."""
 
 
 def check(config: Config, flags: Flags, sizes: Sequence[int]) -> list[Misfit]:
-    """Everything that cannot be divided as the flags say; `sizes` are tensor-parallel sizes that would do.
+    """All misfits of a division by these flags; `sizes` are tensor-parallel sizes that would fit.
 
-    What the configuration does not tell is not checked.
+    Sizes that are not in the configuration are not checked.
     """
     fits = [{TP: size} for size in sizes]
     misfits = [
@@ -45,17 +45,17 @@ def check(config: Config, flags: Flags, sizes: Sequence[int]) -> list[Misfit]:
 
 
 def tensor_parallel_sizes(config: Config, flags: Flags, most: int) -> list[int]:
-    """The tensor-parallel sizes up to a number of GPUs that this model can be cut into."""
+    """The tensor-parallel sizes up to a number of GPUs by which this model can be divided."""
     sizes = range(1, most + 1)
     return [size for size in sizes if not any(_by_tensor(config, replace(flags, tensor_parallel_size=size)))]
 
 
 def _by_tensor(config: Config, flags: Flags) -> Iterator[tuple[str, str]]:
-    """The checks that a tensor-parallel size fails, with what is wrong."""
+    """The checks that a tensor-parallel size fails, each with a message."""
     ranks, heads, kv_heads = flags.tensor_parallel_size, config.attention_heads, config.kv_heads
     if heads and heads % ranks:
         yield "heads", f"does not divide the model's {heads} attention heads"
-    # Fewer KV heads than ranks are repeated, which must come out even. MLA has one latent vector and no KV heads.
+    # Fewer KV heads than ranks are repeated, and must divide the ranks. MLA has one latent vector and no KV heads.
     if kv_heads and not config.mla and (kv_heads % ranks if kv_heads >= ranks else ranks % kv_heads):
         yield "kv_heads", f"neither divides the model's {kv_heads} KV heads nor is a multiple of them"
     if config.vocabulary_size:
@@ -70,7 +70,8 @@ def _by_tensor(config: Config, flags: Flags) -> Iterator[tuple[str, str]]:
 
 
 def _inner_sizes(config: Config, flags: Flags) -> Iterator[tuple[str, int, int]]:
-    """The sizes of feed-forwards that are cut, and into how many. With expert parallelism experts stay whole."""
+    """The sizes of feed-forwards that are divided, with the number of parts. With expert parallelism, experts stay
+    complete."""
     ranks, experts = flags.tensor_parallel_size, config.experts
     if config.intermediate_size and not (experts and experts.layers == config.layers):
         yield "intermediate size", config.intermediate_size, ranks
@@ -79,7 +80,7 @@ def _inner_sizes(config: Config, flags: Flags) -> Iterator[tuple[str, int, int]]
 
 
 def _quantized(config: Config, size: int, ways: int) -> str:
-    """Why a slice of this size cannot be computed; empty where it can.
+    """Why a part of this size is impossible with the quantization; empty if it is possible.
 
     Block FP8: validate_fp8_block_shape in vllm/model_executor/layers/quantization/utils/fp8_utils.py.
     """
@@ -96,9 +97,9 @@ def _quantized(config: Config, size: int, ways: int) -> str:
 
 
 def _by_expert(config: Config, flags: Flags) -> Iterator[Misfit]:
-    """Every GPU of tensor and data parallelism gets some of the experts whole."""
+    """Misfits of expert parallelism, in which every GPU of tensor and data parallelism gets some complete experts."""
     if config.experts is None:
-        # A type of model that is not known may have experts under a name that is not known.
+        # A configuration without a type may have experts under an unknown name.
         if config.model_type:
             yield Misfit("experts", EP, True, "needs a model with experts: this one has none", [{EP: False}])
         return

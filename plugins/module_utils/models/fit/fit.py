@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Does a model run with these flags on these devices? Private to the collection."""
+"""Checks whether a model runs with given flags on given devices. Private to the collection."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ NOT_COUNTED: Mapping[str, str] = {
     "nnodes": "the GPUs of other nodes are not counted",
     "limit-mm-per-prompt": "the memory of images and sounds is not counted",
 }
-"""Flags that change the memory in a way that is not worked out."""
+"""Flags that change the memory in a way that is not computed."""
 
 INDIVISIBLE = frozenset({"heads", "kv_heads"})
-"""Checks after which the memory of a GPU has no meaning."""
+"""Checks that must pass before the memory of a GPU has a meaning."""
 
 
 @dataclass(frozen=True)
 class Fit:
-    """The answer. `misfits` are reasons why the instance would not start, `unknown` what could not be checked and
-    might be one, `notes` what an operator should know all the same."""
+    """The answer. `misfits` are reasons why the instance would not start, `unknown` are facts that could not be
+    checked, `notes` are further remarks for the operator."""
 
     estimate: Estimate
     misfits: tuple[Misfit, ...] = ()
@@ -45,7 +45,7 @@ class Fit:
 
     @property
     def ok(self) -> bool | None:
-        """Whether it fits; None where nothing speaks against it, and not everything is known."""
+        """Whether it fits; None if there is no misfit, but something is unknown."""
         return False if self.misfits else None if self.unknown else True
 
 
@@ -60,10 +60,10 @@ def fit(
 ) -> Fit:
     """Check a model with the flags of its registry entry on these devices.
 
-    `environment` holds variables of the engine, such as those of models/flags/variables.py. `lowest_capability` is the
-    least compute capability that the engine's image has code for. `node_gpus` is the number of the node's GPUs: no
-    advice asks for more. `draft` holds the facts of the draft model that the entry names. All misfits are found at
-    once, and nothing is raised.
+    `environment` has variables of the engine, such as those of models/flags/variables.py. `lowest_capability` is the
+    least compute capability for which the engine's image has code. `node_gpus` is the number of the node's GPUs, the
+    limit of any advice. `draft` are the facts of the entry's draft model. Finds all misfits at once, and raises
+    nothing.
     """
     given = {key: str(value) for key, value in (environment or {}).items()}
     beside = drafts.read(entry, draft)
@@ -77,7 +77,7 @@ def fit(
     divisible = not any(one.check in INDIVISIBLE for one in misfits)
 
     def holds(misfit: Misfit, advice: Mapping[str, Any]) -> bool:
-        """Whether what refuses would not refuse this advice: neither for the same reason nor for a new one."""
+        """Whether the advice helps: with it, this misfit is gone, and there is no new one."""
         more = advice.get("gpus", len(devices)) - len(devices)
         variables = {key: str(value) for key, value in advice.items() if key == CPU_CACHE}
         changed = {**entry, **{key: value for key, value in advice.items() if key not in ("gpus", CPU_CACHE)}}
@@ -103,7 +103,7 @@ def _case(
     node_gpus: int | None,
     beside: Draft,
 ) -> tuple[Case, list[Misfit]]:
-    """A model as the entry's overrides have it, and values of the entry that cannot be read."""
+    """The case with the entry's overrides applied, and misfits of values that cannot be read."""
     asked, unread = flags.read(entry)
     changed = replace(facts, config=overrides.of_entry(facts.config, entry))
     return Case(changed, asked, devices, environment, node_gpus, facts, beside), unread
@@ -121,7 +121,7 @@ def _misfits(case: Case, sizes: Sequence[int], lowest: Capability | None, *, adv
 
 
 def _unknown(case: Case, divided: Division) -> Iterator[str]:
-    """What could not be checked, for people."""
+    """Messages about facts that could not be checked."""
     config = case.facts.config
     without = config.attention and not config.attention.full_layers and not config.attention.sliding_layers
     if not config.attention_heads and not without:
@@ -148,11 +148,11 @@ def _unknown(case: Case, divided: Division) -> Iterator[str]:
 
 
 def _notes(case: Case, entry: Mapping[str, object]) -> Iterator[str]:
-    """What does not keep the instance from starting, for people."""
+    """Messages that do not stop the instance from starting."""
     facts, config, asked = case.facts, case.facts.config, case.flags
     for key, message in NOT_COUNTED.items():
         value = entry.get(key)
-        # One node, or a division by one, is what is counted.
+        # One node, or a division by one, needs no note.
         if value is True or value not in (None, False, 1):
             yield f"{key}: {message}"
     if unread := overrides.unknown(overrides.read(entry.get(OVERRIDES))):

@@ -1,10 +1,10 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The engine's flags that decide whether a model fits, read from a registry entry. Private to the collection.
+"""Reads the engine's flags that decide whether a model fits from a registry entry. Private to the collection.
 
-Which flags there are and what they take is checked against the engine's catalogue elsewhere; here a value that is no
-number is a misfit, and the flag's default counts.
+models/flags checks names and values of flags with the engine's catalogue. Here, a value that cannot be read is a
+misfit, and the flag's default counts.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ UTILIZATION = 0.92
 """Default of --gpu-memory-utilization (vLLM 0.32.0, vllm/config/cache.py)."""
 
 AUTO = -1
-"""--max-model-len: as long as fits."""
+"""Value of --max-model-len for the longest length that fits."""
 
 DTYPES: Mapping[str, str] = {"half": "float16", "float": "float32"}
 """Other names for dtypes (_STR_DTYPE_TO_TORCH_DTYPE in vllm/config/model.py)."""
@@ -36,17 +36,17 @@ vllm/utils/argparse_utils.py)."""
 PARALLEL_SIZES = (
     *("tensor-parallel-size", "pipeline-parallel-size", "prefill-context-parallel-size", "data-parallel-size"),
 )
-"""Flags whose product is the number of GPUs that an engine computes on (vllm/config/parallel.py)."""
+"""Flags whose product is the number of GPUs of an engine (vllm/config/parallel.py)."""
 
 MOST_RANKS = 1024
-"""More than any instance spans in one direction."""
+"""Largest value of such a flag, more than any instance has."""
 
 NUMBER = re.compile(r"(\d+(?:\.\d+)?)([kKmMgGtT]?)")
 
 
 @dataclass(frozen=True)
 class Flags:
-    """Flags under the engine's names; sizes in tokens, bytes or GiB as the engine has them. None: not set."""
+    """Flags by the engine's names; sizes in the engine's units, tokens, bytes or GiB. None: not set."""
 
     tensor_parallel_size: int = 1
     pipeline_parallel_size: int = 1
@@ -77,7 +77,7 @@ class Flags:
 
     @property
     def world_size(self) -> int:
-        """GPUs that the instance computes on."""
+        """Number of GPUs of the instance."""
         return world_size({flag: getattr(self, _field(flag)) for flag in PARALLEL_SIZES})
 
 
@@ -92,7 +92,7 @@ LENGTHS = frozenset({"max_model_len"})
 
 
 def read(entry: Mapping[str, Any]) -> tuple[Flags, list[Misfit]]:
-    """The flags of a registry entry; keys that do not matter here are passed over."""
+    """The flags of a registry entry, and misfits of values that cannot be read. Ignores other keys."""
     values: dict[str, Any] = {}
     misfits: list[Misfit] = []
     for key, value in entry.items():
@@ -114,7 +114,7 @@ def mistake(flag: str, value: Any) -> str:
 
 
 def world_size(entry: Mapping[str, Any]) -> int:
-    """GPUs that an engine with a registry entry's flags computes on; a size that is no number counts as 1."""
+    """Number of GPUs of an engine with a registry entry's flags. A size that is not a number counts as 1."""
     return math.prod(count(entry.get(flag)) or 1 for flag in PARALLEL_SIZES)
 
 
@@ -123,7 +123,7 @@ def _field(flag: str) -> str:
 
 
 def _parse(name: str, value: Any) -> Any:
-    """The value as its flag has it; None where it cannot be."""
+    """The value in the type of its flag; None if it cannot be read."""
     if name in LENGTHS and str(value).lower() in ("-1", "auto"):
         return AUTO
     if name in RANKS:
@@ -139,7 +139,7 @@ def _parse(name: str, value: Any) -> Any:
 
 
 def count(value: Any) -> int | None:
-    """A whole number from 1 on, as the engine reads it: 8192, 32k (32 000), 32K (32 768)."""
+    """A whole number from 1 on, in the engine's forms: 8192, 32k (32 000), 32K (32 768). None for another value."""
     match = None if isinstance(value, bool) else NUMBER.fullmatch(str(value).strip())
     if match is None:
         return None
@@ -154,7 +154,7 @@ def _fraction(value: Any, largest: float) -> float | None:
         number = float(value)
     except (TypeError, ValueError):
         return None
-    # Zero is no utilization, but it is a way to say that nothing is offloaded.
+    # Zero is not allowed as a utilization, but it is the value of cpu-offload-gb for no offload.
     return number if not isinstance(value, bool) and (0 < number <= largest or (largest > 1 and number == 0)) else None
 
 

@@ -1,8 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How the memory of each device is divided between weights, what the engine computes with, and the KV cache. Private to
-the collection."""
+"""Computes how the memory of each device is divided into weights, overhead and KV cache. Private to the collection."""
 
 from __future__ import annotations
 
@@ -26,12 +25,12 @@ from .weights import bytes_per_gpu
 
 @dataclass(frozen=True)
 class Estimate:
-    """What an instance would look like. GiB are those of the GPU that has the most to hold; None where unknown.
+    """The memory of an instance, in GiB on the GPU with the most to store; None if unknown.
 
-    `budget_gib` is what the engine may take of a GPU, `kv_cache_gib` what is left of it for the KV cache, and
-    `spare_gib` what is left of that beyond one request of `max_model_len` tokens: less than nothing if it does not fit.
-    `kv_cache_tokens` and `max_concurrency` count all data-parallel ranks together, as requests of full length.
-    `draft_gib` and `adapters_gib` are what the draft model holds, and what is reserved for LoRA adapters.
+    `budget_gib` is the memory of a GPU that the engine may take, and `kv_cache_gib` its remainder for the KV cache.
+    `spare_gib` is the KV cache minus one request of `max_model_len` tokens; it is negative if the request does not fit.
+    `kv_cache_tokens` and `max_concurrency` are sums over all data-parallel ranks, for requests of full length.
+    `draft_gib` is the memory of the draft model, `adapters_gib` the reserved memory for LoRA adapters.
     """
 
     budget_gib: float | None = None
@@ -52,7 +51,7 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Division:
-    """The same in bytes, as the checks need it."""
+    """The same in bytes, for the checks."""
 
     weights: int | None
     draft: int | None
@@ -63,7 +62,7 @@ class Division:
     cache: Cache | None
     length: int | None
     explicit: bool
-    """Whether the size of the cache was given, and so is no part of a utilization."""
+    """Whether a flag or variable sets the size of the cache, so the utilization does not matter."""
 
     @property
     def held(self) -> int:
@@ -76,7 +75,7 @@ class Division:
         return self.cache.needed(self.length) if self.cache and self.length else None
 
     def estimate(self, ranks: int) -> Estimate:
-        """What people see of it, for so many data-parallel ranks."""
+        """The estimate for the operator, for this number of data-parallel ranks."""
         concurrency = None
         if self.cache and self.length and self.available is not None:
             concurrency = self.cache.concurrency(self.available, self.length) * ranks
@@ -103,11 +102,11 @@ def _gib(size: int | None) -> float | None:
 def divide(
     facts: ModelFacts, flags: Flags, device: Device, environment: Mapping[str, str], draft: Draft = NO_DRAFT
 ) -> Division:
-    """Work out what a device holds that is the smallest of those used.
+    """Divide the memory of `device`, the smallest of the used devices.
 
-    Of a GPU, budget = --gpu-memory-utilization x memory, and the cache gets what weights and overhead leave of it
-    (determine_available_memory in vLLM 0.32.0, vllm/v1/worker/gpu_worker.py). A cache whose size is given takes just
-    that, whatever the utilization says.
+    For a GPU, budget = --gpu-memory-utilization x memory, and the cache is the budget minus weights and overhead
+    (determine_available_memory in vLLM 0.32.0, vllm/v1/worker/gpu_worker.py). If the size of the cache is set, the
+    utilization does not matter.
     """
     config = facts.config
     dtype = engine_dtype(config, flags, device)
@@ -139,7 +138,7 @@ def divide(
 
 
 def explicit_cache(flags: Flags, device: Device, environment: Mapping[str, str]) -> int | None:
-    """The bytes of KV cache for each device that are asked for, None where it is to be worked out."""
+    """The bytes of KV cache for each device that a variable or flag sets; None if the size must be computed."""
     asked = str(environment.get(CPU_CACHE) or "")
     if device.is_cpu and (space := count(asked)):
         return space * GIB

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What cannot be, and what could. Private to the collection."""
+"""A reason why a model does not fit, with settings that would fit. Private to the collection."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from typing import Any
 class Misfit:
     """One reason why an instance would not start.
 
-    `check` names what was checked, `key` and `value` are the flag or the fact it failed for. `fits` holds what would
-    pass this check: each item is a set of settings that is enough by itself, flags by their name, and `gpus` for that
-    many of the same GPUs. It is empty where no setting helps.
+    `check` is the name of the check, `key` and `value` the flag or fact that fails. `fits` are settings that would pass
+    this check. Each item is enough alone: flags by name, and `gpus` for a number of equal GPUs. `fits` is empty if no
+    setting helps.
     """
 
     check: str

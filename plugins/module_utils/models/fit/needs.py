@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which GPUs the models of a registry need, without any node. Private to the collection."""
+"""Computes the GPUs that the models of a registry need, without any node. Private to the collection."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ from .overhead import GIB
 from .proposal import propose
 
 SERVERS = ("L4", "L40S", "RTX-PRO-6000-Server", "A100-80GB", "H100-80GB", "H200", "B200", "B300")
-"""GPUs that are asked for where none are named: what is sold for serving, from small to large."""
+"""Common GPUs of servers, from small to large, for which the need is computed if no GPUs are named."""
 
 COUNTS = (1, 2, 4, 8)
-"""GPUs of a node."""
+"""Numbers of GPUs of a node that are tried."""
 
 _WIDTH = 10
-"""Of the column of headings."""
+"""Width of the column of headings, in characters."""
 
 
 def needs(models: Any, facts: Mapping[str, Mapping[str, Any]], gpus: str = "") -> str:
-    """For people: each model of a registry with its size, and the GPUs that it needs, or whether it fits `gpus`.
+    """A text with each model of a registry, its size, and the GPUs that it needs, or whether it fits `gpus`.
 
-    `facts` are those of the module model_facts, by the name of the entry whose weights are served. Raises ValueError
-    for GPUs that are not known.
+    `facts` are from the module model_facts, by the name of the entry with the weights. Raises ValueError for unknown
+    GPUs.
     """
     named = hypothetical(gpus) if gpus else None
     registry = read(models, choose())
@@ -77,7 +77,7 @@ def _model(
 
 
 def _fits(facts: ModelFacts, entry: Entry, named: Sequence[Device], draft: ModelFacts | None) -> Iterator[str]:
-    """Whether a model fits GPUs that are named, and what speaks against it."""
+    """Lines about whether a model fits named GPUs, with its misfits."""
     proposed = propose(facts, entry.flags, named, draft=draft)
     answer = fit(facts, {**entry.flags, **proposed}, named, draft=draft)
     verdict = {True: "yes", False: "no", None: "cannot be told"}[answer.ok]
@@ -87,7 +87,7 @@ def _fits(facts: ModelFacts, entry: Entry, named: Sequence[Device], draft: Model
 
 
 def _enough(facts: ModelFacts, entry: Entry, product: str, draft: ModelFacts | None) -> str:
-    """The fewest GPUs of a product that are known to be enough; empty where a node full of them is not."""
+    """The smallest sufficient number of GPUs of a product; empty if no number in COUNTS is sufficient for sure."""
     for count in COUNTS:
         devices = hypothetical(f"{count}x{product}")
         proposed = propose(facts, entry.flags, devices, draft=draft)
@@ -97,7 +97,7 @@ def _enough(facts: ModelFacts, entry: Entry, product: str, draft: ModelFacts | N
 
 
 def _sizes(facts: ModelFacts, entry: Entry) -> Iterator[str]:
-    """How large the model is, and the longest request that it takes."""
+    """A line with the size of the model and the longest request."""
     length = read_flags(entry.flags)[0].max_model_len or facts.config.default_length
     weights = f"{facts.weights.bytes / GIB:.1f} GiB of weights" if facts.weights else "weights of unknown size"
     yield _row("size", f"{weights}, requests up to {length or 'an unknown number of'} tokens")

@@ -1,10 +1,10 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What an engine needs besides weights and KV cache: an estimate, on the high side. Private to the collection.
+"""Estimates the memory that an engine needs besides weights and KV cache, rather too much. Private to the collection.
 
-The engine measures this itself when it starts, by a run with the largest batch and by capturing its graphs; nothing
-short of that is exact. What is assumed here and not worked out has a name below.
+The engine measures this memory when it starts, by a run with the largest batch and by capturing its graphs. No other
+method is exact. The constants below marked as assumed are not computed.
 """
 
 from __future__ import annotations
@@ -23,27 +23,27 @@ CONTEXT = GIB // 2
 """Assumed: the CUDA context with the engine's kernels, in bytes."""
 
 COLLECTIVES = GIB // 2
-"""Assumed: buffers of NCCL and of custom all-reduce, where several GPUs compute together."""
+"""Assumed: buffers of NCCL and of custom all-reduce, with several GPUs, in bytes."""
 
 GRAPHS = GIB
-"""Assumed: captured CUDA graphs. Operators report 0.5 to 1.3 GiB."""
+"""Assumed: captured CUDA graphs, in bytes. Operators report 0.5 to 1.3 GiB."""
 
 CPU_PROCESS = GIB
-"""Assumed: Python and torch in the worker's process of a CPU engine."""
+"""Assumed: Python and torch in the worker's process of a CPU engine, in bytes."""
 
 HIDDEN_COPIES = 4
-"""Assumed: hidden states alive at once in a layer (residual, input, output, and one between)."""
+"""Assumed: hidden states that exist at once in a layer (residual, input, output, and one intermediate)."""
 
 GATED_COPIES = 3
-"""A gated feed-forward has its two inner halves and their product alive at once."""
+"""In a gated feed-forward, its two inner halves and their product exist at once."""
 
 LOGIT_BYTES = 10
-"""For each logit: 16 bits as computed, 32 as sampled from, and 32 while they are sorted (vllm/v1/sample/sampler.py)."""
+"""Bytes for each logit: 16 bits when computed, 32 for sampling, and 32 while sorted (vllm/v1/sample/sampler.py)."""
 
 
 @dataclass(frozen=True)
 class Batch:
-    """The most tokens and the most requests in one step."""
+    """The largest numbers of tokens and of requests in one step."""
 
     tokens: int
     sequences: int
@@ -75,7 +75,7 @@ def batch(flags: Flags, device: Device, max_model_len: int) -> Batch:
 
 
 def overhead(config: Config, flags: Flags, device: Device, dtype: str, size: Batch) -> int:
-    """Bytes on one GPU, or of one process of a CPU engine."""
+    """Bytes of overhead on one GPU, or of one process of a CPU engine."""
     work = activations(config, flags, dtype, size) + size.sequences * (config.vocabulary_size or 0) * LOGIT_BYTES
     if device.is_cpu:
         return CPU_PROCESS + work
@@ -84,7 +84,7 @@ def overhead(config: Config, flags: Flags, device: Device, dtype: str, size: Bat
 
 
 def activations(config: Config, flags: Flags, dtype: str, size: Batch) -> int:
-    """Bytes of what one layer computes with the largest batch, on one GPU."""
+    """Bytes of one layer's activations with the largest batch, on one GPU."""
     hidden, ranks = config.hidden_size or 0, flags.tensor_parallel_size
     values = GATED_COPIES * (config.intermediate_size or 0) // ranks
     experts = config.experts

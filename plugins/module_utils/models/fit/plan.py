@@ -28,12 +28,12 @@ def plan(
     node_gpus: int | None = None,
     draft: ModelFacts | None = None,
 ) -> dict[str, Any]:
-    """What the instance would run, and whether that fits.
+    """The command of the instance, and whether it fits.
 
-    `model` is the registry's name and `argv` what its renderer made of `entry`, from which the flags are read here.
-    `ok` is None where nothing speaks against it, and `unknown` names what could not be checked: of a model without
-    facts, everything but its flags and GPUs. `node_gpus` is how many GPUs the node has, None where unknown.
-    `draft` is what is known of the draft model that the entry names.
+    `model` is the name in the registry, `argv` the rendered command of `entry`. The flags are read from `entry`. `ok`
+    is None if there is no misfit, but something is unknown; `unknown` names it. For a model without facts, only flags
+    and GPUs are checked. `node_gpus` is the number of the node's GPUs, None if unknown. `draft` are the facts of the
+    entry's draft model.
     """
     answer = fit(facts or ModelFacts(), entry, devices, environment, lowest_capability, node_gpus, draft)
     return to_dict(model, argv, devices, answer if facts else replace(answer, unknown=(NOT_THERE,)))

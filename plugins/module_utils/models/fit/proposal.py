@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How to divide a model over GPUs where its flags do not tell. Private to the collection."""
+"""Proposes how to divide a model over GPUs if its flags do not set it. Private to the collection."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ def propose(
     lowest_capability: Capability | None = None,
     draft: ModelFacts | None = None,
 ) -> dict[str, int]:
-    """Flags that divide a model over as few of these GPUs as are enough; over all of them where nothing is enough.
+    """Flags that divide a model over the smallest sufficient number of these GPUs.
 
-    Empty where the entry tells a division, where one GPU is enough, and for a CPU engine. By heads as far as they
-    divide, else by layers as well.
+    If no division is sufficient, the best one. Empty if the entry sets a division, if one GPU is enough, and for a CPU
+    engine. Divides by heads if possible, else also by layers.
     """
     if any(entry.get(flag) is not None for flag in PARALLEL_SIZES) or any(device.is_cpu for device in devices):
         return {}
@@ -39,8 +39,8 @@ def propose(
         found = fit(facts, {**entry, **flags}, devices, environment, lowest_capability, draft=draft)
         if found.ok is not False:
             return flags
-        # Of divisions that are not enough, one over more GPUs is nearer to it, unless it brings mistakes of its own, or
-        # what is wrong has nothing to do with memory.
+        # If no division is sufficient, one over more GPUs is better, unless it has more misfits, or no misfit is about
+        # memory.
         nearer = len(found.misfits) < fewest or any(one.check in MEMORY for one in found.misfits)
         if nearer and len(found.misfits) <= fewest and (PP not in flags or not best):
             best, fewest = flags, len(found.misfits)
@@ -48,8 +48,8 @@ def propose(
 
 
 def _divisions(gpus: int) -> Iterator[dict[str, int]]:
-    """All divisions over 1 to so many GPUs: first those by heads alone, which answer sooner, then those with stages.
-    Of both, those over fewer GPUs first."""
+    """All divisions over 1 to `gpus` GPUs: first those only by heads, which answer faster, then those with stages. In
+    both groups, fewer GPUs come first."""
     worlds = range(1, gpus + 1)
     pairs = [(world, 1) for world in worlds]
     pairs += [(world // stages, stages) for world in worlds for stages in range(2, world + 1) if world % stages == 0]

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How much of a model's weights each GPU holds. Private to the collection.
+"""Computes the size of a model's weights on each GPU. Private to the collection.
 
 Source: vLLM 0.32.0.
 
@@ -27,7 +27,7 @@ HOPPER = 9
 
 
 def stages(layers: int, count: int) -> list[int]:
-    """Layers of each pipeline stage. The remainder goes, one each, to the last stage but one and to those before."""
+    """Number of layers of each pipeline stage. The remainder goes to the stages before the last one, one layer each."""
     sizes = [layers // count] * count
     for position in range(2, layers % count + 2):
         sizes[-position] += 1
@@ -35,7 +35,7 @@ def stages(layers: int, count: int) -> list[int]:
 
 
 def bytes_per_gpu(weights: Weights, config: Config, flags: Flags, device: Device, dtype: str) -> int:
-    """Bytes of weights on the GPU that holds the most."""
+    """Bytes of weights on the GPU with the most weights."""
     parts, tensor_parallel = weights.parts, flags.tensor_parallel_size
     in_layers = sum(parts.layers)
     whole = in_layers and parts.replicated / in_layers
@@ -43,7 +43,7 @@ def bytes_per_gpu(weights: Weights, config: Config, flags: Flags, device: Device
     by_expert = in_layers and parts.experts / in_layers
     evenly = 1 - whole - by_kv_head - by_expert if in_layers else 0
     kv_ways = min(tensor_parallel, config.kv_heads or tensor_parallel)
-    # What one rank holds of a layer.
+    # Share of one rank of a layer.
     share = (
         whole
         + by_kv_head / kv_ways
@@ -58,7 +58,7 @@ def bytes_per_gpu(weights: Weights, config: Config, flags: Flags, device: Device
         if position == 0:
             stage += parts.embedding / tensor_parallel * scale[0]
         if position == len(sizes) - 1:
-            # On another stage than the embedding, a head that is tied to it needs a second copy of it.
+            # A head that is tied to the embedding needs a second copy if it is on another stage.
             head = parts.head or (parts.embedding if position else 0)
             stage += head / tensor_parallel * scale[0]
         largest = max(largest, stage)
@@ -92,8 +92,8 @@ def _round_up(size: int, multiple: int) -> int:
 def _scale(weights: Weights, config: Config, flags: Flags, dtype: str) -> tuple[float, float]:
     """Bytes in memory for each byte in the files: first outside of the layers, then in the layers.
 
-    The engine holds unquantized weights in the dtype that it computes in, whatever dtype the files have. A method that
-    quantizes while it loads leaves 8 bits of each weight in the layers.
+    The engine converts unquantized weights to the dtype in which it computes. A method that quantizes at load time
+    stores 8 bits for each weight in the layers.
     """
     if config.quantization or not weights.bytes:
         return 1, 1

@@ -100,7 +100,7 @@ def test_reads_what_model_optimizer_writes_beside_the_configuration() -> None:
 def test_an_absurd_number_of_layers_takes_no_memory() -> None:
     found, problems = parse({**BASE, "num_hidden_layers": 10**11})
     assert found.layers is None
-    assert problems == ["has num_hidden_layers: '100000000000', which is no size"]
+    assert problems == ["has num_hidden_layers: '100000000000', which is not a size"]
 
 
 def test_names_what_is_no_size() -> None:

@@ -41,9 +41,9 @@ def test_what_is_no_size_is_a_problem_and_named_once() -> None:
     read = Reader({"a": "eight", "b": [4, 8], "c": 9, "long": "x" * 99})
     assert (read.size("a"), read.size("a", "b", "c"), read.size("c", most=8)) == (None, 9, None)
     assert read.problems == [
-        "has a: 'eight', which is no size",
-        "has b: '[4, 8]', which is no size",
-        "has c: '9', which is no size",
+        "has a: 'eight', which is not a size",
+        "has b: '[4, 8]', which is not a size",
+        "has c: '9', which is not a size",
     ]
     assert read.size("long") is None
     assert len(read.problems[-1]) < 100
