@@ -9,13 +9,30 @@ sends a request.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-GENERATE = "generate"
-"""The task of a model that answers with text."""
+GENERATE, TRANSCRIBE, EMBED, SCORE, CLASSIFY, REWARD = (
+    *("generate", "transcribe", "embed", "score", "classify", "reward"),
+)
+TOKEN_EMBED, TOKEN_CLASSIFY = "token-embed", "token-classify"
+"""What models are served for. SCORE is also reranking."""
+
+
+@dataclass(frozen=True)
+class Body:
+    """The body of a request."""
+
+    data: bytes
+    content_type: str = "application/json"
+
+
+def json_body(**fields: Any) -> Body:
+    """A body in JSON."""
+    return Body(json.dumps(fields).encode())
 
 
 @dataclass(frozen=True)
@@ -35,7 +52,7 @@ class Request:
     """The smallest request of a task that makes the engine compute."""
 
     path: str
-    body: Callable[[str, str], dict[str, Any]]
+    body: Callable[[str, str], Body]
     """The body of the request, from the model's name and a text that is in no cache."""
     mistake: Callable[[Mapping[str, Any]], str]
     """Why an answer with status 200 is wrong; empty where the answer is right."""
@@ -43,6 +60,8 @@ class Request:
     """The request in messages, with its article."""
     result: str
     """What the request brings, in messages."""
+    names_model: bool = True
+    """Whether an answer has the name of the model."""
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,9 @@ from typing import Any
 
 from ...models.fit import flags
 from ...models.flags import variables
-from .contract import GENERATE, Adapter, ArgumentCheck, ConfigFile, Metrics, Request, Serving, Stop, Variables
+from .contract import Adapter, ArgumentCheck, ConfigFile, Metrics, Serving, Stop, Variables
 from .vllm_log import LOG
+from .vllm_requests import REQUESTS
 
 
 def _model_argv(path: str, names: Sequence[str]) -> list[str]:
@@ -34,17 +35,6 @@ def _environment(serving: Serving) -> dict[str, str]:
         "VLLM_ENGINE_READY_TIMEOUT_S": str(serving.start_timeout),
         "VLLM_CACHE_ROOT": serving.cache_path,
     }
-
-
-def _completion(model: str, text: str) -> dict[str, Any]:
-    return {"model": model, "prompt": text, "max_tokens": 1, "temperature": 0}
-
-
-def _no_token(answer: Mapping[str, Any]) -> str:
-    choices, usage = answer.get("choices"), answer.get("usage")
-    tokens = usage.get("completion_tokens") if isinstance(usage, dict) else None
-    one = isinstance(choices, list) and len(choices) == 1 and tokens == 1
-    return "" if one else "answers no single token"
 
 
 def _claimed_share(entry: Mapping[str, Any]) -> float:
@@ -107,9 +97,7 @@ ADAPTER = Adapter(
     ),
     # There is no variable for several keys.
     config_file=ConfigFile(flag="--config", api_keys="api-key"),
-    requests={
-        GENERATE: Request("/v1/completions", _completion, _no_token, noun="a completion", result="token"),
-    },
+    requests=REQUESTS,
     # Source: vllm/v1/metrics/loggers.py of vLLM 0.33, measured.
     metrics=Metrics(
         path="/metrics",

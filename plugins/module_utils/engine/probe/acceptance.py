@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ..adapters.contract import GENERATE, Body, json_body
 from . import probe
 from .probe import Target, WrongAnswer
 
@@ -28,6 +29,7 @@ STREAMS = 2
 """The faster stream counts: the first may still compile."""
 
 WARM_REQUESTS = 8
+_AT_ONCE = f"{WARM_REQUESTS} requests at once"
 WARM_TOKENS = 16
 
 LONG_PROMPT = 8192
@@ -53,10 +55,10 @@ class Golden:
 
 @dataclass(frozen=True)
 class Result:
-    """The steps that passed, in words, and the tokens per second of a single request."""
+    """The steps that passed, in words, and the tokens per second of a single request. None: the task has no tokens."""
 
     steps: list[str]
-    tokens_per_second: float
+    tokens_per_second: float | None
 
 
 class ProbeFailed(Exception):
@@ -76,10 +78,13 @@ def run(target: Target, golden: Sequence[Golden], timeout: float) -> Result:
         speeds.extend(_stream(target, timeout) for _number in range(STREAMS))
         return "a stream came to its end"
 
-    steps: dict[str, Callable[[], str]] = {
+    generates: dict[str, Callable[[], str]] = {
         "a stream": stream,
         "a long prompt": lambda: _long_prompt(target, timeout),
-        f"{WARM_REQUESTS} requests at once": lambda: _warm_up(target, timeout),
+        _AT_ONCE: lambda: _warm_up(target, timeout),
+    }
+    steps: dict[str, Callable[[], str]] = {
+        **(generates if target.task == GENERATE else {_AT_ONCE: lambda: _at_once(target, timeout)}),
         **{
             f"golden prompt {item.prompt!r}": lambda item=item: _golden(target, item, timeout)  # type: ignore[misc]
             for item in golden
@@ -90,7 +95,7 @@ def run(target: Target, golden: Sequence[Golden], timeout: float) -> Result:
             passed.append(step())
         except (WrongAnswer, OSError, http.client.HTTPException, ValueError) as error:
             raise ProbeFailed(name, str(error) or type(error).__name__, passed) from error
-    return Result(passed, round(max(speeds), 1))
+    return Result(passed, round(max(speeds), 1) if speeds else None)
 
 
 def golden_prompts(entry: Mapping[str, Any]) -> list[Golden]:
@@ -101,10 +106,10 @@ def golden_prompts(entry: Mapping[str, Any]) -> list[Golden]:
     ]
 
 
-def _post(target: Target, path: str, body: Mapping[str, Any], timeout: float) -> http.client.HTTPResponse:
+def _post(target: Target, path: str, body: Body, timeout: float) -> http.client.HTTPResponse:
     """Send a request. Raises WrongAnswer for another status than 200, OSError."""
     connection = http.client.HTTPConnection(target.connect_address, target.port, timeout=timeout)
-    connection.request("POST", path, json.dumps(body), {**probe.headers(target), "Connection": "close"})
+    connection.request("POST", path, body.data, {**probe.headers(target, body), "Connection": "close"})
     # The response keeps the socket open after the connection object is gone.
     response = connection.getresponse()
     if response.status != http.HTTPStatus.OK:
@@ -136,7 +141,7 @@ def _stream(target: Target, timeout: float) -> float:
     body = {**_body(target, _unique("tell"), STREAM_TOKENS), "stream": True, "stream_options": {"include_usage": True}}
     finish, tokens = None, 0
     began = time.monotonic()
-    with _post(target, target.request.path, body, timeout) as response:
+    with _post(target, target.request.path, json_body(**body), timeout) as response:
         for message in _events(response):
             finish = next((item["finish_reason"] for item in message["choices"] if item["finish_reason"]), finish)
             tokens = (message.get("usage") or {}).get("completion_tokens", tokens)
@@ -169,7 +174,7 @@ def _long_prompt(target: Target, timeout: float) -> str:
         listed = probe.decode(models, response.status, response.read())["data"]
     length = min(LONG_PROMPT, int(listed[0].get("max_model_len") or LONG_PROMPT) // 2)
     prompt = random.choices(TOKEN_IDS, k=length)
-    with _post(target, target.request.path, _body(target, prompt, 1), timeout) as response:
+    with _post(target, target.request.path, json_body(**_body(target, prompt, 1)), timeout) as response:
         answer = probe.decode(target.request.path, response.status, response.read())
     probe.judge(answer, target)
     return f"a prompt of {length} tokens was read"
@@ -185,7 +190,8 @@ def _warm_up(target: Target, timeout: float) -> str:
     """Send several requests at once. Raises WrongAnswer."""
 
     def one(_number: int) -> int:
-        with _post(target, target.request.path, _body(target, _unique("tell"), WARM_TOKENS), timeout) as response:
+        body = json_body(**_body(target, _unique("tell"), WARM_TOKENS))
+        with _post(target, target.request.path, body, timeout) as response:
             usage = probe.decode(target.request.path, response.status, response.read()).get("usage") or {}
         return int(usage.get("completion_tokens") or 0)
 
@@ -196,8 +202,23 @@ def _warm_up(target: Target, timeout: float) -> str:
     return f"{WARM_REQUESTS} requests ran at once"
 
 
+def _at_once(target: Target, timeout: float) -> str:
+    """Send several of the smallest requests of a task without tokens at once. Raises WrongAnswer."""
+
+    def one(_number: int) -> None:
+        path, body = target.request.path, probe.request_body(target, target.served_names[0])
+        with _post(target, path, body, timeout) as response:
+            probe.judge(probe.decode(path, response.status, response.read()), target)
+
+    with concurrent.futures.ThreadPoolExecutor(WARM_REQUESTS) as pool:
+        list(pool.map(one, range(WARM_REQUESTS)))
+    return f"{_AT_ONCE} were answered"
+
+
 def _golden(target: Target, item: Golden, timeout: float) -> str:
     """Send a golden prompt, and check its answer. Raises WrongAnswer."""
+    if target.task != GENERATE:
+        raise WrongAnswer(f"golden prompts are for models that generate, and the task of this model is {target.task}")
     body = {
         "model": target.served_names[0],
         "messages": [{"role": "user", "content": item.prompt}],
@@ -205,7 +226,7 @@ def _golden(target: Target, item: Golden, timeout: float) -> str:
         "temperature": 0,
     }
     chat = target.adapter.chat_path
-    with _post(target, chat, body, timeout) as response:
+    with _post(target, chat, json_body(**body), timeout) as response:
         answer = probe.decode(chat, response.status, response.read())
     text = str(answer["choices"][0]["message"].get("content") or "")
     if not re.search(item.expect, text):

@@ -12,10 +12,9 @@ from __future__ import annotations
 import asyncio
 import http.client
 import io
-import json
 from dataclasses import dataclass
-from typing import Any
 
+from ..adapters.contract import Body
 from .probe import Target, headers
 
 LARGEST_ANSWER = 8 * 1024**2
@@ -40,7 +39,7 @@ class _Received:
         return io.BytesIO(self._raw)
 
 
-async def ask(target: Target, method: str, path: str, body: dict[str, Any] | None, limit: float) -> Answer:
+async def ask(target: Target, method: str, path: str, body: Body | None, limit: float) -> Answer:
     """Send a request and read its answer, within `limit` seconds.
 
     Raises TimeoutError, OSError, or HTTPException where the answer is not HTTP.
@@ -55,9 +54,9 @@ async def ask(target: Target, method: str, path: str, body: dict[str, Any] | Non
             writer.transport.abort()
 
 
-def _request(target: Target, method: str, path: str, body: dict[str, Any] | None) -> bytes:
-    data = b"" if body is None else json.dumps(body).encode()
-    fields = {**headers(target), "Host": str(target), "Connection": "close", "Content-Length": str(len(data))}
+def _request(target: Target, method: str, path: str, body: Body | None) -> bytes:
+    data = b"" if body is None else body.data
+    fields = {**headers(target, body), "Host": str(target), "Connection": "close", "Content-Length": str(len(data))}
     lines = [f"{method} {path} HTTP/1.1", *(f"{name}: {value}" for name, value in fields.items()), "", ""]
     return "\r\n".join(lines).encode() + data
 

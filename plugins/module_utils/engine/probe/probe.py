@@ -19,7 +19,7 @@ from typing import Any
 
 from ...core.addresses import in_url
 from .. import adapters, environment
-from ..adapters.contract import GENERATE, Adapter, Request
+from ..adapters.contract import GENERATE, Adapter, Body, Request
 from ..listeners import PROC, ownership
 from ..release import Release
 
@@ -42,11 +42,12 @@ class Target:
     served_names: list[str]
     api_key: str = ""
     adapter: Adapter = field(default=adapters.get(), repr=False)
+    task: str = GENERATE
 
     @property
     def request(self) -> Request:
         """The request that makes the engine compute."""
-        return self.adapter.requests[GENERATE]
+        return self.adapter.requests[self.task]
 
     @property
     def connect_address(self) -> str:
@@ -115,7 +116,7 @@ def _check_request(target: Target) -> None:
     judge(_ask(target, "POST", target.request.path, body, REQUEST_TIMEOUT), target)
 
 
-def request_body(target: Target, model: str) -> dict[str, Any]:
+def request_body(target: Target, model: str) -> Body:
     """The body of the target's smallest request.
 
     The text is unique from its first character on, so that neither a prefix cache nor a proxy can answer.
@@ -130,7 +131,7 @@ def judge(answer: dict[str, Any], target: Target) -> None:
     it does not have. Source: model_name of OpenAIServingModels in vLLM.
     """
     path = target.request.path
-    if answer.get("model") not in target.served_names:
+    if target.request.names_model and answer.get("model") not in target.served_names:
         expected = " or ".join(map(repr, target.served_names))
         raise WrongAnswer(f"{path} answers for model {answer.get('model')!r} instead of {expected}")
     if mistake := target.request.mistake(answer):
@@ -152,23 +153,23 @@ def decode(path: str, status: int, body: bytes) -> dict[str, Any]:
     return answer
 
 
-def headers(target: Target) -> dict[str, str]:
-    """The headers of every request to an engine."""
-    known = {"Content-Type": "application/json"}
+def headers(target: Target, body: Body | None = None) -> dict[str, str]:
+    """The headers of a request to an engine."""
+    known = {} if body is None else {"Content-Type": body.content_type}
     if target.api_key:
         known["Authorization"] = f"Bearer {target.api_key}"
     return known
 
 
 def _ask(
-    target: Target, method: str, path: str, body: dict[str, Any] | None = None, timeout: float = CONNECT_TIMEOUT
+    target: Target, method: str, path: str, body: Body | None = None, timeout: float = CONNECT_TIMEOUT
 ) -> dict[str, Any]:
     """One request. Raises WrongAnswer for another status than 200 or another answer than a JSON object, and OSError."""
     connection = http.client.HTTPConnection(target.connect_address, target.port, timeout=CONNECT_TIMEOUT)
     try:
         connection.connect()
         connection.sock.settimeout(timeout)
-        connection.request(method, path, json.dumps(body) if body is not None else None, headers(target))
+        connection.request(method, path, body.data if body else None, headers(target, body))
         response = connection.getresponse()
         return decode(path, response.status, response.read())
     finally:

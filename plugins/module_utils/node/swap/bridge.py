@@ -58,7 +58,8 @@ def bridge(node: Node, swap: Swap) -> dict[str, Any]:
     before = node.ask()
     proof.watch(node.paths, bridge, swap.terms.watch_seconds)
     judge_errors(node, swap, before, node.own[1])
-    node.say(f"{bridge} serves, {fit.tokens_per_second} tokens/s")
+    speed = "" if fit.tokens_per_second is None else f", {fit.tokens_per_second} tokens/s"
+    node.say(f"{bridge} serves{speed}")
     return {}
 
 

@@ -72,9 +72,10 @@ def accept(
     except (acceptance.ProbeFailed, releases.ReleaseError, DockerError, DockerUnavailable, OSError) as error:
         raise unfit(str(error)) from error
     before = _speed_before(paths, name, release, origin)
-    if before is not None and found.tokens_per_second < speed_bound * before:
+    speed = found.tokens_per_second
+    if before is not None and speed is not None and speed < speed_bound * before:
         raise unfit(
-            f"one request alone gets {found.tokens_per_second} tokens per second, the release before got {before}, and"
+            f"one request alone gets {speed} tokens per second, the release before got {before}, and"
             f" update_speed_bound is {speed_bound}",
             words=False,
         )

@@ -10,7 +10,17 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.baremetal.inference.plugins.module_utils.engine.adapters.contract import GENERATE, Serving
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.adapters.contract import (
+    CLASSIFY,
+    EMBED,
+    GENERATE,
+    REWARD,
+    SCORE,
+    TOKEN_CLASSIFY,
+    TOKEN_EMBED,
+    TRANSCRIBE,
+    Serving,
+)
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.adapters.vllm import ADAPTER
 from ansible_collections.baremetal.inference.plugins.module_utils.models.flags.catalogue import choose
 
@@ -49,24 +59,9 @@ def test_the_engine_has_every_metric() -> None:
     assert {*metrics.progress, *metrics.in_flight, *metrics.of_pace, metrics.tokens_cached, metrics.started} <= names
 
 
-def test_the_smallest_request_of_a_model_that_generates() -> None:
-    request = ADAPTER.requests[GENERATE]
-    body = {"model": "main", "prompt": "unique", "max_tokens": 1, "temperature": 0}
-    assert request.body("main", "unique") == body
-
-
-@pytest.mark.parametrize(
-    ("answer", "right"),
-    [
-        ({"choices": [{"text": "x"}], "usage": {"completion_tokens": 1}}, True),
-        ({"choices": [{"text": "x"}], "usage": {"completion_tokens": 2}}, False),
-        ({"choices": [{"text": "x"}], "usage": None}, False),
-        ({"choices": [], "usage": {"completion_tokens": 1}}, False),
-        ({}, False),
-    ],
-)
-def test_one_token_is_right(answer: dict[str, Any], right: bool) -> None:
-    assert ADAPTER.requests[GENERATE].mistake(answer) == ("" if right else "answers no single token")
+def test_every_task_has_a_request() -> None:
+    tasks = {GENERATE, TRANSCRIBE, EMBED, SCORE, CLASSIFY, REWARD, TOKEN_EMBED, TOKEN_CLASSIFY}
+    assert ADAPTER.requests.keys() == tasks
 
 
 def test_the_question_to_the_image_is_python() -> None:

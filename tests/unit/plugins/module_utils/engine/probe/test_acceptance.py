@@ -8,6 +8,7 @@ import json
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -37,7 +38,10 @@ class Engine:
             def do_POST(self) -> None:
                 body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
                 engine.requests.append(body)
-                if body.get("stream"):
+                if "input" in body:
+                    numbers = [float("nan")] if engine.fault == "nan" else [0.5, -1.0]
+                    self.answer(200, {"model": "main", "data": [{"embedding": numbers}]})
+                elif body.get("stream"):
                     self.stream(body)
                 elif "messages" in body:
                     self.answer(200, {"choices": [{"message": {"content": "Bonjour from Paris."}}]})
@@ -96,7 +100,8 @@ def engine() -> Iterator[Engine]:
 
 def test_a_stream_that_comes_late_and_at_once_is_not_fast(engine: Engine) -> None:
     engine.fault = "late"
-    assert acceptance.run(engine.target, [], 10).tokens_per_second <= acceptance.STREAM_TOKENS / LATE
+    speed = acceptance.run(engine.target, [], 10).tokens_per_second
+    assert speed is not None and speed <= acceptance.STREAM_TOKENS / LATE
 
 
 def test_an_engine_that_is_well(engine: Engine) -> None:
@@ -107,7 +112,7 @@ def test_an_engine_that_is_well(engine: Engine) -> None:
         "8 requests ran at once",
         "'Where?' was answered as expected",
     ]
-    assert found.tokens_per_second > 0
+    assert found.tokens_per_second is not None and found.tokens_per_second > 0
     prompts = [str(request["prompt"]) for request in engine.requests if "prompt" in request]
     assert len(set(prompts)) == len(prompts), "no two prompts may be answered from a cache"
 
@@ -127,6 +132,18 @@ def test_what_fails_is_named(engine: Engine, fault: str, words: str) -> None:
     engine.fault = fault
     with pytest.raises(ProbeFailed, match=words):
         acceptance.run(engine.target, [], 10)
+
+
+def test_an_engine_that_embeds(engine: Engine) -> None:
+    target = replace(engine.target, task="embed")
+    found = acceptance.run(target, [], 10)
+    assert (found.steps, found.tokens_per_second) == (["8 requests at once were answered"], None)
+    assert len({request["input"] for request in engine.requests}) == 8
+    with pytest.raises(ProbeFailed, match=r"golden prompts are for models that generate, and the task .* is embed"):
+        acceptance.run(target, [Golden("Where?", "Paris")], 10)
+    engine.fault = "nan"
+    with pytest.raises(ProbeFailed, match="8 requests at once: /v1/embeddings answers no embedding of finite numbers"):
+        acceptance.run(target, [], 10)
 
 
 def test_a_golden_prompt_that_fails(engine: Engine) -> None:

@@ -11,6 +11,7 @@ from http.client import HTTPException
 
 import pytest
 
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.adapters.contract import Body, json_body
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.probe import http
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.probe.http import Answer
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.probe.probe import Target
@@ -25,14 +26,14 @@ def engine() -> Iterator[Engine]:
     engine.close()
 
 
-def ask(engine: Engine, method: str, path: str, body: dict[str, object] | None = None, limit: float = 10) -> Answer:
+def ask(engine: Engine, method: str, path: str, body: Body | None = None, limit: float = 10) -> Answer:
     target = Target("127.0.0.1", engine.port, ["main"], engine.key)
     return asyncio.run(http.ask(target, method, path, body, limit))
 
 
 def test_an_answer_to_a_body_with_a_key(engine: Engine) -> None:
     engine.key = "secret-key-1"
-    found = ask(engine, "POST", "/v1/completions", {"prompt": "x"})
+    found = ask(engine, "POST", "/v1/completions", json_body(prompt="x"))
     assert found.status == 200 and json.loads(found.body)["model"] == "main"
     assert engine.completions == [{"prompt": "x"}]
 
@@ -52,7 +53,7 @@ def test_an_answer_without_end_is_cut(engine: Engine, monkeypatch: pytest.Monkey
     monkeypatch.setattr(http, "LARGEST_ANSWER", 1000)
     engine.raw = b"x" * 100_000
     with pytest.raises(HTTPException, match="more than 1000 bytes"):
-        ask(engine, "POST", "/v1/completions", {"prompt": "x"})
+        ask(engine, "POST", "/v1/completions", json_body(prompt="x"))
 
 
 def test_nobody_listens(engine: Engine) -> None:

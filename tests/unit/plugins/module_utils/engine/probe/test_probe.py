@@ -72,8 +72,30 @@ def server(proc: FakeProc) -> Iterator[ApiServer]:
     server.close()
 
 
-def check(server: ApiServer, proc: FakeProc, key: str = "") -> Verdict:
-    return probe.check(Target("127.0.0.1", server.port, ["main", "tiny-a"], key), PID, proc.root)
+def check(server: ApiServer, proc: FakeProc, key: str = "", task: str = "generate") -> Verdict:
+    target = Target("127.0.0.1", server.port, ["main", "tiny-a"], key, task=task)
+    return probe.check(target, PID, proc.root)
+
+
+@pytest.mark.parametrize(
+    ("answer", "verdict"),
+    [
+        ({"model": "main", "data": [{"embedding": [0.5, -1.0]}]}, Verdict(True, "answered an embedding request")),
+        ({"model": "x", "data": [{"embedding": [0.5]}]}, "/v1/embeddings answers for model 'x' instead of 'main' or"),
+        ({"model": "main", "data": [{"embedding": [float("nan")]}]}, "/v1/embeddings answers no embedding of finite"),
+    ],
+)
+def test_an_engine_of_another_task_is_asked_for_that(
+    server: ApiServer, proc: FakeProc, answer: dict[str, Any], verdict: Verdict | str
+) -> None:
+    server.answers = {**server.answers, "/v1/embeddings": (200, answer), "/v1/completions": (404, {})}
+    found = check(server, proc, task="embed")
+    assert found == verdict if isinstance(verdict, Verdict) else (not found.ready and verdict in found.message)
+    assert server.requests["/v1/embeddings"]["model"] == "main"
+
+
+def test_an_answer_without_a_name_is_right_where_the_task_has_none() -> None:
+    probe.judge({"text": "hm"}, Target("::", 5005, ["main"], task="transcribe"))
 
 
 def test_an_engine_that_makes_a_token_is_ready(server: ApiServer, proc: FakeProc) -> None:
@@ -138,7 +160,8 @@ def test_one_token_is_one_token(tokens: int | None) -> None:
 
 
 def test_no_two_prompts_begin_alike() -> None:
-    bodies = [probe.request_body(Target("::", 5005, ["main"]), "main") for _time in range(2)]
+    target = Target("::", 5005, ["main"])
+    bodies = [json.loads(probe.request_body(target, "main").data) for _time in range(2)]
     assert bodies[0]["prompt"][:12] != bodies[1]["prompt"][:12]
     assert all((body["max_tokens"], body["temperature"]) == (1, 0) for body in bodies)
 

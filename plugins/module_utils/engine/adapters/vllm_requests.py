@@ -1,0 +1,156 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The smallest request of each task to vLLM. Private to the collection; pure.
+
+Sources: vLLM 0.32.0, protocol.py of each task below vllm/entrypoints/pooling and vllm/entrypoints/speech_to_text.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+import wave
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from .contract import (
+    CLASSIFY,
+    EMBED,
+    GENERATE,
+    REWARD,
+    SCORE,
+    TOKEN_CLASSIFY,
+    TOKEN_EMBED,
+    TRANSCRIBE,
+    Body,
+    Request,
+    json_body,
+)
+
+_BOUNDARY = "baremetal-inference-probe"
+
+_RATE = 16000
+"""Samples per second: the rate that speech models are made for."""
+
+_SECONDS = 1
+
+_QUIET = 0.01
+"""The share of the full volume that the probe's sound has: almost silence, which brings few words."""
+
+
+def _completion(model: str, text: str) -> Body:
+    return json_body(model=model, prompt=text, max_tokens=1, temperature=0)
+
+
+def _no_token(answer: Mapping[str, Any]) -> str:
+    choices, usage = answer.get("choices"), answer.get("usage")
+    tokens = usage.get("completion_tokens") if isinstance(usage, dict) else None
+    one = isinstance(choices, list) and len(choices) == 1 and tokens == 1
+    return "" if one else "answers no single token"
+
+
+def _input(model: str, text: str) -> Body:
+    return json_body(model=model, input=text)
+
+
+def _embedding(model: str, text: str) -> Body:
+    return json_body(model=model, input=text, encoding_format="float")
+
+
+def _score(model: str, text: str) -> Body:
+    return json_body(model=model, text_1=text, text_2=text)
+
+
+def _sound(text: str) -> bytes:
+    """A WAV file. Each text makes another sound, so that no cache has the file."""
+    loudest = _QUIET * 2**15
+    tones = text.encode()
+    frames = bytearray()
+    for sample in range(_RATE * _SECONDS):
+        tone = tones[sample * len(tones) // (_RATE * _SECONDS)]
+        frames += round(loudest * math.sin(2 * math.pi * 4 * tone * sample / _RATE)).to_bytes(2, "little", signed=True)
+    file = io.BytesIO()
+    with wave.open(file, "wb") as writer:
+        writer.setnchannels(1)
+        writer.setsampwidth(2)
+        writer.setframerate(_RATE)
+        writer.writeframes(bytes(frames))
+    return file.getvalue()
+
+
+def _speech(model: str, text: str) -> Body:
+    fields = {"model": model, "temperature": "0", "max_completion_tokens": "1"}
+    parts = [
+        f'--{_BOUNDARY}\r\nContent-Disposition: form-data; name="{name}"\r\n\r\n{value}\r\n'.encode()
+        for name, value in fields.items()
+    ]
+    file = 'form-data; name="file"; filename="probe.wav"\r\nContent-Type: audio/wav'
+    parts += [f"--{_BOUNDARY}\r\nContent-Disposition: {file}\r\n\r\n".encode(), _sound(text)]
+    parts.append(f"\r\n--{_BOUNDARY}--\r\n".encode())
+    return Body(b"".join(parts), f"multipart/form-data; boundary={_BOUNDARY}")
+
+
+def _no_text(answer: Mapping[str, Any]) -> str:
+    return "" if isinstance(answer.get("text"), str) else "answers no text"
+
+
+def _numbers(key: str, mistake: str) -> Callable[[Mapping[str, Any]], str]:
+    """A check that `key` of the only item of `data` has numbers, and none that is infinite or not a number."""
+
+    def check(answer: Mapping[str, Any]) -> str:
+        data = answer.get("data")
+        item = data[0] if isinstance(data, list) and len(data) == 1 else None
+        found = _flat(item.get(key) if isinstance(item, dict) else None)
+        return "" if found and all(map(_finite, found)) else mistake
+
+    return check
+
+
+def _flat(value: Any) -> list[Any]:
+    if isinstance(value, list):
+        return [number for each in value for number in _flat(each)]
+    return [value]
+
+
+def _finite(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _pooling(result: str) -> Request:
+    """A request to the path that answers every task of a model that pools."""
+    mistake = _numbers("data", f"answers no {result} of finite numbers")
+    return Request("/pooling", _input, mistake, noun="a pooling request", result=result)
+
+
+REQUESTS: Mapping[str, Request] = {
+    GENERATE: Request("/v1/completions", _completion, _no_token, noun="a completion", result="token"),
+    TRANSCRIBE: Request(
+        "/v1/audio/transcriptions", _speech, _no_text, noun="a transcription", result="text", names_model=False
+    ),
+    EMBED: Request(
+        "/v1/embeddings",
+        _embedding,
+        _numbers("embedding", "answers no embedding of finite numbers"),
+        noun="an embedding request",
+        result="embedding",
+    ),
+    SCORE: Request(
+        "/v1/score",
+        _score,
+        _numbers("score", "answers no score that is a finite number"),
+        noun="a score request",
+        result="score",
+    ),
+    CLASSIFY: Request(
+        "/classify",
+        _input,
+        _numbers("probs", "answers no class with finite numbers"),
+        noun="a classification request",
+        result="class",
+    ),
+    REWARD: _pooling("reward"),
+    TOKEN_EMBED: _pooling("embedding"),
+    TOKEN_CLASSIFY: _pooling("class"),
+}
+"""By task."""

@@ -1,0 +1,98 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The smallest request of each task, and answers that are wrong."""
+
+from __future__ import annotations
+
+import email
+import email.policy
+import io
+import json
+import wave
+from typing import Any
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.adapters.contract import (
+    CLASSIFY,
+    EMBED,
+    GENERATE,
+    REWARD,
+    SCORE,
+    TOKEN_CLASSIFY,
+    TOKEN_EMBED,
+    TRANSCRIBE,
+)
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.adapters.vllm_requests import REQUESTS
+
+RIGHT: dict[str, dict[str, Any]] = {
+    GENERATE: {"choices": [{"text": "x"}], "usage": {"completion_tokens": 1}},
+    TRANSCRIBE: {"text": ""},
+    EMBED: {"data": [{"embedding": [0.1, -2]}]},
+    SCORE: {"data": [{"score": 0.5}]},
+    CLASSIFY: {"data": [{"label": "LABEL_0", "probs": [0.4, 0.6]}]},
+    REWARD: {"data": [{"data": [0.1]}]},
+    TOKEN_EMBED: {"data": [{"data": [[0.1, 0.2], [0.3, 0.4]]}]},
+    TOKEN_CLASSIFY: {"data": [{"data": [[0.1], [0.3]]}]},
+}
+
+
+@pytest.mark.parametrize(
+    ("task", "path", "body"),
+    [
+        (GENERATE, "/v1/completions", {"model": "m", "prompt": "unique", "max_tokens": 1, "temperature": 0}),
+        (EMBED, "/v1/embeddings", {"model": "m", "input": "unique", "encoding_format": "float"}),
+        (SCORE, "/v1/score", {"model": "m", "text_1": "unique", "text_2": "unique"}),
+        (CLASSIFY, "/classify", {"model": "m", "input": "unique"}),
+        (REWARD, "/pooling", {"model": "m", "input": "unique"}),
+        (TOKEN_EMBED, "/pooling", {"model": "m", "input": "unique"}),
+        (TOKEN_CLASSIFY, "/pooling", {"model": "m", "input": "unique"}),
+    ],
+)
+def test_the_request(task: str, path: str, body: dict[str, Any]) -> None:
+    request = REQUESTS[task]
+    made = request.body("m", "unique")
+    assert (request.path, json.loads(made.data), made.content_type) == (path, body, "application/json")
+    assert request.names_model
+
+
+def test_speech_is_a_form_with_a_sound_of_one_second() -> None:
+    made = REQUESTS[TRANSCRIBE].body("m", "0123456789ab probe")
+    parsed = email.message_from_bytes(
+        f"Content-Type: {made.content_type}\r\n\r\n".encode() + made.data, policy=email.policy.default
+    )
+    parts = {str(part.get_param("name", header="content-disposition")): part for part in parsed.iter_parts()}
+    fields = {name: part.get_content().strip() for name, part in parts.items() if name != "file"}
+    assert fields == {"model": "m", "temperature": "0", "max_completion_tokens": "1"}
+    file = parts["file"].get_payload(decode=True)
+    assert isinstance(file, bytes)
+    with wave.open(io.BytesIO(file)) as sound:
+        assert (sound.getnchannels(), sound.getframerate(), sound.getnframes()) == (1, 16000, 16000)
+    other = REQUESTS[TRANSCRIBE].body("m", "ba9876543210 probe")
+    assert other.data != made.data, "a cache must not have the sound"
+
+
+@pytest.mark.parametrize("task", RIGHT)
+def test_a_right_answer(task: str) -> None:
+    assert REQUESTS.keys() == RIGHT.keys()
+    assert REQUESTS[task].mistake(RIGHT[task]) == ""
+
+
+@pytest.mark.parametrize(
+    ("task", "answer", "mistake"),
+    [
+        (GENERATE, {"choices": [], "usage": {"completion_tokens": 1}}, "answers no single token"),
+        (GENERATE, {"choices": [{"text": "x"}], "usage": {"completion_tokens": 2}}, "answers no single token"),
+        (TRANSCRIBE, {"text": None}, "answers no text"),
+        (EMBED, {"data": [{"embedding": []}]}, "answers no embedding of finite numbers"),
+        (EMBED, {"data": [{"embedding": [0.1, float("nan")]}]}, "answers no embedding of finite numbers"),
+        (EMBED, {"data": [{"embedding": [1.0]}] * 2}, "answers no embedding of finite numbers"),
+        (SCORE, {"data": [{"score": None}]}, "answers no score that is a finite number"),
+        (SCORE, {"data": [{"score": float("inf")}]}, "answers no score that is a finite number"),
+        (CLASSIFY, {"data": [{"probs": [True]}]}, "answers no class with finite numbers"),
+        (REWARD, {"data": [3]}, "answers no reward of finite numbers"),
+        (TOKEN_EMBED, {}, "answers no embedding of finite numbers"),
+    ],
+)
+def test_a_wrong_answer(task: str, answer: dict[str, Any], mistake: str) -> None:
+    assert REQUESTS[task].mistake(answer) == mistake
