@@ -32,40 +32,40 @@ NVIDIA_SMI_TIMEOUT = 30.0
 
 @dataclass(frozen=True)
 class Engine:
-    """One engine, as it would run."""
+    """An engine that would run."""
 
     model: str
     """The registry's name."""
     argv: Sequence[str]
-    """The exact command, inside its container."""
+    """The command line in the container."""
     flags: Mapping[str, Any]
-    """Those of the registry's entry."""
+    """The flags of the registry entry."""
     instance: str | None = None
     revision: str | None = None
     path: Path | None = None
-    """The model's directory on this node; None where it is not there yet."""
+    """The model's directory on this node; None: the model is not on the node yet."""
     accelerator: str = "nvidia"
     gpus: Sequence[str] | None = None
-    """By index or UUID; None for all of the node's."""
+    """Indexes or UUIDs; None: all GPUs of the node."""
     environment: Mapping[str, str] = field(default_factory=dict)
-    """The variables that decide whether the model fits: what `deciding` leaves."""
+    """The variables that decide whether the model fits (see `deciding`)."""
     image_cuda: str = ""
     """The version of CUDA that the image is built with; empty where unknown."""
     change: Change | None = None
     problems: Sequence[Misfit] = ()
-    """What is known to be wrong with it already."""
+    """Problems that are known before the plan."""
     draft: Path | None = None
     """The directory of the draft model that its flags name; None where it has none, or it is not there yet."""
 
 
 def deciding(variables: Mapping[str, str]) -> dict[str, str]:
-    """Of an engine's environment, what decides whether its model fits. Other variables may be secrets."""
+    """The variables of an engine's environment that decide whether its model fits. Other variables may be secrets."""
     names = (name for engine in ENGINES.values() for name in engine.variables.deciding)
     return {name: variables[name] for name in names if variables.get(name)}
 
 
 class Hardware:
-    """What engines of this node compute on; `named` stands for GPUs that are not there."""
+    """The devices that engines of this node compute on. `named`: other GPUs instead, which need not exist."""
 
     def __init__(self, root: Path, named: Sequence[Device] | None = None) -> None:
         self.named = named
@@ -80,7 +80,7 @@ class Hardware:
 
     @property
     def _gathered(self) -> dict[str, Any]:
-        """The facts of the module gpu_facts. nvidia-smi is asked once, at the first read."""
+        """The facts of the module gpu_facts. nvidia-smi runs once, at the first read."""
         if self._facts is None:
             self._facts = gpu_facts.gather(
                 self._root,
@@ -103,7 +103,7 @@ class Hardware:
         return None if self.named is not None or engine.accelerator == "cpu" else len(self.gpus)
 
     def devices(self, engine: Engine) -> Sequence[Device]:
-        """What an engine computes on. Raises ValueError for a GPU that the node does not have."""
+        """The devices of an engine. Raises ValueError for a GPU that the node does not have."""
         if self.named is not None:
             return self.named
         if engine.accelerator == "cpu":
@@ -150,6 +150,6 @@ def plan(
 
 
 def verdict(plans: Sequence[Mapping[str, Any]]) -> bool | None:
-    """Whether all of them fit; None where nothing speaks against it, and not everything is known."""
+    """Whether all engines fit; None where no engine is known not to fit, and too little is known."""
     verdicts = {one["ok"] for one in plans}
     return False if False in verdicts else None if None in verdicts else True

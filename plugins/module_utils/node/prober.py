@@ -14,7 +14,7 @@ from pathlib import Path
 from ..core import systemd
 from ..core.docker_api import Docker
 from ..core.paths import Paths, unit_name
-from ..engine import environment
+from ..engine import environment, task
 from ..engine.listeners import PROC
 from ..engine.probe import health, wait
 from ..engine.probe.health import Finding, History
@@ -83,7 +83,8 @@ class Prober:
         self._serves = False
         try:
             release = self._release()
-            target = self._target(release)
+            # Its first call reads files of the model, perhaps from a slow disk.
+            target = await asyncio.to_thread(self._target, release)
         except (releases.ReleaseError, OSError, ValueError) as error:
             return Finding(health.UNKNOWN, str(error))
         observation, stranger = await asyncio.gather(
@@ -107,7 +108,7 @@ class Prober:
         return releases.load(self._paths, self._name, number)
 
     def _target(self, release: Release) -> Target:
-        return engine_target(release, environment.read(self._paths, self._name))
+        return engine_target(release, environment.read(self._paths, self._name), task.of(release))
 
     async def _of_unit(self) -> Finding | None:
         """A finding from systemd's state; None if the engine must be probed. A new start resets the history."""

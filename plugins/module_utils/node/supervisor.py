@@ -22,7 +22,7 @@ from typing import Any
 
 from ..core.docker_api import Docker, DockerError, DockerUnavailable
 from ..core.systemd import Notifier
-from ..engine import listeners
+from ..engine import listeners, task
 from ..engine.probe import probe
 from ..engine.release import Release
 from .events import Events, Job, open_pidfd
@@ -156,7 +156,9 @@ class Supervisor:
         self.release = release
         self.docker = docker
         self.notifier = notifier
-        self.target = probe.Target(release.address, release.port, release.served_names, api_key, release.adapter)
+        self.target = probe.Target(
+            release.address, release.port, release.served_names, api_key, release.adapter, task.of(release)
+        )
         self.stop = release.adapter.stop
         self.on_ready = on_ready
         self.is_idle = is_idle

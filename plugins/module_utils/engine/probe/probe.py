@@ -43,6 +43,7 @@ class Target:
     api_key: str = ""
     adapter: Adapter = field(default=adapters.get(), repr=False)
     task: str = GENERATE
+    """The task that the engine is asked for."""
 
     @property
     def request(self) -> Request:
@@ -74,10 +75,10 @@ class WrongAnswer(Exception):
         super().__init__(message)
 
 
-def target(release: Release, variables: Mapping[str, str]) -> Target:
-    """The engine that runs a release; `variables` is its environment."""
+def target(release: Release, variables: Mapping[str, str], task: str = GENERATE) -> Target:
+    """The engine that runs a release; `variables` is its environment, `task` the task that it is asked for."""
     key = environment.api_key(variables)
-    return Target(release.address, release.port, release.served_names, key, release.adapter)
+    return Target(release.address, release.port, release.served_names, key, release.adapter, task)
 
 
 def check(target: Target, init_pid: int, proc: Path = PROC) -> Verdict:

@@ -14,7 +14,7 @@ _HEADER = "# Managed by the Ansible collection baremetal.inference."
 
 
 def render() -> dict[str, str]:
-    """The text of each unit, by name. None of them is bound to an engine or to Docker: they outlive both."""
+    """The text of each unit, by name. No unit is bound to an engine or to Docker: recovery must work without both."""
     command, requests = Paths().command, Paths().recovery_requests
     return {
         RECOVERY_TEMPLATE: f"""\

@@ -8,7 +8,7 @@ from __future__ import annotations
 from ...core.paths import GATES_UNIT, SWAP_TEMPLATE, Paths
 
 RESTART_SECONDS = 2
-"""A swap that has died goes on after that. A process that fails each time waits longer and longer before it ends."""
+"""Seconds after which systemd restarts a swap that has died. A process that fails each time waits longer each time."""
 
 _HEADER = "# Managed by the Ansible collection baremetal.inference."
 

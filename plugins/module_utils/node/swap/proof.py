@@ -14,7 +14,7 @@ from typing import Any
 from ...core import systemd
 from ...core.docker_api import Docker, DockerError, DockerUnavailable
 from ...core.paths import Paths, unit_name
-from ...engine import environment
+from ...engine import environment, task
 from ...engine.probe import acceptance, health, probe, throughput, wait
 from ...engine.release import LABEL, Release
 from ...engine.state import history, probe_state, releases
@@ -64,7 +64,7 @@ def accept(
 
     try:
         release = releases.load(paths, name, number)
-        target = probe.target(release, environment.read(paths, name))
+        target = probe.target(release, environment.read(paths, name), task.of(release))
         key = target.api_key
         if wrong := identity(release, target, Docker()):
             raise unfit(wrong)
