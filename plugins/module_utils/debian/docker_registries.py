@@ -30,9 +30,9 @@ def authority(registry: str) -> Path:
 def authority_problems(declared: Iterable[Mapping[str, Any]]) -> list[str]:
     """Problems with the declared authorities: a text for each image registry."""
     return [
-        f"docker_registry_cas: {one['registry']} must be HOST or HOST:PORT without a scheme, and have `ca` (a "
-        f'certificate in PEM, or the absolute path of a certificate on the controller, found "{one["ca"]}") unless its '
-        "state is absent"
+        f"docker_registry_cas: {one['registry']} must be HOST or HOST:PORT without a scheme. Its `ca` must be a "
+        f'certificate in PEM, or the absolute path of one on the controller, found "{one["ca"]}". An entry with '
+        "state: absent needs no `ca`"
         for one in declared
         if not (REGISTRY.fullmatch(one["registry"]) and (one["state"] == "absent" or PEM in one["ca"]))
     ]
