@@ -88,7 +88,7 @@ def completed(raw: Mapping[str, Any], model_type: str = "") -> dict[str, Any]:
 
 
 def _flat(key: str, raw: Mapping[str, Any], parts: Mapping[str, str]) -> Mapping[str, Any]:
-    """What a configuration tells of a part that has no place of its own: something of the language part alone."""
+    """The keys of a part whose values are at the top of the configuration. Only a language part has such keys."""
     if key not in TEXT_CONFIGS or not any(name in raw for name in FLAT):
         return {}
     return {name: value for name, value in raw.items() if name not in (*parts, "model_type", "architectures")}

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Into how many classes a model sorts. Private to the collection."""
+"""Counts the classes of a classifier. Private to the collection."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from typing import Any
 from .values import as_dict, as_list, positive
 
 KEYS = frozenset({"num_labels", "id2label", "classifier_from_token", "method", "is_original_qwen3_reranker"})
-"""The keys that decide, of config.json and of `hf-overrides`."""
+"""The keys of config.json and `hf-overrides` that decide the number."""
 
 TWO_TOKENS = "from_2_way_softmax"
-"""The method that makes one score of the probabilities of two tokens (vllm/model_executor/models/adapters.py)."""
+"""The method that computes one score from the probabilities of two tokens (vllm/model_executor/models/adapters.py)."""
 
 
 def labels(raw: Mapping[str, Any], text: Mapping[str, Any]) -> int | None:
-    """The number of classes: what a model that generates is asked for by its tokens, else what its class has, which is
-    2 where nothing is said (PreTrainedConfig). None where neither says anything."""
+    """The number of classes: the number of tokens in `classifier_from_token` for a model that generates, else
+    `id2label` or `num_labels` (2 by default of PreTrainedConfig). None if unknown."""
     tokens = as_list(raw.get("classifier_from_token")) or as_list(text.get("classifier_from_token"))
     if tokens:
         method = raw.get("method") or text.get("method")

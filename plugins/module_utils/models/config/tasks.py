@@ -1,17 +1,17 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a model is served for: which tasks its engine answers with the flags of an entry. Private to the collection.
+"""Computes the tasks that an engine answers with a model and the flags of an entry. Private to the collection.
 
 Sources: vLLM 0.32.0, vllm/config/model.py (_get_default_runner_type, _get_default_convert_type, get_pooling_task) and
-enable_scoring_api in vllm/entrypoints/pooling/utils.py. The words of ARCHITECTURES are what the engine's classes tell
-of themselves:
+enable_scoring_api in vllm/entrypoints/pooling/utils.py. The words of ARCHITECTURES come from the engine's classes:
 
-- `generates`, `pools`: writes text; gives vectors or classes.
-- `transcribes`, `only transcribes`: takes speech; and nothing else.
-- `scores pairs`, `rewards`, `classifies tokens`, `late interaction`: what a model that pools is made for; else vectors.
-- `drafts`: is a part of another model, for speculative decoding.
-- `stages`, `adapters`, `adapted embeddings`: can be divided by layers; takes LoRA adapters, also of its embedding.
+- `generates`, `pools`: the model writes text; it returns vectors or classes.
+- `transcribes`, `only transcribes`: the model accepts speech; it accepts only speech.
+- `scores pairs`, `rewards`, `classifies tokens`, `late interaction`: the purpose of a model that pools; else vectors.
+- `drafts`: the model is a part of another model, for speculative decoding.
+- `stages`, `adapters`, `adapted embeddings`: the model can be divided by layers; it accepts LoRA adapters, also for its
+  embedding.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ AUTO, NONE = "auto", "none"
 
 TRANSCRIBE, EMBED, SCORE, CLASSIFY, REWARD = "transcribe", "embed", "score", "classify", "reward"
 TOKEN_EMBED, TOKEN_CLASSIFY = "token-embed", "token-classify"
-"""Tasks besides GENERATE. SCORE is reranking, too; the last two have no API of their own but the engine's /pooling."""
+"""Further tasks. SCORE includes reranking. The last two have only the engine's API /pooling."""
 
 SUFFIXES: tuple[tuple[str, str, str], ...] = (
     *((suffix, GENERATE, NONE) for suffix in ("ForCausalLM", "ForConditionalGeneration", "ChatModel", "LMHeadModel")),
@@ -45,18 +45,18 @@ SUFFIXES: tuple[tuple[str, str, str], ...] = (
     ("ClassificationModel", POOLING, CLASSIFY),
     *((suffix, POOLING, EMBED) for suffix in ("ForRewardModeling", "RewardModel", "Model")),
 )
-"""Ends of architectures' names with runner and conversion, in the engine's order (_SUFFIX_TO_DEFAULTS)."""
+"""Endings of architectures' names, with runner and conversion, in the engine's order (_SUFFIX_TO_DEFAULTS)."""
 
 BY_ENGINE: Mapping[str, str] = {
     **{name: name for name in (EMBED, CLASSIFY)},
     "token_embed": TOKEN_EMBED,
     "token_classify": TOKEN_CLASSIFY,
 }
-"""Tasks by the engine's names for them, as `pooler-config: {task: …}` has them."""
+"""Tasks by the engine's names, as in `pooler-config: {task: …}`."""
 
 
 def tasks(facts: ModelFacts, flags: Mapping[str, Any]) -> tuple[str, ...]:
-    """The tasks that a model answers with an entry's flags, the first one first to be asked; empty where unknown."""
+    """The tasks that a model answers with an entry's flags, the task for probes first; empty if unknown."""
     config = of_entry(facts.config, flags)
     if not config.architectures:
         return ()
@@ -86,7 +86,7 @@ def runner(facts: ModelFacts, flags: Mapping[str, Any]) -> str:
 
 
 def abilities(config: Config) -> tuple[str, ...]:
-    """The words for the first architecture that the engine knows; of others, those of the name that it is made from."""
+    """The words for the first architecture in ARCHITECTURES; empty if the engine has none of them."""
     known = next((name for name in config.architectures if name in ARCHITECTURES), None)
     return ARCHITECTURES[known] if known else ()
 
@@ -94,7 +94,7 @@ def abilities(config: Config) -> tuple[str, ...]:
 def _pooled(config: Config, flags: Mapping[str, Any], words: tuple[str, ...]) -> tuple[str, ...]:
     task = BY_ENGINE.get(str(as_dict(flags.get("pooler-config")).get("task"))) or _task(config, flags, words)
     scores = task in (EMBED, TOKEN_EMBED) or (task == CLASSIFY and config.labels == 1)
-    # Who has a model that tells how well two texts go together wants just that.
+    # A classifier with one class is usually a reranker, so SCORE comes first.
     return ((SCORE, task) if task == CLASSIFY else (task, SCORE)) if scores else (task,)
 
 
@@ -117,5 +117,5 @@ def _task(config: Config, flags: Mapping[str, Any], words: tuple[str, ...]) -> s
 
 
 def _suffix(name: str, wanted: str = "") -> tuple[str, str] | None:
-    """Runner and conversion that the end of an architecture's name stands for."""
+    """Runner and conversion by the ending of an architecture's name; None for another ending."""
     return next((rest for end, *rest in SUFFIXES if name.endswith(end) and wanted in ("", rest[0])), None)  # type: ignore[return-value]

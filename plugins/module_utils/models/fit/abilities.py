@@ -87,7 +87,7 @@ def _devices(devices: Sequence[Device], flags: Flags, sizes: Sequence[int]) -> I
     )
     names = ", ".join(dict.fromkeys(kind[0] for kind in kinds))
     if len({kind[2] for kind in kinds if kind[2]}) > 1:
-        message = f"are of different generations ({names}): an instance runs one kind of program on all of its GPUs"
+        message = f"are of different generations ({names}): an instance needs equal GPUs"
         yield Misfit("same_gpus", "gpus", needed, message)
     elif len(memory := [kind[1] for kind in kinds if kind[1]]) > 1 and min(memory) < 0.9 * max(memory):
         message = f"have from {min(memory)} to {max(memory)} MiB ({names}): the smallest one limits all"
@@ -97,8 +97,8 @@ def _devices(devices: Sequence[Device], flags: Flags, sizes: Sequence[int]) -> I
 def _machine(device: Device) -> Iterator[Misfit]:
     if device.name in ARM_PRODUCTS:
         message = (
-            f"{device.name} is built into machines with arm64, which shares memory with it: this collection sets up "
-            "x86_64 (amd64) alone, and a plan does not know shared memory"
+            f"{device.name} is only in machines with an arm64 processor, which shares memory with it: this collection "
+            "sets up only x86_64 (amd64), and a plan does not support shared memory"
         )
         yield Misfit("machine", "gpus", device.name, message)
 
@@ -116,7 +116,7 @@ def _image(device: Device, lowest: Capability | None) -> Iterator[Misfit]:
 def _head_size(config: Config, device: Device) -> Iterator[Misfit]:
     sizes = capabilities.CPU_HEAD_SIZES
     if device.is_cpu and config.head_size and not config.mla and config.head_size not in sizes:
-        message = f"the CPU engine would die at its first request: it can {', '.join(map(str, sizes))}"
+        message = f"the CPU engine would die at its first request: it supports {', '.join(map(str, sizes))}"
         yield Misfit("head_size", "head_size", config.head_size, message)
 
 
@@ -162,7 +162,7 @@ def _cache(config: Config, flags: Flags, device: Device) -> Iterator[Misfit]:
     if device.is_cpu:
         if kind not in capabilities.CPU_KV_CACHES:
             able = ", ".join(sorted(capabilities.CPU_KV_CACHES))
-            message = f"is not what the CPU engine can: {able}"
+            message = f"is not supported by the CPU engine, which has {able}"
             yield Misfit("kv_cache_dtype", KV_CACHE, kind, message, [{KV_CACHE: "auto"}])
         return
     needed = capabilities.KV_CACHE.get(kind)
@@ -195,7 +195,7 @@ def _length(config: Config, flags: Flags) -> Iterator[Misfit]:
     raised = {OVERRIDES: {POSITIONS: asked}}
     if asked <= reach:
         fits.append(raised)
-        message += f". Its rope reaches {reach}: hf-overrides with {POSITIONS} tells the engine so"
+        message += f". Its rope reaches {reach}: hf-overrides with {POSITIONS} raises the limit"
     else:
         message += (
             f". Beyond it, positions must be stretched: hf-overrides with {POSITIONS} and rope_parameters, as the "

@@ -1,10 +1,10 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whether the engine's class for a model can what the flags ask of it: runner, stages. Private to the collection.
+"""Checks whether the engine's class for a model supports the flags: runner, stages. Private to the collection.
 
-Source: vLLM 0.32.0, ModelConfig in vllm/config/model.py. Of an architecture that is not in the engine's registry,
-nothing is checked.
+Source: vLLM 0.32.0, ModelConfig in vllm/config/model.py. An architecture that is not in the engine's registry is not
+checked.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from .misfit import Misfit
 RUNNER, CONVERT = "runner", "convert"
 
 GENERATING = ("reasoning-parser", "tool-call-parser", "enable-auto-tool-choice", "speculative-config")
-"""Flags for text that is generated: an engine with the other runner takes them and never uses them, or dies of them."""
+"""Flags for generated text. An engine with the runner pooling ignores them, or fails to start."""
 
 
 def check(facts: ModelFacts, config: Config, entry: Mapping[str, Any], flags: Flags) -> Iterator[Misfit]:
-    """Everything that the engine's class cannot do; `config` is the one with the entry's overrides."""
+    """All misfits of the engine's class; `config` is the configuration with the entry's overrides."""
     words = abilities(config)
     if not words:
         return

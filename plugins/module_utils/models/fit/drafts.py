@@ -1,11 +1,12 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Speculative decoding: what a draft takes on each GPU, and whether it goes with its model. Private to the collection.
+"""Speculative decoding: computes a draft's memory on each GPU, and checks whether it matches its model. Private to the
+collection.
 
-Source: vLLM 0.32.0, vllm/config/speculative.py. A draft is divided as its model is, or whole on each GPU
-(`draft_tensor_parallel_size`). Its layers keep every token of a request, in blocks of as many tokens as those of its
-model (vllm/v1/core/kv_cache_utils.py).
+Source: vLLM 0.32.0, vllm/config/speculative.py. A draft is divided like its model, or by `draft_tensor_parallel_size`.
+Its layers keep every token of a request, in blocks with as many tokens as the model's blocks
+(vllm/v1/core/kv_cache_utils.py).
 """
 
 from __future__ import annotations
@@ -24,25 +25,26 @@ from .misfit import Misfit
 from .weights import bytes_per_gpu
 
 HEADS = frozenset({"eagle", "eagle3", "medusa", "mlp_speculator", "dflash", "dspark", "mtp"})
-"""Methods whose draft is a part for one model, with words of its own: only those of `draft_model` must be the same."""
+"""Methods whose draft is made for one model and may have its own vocabulary. Only with `draft_model` must both
+vocabularies be equal."""
 
 
 @dataclass(frozen=True)
 class Draft:
-    """What an entry asks of a draft. `name` is the one that the entry has for it, None where the method needs no model;
-    `facts` are those of that model, None where nobody can read them."""
+    """The draft of an entry. `name` is the entry of the draft model, None if the method needs no model; `facts` are the
+    facts of this model, None if unknown."""
 
     name: str | None = None
     method: str = ""
     facts: ModelFacts | None = None
     ranks: int | None = None
-    """Over how many GPUs it is divided; None for as many as its model."""
+    """Number of GPUs over which it is divided; None for the same number as its model."""
     other_words: bool = False
-    """Whether it may have a vocabulary of its own."""
+    """Whether it may have its own vocabulary."""
 
     @property
     def predicts(self) -> bool:
-        """Whether the model's own layers for that are the draft (multi-token prediction)."""
+        """Whether the model's own layers for multi-token prediction are the draft."""
         return self.name is None and "mtp" in self.method
 
 
@@ -50,7 +52,7 @@ NO_DRAFT = Draft()
 
 
 def read(entry: Mapping[str, Any], facts: ModelFacts | None = None) -> Draft:
-    """What an entry asks of a draft; `facts` are those of the model that it names."""
+    """The draft of an entry; `facts` are the facts of the draft model."""
     told = asked(entry)
     method = told.get("method")
     if not told or method in NO_MODEL:
@@ -65,7 +67,7 @@ def read(entry: Mapping[str, Any], facts: ModelFacts | None = None) -> Draft:
 
 
 def check(target: ModelFacts, draft: Draft) -> Iterator[Misfit]:
-    """Why the engine would refuse a draft beside its model."""
+    """Misfits of a draft with its model."""
     facts = draft.facts
     if draft.name is None or facts is None:
         return
@@ -81,22 +83,22 @@ def check(target: ModelFacts, draft: Draft) -> Iterator[Misfit]:
 
 
 def _same_words(draft: Draft, facts: ModelFacts) -> bool:
-    """Whether a draft is a model of its own, which must have the words of the other one."""
+    """Whether the draft is an independent model, which must have the vocabulary of its target."""
     names = (str(draft.name).lower(), str(facts.config.model_type), *facts.config.architectures)
     head = any(head in one.lower() for head in HEADS for one in names)
     return draft.method == "draft_model" and not draft.other_words and not head
 
 
 def _alone(draft: Draft, flags: Flags) -> Flags:
-    """The flags as a draft is divided and held: in one stage, without what changes the weights of its model."""
+    """The flags for a draft: one stage, without flags that change the weights of its model."""
     ranks = draft.ranks or flags.tensor_parallel_size
     return replace(flags, tensor_parallel_size=ranks, pipeline_parallel_size=1, cpu_offload_gb=0, quantization=None)
 
 
 def weight_bytes(target: ModelFacts, draft: Draft, flags: Flags, device: Device, dtype: str) -> int | None:
-    """Bytes of a draft's weights on one GPU; 0 where there is none, None where unknown."""
+    """Bytes of a draft's weights on one GPU; 0 without a draft, None if unknown."""
     if draft.predicts:
-        # One more layer: embedding and head are those of the model.
+        # One more layer, which uses embedding and head of the model.
         layers = target.weights.parts.layers if target.weights else ()
         return round(layers[-1] / flags.tensor_parallel_size) if layers else None
     if draft.name is None:
@@ -108,7 +110,7 @@ def weight_bytes(target: ModelFacts, draft: Draft, flags: Flags, device: Device,
 
 
 def cache_bytes(target: ModelFacts, draft: Draft, flags: Flags, dtype: str) -> int | None:
-    """Bytes that one token leaves in all layers of a draft, on one GPU; 0 where there is none, None where unknown."""
+    """Bytes of cache for one token in all layers of a draft, on one GPU; 0 without a draft, None if unknown."""
     if draft.predicts:
         return bytes_per_token_and_layer(target.config, flags, dtype, target.config.full_heads)
     if draft.name is None:

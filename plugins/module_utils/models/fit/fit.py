@@ -125,20 +125,20 @@ def _unknown(case: Case, divided: Division) -> Iterator[str]:
     config = case.facts.config
     without = config.attention and not config.attention.full_layers and not config.attention.sliding_layers
     if not config.attention_heads and not without:
-        yield "the number of attention heads: config.json does not tell it"
+        yield "the number of attention heads: config.json does not have it"
     if divided.weights is None:
-        yield f"the size of the weights: no file was read, and a {config.model_type} configuration does not tell it"
+        yield f"the size of the weights: no file was read, and a {config.model_type} configuration is not enough"
     if divided.draft is None:
         name = case.draft.name or "its own layers that predict"
-        yield f"the size of the draft: no file of {name} was read, and its configuration does not tell it"
+        yield f"the size of the draft: no file of {name} was read, and its configuration is not enough"
     if divided.adapters is None:
-        yield f"the memory of adapters: the matrices of a {config.model_type} model are not known"
+        yield f"the memory of adapters: the matrices of a {config.model_type} model are unknown"
     if divided.overhead is None:
-        yield "the memory to compute with: config.json tells no hidden size or no vocabulary"
+        yield "the memory to compute with: config.json lacks the hidden size or the vocabulary"
     if divided.length is None:
-        yield "the longest request: config.json does not tell it, set max-model-len"
+        yield "the longest request: config.json does not have it, set max-model-len"
     if divided.cache is None and divided.draft is not None:
-        yield f"the KV cache: it is not known what the layers of a {config.model_type} model keep of a request"
+        yield f"the KV cache: its layout in a {config.model_type} model is unknown"
     if not case.devices:
         return
     if divided.budget is None:
@@ -160,20 +160,20 @@ def _notes(case: Case, entry: Mapping[str, object]) -> Iterator[str]:
     if abilities.too_long(config, asked):
         yield (
             f"max-model-len: {asked.max_model_len} is more than the model's {config.max_length} tokens: {LONGER} lets "
-            "the engine take it, and answers beyond may be wrong"
+            "the engine accept it, but answers to longer requests may be wrong"
         )
     if facts.weights and not facts.weights.measured:
-        yield "the size of the weights is worked out from config.json: no file was read"
+        yield "the size of the weights is computed from config.json: no file was read"
     dtype = abilities.engine_dtype(config, asked, case.device)
     if asked.dtype == "auto" and config.dtype == "bfloat16" and dtype == "float16":
         yield f"{case.device.name} has no bfloat16: the engine computes in float16, in which some models overflow"
     if config.kv_heads and not config.mla and asked.tensor_parallel_size > config.kv_heads:
         heads, ranks = config.kv_heads, asked.tensor_parallel_size
-        yield f"{heads} KV heads are repeated on {ranks} GPUs: with more of them the KV cache of each shrinks no more"
+        yield f"{heads} KV heads are repeated on {ranks} GPUs: more GPUs do not shrink the KV cache of each GPU"
     if config.modalities:
-        yield f"the memory of what comes in beside text ({', '.join(config.modalities)}) is not counted"
+        yield f"the memory of inputs other than text ({', '.join(config.modalities)}) is not counted"
     if facts.remote_code:
         files = ", ".join(facts.remote_code)
-        yield f"{files}: names code of the model's own (auto_map), which an engine that knows its type does not need"
+        yield f"{files}: names the model's own code (auto_map), which an engine with a class for the model does not need"
     if facts.path and facts.chat_template is None and not entry.get("chat-template"):
         yield "there is no chat template: /v1/chat/completions will refuse requests"

@@ -108,7 +108,7 @@ def read(entry: Mapping[str, Any]) -> tuple[Flags, list[Misfit]]:
 
 
 def mistake(flag: str, value: Any) -> str:
-    """What is wrong with the value of one flag; empty where nothing is, or the flag does not matter here."""
+    """The mistake in the value of one flag; empty without one, and for flags that are not read here."""
     _flags, misfits = read({flag: value})
     return misfits[0].message if misfits else ""
 

@@ -1,18 +1,18 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What room for LoRA adapters takes on each GPU: it is reserved when the engine starts. Private to the collection.
+"""Computes the memory for LoRA adapters on each GPU, which the engine reserves at its start. Private to the collection.
 
 Source: vLLM 0.32.0, create_lora_weights in vllm/lora/layers. For each of `max-loras` adapters and each matrix, the
 engine reserves a pair of matrices, of in-size x `max-lora-rank` and `max-lora-rank` x out-size:
 
-- projections into heads and feed-forwards: the first one whole on each GPU, for each of the parts (query, key, value;
-  gate, up); the second one divided by tensor-parallel-size (column_parallel_linear.py);
-- projections out of them: the first one divided, the second one whole (base_linear.py, RowParallelLinear);
-- experts: the same for each expert that the GPU has a part of (fused_moe.py);
-- embedding and head, where the model's class names them: both whole (vocab_parallel_embedding.py, logits_processor.py).
+- projections into heads and feed-forwards: the first matrix complete on each GPU, for each of the parts (query, key,
+  value; gate, up); the second one divided by tensor-parallel-size (column_parallel_linear.py);
+- projections out of them: the first matrix divided, the second one complete (base_linear.py, RowParallelLinear);
+- experts: the same for each expert of which the GPU has a part (fused_moe.py);
+- embedding and head, if the model's class names them: both complete (vocab_parallel_embedding.py, logits_processor.py).
 
-With `fully-sharded-loras`, what is whole above is divided, too, but for that of embedding and head.
+With `fully-sharded-loras`, all complete matrices except those of embedding and head are divided, too.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from .weights import stages
 ENABLE, RANK = "enable-lora", "max-lora-rank"
 
 LARGEST_VOCABULARY = 258_048
-"""Tokens of a head that adapters can change (logits_processor.py)."""
+"""Largest vocabulary of a head that adapters can change, in tokens (logits_processor.py)."""
 
 EMBEDDINGS = "adapted embeddings"
-"""The word of ARCHITECTURES for classes that name embedding and head."""
+"""The word in ARCHITECTURES for classes that name embedding and head."""
 
 
 def check(config: Config, flags: Flags) -> Iterator[Misfit]:
-    """Why the engine would refuse adapters for this model."""
+    """Misfits of adapters with this model."""
     words = abilities(config)
     if not flags.enable_lora or not words:
         return
@@ -52,7 +52,7 @@ def check(config: Config, flags: Flags) -> Iterator[Misfit]:
 
 
 def reserved(config: Config, flags: Flags, dtype: str) -> int | None:
-    """Bytes on the GPU that holds the most; 0 without adapters, None where the matrices of the layers are not known."""
+    """Bytes on the GPU with the most; 0 without adapters, None if the matrices of the layers are unknown."""
     if not flags.enable_lora:
         return 0
     layers, hidden = config.layers, config.hidden_size
@@ -72,7 +72,7 @@ def reserved(config: Config, flags: Flags, dtype: str) -> int | None:
 
 
 def _into(flags: Flags, size: int, *outs: int) -> float:
-    """Rows of a column-parallel matrix with so many parts, by each unit of rank."""
+    """Values of a column-parallel projection with these parts, for each unit of rank."""
     whole = len(outs) * size
     return (whole / flags.tensor_parallel_size if flags.fully_sharded_loras else whole) + sum(
         outs
@@ -80,19 +80,19 @@ def _into(flags: Flags, size: int, *outs: int) -> float:
 
 
 def _out_of(flags: Flags, size: int, out: int) -> float:
-    """Rows of a row-parallel matrix."""
+    """Values of a row-parallel projection, for each unit of rank."""
     ranks = flags.tensor_parallel_size
     return size / ranks + (out / ranks if flags.fully_sharded_loras else out)
 
 
 def _attention(config: Config, flags: Flags) -> float | None:
-    """Rows of one layer's attention, by each unit of rank."""
+    """Values of one layer's attention, for each unit of rank."""
     hidden, heads, kv_heads, size = config.hidden_size, config.attention_heads, config.kv_heads, config.head_size
     if config.model_type not in KNOWN or not hidden or not heads or not kv_heads or not size:
         return None
     if config.mla:
         return _latent(config.mla, hidden, heads, flags)
-    # KV heads are repeated beyond their number, but never divided.
+    # With more GPUs than KV heads, heads are repeated, not divided.
     keys = max(kv_heads, flags.tensor_parallel_size) * size
     return _into(flags, hidden, heads * size, keys, keys) + _out_of(flags, heads * size, hidden)
 
@@ -102,7 +102,7 @@ def _latent(mla: Mla, hidden: int, heads: int, flags: Flags) -> float | None:
     if not nope or not value:
         return None
     out = heads * (nope + mla.qk_rope_head_dim)
-    # The projections into the latent spaces are whole on each GPU (ReplicatedLinear).
+    # Each GPU has the complete projections into the latent spaces (ReplicatedLinear).
     latent = hidden + mla.kv_lora_rank + mla.qk_rope_head_dim
     queries = hidden + query + _into(flags, query, out) if query else _into(flags, hidden, out)
     return (
@@ -114,7 +114,7 @@ def _latent(mla: Mla, hidden: int, heads: int, flags: Flags) -> float | None:
 
 
 def _feed_forward(config: Config, flags: Flags) -> float | None:
-    """Rows of one dense feed-forward; 0 where every layer has experts."""
+    """Values of one dense feed-forward, for each unit of rank; 0 if every layer has experts."""
     hidden, inner = config.hidden_size or 0, config.intermediate_size
     experts = config.experts
     if experts and experts.layers == config.layers:
@@ -126,7 +126,7 @@ def _feed_forward(config: Config, flags: Flags) -> float | None:
 
 
 def _experts(config: Config, flags: Flags) -> float:
-    """Rows of the experts of one layer that a GPU has a part of, of those that all tokens take, and of the router."""
+    """Values for one layer's experts on a GPU, its shared experts and its router, for each unit of rank."""
     experts, hidden = config.experts, config.hidden_size or 0
     if experts is None:
         return 0

@@ -50,7 +50,7 @@ def needs(models: Any, facts: Mapping[str, Mapping[str, Any]], gpus: str = "") -
 
 
 def _facts(told: Mapping[str, Any]) -> ModelFacts:
-    """Of a model that nobody has yet, a config.json alone is enough."""
+    """The facts. Without files, the weights are computed: before a model is fetched, config.json is enough."""
     facts = ModelFacts.from_dict(told)
     computed = compute(facts.config) if facts.weights is None else None
     return replace(facts, weights=computed, problems=()) if computed else facts
@@ -67,7 +67,10 @@ def _model(
     if facts.problems or facts.weights is None:
         yield from (_row("PROBLEM", f"{one.file or 'directory'}: {one.message}") for one in facts.problems)
         if facts.weights is None:
-            yield _row("unknown", f"what it needs: a {facts.config.model_type} configuration does not tell its weights")
+            yield _row(
+                "unknown",
+                f"what it needs: a {facts.config.model_type} configuration is not enough for the size of its weights",
+            )
     elif named is None:
         found = [line for product in SERVERS if (line := _enough(facts, entry, product, draft))]
         yield _row("needs", found[0] if found else f"more than {COUNTS[-1]} x {SERVERS[-1]}")

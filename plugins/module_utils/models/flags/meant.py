@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Hints for wrong keys of an entry, where the nearest name of a flag would mislead. Private to the collection."""
+"""Hints for wrong keys of an entry for which the nearest flag would be misleading. Private to the collection."""
 
 from __future__ import annotations
 
@@ -52,15 +52,15 @@ MEANT: Mapping[str, str] = {
 """Wrong keys that operators often use, and what to use instead."""
 
 CLOSE = 0.75
-"""How much of two names must be alike (difflib): one wrong letter in five."""
+"""Least similarity of two names (difflib), about one wrong letter in five."""
 
 PART = 4
-"""Letters of a name that may stand for a longer one that it is a part of."""
+"""Least number of letters of a key that is a part of a flag's name."""
 
 
 def near(name: str, known: Iterable[str]) -> str:
-    """A hint for a key that is none: a name that is nearly the same, or one that it is a part of; else empty. What is
-    further away would send people astray."""
+    """A hint for a wrong key: a similar name, or the shortest name of which the key is a part; else empty. Less similar
+    names would be misleading."""
     names = sorted(known)
     close = difflib.get_close_matches(name, names, n=1, cutoff=CLOSE)
     close = close or sorted((one for one in names if len(name) >= PART and name in one), key=len)[:1]

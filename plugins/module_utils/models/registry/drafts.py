@@ -19,7 +19,7 @@ NO_MODEL = frozenset({"ngram", "ngram_gpu", "suffix", "custom_class", "extract_h
 
 
 def asked(flags: Mapping[str, Any]) -> dict[str, Any]:
-    """What the flag of an entry says: a dictionary, or JSON in a text; empty where it is neither."""
+    """The flag of an entry, from a dictionary or a text with JSON; empty for another value."""
     value = flags.get(KEY)
     if isinstance(value, str):
         try:
@@ -30,19 +30,19 @@ def asked(flags: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def named(flags: Mapping[str, Any]) -> str | None:
-    """The draft that an entry names; None where its method needs no model, or the model itself has the layers."""
+    """The entry's draft model; None if its method needs no model, or the model itself has the layers."""
     told = asked(flags)
     name = told.get("model")
     return name if isinstance(name, str) and name and told.get("method") not in NO_MODEL else None
 
 
 def of(models: Mapping[str, Any], names: Iterable[str]) -> list[str]:
-    """The drafts that entries of a registry name, also by their bases."""
+    """The draft models of entries of a registry, also those that their bases name."""
     return [draft for name in names if (draft := named(resolve(models, name) or {}))]
 
 
 def check(where: str, name: str, flags: Mapping[str, Any], models: Mapping[str, Any], found: Findings) -> None:
-    """Add what is wrong with the draft of an entry: engines are offline, and read what the store has."""
+    """Add the mistakes in the draft of an entry, which must be in the store because engines are offline."""
     draft = named(flags)
     if draft is None:
         return

@@ -150,7 +150,7 @@ def test_a_kind_of_cache_has_gpus_that_it_runs_on(kind: str, gpu: str, needed: s
 def test_the_cpu_engine_has_limits_of_its_own(model: Model) -> None:
     found = check(model("llama-3-8b", head_dim=16), processors(64 * 1024), kv_cache_dtype="nvfp4")
     assert [one.check for one in found] == ["kv_cache_dtype", "head_size"]
-    assert found[0].message == "is not what the CPU engine can: auto, fp8, fp8_e4m3, fp8_e5m2"
+    assert found[0].message == "is not supported by the CPU engine, which has auto, fp8, fp8_e4m3, fp8_e5m2"
     assert (found[1].value, "32, 64, 80, 96" in found[1].message) == (16, True)
     assert check(model("llama-3-8b", head_dim=16), "1xL4") == []
 
@@ -195,7 +195,7 @@ def test_the_way_to_a_longer_context_is_named(model: Model) -> None:
         {"hf-overrides": {"max_position_embeddings": 131072}},
     ]
     assert misfit.message.endswith(
-        "Its rope reaches 131072: hf-overrides with max_position_embeddings tells the engine so"
+        "Its rope reaches 131072: hf-overrides with max_position_embeddings raises the limit"
     )
     # Beyond what its rope reaches, no override is advised.
     assert only(check(stretched, "1xL4", max_model_len=200_000)).fits == [{"max-model-len": 40960}]

@@ -169,7 +169,7 @@ def test_what_is_not_known_is_not_taken_for_good(model: Model) -> None:
     strange = fit(model("llama-3-8b", model_type="unheard_of"), {}, hypothetical("1xL40S"))
     assert strange.ok is None
     assert strange.unknown == (
-        "the size of the weights: no file was read, and a unheard_of configuration does not tell it",
+        "the size of the weights: no file was read, and a unheard_of configuration is not enough",
     )
     assert fit(model("llama-3-8b", full_attention_interval=4), {}, hypothetical("1xL40S")).ok is None
     assert fit(model_facts.from_config({}), {}, hypothetical("1xL40S")).ok is None
@@ -186,7 +186,7 @@ def test_names_what_is_not_counted(model: Model) -> None:
     assert [note.partition(":")[0] for note in notes] == [
         "decode-context-parallel-size",
         "limit-mm-per-prompt",
-        "the size of the weights is worked out from config.json",
+        "the size of the weights is computed from config.json",
         "config.json",
     ]
 
