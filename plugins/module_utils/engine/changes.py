@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What would change of an instance, compared with what runs. Private to the collection."""
+"""Compares the release that an instance must run with the release that runs. Private to the collection."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def _text(paths: Paths, name: str, number: int, file: str) -> str:
 
 
 def compare(paths: Paths, name: str, desired: int | None, wanted: Texts) -> Change:
-    """What becomes of an instance that must run the release `desired`. Raises SystemdError."""
+    """The change of an instance that must run the release `desired`. Raises SystemdError."""
     pin = pins.in_force(paths, name, desired)
     if pin:
         desired, wanted = pin.release, kept(paths, name, pin.release)

@@ -18,7 +18,7 @@ from .inventory import present_instances
 
 
 def served_models(models: Mapping[str, Any], instances: Sequence[Any]) -> dict[str, Any]:
-    """The entries whose weights at least one present instance needs: of a variant the base's, and those of drafts."""
+    """The entries whose weights at least one present instance needs: a variant needs its base's. Drafts count."""
     asked = [item.get("model") for item in present_instances(instances) if isinstance(item, Mapping)]
     names = [name for name in asked if isinstance(name, str)]
     ancestry = [lineage(models, name) for name in (*names, *drafts.of(models, names))]

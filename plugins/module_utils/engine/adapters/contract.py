@@ -151,13 +151,13 @@ class Log:
     known: str
     """The beginning of a line that is never about a request."""
     told: str
-    """Exceptions of machine, driver and configuration, whose words an operator needs."""
+    """Exceptions about machine, driver and configuration. Operators need their messages."""
     bare: str
-    """Lines in other forms, such as a library's. No such line has a request in it."""
+    """Lines in another form, such as a library's. None contains a request."""
     content: str
-    """A name after which text of a client may follow. The last line of defence."""
+    """Names after which a client's text may follow. The last check before a line leaves."""
     prefix: str
-    """The beginning that the engine's processes give to lines in other forms."""
+    """The beginning of lines in another form, if one of the engine's processes prints them."""
 
 
 @dataclass(frozen=True)

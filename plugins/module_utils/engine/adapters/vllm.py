@@ -118,8 +118,8 @@ ADAPTER = Adapter(
         answers="vllm:time_to_first_token_seconds_count",
         seconds_between_tokens="vllm:inter_token_latency_seconds_sum",
     ),
-    # With --shutdown-timeout, an idle engine needs 6 to 10 s to end. What runs after that time hangs until it is
-    # killed. Measured with vLLM 0.32.
+    # With --shutdown-timeout, an idle engine needs 6 to 10 s to end. An engine that still has requests after that
+    # time-out hangs until it is killed. Measured with vLLM 0.32.
     stop=Stop(idle_grace=0.5, kill_grace=30),
     exits={0: "vLLM ends so also when its engine core has died"},
     argument_check=ArgumentCheck(
