@@ -46,7 +46,7 @@ class Plan:
     path: Path
     incoming: Path
     damage: Sequence[str]
-    """What is wrong with the published revision."""
+    """The faults of the published revision."""
     donors: Mapping[str, Path]
     """Intact files of a damaged revision, which are linked instead of copied again."""
     missing: Mapping[str, int]

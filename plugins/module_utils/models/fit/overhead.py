@@ -1,7 +1,9 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Estimates the memory that an engine needs besides weights and KV cache, rather too much. Private to the collection.
+"""Estimates the memory that an engine needs besides weights and KV cache. Private to the collection.
+
+The estimate is rather too high than too low.
 
 The engine measures this memory when it starts, by a run with the largest batch and by capturing its graphs. No other
 method is exact. The constants below marked as assumed are not computed.
