@@ -153,6 +153,11 @@ class Planner:
         found = self._module.params["facts"].get(entry.store_name)
         return ModelFacts.from_dict(found) if found else None
 
+    def _place(self, entry: Entry, in_use: str | None = None) -> stored.Place:
+        """Where an entry's model will be in the store."""
+        coming = self._module.params["coming"].get(entry.store_name)
+        return stored.find(Path(self._settings.store_path), entry, in_use, coming)
+
     def _draft(self, entry: Entry) -> Entry | None:
         """The entry of the draft model that an entry names."""
         return self._declared.entries.get(drafts.named(entry.flags) or "")
@@ -161,8 +166,7 @@ class Planner:
         """The engine that an instance would run. Raises InputError and SystemdError."""
         name, image = instance.name, self._module.params["image"]
         in_use = revision_in_use(self._paths, name, instance.model)
-        coming = self._module.params["coming"].get(entry.store_name)
-        place = stored.find(Path(self._settings.store_path), entry, in_use, coming)
+        place = self._place(entry, in_use)
         rendered = render(instance, self._declared.arguments(entry), place.stored, image, self._settings)
         draft = self._draft(entry)
         number = releases.find(self._paths, name, rendered.release.id, self._module.warn)
@@ -180,7 +184,7 @@ class Planner:
             image_cuda=self._image_cuda,
             change=changes.compare(self._paths, name, number, wanted),
             problems=prompt_problems(entry, place.files),
-            draft=stored.find(Path(self._settings.store_path), draft).files if draft else None,
+            draft=self._place(draft).files if draft else None,
         )
 
 

@@ -61,3 +61,15 @@ def test_a_configuration_alone_is_enough_where_it_tells_the_weights(facts: dict[
     text = needs({"big": MODELS["big"]}, unheard)
     assert "PROBLEM   directory: holds no weights" in text and "unknown   what it needs" in text
     assert "needs     " not in text
+
+
+def test_a_draft_counts_by_its_entry(model: Model) -> None:
+    draft = {"speculative-config": {"model": "small", "num_speculative_tokens": 3}}
+    models = {"big": {**MODELS["big"], **draft}, "small": {"model": "example/Small", "revision": "1" * 40}}
+    facts = {"big": model("llama-3-70b").to_dict(), "small": model("llama-3-8b").to_dict()}
+    assert "fits      yes (tensor-parallel-size: 4)" in needs(models, facts, "4xH100-80GB")
+    other = {**facts, "small": model("qwen3-8b").to_dict()}
+    text = needs(models, other, "8xH200")
+    # More GPUs than the model needs would not help.
+    assert "fits      no (tensor-parallel-size: 2)" in text or "fits      no\n" in text
+    assert "PROBLEM   speculative-config: 'small': config.json of this draft has a vocabulary of 151936" in text

@@ -36,6 +36,11 @@ def test_stages_where_heads_do_not_divide(model: Model) -> None:
     assert propose(odd, {}, hypothetical("3xH100-80GB")) == {"pipeline-parallel-size": 2}
 
 
+def test_more_gpus_do_not_mend_what_is_no_matter_of_memory(model: Model) -> None:
+    draft = {"speculative-config": {"model": "small"}}
+    assert propose(model("llama-3-8b"), draft, hypothetical("8xH100-80GB"), draft=model("qwen3-8b")) == {}
+
+
 def test_what_is_told_is_not_proposed(model: Model) -> None:
     assert propose(model("llama-3-70b"), {"tensor-parallel-size": 1}, hypothetical("8xH100-80GB")) == {}
     assert propose(model("llama-3-70b"), {}, processors(65536)) == {}

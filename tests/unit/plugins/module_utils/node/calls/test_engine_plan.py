@@ -217,6 +217,29 @@ def test_what_is_still_to_come_is_not_read_in_the_store(
     assert plan["problems"] == [] and plan["estimate"]["weights_gib"] < 1
 
 
+def test_a_draft_is_planned_beside_its_model(
+    node: Node, config: dict[str, Any], write_safetensors: Callable[..., None]
+) -> None:
+    """By the files of the draft's own entry, else by the controller's facts."""
+    node.models["llama"]["speculative-config"] = {"model": "small", "num_speculative_tokens": 2}
+    node.models["small"] = {"model": "controller:/srv/small"}
+    short = {**config, "num_hidden_layers": 1}
+    facts = {"llama": json.loads(json.dumps(from_config(config).to_dict()))}
+    unknown = node.call(facts=facts)["plans"][0]
+    assert unknown["ok"] is None and unknown["unknown"][0].startswith("the size of the draft: no file of small")
+    facts["small"] = json.loads(json.dumps(from_config({**short, "vocab_size": 99}).to_dict()))
+    (problem,) = node.call(facts=facts)["plans"][0]["problems"]
+    assert problem["value"] == "small" and "a vocabulary of 99 tokens" in problem["message"]
+    # The files on the node win.
+    small = node.store / "small/ffffffffffff"
+    small.mkdir(parents=True)
+    (small / "manifest.json").write_text("{}")
+    (small / "config.json").write_text(json.dumps(short))
+    write_safetensors(small / "model.safetensors", {"model.layers.0.mlp.up_proj.weight": 1000})
+    problems = node.call(facts=facts)["plans"][0]["problems"]
+    assert [one["value"] for one in problems] == ["small"] and "manifest.json of this draft" in problems[0]["message"]
+
+
 def test_a_pinned_revision(node: Node, config: dict[str, Any], write_safetensors: Callable[..., None]) -> None:
     for revision in ("ab12cd34ef56", "ffffffffffff"):
         node.publish(revision, config, write_safetensors)
