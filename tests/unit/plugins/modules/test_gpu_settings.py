@@ -75,7 +75,7 @@ def test_mistakes_change_nothing(run: RunModule, tmp_path: Path) -> None:
     for check in (True, False):
         result = run(check, settings={"power_limit_w": 9000, "ecc": False}, overrides=[{"gpu": 5, "ecc": True}])
         assert result["failed"] is True
-        assert result["msg"].startswith("gpu_settings: nothing was changed.\n- GPU 5: there is none")
+        assert result["msg"].startswith("gpu_settings: nothing was changed.\n- GPU 5: there is no such GPU")
         assert "9000.0: the card allows 200 to 700 W" in result["msg"]
     assert not (tmp_path / "etc").exists() and not (tmp_path / "calls.log").exists()
 
@@ -97,7 +97,7 @@ def test_a_driver_that_does_not_answer(run: RunModule, tmp_path: Path, capsys: p
     capsys.readouterr()
     result = run(settings={"ecc": False})
     assert (result["changed"], result["reboot_required"]) == (False, True)
-    assert "ecc is on, and off after the next reset" in result["reboot_reason"]
+    assert "ecc is on, and becomes off at the next reset" in result["reboot_reason"]
 
 
 def test_a_card_that_fails_fails_the_module_and_says_what_was_done(run: RunModule, tmp_path: Path) -> None:

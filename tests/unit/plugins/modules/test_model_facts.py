@@ -111,7 +111,7 @@ def test_what_nobody_can_tell_is_unknown_with_the_reason(remote: Run, hub: FakeH
     assert "model_store_allow_unplanned: true" in result["problems"][0]
     assert "no such model or revision (404)" in result["unknown"]["gone"]
     unreachable = remote({"tiny": {"model": "acme/tiny", "revision": COMMIT}}, hub_endpoint="http://127.0.0.1:9")
-    assert "cannot be asked" in unreachable["unknown"]["tiny"]
+    assert "127.0.0.1:9 does not answer as expected" in unreachable["unknown"]["tiny"]
 
 
 def test_a_model_on_the_controller_is_read_where_it_lies(remote: Run, hub: FakeHub) -> None:
