@@ -105,7 +105,7 @@ def test_a_card_that_fails_at_boot_is_told(node: Node) -> None:
 @pytest.mark.full
 def test_what_waits_for_a_reboot_asks_for_it(node: Node) -> None:
     output = node.site(nvidia_driver_gpu_settings={"ecc": False}, __nvidia_driver_nvidia_smi=f"{HOME}/nvidia-smi")
-    assert "ecc is on, and off after the next reset" in " ".join(output.split())
+    assert "ecc is on, and becomes off at the next reset" in " ".join(output.split())
     assert "inference-nvidia-driver" in node.run("cat /run/reboot-required.pkgs")
 
 

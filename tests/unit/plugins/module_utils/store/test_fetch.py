@@ -142,5 +142,5 @@ def test_a_download_ends_before_a_peer_is_asked(tmp_path: Path) -> None:
 def test_a_peer_that_shares_nothing_is_named(tmp_path: Path) -> None:
     with pytest.raises(TransferError, match="node7 shares no models"):
         fetcher(tmp_path, HUB, Calls()).from_peer("node7", "", "token", {})
-    with pytest.raises(ValueError, match="is no manifest"):
+    with pytest.raises(ValueError, match="is not a manifest"):
         fetcher(tmp_path, HUB, Calls()).from_peer("node7", "http://127.0.0.1:9", "token", {})

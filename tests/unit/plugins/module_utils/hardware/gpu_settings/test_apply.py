@@ -44,7 +44,7 @@ def test_everything_is_set_as_foreseen_and_once(machine: Machine) -> None:
     assert [one["profile"] for one in machine.gpus[0]["instances"]] == ["3g.40gb", "3g.40gb"]
     again = machine.settle(EVERYTHING)
     assert (again.changes, again.failures, machine.calls()) == ([], [], [])
-    assert str(again.pending[0]) == "GPU 0 (0000:1b:00.0): ecc is on, and off after the next reset"
+    assert str(again.pending[0]) == "GPU 0 (0000:1b:00.0): ecc is on, and becomes off at the next reset"
     assert foreseen.reboot_reason == result.reboot_reason == again.reboot_reason != ""
 
 

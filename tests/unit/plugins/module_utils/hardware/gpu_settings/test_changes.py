@@ -73,7 +73,7 @@ def test_mig_mode_that_waits_for_a_reset(machine: Machine) -> None:
     wanted = {"mig_mode": True, "mig_devices": ["7g.80gb"]}
     result = machine.settle(wanted)
     assert (settings_of(result), result.failures) == (["mig_mode"], [])
-    assert result.reboot_reason == "GPU 0 (0000:1b:00.0): mig_mode is off, and on after the next reset"
+    assert result.reboot_reason == "GPU 0 (0000:1b:00.0): mig_mode is off, and becomes on at the next reset"
     assert machine.settle(wanted).changes == []
     machine.reboot()
     result = machine.settle(wanted)
@@ -103,7 +103,7 @@ def test_a_change_and_what_waits_for_a_reset_are_plain_data() -> None:
     assert change.key == ("GPU 3 (0000:1b:00.0)", "mig_mode")
     (waiting,) = pending(Card(Gpu(**{**vars(GPU), "mig_mode_pending": "enabled"}), Settings(mig_mode=True)))
     assert waiting.as_dict() == {**where, "setting": "mig_mode", "now": False, "wanted": True}
-    assert str(waiting) == "GPU 3 (0000:1b:00.0): mig_mode is off, and on after the next reset"
+    assert str(waiting) == "GPU 3 (0000:1b:00.0): mig_mode is off, and becomes on at the next reset"
 
 
 def test_a_card_without_an_address_is_named_by_its_uuid() -> None:
