@@ -168,7 +168,11 @@ def swapping(host: Host) -> Finding:
         return Finding(FAIL, "; ".join(fails), "inferctl status; then inferctl swap NAME --to RELEASE")
     if open_:
         ports = ", ".join(map(str, sorted(open_)))
-        return Finding(FAIL, f"the gate of port {ports} is closed, but no swap is under way", f"nft flush set {GATES}")
+        return Finding(
+            FAIL,
+            f"the gate of port {ports} is closed, but no swap is under way",
+            f"nft delete element {GATES} {{ {ports} }}",
+        )
     if releases.names(host.paths):
         try:
             swap_settings.read(host.paths)

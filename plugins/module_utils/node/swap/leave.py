@@ -162,10 +162,17 @@ def _verify(node: Node, number: int) -> None:
 
 def release(node: Node, swap: Swap) -> dict[str, Any]:
     """Open the gates and undrain the instance, of which nothing was touched."""
-    for port in swap.closed_ports:
-        node.traffic.open(port)
+    open_gates(node, swap)
     drains.undrain(node.paths, node.name, drains.UPDATE, node.now())
     return {}
+
+
+def open_gates(node: Node, swap: Swap) -> None:
+    """Open the gate of the engine that runs, then those that an earlier swap has left. Raises GateError, OSError."""
+    for port in swap.closed_ports:
+        node.traffic.open(port)
+    for port in node.left_gates():
+        node.traffic.open(port)
 
 
 def drain_limit(swap: Swap) -> float:

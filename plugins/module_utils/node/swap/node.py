@@ -12,10 +12,10 @@ from datetime import UTC, datetime
 from ...core import systemd
 from ...core.docker_api import Docker
 from ...core.paths import Paths, unit_name
-from ...engine import endpoints
+from ...engine import endpoints, gate
 from ...engine.instance_facts import Endpoint
 from ...engine.probe import idle
-from ...engine.state import releases
+from ...engine.state import releases, swaps
 from ...engine.swap_settings import SwapSettings
 from . import gateways
 from .gateways import Views
@@ -88,6 +88,21 @@ class Node:
         """The port of these releases that differs from `port`; None if there is none. Raises OSError."""
         found = {endpoint.port for endpoint in self.endpoints(*numbers)} - {port}
         return min(found) if port is not None and found else None
+
+    def left_gates(self) -> tuple[int, ...]:
+        """The closed ports of this instance that no engine of it uses, as a swap that was stuck has left them.
+
+        Call this when the gate of the engine that runs is open: an instance has one engine. Raises GateError, OSError.
+        """
+        own = {found.port for found in self.endpoints(*releases.numbers(self.paths, self.name))}
+        held: set[int] = set()
+        for other in swaps.names(self.paths):
+            found = swaps.read(self.paths, other)
+            if other != self.name and found:
+                # Another instance may use the port by now, and be behind its own gate.
+                kept = endpoints.of(self.paths, other, releases.numbers(self.paths, other))
+                held |= {*found.closed_ports, *(endpoint.port for endpoint in kept)}
+        return tuple(sorted(own & gate.closed() - held))
 
     def in_flight(self) -> int:
         """Requests at the engine, by its own count; 0 if the engine does not answer."""

@@ -13,7 +13,7 @@ from ...engine.state import drains, history, pins, releases
 from ...engine.state.drains import format_time
 from ...engine.state.swaps import Swap
 from . import gateways, proof
-from .leave import REASON, keep_away
+from .leave import REASON, keep_away, open_gates
 from .node import Node, StepFailed
 from .serving import accept, await_ready, await_share, judge_errors
 
@@ -38,8 +38,7 @@ def probe(node: Node, swap: Swap) -> dict[str, Any]:
 
 def admit(node: Node, swap: Swap) -> dict[str, Any]:
     """Open the gate, then undrain the instance, and wait until gateways give it the full share."""
-    for port in swap.closed_ports:
-        node.traffic.open(port)
+    open_gates(node, swap)
     left = drains.undrain(node.paths, node.name, drains.UPDATE, node.now()).drain
     notes = {**swap.notes, "admitted": time.time()}
     if left:

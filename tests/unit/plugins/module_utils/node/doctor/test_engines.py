@@ -213,7 +213,7 @@ def test_a_gate_that_is_closed_without_a_swap_fails(
     closed.update({5006, 5105})
     found = engines.swapping(host(tmp_path))
     assert found.status == FAIL and "the gate of port 5006, 5105 is closed, but no swap is under way" in found.message
-    assert found.action == "nft flush set inet inference_gate closed"
+    assert found.action == "nft delete element inet inference_gate closed { 5006, 5105 }"
     # A swap closes the gate of its bridge, too.
     at(paths, swaps.UNBRIDGE)
     closed.remove(5006)

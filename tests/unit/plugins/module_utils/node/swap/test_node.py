@@ -10,12 +10,13 @@ import pytest
 
 from ansible_collections.baremetal.inference.plugins.module_utils.core import files
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.probe import idle
-from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import releases
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import releases, swaps
 from ansible_collections.baremetal.inference.plugins.module_utils.node.swap import gateways
 from ansible_collections.baremetal.inference.plugins.module_utils.node.swap.gateways import SetView, Views
 from ansible_collections.baremetal.inference.plugins.module_utils.node.swap.node import SETTLED_SECONDS
 
-from .fake_node import NAME, FakeNode
+from ...conftest import stage
+from .fake_node import NAME, RUN, SINCE, FakeNode
 
 
 def test_the_names_at_the_gateways(fake: FakeNode) -> None:
@@ -61,3 +62,27 @@ def test_a_gateway_that_was_just_reloaded_gets_a_moment(fake: FakeNode, monkeypa
     began = fake.clock
     assert fake.node().ask_settled().told[0].age == 0
     assert SETTLED_SECONDS <= fake.clock - began < SETTLED_SECONDS + 1
+
+
+@pytest.mark.parametrize("outcome", [swaps.DONE, swaps.RETURNED, swaps.REFUSED])
+def test_a_gate_that_a_swap_before_has_left_opens_when_an_engine_serves(fake: FakeNode, outcome: str) -> None:
+    """A swap to release 3 was stuck; then the operator swaps to release 2."""
+    with fake.resting():
+        stage(fake.paths, NAME, 5006, "bfloat16")
+        fake.closed |= {5006, 22}
+    fake.unfit, fake.silent = {2} if outcome == swaps.RETURNED else set(), outcome == swaps.REFUSED
+    fake.begin()
+    report = fake.run()
+    assert report and report.outcome == outcome
+    assert fake.closed == {22}, "another program's"
+
+
+def test_a_gate_that_another_instance_may_need_stays(fake: FakeNode) -> None:
+    with fake.resting():
+        stage(fake.paths, NAME, 5006, "bfloat16")
+        stage(fake.paths, NAME, 5007, "bfloat16")
+        stage(fake.paths, "other", 5006, "float32")
+        fake.closed |= {5006, 5007, 5008}
+        assert fake.node().left_gates() == (5006, 5007)
+        swaps.begin(fake.paths, "other", swaps.Swap(1, 2, RUN, SINCE, step=swaps.START, closed_port=5007))
+    assert fake.node().left_gates() == ()
