@@ -288,7 +288,8 @@ class Agent:
             since=parse_time(state.since).timestamp(),
             checked=parse_time(state.checked).timestamp(),
             latency=None if state.latency_ms is None else state.latency_ms / 1000,
-            swap=swap.step if swap else "",
+            # A record that is damaged needs an operator as well.
+            swap="" if swap is None else swaps.STUCK if swap.step == swaps.DAMAGED else swap.step,
             swap_since=_seconds(swap.since) if swap else None,
         )
 

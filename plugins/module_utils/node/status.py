@@ -249,6 +249,9 @@ def _swap_words(name: str, swap: Swap) -> str:
             f"the swap to release {swap.target} is stuck, requests stay away: {swap.failure}. Correct that, then run"
             f" inferctl swap {name} --to {swap.origin if swap.origin is not None else swap.target}"
         )
+    if swap.step == swaps.DAMAGED:
+        release = "RELEASE" if swap.origin is None else swap.origin
+        return f"{swap.failure}. Requests may stay away until: inferctl swap {name} --to {release}"
     if swap.step == swaps.LED:
         return f"the swap to release {swap.target} was cut off: run baremetal.inference.update_model again"
     way = f"back to release {swap.origin} ({swap.failure})" if swap.returning else f"to release {swap.target}"

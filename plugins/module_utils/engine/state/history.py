@@ -73,7 +73,7 @@ def back_target(paths: Paths, name: str, active: int | None, desired: int | None
     reached, the target is the release that runs.
     """
     swap = swaps.read(paths, name)
-    if swap:
+    if swap and swap.step != swaps.DAMAGED:
         return swap.target if swap.back else swap.origin
     pin = pins.in_force(paths, name, desired)
     if pin and pin.back:

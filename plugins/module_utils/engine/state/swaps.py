@@ -10,21 +10,31 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from ...core import files
 from ...core.paths import Paths
 from ..swap_terms import Terms
+from . import releases
+from .drains import format_time
 
 SCHEMA = 2
 
 LED = "led"
 """Not a step: a playbook of a version before 0.2 led this swap, and was cut off. The next swap continues it."""
 
+DAMAGED = "damaged"
+"""No step: the record cannot be understood. node/swap/damaged.py tells how such a swap ends."""
+
 BEGUN, BRIDGE, DRAIN, GATE, STOP, START = "begun", "bridge", "drain", "gate", "stop", "start"
 PROBE, ADMIT, WATCH, PROVE, RELEASE, UNBRIDGE = "probe", "admit", "watch", "prove", "release", "unbridge"
 STUCK = "stuck"
 """The steps; node/swap/machine.py tells their order, node/swap/acts.py what each does."""
+
+STEPS = frozenset({LED, BEGUN, BRIDGE, DRAIN, GATE, STOP, START, PROBE, ADMIT, WATCH, PROVE, RELEASE, UNBRIDGE, STUCK})
+"""What a record may have as its step."""
 
 CLOSED = frozenset({GATE, STOP, START, PROBE})
 """Steps in which the gate in front of the engine is closed."""
@@ -120,27 +130,57 @@ class Report:
 
 
 def read(paths: Paths, name: str) -> Swap | None:
-    """The swap that is under way, stuck, or was cut off; None where there is none, or its files are damaged."""
+    """The swap that is under way, stuck, or was cut off; None where there is none.
+
+    A record that cannot be understood is a swap as well, at the step DAMAGED: a drain or a closed gate may be left of
+    it. Such a swap leads to the active release.
+    """
+    unread: tuple[Path, Exception] | None = None
     for path in (paths.swap_meanwhile(name), paths.swap(name)):
         try:
             found = _from_json(files.read_json(path))
-        except (OSError, ValueError, TypeError, KeyError):
+        except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+            unread = path, error
             continue
         if found:
             return found
-    return None
+    return _damaged(paths, name, *unread) if unread else None
+
+
+def _damaged(paths: Paths, name: str, path: Path, error: Exception) -> Swap:
+    active = releases.active_number(paths, name)
+    try:
+        since = format_time(datetime.fromtimestamp(path.stat().st_mtime, UTC))
+    except OSError:
+        since = ""
+    foreign = isinstance(error, TypeError | KeyError | AttributeError)
+    reason = "has other keys than this version writes" if foreign else str(error).removeprefix(f"{path} ")
+    failure = f"{path} is damaged ({reason}): how far the swap of {name} has come is unknown"
+    return Swap(active, active or 0, "", since, step=DAMAGED, failure=failure)
 
 
 def _from_json(value: Any) -> Swap | None:
-    """Read a swap; None for another schema. Raises TypeError, ValueError."""
+    """None where there is no file. Raises AttributeError, KeyError, TypeError, ValueError."""
+    if value is None:
+        return None
     schema = value.pop("schema", None) if isinstance(value, dict) else None
     if schema == 1:
-        return Swap(**value)
+        return _checked(Swap(**value))
     if schema != SCHEMA:
-        return None
+        raise ValueError(f"is no record of schema {SCHEMA}")
     value["terms"] = Terms.from_dict(value["terms"])
     value["words"] = tuple(value["words"])
-    return Swap(**value)
+    return _checked(Swap(**value))
+
+
+def _checked(swap: Swap) -> Swap:
+    """Raises ValueError where a swap has what no step can work with."""
+    numbers = (swap.origin, swap.closed_port, swap.other_port)
+    if type(swap.target) is not int or any(type(number) not in (int, type(None)) for number in numbers):
+        raise ValueError("has a release or a port that is no number")
+    if swap.step not in STEPS or not isinstance(swap.notes, dict):
+        raise ValueError("has no step that this version knows")
+    return swap
 
 
 def write(paths: Paths, name: str, swap: Swap) -> None:

@@ -35,7 +35,8 @@ def begin(paths: Paths, given: dict[str, Any], *, check: bool) -> dict[str, Any]
     )
     begun = {"ended": False, "outcome": "", "line": "", "failure": "", "permission": ""}
     found = swaps.read(paths, name)
-    if found and found.target == wanted.release and not found.returning and request.runs(name):
+    known = found is not None and found.step != swaps.DAMAGED
+    if found and known and found.target == wanted.release and not found.returning and request.runs(name):
         # A killed run has begun this swap, and the node continues it. This run waits for its end.
         return {"changed": False, "run_id": found.run_id, **begun}
     if request.begin(paths, wanted, check=check):

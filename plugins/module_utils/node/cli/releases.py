@@ -67,7 +67,9 @@ def _releases(options: argparse.Namespace, paths: Paths) -> int:
             print(f"  {_line(kept)}")
         if instance.pin:
             print(f"  pinned: {instance.pin}")
-        if instance.swap:
+        if instance.swap and instance.swap.step == swaps.DAMAGED:
+            print(f"  being swapped: {instance.swap.failure}")
+        elif instance.swap:
             origin = "nothing" if instance.swap.origin is None else f"release {instance.swap.origin}"
             print(f"  being swapped: {origin} for {instance.swap.target}, by run {instance.swap.run_id}")
     if holder:

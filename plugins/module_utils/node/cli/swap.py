@@ -24,7 +24,7 @@ from ...engine.state import history, lock, releases, swaps
 from ...engine.state.drains import format_time
 from ...engine.swap_terms import ALLOW_DOWNTIME, FORCE
 from ...engine.units.swap_units import RESTART_SECONDS
-from ..swap import left_over, machine, perform, request
+from ..swap import damaged, left_over, machine, perform, request
 from ..swap.request import Progress, Request
 from .command import FAILED, LOADING, OK, UsageError, known
 
@@ -113,9 +113,8 @@ def _begin(options: argparse.Namespace, paths: Paths, number: int, *, back: bool
     run_id = f"{now.strftime('%Y%m%dT%H%M%S')}-{secrets.token_hex(2)}"
     until = lock.until(now, perform.LOCK_SECONDS)
     wanted = lock.Lock(run_id, user, socket.gethostname(), lock.BY_HAND, format_time(now), until)
-    found = swaps.read(paths, options.name)
     # An earlier swap of this command that was cut off or is stuck has left its lock. This one adopts the lock.
-    lock.take(paths, wanted, now, found.run_id if found else "")
+    lock.take(paths, wanted, now, _last_run(paths, options.name))
     reason = f"inferctl {options.command} by {user}"
     try:
         begun = request.begin(paths, Request(options.name, number, run_id, reason, back=back, terms=terms))
@@ -128,6 +127,14 @@ def _begin(options: argparse.Namespace, paths: Paths, number: int, *, back: bool
     if options.no_wait:
         return LOADING
     return _tell(options, _follow(options, paths, run_id))
+
+
+def _last_run(paths: Paths, name: str) -> str:
+    """The run whose swap is under way, or was cut off; empty where there is none."""
+    found = swaps.read(paths, name)
+    if found and found.step == swaps.DAMAGED:
+        return damaged.run_id(paths, name)
+    return found.run_id if found else ""
 
 
 def _follow(options: argparse.Namespace, paths: Paths, run_id: str) -> Progress:
@@ -194,7 +201,8 @@ def _resume(_options: argparse.Namespace, paths: Paths) -> int:
         if not found or systemd.active_state(swap_unit(name)) in systemd.RUNNING:
             continue
         try:
-            if (anew := machine.restarted(found)) != found:
+            known = damaged.rebuilt(paths, name, found) if found.step == swaps.DAMAGED else found
+            if (anew := machine.restarted(known)) != found:
                 swaps.write(paths, name, anew)
             for port in anew.closed_ports if anew.gated else ():
                 gate.close(port)

@@ -153,6 +153,8 @@ def swapping(host: Host) -> Finding:
         closed |= set(found.closed_ports)
         if found.step == swaps.STUCK:
             fails.append(f"{name}: the swap to release {found.target} is stuck: {found.failure}")
+        elif found.step == swaps.DAMAGED:
+            fails.append(found.failure)
         elif found.step == swaps.LED:
             fails.append(f"{name}: the swap to release {found.target} was cut off")
         elif systemd.active_state(swap_unit(name)) not in (*systemd.RUNNING, "deactivating"):

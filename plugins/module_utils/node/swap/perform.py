@@ -20,7 +20,7 @@ from ...engine import gate, swap_settings
 from ...engine.state import lock, swaps
 from ...engine.state.drains import format_time
 from ...engine.state.swaps import Report, Swap
-from . import machine
+from . import damaged, machine
 from .acts import STEPS
 from .node import Node, StepFailed
 from .traffic import GATE_INTERVAL, Traffic
@@ -50,10 +50,14 @@ class Performance:
     def run(self, unknown: str = "") -> Report | None:
         """Take all remaining steps. Returns the report; None if the swap is stuck, or there is no swap.
 
-        `unknown`: why the node does not know its gateways; empty if it knows them.
-        Raises OSError if a step can be recorded neither on disk nor in memory.
+        `unknown`: why the node does not know its gateways; empty where it does.
+        Raises OSError where neither disk nor memory takes a step; SystemdError where the swap's record is damaged, and
+        systemd does not tell what runs.
         """
         self._swap = swaps.read(self._paths, self._name)
+        if self._swap and self._swap.step == swaps.DAMAGED:
+            self._log(self._swap.failure, journal.WARNING)
+            self._write(damaged.rebuilt(self._paths, self._name, self._swap))
         if unknown and self._swap and self._swap.step in self._steps:
             self._say(unknown)
             self._write(machine.blind(self._swap, unknown))
@@ -174,7 +178,7 @@ def release_lock(paths: Paths, swap: Swap) -> None:
 
 
 def perform(paths: Paths, name: str) -> Report | None:
-    """Perform the swap of an instance to its end. Raises OSError."""
+    """Perform the swap of an instance to its end. Raises OSError, SystemdError."""
     try:
         settings, unknown = swap_settings.read(paths), ""
     except swap_settings.NoSettings as error:

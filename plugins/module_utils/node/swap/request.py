@@ -18,6 +18,7 @@ from ...engine.state import pins, releases, swaps
 from ...engine.state.drains import format_time
 from ...engine.state.swaps import Report, Swap
 from ...engine.swap_terms import Terms
+from . import damaged
 
 POLL_SECONDS = 0.5
 
@@ -68,6 +69,8 @@ def begin(paths: Paths, request: Request, *, check: bool = False) -> bool:
             return True
         if runs(name):
             raise Refused(f"{name} is being swapped for release {found.target} ({found.step}): inferctl status {name}")
+    if found and found.step == swaps.DAMAGED:
+        found = damaged.rebuilt(paths, name, found)
     wanted = _swap(paths, request, found, request.terms or settings.terms)
     if wanted is None:
         return False

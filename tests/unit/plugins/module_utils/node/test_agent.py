@@ -284,6 +284,9 @@ def test_behind_a_closed_gate_it_says_drain_whoever_has_ended_the_drain(bench: B
         assert 'inference_drained{name="main"} 0' in text
         swaps.write(bench.paths, "main", replace(swap, step=swaps.WATCH))
         assert await bench.ask("main") == "up ready"
+        # A damaged record needs an operator: the alert SwapStuck.
+        files.write(bench.paths.swap("main"), "{")
+        await bench.until(lambda: 'inference_swap{name="main",step="stuck"} 1' in bench.metrics())
         swaps.end(bench.paths, "main")
         await bench.until(lambda: "inference_swap{" not in bench.metrics())
 

@@ -185,6 +185,19 @@ def test_a_swap_is_told(paths: Paths, units: Units, output: Output, swap: swaps.
     assert (found["target"], found["step"], found["failure"]) == (2, swap.step, swap.failure)
 
 
+def test_a_record_of_a_swap_that_is_damaged_is_told(paths: Paths, units: Units, output: Output) -> None:
+    files.write(paths.swap("main"), '{"schema": 2, "ori')
+    inferctl.main(["status", "main"], paths)
+    said = output()[0]
+    assert f"main: {paths.swap('main')} is damaged (is not JSON: " in said
+    assert "Requests may stay away until: inferctl swap main --to 1" in said
+    inferctl.main(["status", "main", "--json"], paths)
+    found = json.loads(output()[0])["instances"][0]["swap"]
+    assert (found["target"], found["step"]) == (1, "damaged") and "is damaged" in found["failure"]
+    inferctl.main(["releases", "main"], paths)
+    assert f"  being swapped: {paths.swap('main')} is damaged (" in output()[0]
+
+
 def test_what_a_swap_has_left_to_do_is_told(paths: Paths, units: Units, output: Output) -> None:
     stage(paths, "main_bridge", 5105, "float32")
     swaps.end(paths, "main", swaps.Report(1, 2, "run", SINCE, SINCE, swaps.DONE, kept_bridge="busy"))

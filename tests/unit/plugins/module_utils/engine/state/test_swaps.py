@@ -30,8 +30,6 @@ def test_a_swap_is_noted(paths: Paths) -> None:
     assert swaps.read(paths, "main") == swap
     assert swaps.end(paths, "main") is True
     assert swaps.end(paths, "main") is False
-    files.write(paths.swap("main"), "[]")
-    assert swaps.read(paths, "main") is None
 
 
 def test_all_that_a_swap_knows_is_noted(paths: Paths) -> None:
@@ -60,15 +58,61 @@ def test_a_swap_that_a_run_of_before_has_led_has_no_step(paths: Paths) -> None:
     assert found == swaps.Swap(1, 2, "a", NEVER) and found.step == swaps.LED and not found.gated
 
 
-def test_a_swap_with_other_keys_is_none(paths: Paths) -> None:
-    files.write_json(paths.swap("main"), {"schema": 1, "origin": 1})
-    assert swaps.read(paths, "main") is None
-    whole = {**asdict(swaps.Swap(1, 2, "a", NEVER)), "schema": swaps.SCHEMA}
-    files.write_json(paths.swap("main"), whole)
+OTHER = "has other keys than this version writes"
+
+WHOLE = {**asdict(swaps.Swap(1, 2, "a", NEVER)), "schema": swaps.SCHEMA}
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("", "is not JSON: Expecting value"),
+        (files.to_json(WHOLE)[:100], "is not JSON: "),
+        ("[]", "is no record of schema 2"),
+        (files.to_json({**WHOLE, "schema": 3}), "is no record of schema 2"),
+        (files.to_json({"schema": 1, "origin": 1}), OTHER),
+        (files.to_json({**WHOLE, "later": 1}), OTHER),
+        (files.to_json({**WHOLE, "terms": None}), OTHER),
+        (files.to_json({**WHOLE, "words": None}), OTHER),
+        (files.to_json({**WHOLE, "target": "2"}), "has a release or a port that is no number"),
+        (files.to_json({**WHOLE, "closed_port": [5005]}), "has a release or a port that is no number"),
+        (files.to_json({**WHOLE, "step": "fly"}), "has no step that this version knows"),
+        (files.to_json({**WHOLE, "notes": None}), "has no step that this version knows"),
+    ],
+    ids=["empty", "cut", "list", "schema", "less", "more", "terms", "words", "target", "port", "step", "notes"],
+)
+def test_a_record_that_cannot_be_understood_is_a_swap(paths: Paths, content: str, words: str) -> None:
+    """The node must not go on as if nothing had happened: a drain or a closed gate may be left."""
+    files.write_json(paths.swap("main"), WHOLE)
     assert swaps.read(paths, "main") == swaps.Swap(1, 2, "a", NEVER)
-    for wrong in ({"schema": 3}, {"later": 1}, {"terms": None}, {"words": None}):
-        files.write_json(paths.swap("main"), {**whole, **wrong})
-        assert swaps.read(paths, "main") is None and swaps.names(paths) == []
+    files.write(paths.swap("main"), content)
+    found = swaps.read(paths, "main")
+    assert found and (found.step, found.origin, found.target, found.gated) == (swaps.DAMAGED, None, 0, False)
+    assert found.failure.startswith(f"{paths.swap('main')} is damaged ({words}")
+    assert found.failure.count(str(paths.swap("main"))) == 1 and found.since.endswith("Z")
+    assert swaps.names(paths) == ["main"]
+    paths.active("main").parent.mkdir(parents=True)
+    files.link(paths.active("main"), "2")
+    found = swaps.read(paths, "main")
+    assert found and (found.origin, found.target) == (2, 2), "it leads to what is installed"
+
+
+def test_a_record_that_cannot_be_read_is_a_swap(paths: Paths) -> None:
+    paths.swap("main").mkdir(parents=True)
+    found = swaps.read(paths, "main")
+    assert found and found.step == swaps.DAMAGED and "Is a directory" in found.failure
+
+
+def test_where_memory_is_damaged_the_disk_counts(paths: Paths) -> None:
+    files.write(paths.swap_meanwhile("main"), "{")
+    found = swaps.read(paths, "main")
+    assert found and found.step == swaps.DAMAGED and str(paths.swap_meanwhile("main")) in found.failure
+    files.write_json(paths.swap("main"), WHOLE)
+    assert swaps.read(paths, "main") == swaps.Swap(1, 2, "a", NEVER)
+    # What is written anew is sound.
+    swaps.write(paths, "main", swaps.Swap(1, 2, "a", NEVER, step=swaps.GATE))
+    found = swaps.read(paths, "main")
+    assert found and found.step == swaps.GATE and not paths.swap_meanwhile("main").exists()
 
 
 def test_memory_keeps_a_step_that_the_disk_does_not_take(paths: Paths, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -191,13 +191,7 @@ def test_a_playbook_that_has_the_lock_keeps_it(node: Node, run: Run, paths: Path
 
 
 def test_a_rollback_goes_to_the_release_before(node: Node, run: Run, paths: Paths) -> None:
-    seen: list[Swap] = []
-
-    def performed(swap: Swap) -> None:
-        seen.append(swap)
-        node.end(swaps.DONE)
-
-    node.perform = performed
+    seen = done(node)
     code, _output, errors = run("rollback", "main")
     assert code == 2 and "main has no earlier release for a rollback" in errors
     for number in (1, 2):
@@ -241,6 +235,18 @@ def test_a_swap_whose_process_fails_each_time_rests_longer_and_longer(
     assert code == 1 and "No space left on device" in errors and rested == [seconds]
 
 
+def done(node: Node) -> list[Swap]:
+    """Have swaps succeed. Returns those that have run."""
+    seen: list[Swap] = []
+
+    def performed(swap: Swap) -> None:
+        seen.append(swap)
+        node.end(swaps.DONE)
+
+    node.perform = performed
+    return seen
+
+
 @pytest.fixture
 def closed(node: Node, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The gates that close at boot. No unit of a swap runs then."""
@@ -272,6 +278,48 @@ def test_after_a_restart_gates_close_and_swaps_go_on(
     swaps.write(paths, "main", Swap(1, 2, "run", SINCE, step=step, closed_port=5005))
     assert run("resume-swaps")[0] == 0
     assert closed == gates and node.calls == ([f"start --no-block {UNIT}"] if starts else [])
+
+
+def test_after_a_restart_a_damaged_record_closes_the_gate_and_the_swap_ends(
+    node: Node, run: Run, paths: Paths, closed: list[int]
+) -> None:
+    node.states["vllm@main.service"] = "inactive"
+    files.write(paths.swap("main"), "{")
+    assert run("resume-swaps")[0] == 0
+    assert closed == [releases.load(paths, "main", 1).port] and node.calls == [f"start --no-block {UNIT}"]
+    found = swaps.read(paths, "main")
+    assert found and (found.step, found.returning, found.origin) == (swaps.DRAIN, True, 1) and found.gated
+
+
+def test_a_swap_goes_on_where_the_record_of_the_last_one_is_damaged(
+    node: Node, run: Run, paths: Paths, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its lock is left as well."""
+    monkeypatch.setattr(gate, "closed", set)
+    node.states[UNIT] = "inactive"
+    node.perform = lambda _swap: None
+    assert run("swap", "main", "--to", "2", "--no-wait")[0] == 3
+    files.write(paths.swap("main"), "{")
+    seen = done(node)
+    assert run("swap", "main", "--to", "2")[0] == 0
+    # The engine runs, and no requests are kept away.
+    assert (seen[0].origin, seen[0].target, seen[0].touched) == (1, 2, False)
+    assert lock.read(paths) is None
+
+
+def test_a_rollback_goes_to_the_release_before_also_where_a_record_is_damaged(
+    node: Node, run: Run, paths: Paths, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gate, "closed", set)
+    files.write_json(paths.instance("main"), {"schema": 1, "release": 2})
+    for number in (1, 2):
+        releases.activate(paths, "main", number)
+        releases.commit(paths, "main", number)
+        history.add(paths, "main", history.Served(number, SINCE))
+    files.write(paths.swap("main"), "{")
+    node.states[UNIT] = "inactive"
+    seen = done(node)
+    assert run("rollback", "main")[0] == 0 and (seen[0].origin, seen[0].target) == (2, 1)
 
 
 def test_a_gate_that_does_not_close_is_told_and_the_swap_goes_on(

@@ -202,6 +202,19 @@ def test_a_swap_that_does_not_go_on_fails(
     assert bool(found.action) is (status == FAIL)
 
 
+@pytest.mark.parametrize("content", ["", '{"schema": 2, "ori', "[]", '{"schema": 7}'])
+def test_a_record_of_a_swap_that_is_damaged_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, closed: set[int], content: str
+) -> None:
+    paths = serve(tmp_path)
+    files.write(paths.swap_settings, swap_settings.text({"node": "node1", "gateways": []}))
+    monkeypatch.setattr(systemd, "active_state", lambda _unit: "inactive")
+    files.write(paths.swap("main"), content)
+    found = engines.swapping(host(tmp_path))
+    assert found.status == FAIL and found.message.startswith(f"{paths.swap('main')} is damaged (")
+    assert found.action.endswith("inferctl swap NAME --to RELEASE")
+
+
 def test_a_gate_that_is_closed_without_a_swap_fails(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, closed: set[int]
 ) -> None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import shutil
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -91,12 +92,18 @@ class Restarted(Killed):
     """The node restarts."""
 
 
+def _no_space(what: str) -> bool:
+    raise OSError(28, f"No space left on device: {what}")
+
+
 @dataclass(frozen=True)
 class Fault:
     """What goes wrong at an act: `raise`, `kill` or `restart`; before the act, or when it is done."""
 
     kind: str
     after: bool = True
+    damage: str | None = None
+    """What the record of the swap has then, where it has one."""
 
 
 @dataclass
@@ -108,6 +115,8 @@ class Engine:
     """Whether its process has passed the probe, or has never been stopped."""
     connections: list[float] = field(default_factory=list)
     """When each of its requests will have ended."""
+    started: int = field(default_factory=lambda: int(time.time()) + 1)
+    """Seconds since 1970."""
 
 
 class FakeNode:
@@ -134,6 +143,12 @@ class FakeNode:
         self.failing: set[int] = set()
         """Releases that die while they are watched."""
         self.faults: dict[int, Fault] = {}
+        self.damaged = False
+        """Whether a fault has damaged the record of the swap."""
+        self.full_from: int | None = None
+        """The act from which on the disk takes nothing more. Memory does, and files can be removed."""
+        self.gateway_lost_at: int | None = None
+        """The act from which on the gateway neither asks nor tells."""
         self.outage: tuple[str, float] | None = None
         """An act that fails on the way back, and for how many seconds from its first failure on."""
         self._out_since: float | None = None
@@ -161,7 +176,10 @@ class FakeNode:
             if path == self.paths.lock if content else not path.exists():
                 # The lock is renewed, or there is nothing to remove.
                 return _WRITE(path, content, mode)
-            return self.act(f"{verb} {path.relative_to(self.paths.root)}", lambda: _WRITE(path, content, mode), OSError)
+            what = f"{verb} {path.relative_to(self.paths.root)}"
+            if content is not None and not files.same(path, content, mode) and self._is_full(path):
+                return self.act(what, lambda: _no_space(what), OSError)
+            return self.act(what, lambda: _WRITE(path, content, mode), OSError)
 
         for module, name, stand_in in (
             (files.os, "fsync", lambda _handle: None),
@@ -203,6 +221,8 @@ class FakeNode:
         fault = self.faults.pop(len(self.acts), None)
         if fault and not fault.after:
             self._fail(fault, error, what)
+        if self.gateway_lost_at is not None and len(self.acts) >= self.gateway_lost_at:
+            self.deaf = self.silent = True
         if self._is_out(what):
             self._fail(Fault("raise"), error, what)
         result = change()
@@ -213,11 +233,20 @@ class FakeNode:
         return result
 
     def _fail(self, fault: Fault, error: type[Exception], what: str) -> None:
+        if fault.damage is not None and self.paths.swap(NAME).exists():
+            _WRITE(self.paths.swap(NAME), fault.damage)
+            _WRITE(self.paths.swap_meanwhile(NAME), None)
+            self.damaged = True
+            self._known.clear()
         if fault.kind == "raise":
             raise error(f"a fault at: {what}")
         # What is killed does nothing more, not even what stands behind `finally`.
         self._dead = {"kill": Killed, "restart": Restarted}[fault.kind](what)
         raise self._dead
+
+    def _is_full(self, path: Path) -> bool:
+        on_disk = not path.is_relative_to(self.paths.root / "run")
+        return on_disk and self.full_from is not None and len(self.acts) + 1 >= self.full_from
 
     def _is_out(self, what: str) -> bool:
         swap = self.swap()
@@ -335,11 +364,13 @@ class FakeNode:
 
     def _show(self, units: Iterable[str], properties: Iterable[str]) -> dict[str, dict[str, str]]:
         running = {unit_name(name) for name in self.engines}
+        started = {unit_name(name): engine.started for name, engine in self.engines.items()}
         return {
             unit: {
                 **dict.fromkeys(properties, ""),
                 "ActiveState": "active" if unit in running else "inactive",
                 "InvocationID": "1",
+                "InactiveExitTimestamp": f"@{started[unit]}" if unit in started else "",
             }
             for unit in units
         }
@@ -477,7 +508,7 @@ class FakeNode:
                 releases.activate(self.paths, NAME, number)
                 releases.commit(self.paths, NAME, number)
                 self.enabled.add(NAME)
-                self.engines[NAME] = Engine(number, fit=True)
+                self.engines[NAME] = Engine(number, fit=True, started=1)
                 self._belief[NAME] = ("up", 2)
 
     def begin(self, origin: int | None = ORIGIN, target: int = TARGET, **more: Any) -> None:
@@ -504,7 +535,9 @@ class FakeNode:
         expected = {swaps.DONE: TARGET}.get(report.outcome, report.origin)
         assert (engine.release if engine else None) == expected, "another release serves"
         if expected is not None:
-            assert engine and engine.fit and releases.proven(self.paths, NAME, expected)
+            assert engine and engine.fit
+            proven = releases.proven(self.paths, NAME, expected)
+            assert proven or report.unproven == "the record of its swap was damaged"
             assert releases.active_number(self.paths, NAME) == expected
         assert bool(report.failure) is (report.outcome != swaps.DONE)
         if not report.kept_bridge:

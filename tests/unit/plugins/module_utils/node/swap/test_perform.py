@@ -240,3 +240,34 @@ def test_any_two_acts_may_fail(make_node: MakeNode, name: str) -> None:
     for _number in range(DOUBLE):
         first, second = sorted(chosen.sample(range(1, count + 20), 2))
         outcome_of(make_node, name, {at: chosen.choice(list(FAULTS.values())) for at in (first, second)})
+
+
+@pytest.mark.once
+@pytest.mark.parametrize("kind", ["kill", "restart"])
+@pytest.mark.parametrize("name", ["good", "failing", pytest.param("bridge", marks=pytest.mark.full)])
+def test_a_swap_whose_record_is_damaged_ends(make_node: MakeNode, name: str, kind: str) -> None:
+    """No gate and no drain stays, no client loses a request, and only what has passed its probe serves."""
+    for at, act in enumerate(acts_of(make_node, name), 1):
+        node = make_node()
+        scenario(node, SCENARIOS[name][0])
+        node.faults = {at: Fault(kind, damage='{"schema": 2, "origin": 1')}
+        report = node.run()
+        said = f"{kind} {at} {act}"
+        assert report, said
+        outcome = node.check_end(report)
+        if not node.damaged:
+            # The act had failed by itself, or the record was gone.
+            assert outcome == SCENARIOS[name][1], said
+            continue
+        assert outcome in (swaps.RETURNED, swaps.REFUSED), said
+        assert report.failure.startswith(f"{node.paths.swap(NAME)} is damaged ("), said
+
+
+@pytest.mark.once
+@pytest.mark.parametrize("name", ["good", "failing", "bridge"])
+def test_a_gateway_that_is_lost_at_any_act_stops_no_swap_half_way(make_node: MakeNode, name: str) -> None:
+    for at, act in enumerate(acts_of(make_node, name), 1):
+        node = make_node()
+        scenario(node, SCENARIOS[name][0])
+        node.gateway_lost_at = at
+        assert node.check_end(node.run()) != swaps.STUCK, f"{at} {act}"

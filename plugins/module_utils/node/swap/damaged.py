@@ -1,0 +1,76 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The end of a swap whose record is damaged. Private to the collection.
+
+Drain, gate and the engine's start tell what the record does not. An engine that serves, or was not stopped, gets its
+requests back. Any other one is started anew, and has to pass the probe behind its gate.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from ...core import systemd
+from ...core.paths import Paths, unit_name
+from ...engine import endpoints, gate
+from ...engine.state import drains, lock, releases, swaps
+from ...engine.state.drains import parse_time
+from ...engine.state.swaps import Swap
+
+_STARTED = "InactiveExitTimestamp"
+
+
+def rebuilt(paths: Paths, name: str, found: Swap) -> Swap:
+    """The swap that ends what a swap at the step DAMAGED has begun. Raises SystemdError, OSError."""
+    runs = endpoints.of(paths, name, [found.origin])
+    swap = replace(
+        found,
+        run_id=run_id(paths, name),
+        closed_port=runs[0].port if runs else None,
+        # Also without a bridge: the gate of its port may be closed.
+        bridged=True,
+    )
+    if _untouched(paths, name):
+        if found.origin is not None and not releases.proven(paths, name, found.origin):
+            swap = replace(swap, notes={"unproven": "the record of its swap was damaged"})
+        return replace(swap, step=swaps.RELEASE)
+    step = swaps.DRAIN if found.origin is not None else swaps.STUCK
+    return replace(swap, step=step, returning=True, touched=True)
+
+
+def run_id(paths: Paths, name: str) -> str:
+    """The run that has begun such a swap by hand, as its lock tells; empty where that is unknown."""
+    try:
+        found = lock.read(paths)
+    except (OSError, ValueError):
+        return ""
+    if found is None or found.playbook != lock.BY_HAND:
+        return ""
+    others = [swaps.read(paths, other) for other in swaps.names(paths) if other != name]
+    return "" if any(other and other.run_id == found.run_id for other in others) else found.run_id
+
+
+def _untouched(paths: Paths, name: str) -> bool:
+    """Whether an engine runs that no swap has stopped, or that clients reach. Raises SystemdError, OSError."""
+    unit = unit_name(name)
+    shown = systemd.show([unit], ["ActiveState", _STARTED])[unit]
+    if shown["ActiveState"] != "active":
+        return False
+    drain = drains.read(paths, name, datetime.now(UTC))
+    if drain is None or drain.owner != drains.UPDATE:
+        ports = {endpoint.port for endpoint in endpoints.of(paths, name, releases.numbers(paths, name))}
+        return not ports & _closed()
+    try:
+        return int(shown[_STARTED].removeprefix("@")) < parse_time(drain.since).timestamp()
+    except ValueError:
+        return False
+
+
+def _closed() -> set[int]:
+    """The ports whose gate is closed. A node without nftables has no gate."""
+    try:
+        return gate.closed()
+    except gate.GateError:
+        return set()
