@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import pytest
@@ -120,3 +121,14 @@ def test_of_nodes_that_drain_at_once_the_first_by_name_goes_on() -> None:
     assert way.yields_to("node0", views, ("node0",)) == []
     assert way.yields_to("node2", views, ("node2",)) == ["node0", "node1"]
     assert way.nobody_words("main", ["gw1", "gw2"]) == "gw1, gw2 would have no server left for main without this node"
+
+
+@pytest.mark.parametrize("count", range(2, 6))
+def test_of_any_nodes_that_drain_at_once_just_one_goes_on(count: int) -> None:
+    chosen = random.Random(29 + count)
+    for _time in range(50):
+        nodes = chosen.sample([f"node{number}" for number in range(1, 20)], count)
+        statuses: dict[str, Any] = {**dict.fromkeys(nodes, "DRAIN"), **dict.fromkeys(("gone", "gone2"), "DOWN")}
+        views = Views((view(**statuses), view("gw2", **dict(reversed(statuses.items())))), {})
+        goes = [node for node in nodes if not way.yields_to(node, views, (node, f"main_bridge.{node}"))]
+        assert goes == [min(nodes)]
