@@ -188,7 +188,7 @@ def test_in_mig_mode_the_slices_are_offered(machine: Machine) -> None:
         ("/etc/cdi/nvidia-gpus.json", spec(names=("pair",)), "because no service updates it"),
         ("/etc/cdi/nvidia.yaml", spec(OLD), f"is for the driver {OLD}"),
         ("/etc/cdi/ours.yaml", spec(OLD, names=("pair",)), f"is for the driver {OLD}"),
-        ("/etc/cdi/ours.json", spec(names=("pair",), containerEdits={"hooks": [{"path": "/gone"}]}), "exist: /gone"),
+        ("/etc/cdi/ours.json", spec(names=("pair",), containerEdits={"hooks": [{"path": "/gone"}]}), "devices: /gone"),
         ("/var/run/cdi/ours.json", spec(names=("0",)), "has a device of the same name as another file"),
     ],
 )

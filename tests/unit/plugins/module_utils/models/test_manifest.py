@@ -52,7 +52,7 @@ def test_comes_back_from_json(tmp_path: Path, write_model: Callable[..., Path]) 
     ("change", "message"),
     [
         ({"schema": 2}, "schema 2"),
-        ({"files": None}, "no manifest"),
+        ({"files": None}, "not a manifest"),
         ({"revision": "000000000000"}, "was edited"),
         ({"files": {}}, "was edited"),
     ],

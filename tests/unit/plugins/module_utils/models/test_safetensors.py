@@ -66,7 +66,7 @@ def test_says_what_to_do_about_a_git_lfs_pointer(tmp_path: Path) -> None:
 def test_does_not_read_a_header_of_absurd_length(tmp_path: Path) -> None:
     path = tmp_path / "model.safetensors"
     path.write_bytes(struct.pack("<Q", 1 << 62) + b"{}")
-    with pytest.raises(safetensors.SafetensorsError, match="no safetensors file"):
+    with pytest.raises(safetensors.SafetensorsError, match="not a safetensors file"):
         safetensors.read(path)
 
 
