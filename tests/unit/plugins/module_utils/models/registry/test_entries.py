@@ -42,7 +42,7 @@ def mistakes(**models: Any) -> list[str]:
         ({}, "models.x: model: is required"),
         ("text", "models.x: must be a dictionary of keys, found str"),
         ({"model": ""}, "models.x: model: '': must be a text"),
-        ({"model": "m", "revision": 7}, "models.x: revision: 7: must be a text, in quotes"),
+        ({"model": "m", "revision": 7}, "models.x: revision: 7: must be a text: put it in quotes"),
         ({"model": "m", "description": None}, "models.x: description: must be a text"),
         ({"model": "m", "max_model_len": 5}, "write 'max-model-len'"),
         ({"model": "m", "--dtype": "half"}, "write 'dtype'"),
