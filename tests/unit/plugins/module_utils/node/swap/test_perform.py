@@ -264,6 +264,28 @@ def test_a_swap_whose_record_is_damaged_ends(make_node: MakeNode, name: str, kin
 
 
 @pytest.mark.once
+@pytest.mark.parametrize("name", ["good", pytest.param("failing", marks=pytest.mark.full)])
+def test_a_swap_ends_on_a_disk_that_is_full_from_any_act_on(make_node: MakeNode, name: str) -> None:
+    """No invariant breaks, and the next swap, with room on the disk, serves."""
+    acts = acts_of(make_node, name)
+    installs = next(at for at, act in enumerate(acts, 1) if act.startswith("start: "))
+    for at, act in enumerate(acts, 1):
+        node = make_node()
+        scenario(node, SCENARIOS[name][0])
+        node.full_from = at
+        outcome = node.check_end(node.run())
+        # Where the new release was not installed, nothing has to be written to have the one before serve again.
+        assert outcome != swaps.STUCK or at >= installs, f"{at} {act}"
+        if outcome == swaps.STUCK:
+            node.full_from = None
+            node.failing, node.unfit = set(), set()
+            found = node.swap()
+            assert found
+            node.begin(found.origin, touched=found.touched, closed_port=found.closed_port)
+            assert node.check_end(node.run()) == swaps.DONE, f"{at} {act}"
+
+
+@pytest.mark.once
 @pytest.mark.parametrize("name", ["good", "failing", "bridge"])
 def test_a_gateway_that_is_lost_at_any_act_stops_no_swap_half_way(make_node: MakeNode, name: str) -> None:
     for at, act in enumerate(acts_of(make_node, name), 1):
