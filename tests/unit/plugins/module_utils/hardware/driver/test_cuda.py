@@ -105,7 +105,7 @@ def test_a_driver_that_hangs(tmp_path: Path) -> None:
 
 def test_a_driver_that_crashes() -> None:
     found = cuda.check("x", 7, lambda command, timeout: Outcome(-11, stderr="\nterminate called\n"))
-    assert found.message == "CUDA ended the process that called it, with signal 11: terminate called"
+    assert found.message == "CUDA ended the process that called it, with signal 11: terminate called; see dmesg"
 
 
 def test_the_child_prints_json(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

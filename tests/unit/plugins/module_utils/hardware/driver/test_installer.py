@@ -195,7 +195,7 @@ def test_a_failure_quotes_the_log_of_this_run(machine: Machine) -> None:
 
 def test_a_success_that_left_nothing_is_none(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(machine, "installer", lambda: Outcome(0))
-    with pytest.raises(InstallerError, match="reports success, and left no driver"):
+    with pytest.raises(InstallerError, match="reports success, but has installed no driver"):
         machine.apply()
 
 

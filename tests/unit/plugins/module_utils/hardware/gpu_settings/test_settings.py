@@ -21,8 +21,8 @@ def said(settings: dict[str, Any], *overrides: dict[str, Any]) -> list[str]:
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"power_limit_w": -1}, "0 is the card's default"),
-        ({"power_limit_w": float("nan")}, "0 is the card's default"),
+        ({"power_limit_w": -1}, "must be 0, the card's default"),
+        ({"power_limit_w": float("nan")}, "must be 0, the card's default"),
         ({"gpu_clocks_mhz": [1600, 210]}, "must be lowest and highest clock"),
         ({"memory_clocks_mhz": [1, 2, 3]}, "must be lowest and highest clock"),
         ({"gpu_clocks_mhz": [-1]}, "must be lowest and highest clock"),

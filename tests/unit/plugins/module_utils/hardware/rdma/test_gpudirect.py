@@ -34,7 +34,7 @@ def test_without_a_module(machine: Any) -> None:
         ("5.10.0-30-amd64", OPEN, False, "older than 5.12"),
         ("6.1.0-40-amd64", PROPRIETARY, False, "proprietary"),
         ("6.1.0-40-amd64", None, None, "not loaded"),
-        ("rolling", OPEN, None, "not known"),
+        ("rolling", OPEN, None, "is unknown"),
     ],
 )
 def test_dma_buf(machine: Any, release: str, driver: str | None, dma_buf: bool | None, words: str) -> None:
