@@ -90,7 +90,7 @@ def test_a_directory_that_is_not_there(tmp_path: Path) -> None:
 def test_an_empty_directory(tmp_path: Path) -> None:
     texts = messages(facts.gather(tmp_path))
     assert "config.json is missing: a model needs its configuration" in texts
-    assert any("holds no weights" in text for text in texts)
+    assert any("contains no weights" in text for text in texts)
 
 
 @pytest.mark.parametrize("content", [b"", b"[]", b"{", b"\xff\xfe", b"[" * 100_000])
