@@ -16,8 +16,9 @@ description:
   - Restarts the agent if its unit or its code is newer than its process. This does not affect engines.
   - Installs the unit that runs swaps (C(inference-swap@NAME.service)) and the unit that closes gates at boot
     (C(inference-gates.service)). Writes the settings of swaps to C(/etc/inference/swap.json).
-  - Installs, enables and starts timers that write metrics to C(/var/lib/prometheus/node-exporter), of GPUs, RDMA and
-    releases every minute, of the doctor every 5 minutes. Without node_exporter they do nothing.
+  - Installs, enables and starts two timers that write metrics to C(/var/lib/prometheus/node-exporter). One runs every
+    minute for GPUs, RDMA, releases and recovery, the other every 5 minutes for the doctor. Without node_exporter, both
+    do nothing.
   - If the node does not have the address, or another process uses the port, the module fails before any change.
   - Internal to this collection; its options may change without notice.
 author:

@@ -38,7 +38,7 @@ class Key:
 
 
 def ssh(node: Node, user: str, command: str, *options: str) -> tuple[bool, str]:
-    """Options for a new login that asks no question."""
+    """Run a command over a new login that asks no question. Returns whether it succeeds, and its output."""
     result = subprocess.run(
         [*SSH, *options, f"{user}@{node.address}", command], capture_output=True, text=True, stdin=subprocess.DEVNULL
     )
@@ -146,7 +146,7 @@ def test_passwords_stay_on_until_a_key_was_seen_at_work(deb12: Node) -> None:
     )
     deb12.run("systemctl reload ssh")
     try:
-        # Without a control socket: a connection by the key is still open.
+        # Without a control socket: Ansible would use the open connection again, which has logged in by a key.
         by_password: dict[str, Any] = {"ansible_password": "molecule", "ansible_ssh_private_key_file": "/dev/null"}
         output = deb12.baseline(PART, check=False, ansible_control_path="none", **by_password)
         assert changes(output) == 0

@@ -175,7 +175,7 @@ def test_one_long_prefill_alone_is_let_alone(deb12: Node) -> None:
 
 
 @pytest.mark.parametrize(("signal", "limit"), [("KILL", 20), ("STOP", 75)])
-def test_a_prober_that_dies_or_hangs_is_replaced(deb12: Node, signal: str, limit: float) -> None:
+def test_an_agent_that_dies_or_hangs_is_replaced(deb12: Node, signal: str, limit: float) -> None:
     pid, began = deb12.engine_pid(), time.time()
     before = deb12.run("systemctl show --value --property=MainPID inference-agent")
     deb12.run(f"kill -{signal} {before}")
@@ -184,10 +184,10 @@ def test_a_prober_that_dies_or_hangs_is_replaced(deb12: Node, signal: str, limit
         now = deb12.run("systemctl show --value --property=MainPID inference-agent")
         return now not in ("0", before) and deb12.run("systemctl is-active inference-agent", check=False) == "active"
 
-    wait_for("another prober", replaced, limit)
+    wait_for("another agent", replaced, limit)
     wait_for("the agent reports the engine", lambda: serves(deb12), 30)
     untouched(
-        deb12, f"prober {'killed' if signal == 'KILL' else 'stopped'}", began, f"back after {time.time() - began:.0f} s"
+        deb12, f"agent {'killed' if signal == 'KILL' else 'stopped'}", began, f"back after {time.time() - began:.0f} s"
     )
     assert deb12.engine_pid() == pid and steps(deb12) == []
 

@@ -1,10 +1,11 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How a machine ships its log: by its own rsyslog in addition to the site's. Private to the collection; pure.
+"""Ships a machine's log by an rsyslog of this collection, beside the site's own. Private to the collection; pure.
 
-The journal is the queue. rsyslog reads a line when the server has taken the line before. So a server that is away
-blocks no program, and no line is stored twice. Source: rsyslog's documentation of imjournal, omfwd and RainerScript.
+The journal is the queue: rsyslog reads the next line only after the server has accepted the line before. So no program
+waits for a server that is down, and the disk keeps no second copy of the lines. Source: rsyslog's documentation of
+imjournal, omfwd and RainerScript.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ KERNEL, TOOL = "kernel", "inferctl"
 """Names that are no units: `kernel` for the kernel's log, `inferctl` for the commands of operators."""
 
 FIELDS = ("event", "verdict", "was", "act", "evidence", "latency_ms")
-"""Fields that our own services log in addition to the message and the instance (node/journal.py)."""
+"""Fields that our own services log in addition to the message and the instance (core/journal.py)."""
 
 HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?|[0-9A-Fa-f]*:[0-9A-Fa-f:.]*:[0-9A-Fa-f.]*")
 """A name, an IPv4 address or an IPv6 address, without a port."""

@@ -140,7 +140,10 @@ def _port(variables: Mapping[str, Any], name: str) -> object:
 
 
 def _listening(variables: Mapping[str, Any], name: str, address: str) -> str:
-    """The address where a service answers: the one on which it listens, if it names a single reachable one."""
+    """The address where Prometheus reaches a service: the variable's value, or else `address` of the host.
+
+    The value does not count if it is empty, stands for all addresses, or is a loopback address of another host.
+    """
     listens = str(variables.get(name) or "")
     if not listens or _is(listens, "is_unspecified") or (_is(listens, "is_loopback") and address != LOOPBACK):
         return address

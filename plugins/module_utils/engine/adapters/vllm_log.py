@@ -30,7 +30,7 @@ SOURCES = (
     *("parallel_state", "pynccl", "nccl", "cuda_communicator", "custom_all_reduce", "symm_mem", "shm_broadcast"),
 )
 """Files of vLLM that log about the engine, never about a request: none of them logs a request's text, parameters, tools
-or answer. vLLM 0.32 has no file of the same name elsewhere that does."""
+or answer. Other files of the same names in vLLM 0.32 do not log these either."""
 
 _KNOWN = _LINE[:-2].replace(r"([A-Za-z0-9_]+\.py:[0-9]+)", rf"(({'|'.join(SOURCES)})\.py:[0-9]+)")
 

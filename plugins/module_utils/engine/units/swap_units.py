@@ -22,7 +22,7 @@ def render() -> dict[str, str]:
 [Unit]
 Description=Swap of the inference instance %i
 After=docker.service inference-agent.service {GATES_UNIT}
-# A swap ends forward or back, whatever dies: never give up.
+# A swap must end, with the new release or the release before. So systemd restarts it after any number of failures.
 StartLimitIntervalSec=0
 
 [Service]
@@ -32,7 +32,7 @@ Restart=on-failure
 RestartSec={RESTART_SECONDS}
 # Nothing is lost by a kill: the next process takes the same step again.
 TimeoutStopSec=5
-# It restarts engines, writes units and moves the firewall: only what it never needs is kept from it.
+# A swap restarts engines, writes units and changes the firewall. The sandbox denies only what a swap never needs.
 NoNewPrivileges=yes
 ProtectHome=read-only
 PrivateTmp=yes

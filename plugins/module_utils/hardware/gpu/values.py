@@ -55,7 +55,7 @@ def whole(text: str | None, unit: str = "") -> int | None:
 
 
 def version(text: str | None) -> str | None:
-    """The version at the start of a text. From driver 610 on, words about its deprecation follow."""
+    """The version at the start of a text. From driver 610 on, a note such as "(deprecated)" may follow."""
     match = VERSION.match((text or "").strip())
     return match[0] if match else None
 

@@ -31,7 +31,7 @@ DRIVER_LOADED = "NVRM: loading NVIDIA UNIX"
 """The driver's message when it is loaded. Earlier XIDs are out of date. Source: nv.c of the open modules."""
 
 LOADING_SECONDS = 10.0
-"""The driver may write messages about a card that fails to start this long before DRIVER_LOADED."""
+"""Seconds before DRIVER_LOADED in which the driver may already report a card that does not start."""
 
 WITHIN = 3
 """Largest number of lines of a message, whose first line names the GPU."""
