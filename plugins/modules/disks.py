@@ -15,8 +15,8 @@ description:
     no partition and no holder (array, volume, mapping), and must not be mounted, swap or read-only. The kernel must
     open it exclusively. Its first 4 MiB must be empty, and its last sector readable.
   - Repeats all these checks under a lock, right before the format. No option overrides them.
-  - Finds a file system that this module has made by its label C(inf-NAME), also after a reinstallation of the node.
-    It is kept and mounted. A device with any other content stays unchanged, and the error names the content.
+  - Recognises a file system of its own by the label C(inf-NAME), also after a reinstallation of the node. Such a file
+    system is kept and mounted. A device with any other content stays unchanged, and the error names the content.
   - Joins several blank devices by md (raid0) or LVM (striped) first. The array or volume group has the same name.
   - Mounts by UUID, and puts the old C(/etc/fstab) back if a mount fails. All lines get C(nofail) and a time limit, so
     that a dead disk or server does not block a boot. After a boot, NFS exports are mounted on first use.

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Runs inside an engine's image: writes configurations of models, and prints what the engine reads from them.
 
-tests/tools/oracle sends this file there. transformers' own class writes each configuration, without the values that the
-class declares. One process reads all configurations, because the import of torch takes half a minute.
+tests/tools/oracle sends this file there. transformers' own class writes each configuration, and leaves out values that
+equal the defaults of the class. One process reads all configurations, because the import of torch takes half a minute.
 """
 
 from __future__ import annotations
@@ -44,13 +44,14 @@ ROPES: dict[str, dict[str, Any]] = {
 }
 
 POOLED = ("MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING_NAMES", "MODEL_FOR_TOKEN_CLASSIFICATION_MAPPING_NAMES")
-"""Lists of architectures that the engine makes of others: by the end of their names."""
+"""Lists of architectures that the engine makes from others. The engine recognises them by the end of their names."""
 
 FLAT = {"num_hidden_layers": 24, "hidden_size": 2048, "num_attention_heads": 16, "num_key_value_heads": 4}
-"""Of the language part of a model that also sees, where its configuration has no place for that."""
+"""Sizes of the language part of a model that also reads images, at the top level of the configuration instead of in a
+part of its own."""
 
 STAND_IN = "LlamaForCausalLM"
-"""For an architecture that this image cannot inspect: only the configuration's class gives the sizes."""
+"""Used instead of an architecture that this image cannot inspect. The configuration alone gives the sizes."""
 
 ROPED = ("llama", "qwen2", "qwen3", "qwen3_moe", "gpt_oss", "deepseek_v3", "gemma3_text", "phi3", "granite")
 

@@ -90,7 +90,7 @@ def test_a_second_run_and_a_reload_move_nothing(pair: Pair, tmp_path: Path) -> N
 
 @pytest.mark.full
 def test_the_address_moves_to_the_other_one_and_stays_there(pair: Pair) -> None:
-    """The address does not move back at once: a move would cut the connections again."""
+    """The address does not move back when the fault ends: a move would cut the connections again."""
     for ends, is_over in ENDS.items():
         holder = pair.holder()
         (other,) = [node for node in pair.nodes if node is not holder]

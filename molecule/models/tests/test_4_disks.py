@@ -82,7 +82,7 @@ def small(node: Node) -> Iterator[str]:
 
 
 def test_a_full_disk_costs_no_service(node: Node, small: str) -> None:
-    """A disk that is too small, and a disk that fills up during the copy: links to the store, and no failure."""
+    """A disk that is too small for the copy: links lead to the store, and the run does not fail."""
     given: dict[str, Any] = {"model_store_fast_path": small, "model_store_reserve_gib": 0}
     output = node.site("--tags", "model_store", **given)
     assert "engines load it from the store: needed 1." in " ".join(output.split())

@@ -79,7 +79,7 @@ def test_nothing_further_is_changed(fleet: Fleet, lost: dict[str, Any], reposito
 def test_what_could_not_serve_is_refused_before_anything_changes(
     fleet: Fleet, lost: dict[str, Any], repository: dict[str, Any]
 ) -> None:
-    """The container runs with the user and group numbers of the release, which stay."""
+    """Containers run with the user and group numbers that their release records. This node has another group number."""
     node = fleet.nodes[0]
     pid, group = node.engine_pid(), node.run("id --group inference")
     node.run("groupmod --gid 4712 inference; echo '{}' > /etc/inference/instances/main.json")
@@ -87,7 +87,7 @@ def test_what_could_not_serve_is_refused_before_anything_changes(
         said = Saved(node).restore(snapshot="latest", check=False, **repository)
     finally:
         node.run(f"groupmod --gid {group} inference")
-    assert "Nothing was restored" in said and ":4712 here" in said
+    assert "Nothing was restored" in said and ":4712 on this node" in said
     assert node.run("cat /etc/inference/instances/main.json") == "{}" and node.engine_pid() == pid
     Saved(node).restore(snapshot="latest", **repository)
     assert Saved(node).files() == lost["files"] and node.engine_pid() == pid

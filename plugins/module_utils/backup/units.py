@@ -13,8 +13,8 @@ from .places import JOBS, Places, service, timer
 _HEADER = "# Managed by the Ansible collection baremetal.inference."
 
 _TEXTS = {
-    "backup": "Backup of the node's configuration and state",
-    "prune": "Retention of the node's backups",
+    "backup": "Backup of the host's configuration and state",
+    "prune": "Retention of the host's backups",
     "check": "Check of the repository of backups",
 }
 
@@ -101,9 +101,9 @@ Description={_TEXTS[job]}, by schedule
 [Timer]
 OnCalendar={limits.schedules[job]}
 RandomizedDelaySec={limits.delay_minutes}min
-# Each node has its own delay, which stays the same.
+# Each host has its own delay, which stays the same.
 FixedRandomDelay=yes
-# A run that was missed while the node was off starts after the boot.
+# A run that was missed while the host was off starts after the boot.
 Persistent=yes
 
 [Install]

@@ -3,8 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Asks an engine's image whether the engine would take a release's arguments. Private to the collection.
 
-The engine's own code in the image parses the arguments and builds its configuration from them and from the model's. The
-question reads no weights, starts no engine, and takes some seconds: another release can serve meanwhile.
+The engine's own code in the image parses the arguments, reads the model's configuration, and builds the engine's
+configuration from both. The question reads no weights, starts no engine, and takes some seconds: another release can
+serve meanwhile.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ METRICS = "inference-*.prom"
 
 def node_traces(paths: Paths) -> list[Path]:
     """The collection's files and directories on a node without instances, agent and recovery."""
-    # Their directory also has the trials of the role common, which stay.
+    # Not all of /run/inference: the trials of the role common are there, too, and stay.
     memory = [
         paths.recovery_requests,
         paths.recovered_meanwhile("").parent,
@@ -50,7 +50,8 @@ def refuse_instances(paths: Paths) -> None:
     """Raise ValueError while the node has an instance, which needs these files to run."""
     if there := releases.names(paths):
         raise ValueError(
-            f"{', '.join(there)} must leave the node first: baremetal.inference.decommission -e instance={there[0]}"
+            f"the node still has {', '.join(there)}: remove each instance first, with"
+            f" baremetal.inference.decommission -e instance={there[0]}"
         )
 
 

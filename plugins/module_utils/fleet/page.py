@@ -152,7 +152,7 @@ def _memory(fleet: Fleet) -> str:
 
 
 def _health(fleet: Fleet) -> str:
-    """A plot that counts the answers, instances, doctors and backups by tone."""
+    """A plot of how many answers, instances, results of the doctor and backups are good, poor, bad or neutral."""
     instances = [_tone(one) for node in fleet.nodes for one in node.instances]
     doctors = [node.doctor.tone for node in fleet.nodes]
     backups = [node.backup.tone for node in fleet.nodes]

@@ -119,7 +119,7 @@ def _device(root: Path, path: Path, with_gids: bool, with_counters: bool) -> Dev
 
 
 def _pci_address(device: Path) -> str | None:
-    """The PCI function of a device. None for a software device, also on top of a network device."""
+    """The PCI function of a device. None for a software device, even if it runs on a PCI network device."""
     real = Path(os.path.realpath(device))
     # A subfunction lies below its function: /sys/devices/pci0000:15/0000:16:00.0/mlx5_core.sf.4
     below = sysfs.link_name(real / "subsystem") == "auxiliary"

@@ -84,11 +84,12 @@ class Outage:
         traffic = self.nodes[0].traffic
         deadline = traffic.clock() + seconds
         in_a_row = 0
+        once = f"{looks} looks in a row must find no requests, only one did"
         while True:
             found = [words for node in self.nodes for words in missing(node)]
             in_a_row = 0 if found else in_a_row + 1
             if in_a_row == looks or traffic.clock() >= deadline:
-                return found or ([] if in_a_row == looks else ["the last look is missing"])
+                return found or ([] if in_a_row == looks else [once])
             traffic.sleep(LOOK_SECONDS)
 
     def _drain(self, node: Node) -> drains.Drain | None:
@@ -104,7 +105,7 @@ def _last(node: Node) -> str:
     if not node.settings.gateways or not install_state.serving(node.paths, node.name, node.now()):
         return ""
     views, deaf = node.ask_settled(), node.traffic.deaf(node.name)
-    # A gateway that checks the agent sends requests here. If it shows no view, this node may be its only server.
+    # A gateway that checks the agent sends requests here. If it does not list its servers, it may have only this one.
     blind = [words for gateway, words in views.silent.items() if gateway not in deaf]
     if blind:
         return "; ".join(blind)
@@ -135,7 +136,7 @@ def _contested(node: Node, views: Views) -> list[str]:
     Raises Refused if the other node goes first.
     """
     own = set(node.own)
-    # A gateway that has no server of this node loses none by it.
+    # The drain of this node takes no server from a gateway that has none of this node.
     nobody = [
         view.gateway
         for view in views.told
@@ -158,9 +159,8 @@ def _knowing(node: Node, views: Views) -> set[str]:
 
 
 def _cut_off(node: Node, views: Views) -> set[str]:
-    """The gateways that show an instance as down and do not check the agent. When they check it again, they learn of
-    the
-    drain first."""
+    """The gateways that show an instance as down and do not check the agent. When they check the agent
+    again, they learn of the drain first."""
     down = {view.gateway for view in views.told if node.own[0] not in view.up()}
     return down & set(node.traffic.deaf(node.name))
 

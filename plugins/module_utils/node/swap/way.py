@@ -61,7 +61,7 @@ def choose(question: Question, views: Views) -> Way:
     name, own = question.name, question.own
     if not question.serves:
         return Way(IDLE)
-    # A gateway that checks the agent sends requests here. If it shows no view, this node may be its only server.
+    # A gateway that checks the agent sends requests here. If it does not list its servers, it may have only this one.
     blind = [words for gateway, words in views.silent.items() if gateway not in question.deaf]
     if blind and not question.allow_downtime:
         return Way(OTHERS, problem=f"{'; '.join(blind)}. Correct that first", permission=ALLOW_DOWNTIME)

@@ -35,7 +35,7 @@ def test_a_node_leaves_nothing_but_what_is_asked_for(paths: Paths, calls: list[t
     metrics = paths.textfiles / "inference-probe.prom"
     for path in (kept, paths.target, paths.state / "manifests.json", metrics, paths.textfiles / "smart.prom"):
         files.write(path, "x")
-    with pytest.raises(ValueError, match="main, other must leave the node first"):
+    with pytest.raises(ValueError, match="the node still has main, other: remove each instance first"):
         node_removal.refuse_instances(paths)
     for name in ("main", "other"):
         removal.remove(paths, name, check=False)

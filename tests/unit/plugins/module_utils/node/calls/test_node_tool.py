@@ -163,7 +163,8 @@ def test_a_node_with_an_instance_is_refused(run: RunModule, tmp_path: Path, mana
     releases.stage(paths, "main", rendered(0).release.id, rendered, pytest.fail)
     said = run(state="absent")["msg"]
     assert (
-        "main must leave the node first: baremetal.inference.decommission -e instance=main" in said
+        "the node still has main: remove each instance first, with baremetal.inference.decommission -e instance=main"
+        in said
         and "again" not in said
     )
     assert manager.calls == []
