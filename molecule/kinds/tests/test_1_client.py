@@ -31,7 +31,8 @@ def is_digit(text: str) -> bool:
 
 
 def test_the_names_are_listed(client: OpenAI) -> None:
-    assert {"main", "tiny-a"} <= {model.id for model in client.models.list()}
+    names = {"main", "embed", "rank", "tiny-a", "tiny-embed", "tiny-score"}
+    assert {model.id for model in client.models.list()} == names
 
 
 @pytest.mark.parametrize("name", ["main", "tiny-a"])
@@ -101,7 +102,12 @@ def test_log_probabilities(client: OpenAI) -> None:
 @pytest.mark.parametrize(
     ("request_", "kind", "code", "words"),
     [
-        ({"model": "none"}, openai.NotFoundError, "model_not_found", "Known: main, tiny-a"),
+        (
+            {"model": "none"},
+            openai.NotFoundError,
+            "model_not_found",
+            "Known: embed, main, rank, tiny-a, ",
+        ),
         ({"temperature": -3}, openai.BadRequestError, 400, "temperature must be non-negative"),
         (
             {"messages": [{"role": "user", "content": "x" * 2000}]},

@@ -34,7 +34,7 @@ class Answers:
 
 
 def ask(name: str, seconds: float) -> str:
-    """Request one token. Returns why there is none; empty on success."""
+    """Request one token. Returns why there is none; empty on success, and where the engine makes no text."""
     body = json.dumps({"model": name, "prompt": "ping", "max_tokens": 1})
     connection = LocalConnection(Path(LOCAL_SOCKET), seconds)
     try:
@@ -45,7 +45,18 @@ def ask(name: str, seconds: float) -> str:
         return f"{LOCAL_SOCKET}: {error}"
     finally:
         connection.close()
-    return "" if answer.status == 200 else f"{answer.status}: {text[:500]}"
+    return "" if answer.status == 200 or _has_no_completions(answer.status, text) else f"{answer.status}: {text[:500]}"
+
+
+def _has_no_completions(status: int, text: str) -> bool:
+    """Whether an engine has answered whose model makes no text. A 404 of the gateway has an `error`, and no `detail`.
+
+    Engines of embeddings and scores do not have the path of completions (vLLM: FastAPI's own 404).
+    """
+    try:
+        return status == 404 and "detail" in json.loads(text)
+    except (ValueError, TypeError):
+        return False
 
 
 def is_drained(name: str, states: Mapping[str, str]) -> bool:

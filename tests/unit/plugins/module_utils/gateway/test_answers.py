@@ -15,13 +15,21 @@ import pytest
 
 from ansible_collections.baremetal.inference.plugins.module_utils.gateway import answers as module
 
+ANSWERS = {
+    b'"main"': (200, b"{}"),
+    b'"vectors"': (404, b'{"detail": "Not Found"}'),
+    b'"gone"': (404, b'{"error": {"code": "model_not_found"}}'),
+    b'"page"': (404, b"<html>"),
+    b"lone": (503, b'{"error": {"code": "no_engine"}}'),
+}
+
 
 class Gateway(BaseHTTPRequestHandler):
-    """Serves the model `main`; no engine of any other."""
+    """Serves the models `main`, which makes text, and `vectors`, which does not; no engine of any other."""
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["Content-Length"]))
-        status, text = (200, b"{}") if b'"main"' in body else (503, b'{"error": {"code": "no_engine"}}')
+        status, text = next((ANSWERS[name] for name in ANSWERS if name in body), ANSWERS[b"lone"])
         self.send_response(status)
         self.send_header("Content-Length", str(len(text)))
         self.end_headers()
@@ -47,6 +55,13 @@ def gateway(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 def test_an_answer_is_an_answer(gateway: None) -> None:
     assert module.ask("main", 5) == ""
+
+
+def test_an_engine_without_completions_has_answered(gateway: None) -> None:
+    assert module.ask("vectors", 5) == ""
+    # The gateway's own answer, and an answer of neither.
+    assert module.ask("gone", 5) == '404: {"error": {"code": "model_not_found"}}'
+    assert module.ask("page", 5) == "404: <html>"
 
 
 def test_a_refusal_is_quoted(gateway: None) -> None:
