@@ -28,7 +28,7 @@ StartLimitIntervalSec=0
 Type=oneshot
 ExecStart={command} recover %i --triggered
 TimeoutStartSec={STEP_TIMEOUT}
-# It restarts Docker and engines and writes units: only what it never needs is kept from it.
+# Recovery restarts Docker and engines, and writes units. The sandbox denies only what recovery never needs.
 NoNewPrivileges=yes
 ProtectHome=read-only
 PrivateTmp=yes
