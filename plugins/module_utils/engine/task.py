@@ -9,7 +9,6 @@ import json
 from functools import lru_cache
 from pathlib import Path
 
-from ..models.config import facts, tasks
 from .adapters.contract import GENERATE
 from .release import Release
 
@@ -29,6 +28,9 @@ def of(release: Release) -> str:
 @lru_cache(maxsize=256)
 def _first(path: str, flags: str) -> str:
     """Raises LookupError where unknown, which is not cached: the disk of the models may be mounted later."""
+    # Most starts of the unit's steps need none of the tables of models.
+    from ..models.config import facts, tasks
+
     known = tasks.tasks(facts.gather(Path(path)), json.loads(flags))
     if not known:
         raise LookupError(path)

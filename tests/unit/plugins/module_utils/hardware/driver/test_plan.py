@@ -73,7 +73,7 @@ def test_debian_has_a_second_driver() -> None:
     assert "nvidia-tesla-535-kernel-dkms=535.*" in plan.install
     assert "libnvidia-tesla-535-cuda1=535.*" in plan.install
     problems = refused(Wish("debian", "535", "open"), node("Ampere", debian=13))
-    assert any("proprietary only" in problem and "nvidia" in problem for problem in problems)
+    assert any("only as proprietary" in problem and "nvidia_driver_source to nvidia" in problem for problem in problems)
 
 
 def test_nvidia_headless() -> None:
