@@ -139,6 +139,10 @@ instances:
           description: The key marks of the accepted API keys; empty if the engine needs no key.
           type: list
           elements: str
+    adapters:
+      description: The names of the LoRA adapters that the installed release serves.
+      type: list
+      elements: str
 bridges:
   description: The instances that have a bridge.
   returned: if V(instances) is gathered

@@ -37,7 +37,10 @@ options:
   models:
     description:
       - Entries of the model registry by name. The module reads their remote sources and their sources on the
-        controller, so delegate it to V(localhost). Only the keys C(model), C(revision) and C(checksum) are read.
+        controller, so delegate it to V(localhost). Of an entry, only C(model), C(revision),
+        C(checksum) and C(adapter) are read.
+      - An entry with C(adapter) is a LoRA adapter, with the facts C(rank), C(base), C(layers), C(shapes) and
+        C(problems).
     type: dict
   hub_endpoint:
     description: The hub, or a mirror of the hub, for O(models).
@@ -392,7 +395,10 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.baremetal.inference.plugins.module_utils.core.problems import Problem
+from ansible_collections.baremetal.inference.plugins.module_utils.models import adapter_facts
+from ansible_collections.baremetal.inference.plugins.module_utils.models.adapter_facts import AdapterFacts
 from ansible_collections.baremetal.inference.plugins.module_utils.models.config.facts import ModelFacts, gather
+from ansible_collections.baremetal.inference.plugins.module_utils.models.registry.adapters import is_adapter
 from ansible_collections.baremetal.inference.plugins.module_utils.store.sources import hub_headers
 from ansible_collections.baremetal.inference.plugins.module_utils.store.sources.hub import Hub
 from ansible_collections.baremetal.inference.plugins.module_utils.store.sources.remote import ARCHIVE
@@ -414,13 +420,14 @@ def of_directories(module: AnsibleModule) -> dict[str, Any]:
     return {name: gather(Path(path)).to_dict() for name, path in directories.items()}
 
 
-def of_source(source: Source, cache: Path, hub: Hub) -> ModelFacts:
-    """The facts of a model from its source. Raises TransferError if the source cannot be read, and OSError."""
+def of_source(source: Source, cache: Path, hub: Hub, adapter: bool) -> ModelFacts | AdapterFacts:
+    """The facts of a model or adapter. Raises TransferError if the source cannot be read, and OSError."""
+    read = adapter_facts.gather if adapter else gather
     if source.origin == CONTROLLER:
-        return gather(source.path)
+        return read(source.path)
     if source.remote is None or source.remote.kind == ARCHIVE:
         raise TransferError("an archive cannot be read before it is fetched")
-    return gather(hub_headers.skeleton(cache, source.remote, hub))
+    return read(hub_headers.skeleton(cache, source.remote, hub))
 
 
 def of_models(values: dict[str, Any]) -> dict[str, Any]:
@@ -433,7 +440,7 @@ def of_models(values: dict[str, Any]) -> dict[str, Any]:
         if source.origin == NODE:
             continue
         try:
-            facts[name] = of_source(source, Path(values["cache"]), hub).to_dict()
+            facts[name] = of_source(source, Path(values["cache"]), hub, is_adapter(values["models"][name])).to_dict()
         except (TransferError, OSError) as error:
             unknown[name] = str(error)
     problems = [

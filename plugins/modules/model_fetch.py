@@ -135,6 +135,7 @@ from typing import Any
 from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
 from ansible_collections.baremetal.inference.plugins.module_utils.core.problems import InputError
 from ansible_collections.baremetal.inference.plugins.module_utils.core.quiet_module import QuietModule
+from ansible_collections.baremetal.inference.plugins.module_utils.models.registry.adapters import is_adapter
 from ansible_collections.baremetal.inference.plugins.module_utils.store.fetch import Fetcher
 from ansible_collections.baremetal.inference.plugins.module_utils.store.hashes import hash_cache
 from ansible_collections.baremetal.inference.plugins.module_utils.store.sources.hub import Hub
@@ -186,7 +187,8 @@ def main() -> None:
             raise ValueError("model must be an archive's URL, or a hub's ORGANISATION/NAME, to be fetched")
         with hash_cache(Path(values["cache"]) if values["cache"] else None) as cache:
             store, docker = Store(Path(values["store"]), cache), module.get_bin_path("docker")
-            fetcher = Fetcher(store, name, remote, values["seconds"], Paths(), module.run_command, docker)
+            run, adapter = module.run_command, is_adapter(values["entry"])
+            fetcher = Fetcher(store, name, remote, values["seconds"], Paths(), run, docker, adapter=adapter)
             if peer:
                 progress, problem = from_peer(fetcher, peer)
                 revision = peer["manifest"]["revision"] if progress.done else None

@@ -17,6 +17,8 @@ from typing import Any
 from ..core import files
 from ..core.paths import Paths
 from ..engine import first_releases
+from ..models.registry.adapters import KEY as ADAPTER
+from ..models.registry.needed import needed
 from ..models.registry.variants import lineage
 
 
@@ -34,6 +36,12 @@ class Served:
     accelerator: str
     user: tuple[int, int]
     """Numbers of user and group in the engine's container."""
+    lora: tuple[str, ...] = ()
+    """The directories of its LoRA adapters."""
+
+    def missing(self, live: Path) -> list[str]:
+        """The directories of model and adapters that are not on the node."""
+        return [path for path in (self.path, *self.lora) if not (live / path.lstrip("/")).is_dir()]
 
 
 def served(saved: Path) -> list[Served]:
@@ -61,6 +69,7 @@ def _read(path: Path) -> Served:
         port=int(release["port"]),
         accelerator=str(release["accelerator"]),
         user=(int(settings["uid"]), int(settings["gid"])),
+        lora=tuple(map(str, release.get("lora", {}).values())),
     )
 
 
@@ -70,13 +79,13 @@ def registry(saved: Path) -> dict[str, Any]:
 
 
 def absent(wanted: Sequence[Served], live: Path) -> list[Served]:
-    """The instances whose model is not on the node."""
-    return [one for one in wanted if not (live / one.path.lstrip("/")).is_dir()]
+    """The instances whose model, or an adapter of it, is not on the node."""
+    return [one for one in wanted if one.missing(live)]
 
 
 def entries(wanted: Sequence[Served], models: Mapping[str, Any]) -> dict[str, Any]:
-    """The registry entries of the instances' models and of their bases, by name. They say where to fetch the models."""
-    names = {name for one in wanted if one.model in models for name in lineage(models, one.model)}
+    """The registry entries of the instances' models and of all that these need, by name, with their sources."""
+    names = needed(models, [one.model for one in wanted if one.model in models])
     return {name: models[name] for name in sorted(names)}
 
 
@@ -88,20 +97,8 @@ def problems(
     `here` translates the numbers of an account and a group from the snapshot to this node.
     """
     found = []
-    for one in absent(wanted, live):
-        what = f"{one.instance} needs {one.path}, revision {one.revision} of {one.model}, which is not on this node"
-        store = live / one.path.lstrip("/")
-        others = ", ".join(sorted(path.name for path in store.parent.glob("[0-9a-f]*"))) or "none"
-        if one.model not in models:
-            found.append(
-                f"{what}. Neither the registry in the snapshot nor the inventory has {one.model}: copy the files"
-                " there, or add the model to the inventory"
-            )
-        else:
-            found.append(
-                f"{what} (the store has: {others}). The source {_source(models, one.model)} has another revision now:"
-                f" copy the files of {one.revision} there"
-            )
+    for one in wanted:
+        found += [_without(one, path, live, models) for path in one.missing(live)]
     for one in wanted:
         if here(*one.user) != one.user:
             uid, gid = here(*one.user)
@@ -112,5 +109,23 @@ def problems(
     return found
 
 
+def _without(one: Served, path: str, live: Path, models: Mapping[str, Any]) -> str:
+    """The message for a directory of an instance's model or adapter that is not on the node."""
+    store = live / path.lstrip("/")
+    name, revision = (one.model, one.revision) if path == one.path else (store.parent.name, store.name)
+    what = f"{one.instance} needs {path}, revision {revision} of {name}, which is not on this node"
+    if name not in models:
+        return (
+            f"{what}. Neither the registry in the snapshot nor the inventory has {name}: copy the files"
+            " there, or add the model to the inventory"
+        )
+    others = ", ".join(sorted(each.name for each in store.parent.glob("[0-9a-f]*"))) or "none"
+    return (
+        f"{what} (the store has: {others}). The source {_source(models, name)} has another revision now:"
+        f" copy the files of {revision} there"
+    )
+
+
 def _source(models: Mapping[str, Any], name: str) -> str:
-    return str(models[lineage(models, name)[-1]].get("model", "unknown"))
+    last = models[lineage(models, name)[-1]]
+    return str(last.get("model") or last.get(ADAPTER) or "unknown")

@@ -72,7 +72,15 @@ class Declared:
 
     def arguments(self, entry: Entry) -> list[str]:
         """The arguments that make the engine serve an entry, spelt for the engine's version."""
-        return arguments(entry.flags, self.catalogue)
+        return self.spelt(entry.flags)
+
+    def spelt(self, flags: Mapping[str, Any]) -> list[str]:
+        """Flags as arguments, spelt for the engine's version."""
+        return arguments(flags, self.catalogue)
+
+    def adapters_of(self, name: str) -> tuple[Entry, ...]:
+        """The adapters of an entry, sorted by name."""
+        return entries.adapters_of(self.entries, name)
 
     @property
     def needed(self) -> dict[str, Any]:

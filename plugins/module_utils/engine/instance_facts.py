@@ -54,6 +54,8 @@ class InstanceFacts:
     """Seconds that the engine took to load; None where unknown."""
     endpoints: tuple[Endpoint, ...] = ()
     """The endpoints of the release that runs, and of both releases of a swap. Empty where nothing runs."""
+    adapters: tuple[str, ...] = ()
+    """The LoRA adapters that the installed release serves, by name."""
 
     def to_dict(self) -> dict[str, Any]:
         return dict(plain(self))
@@ -61,7 +63,7 @@ class InstanceFacts:
     @classmethod
     def from_dict(cls, value: Mapping[str, Any]) -> InstanceFacts:
         endpoints = tuple(map(Endpoint.from_dict, value.get("endpoints", ())))
-        return cls(**{**known(cls, value), "endpoints": endpoints})
+        return cls(**{**known(cls, value), "endpoints": endpoints, "adapters": tuple(value.get("adapters", ()))})
 
 
 @dataclass(frozen=True)

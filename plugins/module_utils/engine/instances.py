@@ -15,8 +15,8 @@ from ..core import defaults
 from ..core.problems import InputError, Problem, nearest
 from ..models.fit.flags import PARALLEL_SIZES, world_size
 from ..models.prompts import refusals
-from ..models.registry import drafts
 from ..models.registry.entries import Entry, Registry
+from ..models.registry.needed import needed
 from ..models.registry.variants import lineage
 from .gpu_assignment import Node, Wish, assign, read_node
 from .inventory import present_instances
@@ -68,9 +68,8 @@ def served_entries(instances: Sequence[Any], entries: Mapping[str, Entry]) -> li
 
 
 def needed_entries(models: Mapping[str, Any], instances: Sequence[Instance]) -> dict[str, Any]:
-    """The registry's entries of the present instances, with all their bases, and those of their draft models."""
-    served = [item.model for item in instances if item.state == "present"]
-    wanted = {each for name in (*served, *drafts.of(models, served)) for each in lineage(models, name)}
+    """The registry's entries that the engines of the present instances need."""
+    wanted = needed(models, [item.model for item in instances if item.state == "present"])
     return {name: models[name] for name in sorted(wanted)}
 
 
@@ -147,6 +146,9 @@ def _check_instance(where: str, raw: Mapping[str, Any], registry: Registry) -> l
         problems.append(Problem(where, message, "name", name))
     if raw.get("state") != "absent" and (not isinstance(model, str) or model not in registry.names):
         message = f"is not in the registry: {nearest(str(model), registry.names)}"
+        problems.append(Problem(where, message, "model", model))
+    elif raw.get("state") != "absent" and (entry := registry.entries.get(str(model))) and entry.adapter_of:
+        message = f"is an adapter, which the instances of its base serve: name {entry.adapter_of}"
         problems.append(Problem(where, message, "model", model))
     problems += _check_port(where, "port", port)
     if raw.get("bridge_port") is not None:

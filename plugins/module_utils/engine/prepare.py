@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ..core.docker_api import Docker, DockerError, DockerUnavailable
+from ..models.adapter_facts import CONFIG as ADAPTER_CONFIG
 from .listeners import PROC, Ownership, Process, ownership
 from .release import Release
 
@@ -90,7 +91,11 @@ def _model_problems(release: Release) -> list[str]:
         ]
     if not os.access(path / "config.json", os.R_OK):
         return [f"{path} holds no readable config.json: baremetal.inference.site repairs the model {release.model}"]
-    return []
+    return [
+        f"the adapter {name} has no readable {ADAPTER_CONFIG} at {place}: baremetal.inference.site repairs it"
+        for name, place in release.lora.items()
+        if not os.access(Path(place) / ADAPTER_CONFIG, os.R_OK)
+    ]
 
 
 def _port_problems(release: Release, docker: Docker, proc: Path) -> list[str]:

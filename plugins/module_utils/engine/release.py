@@ -149,6 +149,8 @@ class Release:
     """The engine's flags, as the model's registry entry has them."""
     arguments: list[str] = field(default_factory=list)
     """The same flags as command line: to render them again, the catalogue of the engine's version would be needed."""
+    lora: dict[str, str] = field(default_factory=dict)
+    """The directory in the container of each LoRA adapter, by the name under which the engine serves the adapter."""
     settings: Settings = Settings()
     """The settings of the container, without the environment."""
 
@@ -160,6 +162,8 @@ class Release:
     def to_json(self) -> str:
         """The text of release.json."""
         values = {**asdict(self), "schema": SCHEMA, "settings": self.settings.to_dict()}
+        # Most engines have no adapters: their releases stay as they were.
+        values = {key: value for key, value in values.items() if key != "lora" or value}
         return json.dumps(values, indent=2, sort_keys=True) + "\n"
 
     @classmethod
@@ -199,10 +203,12 @@ def render(
     settings: Settings,
     *,
     flags: Mapping[str, Any] | None = None,
+    lora: Mapping[str, str] | None = None,
     number: int = 0,
     created: str = "",
 ) -> Rendered:
     """Render a release. `arguments` are the engine's, made from `flags`, which are the flags of the registry entry.
+    `lora` has the directory of each LoRA adapter that these flags serve, by name.
 
     The id is a hash over everything but number and time: two releases with one id run the same.
     Raises InputError where a value cannot be put into an environment file.
@@ -211,7 +217,7 @@ def render(
     environment = _environment(instance, settings)
 
     def numbered(value: int, identity: str = "") -> Rendered:
-        release = _release(instance, flags or {}, arguments, stored, image, settings, value, _keys(environment))
+        release = _release(instance, flags or {}, arguments, stored, image, settings, value, _keys(environment), lora)
         release = replace(release, id=identity, created=created)
         return Rendered(release, _unit(release), environment)
 
@@ -231,7 +237,9 @@ def bridge_of(release: Release, environment: str, port: int, gpus: Sequence[str]
     )
     stored = StoredModel(release.model_path, release.revision)
     keys = _keys(environment)
-    made = _release(instance, release.flags, release.arguments, stored, release.image, release.settings, number, keys)
+    made = _release(
+        instance, release.flags, release.arguments, stored, release.image, release.settings, number, keys, release.lora
+    )
     identity = hashlib.sha256("\0".join([release.id, str(port), *gpus]).encode()).hexdigest()
     made = replace(made, id=identity, created=release.created)
     return Rendered(made, _unit(made), environment)
@@ -246,6 +254,7 @@ def _release(
     settings: Settings,
     number: int,
     environment_keys: list[str],
+    lora: Mapping[str, str] | None = None,
 ) -> Release:
     """A release or a bridge, without id and time."""
     served_names = list(dict.fromkeys([bridged_instance(instance.name) or instance.name, instance.model]))
@@ -277,6 +286,7 @@ def _release(
         gpus=list(instance.gpus),
         flags=dict(flags),
         arguments=list(arguments),
+        lora=dict(lora or {}),
         settings=Settings.from_dict(settings.to_dict()),
     )
 

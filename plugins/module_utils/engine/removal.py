@@ -15,7 +15,7 @@ from pathlib import Path
 
 from ..core import docker_api, files, systemd
 from ..core.paths import Paths, container_name, unit_name
-from ..models.registry.variants import lineage
+from ..models.registry.needed import needed
 from .state import releases
 
 FORGET_SECONDS = 15.0
@@ -105,10 +105,10 @@ def forget_models(paths: Paths, gone: Iterable[str], *, check: bool) -> list[str
     models = registry.get("models", {}) if isinstance(registry, dict) else {}
     staying = [name for name in releases.names(paths) if name not in set(gone)]
     states = [files.read_json(paths.instance(name)) or {} for name in staying]
-    needed = {entry for state in states for entry in lineage(models, state.get("model", ""))}
-    unneeded = sorted(set(models) - needed)
+    kept_names = needed(models, [str(state.get("model", "")) for state in states])
+    unneeded = sorted(set(models) - kept_names)
     if unneeded and not check:
-        kept = {name: entry for name, entry in models.items() if name in needed}
+        kept = {name: entry for name, entry in models.items() if name in kept_names}
         files.write_json(paths.registry, {**registry, "models": kept})
     return unneeded
 

@@ -12,16 +12,23 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..models.registry import drafts
-from ..models.registry.variants import lineage
+from ..models.registry import adapters
+from ..models.registry.needed import needed
 from .inventory import present_instances
 
 
 def served_models(models: Mapping[str, Any], instances: Sequence[Any]) -> dict[str, Any]:
-    """The entries whose weights at least one present instance needs: a variant needs its base's. Drafts count."""
+    """The entries whose weights at least one present instance needs, also those of drafts and adapters.
+
+    A variant needs the weights of its base. An adapter is given in the form of other entries, with its source as
+    `model`.
+    """
     asked = [item.get("model") for item in present_instances(instances) if isinstance(item, Mapping)]
     names = [name for name in asked if isinstance(name, str)]
-    ancestry = [lineage(models, name) for name in (*names, *drafts.of(models, names))]
-    # The last entry of a lineage has a base only where the base is a mistake, which the check of the registry reports.
-    wanted = {names[-1] for names in ancestry if names and "base" not in models[names[-1]]}
-    return {name: entry for name, entry in models.items() if name in wanted}
+    wanted = needed(models, names)
+    own = {name: entry for name, entry in models.items() if name in wanted}
+    return {
+        name: adapters.source(entry) if adapters.is_adapter(entry) else entry
+        for name, entry in own.items()
+        if "base" not in entry or adapters.is_adapter(entry)
+    }

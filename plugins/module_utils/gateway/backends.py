@@ -24,6 +24,7 @@ from ..engine.environment import api_key, mark
 from ..engine.instance_facts import Endpoint, UpdateFacts
 from ..engine.inventory import bridge_name, bridged_instance, next_instance, next_name, present_instances
 from ..engine.reported import running
+from ..models.registry.adapters import of as adapters_of
 from .names import MODEL, SET
 
 SERVED_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/:@+-]{0,127}")
@@ -81,12 +82,17 @@ class Replica:
     """Where gateways reach the next release; None if address and port stay."""
     agent_address: str = ""
     """Address of the node's agent; empty if it is the engine's address."""
+    adapters: tuple[str, ...] = ()
+    """The LoRA adapters that the engine serves beside its model."""
+    declared_adapters: tuple[str, ...] = ()
+    """The adapters that the inventory asks for. The engine may serve others until the next update."""
 
     @classmethod
     def from_dict(cls, value: Mapping[str, Any]) -> Replica:
         """The replica from which asdict() has made `value`. Raises TypeError."""
         coming = value.get("coming")
-        return cls(**{**value, "coming": Place(**coming) if coming else None})
+        adapters = {key: tuple(value.get(key, ())) for key in ("adapters", "declared_adapters")}
+        return cls(**{**value, **adapters, "coming": Place(**coming) if coming else None})
 
     @property
     def endpoint(self) -> str:
@@ -249,6 +255,7 @@ class _Node:
         here = _merged(places, places[0])
         there = next((place for place in places if place.endpoint != here.endpoint), None)
         coming = _merged(places, there) if there else None
+        adapters = tuple(adapters_of(self._variables.get("models") or {}, [declared]))
         marks = ran.endpoints[0].marks if ran and ran.endpoints else None
         return Replica(
             host=self._host,
@@ -265,6 +272,8 @@ class _Node:
             words=here.words if coming else "",
             coming=coming,
             agent_address="" if here.address == address else address,
+            adapters=ran.adapters if ran else adapters,
+            declared_adapters=adapters,
         )
 
     def _words(self, item: Mapping[str, Any]) -> str:
@@ -316,7 +325,8 @@ def check_replicas(replicas: Iterable[Replica]) -> list[Problem]:
     problems = []
     models: dict[str, str] = {}
     for replica in replicas:
-        models.setdefault(replica.model, replica.name)
+        for model in (replica.model, *replica.adapters):
+            models.setdefault(model, replica.name)
     for replica in replicas:
         where = f"{replica.name or 'an instance'} on {replica.host}"
         if not SERVER_NAME.fullmatch(replica.host):
@@ -324,7 +334,8 @@ def check_replicas(replicas: Iterable[Replica]) -> list[Problem]:
                 "cannot name a server of HAProxy: rename the host in the inventory, with letters, digits and . _ : -"
             )
             problems.append(Problem(where, message, "host", replica.host))
-        models_of = sorted({replica.model, replica.declared or replica.model})
+        adapters = (*replica.adapters, *replica.declared_adapters)
+        models_of = sorted({replica.model, replica.declared or replica.model, *adapters})
         for key, value in [("name", replica.name), *(("model", model) for model in models_of)]:
             if not SERVED_NAME.fullmatch(value):
                 message = "cannot be the name of a model in a request: use up to 128 letters, digits and . _ / : @ + -"
@@ -341,15 +352,16 @@ def check_replicas(replicas: Iterable[Replica]) -> list[Problem]:
 def fleet_of(replicas: Iterable[Replica], models: Iterable[str] = ()) -> Fleet:
     """The backends, and the routes from served names to backends. Keys may name the other `models`, too.
 
-    The name of a model leads to the replica set that serves the model. If several sets serve it, or only some nodes of
-    a set, the model gets its own backend with just those engines.
+    The name of a model or adapter leads to the replica set that serves it. If several sets serve it, or only some
+    nodes of a set, the name gets its own backend with just those engines.
     """
     replicas = list(replicas)
     by_set: dict[str, list[Replica]] = defaultdict(list)
     by_model: dict[str, list[Replica]] = defaultdict(list)
     for replica in replicas:
         by_set[replica.name].append(replica)
-        by_model[replica.model].append(replica)
+        for model in dict.fromkeys((replica.model, *replica.adapters)):
+            by_model[model].append(replica)
     sets = {name: Backend(SET + name, tuple(members)) for name, members in sorted(by_set.items())}
     routes = dict(sets)
     shared = []
@@ -362,7 +374,7 @@ def fleet_of(replicas: Iterable[Replica], models: Iterable[str] = ()) -> Fleet:
         else:
             shared.append(Backend(f"{MODEL}{_letters(model)}", tuple(members)))
             routes[model] = shared[-1]
-    declared = {replica.declared for replica in replicas if replica.declared}
+    declared = {name for replica in replicas for name in (replica.declared, *replica.declared_adapters) if name}
     return Fleet((*sets.values(), *shared), dict(sorted(routes.items())), frozenset({*declared, *models}))
 
 

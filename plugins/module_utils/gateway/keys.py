@@ -134,7 +134,10 @@ def allowed_backends(key: Key, fleet: Fleet) -> list[Backend]:
         replica
         for backend in fleet.backends
         for replica in backend.replicas
-        if not {replica.name, replica.model, replica.declared}.isdisjoint(key.models)
+        if not {
+            *(replica.name, replica.model, replica.declared),
+            *(*replica.adapters, *replica.declared_adapters),
+        }.isdisjoint(key.models)
     }
     return [backend for backend in fleet.backends if engines.issuperset(backend.replicas)]
 

@@ -17,6 +17,7 @@ from ..engine.declared import Declared
 from ..engine.plans import Engine, deciding
 from ..engine.release import Release
 from ..engine.state import releases
+from ..models.adapter_facts import CONFIG as ADAPTER_CONFIG
 from ..models.fit.misfit import Misfit
 from ..models.registry import drafts
 from ..models.registry.entries import Entry
@@ -74,6 +75,9 @@ class Desired:
         """The entries of the registry."""
         found = []
         for name, entry in sorted(self.entries.items()):
+            if entry.adapter_of:
+                found.append(self._adapter(entry))
+                continue
             release = self._release_with_weights(name)
             serving = tuple(instance for instance, each in self._releases.items() if each.model == name)
             found.append(
@@ -90,6 +94,23 @@ class Desired:
             )
         return found
 
+    def _adapter(self, entry: Entry) -> Model:
+        """An adapter, which releases of its base serve."""
+        serving = {
+            instance: each.lora[entry.name] for instance, each in self._releases.items() if entry.name in each.lora
+        }
+        path = next(iter(serving.values()), None)
+        return Model(
+            name=entry.name,
+            model=entry.model,
+            revision=Path(path).name if path else entry.revision,
+            base=entry.adapter_of,
+            description=entry.description,
+            instances=tuple(serving),
+            path=path,
+            on_disk=(Path(path) / ADAPTER_CONFIG).is_file() if path else None,
+        )
+
     def _release_with_weights(self, name: str) -> Release | None:
         """A release that has the weights of an entry; None if there is none."""
         wanted = self.entries[name].store_name
@@ -101,6 +122,8 @@ class Desired:
         """The engine of an instance, or of an entry: that of the first instance that serves the entry, if any does."""
         if name in self.instances:
             return self._instance(name)
+        # An adapter has the engine of its base.
+        name = self.entries[name].adapter_of or name
         serving = [instance for instance, release in self._releases.items() if release.model == name]
         return self._instance(serving[0]) if serving else self._entry(name)
 
@@ -115,7 +138,8 @@ class Desired:
         return Engine(
             model=release.model,
             argv=[release.adapter.program, *release.engine_argv],
-            flags=entry.flags if entry else {},
+            # The flags that serve adapters are not in the entry.
+            flags={**entry.flags, **(release.flags if release.lora else {})} if entry else {},
             instance=name,
             revision=release.revision,
             path=Path(release.model_path),

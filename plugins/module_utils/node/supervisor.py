@@ -157,7 +157,13 @@ class Supervisor:
         self.docker = docker
         self.notifier = notifier
         self.target = probe.Target(
-            release.address, release.port, release.served_names, api_key, release.adapter, task.of(release)
+            release.address,
+            release.port,
+            release.served_names,
+            api_key,
+            release.adapter,
+            task.of(release),
+            tuple(release.lora),
         )
         self.stop = release.adapter.stop
         self.on_ready = on_ready

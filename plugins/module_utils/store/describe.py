@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from ..core.problems import Problem
+from ..models import adapter_facts
 from ..models.manifest import File, Manifest, check, find_files, reason
+from ..models.registry.adapters import is_adapter
 from .hashes import HashCache
 from .sources.source import Source
 
@@ -23,7 +25,8 @@ def build_manifests(
     problems: list[Problem] = []
     for name, source in sources.items():
         where = f"models.{name}"
-        manifest, found = build(source.path, f"{where} ({source.origin})", cache, verify)
+        adapter = is_adapter(models[name])
+        manifest, found = build(source.path, f"{where} ({source.origin})", cache, verify, adapter=adapter)
         problems += found
         if manifest is None:
             continue
@@ -38,8 +41,10 @@ def build_manifests(
     return manifests, problems
 
 
-def build(root: Path, where: str, cache: HashCache, verify: bool = False) -> tuple[Manifest | None, list[Problem]]:
-    """Check a model's directory and hash its files.
+def build(
+    root: Path, where: str, cache: HashCache, verify: bool = False, *, adapter: bool = False
+) -> tuple[Manifest | None, list[Problem]]:
+    """Check a model's directory, or that of an adapter, and hash its files.
 
     Returns the manifest, or None and all problems. A model with problems is not hashed.
     """
@@ -47,7 +52,7 @@ def build(root: Path, where: str, cache: HashCache, verify: bool = False) -> tup
         problem = "is not a directory" if root.exists() else "does not exist"
         return None, [Problem(where, f"{root} {problem}: put the model there, or correct the path")]
     files, problems = find_files(root, where)
-    weight_bytes, more = check(root, files, where)
+    weight_bytes, more = (adapter_facts.check if adapter else check)(root, files, where)
     problems += more
     if problems:
         return None, problems

@@ -35,9 +35,19 @@ class Fetcher:
     """Fetches one model in turns of `seconds`, and publishes it when it is complete."""
 
     def __init__(
-        self, store: Store, name: str, remote: Remote, seconds: float, paths: Paths, run: Run, docker: str | None
+        self,
+        store: Store,
+        name: str,
+        remote: Remote,
+        seconds: float,
+        paths: Paths,
+        run: Run,
+        docker: str | None,
+        *,
+        adapter: bool = False,
     ) -> None:
         self._store = store
+        self._adapter = adapter
         self._name = name
         self._remote = remote
         self._seconds = seconds
@@ -54,7 +64,9 @@ class Fetcher:
         forget_peers(self._store.root, self._name)
         make_directory(work)
         progress = self._archive(work) if self._remote.kind == ARCHIVE else self._hub(work, hub, image)
-        return progress, publish(self._store, self._name, self._remote, work) if progress.done else None
+        if not progress.done:
+            return progress, None
+        return progress, publish(self._store, self._name, self._remote, work, adapter=self._adapter)
 
     def from_peer(self, host: str, url: str, token: str, manifest: Any) -> Progress:
         """Fetch more of the model from a peer, whose server is at `url`. An empty `url`: the peer shares nothing.
@@ -130,13 +142,13 @@ def unpack(remote: Remote, work: Path) -> None:
     archive.unpack(work / ARCHIVE_FILE, work / MODEL)
 
 
-def publish(store: Store, name: str, remote: Remote, work: Path) -> str:
+def publish(store: Store, name: str, remote: Remote, work: Path, *, adapter: bool = False) -> str:
     """Publish a fetched model, and record its source. Returns its revision.
 
     Raises InputError if the model is incomplete.
     """
     where = f"models.{name}"
-    manifest, problems = build(work / MODEL, where, store.cache)
+    manifest, problems = build(work / MODEL, where, store.cache, adapter=adapter)
     if manifest is None:
         # The transfer is complete and has the pinned content, so a second transfer would not help.
         message = f"{remote.location} does not contain a complete model: correct this source, or choose another one"

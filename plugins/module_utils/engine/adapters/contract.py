@@ -183,6 +183,13 @@ class Adapter:
     """The first arguments, from the model's path and the names to serve. No names: the engine decides."""
     server_argv: Callable[[Serving], list[str]]
     """The arguments that follow. After these come the flags of the registry entry."""
+    adapter_flags: Callable[[Mapping[str, Any], Mapping[str, str], int], dict[str, Any]]
+    """The flags of a registry entry with those that serve LoRA adapters, from the entry's flags, the directory of each
+    adapter by name, and the highest rank."""
+    adapter_rank: str
+    """The flag with the highest rank of an adapter."""
+    adapter_ranks: tuple[int, ...]
+    """The values of that flag, the highest last."""
     environment: Callable[[Serving], dict[str, str]]
     """The variables that every instance of this engine needs."""
     variables: Variables

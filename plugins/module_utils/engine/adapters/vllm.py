@@ -27,6 +27,19 @@ def _server_argv(serving: Serving) -> list[str]:
     ]
 
 
+def _adapter_flags(entry: Mapping[str, Any], paths: Mapping[str, str], rank: int) -> dict[str, Any]:
+    # More than the highest rank is refused before.
+    least = next((each for each in ADAPTER_RANKS if each >= rank), ADAPTER_RANKS[-1])
+    given = {flag: value for flag, value in entry.items() if value is not None}
+    return {
+        "max-loras": len(paths),
+        ADAPTER_RANK: least,
+        **given,
+        "enable-lora": True,
+        "lora-modules": [f"{name}={path}" for name, path in paths.items()],
+    }
+
+
 def _environment(serving: Serving) -> dict[str, str]:
     return {
         "VLLM_NO_USAGE_STATS": "1",
@@ -41,6 +54,10 @@ def _claimed_share(entry: Mapping[str, Any]) -> float:
     """request_memory in vLLM 0.32.0, vllm/v1/worker/utils.py: the size of the KV cache makes no difference."""
     return flags.read(entry)[0].gpu_memory_utilization
 
+
+ADAPTER_RANK = "max-lora-rank"
+ADAPTER_RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)
+"""MaxLoRARanks in vllm/config/lora.py of vLLM 0.32.0."""
 
 _SECONDS = 300
 """10 on a machine that does nothing else, 50 where two engines load beside the question (measured)."""
@@ -89,6 +106,9 @@ ADAPTER = Adapter(
     exact_tokens={"ignore_eos": True},
     model_argv=_model_argv,
     server_argv=_server_argv,
+    adapter_flags=_adapter_flags,
+    adapter_rank=ADAPTER_RANK,
+    adapter_ranks=ADAPTER_RANKS,
     environment=_environment,
     variables=Variables(
         api_key="VLLM_API_KEY",

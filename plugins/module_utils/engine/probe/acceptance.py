@@ -51,6 +51,13 @@ class Golden:
     prompt: str
     expect: str
     max_tokens: int = GOLDEN_TOKENS
+    model: str = ""
+    """The LoRA adapter to ask; empty for the model itself."""
+
+    @property
+    def step(self) -> str:
+        """The name of the step that asks."""
+        return f"golden prompt {self.prompt!r}{f' to {self.model}' if self.model else ''}"
 
 
 @dataclass(frozen=True)
@@ -86,7 +93,7 @@ def run(target: Target, golden: Sequence[Golden], timeout: float) -> Result:
     steps: dict[str, Callable[[], str]] = {
         **(generates if target.task == GENERATE else {_AT_ONCE: lambda: _at_once(target, timeout)}),
         **{
-            f"golden prompt {item.prompt!r}": lambda item=item: _golden(target, item, timeout)  # type: ignore[misc]
+            item.step: lambda item=item: _golden(target, item, timeout)  # type: ignore[misc]
             for item in golden
         },
     }
@@ -101,7 +108,7 @@ def run(target: Target, golden: Sequence[Golden], timeout: float) -> Result:
 def golden_prompts(entry: Mapping[str, Any]) -> list[Golden]:
     """The golden prompts of a registry entry that was checked."""
     return [
-        Golden(item["prompt"], item["expect"], item.get("max-tokens", GOLDEN_TOKENS))
+        Golden(item["prompt"], item["expect"], item.get("max-tokens", GOLDEN_TOKENS), item.get("model", ""))
         for item in entry.get("golden-prompts", [])
     ]
 
@@ -220,7 +227,7 @@ def _golden(target: Target, item: Golden, timeout: float) -> str:
     if target.task != GENERATE:
         raise WrongAnswer(f"golden prompts are for models that generate, and the task of this model is {target.task}")
     body = {
-        "model": target.served_names[0],
+        "model": item.model or target.served_names[0],
         "messages": [{"role": "user", "content": item.prompt}],
         "max_tokens": item.max_tokens,
         "temperature": 0,

@@ -44,6 +44,8 @@ class Target:
     adapter: Adapter = field(default=adapters.get(), repr=False)
     task: str = GENERATE
     """The task that the engine is asked for."""
+    lora_names: tuple[str, ...] = ()
+    """The LoRA adapters that it must serve beside its model."""
 
     @property
     def request(self) -> Request:
@@ -78,7 +80,7 @@ class WrongAnswer(Exception):
 def target(release: Release, variables: Mapping[str, str], task: str = GENERATE) -> Target:
     """The engine that runs a release; `variables` is its environment, `task` the task that it is asked for."""
     key = environment.api_key(variables)
-    return Target(release.address, release.port, release.served_names, key, release.adapter, task)
+    return Target(release.address, release.port, release.served_names, key, release.adapter, task, tuple(release.lora))
 
 
 def check(target: Target, init_pid: int, proc: Path = PROC) -> Verdict:
@@ -106,15 +108,16 @@ def _check_models(target: Target) -> None:
     path = target.adapter.models_path
     answer = _ask(target, "GET", path, timeout=CONNECT_TIMEOUT)
     listed = [item.get("id") for item in answer.get("data", []) if isinstance(item, dict)]
-    missing = [name for name in target.served_names if name not in listed]
+    missing = [name for name in (*target.served_names, *target.lora_names) if name not in listed]
     if missing:
         raise WrongAnswer(f"{path} lacks {', '.join(missing)}; it lists {', '.join(map(str, listed)) or 'nothing'}")
 
 
 def _check_request(target: Target) -> None:
-    """Raise WrongAnswer unless the model that was asked for computes an answer."""
-    body = request_body(target, target.served_names[0])
-    judge(_ask(target, "POST", target.request.path, body, REQUEST_TIMEOUT), target)
+    """Raise WrongAnswer unless the model that was asked for computes an answer, and each adapter does."""
+    for name in (target.served_names[0], *target.lora_names):
+        body = request_body(target, name)
+        judge(_ask(target, "POST", target.request.path, body, REQUEST_TIMEOUT), target, lora_name=name)
 
 
 def request_body(target: Target, model: str) -> Body:
@@ -125,15 +128,17 @@ def request_body(target: Target, model: str) -> Body:
     return target.request.body(model, f"{uuid.uuid4().hex[:12]} probe")
 
 
-def judge(answer: dict[str, Any], target: Target) -> None:
-    """Raise WrongAnswer unless this answers the target's smallest request.
+def judge(answer: dict[str, Any], target: Target, lora_name: str = "") -> None:
+    """Raise WrongAnswer unless this answers the target's smallest request, which was for `lora_name` if that is given.
 
     An engine names itself by the first of its names, whichever name was in the request, and answers 404 to a name that
     it does not have. Source: model_name of OpenAIServingModels in vLLM.
     """
     path = target.request.path
-    if target.request.names_model and answer.get("model") not in target.served_names:
-        expected = " or ".join(map(repr, target.served_names))
+    # Under the name of an adapter, an engine answers with that name.
+    names = [lora_name] if lora_name in target.lora_names else target.served_names
+    if target.request.names_model and answer.get("model") not in names:
+        expected = " or ".join(map(repr, names))
         raise WrongAnswer(f"{path} answers for model {answer.get('model')!r} instead of {expected}")
     if mistake := target.request.mistake(answer):
         raise WrongAnswer(f"{path} {mistake}: {json.dumps(answer)[:_BODY_SHOWN]}")

@@ -30,6 +30,7 @@ def of(paths: Paths, name: str, now: datetime) -> InstanceFacts:
         drain_reason=drain.reason if drain else "",
         load_seconds=load_time.seconds(name),
         endpoints=endpoints.in_use(paths, name),
+        adapters=_adapters(paths, name, active),
     )
 
 
@@ -40,6 +41,14 @@ def serving(paths: Paths, name: str, now: datetime) -> bool:
     state = probe_state.read(paths, name)
     # Without a recent probe, an active unit counts as serving.
     return state is None or probe_state.stale(state, now) or state.verdict in health.SERVING | {health.UNKNOWN}
+
+
+def _adapters(paths: Paths, name: str, active: int | None) -> tuple[str, ...]:
+    """The LoRA adapters of the installed release."""
+    try:
+        return tuple(releases.load(paths, name, active).lora) if active is not None else ()
+    except releases.ReleaseError:
+        return ()
 
 
 def _model(paths: Paths, name: str, active: int | None) -> str:

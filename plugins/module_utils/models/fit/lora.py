@@ -36,6 +36,8 @@ LARGEST_VOCABULARY = 258_048
 EMBEDDINGS = "adapted embeddings"
 """The word in ARCHITECTURES for classes that name embedding and head."""
 
+_WAY = "remove the entries whose base this model is"
+
 
 def check(config: Config, flags: Flags) -> Iterator[Misfit]:
     """Misfits of adapters with this model."""
@@ -43,12 +45,12 @@ def check(config: Config, flags: Flags) -> Iterator[Misfit]:
     if not flags.enable_lora or not words:
         return
     if "adapters" not in words:
-        message = f"the engine has no adapters for {config.architectures[0]}"
-        yield Misfit("adapters", ENABLE, True, message, [{ENABLE: False}])
+        message = f"the engine has no adapters for {config.architectures[0]}: {_WAY}"
+        yield Misfit("adapters", ENABLE, True, message)
     elif EMBEDDINGS in words and (config.vocabulary_size or 0) > LARGEST_VOCABULARY:
         message = f"adapters need a vocabulary of at most {LARGEST_VOCABULARY} tokens, this one has "
-        message += str(config.vocabulary_size)
-        yield Misfit("adapters", ENABLE, True, message, [{ENABLE: False}])
+        message += f"{config.vocabulary_size}: {_WAY}"
+        yield Misfit("adapters", ENABLE, True, message)
 
 
 def reserved(config: Config, flags: Flags, dtype: str) -> int | None:

@@ -40,6 +40,9 @@ def needs(models: Any, facts: Mapping[str, Mapping[str, Any]], gpus: str = "") -
     registry = read(models, choose())
     blocks = []
     for name, entry in registry.entries.items():
+        if entry.adapter_of:
+            # Its base needs the GPUs.
+            continue
         draft = registry.entries.get(drafts.named(entry.flags) or "")
         beside = facts.get(draft.store_name) if draft else None
         told = _model(entry, facts.get(entry.store_name), named, _facts(beside) if beside else None)

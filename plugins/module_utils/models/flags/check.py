@@ -17,6 +17,7 @@ from .meant import MEANT, near
 
 _TLS = "TLS at the gateway; the node's own probe speaks plain HTTP"
 _ONE_NODE = "tensor-, pipeline- and data-parallel-size; an instance runs on one node"
+_ADAPTERS = "an entry with base and adapter for each LoRA adapter"
 
 OWNED_FLAGS: Mapping[str, str] = {
     "host": "inference_address",
@@ -39,6 +40,8 @@ OWNED_FLAGS: Mapping[str, str] = {
     "ssl-ciphers": _TLS,
     "enable-ssl-refresh": _TLS,
     "config": "the keys of the registry entry themselves",
+    "enable-lora": _ADAPTERS,
+    "lora-modules": _ADAPTERS,
     "device-ids": "the instance's gpus",
     "headless": _ONE_NODE,
     "nnodes": _ONE_NODE,

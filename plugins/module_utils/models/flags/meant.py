@@ -43,8 +43,8 @@ MEANT: Mapping[str, str] = {
     **dict.fromkeys(("batch-size", "max-batch-size", "max-concurrent-requests", "max-concurrency"), _BATCH),
     **dict.fromkeys(("enable-reasoning", "reasoning", "thinking"), "write reasoning-parser, as the model's card says"),
     **dict.fromkeys(
-        ("lora", "loras", "adapter", "adapters", "lora-adapters"),
-        "write enable-lora: true, with max-lora-rank and max-loras, so that the engine takes adapters",
+        ("lora", "loras", "adapters", "lora-adapters"),
+        "write an entry with base and adapter for each LoRA adapter; the engine's flags follow",
     ),
     "gpu-memory": "write gpu-memory-utilization, a share of each GPU from 0 to 1",
     "swap-space": "leave it out: no engine of this version has it; kv-offloading-size keeps KV cache in host memory",

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ...core.problems import Findings, nearest
+from .adapters import is_adapter
 from .variants import resolve
 
 KEY = "speculative-config"
@@ -49,6 +50,8 @@ def check(where: str, name: str, flags: Mapping[str, Any], models: Mapping[str, 
     others = [other for other in models if isinstance(other, str) and other != name]
     if draft == name:
         found.problem(where, "names the entry itself as its draft: name a smaller model of the same family", KEY, draft)
+    elif is_adapter(models.get(draft)):
+        found.problem(where, "is an adapter: a draft must be an entry with the key model", f"{KEY}: model", draft)
     elif draft not in others:
         message = "is the draft, which must be another entry of the registry, so that the store has it: "
         way = nearest(draft, others)

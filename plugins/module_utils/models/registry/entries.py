@@ -17,7 +17,7 @@ from typing import Any
 from ...core.problems import Findings, Problem
 from ..flags.catalogue import Catalogue
 from ..flags.check import check as check_flags
-from . import drafts
+from . import adapters, drafts
 from .variants import check_bases, lineage, resolve
 
 POLICIES = ("default", "always")
@@ -66,6 +66,7 @@ OWN_KEYS: Mapping[str, Callable[[Any], str]] = {
     "revision": _text,
     "checksum": _text,
     "base": _text,
+    adapters.KEY: _text,
     "description": _text,
     "system-prompt": _text,
     "system-prompt-policy": _policy,
@@ -92,6 +93,8 @@ class Entry:
     """The engine's flags, by name without dashes."""
     system_prompt: str | None = None
     system_prompt_policy: str = POLICIES[0]
+    adapter_of: str = ""
+    """Of an adapter: the entry whose instances serve the adapter. Empty for every other entry."""
 
     @property
     def served_as(self) -> str:
@@ -109,6 +112,15 @@ class Registry:
     problems: list[Problem]
     warnings: list[Problem]
 
+    def adapters_of(self, name: str) -> tuple[Entry, ...]:
+        """The adapters of an entry, sorted by name."""
+        return adapters_of(self.entries, name)
+
+
+def adapters_of(entries: Mapping[str, Entry], name: str) -> tuple[Entry, ...]:
+    """The adapters of an entry, sorted by name."""
+    return tuple(entry for _name, entry in sorted(entries.items()) if entry.adapter_of == name)
+
 
 def read(models: Any, catalogue: Catalogue) -> Registry:
     """Read the registry: all entries, every mistake, and warnings about deprecated or uncertain flags."""
@@ -125,17 +137,19 @@ def read(models: Any, catalogue: Catalogue) -> Registry:
         elif not isinstance(entry, Mapping):
             found.problem(where, f"must be a dictionary of keys, found {type(entry).__name__}")
         else:
-            _check_entry(where, entry, catalogue, found)
+            _check_entry(where, name, entry, models, catalogue, found)
             drafts.check(where, name, entry, models, found)
             resolved = resolve(models, name)
             if resolved is not None:
                 _check_remote_code(where, entry, resolved, found)
                 _check_prompt(where, entry, resolved, found)
-                entries[name] = _entry(name, lineage(models, name)[-1], resolved)
+                adapters.check_limits(where, name, resolved, models, found)
+                base = str(entry.get("base", "")) if adapters.is_adapter(entry) else ""
+                entries[name] = _entry(name, lineage(models, name)[-1], resolved, base)
     return Registry(frozenset(map(str, models)), entries, found.problems, found.warnings)
 
 
-def _entry(name: str, store_name: str, resolved: Mapping[str, Any]) -> Entry:
+def _entry(name: str, store_name: str, resolved: Mapping[str, Any], adapter_of: str = "") -> Entry:
     return Entry(
         name=name,
         store_name=store_name,
@@ -146,13 +160,22 @@ def _entry(name: str, store_name: str, resolved: Mapping[str, Any]) -> Entry:
         flags={key: value for key, value in resolved.items() if key not in OWN_KEYS},
         system_prompt=resolved.get("system-prompt"),
         system_prompt_policy=resolved.get("system-prompt-policy", POLICIES[0]),
+        adapter_of=adapter_of,
     )
 
 
-def _check_entry(where: str, entry: Mapping[Any, Any], catalogue: Catalogue, found: Findings) -> None:
+def _check_entry(
+    where: str, name: str, entry: Mapping[Any, Any], models: Mapping[str, Any], catalogue: Catalogue, found: Findings
+) -> None:
     """Add the mistakes in the entry's own keys, without those of its bases."""
+    if adapters.is_adapter(entry):
+        adapters.check(where, name, entry, models, found)
+        for key in sorted(adapters.KEYS - {"base"} & set(entry)):
+            if mistake := OWN_KEYS[key](entry[key]):
+                found.problem(where, mistake, key, entry[key])
+        return
     if "model" not in entry and "base" not in entry:
-        message = "is required: a hub id, a path on the node, or controller:/path; or base, for a variant"
+        message = "is required: a hub id, a path on the node, or controller:/path; or base, for a variant or an adapter"
         found.problem(where, message, "model")
     flags = {}
     for key, value in entry.items():

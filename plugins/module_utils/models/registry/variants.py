@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...core.problems import Findings, nearest
+from .adapters import is_adapter, source
 
 NOT_SHARED = frozenset({"base", "description"})
 """Keys that an entry does not take over from its base."""
@@ -21,12 +22,18 @@ def lineage(models: Mapping[str, Any], name: str) -> list[str]:
     while isinstance(following, str) and following in models and following not in names:
         names.append(following)
         entry = models[following]
-        following = entry.get("base") if isinstance(entry, Mapping) else None
+        # An adapter has weights of its own.
+        following = entry.get("base") if isinstance(entry, Mapping) and not is_adapter(entry) else None
     return names
 
 
 def resolve(models: Mapping[str, Any], name: str) -> dict[str, Any] | None:
-    """An entry with the keys of its bases; its own keys win. None if the last base has no model."""
+    """An entry with the keys of its bases; its own keys win. None if the last base has no model.
+
+    An adapter takes no key from its base. Its weights are its `model`.
+    """
+    if is_adapter(models.get(name)):
+        return {key: value for key, value in source(models[name]).items() if key != "base"}
     names = lineage(models, name)
     entries = [models[each] for each in names]
     if not entries or any(not isinstance(entry, Mapping) for entry in entries) or "base" in entries[-1]:
@@ -41,7 +48,7 @@ def resolve(models: Mapping[str, Any], name: str) -> dict[str, Any] | None:
 def check_bases(models: Mapping[str, Any], found: Findings) -> None:
     """Add every mistake in the entries' `base:`. A circle is reported once, for the first of its names."""
     for name, entry in models.items():
-        if not isinstance(name, str) or not isinstance(entry, Mapping) or "base" not in entry:
+        if not isinstance(name, str) or not isinstance(entry, Mapping) or "base" not in entry or is_adapter(entry):
             continue
         where, base = f"models.{name}", entry["base"]
         for key in ("model", "revision", "checksum"):
@@ -51,6 +58,10 @@ def check_bases(models: Mapping[str, Any], found: Findings) -> None:
         if not isinstance(base, str) or base not in models:
             others = [other for other in models if isinstance(other, str) and other != name]
             found.problem(where, f"must be another entry of the registry: {nearest(str(base), others)}", "base", base)
+            continue
+        if is_adapter(models[base]):
+            message = "is an adapter, and a variant needs the weights of a model: name the base of the adapter"
+            found.problem(where, message, "base", base)
             continue
         circle = _circle(models, name)
         if circle and name == min(circle):

@@ -24,6 +24,7 @@ from ...engine import (
     image_cuda,
     image_version,
     input_check,
+    lora,
     plan_text,
     plans,
     swap_settings,
@@ -39,7 +40,10 @@ from ...engine.settings import (
     read_settings,
 )
 from ...engine.state import releases
-from ...models.config.facts import ModelFacts
+from ...models import adapter_facts
+from ...models.adapter_facts import AdapterFacts
+from ...models.config.config import Config
+from ...models.config.facts import ModelFacts, gather
 from ...models.fit.misfit import Misfit
 from ...models.registry import drafts
 from ...models.registry.entries import Entry
@@ -97,14 +101,17 @@ def user_ids(name: str) -> tuple[int, int]:
     return user.pw_uid, user.pw_gid
 
 
-def revision_in_use(paths: Paths, name: str, model: str) -> str | None:
-    """The revision in the instance's desired release, if that release has this model; else None."""
+def revisions_in_use(paths: Paths, name: str, model: str) -> dict[str, str]:
+    """The revisions in the instance's desired release of its model and adapters, by name; empty if that release has
+    another model."""
     try:
         number = releases.desired_number(paths, name)
         release = None if number is None else releases.load(paths, name, number)
     except (OSError, ValueError, releases.ReleaseError):
-        return None
-    return release.revision if release and release.model == model else None
+        return {}
+    if release is None or release.model != model:
+        return {}
+    return {**{adapter: Path(path).name for adapter, path in release.lora.items()}, model: release.revision}
 
 
 def prompt_problems(entry: Entry, files: Path | None) -> list[Misfit]:
@@ -162,19 +169,35 @@ class Planner:
         """The entry of the draft model that an entry names."""
         return self._declared.entries.get(drafts.named(entry.flags) or "")
 
+    def _lora(self, adapter: Entry, in_use: str | None) -> lora.Lora:
+        """An adapter, with its facts from its files here or from the controller."""
+        place = self._place(adapter, in_use)
+        known = self._module.params["facts"].get(adapter.name)
+        facts = AdapterFacts.from_dict(known) if known else None
+        return lora.Lora(adapter, place.stored, adapter_facts.gather(place.files) if place.files else facts)
+
+    def _base(self, entry: Entry, files: Path | None) -> Config | None:
+        """The configuration of the model that adapters are for."""
+        known = self._known(entry) if files is None else gather(files)
+        return known.config if known else None
+
     def engine(self, instance: Instance, entry: Entry) -> plans.Engine:
         """The engine that an instance would run. Raises InputError and SystemdError."""
         name, image = instance.name, self._module.params["image"]
-        in_use = revision_in_use(self._paths, name, instance.model)
-        place = self._place(entry, in_use)
-        rendered = render(instance, self._declared.arguments(entry), place.stored, image, self._settings)
+        in_use = revisions_in_use(self._paths, name, instance.model)
+        place = self._place(entry, in_use.get(instance.model))
+        loras = [self._lora(each, in_use.get(each.name)) for each in self._declared.adapters_of(entry.name)]
+        wrong = lora.misfits(entry, self._base(entry, place.files), loras) if loras else []
+        flags, paths = lora.flags(entry, loras, self._settings), lora.paths(loras, self._settings)
+        arguments = self._declared.spelt(flags)
+        rendered = render(instance, arguments, place.stored, image, self._settings, lora=paths)
         draft = self._draft(entry)
         number = releases.find(self._paths, name, rendered.release.id, self._module.warn)
         wanted = changes.Texts(rendered.unit, rendered.environment)
         return plans.Engine(
             model=instance.model,
             argv=[rendered.release.adapter.program, *rendered.release.engine_argv],
-            flags=entry.flags,
+            flags=flags,
             instance=name,
             revision=place.revision,
             path=place.files,
@@ -183,7 +206,7 @@ class Planner:
             environment=plans.deciding(self._settings.environment),
             image_cuda=self._image_cuda,
             change=changes.compare(self._paths, name, number, wanted),
-            problems=prompt_problems(entry, place.files),
+            problems=[*prompt_problems(entry, place.files), *wrong],
             draft=self._place(draft).files if draft else None,
         )
 

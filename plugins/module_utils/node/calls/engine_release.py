@@ -16,7 +16,7 @@ from ...core import files, systemd
 from ...core.call import Call
 from ...core.paths import Paths
 from ...core.problems import InputError, Problem, nearest
-from ...engine import bridges, changes, image_version, plans
+from ...engine import bridges, changes, image_version, lora, plans
 from ...engine.declared import Declared
 from ...engine.instances import Instance
 from ...engine.inventory import want_gpus
@@ -28,6 +28,8 @@ from ...engine.release import (
 )
 from ...engine.settings import read_settings
 from ...engine.state import pins, releases
+from ...models import adapter_facts
+from ...models.config.facts import gather
 from ...models.registry.entries import Entry
 from ...store.stored_model import StoredModel
 
@@ -60,6 +62,19 @@ def stored_models(places: dict[str, Any], wanted: set[str]) -> dict[str, StoredM
     return {name: StoredModel(places[name]["path"], places[name]["revision"]) for name in sorted(wanted)}
 
 
+def loras(entry: Entry, declared: Declared, stored: dict[str, StoredModel]) -> list[lora.Lora]:
+    """The adapters of an entry. Raises InputError with every adapter that its engine could not serve."""
+    found = []
+    for adapter in declared.adapters_of(entry.name):
+        place, path = stored[adapter.served_as], Path(stored[adapter.served_as].path)
+        # In check mode, an adapter may not be on the node yet.
+        found.append(lora.Lora(adapter, place, adapter_facts.gather(path) if path.is_dir() else None))
+    base = Path(stored[entry.served_as].path)
+    if found and (problems := lora.problems(entry, gather(base).config if base.is_dir() else None, found)):
+        raise InputError(problems)
+    return found
+
+
 class Stage:
     """Stages the instances of a node one by one, and records whether anything changed."""
 
@@ -73,17 +88,25 @@ class Stage:
     def instance(
         self,
         instance: Instance,
-        entry: Entry,
-        engine: list[str],
-        stored: StoredModel,
+        declared: Declared,
+        stored: dict[str, StoredModel],
         settings: Settings,
     ) -> dict[str, Any]:
-        """Stage one instance, with the engine's arguments from its registry entry. Returns the instance's state."""
+        """Stage one instance, with the engine's arguments from its registry entry. Returns the instance's state.
+
+        Raises InputError if its engine could not serve an adapter.
+        """
+        entry = declared.entries[instance.model]
+        adapters = loras(entry, declared, stored)
+        flags, paths = lora.flags(entry, adapters, settings), lora.paths(adapters, settings)
+        engine, model = declared.spelt(flags), stored[entry.served_as]
         created = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
 
         def rendered(number: int) -> Rendered:
             image = self.module.params["image"]
-            return render(instance, engine, stored, image, settings, flags=entry.flags, number=number, created=created)
+            return render(
+                instance, engine, model, image, settings, flags=flags, lora=paths, number=number, created=created
+            )
 
         identity = rendered(0).release.id
         active = releases.active_number(self.paths, instance.name)
@@ -180,12 +203,11 @@ def run(module: Call) -> None:
     result = []
     try:
         declared.require()
-        stored = stored_models(given["places"], {entry.served_as for entry in declared.served})
+        adapters = [each for entry in declared.served for each in declared.adapters_of(entry.name)]
+        stored = stored_models(given["places"], {entry.served_as for entry in (*declared.served, *adapters)})
         settings = settings_for(module)
         for instance in declared.instances:
-            entry = declared.entries[instance.model]
-            engine = declared.arguments(entry)
-            result.append(stage.instance(instance, entry, engine, stored[entry.served_as], settings))
+            result.append(stage.instance(instance, declared, stored, settings))
         desired = {
             "schema": SCHEMA,
             "engine": image_version.kept_as(image, version, given["engine_version"]),

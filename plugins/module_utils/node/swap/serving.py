@@ -6,10 +6,12 @@ Private to the collection."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from ...engine.probe import acceptance, wait
+from ...engine.release import Release
 from ...engine.state import releases
 from ...engine.state.swaps import Swap
 from . import gateways, proof
@@ -50,17 +52,23 @@ def await_ready(node: Node, name: str, number: int, closed: Iterable[int] = ()) 
 
 
 def accept(node: Node, name: str, number: int, swap: Swap, *, measure: bool = False) -> acceptance.Result:
-    model = releases.load(node.paths, name, number).model
+    release = releases.load(node.paths, name, number)
     # The registry's golden prompts do not judge a release that served before.
     asked = not swap.returning and not swap.back
     return proof.accept(
         node.paths,
         name,
         number,
-        node.settings.golden.get(model, []) if asked else [],
+        _golden(node.settings.golden, release) if asked else [],
         origin=swap.origin if measure else None,
         speed_bound=swap.terms.speed_bound if measure else 0.0,
     )
+
+
+def _golden(golden: Mapping[str, Sequence[Mapping[str, Any]]], release: Release) -> list[Mapping[str, Any]]:
+    """The golden prompts of a release's model and of its adapters."""
+    adapters = [{**item, "model": adapter} for adapter in release.lora for item in golden.get(adapter, [])]
+    return [*golden.get(release.model, []), *adapters]
 
 
 @dataclass(frozen=True)

@@ -232,13 +232,14 @@ class EngineNode:
         self.entry: dict[str, Any] = {"model": "/srv/tiny-a", "dtype": "float32"}
         self.models: dict[str, Any] = {"tiny-a": self.entry}
         self.model = "tiny-a"
+        self.places = {"tiny-a": {"path": "/mnt/models/tiny-a/abc", "revision": "abc"}}
 
     def call(self, step: str, check: bool) -> dict[str, Any]:
         module = engine_release if step == "release" else engine_service
         given = {
             "instances": [{"name": "main", "model": self.model, "port": 5005, "accelerator": "cpu"}],
             "models": self.models,
-            "places": {"tiny-a": {"path": "/mnt/models/tiny-a/abc", "revision": "abc"}},
+            "places": self.places,
             "image": "registry.example.com/vllm@sha256:00",
             "engine_version": "0.32.0",
             "user": pwd.getpwuid(os.getuid()).pw_name,

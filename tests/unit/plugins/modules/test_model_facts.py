@@ -17,6 +17,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.models.config.
 from ansible_collections.baremetal.inference.plugins.modules import model_facts
 
 from ..fake_hub import COMMIT, FakeHub
+from ..module_utils.models.test_adapter_facts import write as write_adapter
 
 Run = Callable[..., dict[str, Any]]
 
@@ -127,3 +128,10 @@ def test_facts_of_directories_and_of_models_come_together(remote: Run, hub: Fake
 def test_something_must_be_asked_for(run: Any) -> None:
     assert "one of the following is required: directories, models" in run()["msg"]
     assert "missing parameter(s) required by 'models': cache" in run(models={})["msg"]
+
+
+def test_the_facts_of_an_adapter(run: Any, tmp_path: Path) -> None:
+    source = f"controller:{write_adapter(tmp_path / 'legal')}"
+    models = {"legal": {"base": "large", "adapter": source, "model": source}}
+    found = run(models=models, cache=str(tmp_path / "cache"))["facts"]["legal"]
+    assert (found["rank"], found["base"], found["problems"]) == (16, "org/base", [])

@@ -34,8 +34,9 @@ class Transfer:
         self.progress = WHOLE
         self.errors: list[Exception] = []
 
-    def __call__(self, *given: Any) -> Transfer:
+    def __call__(self, *given: Any, adapter: bool) -> Transfer:
         self.made = given
+        self.adapter = adapter
         return self
 
     def end_download(self) -> None:
@@ -150,3 +151,9 @@ def test_check_mode_fetches_nothing(transfer: Transfer, fetch: RunModule, tmp_pa
     result = fetch(check=True)
     assert (result["changed"], result["done"], result["text"]) == (True, True, "m: would be fetched")
     assert transfer.made == () and not (tmp_path / "store").exists()
+
+
+@pytest.mark.parametrize("more", [{}, {"base": "large", "adapter": ENTRY["model"]}])
+def test_an_adapter_is_checked_as_such(transfer: Transfer, fetch: RunModule, more: dict[str, str]) -> None:
+    fetch(entry={**ENTRY, **more})
+    assert transfer.adapter == bool(more)

@@ -89,3 +89,17 @@ def test_an_account_of_another_number(saved: Path, tmp_path: Path) -> None:
         and "has the numbers 1000:997 on this node" in problem
         and "usermod" in problem
     )
+
+
+def test_an_adapter_that_is_absent_comes_with_its_model(saved: Path, tmp_path: Path) -> None:
+    (tmp_path / "mnt/models/bot/0123456789ab").mkdir(parents=True)
+    file = saved / "var/lib/inference/releases/main/3/release.json"
+    path = "/mnt/models/legal/ba9876543210"
+    file.write_text(json.dumps({**json.loads(file.read_text()), "lora": {"legal": path}}))
+    models = {"bot": {"model": "/srv/bot"}, "legal": {"base": "bot", "adapter": "org/legal"}}
+    wanted = serving.served(saved)
+    assert serving.absent(wanted, tmp_path) == wanted and serving.entries(wanted, models) == models
+    (problem,) = serving.problems(wanted, tmp_path, models, same)
+    assert f"main needs {path}, revision ba9876543210 of legal" in problem and "The source org/legal has" in problem
+    (tmp_path / path[1:]).mkdir(parents=True)
+    assert serving.absent(wanted, tmp_path) == []

@@ -175,3 +175,11 @@ def test_an_engine_gets_a_directory_of_its_own_where_it_has_a_prompt() -> None:
     registry = entries.read({**models, "child": {"base": "bot"}}, choose("0.32.0"))
     served = {name: registry.entries[name].served_as for name in ("tiny-a", "short", "bot", "child")}
     assert served == {"tiny-a": "tiny-a", "short": "tiny-a", "bot": "bot", "child": "child"}
+
+
+def test_an_adapter_is_served_by_the_instances_of_its_base() -> None:
+    models = {**MODELS, "legal": {"base": "tiny-a", "adapter": "/srv/legal"}}
+    words = messages([instance(model="legal")], models)
+    assert "model: 'legal': is an adapter, which the instances of its base serve: name tiny-a" in words
+    loaded = load([instance()], models)
+    assert set(needed_entries(models, loaded)) == {"tiny-a", "legal"}

@@ -228,3 +228,15 @@ def test_a_bridge_has_its_own_gpus(request_: str) -> None:
     assert bridge.release.gpus == ["2", "3"]
     same = bridge_of(original.release, original.environment, 5105, ("0", "1"))
     assert same.release.id != bridge.release.id
+
+
+def test_adapters_are_part_of_a_release() -> None:
+    path = "/mnt/models/legal/0123456789ab"
+    words = ["--enable-lora", "--lora-modules", f"legal={path}"]
+    release = render(INSTANCE, words, STORED, IMAGE, SETTINGS, lora={"legal": path}).release
+    assert release.served_names == ["main", "tiny-a"] and release.lora == {"legal": path}
+    assert Release.from_json(release.to_json()).lora == {"legal": path}
+    assert bridge_of(release, "", 5105, ()).release.lora == {"legal": path}
+    assert release.id != rendered().release.id
+    # Other releases stay byte for byte as they were.
+    assert '"lora"' not in rendered().release.to_json()

@@ -18,9 +18,9 @@ MODELS: dict[str, Any] = {
     "round": {"base": "about"},
     "about": {"base": "round"},
 }
-FEW = 7
+FEW = 9
 """Files of the collection that a worker process may compile for the filters of every task: inventory, served models,
-variants, drafts, problems, defaults and addresses."""
+variants, needed entries, drafts, adapters, problems, defaults and addresses."""
 
 
 def instance(**changes: Any) -> dict[str, Any]:
@@ -45,6 +45,15 @@ def test_a_draft_is_needed_as_well() -> None:
     }
     assert set(served_models(models, [instance(model="short")])) == {"large", "tiny"}
     assert set(served_models(models, [instance(model="other")])) == {"other"}
+
+
+def test_the_adapters_of_a_served_model_are_needed_by_their_source() -> None:
+    legal = {"base": "tiny-a", "adapter": "org/legal", "revision": "0" * 40}
+    models = {**MODELS, "legal": legal, "other": {"base": "gone", "adapter": "/srv/other"}}
+    found = served_models(models, [instance()])
+    assert found == {"tiny-a": MODELS["tiny-a"], "legal": {**legal, "model": "org/legal"}}
+    # The instances of a variant do not serve the adapters of its base.
+    assert set(served_models(models, [instance(model="short")])) == {"tiny-a"}
 
 
 def test_filters_of_every_task_import_few_files() -> None:

@@ -180,3 +180,35 @@ def test_what_cannot_be_routed_is_refused() -> None:
 
 def test_ordinary_replicas_are_not_refused(replicas: list[Replica]) -> None:
     assert check_replicas(replicas) == []
+
+
+def test_an_adapter_leads_to_the_engines_whose_release_has_it() -> None:
+    models = {"large": {"model": "/srv/large"}, "legal": {"base": "large", "adapter": "/srv/legal"}}
+    told = {"instances": [{**instance_facts("chat", "large", 3), "adapters": ["legal"]}]}
+    variables = {"instances": INSTANCES[:1], "models": models, "inference_address": "192.0.2.11"}
+    with_it = replicas_of(["gpu1"], {"gpu1": {**variables, "vllm_engines": told}}, "gw1", nobody)
+    # The release that runs was staged before the inventory had the adapter.
+    before = {"instances": [instance_facts("chat", "large", 2)]}
+    without = replicas_of(["gpu2"], {"gpu2": {**variables, "vllm_engines": before}}, "gw1", nobody)
+    # No node has reported: the inventory counts.
+    silent = replicas_of(["gpu3"], {"gpu3": variables}, "gw1", nobody)
+    assert [one.adapters for one in (*with_it, *without, *silent)] == [("legal",), (), ("legal",)]
+    assert {one.declared_adapters for one in (*with_it, *without, *silent)} == {("legal",)}
+    assert list(map(Replica.from_dict, map(asdict, with_it))) == with_it
+
+    routes = fleet_of(with_it).routes
+    assert routes["legal"] == routes["large"] == routes["chat"]
+    fleet = fleet_of([*with_it, *without])
+    assert [one.host for one in fleet.routes["large"].replicas] == ["gpu1", "gpu2"]
+    assert [one.host for one in fleet.routes["legal"].replicas] == ["gpu1"]
+    # A key may name an adapter before an engine serves it.
+    late = fleet_of(without)
+    assert "legal" not in late.routes and "legal" in late.declared
+
+
+def test_an_adapter_cannot_have_the_name_of_another_set() -> None:
+    one = Replica("gpu1", "192.0.2.11", "chat", "large", 5005, adapters=("legal", "a name"))
+    other = Replica("gpu2", "192.0.2.12", "legal", "small", 5005)
+    name, twice = map(str, check_replicas([one, other]))
+    assert "model: 'a name': cannot be the name of a model" in name
+    assert "is also the model that chat serves" in twice

@@ -10,7 +10,13 @@ from typing import Any
 import pytest
 
 from ansible_collections.baremetal.inference.plugins.module_utils.gateway.backends import Fleet, Replica, fleet_of
-from ansible_collections.baremetal.inference.plugins.module_utils.gateway.keys import NO_LIMIT, key_maps, read_keys
+from ansible_collections.baremetal.inference.plugins.module_utils.gateway.keys import (
+    NO_LIMIT,
+    Key,
+    allowed_backends,
+    key_maps,
+    read_keys,
+)
 
 GOOD = "a-key-of-20-letters-"
 DIGEST = hashlib.sha256(GOOD.encode()).hexdigest()
@@ -122,3 +128,15 @@ def test_names_and_keys_are_told_apart(fleet: Fleet) -> None:
     assert ["has the same key as gateway_keys[0] (a)" in str(problem) for problem in problems] == [True]
     _keys, problems = read_keys([{"name": "a", "key": GOOD}, {"name": "a", "key": GOOD + "x"}], fleet, 0, 0)
     assert ["is taken" in str(problem) for problem in problems] == [True]
+
+
+def test_a_right_to_an_adapter_is_one_to_its_engines() -> None:
+    """Also during an update that brings the adapter, or takes it away."""
+    engines = [
+        Replica("gpu1", "192.0.2.11", "chat", "large", 5005, adapters=("legal",)),
+        Replica("gpu2", "192.0.2.12", "chat", "large", 5005, declared_adapters=("legal",)),
+        Replica("gpu3", "192.0.2.13", "other", "small", 5005),
+    ]
+    fleet = fleet_of(engines)
+    names = {one.name for one in allowed_backends(Key("legal", "0" * 64, ("legal",), 0, 0), fleet)}
+    assert names == {fleet.routes["chat"].name, fleet.routes["legal"].name}

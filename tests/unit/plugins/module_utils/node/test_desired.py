@@ -113,3 +113,22 @@ def test_an_instance_of_a_model_that_the_registry_has_forgotten_has_a_problem(pa
     files.write_json(paths.registry, {"schema": 1, "models": {}})
     (problem,) = Desired(paths).engine("main").problems
     assert "not in this node's registry" in str(problem)
+
+
+def test_an_adapter_has_the_engine_of_its_base(paths: Paths) -> None:
+    legal = {"base": "short", "adapter": "org/legal", "description": "For lawyers"}
+    # A base with a model of its own, as the check of the registry wants it.
+    models = {**MODELS, "short": {"model": "org/llama"}, "legal": legal}
+    files.write_json(paths.registry, {"schema": 1, "engine": {"version": "0.32.0"}, "models": models})
+    directory = paths.root / "models/legal/0123456789ab"
+    file = paths.release("main", 1) / releases.RELEASE_FILE
+    release = files.read_json(file)
+    release |= {"lora": {"legal": str(directory)}, "flags": {"enable-lora": True, "max-loras": 1}}
+    files.write_json(file, release)
+    desired = Desired(paths)
+    (found,) = (model for model in desired.models() if model.name == "legal")
+    stored = str(directory)
+    assert found == Model("legal", "org/legal", "0123456789ab", "short", "For lawyers", ("main",), stored, False)
+    engine = desired.engine("legal")
+    assert (engine.instance, engine.model) == ("main", "short")
+    assert engine.flags == {"enable-lora": True, "max-loras": 1}

@@ -16,6 +16,8 @@ from ansible_collections.baremetal.inference.plugins.module_utils.store.describe
 from ansible_collections.baremetal.inference.plugins.module_utils.store.hashes import HashCache
 from ansible_collections.baremetal.inference.plugins.module_utils.store.sources.source import Source
 
+from ..models.test_adapter_facts import write as write_adapter
+
 INDEX = "model.safetensors.index.json"
 SHARDS = ("model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors")
 
@@ -116,3 +118,17 @@ def test_files_are_read_again_only_where_that_is_asked_for(tmp_path: Path, write
     os.utime(root / "config.json", ns=(status.st_atime_ns, status.st_mtime_ns))
     assert build_manifests(sources(m=root), {"m": {}}, cache)[0] == {"m": first}
     assert build_manifests(sources(m=root), {"m": {}}, cache, verify=True)[0] != {"m": first}
+
+
+def test_an_adapter_has_no_configuration_of_a_model(tmp_path: Path, write_model: Callable[..., Path]) -> None:
+    root = write_adapter(tmp_path / "legal")
+    source = {"legal": Source("node", root)}
+    entry = {"base": "large", "adapter": str(root), "model": str(root)}
+    manifests, problems = build_manifests(source, {"legal": entry}, HashCache())
+    assert not problems and set(manifests["legal"].files) == {"adapter_config.json", "adapter_model.safetensors"}
+    # Neither is the other.
+    _manifests, problems = build_manifests(source, {"legal": {"model": str(root)}}, HashCache())
+    assert "config.json is missing: a model needs its configuration" in str(problems[0])
+    model = {"legal": Source("node", write_model(tmp_path / "m"))}
+    _manifests, problems = build_manifests(model, {"legal": entry}, HashCache())
+    assert "adapter_config.json is missing" in str(problems[0]) and "adapter_model.safetensors is" in str(problems[1])

@@ -170,3 +170,12 @@ def test_requests_in_flight() -> None:
     text = 'vllm:num_requests_running{engine="0"} 2.0\nvllm:num_requests_running{engine="1"} 1.0\n'
     assert metrics.in_flight(text, ADAPTER.metrics) is None
     assert metrics.in_flight(text + 'vllm:num_requests_waiting{engine="0"} 4.0\n', ADAPTER.metrics) == 7
+
+
+def test_a_golden_prompt_of_an_adapter_asks_for_the_adapter(engine: Engine) -> None:
+    target = replace(engine.target, lora_names=("legal",))
+    entry = {"golden-prompts": [{"prompt": "Where?", "expect": "Paris", "model": "legal"}]}
+    (golden,) = acceptance.golden_prompts(entry)
+    assert golden.step == "golden prompt 'Where?' to legal" and Golden("Where?", "x").step == "golden prompt 'Where?'"
+    acceptance.run(target, [golden], 5)
+    assert [body["model"] for body in engine.requests if "messages" in body] == ["legal"]

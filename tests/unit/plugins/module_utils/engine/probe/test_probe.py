@@ -177,3 +177,20 @@ def test_no_two_prompts_begin_alike() -> None:
 def test_an_engine_on_all_interfaces_is_asked_on_the_loopback(address: str, connect: str, shown: str) -> None:
     target = Target(address, 5005, ["main"])
     assert (target.connect_address, str(target)) == (connect, shown)
+
+
+def test_each_adapter_is_listed_and_makes_a_token(server: ApiServer, proc: FakeProc) -> None:
+    target = Target("127.0.0.1", server.port, ["main", "tiny-a"], lora_names=("legal",))
+    assert "/v1/models lacks legal" in probe.check(target, PID, proc.root).message
+    server.answers["/v1/models"] = (200, {"data": [{"id": "main"}, {"id": "tiny-a"}, {"id": "legal"}]})
+    # The engine answers for its model, whatever it is asked for.
+    assert "answers for model 'main' instead of 'legal'" in probe.check(target, PID, proc.root).message
+    assert server.requests["/v1/completions"]["model"] == "legal"
+
+
+def test_an_adapter_answers_with_its_own_name() -> None:
+    answer = {"model": "legal", "choices": [{"text": "x"}], "usage": {"completion_tokens": 1}}
+    target = Target("::", 5005, ["main"], lora_names=("legal",))
+    probe.judge(answer, target, lora_name="legal")
+    with pytest.raises(WrongAnswer, match="answers for model 'legal' instead of 'main'"):
+        probe.judge(answer, target)

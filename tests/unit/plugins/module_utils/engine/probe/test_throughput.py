@@ -134,7 +134,7 @@ def engine() -> Iterator[Engine]:
 
 def test_an_engine_is_asked(engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     release = SimpleNamespace(
-        model="tiny-a", address="127.0.0.1", port=engine.port, served_names=["main"], adapter=ADAPTER
+        model="tiny-a", address="127.0.0.1", port=engine.port, served_names=["main"], adapter=ADAPTER, lora={}
     )
     monkeypatch.setattr(throughput.releases, "active_number", lambda paths, name: 1)
     monkeypatch.setattr(throughput.releases, "load", lambda paths, name, number: release)

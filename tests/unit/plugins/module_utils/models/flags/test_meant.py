@@ -47,7 +47,7 @@ def hint(key: str, value: Any = "x") -> str:
         ("temperature", "is part of a request"),
         ("max-batch-size", "write max-num-seqs"),
         ("enable-reasoning", "write reasoning-parser"),
-        ("adapters", "write enable-lora: true"),
+        ("adapters", "write an entry with base and adapter"),
         ("replicas", "an item of instances for each engine"),
         ("nodes", "in instances of this node"),
         # What is nearly a name, or a part of one.

@@ -9,6 +9,7 @@ import os
 import pwd
 import socket
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.engine.declare
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.instance_facts import Endpoint
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.probe import wait
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import history, pins, releases, swaps
+from ansible_collections.baremetal.inference.plugins.module_utils.models.adapter_facts import AdapterFacts
 from ansible_collections.baremetal.inference.plugins.module_utils.models.config.facts import from_config
 from ansible_collections.baremetal.inference.plugins.module_utils.node.calls import (
     engine_plan,
@@ -534,3 +536,19 @@ def test_an_agent_that_is_not_as_it_must_be_is_due(
     fake.unit["ActiveState"] = "failed"
     assert plan(TINY, agent=AGENT)[0]["agent_due"] is True
     assert plan(TINY)[0]["agent_due"] is False
+
+
+def test_adapters_are_planned_and_judged_before_they_are_there(node: Node, config: dict[str, Any]) -> None:
+    node.models["legal"] = {"base": "llama", "adapter": "controller:/srv/legal"}
+    legal = AdapterFacts(rank=40, layers=2)
+    facts = {"llama": from_config(config).to_dict(), "legal": legal.to_dict()}
+    (plan,) = node.call(facts=facts)["plans"]
+    assert plan["problems"] == [] and plan["estimate"]["adapters_gib"] > 0
+    words = " ".join(plan["argv"])
+    assert f"--lora-modules legal={node.store}/legal/REVISION --max-lora-rank 64" in words
+
+    facts["legal"] = replace(legal, shapes=(("model.layers.self_attn.q_proj", 96, 7),)).to_dict()
+    (plan,) = node.call(facts=facts)["plans"]
+    (problem,) = plan["problems"]
+    assert plan["ok"] is False and problem["key"] == "models.legal"
+    assert "has q_proj of 96 x 7, and its base has 4096 x 4096" in problem["message"]

@@ -4,12 +4,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from ansible_collections.baremetal.inference.plugins.module_utils.core import files
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import pins, releases
 
 from ....modules.conftest import STEPS, EngineNode
+from ...models.test_adapter_facts import write as write_adapter
 
 
 def test_what_serves_is_not_restarted(serving_node: EngineNode) -> None:
@@ -92,3 +95,22 @@ def test_a_release_of_the_first_version_stays_as_it_is(serving_node: EngineNode)
     before = serving_node.everything()
     assert serving_node.site() == ([], [])
     assert serving_node.everything() == before
+
+
+def test_adapters_are_served_by_the_engine_of_their_base(serving_node: EngineNode, tmp_path: Path) -> None:
+    serving_node.models["legal"] = {"base": "tiny-a", "adapter": "/srv/legal"}
+    path = write_adapter(tmp_path / "store" / "legal" / "0123456789ab")
+    serving_node.places["legal"] = {"path": str(path), "revision": path.name}
+    (staged,) = serving_node.call("release", check=False)["releases"]
+    release = releases.load(serving_node.paths, "main", staged["release"])
+    assert staged["release"] == 2 and release.lora == {"legal": str(path)}
+    words = " ".join(release.engine_argv)
+    assert f"--enable-lora --lora-modules legal={path} --max-lora-rank 16 --max-loras 1" in words
+    assert release.flags["max-lora-rank"] == 16
+    assert sorted(files.read_json(serving_node.paths.registry)["models"]) == ["legal", "tiny-a"]
+
+    serving_node.entry["max-lora-rank"] = 8
+    with pytest.raises(
+        AssertionError, match=r"models\.legal: adapter: it has rank 16, more than max-lora-rank of tiny-a, 8"
+    ):
+        serving_node.call("release", check=False)

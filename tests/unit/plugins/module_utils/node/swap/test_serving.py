@@ -112,3 +112,14 @@ def test_who_came_back_is_not_asked_golden_prompts(fake: FakeNode, monkeypatch: 
         serving.accept(fake.node(), NAME, 2, swap)
     unmeasured = {"origin": None, "speed_bound": 0.0}
     assert asked == [([{"prompt": "1+1", "expect": "2"}], unmeasured), ([], unmeasured), ([], unmeasured)]
+
+
+def test_adapters_are_asked_their_own_golden_prompts(fake: FakeNode, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+    golden = {name: [{"prompt": "Who?", "expect": name}] for name in ("tiny-a", "legal", "other")}
+    fake.settings = replace(fake.settings, golden=golden)
+    release = replace(releases.load(fake.paths, NAME, 2), lora={"legal": "/mnt/models/legal/0123456789ab"})
+    monkeypatch.setattr(serving.releases, "load", lambda *_given: release)
+    monkeypatch.setattr(serving.proof, "accept", lambda *given, **_more: asked.append(given[3]))
+    serving.accept(fake.node(), NAME, 2, SWAP)
+    assert asked == [[*golden["tiny-a"], {"prompt": "Who?", "expect": "legal", "model": "legal"}]]
