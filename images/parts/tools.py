@@ -18,7 +18,7 @@ from . import host
 
 IMAGES = Path(__file__).resolve().parents[1]
 CACHE = Path(os.environ.get("INFERENCE_CACHE") or Path.home() / ".cache/baremetal-inference")
-"""The directory of wheels, models and the registry's storage, shared by all checkouts on this machine."""
+"""The directory of wheels, models and the image registry's storage, shared by all checkouts on this machine."""
 
 MIRROR = os.environ.get("DEBIAN_MIRROR", "")
 """The Debian mirror to build from. Empty: this machine's mirror, or mmdebstrap's default on other systems."""
@@ -79,7 +79,7 @@ def image_exists(name: str) -> bool:
 
 
 def tag(name: str, moving: str) -> None:
-    """Give an image a name without hash, for files that must not change with each build."""
+    """Give an image a second name without hash. Files that use this name stay the same after each build."""
     run("docker", "tag", name, moving)
 
 

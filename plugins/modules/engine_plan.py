@@ -42,9 +42,9 @@ options:
     default: {}
   coming:
     description:
-      - The revisions of models that will be published by this run, also again because files are damaged. They are
-        given by the registry entry with the weights, as M(baremetal.inference.model) returns them. Their files in the
-        store are not read.
+      - The revisions of models that this run will publish, by the registry entry with the weights, as
+        M(baremetal.inference.model) returns them. A published revision with damaged files is published again. The files
+        of these revisions in the store are not read.
     type: dict
     default: {}
   gpus:

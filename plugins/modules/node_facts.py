@@ -22,7 +22,8 @@ options:
       - V(status) summarises instances, GPUs, the doctor's verdict, the lock, and the last update and backup.
       - V(maintenance) reports a due reboot, the disks, O(certificates), and damaged models in O(store).
       - V(left) finds services that earlier runs have set up, which the inventory may no longer have. These are a
-        gateway with its floating address, a monitoring host, and log shipping. Configurations of others do not count.
+        gateway with its floating address, a monitoring host, and log shipping. A configuration that this collection did
+        not write does not count.
       - V(all) is everything, V(min) nothing. An exclamation mark leaves a subset out; without any other item, all
         other subsets of V(all) are read. Values of a subset that is left out are not returned.
       - V(doctor) and V(status) take up to 30 seconds each if something hangs.
@@ -176,7 +177,7 @@ reboot_reasons:
   type: list
   elements: str
 driver:
-  description: Whether DKMS builds the NVIDIA driver for the node's kernels.
+  description: Whether DKMS builds the NVIDIA driver; false without DKMS.
   returned: with the subset V(maintenance)
   type: bool
 disks:

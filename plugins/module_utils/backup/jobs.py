@@ -26,22 +26,22 @@ Work = Callable[[Places, Settings, Restic], dict[str, Any]]
 
 
 class NotSetUp(Exception):
-    """The settings on the node are missing or damaged. The message names the playbook that writes them."""
+    """The settings on the host are missing or damaged. The message names the playbook that writes them."""
 
 
 def open_node(places: Places) -> tuple[Settings, Restic]:
-    """The node's settings, and the repository that they name. Raises NotSetUp."""
+    """The host's settings, and the repository that they name. Raises NotSetUp."""
     try:
         settings = Settings.from_json(files.read_json(places.settings))
         environment = files.read_json(places.environment) or {}
         return settings, Restic(Access.of_node(places, settings, environment))
     except (OSError, ValueError) as error:
-        raise NotSetUp(f"{error}. To write the settings, run baremetal.inference.backup for this node") from error
+        raise NotSetUp(f"{error}. To write the settings, run baremetal.inference.backup for this host") from error
 
 
 @contextlib.contextmanager
 def alone(places: Places) -> Iterator[None]:
-    """Hold the lock of the node's jobs. A second job waits."""
+    """Hold the lock of the host's jobs. A second job waits."""
     places.work.mkdir(mode=0o700, parents=True, exist_ok=True)
     with places.lock.open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

@@ -48,7 +48,7 @@ def is_set_up(places: Places, settings: Settings) -> bool:
 
 
 def set_up(places: Places, settings: Settings, now: float) -> None:
-    """Write state and metrics of a node whose backups are configured. Raises ValueError, OSError.
+    """Write state and metrics of a host whose backups are configured. Raises ValueError, OSError.
 
     The alert BackupOld needs these metrics even if no job ever ends.
     """

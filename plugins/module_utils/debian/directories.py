@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Creates directories on a file system to which users can write, too. Private to the collection."""
+"""Creates directories on a file system where users can also write. Private to the collection."""
 
 from __future__ import annotations
 

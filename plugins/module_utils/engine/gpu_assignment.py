@@ -177,7 +177,7 @@ def _too_many(node: Node, free: int, taken: Sequence[tuple[Device, str, str]]) -
     held = "; ".join(f"{instance} has {', '.join(texts)}" for instance, texts in holders.items())
     unusable = "; ".join(f"{device.name} {device.problem}" for device in node.devices if device.problem)
     why = "; ".join(filter(None, (held, unusable)))
-    return f"is more than the {free} that are free of this node's {node.count} GPUs{f' ({why})' if why else ''}"
+    return f"is more than the {free} free GPUs of this node, which has {node.count} GPUs{f' ({why})' if why else ''}"
 
 
 def _listed(devices: Sequence[Device]) -> str:

@@ -21,7 +21,7 @@ from pathlib import Path
 from ..core import node_call
 
 ROOT = Path(__file__).parents[1]
-"""The directory of all libraries of the collection."""
+"""The directory module_utils. The library of nodes is a part of it."""
 
 STARTS = ("node/cli/entry.py", "models/prompts/command.py")
 """Programs in the library, besides modules: the command inferctl, and a command for containers of the engine image."""

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Assigns to each node of a play a model to fetch and a source, in turns. Private to the collection; pure.
 
-A turn takes some seconds. After each turn, new turns are assigned, and a node that has fetched a model is a source for
+A turn takes one minute. After each turn, new turns are assigned, and a node that has fetched a model is a source for
 other nodes. With a limit of 4 nodes per source, 1, 5, 25, then 125 nodes have the model.
 """
 

@@ -59,7 +59,7 @@ class Share:
 
 
 class Sharing:
-    """The server of a node, which has at most one."""
+    """The server of a node. A node has at most one server."""
 
     def __init__(self, run: Run, paths: Paths) -> None:
         self._run = run
@@ -86,7 +86,7 @@ class Sharing:
         }
         library, command = self._directory / "share", self._directory / "serve"
         plan = node_library.plan(share_server.__name__, library, command)
-        # Readable by all, whatever the umask is, because the server has no rights.
+        # Readable by all, whatever the umask is, because the server runs as an unprivileged user.
         for path in plan.wanted:
             make_directory(path.parent)
         plan.apply()

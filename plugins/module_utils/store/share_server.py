@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The server from which other nodes fetch revisions of the store during a run. Private to the collection.
 
-Runs without rights in a unit of its own, which also ends the server. A list maps the paths of requests to files: no
-path of a request reaches the file system, and nothing can be written.
+Runs in a separate unit, as an unprivileged user. systemd stops the unit after the time that the run has set. A list
+maps the paths of requests to files: no path of a request reaches the file system, and nothing can be written.
 """
 
 from __future__ import annotations

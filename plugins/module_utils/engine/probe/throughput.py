@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """How fast an engine answers its clients, from the engine's counters. Private to the collection.
 
-An engine with more work is slower. So two times are compared only where the later time has not much more work: about as
-many tokens read and made per second, or fewer.
+An engine with more work is slower. So an engine counts as slower than before only if it does not have much more work
+than before. Its work is the number of tokens, read and made, per second.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from ..state import releases
 from .scrape import scrape
 
 MIN_TOKENS = 200
-"""The least tokens in each of the two times. With fewer, one long pause would decide the result."""
+"""The least tokens in each of the two periods. With fewer, one long pause would decide the result."""
 
 MORE = 1.5
-"""With so many times the tokens per second, an engine has more work."""
+"""Factor by which the tokens per second may grow. Beyond it, the engine has more work, and is not judged as slower."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Counters:
     at: float
     started: float | None
     tokens: float
-    """Tokens made, without the first of each answer. The number of pauses would not tell: with speculative decoding,
+    """Tokens made, without the first of each answer. Pauses are not counted, because with speculative decoding,
     several tokens come after one pause."""
     seconds: float
     """Seconds that all requests together have waited for these tokens."""
@@ -103,11 +103,11 @@ def between(first: Counters | None, last: Counters | None) -> Pace | None:
 def judge(before: Pace | None, now: Pace | None, bound: float) -> tuple[bool, str]:
     """Whether an engine is slower than the share `bound` of its earlier speed, and the reason in words."""
     if before is None or now is None:
-        why = f"its counters tell nothing of {'the time before' if now else 'this time'}"
+        why = f"its counters are not known for {'the time before' if now else 'this time'}"
     elif before.model != now.model:
         why = f"before, it served {before.model}"
     elif min(before.tokens, now.tokens) < MIN_TOKENS:
-        why = f"{now.tokens} tokens were counted, {before.tokens} before, and it takes {MIN_TOKENS}"
+        why = f"{now.tokens} tokens were counted, {before.tokens} before, but {MIN_TOKENS} are needed"
     else:
         words = (
             f"under its clients' load, a request gets {now.speed:.1f} tokens/s ({now.tokens} counted, {now.company:.1f}"
@@ -117,6 +117,6 @@ def judge(before: Pace | None, now: Pace | None, bound: float) -> tuple[bool, st
             return False, words
         all_in_all = f"{now.work:.0f} tokens/s read and made for all requests, {before.work:.0f} before"
         if now.work > MORE * before.work:
-            return False, f"{words}; it has more to do: {all_in_all}"
-        return True, f"{words}, and it has not more to do: {all_in_all}"
+            return False, f"{words}; the engine has more work: {all_in_all}"
+        return True, f"{words}, and the engine has not much more work than before: {all_in_all}"
     return False, f"its speed under its clients' load is not judged: {why}"

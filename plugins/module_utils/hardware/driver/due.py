@@ -18,12 +18,15 @@ def reasons(
 ) -> list[str]:
     """Why the role nvidia_driver has something to do, one sentence for each reason.
 
-    A due reboot is not a reason. `kernels` must have the module, of `version` if that is not empty. `own_key` means
-    that the site has its own key or password for signatures, which only the module nvidia_driver_signing can compare.
+    A due reboot is not a reason. Each of `kernels` must have the driver's module. If `version` is not empty, the
+    module must have this version. `own_key` means that the site has its own key or password for signatures, which only
+    the module nvidia_driver_signing can compare.
     """
     found = []
     if plan["uninstall_runfile"] or plan["install_runfile"]:
-        found.append(f"the driver of NVIDIA's installer {'must go' if plan['uninstall_runfile'] else 'is missing'}")
+        found.append(
+            f"the driver of NVIDIA's installer {'must be removed' if plan['uninstall_runfile'] else 'is missing'}"
+        )
     if plan["remove_first"]:
         found.append(f"{', '.join(plan['remove_first'])}: packages of another source or branch")
     if plan["sign"] and not own_key and not _signed(facts):

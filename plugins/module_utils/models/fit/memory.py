@@ -66,7 +66,7 @@ class Division:
 
     @property
     def held(self) -> int:
-        """Bytes before any KV cache, as far as they are known."""
+        """Sum of the known parts without the KV cache, in bytes."""
         return sum(part or 0 for part in (self.weights, self.draft, self.adapters, self.overhead))
 
     @property

@@ -24,8 +24,7 @@ STATUSES = (OK, UNKNOWN, WARN, FAIL)
 
 LIMIT = 30.0
 """Limit for a check, in seconds. All checks run at once. nvidia-smi with 8 GPUs takes 3 s without persistence mode, and
-up
-to this limit if a GPU is faulty."""
+up to this limit if a GPU is faulty."""
 
 T = TypeVar("T")
 

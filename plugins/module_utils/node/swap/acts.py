@@ -4,7 +4,8 @@
 """The function of each step of a swap. Private to the collection.
 
 Every step may run twice: a swap that was cut off runs the recorded step again. A function returns the values of the
-swap that change. A step that fails raises StepFailed, or an exception of its parts; machine.py decides what follows.
+swap that change. A step that fails raises StepFailed, or an exception of the code that the step calls. Then
+machine.py decides what follows.
 """
 
 from __future__ import annotations

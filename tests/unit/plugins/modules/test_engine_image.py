@@ -57,9 +57,12 @@ def test_the_image_is_pulled_once(docker: Docker, run_module: RunModule) -> None
 @pytest.mark.parametrize(
     ("refusal", "advice"),
     [
-        ("Error: manifest unknown", "The registry has no image with this digest: correct engine_image."),
-        ("x509: signed by unknown authority", "does not trust the registry's certificate: set docker_registry_cas."),
-        ("EOF", "Check engine_image, and whether the node reaches the registry."),
+        ("Error: manifest unknown", "The image registry has no image with this digest: correct engine_image."),
+        (
+            "x509: signed by unknown authority",
+            "does not trust the image registry's certificate: set docker_registry_cas.",
+        ),
+        ("EOF", "Check engine_image, and whether the node reaches the image registry."),
     ],
 )
 def test_what_a_refusal_means(docker: Docker, run_module: RunModule, refusal: str, advice: str) -> None:

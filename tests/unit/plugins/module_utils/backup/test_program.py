@@ -42,7 +42,7 @@ def test_a_job(
 
 def test_a_node_without_settings(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert program.main(["backup"], Places(tmp_path)) == 1
-    assert "run baremetal.inference.backup for this node" in capsys.readouterr().err
+    assert "run baremetal.inference.backup for this host" in capsys.readouterr().err
 
 
 def test_the_status_decides_the_exit_code(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

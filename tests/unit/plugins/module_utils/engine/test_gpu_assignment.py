@@ -82,8 +82,8 @@ def test_counted_gpus_are_whole_and_free() -> None:
         (([0], [0]), "b: gpus: '0': is given to a already: a GPU"),
         ((["2:0"], [uuid(32, "MIG")]), "is given to a already, as 2:0"),
         (([2],), f"is in MIG mode: list a slice of the GPU, 2:0 ({uuid(32, 'MIG')})"),
-        ((4,), "gpus: 4: is more than the 3 that are free of this node's 4 GPUs (2 is in MIG mode"),
-        ((1, [0, uuid(1), 3]), "is more than the 0 that are free of this node's 4 GPUs (b has 0, "),
+        ((4,), "gpus: 4: is more than the 3 free GPUs of this node, which has 4 GPUs (2 is in MIG mode"),
+        ((1, [0, uuid(1), 3]), "is more than the 0 free GPUs of this node, which has 4 GPUs (b has 0, "),
     ],
 )
 def test_what_the_driver_shows_to_be_wrong(wishes: tuple[Any, ...], text: str) -> None:
@@ -97,8 +97,8 @@ def test_what_the_driver_shows_to_be_wrong(wishes: tuple[Any, ...], text: str) -
     [
         (([2],), "is no GPU of this node: the PCI bus has 2"),
         ((["2:0"],), "is no GPU of this node: the PCI bus has 2"),
-        ((3,), "is more than the 2 that are free of this node's 2 GPUs"),
-        ((1, [uuid(8)], 1), "is more than the 0 that are free"),
+        ((3,), "is more than the 2 free GPUs of this node, which has 2 GPUs"),
+        ((1, [uuid(8)], 1), "is more than the 0 free GPUs"),
         (([0], ["0:1"]), "is a slice of 0, which is given to a already"),
         ((["0:1"], [0]), "has the slice 0:1, which is given to a already"),
     ],
@@ -120,7 +120,7 @@ def test_gpus_that_do_not_work_are_nobodys() -> None:
     assert names(1, gpus=node) == [("1",)]
     assert "has fallen off the bus" in assigned([0], gpus=node)[1][0]
     assert "is no working GPU of this node" in assigned([uuid(2)], gpus=node)[1][0]
-    assert "more than the 1 that are free of this node's 3 GPUs" in assigned(2, gpus=node)[1][0]
+    assert "more than the 1 free GPUs of this node, which has 3 GPUs" in assigned(2, gpus=node)[1][0]
 
 
 def test_mig_mode_without_slices() -> None:

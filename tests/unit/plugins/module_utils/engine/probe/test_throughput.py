@@ -99,7 +99,7 @@ def test_too_slow() -> None:
     assert slow
     assert words == (
         "under its clients' load, a request gets 9.9 tokens/s (900 counted, 1.5 requests at once),"
-        " 40.0 before (400 counted, 1.0 at once), and it has not more to do:"
+        " 40.0 before (400 counted, 1.0 at once), and the engine has not much more work than before:"
         " 90 tokens/s read and made for all requests, 60 before"
     )
 
@@ -110,13 +110,13 @@ def test_too_slow() -> None:
         (
             BEFORE,
             Pace("tiny-a", 900, 1.0, 1.5, 91.0),
-            "it has more to do: 91 tokens/s read and made for all requests, 60",
+            "the engine has more work: 91 tokens/s read and made for all requests, 60",
         ),
         (BEFORE, Pace("tiny-b", 900, 1.0, 1.5, 10.0), "before, it served tiny-a"),
-        (BEFORE, Pace("tiny-a", 199, 1.0, 1.5, 10.0), "199 tokens were counted, 400 before, and it takes 200"),
+        (BEFORE, Pace("tiny-a", 199, 1.0, 1.5, 10.0), "199 tokens were counted, 400 before, but 200 are needed"),
         (replace(BEFORE, tokens=7), Pace("tiny-a", 900, 1.0, 1.5, 10.0), "900 tokens were counted, 7 before"),
-        (None, Pace("tiny-a", 900, 1.0, 1.5, 10.0), "its counters tell nothing of the time before"),
-        (BEFORE, None, "its counters tell nothing of this time"),
+        (None, Pace("tiny-a", 900, 1.0, 1.5, 10.0), "its counters are not known for the time before"),
+        (BEFORE, None, "its counters are not known for this time"),
     ],
 )
 def test_what_does_not_compare_is_not_judged(before: Pace | None, now: Pace | None, why: str) -> None:

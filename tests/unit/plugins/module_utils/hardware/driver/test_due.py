@@ -48,7 +48,7 @@ def test_a_driver_that_is_whole_has_nothing_to_do() -> None:
 @pytest.mark.parametrize(
     ("plan", "facts", "words"),
     [
-        ({"uninstall_runfile": True}, {}, "NVIDIA's installer must go"),
+        ({"uninstall_runfile": True}, {}, "NVIDIA's installer must be removed"),
         ({"install_runfile": True}, {}, "NVIDIA's installer is missing"),
         ({"remove_first": ["libcuda1"]}, {}, "libcuda1: packages of another source"),
         ({"sign": True}, {"kernels": [{**SIGNED, "signature": None}]}, "may not be signed"),

@@ -224,7 +224,7 @@ LOOKS = {
             "main is too slow: under its clients' load, a request gets 4.0 tokens/s (400 counted, 10.0 requests",
         ),
         (True, 0.1, False, "under its clients' load, a request gets 4.0 tokens/s"),
-        (False, 0.25, False, "is not judged: its counters tell nothing of the time before"),
+        (False, 0.25, False, "is not judged: its counters are not known for the time before"),
         (True, 0.0, False, ""),
     ],
 )
