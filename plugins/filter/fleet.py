@@ -3,7 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Filters that show the state of a fleet.
 
-The imports stand inside the functions: Ansible loads every file of filters in each worker process, for each task.
+The imports stand inside the functions: usually, each worker process of Ansible loads every file of filters, for each
+task. The filter `counted` avoids this in some playbooks.
 """
 
 from __future__ import annotations
@@ -32,8 +33,8 @@ def fleet_page(reported: Mapping[str, Mapping[str, Any]]) -> str:
 def counted(things: Sized, noun: str) -> str:
     """A count as text: "1 node", "8 nodes". The noun must have a regular plural.
 
-    The first task of a playbook has this filter in its name. Ansible templates the name before it forks, so every
-    worker process finds all filters in memory. Otherwise each task would load the filters for each host.
+    In some playbooks, the name of the first task has this filter. Ansible templates the name before it forks, so
+    every worker process finds all filters in memory. Otherwise each task would load the filters for each host.
     """
     return f"{len(things)} {noun}{'' if len(things) == 1 else 's'}"
 

@@ -28,7 +28,7 @@ STAYS = re.compile(
     |/etc/(?:ssh|apt|nftables|security|modules-load\.d|modprobe\.d|tmpfiles\.d|chrony|hosts|motd|issue|netconfig|mke2fs|nfs|unattended)
     # Docker, which remove_packages=true removes, and the record of its configuration.
     |/etc/docker|/root/\.docker|/var/lib/inference(?:/docker-daemon\.json)?$
-    # Models, which remove_models=true removes; files of Ansible and of the shell.
+    # Files of Ansible, and caches and keys in the home directory of root.
     |/root/\.(?:ansible|cache|gnupg)
     """,
     re.VERBOSE,
@@ -130,6 +130,6 @@ def test_docker_goes_when_that_is_asked_for(fleet: Fleet) -> None:
     assert changes(leave(**wanted)) > 0
     packages = node.run("dpkg-query --show --showformat '${db:Status-Status} ${Package}\\n'")
     assert not re.search(r"^installed (?:docker|containerd|restic)", packages, re.MULTILINE)
-    # The model store is a mount here, and stays.
+    # /var/lib/docker is a volume of the node container: the directory stays, without content.
     assert not node.run("ls -d /etc/docker 2>/dev/null; find /var/lib/docker -mindepth 1", check=False)
     assert changes(leave(**wanted)) == 0

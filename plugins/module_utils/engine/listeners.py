@@ -121,7 +121,7 @@ def _end(text: str) -> tuple[IPv4Address | IPv6Address, int]:
 
 
 def _takes(local: IPv4Address | IPv6Address, wanted: IPv4Address | IPv6Address) -> bool:
-    """Whether a socket on `local` accepts connections to an address, or keeps another socket from the address.
+    """Whether a socket on `local` accepts connections to an address, or prevents another socket from listening there.
 
     A socket on the IPv6 wildcard also accepts IPv4, unless an option of the socket forbids it. /proc does not show that
     option.

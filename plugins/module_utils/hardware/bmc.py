@@ -133,7 +133,8 @@ class Ipmi:
         self.password = password
         self.run = run
         self.command = ["ipmitool", "-I", "lanplus", "-H", where.hostname or address, "-p", str(where.port or 623)]
-        # The lowest privilege level that may change power. Four tries of two seconds.
+        # The lowest privilege level that may change power. ipmitool sends a command up to three times. It waits two
+        # seconds for the first answer, and a second longer for each further one (lanplus.c).
         self.command += ["-L", "OPERATOR", "-U", user, "-f", "/dev/stdin", "-N", "2", "-R", "3"]
 
     def call(self, *words: str) -> str:

@@ -51,7 +51,10 @@ def _environment(serving: Serving) -> dict[str, str]:
 
 
 def _claimed_share(entry: Mapping[str, Any]) -> float:
-    """request_memory in vLLM 0.32.0, vllm/v1/worker/utils.py: the size of the KV cache makes no difference."""
+    """The value of --gpu-memory-utilization, also with a KV cache of a given size.
+
+    Source: request_memory in vLLM 0.32.0, vllm/v1/worker/utils.py.
+    """
     return flags.read(entry)[0].gpu_memory_utilization
 
 
@@ -60,7 +63,7 @@ ADAPTER_RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)
 """MaxLoRARanks in vllm/config/lora.py of vLLM 0.32.0."""
 
 _SECONDS = 300
-"""10 on a machine that does nothing else, 50 where two engines load beside the question (measured)."""
+"""The most that a check of the arguments takes. Measured: 10 s on an idle machine, 50 s while two engines load."""
 
 _UNKNOWN_PLACE = 64
 """Exit code where a version of vLLM has its parser in another place."""
@@ -141,7 +144,7 @@ ADAPTER = Adapter(
     # With --shutdown-timeout, an idle engine needs 6 to 10 s to end. An engine that still has requests after that
     # time-out hangs until it is killed. Measured with vLLM 0.32.
     stop=Stop(idle_grace=0.5, kill_grace=30),
-    exits={0: "vLLM ends so also when its engine core has died"},
+    exits={0: "vLLM also returns 0 if its engine core has died"},
     argument_check=ArgumentCheck(
         question=_QUESTION,
         seconds=_SECONDS,

@@ -43,8 +43,8 @@ def experts_of(text: Mapping[str, Any], read: Reader, layers: int | None) -> Exp
 
 
 def _expert_layers(text: Mapping[str, Any], layers: int | None) -> int | None:
-    """The number of layers with experts. DeepSeek's first layers are dense. In Qwen, listed layers are dense, or all
-    layers except every step-th."""
+    """The number of layers with experts. DeepSeek's first layers are dense. Qwen lists dense layers, or gives a step:
+    then only every step-th layer has experts."""
     if layers is None:
         return None
     dense = set(range(positive(text.get("first_k_dense_replace")) or 0))

@@ -26,7 +26,8 @@ GPU_BLOCK, CPU_BLOCK, CPU_MLA_BLOCK = 16, 128, 16
 only change the rounding."""
 
 FEW_MORE = 1.5
-"""If the other kind has less than this many times as many layers, groups have the larger number of layers."""
+"""If one kind has fewer layers than FEW_MORE times those of the rarer kind, each group has as many layers as the more
+frequent kind."""
 
 
 @dataclass(frozen=True)
@@ -59,10 +60,10 @@ class Cache:
         return (self.blocks(length) + 1) * self.block_bytes
 
     def beside(self, token_bytes: int) -> Cache:
-        """The cache with layers of a draft, in which each token of a request leaves so many bytes.
+        """The cache with the layers of a draft model. These layers keep `token_bytes` for each token of a request.
 
-        Where all layers keep every token, those of a draft have a part in the same blocks. Else they are groups of
-        their own, each as large as the others.
+        If all layers keep every token, the draft's layers use the same blocks, which become larger. Otherwise the
+        draft's layers form groups of their own, each as large as the others.
         """
         if not token_bytes:
             return self

@@ -82,7 +82,7 @@ def _left_open(found: Progress, name: str, node: str) -> str:
     report = found.report
     words = []
     if report and report.unheard:
-        # The new release has proved itself. To drain it again, the swap would need an answer of that gateway.
+        # The new release has proved itself, so it stays. A return would need a drain that every gateway confirms.
         words.append(
             f"{', '.join(report.unheard)} cannot be reached, or its HAProxy does not answer: cannot tell whether it"
             f" sends requests to {name} on {node} again. {name} stays with its new release"

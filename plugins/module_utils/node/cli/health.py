@@ -50,7 +50,7 @@ def add(commands: Commands) -> None:
         help="request one token from engines now",
         description="Request one token from each engine, and judge the answer. Changes nothing; takes up to 40 s.",
         epilog="Exit codes: 0 healthy or busy, 1 hung, dead, wrong or stopped, 2 wrong usage, 3 starting, "
-        "4 unknown. Of several instances, the first of 1, 4, 3 that any has.",
+        "4 unknown. With several instances: 1 if any has 1, else 4 if any has 4, else 3 if any has 3.",
     )
     command.add_argument("names", nargs="*", metavar="NAME", help="instances (default: all)")
     command.add_argument("--timeout", type=_seconds, default=LIMIT, metavar="S", help="seconds (default: %(default)g)")

@@ -103,8 +103,7 @@ def _read(path: Path, name: str) -> State | None:
 
 def write(paths: Paths, state: State) -> bool:
     """Record a state: on disk, or in memory if the disk cannot be written. Returns whether it changed. Raises OSError
-    if
-    neither works."""
+    if neither works."""
     meanwhile = paths.recovered_meanwhile(state.instance)
     try:
         changed = files.write_json(paths.recovered(state.instance), state.to_json())

@@ -37,7 +37,7 @@ def probe(node: Node, swap: Swap) -> dict[str, Any]:
 
 
 def admit(node: Node, swap: Swap) -> dict[str, Any]:
-    """Open the gate, then undrain the instance, and wait until gateways give it the full share."""
+    """Open the gate, then undrain the instance, and wait until gateways send it its full share of requests."""
     open_gates(node, swap)
     left = drains.undrain(node.paths, node.name, drains.UPDATE, node.now()).drain
     notes = {**swap.notes, "admitted": time.time()}
@@ -47,7 +47,7 @@ def admit(node: Node, swap: Swap) -> dict[str, Any]:
     share = await_share(node, node.name, node.own[0])
     if share.short and not swap.returning:
         raise StepFailed(f"{node.name} does not get its full share: {'; '.join(share.short.values())}")
-    # The release has passed its probe, so it serves. A gateway without an answer is no reason against that.
+    # The release has passed its probe, so it serves. The swap does not fail because a gateway does not answer.
     for name in share.unheard:
         node.say(f"cannot tell whether {name} sends requests to {node.name} again")
     return {"notes": {**notes, "unheard": list(share.unheard)}}

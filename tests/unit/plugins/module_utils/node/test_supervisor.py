@@ -163,7 +163,7 @@ def test_an_engine_that_dies_before_it_is_ready_fails_the_start(supervise: Super
     status, said = run.ended()
     assert status == expected
     assert "ended before it was ready" in said
-    assert ("(exit code 0: vLLM ends so also when its engine core has died)" if code == 0 else "(exit code 3)") in said
+    assert ("(exit code 0: vLLM also returns 0 if its engine core has died)" if code == 0 else "(exit code 3)") in said
     assert not run.ready
 
 
