@@ -36,12 +36,12 @@ class Served:
     accelerator: str
     user: tuple[int, int]
     """Numbers of user and group in the engine's container."""
-    lora: tuple[str, ...] = ()
-    """The directories of its LoRA adapters."""
+    beside: tuple[str, ...] = ()
+    """The directories of its LoRA adapters and of its draft model."""
 
     def missing(self, live: Path) -> list[str]:
-        """The directories of model and adapters that are not on the node."""
-        return [path for path in (self.path, *self.lora) if not (live / path.lstrip("/")).is_dir()]
+        """The directories of model, adapters and draft that are not on the node."""
+        return [path for path in (self.path, *self.beside) if not (live / path.lstrip("/")).is_dir()]
 
 
 def served(saved: Path) -> list[Served]:
@@ -69,7 +69,7 @@ def _read(path: Path) -> Served:
         port=int(release["port"]),
         accelerator=str(release["accelerator"]),
         user=(int(settings["uid"]), int(settings["gid"])),
-        lora=tuple(map(str, release.get("lora", {}).values())),
+        beside=tuple(map(str, filter(None, (*release.get("lora", {}).values(), release.get("draft"))))),
     )
 
 
@@ -79,7 +79,7 @@ def registry(saved: Path) -> dict[str, Any]:
 
 
 def absent(wanted: Sequence[Served], live: Path) -> list[Served]:
-    """The instances whose model, or an adapter of it, is not on the node."""
+    """The instances whose model, an adapter or the draft of it is not on the node."""
     return [one for one in wanted if one.missing(live)]
 
 
@@ -110,7 +110,7 @@ def problems(
 
 
 def _without(one: Served, path: str, live: Path, models: Mapping[str, Any]) -> str:
-    """The message for a directory of an instance's model or adapter that is not on the node."""
+    """The message for a directory of an instance's model, adapter or draft that is not on the node."""
     store = live / path.lstrip("/")
     name, revision = (one.model, one.revision) if path == one.path else (store.parent.name, store.name)
     what = f"{one.instance} needs {path}, revision {revision} of {name}, which is not on this node"

@@ -71,6 +71,7 @@ def _plan(paths: Paths, release: Release, gpus: Sequence[str], hardware: plans.H
         argv=release.engine_argv,
         flags=release.flags,
         path=Path(release.model_path),
+        draft=Path(release.draft) if release.draft else None,
         accelerator=release.accelerator,
         gpus=gpus,
         environment=plans.deciding(variables),

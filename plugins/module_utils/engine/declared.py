@@ -9,13 +9,13 @@ This is the only place that reads a registry. It is pure: it reads dictionaries 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ..core.problems import InputError, Problem
 from ..models.flags.catalogue import Catalogue, choose
 from ..models.flags.check import arguments
-from ..models.registry import entries
+from ..models.registry import drafts, entries
 from ..models.registry.entries import Entry
 from .instances import Instance, needed_entries, served_entries, sound_instances
 
@@ -77,6 +77,11 @@ class Declared:
     def spelt(self, flags: Mapping[str, Any]) -> list[str]:
         """Flags as arguments, spelt for the engine's version."""
         return arguments(flags, self.catalogue)
+
+    def draft_of(self, entry: Entry) -> Entry | None:
+        """The entry of an entry's draft model. The engine reads its weights alone, without its prompt."""
+        draft = self.entries.get(drafts.named(entry.flags) or "")
+        return replace(draft, system_prompt=None) if draft else None
 
     def adapters_of(self, name: str) -> tuple[Entry, ...]:
         """The adapters of an entry, sorted by name."""

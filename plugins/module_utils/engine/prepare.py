@@ -91,6 +91,8 @@ def _model_problems(release: Release) -> list[str]:
         ]
     if not os.access(path / "config.json", os.R_OK):
         return [f"{path} holds no readable config.json: baremetal.inference.site repairs the model {release.model}"]
+    if release.draft and not os.access(Path(release.draft) / "config.json", os.R_OK):
+        return [f"the draft model has no readable config.json at {release.draft}: baremetal.inference.site repairs it"]
     return [
         f"the adapter {name} has no readable {ADAPTER_CONFIG} at {place}: baremetal.inference.site repairs it"
         for name, place in release.lora.items()

@@ -151,6 +151,8 @@ class Release:
     """The same flags as command line: to render them again, the catalogue of the engine's version would be needed."""
     lora: dict[str, str] = field(default_factory=dict)
     """The directory in the container of each LoRA adapter, by the name under which the engine serves the adapter."""
+    draft: str = ""
+    """The directory in the container of the draft model; empty if the engine has none."""
     settings: Settings = Settings()
     """The settings of the container, without the environment."""
 
@@ -162,8 +164,8 @@ class Release:
     def to_json(self) -> str:
         """The text of release.json."""
         values = {**asdict(self), "schema": SCHEMA, "settings": self.settings.to_dict()}
-        # Most engines have no adapters: their releases stay as they were.
-        values = {key: value for key, value in values.items() if key != "lora" or value}
+        # Most engines have neither adapters nor a draft: their releases stay as they were.
+        values = {key: value for key, value in values.items() if key not in ("lora", "draft") or value}
         return json.dumps(values, indent=2, sort_keys=True) + "\n"
 
     @classmethod
@@ -204,11 +206,12 @@ def render(
     *,
     flags: Mapping[str, Any] | None = None,
     lora: Mapping[str, str] | None = None,
+    draft: str = "",
     number: int = 0,
     created: str = "",
 ) -> Rendered:
     """Render a release. `arguments` are the engine's, made from `flags`, which are the flags of the registry entry.
-    `lora` has the directory of each LoRA adapter that these flags serve, by name.
+    `lora` has the directory of each LoRA adapter that these flags serve, by name; `draft` is that of the draft model.
 
     The id is a hash over everything but number and time: two releases with one id run the same.
     Raises InputError where a value cannot be put into an environment file.
@@ -218,7 +221,7 @@ def render(
 
     def numbered(value: int, identity: str = "") -> Rendered:
         release = _release(instance, flags or {}, arguments, stored, image, settings, value, _keys(environment), lora)
-        release = replace(release, id=identity, created=created)
+        release = replace(release, id=identity, created=created, draft=draft)
         return Rendered(release, _unit(release), environment)
 
     # Only unit, environment and revision make the id: a new field of a later version changes no id.
@@ -241,7 +244,7 @@ def bridge_of(release: Release, environment: str, port: int, gpus: Sequence[str]
         instance, release.flags, release.arguments, stored, release.image, release.settings, number, keys, release.lora
     )
     identity = hashlib.sha256("\0".join([release.id, str(port), *gpus]).encode()).hexdigest()
-    made = replace(made, id=identity, created=release.created)
+    made = replace(made, id=identity, created=release.created, draft=release.draft)
     return Rendered(made, _unit(made), environment)
 
 

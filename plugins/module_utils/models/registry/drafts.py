@@ -37,6 +37,11 @@ def named(flags: Mapping[str, Any]) -> str | None:
     return name if isinstance(name, str) and name and told.get("method") not in NO_MODEL else None
 
 
+def with_path(flags: Mapping[str, Any], path: str) -> dict[str, Any]:
+    """The flags with the directory of the draft instead of its name, as the engine takes them."""
+    return {**flags, KEY: {**asked(flags), "model": path}} if path else dict(flags)
+
+
 def of(models: Mapping[str, Any], names: Iterable[str]) -> list[str]:
     """The draft models of entries of a registry, also those that their bases name."""
     return [draft for name in names if (draft := named(resolve(models, name) or {}))]

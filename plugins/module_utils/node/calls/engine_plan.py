@@ -33,7 +33,7 @@ from ...engine.declared import Declared
 from ...engine.endpoints import address_problems, port_problems, running_instances
 from ...engine.instances import Instance
 from ...engine.inventory import present_instances, want_gpus
-from ...engine.release import Settings, render
+from ...engine.release import Settings, engine_path, render
 from ...engine.settings import (
     check_environment,
     check_settings,
@@ -102,8 +102,8 @@ def user_ids(name: str) -> tuple[int, int]:
 
 
 def revisions_in_use(paths: Paths, name: str, model: str) -> dict[str, str]:
-    """The revisions in the instance's desired release of its model and adapters, by name; empty if that release has
-    another model."""
+    """The revisions of model, adapters and draft in the instance's desired release, by name in the store; empty if that
+    release has another model."""
     try:
         number = releases.desired_number(paths, name)
         release = None if number is None else releases.load(paths, name, number)
@@ -111,7 +111,9 @@ def revisions_in_use(paths: Paths, name: str, model: str) -> dict[str, str]:
         return {}
     if release is None or release.model != model:
         return {}
-    return {**{adapter: Path(path).name for adapter, path in release.lora.items()}, model: release.revision}
+    draft = Path(release.draft)
+    beside = {adapter: Path(path).name for adapter, path in release.lora.items()}
+    return {**beside, **({draft.parent.name: draft.name} if release.draft else {}), model: release.revision}
 
 
 def prompt_problems(entry: Entry, files: Path | None) -> list[Misfit]:
@@ -147,7 +149,7 @@ class Planner:
                 entry = self._declared.entries[instance.model]
                 engine = self.engine(instance, entry)
                 known = self._known(entry) if engine.path is None else None
-                draft = self._draft(entry)
+                draft = self._declared.draft_of(entry)
                 beside = self._known(draft) if draft and engine.draft is None else None
                 made.append(plans.plan(engine, hardware, known, beside))
         except InputError:
@@ -164,10 +166,6 @@ class Planner:
         """Where an entry's model will be in the store."""
         coming = self._module.params["coming"].get(entry.store_name)
         return stored.find(Path(self._settings.store_path), entry, in_use, coming)
-
-    def _draft(self, entry: Entry) -> Entry | None:
-        """The entry of the draft model that an entry names."""
-        return self._declared.entries.get(drafts.named(entry.flags) or "")
 
     def _lora(self, adapter: Entry, in_use: str | None) -> lora.Lora:
         """An adapter, with its facts from its files here or from the controller."""
@@ -189,9 +187,11 @@ class Planner:
         loras = [self._lora(each, in_use.get(each.name)) for each in self._declared.adapters_of(entry.name)]
         wrong = lora.misfits(entry, self._base(entry, place.files), loras) if loras else []
         flags, paths = lora.flags(entry, loras, self._settings), lora.paths(loras, self._settings)
-        arguments = self._declared.spelt(flags)
-        rendered = render(instance, arguments, place.stored, image, self._settings, lora=paths)
-        draft = self._draft(entry)
+        beside = self._declared.draft_of(entry)
+        draft = self._place(beside, in_use.get(beside.store_name)) if beside else None
+        drafted = engine_path(draft.stored.path, self._settings) if draft else ""
+        arguments = self._declared.spelt(drafts.with_path(flags, drafted))
+        rendered = render(instance, arguments, place.stored, image, self._settings, lora=paths, draft=drafted)
         number = releases.find(self._paths, name, rendered.release.id, self._module.warn)
         wanted = changes.Texts(rendered.unit, rendered.environment)
         return plans.Engine(
@@ -207,7 +207,7 @@ class Planner:
             image_cuda=self._image_cuda,
             change=changes.compare(self._paths, name, number, wanted),
             problems=[*prompt_problems(entry, place.files), *wrong],
-            draft=self._place(draft).files if draft else None,
+            draft=draft.files if draft else None,
         )
 
 

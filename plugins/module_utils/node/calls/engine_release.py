@@ -24,12 +24,14 @@ from ...engine.release import (
     SCHEMA,
     Rendered,
     Settings,
+    engine_path,
     render,
 )
 from ...engine.settings import read_settings
 from ...engine.state import pins, releases
 from ...models import adapter_facts
 from ...models.config.facts import gather
+from ...models.registry import drafts
 from ...models.registry.entries import Entry
 from ...store.stored_model import StoredModel
 
@@ -99,13 +101,24 @@ class Stage:
         entry = declared.entries[instance.model]
         adapters = loras(entry, declared, stored)
         flags, paths = lora.flags(entry, adapters, settings), lora.paths(adapters, settings)
-        engine, model = declared.spelt(flags), stored[entry.served_as]
+        beside, model = declared.draft_of(entry), stored[entry.served_as]
+        draft = engine_path(stored[beside.store_name].path, settings) if beside else ""
+        engine = declared.spelt(drafts.with_path(flags, draft))
         created = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
 
         def rendered(number: int) -> Rendered:
             image = self.module.params["image"]
             return render(
-                instance, engine, model, image, settings, flags=flags, lora=paths, number=number, created=created
+                instance,
+                engine,
+                model,
+                image,
+                settings,
+                flags=flags,
+                lora=paths,
+                draft=draft,
+                number=number,
+                created=created,
             )
 
         identity = rendered(0).release.id
@@ -204,7 +217,9 @@ def run(module: Call) -> None:
     try:
         declared.require()
         adapters = [each for entry in declared.served for each in declared.adapters_of(entry.name)]
-        stored = stored_models(given["places"], {entry.served_as for entry in (*declared.served, *adapters)})
+        beside = {draft.store_name for entry in declared.served if (draft := declared.draft_of(entry))}
+        wanted = {entry.served_as for entry in (*declared.served, *adapters)}
+        stored = stored_models(given["places"], wanted | beside)
         settings = settings_for(module)
         for instance in declared.instances:
             result.append(stage.instance(instance, declared, stored, settings))

@@ -239,4 +239,12 @@ def test_adapters_are_part_of_a_release() -> None:
     assert bridge_of(release, "", 5105, ()).release.lora == {"legal": path}
     assert release.id != rendered().release.id
     # Other releases stay byte for byte as they were.
-    assert '"lora"' not in rendered().release.to_json()
+    text = rendered().release.to_json()
+    assert '"lora"' not in text and '"draft"' not in text
+
+
+def test_a_draft_is_part_of_a_release_and_of_its_bridge() -> None:
+    path = "/mnt/models/small/0123456789ab"
+    release = render(INSTANCE, [], STORED, IMAGE, SETTINGS, draft=path).release
+    assert Release.from_json(release.to_json()).draft == path
+    assert bridge_of(release, "", 5105, ()).release.draft == path

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.baremetal.inference.plugins.module_utils.models.flags.catalogue import choose
-from ansible_collections.baremetal.inference.plugins.module_utils.models.registry.drafts import named
+from ansible_collections.baremetal.inference.plugins.module_utils.models.registry.drafts import named, with_path
 from ansible_collections.baremetal.inference.plugins.module_utils.models.registry.entries import read
 
 MODELS = {"large": {"model": "/srv/large"}, "small": {"model": "/srv/small"}}
@@ -57,3 +57,12 @@ def test_a_variant_has_the_draft_of_its_base() -> None:
     found = read({**MODELS, "large": base, "short": {"base": "large", "max-model-len": 8192}}, choose())
     assert [one.where for one in found.problems] == ["models.large"]
     assert named(found.entries["short"].flags) == "gone"
+
+
+def test_the_engine_gets_the_directory_of_the_draft() -> None:
+    path = "/mnt/models/small/0123456789ab"
+    for draft in ({"model": "small", "num_speculative_tokens": 3}, '{"model": "small", "num_speculative_tokens": 3}'):
+        flags = {"dtype": "float32", "speculative-config": draft}
+        wanted = {"model": path, "num_speculative_tokens": 3}
+        assert with_path(flags, path) == {"dtype": "float32", "speculative-config": wanted}
+    assert with_path({"dtype": "float32"}, "") == {"dtype": "float32"}

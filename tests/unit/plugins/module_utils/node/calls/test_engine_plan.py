@@ -230,6 +230,8 @@ def test_a_draft_is_planned_beside_its_model(
     unknown = node.call(facts=facts)["plans"][0]
     assert unknown["ok"] is None and unknown["unknown"][0].startswith("the size of the draft: no file of small")
     facts["small"] = json.loads(json.dumps(from_config({**short, "vocab_size": 99}).to_dict()))
+    asked = unknown["argv"][unknown["argv"].index("--speculative-config") + 1]
+    assert json.loads(asked)["model"] == f"{node.store}/small/REVISION"
     (problem,) = node.call(facts=facts)["plans"][0]["problems"]
     assert problem["value"] == "small" and "a vocabulary of 99 tokens" in problem["message"]
     # The files on the node win.

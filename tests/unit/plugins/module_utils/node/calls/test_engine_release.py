@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -114,3 +115,19 @@ def test_adapters_are_served_by_the_engine_of_their_base(serving_node: EngineNod
         AssertionError, match=r"models\.legal: adapter: it has rank 16, more than max-lora-rank of tiny-a, 8"
     ):
         serving_node.call("release", check=False)
+
+
+def test_a_draft_is_part_of_the_release(serving_node: EngineNode) -> None:
+    """Its weights alone, by their place in the store."""
+    path = "/mnt/models/tiny-b/0123456789ab"
+    serving_node.models |= {"tiny-b": {"model": "/srv/tiny-b"}, "bot": {"base": "tiny-b", "system-prompt": "Be kind."}}
+    serving_node.entry["speculative-config"] = {"model": "bot", "num_speculative_tokens": 2}
+    with pytest.raises(AssertionError, match="is not among the store's models"):
+        serving_node.call("release", check=False)
+    serving_node.places["tiny-b"] = {"path": path, "revision": "0123456789ab"}
+    (staged,) = serving_node.call("release", check=False)["releases"]
+    release = releases.load(serving_node.paths, "main", staged["release"])
+    asked = json.loads(release.engine_argv[release.engine_argv.index("--speculative-config") + 1])
+    assert asked == {"model": path, "num_speculative_tokens": 2} and release.draft == path
+    assert release.flags["speculative-config"]["model"] == "bot"
+    assert sorted(files.read_json(serving_node.paths.registry)["models"]) == ["bot", "tiny-a", "tiny-b"]
