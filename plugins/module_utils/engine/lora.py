@@ -13,7 +13,7 @@ from ..core.problems import Problem
 from ..models.adapter_facts import AdapterFacts
 from ..models.config.config import Config
 from ..models.fit import adapters as fit_adapters
-from ..models.fit.misfit import Misfit
+from ..models.fit.misfit import ADAPTERS, Misfit
 from ..models.registry.entries import Entry
 from ..store.stored_model import StoredModel
 from . import adapters
@@ -65,7 +65,7 @@ def mistakes(entry: Entry, base: Config | None, loras: Sequence[Lora]) -> Iterat
 
 def misfits(entry: Entry, base: Config | None, loras: Sequence[Lora]) -> list[Misfit]:
     """The mistakes in the form of a plan's problems."""
-    return [Misfit("adapters", f"models.{name}", None, f"it {words}") for name, words in mistakes(entry, base, loras)]
+    return [Misfit(ADAPTERS, f"models.{name}", None, f"it {words}") for name, words in mistakes(entry, base, loras)]
 
 
 def problems(entry: Entry, base: Config | None, loras: Sequence[Lora]) -> list[Problem]:

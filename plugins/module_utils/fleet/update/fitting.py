@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...engine.changes import START, Change
+from ...models.fit.misfit import ADAPTERS
 from .plan import Choice
 
 
@@ -16,15 +17,19 @@ def misfits(plans: Sequence[Mapping[str, Any]], choice: Choice, *, swaps: bool) 
     """The plans of releases that the run would start although they do not fit. `plans`: from the module engine_plan.
 
     With `swaps`, the run swaps instances to other releases. Otherwise, the run starts instances that do not run. A plan
-    whose result is unknown does not stop a run.
+    whose result is unknown does not stop a run. A wrong adapter stops also a run that would only stage the release.
     """
     return [
         one
         for one in plans
         if one["ok"] is False
         and choice.takes(one["instance"], one["model"])
-        and _starts_unproven(Change.from_dict(one["change"]), swaps)
+        and _starts_unproven(Change.from_dict(one["change"]), swaps or _wrong_adapter(one))
     ]
+
+
+def _wrong_adapter(one: Mapping[str, Any]) -> bool:
+    return any(problem["check"] == ADAPTERS for problem in one["problems"])
 
 
 def _starts_unproven(change: Change, swaps: bool) -> bool:

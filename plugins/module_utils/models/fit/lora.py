@@ -25,7 +25,7 @@ from ..config.latent import Mla
 from ..config.tasks import abilities
 from .capabilities import DTYPE_BYTES
 from .flags import Flags
-from .misfit import Misfit
+from .misfit import ADAPTERS, Misfit
 from .weights import stages
 
 ENABLE, RANK = "enable-lora", "max-lora-rank"
@@ -46,11 +46,11 @@ def check(config: Config, flags: Flags) -> Iterator[Misfit]:
         return
     if "adapters" not in words:
         message = f"the engine has no adapters for {config.architectures[0]}: {_WAY}"
-        yield Misfit("adapters", ENABLE, True, message)
+        yield Misfit(ADAPTERS, ENABLE, True, message)
     elif EMBEDDINGS in words and (config.vocabulary_size or 0) > LARGEST_VOCABULARY:
         message = f"adapters need a vocabulary of at most {LARGEST_VOCABULARY} tokens, this one has "
         message += f"{config.vocabulary_size}: {_WAY}"
-        yield Misfit("adapters", ENABLE, True, message)
+        yield Misfit(ADAPTERS, ENABLE, True, message)
 
 
 def reserved(config: Config, flags: Flags, dtype: str) -> int | None:

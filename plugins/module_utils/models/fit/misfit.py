@@ -9,6 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+ADAPTERS = "adapters"
+"""The check of LoRA adapters: what it finds is certain, and not an estimate."""
+
 
 @dataclass(frozen=True)
 class Misfit:

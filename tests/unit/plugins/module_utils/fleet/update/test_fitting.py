@@ -91,3 +91,9 @@ def test_a_refusal_names_every_problem_of_every_instance() -> None:
         "  PROBLEM   instances[1] (odd): gpus: 1: is too few",
     ]
     assert refusal([], []) == ""
+
+
+@pytest.mark.parametrize(("change", "refused"), [(RUNS, False), (PENDING, True), ({**PENDING, "served": True}, False)])
+def test_a_wrong_adapter_is_not_even_staged(change: dict[str, Any], refused: bool) -> None:
+    plans = [{**planned(**change), "problems": [PROBLEM, {**PROBLEM, "check": "adapters"}]}]
+    assert (misfits(plans, Choice(), swaps=False) == plans) == refused
