@@ -11,7 +11,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ..core.docker_api import Docker, DockerError, DockerUnavailable
-from ..models.adapter_facts import CONFIG as ADAPTER_CONFIG
 from .listeners import PROC, Ownership, Process, ownership
 from .release import Release
 
@@ -93,6 +92,8 @@ def _model_problems(release: Release) -> list[str]:
         return [f"{path} holds no readable config.json: baremetal.inference.site repairs the model {release.model}"]
     if release.draft and not os.access(Path(release.draft) / "config.json", os.R_OK):
         return [f"the draft model has no readable config.json at {release.draft}: baremetal.inference.site repairs it"]
+    from ..models.adapter_facts import CONFIG as ADAPTER_CONFIG
+
     return [
         f"the adapter {name} has no readable {ADAPTER_CONFIG} at {place}: baremetal.inference.site repairs it"
         for name, place in release.lora.items()

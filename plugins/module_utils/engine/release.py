@@ -13,7 +13,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, asdict, dataclass, field, fields, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..core import defaults
 from ..core.paths import Paths, container_name, journal_tag, unit_name
@@ -24,8 +24,11 @@ from ..store.stored_model import StoredModel
 from . import adapters, first_releases
 from .adapters.contract import Adapter, Serving
 from .environment import ENGINE_CONFIG
-from .instances import Instance
 from .inventory import bridge_name, bridged_instance
+
+if TYPE_CHECKING:
+    # Each step of a unit reads a release, and no step needs the registry that instances are read with.
+    from .instances import Instance
 
 SCHEMA = 1
 
@@ -235,6 +238,8 @@ def bridge_of(release: Release, environment: str, port: int, gpus: Sequence[str]
     The bridge is made from the release alone, so that a changed or broken inventory does not matter. It shares the
     compile cache: the instance uses what the bridge has compiled.
     """
+    from .instances import Instance
+
     instance = Instance(
         bridge_name(release.instance), release.model, port, gpus=tuple(gpus), accelerator=release.accelerator
     )

@@ -134,7 +134,7 @@ def test_a_plan_that_does_not_fit_is_refused_where_it_would_start() -> None:
         "devices": [],
         "estimate": estimate,
         "change": {"action": "update", "active": 1, "desired": 2, "served": False, "differences": []},
-        "problems": [{"key": "max-model-len", "value": 9, "message": "is too long", "fits": []}],
+        "problems": [{"check": "length", "key": "max-model-len", "value": 9, "message": "is too long", "fits": []}],
     }
     found = {"plans": [plan], "problems": []}
     assert "max-model-len: 9: is too long" in FILTERS["fit_refusal"](found)
