@@ -15,9 +15,9 @@ from virtual import Machine
 
 BY_ID = "/dev/disk/by-id/virtio-"
 PRECIOUS = {
-    "ext4": "it holds ext4 (label 'precious'",
-    "lvm": "it holds LVM2_member",
-    "md": "it holds linux_raid_member",
+    "ext4": "it contains ext4 (label 'precious'",
+    "lvm": "it contains LVM2_member",
+    "md": "it contains linux_raid_member",
     "parted": "it has the partitions",
     "swap": "it is swap in use",
     "noise": "contain unknown data",
