@@ -31,7 +31,7 @@ def is_digit(text: str) -> bool:
 
 
 def test_the_names_are_listed(client: OpenAI) -> None:
-    names = {"main", "embed", "rank", "tiny-a", "tiny-embed", "tiny-score"}
+    names = {"main", "embed", "rank", "tiny-a", "tiny-embed", "tiny-legal", "tiny-medical", "tiny-score"}
     assert {model.id for model in client.models.list()} == names
 
 
@@ -81,8 +81,8 @@ def test_a_tool_is_called(client: OpenAI) -> None:
     answer = client.chat.completions.create(
         model="main",
         messages=QUESTION,
-        max_tokens=60,
-        tools=[{"type": "function", "function": {"name": "dial", "parameters": DIGIT}}],
+        max_tokens=200,
+        tools=[{"type": "function", "function": {"name": "dial", "strict": True, "parameters": DIGIT}}],
         tool_choice={"type": "function", "function": {"name": "dial"}},
     )
     (call,) = answer.choices[0].message.tool_calls or []

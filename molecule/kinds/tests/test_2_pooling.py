@@ -65,4 +65,4 @@ def test_the_node_is_fit_to_serve(deb13: Node) -> None:
     """Each engine was probed by its own task: none of the three waits, or counts as ill."""
     found = {each["name"]: each for each in json.loads(deb13.run("inferctl status --json"))["instances"]}
     assert set(found) == {"main", "embed", "rank"}
-    assert {each["probe"]["state"] for each in found.values()} == {"healthy"}
+    assert {each["probe"]["verdict"] for each in found.values()} == {"healthy"}
