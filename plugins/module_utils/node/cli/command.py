@@ -19,6 +19,10 @@ OK, FAILED, USAGE, LOADING, UNCLEAR = 0, 1, 2, 3, 4
 """Exit codes: success; failure, or a problem was found; wrong usage; not ready yet; unknown."""
 
 
+NO_READER = 141
+"""Exit code if the reader of the output ends first, as `head` does: 128 + SIGPIPE, as a shell reports it."""
+
+
 class UsageError(Exception):
     """The command cannot do what was requested; the message says what to do instead."""
 
@@ -29,9 +33,14 @@ def answer(options: argparse.Namespace, paths: Paths | None, told: tuple[type[Ex
         if paths is None and os.geteuid() != 0:
             raise UsageError(f"must run as root: sudo inferctl {options.command}")
         code: int = options.run(options, paths or Paths())
+        sys.stdout.flush()
         return code
     except UsageError as error:
         return fail(str(error), USAGE)
+    except BrokenPipeError:
+        # Otherwise Python writes the rest of the output when it ends, fails again, and prints that.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return NO_READER
     except told as error:
         return fail(str(error), FAILED)
 

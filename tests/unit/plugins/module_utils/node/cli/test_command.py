@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import argparse
 import os
+import subprocess
+import sys
 from collections.abc import Callable
 
 import pytest
@@ -37,6 +39,20 @@ def test_of_an_error_that_says_all_the_message_is_printed(
 ) -> None:
     assert command.answer(failing(error), paths, (OSError,)) == code
     assert capsys.readouterr().err == f"inferctl: {error}\n"
+
+
+def test_a_reader_may_end_before_the_output(paths: Paths) -> None:
+    """As in `inferctl drains | head -n0`."""
+    code = f"""
+from pathlib import Path
+from {command.__package__} import entry
+from {Paths.__module__} import Paths
+raise SystemExit(entry.main(["drains"], Paths(Path({str(paths.root)!r}))))"""
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None and process.stderr is not None
+        process.stdout.close()
+        said = process.stderr.read().decode()
+    assert (said, process.returncode) == ("", command.NO_READER)
 
 
 def test_a_mistake_of_ours_is_not_hidden(paths: Paths) -> None:
