@@ -173,10 +173,15 @@ def _from_json(value: Any) -> Swap | None:
     return _checked(Swap(**value))
 
 
+def _is_number(value: object) -> bool:
+    """Python counts True and False as numbers, too."""
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
 def _checked(swap: Swap) -> Swap:
     """Raises ValueError where a swap has what no step can work with."""
     numbers = (swap.origin, swap.closed_port, swap.other_port)
-    if type(swap.target) is not int or any(type(number) not in (int, type(None)) for number in numbers):
+    if not _is_number(swap.target) or not all(number is None or _is_number(number) for number in numbers):
         raise ValueError("has a release or a port that is no number")
     if swap.step not in STEPS or not isinstance(swap.notes, dict):
         raise ValueError("has no step that this version knows")
