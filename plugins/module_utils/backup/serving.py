@@ -36,12 +36,12 @@ class Served:
     accelerator: str
     user: tuple[int, int]
     """Numbers of user and group in the engine's container."""
-    beside: tuple[str, ...] = ()
+    extra_paths: tuple[str, ...] = ()
     """The directories of its LoRA adapters and of its draft model."""
 
     def missing(self, live: Path) -> list[str]:
         """The directories of model, adapters and draft that are not on the node."""
-        return [path for path in (self.path, *self.beside) if not (live / path.lstrip("/")).is_dir()]
+        return [path for path in (self.path, *self.extra_paths) if not (live / path.lstrip("/")).is_dir()]
 
 
 def served(saved: Path) -> list[Served]:
@@ -69,7 +69,7 @@ def _read(path: Path) -> Served:
         port=int(release["port"]),
         accelerator=str(release["accelerator"]),
         user=(int(settings["uid"]), int(settings["gid"])),
-        beside=tuple(map(str, filter(None, (*release.get("lora", {}).values(), release.get("draft"))))),
+        extra_paths=tuple(map(str, filter(None, (*release.get("lora", {}).values(), release.get("draft"))))),
     )
 
 

@@ -15,5 +15,5 @@ from .variants import lineage
 def needed(models: Mapping[str, Any], names: Iterable[str]) -> set[str]:
     """The entries of a registry that the engines of these entries need, with the entries themselves."""
     served = list(names)
-    beside = (*drafts.of(models, served), *adapters.of(models, served))
-    return {each for name in (*served, *beside) for each in lineage(models, name)}
+    extra = (*drafts.of(models, served), *adapters.of(models, served))
+    return {each for name in (*served, *extra) for each in lineage(models, name)}
