@@ -18,7 +18,7 @@ from node import PROJECT, Node, changes
 from openai import OpenAI
 
 NAMES = {"tiny-a": "tiny-a", "main": "tiny-a", "tiny-legal": "tiny-legal", "tiny-medical": "tiny-medical"}
-"""Who answers to each name."""
+"""The model that the answer names, by the name in the request."""
 
 AT_ONCE = 24
 
