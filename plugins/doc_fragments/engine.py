@@ -33,6 +33,16 @@ options:
     description: Environment variables with secret values, such as C(VLLM_API_KEY). Their values are never shown.
     type: dict
     default: {}
+  gangs:
+    description:
+      - What the members of this node's gangs declare, from the filter P(baremetal.inference.gang_site#filter). Empty if
+        the node has no instance over several nodes.
+    type: dict
+    default: {}
+  gang_key:
+    description: The key with which the members of gangs prove who they are. Required if the node has a gang.
+    type: str
+    default: ""
   settings:
     description: Settings of every engine's container. Sizes are in Docker's notation, times in seconds.
     type: dict

@@ -176,6 +176,33 @@ orphans:
   returned: success
   type: list
   elements: str
+gangs:
+  description:
+    - This node's part of each of its instances over several nodes, for P(baremetal.inference.gang_differences#filter).
+      Empty without O(fit).
+  returned: success
+  type: list
+  elements: dict
+  contains:
+    name:
+      description: The instance.
+      type: str
+    node:
+      description: The name of this node.
+      type: str
+    rank:
+      description: The rank of this node; the node with rank 0 leads.
+      type: int
+    shared:
+      description: What all nodes of the instance must have alike. Values of environment variables are hashed.
+      type: dict
+    devices:
+      description: The names of the devices that the engine computes on here.
+      type: list
+      elements: str
+    network:
+      description: The network interface with the node's address, and its RDMA.
+      type: dict
 image_space:
   description:
     - The space in GiB that the image will take, by directory. Empty if the node has the image, or if the disk was not
@@ -224,6 +251,12 @@ plans:
     instance:
       description: The instance.
       type: str
+    nodes:
+      description: The number of nodes of the instance.
+      type: int
+    rank:
+      description: The rank of this node among them.
+      type: int
     model:
       description: The registry's entry.
       type: str

@@ -59,6 +59,11 @@ class Paths:
     def instance(self, name: str) -> Path:
         return self.instances / f"{name}.json"
 
+    @property
+    def gang_key(self) -> Path:
+        """The key with which the members of gangs prove who they are; mode 0600."""
+        return self.etc / "gang.key"
+
     def env(self, name: str) -> Path:
         """The environment of the release whose unit is installed; mode 0600."""
         return self.etc / "env" / f"{name}.env"

@@ -29,5 +29,7 @@ ARGUMENTS: Mapping[str, Mapping[str, Any]] = {
     "environment": {"type": "dict", "default": {}},
     "secret_environment": {"type": "dict", "default": {}, "no_log": True},
     "settings": {"type": "dict", "default": {}, "options": _OPTIONS},
+    "gangs": {"type": "dict", "default": {}},
+    "gang_key": {"type": "str", "default": "", "no_log": True},
 }
 """The options of both modules. doc_fragments/engine.py documents them."""

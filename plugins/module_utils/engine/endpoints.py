@@ -17,6 +17,7 @@ from ..core import systemd
 from ..core.paths import Paths, unit_name
 from ..core.problems import Problem
 from . import environment, listeners
+from .gang import declared as gangs
 from .instance_facts import Endpoint
 from .instances import Instance
 from .inventory import bridge_name
@@ -83,8 +84,11 @@ def running_instances(paths: Paths) -> dict[str, Endpoint | None]:
     return endpoints
 
 
-def port_problems(instances: Sequence[Instance], address: str, running: Mapping[str, Endpoint | None]) -> list[Problem]:
-    """Ports of instances that another instance or process has already."""
+def port_problems(
+    instances: Sequence[Instance], address: str, running: Mapping[str, Endpoint | None], gang_address: str = ""
+) -> list[Problem]:
+    """Ports of instances that another instance or process has already. `gang_address` is that of this node for its
+    gangs."""
     problems = []
     declared = {instance.name for instance in instances}
     for instance in instances:
@@ -93,6 +97,9 @@ def port_problems(instances: Sequence[Instance], address: str, running: Mapping[
             problems += _taken(instance.name, PORT, instance.port, address, running, declared)
         if instance.bridge_port and bridge_name(instance.name) not in running:
             problems += _taken(instance.name, "bridge_port", instance.bridge_port, address, running, declared)
+        if instance.nodes and instance.name not in running:
+            for key in gangs.PORTS:
+                problems += _taken(instance.name, key, getattr(instance, key), gang_address, running, declared)
     return problems
 
 

@@ -40,7 +40,8 @@ def agent_problems(address: str, port: int, pid: int, instances: Sequence[Any]) 
     Raises OSError where /proc cannot be read.
     """
     found = []
-    if port in [raw.get("port") for raw in present_instances(instances)]:
+    keys = ("port", "bridge_port", "gang_port", "rendezvous_port")
+    if port in [raw.get(key) for raw in present_instances(instances) for key in keys]:
         message = (
             "(site variable inference_agent_port) is the port of an instance as well: give one of the two another port"
         )

@@ -18,6 +18,7 @@ from ..models.prompts import refusals
 from ..models.registry.entries import Entry, Registry
 from ..models.registry.needed import needed
 from ..models.registry.variants import lineage
+from .gang import declared as gangs
 from .gpu_assignment import Node, Wish, assign, read_node
 from .inventory import present_instances
 
@@ -41,9 +42,14 @@ STATES = ("present", "absent")
 MAX_GPUS = 64
 """More than any machine has, MIG instances counted: 8 GPUs of 7 each are 56."""
 
-INSTANCE_KEYS = frozenset({"name", "model", "port", "bridge_port", "gpus", "accelerator", "state"})
+INSTANCE_KEYS = frozenset({"name", "model", "port", "bridge_port", "gpus", "accelerator", "state"}) | gangs.KEYS
 
-_UNIQUE: Mapping[str, str] = {"name": "name", "port": "port", "bridge_port": "port"}
+_UNIQUE: Mapping[str, str] = {
+    "name": "name",
+    "port": "port",
+    "bridge_port": "port",
+    **dict.fromkeys(gangs.PORTS, "port"),
+}
 """Keys whose values must be unique, with the kind of value: a bridge's port must differ from all other ports."""
 
 
@@ -59,6 +65,10 @@ class Instance:
     state: str = "present"
     bridge_port: int | None = None
     """The port of a bridge, which serves while an update swaps this instance; None where no bridge may run."""
+    nodes: tuple[str, ...] = ()
+    """The nodes of a gang, by rank; empty for an instance on one node. `gpus` are then those of this node."""
+    gang_port: int | None = None
+    rendezvous_port: int | None = None
 
 
 def served_entries(instances: Sequence[Any], entries: Mapping[str, Entry]) -> list[Entry]:
@@ -151,8 +161,11 @@ def _check_instance(where: str, raw: Mapping[str, Any], registry: Registry) -> l
         message = f"is an adapter, which the instances of its base serve: name {entry.adapter_of}"
         problems.append(Problem(where, message, "model", model))
     problems += _check_port(where, "port", port)
-    if raw.get("bridge_port") is not None:
-        problems += _check_port(where, "bridge_port", raw["bridge_port"])
+    for key in ("bridge_port", *gangs.PORTS):
+        if raw.get(key) is not None:
+            problems += _check_port(where, key, raw[key])
+    if raw.get("state") != "absent":
+        problems += gangs.check(where, raw, registry.entries.get(str(model)))
     for key, allowed in (("accelerator", ACCELERATORS), ("state", STATES)):
         if raw.get(key, allowed[0]) not in allowed:
             problems.append(Problem(where, f"must be one of {', '.join(allowed)}", key, raw[key]))
@@ -183,7 +196,9 @@ def _with_gpus(
     for where, raw in drafts:
         gpus: Any = 0
         if raw.get("accelerator", ACCELERATORS[0]) == "nvidia" and raw.get("state") != "absent":
-            needed = world_size(entries[raw["model"]].flags)
+            entry = entries[raw["model"]]
+            nodes = raw.get(gangs.NODES)
+            needed = gangs.gpus_per_node(entry, len(nodes)) if nodes else world_size(entry.flags)
             gpus = raw.get("gpus", needed)
             if needed > MAX_GPUS:
                 message = f"asks for {needed} GPUs, more than a machine has: lower {', '.join(PARALLEL_SIZES)}"
@@ -205,6 +220,8 @@ def _with_gpus(
             accelerator=raw.get("accelerator", ACCELERATORS[0]),
             state=raw.get("state", STATES[0]),
             bridge_port=raw.get("bridge_port"),
+            nodes=tuple(raw.get(gangs.NODES) or ()),
+            **{key: raw.get(key) for key in gangs.PORTS},
         )
         for (_where, raw), gpus in zip(drafts, assigned, strict=True)
     ]

@@ -45,6 +45,29 @@ def present_instances(instances: Sequence[Any]) -> list[Any]:
     return [item for item in instances if not isinstance(item, Mapping) or item.get("state") != "absent"]
 
 
+def node_instances(instances: Sequence[Any], node: str) -> list[Any]:
+    """The instances that run on a node: those without `nodes`, and those whose `nodes` name the node.
+
+    An item with a mistake stays, for load_instances to report.
+    """
+
+    def elsewhere(item: Any) -> bool:
+        nodes = item.get("nodes") if isinstance(item, Mapping) else None
+        return isinstance(nodes, list) and node not in nodes and all(isinstance(name, str) for name in nodes)
+
+    return [item for item in instances if not elsewhere(item)]
+
+
+def led_instances(instances: Sequence[Any], node: str) -> list[Any]:
+    """The instances whose API a node has: those without `nodes`, and those whose first node is this node."""
+
+    def follows(item: Any) -> bool:
+        nodes = item.get("nodes") if isinstance(item, Mapping) else None
+        return isinstance(nodes, list) and nodes[:1] != [node]
+
+    return [item for item in node_instances(instances, node) if not follows(item)]
+
+
 def want_gpus(instances: Sequence[Any]) -> bool:
     """Whether any instance that is not declared absent runs on GPUs."""
     present = [item for item in present_instances(instances) if isinstance(item, Mapping)]

@@ -81,7 +81,8 @@ def _row(heading: str, text: str) -> str:
 def _hardware(plan: Mapping[str, Any]) -> str:
     names = [(len([*same]), name) for name, same in groupby(device["name"] for device in plan["devices"])]
     devices = " and ".join(f"{count} x {name}" if count > 1 else name for count, name in names) or "no GPU"
-    return f"{devices} (GPU {', '.join(plan['gpus'])})" if plan["gpus"] else devices
+    here = f"{devices} (GPU {', '.join(plan['gpus'])})" if plan["gpus"] else devices
+    return f"{here} on each of {plan['nodes']} nodes" if plan.get("nodes", 1) > 1 else here
 
 
 def _estimate(estimate: Mapping[str, Any]) -> Iterator[str]:

@@ -22,9 +22,12 @@ from ..models.fit.devices import Device
 from ..models.fit.misfit import Misfit
 from ..models.fit.plan import plan as fit_plan
 from ..models.fit.proposal import propose
+from ..models.fit.share import Share
 from . import image_cuda
 from .adapters import ENGINES
 from .changes import Change
+from .gang import plan as gang_plan
+from .gang.plan import ONE_NODE, Span
 
 NVIDIA_SMI_TIMEOUT = 30.0
 """Seconds that nvidia-smi may take: the default of the module gpu_facts."""
@@ -56,6 +59,8 @@ class Engine:
     """Problems that are known before the plan."""
     draft: Path | None = None
     """The directory of the draft model that its flags name; None where it has none, or it is not there yet."""
+    span: Span = ONE_NODE
+    """The nodes of the engine."""
 
 
 def deciding(variables: Mapping[str, str]) -> dict[str, str]:
@@ -129,24 +134,37 @@ def plan(
         draft = gather(engine.draft)
     argv, flags = engine.argv, engine.flags
     notes: list[str] = []
-    if facts and hardware.named and (proposed := propose(facts, flags, computes_on, engine.environment, draft=draft)):
+    least = image_cuda.lowest(engine.image_cuda) if engine.accelerator != "cpu" else None
+    proposed: Mapping[str, int]
+    if engine.span.nodes > 1:
+        planned = gang_plan.divide(engine.span, flags, facts, computes_on, engine.environment, least, draft)
+        problems += planned.problems
+        notes += planned.notes
+        flags, proposed = planned.flags, planned.added
+        argv = [*argv, *_words(proposed)]
+    elif facts and hardware.named and (proposed := propose(facts, flags, computes_on, engine.environment, draft=draft)):
         flags = {**flags, **proposed}
-        argv = [*argv, *(word for flag, size in proposed.items() for word in (f"--{flag}", str(size)))]
+        argv = [*argv, *_words(proposed)]
         told = ", ".join(f"{flag}: {size}" for flag, size in proposed.items())
         notes.append(f"{told}: proposed, because the flags tell no division over several GPUs")
-    least = image_cuda.lowest(engine.image_cuda) if engine.accelerator != "cpu" else None
-    count = hardware.count(engine)
-    found = fit_plan(engine.model, argv, facts, flags, computes_on, engine.environment, least, count, draft)
+    count, share = hardware.count(engine), Share(engine.span.nodes, engine.span.rank)
+    found = fit_plan(engine.model, argv, facts, flags, computes_on, engine.environment, least, count, draft, share)
     return {
         **found,
         "ok": False if problems else found["ok"],
         "instance": engine.instance,
+        "nodes": engine.span.nodes,
+        "rank": engine.span.rank,
         "revision": engine.revision,
         "gpus": None if engine.gpus is None or hardware.named is not None else list(engine.gpus),
         "change": None if engine.change is None else engine.change.to_dict(),
         "problems": [*(one.to_dict() for one in problems), *found["problems"]],
         "notes": [*notes, *found.get("notes", ())],
     }
+
+
+def _words(flags: Mapping[str, int]) -> list[str]:
+    return [word for flag, size in flags.items() for word in (f"--{flag}", str(size))]
 
 
 def verdict(plans: Sequence[Mapping[str, Any]]) -> bool | None:

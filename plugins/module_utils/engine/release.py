@@ -22,8 +22,10 @@ from ..core.unit_files import sandbox, systemd_quote
 from ..hardware import cdi
 from ..store.stored_model import StoredModel
 from . import adapters, first_releases
-from .adapters.contract import Adapter, Serving
+from .adapters.contract import Adapter, Rank, Serving
 from .environment import ENGINE_CONFIG
+from .gang import digest, members
+from .gang.members import Gang
 from .inventory import bridge_name, bridged_instance
 
 if TYPE_CHECKING:
@@ -34,6 +36,9 @@ SCHEMA = 1
 
 LABEL = "inference.release"
 """Container label that holds the release's number."""
+
+GANG_LABEL = "inference.gang"
+"""Container label of a member of a gang, with the digest of the gang's release."""
 
 CLEAN_UP = 30
 """Seconds that systemd gives the supervisor to clean up, after it has killed an engine that hangs."""
@@ -158,6 +163,8 @@ class Release:
     """The directory in the container of the draft model; empty if the engine has none."""
     settings: Settings = Settings()
     """The settings of the container, without the environment."""
+    gang: Gang | None = None
+    """The gang of an instance over several nodes; None for an instance on one node."""
 
     @property
     def adapter(self) -> Adapter:
@@ -167,8 +174,8 @@ class Release:
     def to_json(self) -> str:
         """The text of release.json."""
         values = {**asdict(self), "schema": SCHEMA, "settings": self.settings.to_dict()}
-        # Most engines have neither adapters nor a draft: their releases stay as they were.
-        values = {key: value for key, value in values.items() if key not in ("lora", "draft") or value}
+        # Most engines have neither adapters nor a draft nor a gang: their releases stay as they were.
+        values = {key: value for key, value in values.items() if key not in ("lora", "draft", "gang") or value}
         return json.dumps(values, indent=2, sort_keys=True) + "\n"
 
     @classmethod
@@ -188,7 +195,8 @@ class Release:
         values = {key: value for key, value in data.items() if key in known}
         if "settings" not in values:
             values |= first_releases.data(values)
-        return cls(**{**values, "settings": Settings.from_dict(values["settings"])})
+        gang = members.from_optional(values.get("gang"))
+        return cls(**{**values, "settings": Settings.from_dict(values["settings"]), "gang": gang})
 
 
 @dataclass(frozen=True)
@@ -210,20 +218,29 @@ def render(
     flags: Mapping[str, Any] | None = None,
     lora: Mapping[str, str] | None = None,
     draft: str = "",
+    gang: Gang | None = None,
+    interface: str = "",
     number: int = 0,
     created: str = "",
 ) -> Rendered:
     """Render a release. `arguments` are the engine's, made from `flags`, which are the flags of the registry entry.
     `lora` has the directory of each LoRA adapter that these flags serve, by name; `draft` is that of the draft model.
+    For a member of a gang, `interface` is the network interface with its address.
 
     The id is a hash over everything but number and time: two releases with one id run the same.
     Raises InputError where a value cannot be put into an environment file.
     """
     stored = replace(stored, path=engine_path(stored.path, settings))
-    environment = _environment(instance, settings)
+    rank = None
+    if gang is not None:
+        shared = gang_parts(gang, instance, arguments, stored.revision, image, settings)
+        gang = replace(gang, digest=digest.digest(shared, gang.name))
+        rank = _rank(gang, interface)
+    environment = _environment(instance, settings, rank)
 
     def numbered(value: int, identity: str = "") -> Rendered:
-        release = _release(instance, flags or {}, arguments, stored, image, settings, value, _keys(environment), lora)
+        keys = _keys(environment)
+        release = _release(instance, flags or {}, arguments, stored, image, settings, value, keys, lora, gang)
         release = replace(release, id=identity, created=created, draft=draft)
         return Rendered(release, _unit(release), environment)
 
@@ -263,12 +280,15 @@ def _release(
     number: int,
     environment_keys: list[str],
     lora: Mapping[str, str] | None = None,
+    gang: Gang | None = None,
 ) -> Release:
     """A release or a bridge, without id and time."""
     served_names = list(dict.fromkeys([bridged_instance(instance.name) or instance.name, instance.model]))
     engine = adapters.get()
     serving = _serving(instance, settings)
     engine_argv = [*engine.model_argv(stored.path, served_names), *engine.server_argv(serving), *arguments]
+    if gang is not None:
+        engine_argv += engine.gangs.argv(_rank(gang))
     return Release(
         instance=instance.name,
         number=number,
@@ -285,7 +305,7 @@ def _release(
         unit=unit_name(instance.name),
         engine_argv=engine_argv,
         container_argv=_container_argv(
-            instance, stored, image, engine_argv, settings, number, configured=ENGINE_CONFIG in environment_keys
+            instance, stored, image, engine_argv, settings, number, gang, configured=ENGINE_CONFIG in environment_keys
         ),
         environment_keys=environment_keys,
         start_timeout=settings.start_timeout,
@@ -296,6 +316,26 @@ def _release(
         arguments=list(arguments),
         lora=dict(lora or {}),
         settings=Settings.from_dict(settings.to_dict()),
+        gang=gang,
+    )
+
+
+def gang_parts(
+    gang: Gang, instance: Instance, arguments: Sequence[str], revision: str, image: str, settings: Settings
+) -> dict[str, Any]:
+    """What all members of a gang must share in their releases. Each member may have other GPUs and containers."""
+    model, port = instance.model, instance.port
+    return digest.parts(gang, image, model, revision, port, arguments, settings.environment, adapters.get())
+
+
+def _rank(gang: Gang, interface: str = "") -> Rank:
+    return Rank(
+        gang.rank,
+        nodes=gang.world,
+        address=gang.me.address,
+        interface=interface,
+        leader=gang.leader.address,
+        port=gang.rendezvous_port,
     )
 
 
@@ -320,12 +360,13 @@ def _serving(instance: Instance, settings: Settings) -> Serving:
     )
 
 
-def _environment(instance: Instance, settings: Settings) -> str:
+def _environment(instance: Instance, settings: Settings, rank: Rank | None = None) -> str:
     """The env file's text, as `docker --env-file` reads it: KEY=VALUE lines, values taken literally."""
     cache = cache_path(instance.name, settings)
     variables = {
         "HF_HUB_OFFLINE": "1",
         **adapters.get().environment(_serving(instance, settings)),
+        **(adapters.get().gangs.environment(rank) if rank else {}),
         # The engine runs under an id that may be missing in the image's passwd.
         "HOME": cache,
         "USER": "inference",
@@ -358,6 +399,7 @@ def _container_argv(
     engine_argv: Sequence[str],
     settings: Settings,
     number: int,
+    gang: Gang | None,
     *,
     configured: bool,
 ) -> list[str]:
@@ -373,6 +415,7 @@ def _container_argv(
         "create",
         f"--name={container_name(instance.name)}",
         f"--label={LABEL}={number}",
+        *([f"--label={GANG_LABEL}={gang.digest}"] if gang else []),
         "--init",
         "--network=host",
         user_argv(settings),

@@ -22,7 +22,7 @@ from ..core.addresses import VARIABLES, AddressError, host_addresses, in_url, re
 from ..core.problems import Problem
 from ..engine.environment import api_key, mark
 from ..engine.instance_facts import Endpoint, UpdateFacts
-from ..engine.inventory import bridge_name, bridged_instance, next_instance, next_name, present_instances
+from ..engine.inventory import bridge_name, bridged_instance, led_instances, next_instance, next_name, present_instances
 from ..engine.reported import running
 from ..models.registry.adapters import of as adapters_of
 from .names import MODEL, SET
@@ -210,7 +210,7 @@ def replicas_of(
         gone = (leaving or {}).get(host, ())
         instances = [
             item
-            for item in present_instances(variables.get("instances") or [])
+            for item in present_instances(led_instances(variables.get("instances") or [], host))
             if isinstance(item, Mapping) and item.get("name") not in gone
         ]
         if not instances:

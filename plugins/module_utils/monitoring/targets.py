@@ -14,7 +14,7 @@ from typing import Any
 
 from ..core.addresses import AddressError, host_addresses, in_url, resolve
 from ..core.defaults import BY_VARIABLE
-from ..engine.inventory import present_instances, want_gpus
+from ..engine.inventory import led_instances, node_instances, present_instances, want_gpus
 from ..engine.reported import running
 
 JOBS = ("node", "engine", "gateway", "dcgm", "prometheus", "alertmanager")
@@ -83,7 +83,8 @@ def targets(inventory: Inventory, own: str, resolver: Callable[[str], list[str]]
         found.add("node", exporters, _port(variables, "monitoring_node_exporter_port"), labels)
         if host in inventory.nodes:
             _engines(found, host, address, variables, labels)
-            if variables.get("monitoring_dcgm_exporter_image") and want_gpus(variables.get("instances") or []):
+            declared = node_instances(variables.get("instances") or [], host)
+            if variables.get("monitoring_dcgm_exporter_image") and want_gpus(declared):
                 found.add("dcgm", exporters, _port(variables, "monitoring_dcgm_exporter_port"), labels)
         if host in inventory.gateways:
             found.add(
@@ -104,7 +105,8 @@ def targets(inventory: Inventory, own: str, resolver: Callable[[str], list[str]]
 def _engines(found: Targets, host: str, address: str, variables: Mapping[str, Any], labels: Mapping[str, str]) -> None:
     """Add the engines of a node, if Prometheus can reach them."""
     # Skips items that are no instance: the check on the node reports them.
-    instances = [item for item in present_instances(variables.get("instances") or []) if isinstance(item, Mapping)]
+    led = led_instances(variables.get("instances") or [], host)
+    instances = [item for item in present_instances(led) if isinstance(item, Mapping)]
     listens = str(variables.get("inference_address") or LOOPBACK)
     if instances and address != LOOPBACK and _is(listens, "is_loopback"):
         names = ", ".join(str(item.get("name", "")) for item in instances)

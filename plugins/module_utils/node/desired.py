@@ -14,6 +14,8 @@ from ..core import files
 from ..core.paths import Paths
 from ..engine import adapters, changes
 from ..engine.declared import Declared
+from ..engine.gang import network
+from ..engine.gang.plan import ONE_NODE, Span
 from ..engine.plans import Engine, deciding
 from ..engine.release import Release
 from ..engine.state import releases
@@ -149,7 +151,13 @@ class Desired:
             change=changes.compare(self._paths, name, number, changes.kept(self._paths, name, number)),
             problems=() if entry else [Misfit("registry", "model", release.model, message)],
             draft=self._draft(entry, release),
+            span=self._span(release),
         )
+
+    def _span(self, release: Release) -> Span:
+        """The nodes of a release."""
+        gang = release.gang
+        return Span(gang.world, gang.rank, network.find(gang.me.address, self._paths.root)) if gang else ONE_NODE
 
     def _draft(self, entry: Entry | None, release: Release | None) -> Path | None:
         """The directory of the draft model that an entry names, in the store that a release has its model from."""

@@ -63,6 +63,7 @@ SOUND: Mapping[str, Call] = {
         "services_due": False,
         "starts": [],
         "plans": [],
+        "gangs": [],
         "problems": [],
     },
     "node_tool": {"files": []},

@@ -48,6 +48,38 @@ class Serving:
 
 
 @dataclass(frozen=True)
+class Rank:
+    """The place of an engine in a gang."""
+
+    number: int
+    """0 leads."""
+    nodes: int
+    """The number of members."""
+    address: str
+    """The address at which other members reach this engine."""
+    interface: str
+    """The network interface with that address; empty where unknown."""
+    leader: str
+    """The address of the leader."""
+    port: int
+    """The port of the leader at which the engines find each other."""
+
+
+@dataclass(frozen=True)
+class Gangs:
+    """How engines on several nodes serve one model."""
+
+    argv: Callable[[Rank], list[str]]
+    """The last arguments of a member."""
+    environment: Callable[[Rank], dict[str, str]]
+    """The variables that every member needs."""
+    computed: Mapping[str, str]
+    """Variables that a site must not set, with the site variable to use instead."""
+    per_node: frozenset[str]
+    """Variables of a site that may differ between the members of a gang."""
+
+
+@dataclass(frozen=True)
 class Request:
     """The smallest request of a task that makes the engine compute."""
 
@@ -193,6 +225,7 @@ class Adapter:
     environment: Callable[[Serving], dict[str, str]]
     """The variables that every instance of this engine needs."""
     variables: Variables
+    gangs: Gangs
     config_file: ConfigFile
     requests: Mapping[str, Request]
     """By task. A task that is missing is one that the engine cannot serve."""

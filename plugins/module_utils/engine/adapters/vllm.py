@@ -11,7 +11,7 @@ from typing import Any
 
 from ...models.fit import flags
 from ...models.flags import variables
-from .contract import Adapter, ArgumentCheck, ConfigFile, Metrics, Serving, Stop, Variables
+from .contract import Adapter, ArgumentCheck, ConfigFile, Gangs, Metrics, Rank, Serving, Stop, Variables
 from .vllm_log import LOG
 from .vllm_requests import REQUESTS
 
@@ -48,6 +48,30 @@ def _environment(serving: Serving) -> dict[str, str]:
         "VLLM_ENGINE_READY_TIMEOUT_S": str(serving.start_timeout),
         "VLLM_CACHE_ROOT": serving.cache_path,
     }
+
+
+_ADDRESS, _GLOO, _NCCL = "VLLM_HOST_IP", "GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME"
+
+
+def _rank_argv(rank: Rank) -> list[str]:
+    """The engine's own form over several nodes, whose only processes are those of the engine.
+
+    A member without an API serves only its part of the model.
+    """
+    return [
+        *("--distributed-executor-backend", "mp"),
+        *("--nnodes", str(rank.nodes), "--node-rank", str(rank.number)),
+        *("--master-addr", rank.leader, "--master-port", str(rank.port)),
+        *(["--headless"] if rank.number else []),
+    ]
+
+
+def _rank_environment(rank: Rank) -> dict[str, str]:
+    """Without these variables, an engine takes the address of the default route."""
+    # NCCL takes a name without = as the beginning of names.
+    interface = {_GLOO: rank.interface, _NCCL: f"={rank.interface}"} if rank.interface else {}
+    # The default is 300 s. A leader whose network is cut answers /health for that long.
+    return {_ADDRESS: rank.address, **interface, "VLLM_EXECUTE_MODEL_TIMEOUT_SECONDS": "120"}
 
 
 def _claimed_share(entry: Mapping[str, Any]) -> float:
@@ -117,6 +141,17 @@ ADAPTER = Adapter(
         api_key="VLLM_API_KEY",
         public=frozenset({"VLLM_CACHE_ROOT"}),
         deciding=(variables.CPU_CACHE, variables.LONGER),
+    ),
+    gangs=Gangs(
+        argv=_rank_argv,
+        environment=_rank_environment,
+        computed={_ADDRESS: "inference_fabric_address"},
+        per_node=frozenset(
+            {
+                *(_ADDRESS, _GLOO, _NCCL, "TP_SOCKET_IFNAME", "NCCL_IB_HCA", "NCCL_IB_GID_INDEX", "UCX_NET_DEVICES"),
+                *("CUDA_VISIBLE_DEVICES", "OMP_NUM_THREADS", "VLLM_CPU_OMP_THREADS_BIND", "VLLM_CPU_KVCACHE_SPACE"),
+            }
+        ),
     ),
     # There is no variable for several keys.
     config_file=ConfigFile(flag="--config", api_keys="api-key"),

@@ -17,6 +17,7 @@ from .devices import Device
 from .division import TP
 from .flags import AUTO, PARALLEL_SIZES, Flags
 from .misfit import Misfit
+from .share import WHOLE, Share
 
 POSITIONS = "max_position_embeddings"
 
@@ -50,13 +51,14 @@ def check(
     sizes: Sequence[int],
     lowest: Capability | None,
     environment: Mapping[str, str] | None = None,
+    share: Share = WHOLE,
 ) -> list[Misfit]:
     """All misfits of these devices, and of the engine's image by its lowest compute capability.
 
-    `sizes` are tensor-parallel sizes that would fit on these devices.
+    `sizes` are tensor-parallel sizes that would fit on these devices. `share` is that of their node.
     """
     longer = longer_allowed(environment or {})
-    misfits = [*_devices(devices, flags, sizes), *(() if longer else _length(config, flags)), *_scheduler(flags)]
+    misfits = [*_devices(devices, flags, sizes, share), *(() if longer else _length(config, flags)), *_scheduler(flags)]
     device = devices[0] if devices else None
     if device:
         misfits += [*_dtype(config, flags, device), *_quantization(config, flags, device)]
@@ -74,13 +76,14 @@ def _less(device: Device, needed: Capability) -> bool:
     return device.compute_capability is not None and device.compute_capability < needed
 
 
-def _devices(devices: Sequence[Device], flags: Flags, sizes: Sequence[int]) -> Iterator[Misfit]:
-    needed, there = flags.world_size, len(devices)
+def _devices(devices: Sequence[Device], flags: Flags, sizes: Sequence[int], share: Share) -> Iterator[Misfit]:
+    needed, there = share.gpus(flags), len(devices)
     if any(device.is_cpu for device in devices):
         return
     if needed > there:
         sizes_of = (f"{flag} {getattr(flags, flag.replace('-', '_'))}" for flag in PARALLEL_SIZES)
-        message = f"is too few: {' x '.join(sizes_of)} needs {needed}"
+        each = f" on each of {share.nodes} nodes" if share.nodes > 1 else ""
+        message = f"is too few: {' x '.join(sizes_of)} needs {needed}{each}"
         yield Misfit("gpus", "gpus", there, message, [{"gpus": needed}, *({TP: size} for size in sizes)])
     kinds = sorted(
         {(device.name, device.memory_mib, device.compute_capability) for device in devices[:needed]}, key=str

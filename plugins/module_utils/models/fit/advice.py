@@ -21,6 +21,7 @@ from .flags import Flags
 from .memory import Division, divide
 from .misfit import Misfit
 from .overhead import GIB, MIB
+from .share import WHOLE, Share
 
 UTILIZATION, LENGTH, CACHE_BYTES = "gpu-memory-utilization", "max-model-len", "kv-cache-memory-bytes"
 KV_DTYPE = "kv-cache-dtype"
@@ -52,6 +53,8 @@ class Case:
     original: ModelFacts | None = None
     """The model without the entry's overrides."""
     draft: Draft = NO_DRAFT
+    share: Share = WHOLE
+    """The share of the node that has the devices."""
 
     @property
     def on_cpu(self) -> bool:
@@ -60,17 +63,17 @@ class Case:
     @property
     def device(self) -> Device:
         """The smallest of the used devices, which limits all."""
-        used = self.devices[: self.flags.world_size]
+        used = self.devices[: self.share.gpus(self.flags)]
         return min(used, key=lambda one: one.memory_mib or 0, default=NO_DEVICE)
 
     @property
     def tensor_parallel_limit(self) -> int:
         """Number of devices for each pipeline stage and data-parallel rank."""
         others = self.flags.world_size // self.flags.tensor_parallel_size
-        return MOST_GPUS if self.on_cpu else len(self.devices) // others
+        return MOST_GPUS if self.on_cpu else len(self.devices) * self.share.nodes // others
 
     def divided(self) -> Division:
-        return divide(self.facts, self.flags, self.device, self.environment, self.draft)
+        return divide(self.facts, self.flags, self.device, self.environment, self.draft, self.share)
 
     def having(self, **changes: Any) -> Case:
         """The case with other flags."""
@@ -92,9 +95,9 @@ class Case:
 
     @property
     def most_gpus(self) -> int:
-        """Largest number of GPUs in advice."""
+        """Largest number of GPUs in advice, over all nodes."""
         there = len(self.devices)
-        return max(there, USUAL_NODE) if self.node_gpus is None else max(there, self.node_gpus)
+        return self.share.nodes * max(there, USUAL_NODE if self.node_gpus is None else self.node_gpus)
 
     def misfits(self, *, advise: bool = True) -> list[Misfit]:
         """The misfits of memory, each with settings that fit."""
@@ -157,19 +160,20 @@ class Case:
         now = self.flags
         ranks = now.world_size // now.tensor_parallel_size
         for size in tensor_parallel_sizes(self.facts.config, now, self.most_gpus // ranks):
-            if size > now.tensor_parallel_size and self.passes(tensor_parallel_size=size):
+            shared = size * ranks % self.share.nodes == 0
+            if size > now.tensor_parallel_size and shared and self.passes(tensor_parallel_size=size):
                 yield {TP: size, **self._gpus(tensor_parallel_size=size)}
                 return
         others = now.world_size // now.pipeline_parallel_size
         layers = self.facts.config.layers or 1
         for stages in range(now.pipeline_parallel_size + 1, min(self.most_gpus // others, layers) + 1):
-            if self.passes(pipeline_parallel_size=stages):
+            if stages * others % self.share.nodes == 0 and self.passes(pipeline_parallel_size=stages):
                 yield {PP: stages, **self._gpus(pipeline_parallel_size=stages)}
                 return
 
     def _gpus(self, **changes: Any) -> dict[str, int]:
-        """Number of GPUs for other flags, if the present ones are too few."""
-        needed = self.having(**changes).flags.world_size
+        """Number of GPUs of a node for other flags, if the present ones are too few."""
+        needed = self.share.gpus(self.having(**changes).flags)
         return {"gpus": needed} if needed > len(self.devices) else {}
 
     def _utilization(self, divided: Division) -> float | None:

@@ -20,6 +20,7 @@ from .devices import Device
 from .drafts import Draft
 from .memory import Division, Estimate
 from .misfit import Misfit
+from .share import WHOLE, Share
 
 NOT_COUNTED: Mapping[str, str] = {
     "decode-context-parallel-size": "the KV cache is counted as if it were not divided by it",
@@ -57,17 +58,18 @@ def fit(
     lowest_capability: Capability | None = None,
     node_gpus: int | None = None,
     draft: ModelFacts | None = None,
+    share: Share = WHOLE,
 ) -> Fit:
     """Check a model with the flags of its registry entry on these devices.
 
     `environment` has variables of the engine, such as those of models/flags/variables.py. `lowest_capability` is the
     least compute capability for which the engine's image has code. `node_gpus` is the number of the node's GPUs, the
-    limit of any advice. `draft` are the facts of the entry's draft model. Finds all misfits at once, and raises
-    nothing.
+    limit of any advice. `draft` are the facts of the entry's draft model. `share` is the share of the node that has the
+    devices, if the engine spans several nodes. Finds all misfits at once, and raises nothing.
     """
     given = {key: str(value) for key, value in (environment or {}).items()}
     beside = drafts.read(entry, draft)
-    case, unread = _case(facts, entry, devices, given, node_gpus, beside)
+    case, unread = _case(facts, entry, devices, given, node_gpus, beside, share)
     facts, asked = case.facts, case.flags
     divided = case.divided()
     broken = [Misfit("files", one.file or "directory", None, one.message) for one in facts.problems]
@@ -82,7 +84,7 @@ def fit(
         variables = {key: str(value) for key, value in advice.items() if key == CPU_CACHE}
         changed = {**entry, **{key: value for key, value in advice.items() if key not in ("gpus", CPU_CACHE)}}
         there = [*devices, *([devices[0]] * more if more > 0 and devices else [])]
-        other, _unread = _case(case.original or facts, changed, there, {**given, **variables}, node_gpus, beside)
+        other, _unread = _case(case.original or facts, changed, there, {**given, **variables}, node_gpus, beside, share)
         left = {one.check for one in _misfits(other, (), lowest_capability, advise=False)}
         return misfit.check not in left and left <= {one.check for one in misfits}
 
@@ -102,11 +104,12 @@ def _case(
     environment: Mapping[str, str],
     node_gpus: int | None,
     beside: Draft,
+    share: Share,
 ) -> tuple[Case, list[Misfit]]:
     """The case with the entry's overrides applied, and misfits of values that cannot be read."""
     asked, unread = flags.read(entry)
     changed = replace(facts, config=overrides.of_entry(facts.config, entry))
-    return Case(changed, asked, devices, environment, node_gpus, facts, beside), unread
+    return Case(changed, asked, devices, environment, node_gpus, facts, beside, share), unread
 
 
 def _misfits(case: Case, sizes: Sequence[int], lowest: Capability | None, *, advise: bool = True) -> list[Misfit]:
@@ -114,7 +117,7 @@ def _misfits(case: Case, sizes: Sequence[int], lowest: Capability | None, *, adv
     config = case.facts.config
     misfits = division.check(config, case.flags, sizes)
     misfits += lora.check(config, case.flags)
-    misfits += abilities.check(config, case.flags, case.devices, sizes, lowest, case.environment)
+    misfits += abilities.check(config, case.flags, case.devices, sizes, lowest, case.environment, case.share)
     if case.devices and not any(one.check in INDIVISIBLE for one in misfits):
         misfits += case.misfits(advise=advise)
     return misfits

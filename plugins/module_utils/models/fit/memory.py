@@ -20,6 +20,7 @@ from .devices import Device
 from .drafts import NO_DRAFT, Draft
 from .flags import AUTO, Flags, count
 from .overhead import GIB, MIB
+from .share import WHOLE, Share
 from .weights import bytes_per_gpu
 
 
@@ -100,9 +101,14 @@ def _gib(size: int | None) -> float | None:
 
 
 def divide(
-    facts: ModelFacts, flags: Flags, device: Device, environment: Mapping[str, str], draft: Draft = NO_DRAFT
+    facts: ModelFacts,
+    flags: Flags,
+    device: Device,
+    environment: Mapping[str, str],
+    draft: Draft = NO_DRAFT,
+    share: Share = WHOLE,
 ) -> Division:
-    """Divide the memory of `device`, the smallest of the used devices.
+    """Divide the memory of `device`, the smallest of the used devices of the node with this share.
 
     For a GPU, budget = --gpu-memory-utilization x memory, and the cache is the budget minus weights and overhead
     (determine_available_memory in vLLM 0.32.0, vllm/v1/worker/gpu_worker.py). If the size of the cache is set, the
@@ -112,7 +118,7 @@ def divide(
     dtype = engine_dtype(config, flags, device)
     if dtype is None:
         return Division(None, None, None, None, None, None, None, None, False)
-    weights = bytes_per_gpu(facts.weights, config, flags, device, dtype) if facts.weights else None
+    weights = bytes_per_gpu(facts.weights, config, flags, device, dtype, share) if facts.weights else None
     beside = drafts.weight_bytes(facts, draft, flags, device, dtype)
     adapters = lora.reserved(config, flags, dtype)
     longest = config.max_length if flags.max_model_len in (None, AUTO) else flags.max_model_len

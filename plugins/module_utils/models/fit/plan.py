@@ -13,6 +13,7 @@ from ..config.facts import ModelFacts
 from .capabilities import Capability
 from .devices import Device
 from .fit import Fit, fit
+from .share import WHOLE, Share
 
 NOT_THERE = "the model: its files are not on this node yet, and nothing else tells what it is"
 
@@ -27,15 +28,16 @@ def plan(
     lowest_capability: Capability | None = None,
     node_gpus: int | None = None,
     draft: ModelFacts | None = None,
+    share: Share = WHOLE,
 ) -> dict[str, Any]:
     """The command of the instance, and whether it fits.
 
     `model` is the name in the registry, `argv` the rendered command of `entry`. The flags are read from `entry`. `ok`
     is None if there is no misfit, but something is unknown; `unknown` names it. For a model without facts, only flags
     and GPUs are checked. `node_gpus` is the number of the node's GPUs, None if unknown. `draft` are the facts of the
-    entry's draft model.
+    entry's draft model. `share` is the node's share of an engine over several nodes.
     """
-    answer = fit(facts or ModelFacts(), entry, devices, environment, lowest_capability, node_gpus, draft)
+    answer = fit(facts or ModelFacts(), entry, devices, environment, lowest_capability, node_gpus, draft, share)
     return to_dict(model, argv, devices, answer if facts else replace(answer, unknown=(NOT_THERE,)))
 
 

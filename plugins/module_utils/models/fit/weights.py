@@ -21,6 +21,7 @@ from ..config.weights import Weights
 from .capabilities import DTYPE_BYTES, MXFP4, ONLINE
 from .devices import Device
 from .flags import Flags
+from .share import WHOLE, Share
 
 HOPPER = 9
 """Major number of the compute capability of Hopper GPUs."""
@@ -34,8 +35,8 @@ def stages(layers: int, count: int) -> list[int]:
     return sizes
 
 
-def bytes_per_gpu(weights: Weights, config: Config, flags: Flags, device: Device, dtype: str) -> int:
-    """Bytes of weights on the GPU with the most weights."""
+def bytes_per_gpu(weights: Weights, config: Config, flags: Flags, device: Device, dtype: str, on: Share = WHOLE) -> int:
+    """Bytes of weights on the GPU with the most weights, of the node with this share of the engine."""
     parts, tensor_parallel = weights.parts, flags.tensor_parallel_size
     in_layers = sum(parts.layers)
     whole = in_layers and parts.replicated / in_layers
@@ -53,6 +54,7 @@ def bytes_per_gpu(weights: Weights, config: Config, flags: Flags, device: Device
     largest, start = 0.0, 0
     scale = _scale(weights, config, flags, dtype)
     sizes = stages(len(parts.layers), flags.pipeline_parallel_size)
+    here = on.stages(flags)
     for position, size in enumerate(sizes):
         stage = sum(parts.layers[start : start + size]) * share * scale[1] + parts.rest * scale[0]
         if position == 0:
@@ -61,7 +63,7 @@ def bytes_per_gpu(weights: Weights, config: Config, flags: Flags, device: Device
             # A head that is tied to the embedding needs a second copy if it is on another stage.
             head = parts.head or (parts.embedding if position else 0)
             stage += head / tensor_parallel * scale[0]
-        largest = max(largest, stage)
+        largest = max(largest, stage if position in here else 0)
         start += size
     return max(0, round(largest - flags.cpu_offload_gb * (1 << 30)))
 

@@ -16,7 +16,11 @@ from .catalogue import Catalogue
 from .meant import MEANT, near
 
 _TLS = "TLS at the gateway; the node's own probe speaks plain HTTP"
-_ONE_NODE = "tensor-, pipeline- and data-parallel-size; an instance runs on one node"
+_NODES = "the instance's nodes, gang_port and rendezvous_port, which decide how engines of several nodes connect,"
+_RANKS = (
+    "data-parallel-size for ranks on one node, and an instance of the same name on each further node, between which "
+    "the gateway balances,"
+)
 _ADAPTERS = "an entry with base and adapter for each LoRA adapter"
 
 OWNED_FLAGS: Mapping[str, str] = {
@@ -43,17 +47,22 @@ OWNED_FLAGS: Mapping[str, str] = {
     "enable-lora": _ADAPTERS,
     "lora-modules": _ADAPTERS,
     "device-ids": "the instance's gpus",
-    "headless": _ONE_NODE,
-    "nnodes": _ONE_NODE,
-    "node-rank": _ONE_NODE,
-    "master-addr": _ONE_NODE,
-    "data-parallel-address": _ONE_NODE,
-    "data-parallel-rank": _ONE_NODE,
-    "data-parallel-start-rank": _ONE_NODE,
-    "data-parallel-external-lb": _ONE_NODE,
-    "data-parallel-hybrid-lb": _ONE_NODE,
-    "data-parallel-multi-port-external-lb": _ONE_NODE,
-    "data-parallel-supervisor-port": _ONE_NODE,
+    "headless": _NODES,
+    "nnodes": _NODES,
+    "node-rank": _NODES,
+    "master-addr": _NODES,
+    "master-port": _NODES,
+    "distributed-executor-backend": _NODES,
+    "data-parallel-address": _RANKS,
+    "data-parallel-rpc-port": _RANKS,
+    "data-parallel-backend": _RANKS,
+    "data-parallel-size-local": _RANKS,
+    "data-parallel-rank": _RANKS,
+    "data-parallel-start-rank": _RANKS,
+    "data-parallel-external-lb": _RANKS,
+    "data-parallel-hybrid-lb": _RANKS,
+    "data-parallel-multi-port-external-lb": _RANKS,
+    "data-parallel-supervisor-port": _RANKS,
 }
 """Flags that the role sets itself, or that would stop probes and gateway from reaching the engine, and what to use
 instead."""

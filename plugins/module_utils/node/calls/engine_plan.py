@@ -31,9 +31,12 @@ from ...engine import (
 )
 from ...engine.declared import Declared
 from ...engine.endpoints import address_problems, port_problems, running_instances
+from ...engine.gang import compare as gang_compare
+from ...engine.gang import node as gang_node
+from ...engine.gang import site as gang_site
 from ...engine.instances import Instance
 from ...engine.inventory import present_instances, want_gpus
-from ...engine.release import Settings, engine_path, render
+from ...engine.release import Settings, engine_path, gang_parts, render
 from ...engine.settings import (
     check_environment,
     check_settings,
@@ -128,11 +131,16 @@ def prompt_problems(entry: Entry, files: Path | None) -> list[Misfit]:
 class Planner:
     """Plans the instances of a node one by one."""
 
-    def __init__(self, module: Call, paths: Paths, declared: Declared, settings: Settings) -> None:
+    def __init__(
+        self, module: Call, paths: Paths, declared: Declared, settings: Settings, site: gang_site.Site
+    ) -> None:
         self._module = module
         self._paths = paths
         self._declared = declared
         self._settings = settings
+        self._site = site
+        self.gangs: list[dict[str, Any]] = []
+        """This node's part of each of its gangs, for the comparison of members."""
         docker = module.get_bin_path("docker")
         self._image_cuda = image_cuda.find(
             module.params["engine_cuda"], module.params["image"], docker, module.run_command
@@ -152,6 +160,9 @@ class Planner:
                 draft = self._declared.draft_of(entry)
                 beside = self._known(draft) if draft and engine.draft is None else None
                 made.append(plans.plan(engine, hardware, known, beside))
+                for part in self.gangs:
+                    if part["name"] == instance.name:
+                        part["devices"] = [device["name"] for device in made[-1]["devices"]]
         except InputError:
             # check_environment reports this.
             return []
@@ -191,7 +202,21 @@ class Planner:
         draft = self._place(beside, in_use.get(beside.store_name)) if beside else None
         drafted = engine_path(draft.stored.path, self._settings) if draft else ""
         arguments = self._declared.spelt(drafts.with_path(flags, drafted))
-        rendered = render(instance, arguments, place.stored, image, self._settings, lora=paths, draft=drafted)
+        gang, network = gang_node.member(instance, self._site, self._paths.root)
+        if gang:
+            shared = gang_parts(gang, instance, arguments, place.stored.revision, image, self._settings)
+            self.gangs.append(gang_compare.report(gang, shared, (), network))
+        rendered = render(
+            instance,
+            arguments,
+            place.stored,
+            image,
+            self._settings,
+            lora=paths,
+            draft=drafted,
+            gang=gang,
+            interface=network.interface,
+        )
         number = releases.find(self._paths, name, rendered.release.id, self._module.warn)
         wanted = changes.Texts(rendered.unit, rendered.environment)
         return plans.Engine(
@@ -208,6 +233,7 @@ class Planner:
             change=changes.compare(self._paths, name, number, wanted),
             problems=[*prompt_problems(entry, place.files), *wrong],
             draft=draft.files if draft else None,
+            span=gang_node.span(instance, self._site, network),
         )
 
 
@@ -218,7 +244,12 @@ def misfit(problem: Problem) -> dict[str, Any]:
 
 
 def input_problems(
-    values: dict[str, Any], declared: Declared, reachable: Sequence[Instance], settings: Settings, paths: Paths
+    values: dict[str, Any],
+    declared: Declared,
+    reachable: Sequence[Instance],
+    settings: Settings,
+    paths: Paths,
+    site: gang_site.Site,
 ) -> list[Problem]:
     """Every mistake in the input. Raises SystemdError, OSError, ValueError."""
     wrong_address = address_problems(settings.address)
@@ -227,9 +258,14 @@ def input_problems(
         *check_settings(vars(settings)),
         *check_environment(values["environment"], values["secret_environment"]),
         *wrong_address,
+        *gang_site.problems(values["instances"], site),
+        *gang_node.problems(
+            values["instances"], site, values["gang_key"], settings.environment, starts=values["strict"]
+        ),
     ]
     if not wrong_address:
-        problems += port_problems(reachable, settings.address, running_instances(paths))
+        own = site.hosts.get(site.node, gang_site.Host()).address
+        problems += port_problems(reachable, settings.address, running_instances(paths), own)
     if values["cdi_problem"]:
         problems += cdi_problems(reachable, values["cdi_problem"])
     return problems
@@ -286,6 +322,7 @@ def run(module: Call) -> None:
         values["settings"], *user_ids(values["user"]), values["environment"], values["secret_environment"]
     )
     instances, gpus = values["instances"], values["gpus"]
+    gangs: list[dict[str, Any]] = []
     if gpus is None and want_gpus(instances):
         gpus = hardware.gpus
     declared = Declared.read(values["models"], instances, version, gpus)
@@ -295,7 +332,8 @@ def run(module: Call) -> None:
     made = []
     differs: dict[str, Any] = {}
     try:
-        problems += input_problems(values, declared, reachable, settings, paths)
+        site = gang_site.Site.from_dict(values["gangs"])
+        problems += input_problems(values, declared, reachable, settings, paths, site)
         agent_due, found_problems = agent(values, paths)
         problems += found_problems
         if values["strict"]:
@@ -307,7 +345,8 @@ def run(module: Call) -> None:
                 refuse(module, problems)
         differs = services(module, paths)
         if values["fit"]:
-            made = Planner(module, paths, declared, settings).all(hardware)
+            planner = Planner(module, paths, declared, settings, site)
+            made, gangs = planner.all(hardware), planner.gangs
     except (SystemdError, OSError, ValueError) as error:
         module.fail_json(msg=str(error))
     orphans = sorted(set(bridges.instances(paths)) - {raw.get("name") for raw in present_instances(instances)})
@@ -320,6 +359,7 @@ def run(module: Call) -> None:
         problems=found,
         warned=declared.warnings,
         orphans=orphans,
+        gangs=gangs,
         image_space=space,
         agent_due=agent_due,
         **differs,

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import pwd
 import time
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,8 @@ from ...core.paths import Paths
 from ...core.problems import InputError, Problem, nearest
 from ...engine import bridges, changes, image_version, lora, plans
 from ...engine.declared import Declared
+from ...engine.gang import node as gang_node
+from ...engine.gang import site as gang_site
 from ...engine.instances import Instance
 from ...engine.inventory import want_gpus
 from ...engine.release import (
@@ -36,6 +39,7 @@ from ...models.registry.entries import Entry
 from ...store.stored_model import StoredModel
 
 CACHE_MODE = 0o750
+KEY_MODE = 0o600
 
 
 def settings_for(module: Call) -> Settings:
@@ -80,9 +84,10 @@ def loras(entry: Entry, declared: Declared, stored: dict[str, StoredModel]) -> l
 class Stage:
     """Stages the instances of a node one by one, and records whether anything changed."""
 
-    def __init__(self, module: Call, paths: Paths) -> None:
+    def __init__(self, module: Call, paths: Paths, site: gang_site.Site) -> None:
         self.module = module
         self.paths = paths
+        self.site = site
         self.changed = False
         self.before: list[str] = []
         self.after: list[str] = []
@@ -104,6 +109,7 @@ class Stage:
         beside, model = declared.draft_of(entry), stored[entry.served_as]
         draft = engine_path(stored[beside.store_name].path, settings) if beside else ""
         engine = declared.spelt(drafts.with_path(flags, draft))
+        gang, network = gang_node.member(instance, self.site, self.paths.root)
         created = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
 
         def rendered(number: int) -> Rendered:
@@ -117,6 +123,8 @@ class Stage:
                 flags=flags,
                 lora=paths,
                 draft=draft,
+                gang=gang,
+                interface=network.interface,
                 number=number,
                 created=created,
             )
@@ -138,6 +146,7 @@ class Stage:
             "gpus": list(instance.gpus),
             "accelerator": instance.accelerator,
             "release": number,
+            **({"nodes": list(instance.nodes), "gang": gang.to_dict()} if gang else {}),
         }
         if self.module.params["desired"]:
             self.write(self.paths.instance(instance.name), desired)
@@ -160,6 +169,24 @@ class Stage:
             "pin": str(pin) if pin else "",
             "differences": self._differences(staged, active) if pending and active is not None else [],
         }
+
+    def require_gangs(self, environment: Mapping[str, Any]) -> None:
+        """Raise InputError with every mistake of this node about its gangs."""
+        given = self.module.params
+        problems = gang_site.problems(given["instances"], self.site)
+        problems += gang_node.problems(given["instances"], self.site, given["gang_key"], environment, starts=True)
+        if problems:
+            raise InputError(problems)
+
+    def gang_key(self, instances: Sequence[Instance]) -> None:
+        """Write the key of gangs, for root alone; remove the key from a node without a gang."""
+        gangs = any(instance.nodes for instance in instances)
+        text = f"{self.module.params['gang_key']}\n" if gangs else None
+        path = self.paths.gang_key
+        if path.exists() if text is None else not files.same(path, text, KEY_MODE):
+            self.changed = True
+            if not self.module.check_mode:
+                files.write(path, text, KEY_MODE)
 
     def cache_directory(self, path: Path, settings: Settings) -> None:
         """Make the instance's compile cache. It outlives containers, and only the engine's user can enter it."""
@@ -206,7 +233,6 @@ class Stage:
 def run(module: Call) -> None:
     """Answer a call."""
     paths = Paths()
-    stage = Stage(module, paths)
     given, image, docker = module.params, module.params["image"], module.get_bin_path("docker")
     version = image_version.find(given["engine_version"], image, paths.registry, docker, module.run_command)
     gpus = given["gpus"]
@@ -214,8 +240,11 @@ def run(module: Call) -> None:
         gpus = plans.Hardware(paths.root).gpus
     declared = Declared.read(given["models"], given["instances"], version, gpus)
     result = []
+    stage = Stage(module, paths, gang_site.Site())
     try:
+        stage.site = gang_site.Site.from_dict(given["gangs"])
         declared.require()
+        stage.require_gangs({**given["environment"], **given["secret_environment"]})
         adapters = [each for entry in declared.served for each in declared.adapters_of(entry.name)]
         beside = {draft.store_name for entry in declared.served if (draft := declared.draft_of(entry))}
         wanted = {entry.served_as for entry in (*declared.served, *adapters)}
@@ -230,6 +259,7 @@ def run(module: Call) -> None:
         }
         if given["desired"]:
             stage.write(paths.registry, desired)
+            stage.gang_key(declared.instances)
     except (InputError, releases.ReleaseError, systemd.SystemdError, OSError, ValueError) as error:
         module.fail_json(msg=str(error))
     orphans = sorted(set(bridges.instances(paths)) - {instance.name for instance in declared.instances})

@@ -17,6 +17,8 @@ from ...core import table
 from ...core.paths import Paths
 from ...core.problems import Findings, nearest
 from ...engine import adapters, plans
+from ...engine.gang import network
+from ...engine.gang.plan import Span
 from ...engine.plan_text import render
 from ...models import shards
 from ...models.config.facts import ModelFacts, from_config
@@ -30,6 +32,9 @@ if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
 
 SCHEMA = 1
+
+MOST_NODES = 64
+"""Largest number of nodes in a plan."""
 
 CODES = {True: OK, False: FAILED, None: UNCLEAR}
 
@@ -53,6 +58,13 @@ def add(commands: Commands) -> None:
         help="instances or models (default: all instances); after --, flags of vllm serve that replace theirs",
     )
     command.add_argument("--gpus", metavar="GPUS", help="plan for other GPUs than the node's, such as 8xH100-80GB")
+    command.add_argument(
+        "--nodes",
+        type=int,
+        default=1,
+        metavar="N",
+        help="plan for N nodes like this one, with all GPUs or those of --gpus; proposes how to divide the model",
+    )
     command.add_argument(
         "--model-config", metavar="FILE", help="plan for a model that this node does not have; FILE is its config.json"
     )
@@ -94,7 +106,8 @@ def _plan(options: argparse.Namespace, paths: Paths) -> int:
     else:
         desired = Desired(paths)
         engines = [desired.engine(name) for name in _known(names, desired)]
-    made = [plans.plan(engine, hardware, facts) for engine in (_with(engine, more) for engine in engines)]
+    asked = (_over(_with(engine, more), options.nodes, paths) for engine in engines)
+    made = [plans.plan(engine, hardware, facts) for engine in asked]
     ok = plans.verdict(made)
     if options.json:
         print(json.dumps(_document(made, ok, one=len(names) == 1 or facts is not None), indent=2))
@@ -143,6 +156,16 @@ def _with(engine: plans.Engine, more: dict[str, Any]) -> plans.Engine:
         return engine
     flags = {**engine.flags, **more}
     return replace(engine, flags=flags, argv=[*engine.argv, *arguments(more, catalogue.choose(""))])
+
+
+def _over(engine: plans.Engine, nodes: int, paths: Paths) -> plans.Engine:
+    """The engine over nodes like this one. Raises UsageError."""
+    if nodes == 1:
+        return engine
+    if not 1 < nodes <= MOST_NODES:
+        raise UsageError(f"--nodes: {nodes} must be 1 to {MOST_NODES}")
+    span = Span(nodes, network=network.rdma(paths.root), declared=False)
+    return replace(engine, span=span, gpus=None, change=None)
 
 
 def _document(made: Sequence[dict[str, Any]], ok: bool | None, *, one: bool) -> dict[str, Any]:

@@ -91,3 +91,13 @@ def test_a_bridge_s_port_that_somebody_has() -> None:
         (problem,) = found(instance, serves)
         assert problem.key == "bridge_port" and "is taken by" in problem.message
         assert found(instance, {**serves, "main_bridge": Endpoint("127.0.0.1", taken)}) == []
+
+
+def test_the_ports_of_a_gang_must_be_free_on_each_member() -> None:
+    port, taken = free_port(), free_port()
+    gang = Instance("big", "tiny-a", port, nodes=("n1", "n2"), gang_port=taken, rendezvous_port=free_port())
+    with socket.create_server(("127.0.0.1", taken)):
+        (problem,) = port_problems([gang], "127.0.0.1", {}, "127.0.0.1")
+        # Its own supervisor listens there.
+        assert port_problems([gang], "127.0.0.1", {"big": Endpoint("127.0.0.1", port)}, "127.0.0.1") == []
+    assert (problem.key, problem.value) == ("gang_port", taken) and "is taken by" in problem.message

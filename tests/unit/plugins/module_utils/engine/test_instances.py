@@ -24,7 +24,11 @@ MODELS: dict[str, Any] = {
     "tiny-a": {"model": "/models/tiny-a", "dtype": "float32"},
     "big": {"model": "/models/big", "tensor-parallel-size": 4, "pipeline-parallel-size": 2},
     "wide": {"model": "/models/wide", "data-parallel-size": "2"},
+    "pair": {"model": "/models/pair", "tensor-parallel-size": 2},
 }
+
+
+GANG: dict[str, Any] = {"nodes": ["n1", "n2"], "gang_port": 5110, "rendezvous_port": 29510}
 
 
 def instance(**changes: Any) -> dict[str, Any]:
@@ -44,7 +48,7 @@ def messages(instances: list[Any], models: dict[str, Any] | None = None) -> str:
 @pytest.mark.parametrize(
     ("changes", "text"),
     [
-        ({"model": "tiny-aa"}, "did you mean 'tiny-a'? known: big, tiny-a, wide"),
+        ({"model": "tiny-aa"}, "did you mean 'tiny-a'? known: big, pair, tiny-a, wide"),
         ({"name": "Main"}, "lower-case letters"),
         ({"name": "a" * 41}, "1 to 40"),
         ({"name": "../x"}, "lower-case letters"),
@@ -66,6 +70,11 @@ def messages(instances: list[Any], models: dict[str, Any] | None = None) -> str:
         ({"gpus": 0}, "needs 1"),
         ({"gpus": MAX_GPUS + 1}, f"{MAX_GPUS} at most"),
         ({"model": ["tiny-a"]}, "is not in the registry"),
+        ({"gang_port": 5110}, "belongs to an instance over several nodes: add nodes"),
+        ({**GANG, "model": "pair", "gang_port": 9100}, "gang_port: 9100: belongs to node_exporter"),
+        ({**GANG, "model": "pair", "rendezvous_port": 5110}, "rendezvous_port: 5110: is used twice"),
+        ({**GANG, "model": "pair", "gang_port": 5005}, "gang_port: 5005: is used twice"),
+        ({**GANG, "model": "pair", "gpus": 2}, "must be 1, the GPUs on each of 2 nodes"),
     ],
 )
 def test_instance_mistakes(changes: dict[str, Any], text: str) -> None:
@@ -103,6 +112,15 @@ def test_gpus_are_assigned() -> None:
         (),
         ("12", "13"),
     ]
+
+
+def test_a_gang_takes_its_share_of_the_gpus_of_a_node() -> None:
+    loaded = load([instance(model="big", **GANG), instance(name="next", port=5006)])
+    assert [item.gpus for item in loaded] == [("0", "1", "2", "3"), ("4",)]
+    assert (loaded[0].nodes, loaded[0].gang_port, loaded[0].rendezvous_port) == (("n1", "n2"), 5110, 29510)
+    assert (loaded[1].nodes, loaded[1].gang_port) == ((), None)
+    # Nothing tells the division yet: the plan proposes one.
+    assert [item.gpus for item in load([instance(**GANG, gpus=8)])] == [tuple(map(str, range(8)))]
 
 
 def test_a_gpu_serves_one_instance() -> None:

@@ -11,7 +11,9 @@ import pytest
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.inventory import (
     bridge_name,
     bridged_instance,
+    led_instances,
     models_once,
+    node_instances,
     present_instances,
     want_gpus,
     with_models,
@@ -25,6 +27,16 @@ def instance(**changes: Any) -> dict[str, Any]:
 def test_what_is_absent_is_left_out_and_mistakes_are_kept() -> None:
     instances = [instance(), instance(name="old", model="big", state="absent"), "a mistake"]
     assert present_instances(instances) == [instances[0], "a mistake"]
+
+
+def test_a_node_has_its_own_instances_and_leads_some() -> None:
+    big, odd = instance(name="big", nodes=["n1", "n2"]), instance(name="odd", nodes="n3")
+    instances = [instance(), big, odd, "a mistake"]
+    # A mistake stays everywhere, so that a check finds it.
+    assert node_instances(instances, "n1") == node_instances(instances, "n2") == instances
+    assert node_instances(instances, "n3") == [instance(), odd, "a mistake"]
+    assert led_instances(instances, "n1") == instances
+    assert led_instances(instances, "n2") == [instance(), odd, "a mistake"]
 
 
 @pytest.mark.parametrize(

@@ -8,14 +8,17 @@ import dataclasses
 import json
 import shlex
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from ansible_collections.baremetal.inference.plugins.module_utils.core.problems import InputError
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.gang.members import Gang, Member
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.instances import Instance
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.release import (
+    GANG_LABEL,
     Release,
     Rendered,
     Settings,
@@ -248,3 +251,41 @@ def test_a_draft_is_part_of_a_release_and_of_its_bridge() -> None:
     release = render(INSTANCE, [], STORED, IMAGE, SETTINGS, draft=path).release
     assert Release.from_json(release.to_json()).draft == path
     assert bridge_of(release, "", 5105, ()).release.draft == path
+
+
+GANG = Gang("main", 0, (Member("n1", 0, "10.0.0.1"), Member("n2", 1, "10.0.0.2")), 5110, 29510)
+
+
+def member(rank: int, interface: str = "bond0", **changes: Any) -> Rendered:
+    """The release of one member, which may have other GPUs and settings than the others."""
+    gang = replace(GANG, rank=rank)
+    instance = replace(INSTANCE, gpus=(str(rank),), nodes=("n1", "n2"), gang_port=5110, rendezvous_port=29510)
+    settings = replace(SETTINGS, address=f"192.0.2.{rank}", **changes)
+    return render(instance, ["--dtype", "half"], STORED, IMAGE, settings, gang=gang, interface=interface)
+
+
+def test_the_members_of_a_gang_have_one_digest() -> None:
+    leader, follower = member(0), member(1, "eth7", memory="200g")
+    assert leader.release.id != follower.release.id
+    digests = {one.release.gang.digest for one in (leader, follower) if one.release.gang}
+    (digest,) = digests
+    for one in (leader, follower):
+        assert f"--label={GANG_LABEL}={digest}" in one.release.container_argv and digest in one.unit
+    assert "--headless" not in leader.release.engine_argv and leader.release.engine_argv[-1] == "29510"
+    assert follower.release.engine_argv[-1] == "--headless"
+    assert "VLLM_HOST_IP=10.0.0.2\n" in follower.environment and "GLOO_SOCKET_IFNAME=eth7\n" in follower.environment
+    assert "NCCL_SOCKET_IFNAME==bond0\n" in leader.environment
+
+
+def test_a_member_that_runs_something_else_has_another_digest() -> None:
+    other = member(1, environment={**SETTINGS.environment, "VLLM_LOGGING_LEVEL": "DEBUG"}).release
+    own = member(0).release
+    assert other.gang and own.gang and other.gang.digest != own.gang.digest
+    # So the id differs, too, although the member's own command does not.
+    assert member(0).release.id != render(INSTANCE, ["--dtype", "half"], STORED, IMAGE, SETTINGS).release.id
+
+
+def test_a_release_keeps_its_gang() -> None:
+    release = member(1).release
+    assert Release.from_json(release.to_json()) == release and release.gang and not release.gang.leads
+    assert '"gang"' not in rendered().release.to_json() and Release.from_json(rendered().release.to_json()).gang is None

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +20,12 @@ from ansible_collections.baremetal.inference.plugins.module_utils.engine.adapter
     TOKEN_CLASSIFY,
     TOKEN_EMBED,
     TRANSCRIBE,
+    Rank,
     Serving,
 )
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.adapters.vllm import ADAPTER
 from ansible_collections.baremetal.inference.plugins.module_utils.models.flags.catalogue import choose
+from ansible_collections.baremetal.inference.plugins.module_utils.models.flags.check import OWNED_FLAGS
 
 SERVING = Serving("10.0.0.5", 5005, start_timeout=1800, drain_timeout=300, cache_path="/cache/main")
 
@@ -51,6 +54,33 @@ def test_the_environment() -> None:
         "VLLM_CACHE_ROOT": "/cache/main",
     }
     assert ADAPTER.variables.api_key not in ADAPTER.variables.public
+
+
+def test_the_ranks_of_a_gang() -> None:
+    leader = Rank(0, nodes=2, address="10.0.0.1", interface="bond0", leader="10.0.0.1", port=29510)
+    follower = replace(leader, number=1, address="10.0.0.2")
+    assert " ".join(ADAPTER.gangs.argv(leader)) == (
+        "--distributed-executor-backend mp --nnodes 2 --node-rank 0 --master-addr 10.0.0.1 --master-port 29510"
+    )
+    assert ADAPTER.gangs.argv(follower)[-1] == "--headless" and "1" in ADAPTER.gangs.argv(follower)
+    flags = {word.removeprefix("--") for word in ADAPTER.gangs.argv(follower) if word.startswith("--")}
+    # A registry entry must not set what is computed.
+    assert flags <= choose().flags.keys() & OWNED_FLAGS.keys()
+
+
+def test_the_environment_of_a_rank() -> None:
+    rank = Rank(1, nodes=2, address="10.0.0.2", interface="bond0", leader="10.0.0.1", port=29510)
+    assert ADAPTER.gangs.environment(rank) == {
+        "VLLM_HOST_IP": "10.0.0.2",
+        "GLOO_SOCKET_IFNAME": "bond0",
+        "NCCL_SOCKET_IFNAME": "=bond0",
+        "VLLM_EXECUTE_MODEL_TIMEOUT_SECONDS": "120",
+    }
+    assert ADAPTER.gangs.environment(replace(rank, interface="")).keys() == {
+        "VLLM_HOST_IP",
+        "VLLM_EXECUTE_MODEL_TIMEOUT_SECONDS",
+    }
+    assert ADAPTER.gangs.computed.keys() <= ADAPTER.gangs.per_node
 
 
 def test_the_engine_has_every_metric() -> None:

@@ -554,3 +554,84 @@ def test_adapters_are_planned_and_judged_before_they_are_there(node: Node, confi
     (problem,) = plan["problems"]
     assert plan["ok"] is False and problem["key"] == "models.legal"
     assert "has q_proj of 96 x 7, and its base has 4096 x 4096" in problem["message"]
+
+
+GANG_KEY = "0123456789abcdef"
+
+
+def gang_node(node: Node, *, here: str = "n1") -> dict[str, Any]:
+    """The options of a node that shares an instance with n2 over addresses of this machine."""
+    node.instances = [
+        {
+            "name": "main",
+            "model": "llama",
+            "port": 15005,
+            "nodes": ["n1", "n2"],
+            "gang_port": 15110,
+            "rendezvous_port": 15510,
+        }
+    ]
+    hosts = {
+        name: {"address": address, "variable": "inference_fabric_address", "instances": node.instances}
+        for name, address in (("n1", "127.0.0.1"), ("n2", "192.0.2.2"))
+    }
+    return {"gangs": {"node": here, "group": ["n1", "n2"], "hosts": hosts}, "gang_key": GANG_KEY}
+
+
+def test_a_gang_is_planned_with_its_share_and_its_ranks(node: Node, config: dict[str, Any]) -> None:
+    node.models["llama"]["tensor-parallel-size"] = 2
+    facts = {"llama": from_config(config).to_dict()}
+    result = node.call(facts=facts, **gang_node(node))
+    (plan,) = result["plans"]
+    assert (plan["nodes"], plan["rank"], plan["gpus"], len(plan["devices"])) == (2, 0, ["0"], 1)
+    assert plan["argv"][-8:-2] == ["--nnodes", "2", "--node-rank", "0", "--master-addr", "127.0.0.1"]
+    assert any("answers are slow" in note for note in plan["notes"])
+    (part,) = result["gangs"]
+    assert (part["name"], part["node"], part["rank"], part["devices"]) == ("main", "n1", 0, ["L4"])
+    assert "on each of 2 nodes" in result["text"]
+    # 127.0.0.1 is an address of this machine, and none that another node reaches.
+    assert [problem["key"] for problem in result["problems"]] == ["instance main: inference_fabric_address"]
+
+
+def test_a_gang_without_a_division_gets_a_proposal(node: Node, config: dict[str, Any]) -> None:
+    result = node.call(facts={"llama": from_config(config).to_dict()}, **gang_node(node))
+    (plan,) = result["plans"]
+    assert plan["ok"] is False
+    assert plan["problems"][0]["fits"] == [{"pipeline-parallel-size": 2}]
+    assert any(note.startswith("proposed: ") for note in plan["notes"])
+
+
+def test_a_run_that_starts_engines_refuses_gangs_with_all_other_mistakes(node: Node, run_module: RunModule) -> None:
+    given = gang_node(node)
+    node.instances[0]["bridge_port"] = 15105
+    result = run_module(
+        engine_plan,
+        False,
+        strict=True,
+        fit=False,
+        instances=node.instances,
+        models=node.models,
+        image="registry.example.com/vllm@sha256:" + "0" * 64,
+        user=USER,
+        gangs=given["gangs"],
+    )
+    assert result["failed"]
+    for part in (
+        "a bridge would need as many nodes again",
+        "vllm_gang_key: (site variable gang_key)",
+        "no IP address that other nodes can reach",
+    ):
+        assert part in result["msg"]
+    node.instances[0].pop("bridge_port")
+    result = run_module(
+        engine_plan,
+        False,
+        strict=True,
+        fit=False,
+        instances=node.instances,
+        models=node.models,
+        image="registry.example.com/vllm@sha256:" + "0" * 64,
+        user=USER,
+        **given,
+    )
+    assert "instance main: nodes: ['n1', 'n2']: spans several nodes" in result["msg"]

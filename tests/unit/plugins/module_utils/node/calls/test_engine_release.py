@@ -5,14 +5,20 @@
 from __future__ import annotations
 
 import json
+import os
+import pwd
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from ansible_collections.baremetal.inference.plugins.module_utils.core import files
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.gang import node as gang_node
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.gang import wired
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import pins, releases
+from ansible_collections.baremetal.inference.plugins.module_utils.node.calls import engine_release
 
-from ....modules.conftest import STEPS, EngineNode
+from ....modules.conftest import STEPS, EngineNode, RunModule
 from ...models.test_adapter_facts import write as write_adapter
 
 
@@ -131,3 +137,56 @@ def test_a_draft_is_part_of_the_release(serving_node: EngineNode) -> None:
     assert asked == {"model": path, "num_speculative_tokens": 2} and release.draft == path
     assert release.flags["speculative-config"]["model"] == "bot"
     assert sorted(files.read_json(serving_node.paths.registry)["models"]) == ["bot", "tiny-a", "tiny-b"]
+
+
+GANGS: dict[str, Any] = {
+    "node": "n2",
+    "group": ["n1", "n2"],
+    "hosts": {
+        name: {"address": address, "variable": "inference_fabric_address", "instances": []}
+        for name, address in (("n1", "192.0.2.1"), ("n2", "192.0.2.2"))
+    },
+}
+
+
+def stage_gang(node: EngineNode, run_module: RunModule, **more: Any) -> dict[str, Any]:
+    ports = {"port": 5005, "gang_port": 5110, "rendezvous_port": 29510}
+    big = {"name": "big", "model": "tiny-a", "accelerator": "cpu", "nodes": ["n1", "n2"], **ports}
+    hosts = {name: {**host, "instances": [big]} for name, host in GANGS["hosts"].items()}
+    return run_module(
+        engine_release,
+        False,
+        instances=[big],
+        models={"tiny-a": {**node.entry, "tensor-parallel-size": 2}},
+        places=node.places,
+        image="registry.example.com/vllm@sha256:00",
+        engine_version="0.32.0",
+        user=pwd.getpwuid(os.getuid()).pw_name,
+        settings={"cache_path": str(node.paths.root / "cache")},
+        gangs={**GANGS, "hosts": hosts},
+        **{"gang_key": "0123456789abcdef", **more},
+    )
+
+
+def test_a_gang_is_not_staged_before_nodes_can_start_it(fresh_node: EngineNode, run_module: RunModule) -> None:
+    said = stage_gang(fresh_node, run_module)
+    assert said["failed"] and wired.REFUSAL in said["msg"]
+    assert not fresh_node.paths.gang_key.exists() and releases.names(fresh_node.paths) == []
+
+
+def test_a_member_of_a_gang(fresh_node: EngineNode, run_module: RunModule, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wired, "CHANNEL_WIRED", True)
+    monkeypatch.setattr(gang_node, "address_problems", lambda address: [])
+    assert "(site variable gang_key)" in stage_gang(fresh_node, run_module, gang_key="short")["msg"]
+    said = stage_gang(fresh_node, run_module)
+    assert said["changed"] and "0123456789abcdef" not in str(said)
+    assert fresh_node.paths.gang_key.read_text() == "0123456789abcdef\n"
+    assert fresh_node.paths.gang_key.stat().st_mode & 0o777 == 0o600
+    release = releases.load(fresh_node.paths, "big", 1)
+    assert release.gang and (release.gang.rank, len(release.gang.digest)) == (1, 64)
+    assert release.engine_argv[-1] == "--headless"
+    assert files.read_json(fresh_node.paths.instance("big"))["nodes"] == ["n1", "n2"]
+    assert not stage_gang(fresh_node, run_module)["changed"]
+    # A node that leaves its last gang does not keep the key.
+    fresh_node.site()
+    assert not fresh_node.paths.gang_key.exists()

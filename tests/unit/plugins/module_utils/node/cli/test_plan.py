@@ -288,3 +288,20 @@ def test_a_damaged_registry_is_named(node: Node, call: Call) -> None:
         1,
         True,
     )
+
+
+def test_over_several_nodes_like_this_one(call: Call) -> None:
+    _code, found = plan(call, "llama", "--nodes", "3", "--gpus", "1xL4")
+    assert (found["nodes"], found["rank"], len(found["devices"])) == (3, 0, 1)
+    assert found["argv"][-2:] == ["--pipeline-parallel-size", "3"]
+    assert any(
+        "not tensor-parallel-size 3 does not divide the model's 32 attention heads" in one for one in found["notes"]
+    )
+    assert "L4 on each of 3 nodes" in call("plan", "llama", "--nodes", "3", "--gpus", "1xL4")[1]
+    assert plan(call, "--nodes", "2", "main", "--", "--tensor-parallel-size", "3")[1]["problems"][0]["key"] == "nodes"
+
+
+@pytest.mark.parametrize("nodes", ["0", "-1", "65"])
+def test_a_number_of_nodes_that_there_is_not(nodes: str, call: Call) -> None:
+    code, text = call("plan", "llama", f"--nodes={nodes}")
+    assert (code, "--nodes" in text) == (2, True)

@@ -1,0 +1,75 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Compares what the members of a gang have and would run. Private to the collection. Pure.
+
+Each member reports its part (`report`), and the controller compares the parts.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from .members import Gang
+from .network import Network
+
+
+def report(gang: Gang, shared: Mapping[str, Any], devices: Sequence[str], network: Network) -> dict[str, Any]:
+    """A member's part, in plain values. `shared` is what all members must share, `devices` are the names of its
+    GPUs."""
+    return {
+        "name": gang.name,
+        "node": gang.me.node,
+        "rank": gang.rank,
+        "shared": dict(shared),
+        "devices": list(devices),
+        "network": network.to_dict(),
+    }
+
+
+def differences(reports: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Every difference between a member and its leader, for an operator. A gang whose leader has not reported is
+    compared with its first member that has."""
+    gangs: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+    for one in reports:
+        # The names of members tell apart gangs of one replica set.
+        names = ",".join(node for node, _address in one["shared"]["members"])
+        gangs.setdefault((str(one["name"]), names), []).append(one)
+    found = []
+    for (name, _names), parts in sorted(gangs.items(), key=lambda item: item[0]):
+        first, *others = sorted(parts, key=lambda part: part["rank"])
+        for other in others:
+            found += [f"instance {name}: {text}; make both nodes the same" for text in _between(first, other)]
+    return found
+
+
+def _between(first: Mapping[str, Any], other: Mapping[str, Any]) -> Iterator[str]:
+    one, two = first["node"], other["node"]
+    for key, value in first["shared"].items():
+        there = other["shared"].get(key)
+        if key == "environment":
+            names = sorted(name for name in {*value, *(there or {})} if value.get(name) != (there or {}).get(name))
+            if names:
+                yield f"environment variables of {two} and {one} differ: {', '.join(names)}"
+        elif there != value:
+            yield f"{key} of {two} is {_text(there)}, and of {one} {_text(value)}"
+    if Counter(first["devices"]) != Counter(other["devices"]):
+        yield f"{two} has {_devices(other['devices'])}, and {one} {_devices(first['devices'])}"
+    here, there = Network.from_dict(first["network"]), Network.from_dict(other["network"])
+    if here.mtu != there.mtu and here.mtu and there.mtu:
+        yield f"{there.interface} of {two} has MTU {there.mtu}, and {here.interface} of {one} {here.mtu}"
+    if here.has_rdma != there.has_rdma:
+        with_rdma, without = (one, two) if here.has_rdma else (two, one)
+        yield f"{with_rdma} has an active RDMA port, and {without} has none"
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, list):
+        return " ".join(_text(each) for each in value) or "none"
+    return str(value)
+
+
+def _devices(names: Sequence[str]) -> str:
+    return " and ".join(f"{count} x {name}" for name, count in Counter(names).items()) or "no GPU"

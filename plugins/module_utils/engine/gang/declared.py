@@ -1,0 +1,105 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Checks what an instance over several nodes declares, without any other host. Private to the collection. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ...core.problems import Problem
+from ...models.fit.flags import PARALLEL_SIZES, count, world_size
+from ...models.registry.entries import Entry
+
+NODES, GANG_PORT, RENDEZVOUS_PORT = "nodes", "gang_port", "rendezvous_port"
+
+PORTS: Mapping[str, int] = {GANG_PORT: 5110, RENDEZVOUS_PORT: 29510}
+"""The keys with the ports of a gang, each with the port that the first gang of a site takes."""
+
+KEYS = frozenset({NODES, *PORTS})
+
+DATA_PARALLEL = "data-parallel-size"
+
+EPHEMERAL = (32768, 60999)
+"""First and last port that the kernel takes for connections from a node (net.ipv4.ip_local_port_range). Engines of a
+gang listen on such ports, which they choose at each start."""
+
+
+def check(where: str, raw: Mapping[str, Any], entry: Entry | None) -> list[Problem]:
+    """Every mistake in the keys of a gang. `entry` is that of the registry; None where the registry has none.
+
+    The form of the ports is checked with that of the other ports.
+    """
+    nodes = raw.get(NODES)
+    if nodes is None:
+        message = f"belongs to an instance over several nodes: add {NODES}, or remove the key"
+        return [Problem(where, message, key, raw[key]) for key in sorted(KEYS) if raw.get(key) is not None]
+    return [
+        *_nodes(where, nodes),
+        *_ports(where, raw),
+        *([] if entry is None or not isinstance(nodes, list) else _division(where, raw, len(nodes), entry)),
+    ]
+
+
+def undivided(entry: Entry) -> bool:
+    """Whether an entry leaves open how its model is divided. Then a plan proposes how."""
+    return all(entry.flags.get(flag) is None for flag in PARALLEL_SIZES)
+
+
+def gpus_per_node(entry: Entry, nodes: int) -> int:
+    """The number of GPUs that an engine needs on each of its nodes."""
+    return max(world_size(entry.flags) // nodes, 1)
+
+
+def _nodes(where: str, nodes: Any) -> Iterator[Problem]:
+    if not isinstance(nodes, list) or not all(isinstance(node, str) and node for node in nodes):
+        yield Problem(where, "must be a list of names of the group inference; the first node leads", NODES, nodes)
+        return
+    if len(nodes) < 2:
+        message = "must name two nodes or more: for an instance on one node, remove the key"
+        yield Problem(where, message, NODES, nodes)
+    for node in sorted({node for node in nodes if nodes.count(node) > 1}):
+        yield Problem(where, f"names {node} twice: each node has one rank", NODES, nodes)
+
+
+def _ports(where: str, raw: Mapping[str, Any]) -> Iterator[Problem]:
+    for key, first in PORTS.items():
+        port = raw.get(key)
+        if port is None:
+            yield Problem(where, f"is missing: an instance over several nodes needs it (the first has {first})", key)
+        elif isinstance(port, int) and EPHEMERAL[0] <= port <= EPHEMERAL[1]:
+            first, last = EPHEMERAL
+            message = f"is one of {first} to {last}, which the kernel gives to connections: take a port outside"
+            yield Problem(where, message, key, port)
+    if raw.get("bridge_port") is not None:
+        message = "is not possible for an instance over several nodes: a bridge would need as many nodes again"
+        yield Problem(where, message, "bridge_port", raw["bridge_port"])
+
+
+def _division(where: str, raw: Mapping[str, Any], nodes: int, entry: Entry) -> Iterator[Problem]:
+    ranks = count(entry.flags.get(DATA_PARALLEL)) or 1
+    if ranks > 1:
+        message = (
+            f"serves {entry.name}, whose {DATA_PARALLEL} is {ranks}: ranks of data parallelism over nodes fail "
+            "together and need ports of their own. Declare an instance of the same name on each node instead, and the "
+            "gateway balances between them; or divide experts by tensor-parallel-size with enable-expert-parallel"
+        )
+        yield Problem(where, message, NODES, raw[NODES])
+        return
+    world = world_size(entry.flags)
+    if undivided(entry) or nodes < 2:
+        return
+    sizes = " x ".join(flag for flag in PARALLEL_SIZES if flag != DATA_PARALLEL)
+    if world % nodes:
+        message = (
+            f"names {nodes} nodes, which cannot share {world} ranks evenly: {sizes} of {entry.name} must be a multiple "
+            f"of {nodes}"
+        )
+        yield Problem(where, message, NODES, raw[NODES])
+        return
+    gpus = raw.get("gpus")
+    there = len(gpus) if isinstance(gpus, list) else gpus
+    if gpus is not None and raw.get("accelerator") != "cpu" and there != world // nodes:
+        message = f"must be {world // nodes}, the GPUs on each of {nodes} nodes: {sizes} of {entry.name} is {world}"
+        yield Problem(where, message, "gpus", gpus)

@@ -1,0 +1,52 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The digest of a gang's release: the same on two members exactly if both run the same.
+
+Private to the collection. Pure.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..adapters.contract import Adapter
+from ..environment import ENGINE_CONFIG
+from .members import Gang
+
+
+def parts(
+    gang: Gang,
+    image: str,
+    model: str,
+    revision: str,
+    port: int,
+    arguments: Sequence[str],
+    environment: Mapping[str, str],
+    engine: Adapter,
+) -> dict[str, Any]:
+    """What all members must share. `environment` has the site's variables: those that a member may have for itself, and
+    those with keys of the API, are left out. Values are hashed, because they may be secrets.
+    """
+    free = {*engine.gangs.per_node, engine.variables.api_key, ENGINE_CONFIG}
+    return {
+        "members": [[member.node, member.address] for member in gang.members],
+        "ports": [port, gang.gang_port, gang.rendezvous_port],
+        "image": image,
+        "model": model,
+        "revision": revision,
+        "arguments": list(arguments),
+        "environment": {key: _hash(value) for key, value in sorted(environment.items()) if key not in free},
+    }
+
+
+def digest(shared: Mapping[str, Any], name: str) -> str:
+    """The digest of `parts`, of the gang with this name."""
+    return _hash(json.dumps([name, shared], sort_keys=True, separators=(",", ":")))
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()

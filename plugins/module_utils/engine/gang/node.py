@@ -1,0 +1,94 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The gangs of this node: its place in each, its network, and mistakes that only the node sees.
+
+Private to the collection.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ...core.problems import Problem
+from ...hardware.rdma.tools import Run
+from ..adapters import ENGINES
+from ..endpoints import address_problems
+from ..instances import Instance
+from . import network, site, wired
+from .members import Gang
+from .network import Network
+from .plan import ONE_NODE, Span
+from .site import Site
+
+KEY_LENGTH = 16
+"""Least number of characters of the key of the channel."""
+
+
+def problems(
+    instances: Sequence[Any], shared: Site, key: str, environment: Mapping[str, str], *, starts: bool
+) -> list[Problem]:
+    """Every mistake of this node about its gangs. `instances` are declared for the node, also with mistakes. `key` is
+    that of the channel; `environment` has the site's variables.
+
+    `starts`: the run starts engines, so a gang is refused until nodes can start gangs.
+    """
+    gangs = site.gangs_of(instances)
+    if not gangs:
+        return []
+    found = [*_key_problems(key), *_variable_problems(environment), *_address_problems(shared)]
+    if starts and not wired.CHANNEL_WIRED:
+        found += [
+            Problem(f"instance {gang.get('name')}", wired.REFUSAL, site.NODES, gang[site.NODES]) for gang in gangs
+        ]
+    return found
+
+
+def _key_problems(key: str) -> list[Problem]:
+    if len(key) >= KEY_LENGTH and key.isprintable():
+        return []
+    message = (
+        f"(site variable gang_key) must be {KEY_LENGTH} characters or more on one line, the same on all nodes: members "
+        "of an instance over several nodes prove by it who they are. Make one by `openssl rand -hex 32`, for a vault"
+    )
+    # Without the value, which is a secret.
+    return [Problem("role vllm", message, "vllm_gang_key")]
+
+
+def _variable_problems(environment: Mapping[str, str]) -> list[Problem]:
+    computed = {name: use for engine in ENGINES.values() for name, use in engine.gangs.computed.items()}
+    return [
+        Problem("vllm_environment", f"is computed for instances over several nodes: set {use} instead", name)
+        for name, use in computed.items()
+        if name in environment
+    ]
+
+
+def _address_problems(shared: Site) -> list[Problem]:
+    """Whether the address of this node for its gangs is an address of this node. Its form is checked elsewhere."""
+    host = shared.hosts.get(shared.node)
+    if host is None or not site.usable(host.address) or not address_problems(host.address):
+        return []
+    message = "is no address of this node: set it to an address that `ip address` shows there"
+    return [Problem(f"node {shared.node}", message, host.variable, host.address)]
+
+
+def member(instance: Instance, shared: Site, root: Path, run: Run = network.run) -> tuple[Gang | None, Network]:
+    """This node's gang of an instance and its network; None for an instance on one node, and where an address of a
+    member is missing."""
+    hosts = [shared.hosts.get(name) for name in instance.nodes]
+    known = all(host is not None and host.address for host in hosts) and shared.node in instance.nodes
+    if not instance.nodes or not known or instance.gang_port is None or instance.rendezvous_port is None:
+        return None, Network()
+    gang = site.gang(instance.name, instance.nodes, instance.gang_port, instance.rendezvous_port, shared)
+    return gang, network.find(gang.me.address, root, run)
+
+
+def span(instance: Instance, shared: Site, found: Network) -> Span:
+    """The nodes of an instance for its plan."""
+    if not instance.nodes:
+        return ONE_NODE
+    rank = instance.nodes.index(shared.node) if shared.node in instance.nodes else 0
+    return Span(len(instance.nodes), rank, found)

@@ -1,0 +1,203 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the members of a node's gangs declare, and every mistake between them. Private to the collection. Pure.
+
+The controller collects the declarations (`collect`), and the node checks its own gangs with them.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ...core.problems import Problem, nearest
+from ..inventory import node_instances, present_instances
+from .declared import EPHEMERAL, GANG_PORT, NODES, PORTS, RENDEZVOUS_PORT
+from .members import Gang, Member
+
+ADDRESSES = ("inference_fabric_address", "inference_address")
+"""Host variables with the address at which other members of a gang reach a node, in this order."""
+
+_PORT_KEYS = ("port", "bridge_port", *PORTS)
+
+
+@dataclass(frozen=True)
+class Host:
+    """What a member of a gang declares."""
+
+    address: str = ""
+    """Empty: no variable has it."""
+    variable: str = ADDRESSES[0]
+    """The variable that has the address."""
+    instances: tuple[Any, ...] = ()
+    """The instances that run on the host."""
+
+
+@dataclass(frozen=True)
+class Site:
+    """The hosts that a node shares gangs with."""
+
+    node: str = ""
+    """The name of the node itself in the inventory."""
+    group: tuple[str, ...] = ()
+    """All nodes of the inventory."""
+    hosts: Mapping[str, Host] = field(default_factory=dict)
+    """The members of the node's gangs, and the node itself. A name that is no node is missing."""
+
+    @classmethod
+    def from_dict(cls, value: Mapping[str, Any]) -> Site:
+        """A site from the form of collect(). Raises ValueError where the value is damaged."""
+        try:
+            hosts = {
+                str(name): Host(str(host["address"]), str(host["variable"]), tuple(host["instances"]))
+                for name, host in value.get("hosts", {}).items()
+            }
+        except (AttributeError, KeyError, TypeError) as error:
+            raise ValueError(f"the hosts of gangs are damaged: {error!r}") from error
+        return cls(str(value.get("node", "")), tuple(map(str, value.get("group", ()))), hosts)
+
+
+def spans(raw: Any) -> bool:
+    """Whether a declared instance spans several nodes."""
+    nodes = raw.get(NODES) if isinstance(raw, Mapping) else None
+    return isinstance(nodes, list) and all(isinstance(node, str) for node in nodes)
+
+
+def gangs_of(instances: Sequence[Any]) -> list[Mapping[str, Any]]:
+    """The instances that are declared present and span several nodes."""
+    return [raw for raw in present_instances(instances) if spans(raw)]
+
+
+def collect(instances: Sequence[Any], variables: Mapping[str, Any], group: Sequence[str], node: str) -> dict[str, Any]:
+    """The site of a node, in plain values; empty where the node has no gang.
+
+    `variables` are the variables of hosts by name. Only those of members are read.
+    """
+    wanted = [member for raw in gangs_of(node_instances(instances, node)) for member in raw[NODES]]
+    if not wanted:
+        return {}
+    hosts = {}
+    for name in dict.fromkeys([node, *wanted]):
+        if name not in group:
+            continue
+        host = variables[name]
+        found = next((key for key in ADDRESSES if host.get(key)), ADDRESSES[0])
+        declared = node_instances(host.get("instances") or [], name)
+        hosts[name] = {"address": str(host.get(found) or ""), "variable": found, "instances": declared}
+    return {"node": node, "group": list(group), "hosts": hosts}
+
+
+def gang(name: str, nodes: Sequence[str], gang_port: int, rendezvous_port: int, site: Site) -> Gang:
+    """The gang of an instance without mistakes, without its digest."""
+    members = tuple(Member(node, rank, site.hosts[node].address) for rank, node in enumerate(nodes))
+    return Gang(name, list(nodes).index(site.node), members, gang_port, rendezvous_port)
+
+
+def problems(instances: Sequence[Any], site: Site) -> list[Problem]:
+    """Every mistake between this node's gangs and what other members declare. `instances` are those of this node.
+
+    The keys of each gang by itself are checked elsewhere.
+    """
+    found: list[Problem] = []
+    for raw in gangs_of(instances):
+        where = f"instance {raw.get('name')}"
+        unknown = [node for node in raw[NODES] if node not in site.group]
+        found += [
+            Problem(where, f"{node} is no node of the group inference: {nearest(str(node), site.group)}", NODES)
+            for node in unknown
+        ]
+        names = [node for node in dict.fromkeys(raw[NODES]) if node in site.hosts]
+        found += _address_problems(where, names, site)
+        found += _member_problems(where, raw, names, site)
+        found += _port_problems(where, raw, names, site)
+    return list(dict.fromkeys(found))
+
+
+def usable(text: str) -> bool:
+    """Whether a text is an IP address that another node can reach."""
+    try:
+        address = ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    return not (address.is_loopback or address.is_unspecified or address.is_multicast or address.is_link_local)
+
+
+def _address_problems(where: str, names: Sequence[str], site: Site) -> Iterator[Problem]:
+    known: dict[str, str] = {}
+    versions: dict[int, str] = {}
+    for name in names:
+        host = site.hosts[name]
+        advice = f"set {ADDRESSES[0]} of {name} to the address at which the other nodes of the instance reach it"
+        if not host.address:
+            yield Problem(where, f"{name} has no address for other nodes: {advice}", ADDRESSES[0])
+            continue
+        if not usable(host.address):
+            message = f"of {name} is no IP address that other nodes can reach: {advice}"
+            yield Problem(where, message, host.variable, host.address)
+            continue
+        address = ipaddress.ip_address(host.address)
+        if other := known.get(address.compressed):
+            yield Problem(where, f"of {name} is that of {other}, too: {advice}", host.variable, host.address)
+        known.setdefault(address.compressed, name)
+        versions.setdefault(address.version, name)
+    if len(versions) > 1:
+        message = f"{versions[4]} has an IPv4 and {versions[6]} an IPv6 address: give all members addresses of one kind"
+        yield Problem(where, message, ADDRESSES[0])
+
+
+def _member_problems(where: str, raw: Mapping[str, Any], names: Sequence[str], site: Site) -> Iterator[Problem]:
+    """Members that do not declare the gang, or declare it otherwise."""
+    own = dict(raw)
+    for name in names:
+        if name == site.node:
+            continue
+        there = [each for each in gangs_of(site.hosts[name].instances) if each.get("name") == raw.get("name")]
+        if not there:
+            message = f"{name} does not declare this instance: declare it in group_vars, for all of its nodes"
+            yield Problem(where, message, NODES)
+            continue
+        keys = sorted(key for key in {*own, *there[0]} if own.get(key) != there[0].get(key))
+        if keys:
+            message = f"differs between {site.node} and {name}: declare the instance once, in group_vars"
+            yield Problem(where, message, ", ".join(keys))
+
+
+def _port_problems(where: str, raw: Mapping[str, Any], names: Sequence[str], site: Site) -> Iterator[Problem]:
+    """Ports of the gang that another instance of another member has. Those of this node are checked with all its
+    ports."""
+    ports = {raw[key]: key for key in _PORT_KEYS if isinstance(raw.get(key), int)}
+    for name in names:
+        if name == site.node:
+            continue
+        for other in present_instances(site.hosts[name].instances):
+            if not isinstance(other, Mapping) or other.get("name") == raw.get("name"):
+                continue
+            for key in _PORT_KEYS:
+                if (port := other.get(key)) in ports and isinstance(port, int):
+                    message = f"is {key} of instance {other.get('name')} on {name}: take another port"
+                    yield Problem(where, message, ports[port], port)
+
+
+def rules(instances: Sequence[Any], site: Site) -> list[dict[str, Any]]:
+    """The firewall's rules of this node for its gangs, in the form of common_firewall_allow: one for each gang.
+
+    Engines connect in both directions, so each member has the same rule. Wrong addresses are left out, because the
+    checks refuse them.
+    """
+    found = []
+    for raw in gangs_of(instances):
+        nodes = [node for node in raw[NODES] if node != site.node and node in site.hosts]
+        sources = [site.hosts[node].address for node in nodes if usable(site.hosts[node].address)]
+        if not sources:
+            continue
+        ports = [raw[key] for key in (GANG_PORT, RENDEZVOUS_PORT) if raw.get(key)]
+        rule = {
+            "name": f"gang {raw.get('name')}",
+            "port": [*ports, f"{EPHEMERAL[0]}-{EPHEMERAL[1]}"],
+            "sources": sources,
+        }
+        found.append(rule)
+    return found

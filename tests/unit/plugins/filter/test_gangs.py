@@ -1,0 +1,35 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The filters over instances on several nodes, which playbooks/vars calls."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from ansible.errors import AnsibleFilterError
+
+from ansible_collections.baremetal.inference.plugins.filter.gangs import FilterModule
+
+FILTERS = FilterModule().filters()
+BIG: dict[str, Any] = {"name": "big", "nodes": ["n1", "n2"], "gang_port": 5110, "rendezvous_port": 29510}
+INSTANCES = [{"name": "main"}, BIG]
+HOSTVARS = {name: {"inference_address": f"192.0.2.{name[1]}", "instances": INSTANCES} for name in ("n1", "n2", "n3")}
+
+
+def test_from_the_inventory_to_the_firewall() -> None:
+    own = FILTERS["node_instances"](INSTANCES, "n2")
+    site = FILTERS["gang_site"](own, HOSTVARS, list(HOSTVARS), "n2")
+    assert [rule["sources"] for rule in FILTERS["gang_rules"](site, own)] == [["192.0.2.1"]]
+
+
+def test_a_node_without_a_gang() -> None:
+    own = FILTERS["node_instances"](INSTANCES, "n3")
+    assert own == [{"name": "main"}]
+    assert FILTERS["gang_site"](own, HOSTVARS, list(HOSTVARS), "n3") == {}
+    assert FILTERS["gang_rules"]({}, own) == FILTERS["gang_differences"]([]) == []
+
+
+def test_a_damaged_site() -> None:
+    with pytest.raises(AnsibleFilterError, match="gang_rules: the hosts"):
+        FILTERS["gang_rules"]({"hosts": {"n1": None}}, [])

@@ -1,0 +1,53 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The comparison of members: each difference, with the words of the operator's report."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ansible_collections.baremetal.inference.plugins.module_utils.engine import adapters
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.gang import compare, digest
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.gang.network import Network
+
+from .test_members import gang
+
+
+def report(rank: int, nodes: int = 2, devices: tuple[str, ...] = ("H100",) * 8, **changes: Any) -> dict[str, Any]:
+    shared = digest.parts(gang(rank, nodes), "i@sha256:0", "llama", "abc", 5010, [], {"A": "1"}, adapters.get())
+    network = changes.pop("network", Network("bond0", 9000, 25.0))
+    return compare.report(gang(rank, nodes), {**shared, **changes}, devices, network)
+
+
+@given(order=st.permutations(range(4)))
+def test_equal_members_do_not_differ_in_any_order(order: list[int]) -> None:
+    assert compare.differences([report(rank, nodes=4) for rank in order]) == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        ({"image": "i@sha256:1"}, "image of gpu-1 is i@sha256:1, and of gpu-0 i@sha256:0"),
+        ({"revision": "abd"}, "revision of gpu-1 is abd, and of gpu-0 abc"),
+        ({"arguments": ["--x"]}, "arguments of gpu-1 is --x, and of gpu-0 none"),
+        ({"environment": {"A": "2", "B": "1"}}, "environment variables of gpu-1 and gpu-0 differ: A, B"),
+        ({"devices": ("A100",) * 8}, "gpu-1 has 8 x A100, and gpu-0 8 x H100"),
+        ({"devices": ()}, "gpu-1 has no GPU, and gpu-0 8 x H100"),
+        ({"network": Network("eth1", 1500)}, "eth1 of gpu-1 has MTU 1500, and bond0 of gpu-0 9000"),
+        ({"network": Network("eth1", None, None, ("mlx5_0",))}, "gpu-1 has an active RDMA port, and gpu-0 has none"),
+    ],
+)
+def test_each_difference(changes: dict[str, Any], text: str) -> None:
+    assert compare.differences([report(1, **changes), report(0)]) == [f"instance big: {text}; make both nodes the same"]
+
+
+def test_gangs_of_one_name_are_not_compared_with_each_other() -> None:
+    assert compare.differences([report(0), report(0, nodes=3, devices=())]) == []
+
+
+def test_a_member_alone_has_nothing_to_differ_from() -> None:
+    assert compare.differences([report(1)]) == compare.differences([]) == []

@@ -1,0 +1,80 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The gangs of a node: its rank and network, and mistakes that only the node sees."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.module_utils.core.commands import Outcome
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.gang import node, wired
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.gang.network import Network
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.gang.plan import ONE_NODE, Span
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.gang.site import Host, Site
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.instances import Instance
+
+BIG = Instance("big", "llama", 5010, nodes=("n1", "n2"), gang_port=5110, rendezvous_port=29510)
+MAIN = Instance("main", "llama", 5005)
+SITE = Site("n2", ("n1", "n2"), {"n1": Host("192.0.2.1"), "n2": Host("127.0.0.1", "inference_address")})
+KEY = "0123456789abcdef"
+
+
+DECLARED = {"name": "big", "nodes": ["n1", "n2"]}
+
+
+def found(instances: tuple[Any, ...] = (DECLARED,), key: str = KEY, *, starts: bool = False, **more: str) -> str:
+    return "\n".join(map(str, node.problems(instances, SITE, key, more, starts=starts)))
+
+
+def test_a_node_without_a_gang_needs_no_key() -> None:
+    assert found(({"name": "main"}, "odd"), "", starts=True) == ""
+    assert found() == ""
+
+
+@pytest.mark.parametrize("key", ["", "short", f"{KEY}\n"])
+def test_the_key_is_needed_and_never_shown(key: str) -> None:
+    text = found(key=key)
+    assert "vllm_gang_key: (site variable gang_key) must be 16 characters or more" in text
+    assert not key or f"'{key}'" not in text
+
+
+def test_what_is_computed_must_not_be_set() -> None:
+    assert "VLLM_HOST_IP: is computed for instances over several nodes: set inference_fabric_address" in found(
+        VLLM_HOST_IP="x"
+    )
+
+
+def test_the_address_is_one_of_the_node() -> None:
+    site = replace(SITE, hosts={**SITE.hosts, "n2": Host("192.0.2.99", "inference_fabric_address")})
+    (problem,) = node.problems([DECLARED], site, KEY, {}, starts=False)
+    assert str(problem).startswith("node n2: inference_fabric_address: '192.0.2.99': is no address of this node")
+    # Its form is checked with those of the other members.
+    assert node.problems([DECLARED], replace(SITE, hosts={"n2": Host("nonsense")}), KEY, {}, starts=False) == []
+
+
+def test_no_gang_is_started_before_the_channel_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = found(({"name": "main"}, DECLARED), starts=True)
+    assert text == f"instance big: nodes: ['n1', 'n2']: {wired.REFUSAL}"
+    monkeypatch.setattr(wired, "CHANNEL_WIRED", True)
+    assert found((DECLARED,), starts=True) == ""
+
+
+def test_the_place_of_this_node(tmp_path: Path) -> None:
+    addresses = json.dumps([{"ifname": "lo", "addr_info": [{"local": "127.0.0.1", "prefixlen": 8}]}])
+    gang, network = node.member(BIG, SITE, tmp_path, lambda command: Outcome(0, addresses))
+    assert gang and (gang.rank, gang.me.address, gang.leader.address) == (1, "127.0.0.1", "192.0.2.1")
+    assert (gang.name, gang.gang_port, gang.rendezvous_port, gang.digest) == ("big", 5110, 29510, "")
+    assert network.interface == "lo"
+    assert node.span(BIG, SITE, network) == Span(2, 1, network)
+
+
+def test_without_all_addresses_there_is_no_gang_yet(tmp_path: Path) -> None:
+    for one in (MAIN, replace(BIG, nodes=("n1", "n3")), replace(BIG, gang_port=None)):
+        assert node.member(one, SITE, tmp_path) == (None, Network())
+    assert node.span(MAIN, SITE, Network()) == ONE_NODE
+    assert node.span(replace(BIG, nodes=("n1", "n3")), SITE, Network()) == Span(2, 0)
