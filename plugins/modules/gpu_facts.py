@@ -227,15 +227,15 @@ ansible_facts:
           description: The MIG mode after the next reset.
           type: str
         mig_devices:
-          description: The slices of the GPU.
+          description: The MIG devices of the GPU.
           type: list
           elements: dict
           contains:
             index:
-              description: The number of the slice.
+              description: The number of the MIG device.
               type: int
             uuid:
-              description: The slice's name for CUDA and the container runtime.
+              description: The MIG device's name for CUDA and the container runtime.
               type: str
             profile:
               description: The profile, such as V(3g.40gb).

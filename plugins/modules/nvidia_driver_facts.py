@@ -71,7 +71,7 @@ options:
     elements: str
     default: []
   devices:
-    description: For V(cuda), the number of GPUs, or MIG slices, that CUDA must find. Otherwise, the module fails.
+    description: For V(cuda), the number of GPUs, or MIG devices, that CUDA must find. Otherwise, the module fails.
     type: int
   fabric_wait:
     description:
@@ -449,7 +449,7 @@ ansible_facts:
           type: str
           sample: CUDA_ERROR_SYSTEM_NOT_READY
         devices:
-          description: The number of GPUs, or MIG slices, that CUDA can use; V(null) if unknown.
+          description: The number of GPUs, or MIG devices, that CUDA can use; V(null) if unknown.
           type: int
         cuda_version:
           description: The highest version of CUDA that the driver supports; V(null) if unknown.

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Which GPUs each instance gets, checked against those that the node has. Private to the collection.
 
-The result has names of CDI devices: the index or the UUID of a GPU; for a MIG slice, GPU:SLICE or the slice's UUID.
+The result has names of CDI devices: the index or the UUID of a GPU; for a MIG device, GPU:DEVICE or its UUID.
 Every specification that nvidia-ctk writes has both (its default device-name-strategy is index and uuid). A GPU that an
 instance lists keeps the name in that list: so the release stays the same, whether the driver answers or not.
 """
@@ -19,7 +19,7 @@ from typing import Any
 from ..core.problems import Problem
 
 INDEX = re.compile(r"(?P<gpu>[0-9]+)(?::[0-9]+)?")
-"""A GPU, or a slice of one, by index."""
+"""A GPU, or a MIG device of a GPU, by index."""
 
 MIG_UUID = "mig-"
 
@@ -35,13 +35,13 @@ class Wish:
 
 @dataclass(frozen=True)
 class Device:
-    """A device for a container: a GPU, or a slice of a GPU in MIG mode."""
+    """A device for a container: a GPU, or a MIG device of a GPU."""
 
     name: str
-    """By index: 0, or 0:1 for a slice."""
+    """By index: 0, or 0:1 for a MIG device."""
     uuid: str | None
     gpu: str
-    """The name of the whole GPU: the same as `name`, unless this is a slice."""
+    """The name of the whole GPU: the same as `name`, unless this is a MIG device."""
     problem: str = ""
     """Why no container can get this device."""
 
@@ -50,7 +50,7 @@ class Device:
         return self.name == self.gpu
 
     def overlaps(self, other: Device) -> bool:
-        """Whether both are the same device, or one is a slice of the other."""
+        """Whether both are the same device, or one is a MIG device of the other."""
         return self.name == other.name or self.name == other.gpu or self.gpu == other.name
 
     def __str__(self) -> str:
@@ -93,21 +93,22 @@ def read_node(gpus: Sequence[Mapping[str, Any]] | None) -> Node:
         if gpu.get("index") is None or not gpu.get("reported"):
             continue
         name = str(gpu["index"])
-        slices = [
+        parts = [
             Device(f"{name}:{part['index']}", part.get("uuid"), name)
             for part in gpu.get("mig_devices") or []
             if part.get("index") is not None
         ]
-        devices += [Device(name, gpu.get("uuid"), name, _problem(gpu, slices)), *slices]
+        devices += [Device(name, gpu.get("uuid"), name, _problem(gpu, parts)), *parts]
     return Node(tuple(devices), len(gpus))
 
 
-def _problem(gpu: Mapping[str, Any], slices: Sequence[Device]) -> str:
+def _problem(gpu: Mapping[str, Any], parts: Sequence[Device]) -> str:
     """Why no container can get the whole GPU."""
     if gpu.get("lost"):
         return "has fallen off the bus: power the machine off and on, and see `dmesg`"
     if gpu.get("mig_mode") == "enabled":
-        has = f"list a slice of the GPU, {_listed(slices)}" if slices else "the GPU has no slices yet: make some"
+        none = "the GPU has no MIG devices yet: make some"
+        has = f"list a MIG device of the GPU, {_listed(parts)}" if parts else none
         return f"is in MIG mode: {has}, or switch MIG off"
     return ""
 
@@ -154,7 +155,7 @@ def _refusal(device: Device | None, text: str, node: Node, taken: Sequence[tuple
         return ""
     if other.name == device.name:
         return f"is given to {instance} already{'' if alias == text else f', as {alias}'}: a GPU serves one instance"
-    relation = "has the slice" if device.whole else "is a slice of"
+    relation = "has the MIG device" if device.whole else "is a MIG device of"
     return f"{relation} {alias}, which is given to {instance} already: a GPU serves one instance"
 
 

@@ -47,7 +47,7 @@ ADVICE = {
     2: "the GPUs have no memory left: see nvidia-smi for the processes that use it",
     46: "a GPU is in exclusive mode and in use, or does not answer: see nvidia-smi -q -d COMPUTE",
     100: "the driver sees no GPU, or CUDA_VISIBLE_DEVICES hides them: compare with lspci -d 10de:",
-    101: "CUDA cannot use a GPU, for example one in MIG mode without slices: see nvidia-smi -L",
+    101: "CUDA cannot use a GPU, for example one in MIG mode without MIG devices: see nvidia-smi -L",
     802: "the NVLink fabric is not up: see systemctl status nvidia-fabricmanager, whose version must be the driver's",
     803: "libraries and loaded kernel module are of different versions: reboot, or reload the module",
     804: "the libraries are newer than the loaded kernel module, which these GPUs refuse: install the module's version",

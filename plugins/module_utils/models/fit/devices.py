@@ -92,7 +92,7 @@ def _named(product: Product) -> Device:
 
 
 def from_facts(gpus: Sequence[Mapping[str, Any]], wanted: Sequence[str] | None = None) -> list[Device]:
-    """The GPUs of the fact `gpus`: all, or the wanted ones by index or UUID. A MIG device may be GPU:SLICE, too.
+    """The GPUs of the fact `gpus`: all, or the wanted ones by index or UUID. A MIG device may be GPU:DEVICE, too.
 
     Raises ValueError for a GPU that the node does not have. Without a driver, only indexes are checked.
     """

@@ -133,7 +133,7 @@ def _any(flags: Sequence[bool | None]) -> bool | None:
 
 
 def _gpus_of(release: Release, gpus: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """The GPUs of an instance, found by index, UUID, or the UUID of a MIG slice."""
+    """The GPUs of an instance, found by index, UUID, or the UUID of a MIG device."""
     if release.accelerator != "nvidia":
         return []
     wanted = set(release.gpus)

@@ -20,7 +20,7 @@ Gpus = Sequence[Mapping[str, Any]]
 
 
 def used_by(release: Release, gpus: Gpus) -> list[Mapping[str, Any]]:
-    """The GPUs that a release names, by index, UUID, or the UUID of a MIG slice."""
+    """The GPUs that a release names, by index, UUID, or the UUID of a MIG device."""
     wanted = {name.partition(":")[0] if name[:1].isdigit() else name for name in release.gpus}
     numbered = _numbered(gpus)
     return [

@@ -33,7 +33,7 @@ def gpu(index: int, **changes: Any) -> dict[str, Any]:
     return asdict(Gpu(index=index, uuid=uuid(index), reported=True, pci_bus_id=f"0000:{index:02x}:00.0", **changes))
 
 
-# Four GPUs, of which the third is cut in two slices.
+# Four GPUs, of which the third is divided into two MIG devices.
 SLICES = [MigDevice(index=number, uuid=uuid(32 + number, "MIG")) for number in (0, 1)]
 NODE = [gpu(0), gpu(1), gpu(2, mig_mode="enabled", mig_devices=SLICES), gpu(3)]
 BARE = [asdict(Gpu(pci_bus_id=f"0000:{number:02x}:00.0")) for number in range(2)]
@@ -81,7 +81,7 @@ def test_counted_gpus_are_whole_and_free() -> None:
         (([0, uuid(0)],), "is given to a already, as 0"),
         (([0], [0]), "b: gpus: '0': is given to a already: a GPU"),
         ((["2:0"], [uuid(32, "MIG")]), "is given to a already, as 2:0"),
-        (([2],), f"is in MIG mode: list a slice of the GPU, 2:0 ({uuid(32, 'MIG')})"),
+        (([2],), f"is in MIG mode: list a MIG device of the GPU, 2:0 ({uuid(32, 'MIG')})"),
         ((4,), "gpus: 4: is more than the 3 free GPUs of this node, which has 4 GPUs (2 is in MIG mode"),
         ((1, [0, uuid(1), 3]), "is more than the 0 free GPUs of this node, which has 4 GPUs (b has 0, "),
     ],
@@ -99,8 +99,8 @@ def test_what_the_driver_shows_to_be_wrong(wishes: tuple[Any, ...], text: str) -
         ((["2:0"],), "is no GPU of this node: the PCI bus has 2"),
         ((3,), "is more than the 2 free GPUs of this node, which has 2 GPUs"),
         ((1, [uuid(8)], 1), "is more than the 0 free GPUs"),
-        (([0], ["0:1"]), "is a slice of 0, which is given to a already"),
-        ((["0:1"], [0]), "has the slice 0:1, which is given to a already"),
+        (([0], ["0:1"]), "is a MIG device of 0, which is given to a already"),
+        ((["0:1"], [0]), "has the MIG device 0:1, which is given to a already"),
     ],
 )
 def test_what_can_be_known_without_the_driver(wishes: tuple[Any, ...], text: str) -> None:
@@ -124,7 +124,7 @@ def test_gpus_that_do_not_work_are_nobodys() -> None:
 
 
 def test_mig_mode_without_slices() -> None:
-    assert "the GPU has no slices yet" in assigned([0], gpus=[gpu(0, mig_mode="enabled")])[1][0]
+    assert "the GPU has no MIG devices yet" in assigned([0], gpus=[gpu(0, mig_mode="enabled")])[1][0]
 
 
 def test_every_mistake_is_reported_at_once() -> None:
