@@ -32,7 +32,8 @@ options:
       - What to read, in addition to devices and ports, which are always read.
       - V(gids) reads the GID tables and recommends an index. V(counters) reads the error counters. V(addresses) runs
         C(ip). V(tools) runs C(rdma) and C(ibv_devinfo). V(gpus) finds the nearest GPUs and GPUDirect. V(nics) finds
-        controllers without an RDMA device.
+        controllers without an RDMA device. V(settings) reads PFC, ETS and DSCP by C(dcb), the PCIe settings, the IOMMU,
+        and which program configures each network device. V(dma_buf) asks each device for dma-buf by libibverbs.
       - V(all) is everything, V(min) nothing. An exclamation mark leaves a subset out; without any other item, all
         other subsets of V(all) are read.
       - Facts that are not read are not returned, so that earlier facts stay. Values of a device or port that are not
@@ -54,6 +55,10 @@ options:
       - '!gpus'
       - nics
       - '!nics'
+      - settings
+      - '!settings'
+      - dma_buf
+      - '!dma_buf'
     default: [all]
   root:
     description:
@@ -73,6 +78,11 @@ options:
   ip:
     description:
       - The program C(ip) of iproute2, for the addresses of network devices.
+      - By default, searched in E(PATH), and run only if O(root) is V(/).
+    type: str
+  dcb:
+    description:
+      - The program C(dcb) of iproute2, for the settings of lossless Ethernet.
       - By default, searched in E(PATH), and run only if O(root) is V(/).
     type: str
   timeout:
@@ -166,6 +176,68 @@ ansible_facts:
           type: str
           returned: always
           sample: PIX
+        gpu_distances:
+          description: The distance of each NVIDIA GPU, by its PCI address, in the words of the nearest one.
+          type: dict
+          returned: always
+          sample:
+            "0000:1b:00.0": PIX
+        pcie:
+          description: Settings of the PCI function. V(null) for a software device, and without V(settings).
+          type: dict
+          returned: always
+          contains:
+            gen:
+              description: The generation of the link now.
+              type: int
+              returned: always
+              sample: 5
+            width:
+              description: The lanes of the link now.
+              type: int
+              returned: always
+              sample: 16
+            gen_max:
+              description: The highest generation of the function.
+              type: int
+              returned: always
+              sample: 5
+            width_max:
+              description: The most lanes of the function.
+              type: int
+              returned: always
+              sample: 16
+            max_read_request:
+              description: Bytes that the function requests at once. Only root can read this.
+              type: int
+              returned: always
+              sample: 512
+            max_payload:
+              description: Bytes of data in a packet. Only root can read this.
+              type: int
+              returned: always
+              sample: 256
+            relaxed_ordering:
+              description: Whether the function may use relaxed ordering. Only root can read this.
+              type: bool
+              returned: always
+              sample: true
+            acs_bridges:
+              description: The bridges above that send packets between functions through the CPU, by ACS.
+              type: list
+              elements: str
+              returned: always
+              sample: ["0000:11:00.0"]
+            iommu:
+              description: The type of the IOMMU group. V(null) without an IOMMU.
+              type: str
+              returned: always
+              sample: identity
+        dma_buf:
+          description: Whether the driver takes memory of GPUs as dma-buf. V(null) if unknown.
+          type: bool
+          returned: always
+          sample: true
         ports:
           description: The ports.
           type: list
@@ -228,6 +300,144 @@ ansible_facts:
               elements: str
               returned: always
               sample: [192.0.2.7/24]
+            netdev_mac:
+              description: The network device's permanent address.
+              type: str
+              returned: always
+              sample: 02:00:00:00:00:07
+            netdev_mtu_max:
+              description: The network device's highest MTU in bytes; V(0) without a limit.
+              type: int
+              returned: always
+              sample: 9978
+            netdev_managers:
+              description: The programs that configure the network device. V(null) without V(settings).
+              type: list
+              elements: dict
+              returned: always
+              contains:
+                name:
+                  description: V(ifupdown), V(networkd) or V(networkmanager).
+                  type: str
+                  returned: always
+                  sample: networkd
+                file:
+                  description: The file that names the network device.
+                  type: str
+                  returned: always
+                  sample: /etc/systemd/network/20-rail.network
+                mtu:
+                  description: The MTU in that file. V(null) if the file does not set any.
+                  type: int
+                  returned: always
+                  sample: 9000
+            dcb:
+              description:
+                - Settings of lossless Ethernet, by C(dcb). V(null) if the network device has none, on InfiniBand, and
+                  without V(settings).
+              type: dict
+              returned: always
+              contains:
+                pfc:
+                  description: The lossless priorities.
+                  type: list
+                  elements: int
+                  returned: always
+                  sample: [3]
+                pfc_delay:
+                  description: The delay of the link in bits; the length of the cable in metres for mlx5.
+                  type: int
+                  returned: always
+                  sample: 0
+                ets:
+                  description: How traffic classes share the link.
+                  type: dict
+                  returned: always
+                  contains:
+                    willing:
+                      description: Whether the switch may overwrite the values by DCBX.
+                      type: bool
+                      returned: always
+                      sample: false
+                    bandwidth:
+                      description: Percent of each traffic class.
+                      type: list
+                      elements: int
+                      returned: always
+                      sample: [50, 0, 0, 50, 0, 0, 0, 0]
+                    algorithms:
+                      description: V(strict), V(ets), V(cbs) or V(vendor) for each traffic class.
+                      type: list
+                      elements: str
+                      returned: always
+                      sample: [ets, strict, strict, ets, strict, strict, strict, strict]
+                    classes:
+                      description: The traffic class of each priority.
+                      type: list
+                      elements: int
+                      returned: always
+                      sample: [0, 0, 0, 3, 0, 0, 6, 0]
+                dscp:
+                  description: The priority of each DSCP with an entry of its own.
+                  type: dict
+                  returned: always
+                  sample:
+                    26: 3
+                    48: 6
+                modes:
+                  description: The modes of DCBX.
+                  type: list
+                  elements: str
+                  returned: always
+                  sample: [host, ieee]
+                errors:
+                  description: Errors of C(dcb), except that the driver lacks a part.
+                  type: list
+                  elements: str
+                  returned: always
+                  sample: []
+            congestion:
+              description:
+                - Settings of congestion control. V(null) if the driver shows none, and without V(settings).
+              type: dict
+              returned: always
+              contains:
+                cnp_dscp:
+                  description: The DSCP of congestion packets.
+                  type: int
+                  returned: always
+                  sample: 48
+                cnp_priority:
+                  description: The priority of congestion packets.
+                  type: int
+                  returned: always
+                  sample: 6
+                ecn:
+                  description: The priorities for which marks count. V(null) if the driver does not show them.
+                  type: list
+                  elements: int
+                  returned: always
+                  sample: [3]
+                directory:
+                  description: The directory with the settings.
+                  type: str
+                  returned: always
+                  sample: /sys/kernel/debug/mlx5/0000:1a:00.0/cc_params
+                kind:
+                  description: V(debugfs) or V(ofed).
+                  type: str
+                  returned: always
+                  sample: debugfs
+            rdma_cm_mode:
+              description: The RoCE version of connections by rdma_cm. V(null) if nobody has set it.
+              type: str
+              returned: always
+              sample: RoCE v2
+            rdma_cm_tos:
+              description: The type of service of connections by rdma_cm. V(null) if nobody has set it.
+              type: int
+              returned: always
+              sample: 106
             mtu_active:
               description: Bytes of payload in an RDMA packet. Needs C(ibv_devinfo).
               type: int
@@ -313,6 +523,32 @@ ansible_facts:
           type: str
           returned: always
           sample: kernel 6.12.48+deb13-amd64 and the open NVIDIA kernel module
+    rdma_dma_buf_error:
+      description: Why the devices were not asked for dma-buf. V(null) if they were, or could not be.
+      returned: if V(dma_buf) is gathered
+      type: str
+      sample: "libibverbs.so.1: cannot open shared object file: No such file or directory"
+    rdma_iommu:
+      description: The IOMMU of the machine.
+      returned: if V(settings) is gathered
+      type: dict
+      contains:
+        groups:
+          description: The number of groups. V(0) if the IOMMU is off.
+          type: int
+          returned: always
+          sample: 96
+        passthrough:
+          description: Whether the kernel's command line asks for C(iommu=pt).
+          type: bool
+          returned: always
+          sample: true
+        given_away:
+          description: PCI functions that a virtual machine or a program has.
+          type: list
+          elements: str
+          returned: always
+          sample: []
     rdma_nics_without_driver:
       description:
         - RDMA-capable network controllers without an RDMA device, except controllers that are given to a virtual
@@ -395,6 +631,7 @@ ansible_facts:
           contains: *status
 """
 
+import sys
 from pathlib import Path
 
 from ansible.module_utils.basic import AnsibleModule
@@ -409,11 +646,14 @@ ARGUMENTS = {
     "rdma": {"type": "str"},
     "ibv_devinfo": {"type": "str"},
     "ip": {"type": "str"},
+    "dcb": {"type": "str"},
     "timeout": {"type": "float", "default": 10},
 }
 
 
-def programs(rdma: str | None, ibv_devinfo: str | None, ip: str | None, root: Path) -> facts.Programs:
+def programs(
+    rdma: str | None, ibv_devinfo: str | None, ip: str | None, root: Path, dcb: str | None = None
+) -> facts.Programs:
     """The programs to run: those of the options, or else those that load no kernel module and can read `root`."""
     there = facts.has_rdma(root)
     here = there and root.resolve() == Path("/")
@@ -421,6 +661,8 @@ def programs(rdma: str | None, ibv_devinfo: str | None, ip: str | None, root: Pa
         rdma=rdma or ("rdma" if there else None),
         ibv_devinfo=ibv_devinfo or ("ibv_devinfo" if here else None),
         ip=ip or ("ip" if here else None),
+        dcb=dcb or ("dcb" if here else None),
+        python=sys.executable if here else None,
     )
 
 
@@ -432,7 +674,7 @@ def main() -> None:
         module.fail_json(msg=f"timeout is {timeout:g}; allowed are seconds above 0")
     root = Path(params["root"])
     parts = chosen(params["gather_subset"], facts.PARTS)
-    allowed = programs(params["rdma"], params["ibv_devinfo"], params["ip"], root)
+    allowed = programs(params["rdma"], params["ibv_devinfo"], params["ip"], root, params["dcb"])
     gathered = facts.gather(root, parts, allowed, lambda command: commands.run(command, timeout))
     module.exit_json(changed=False, ansible_facts=gathered)
 

@@ -13,6 +13,10 @@ from pathlib import Path
 from ...core import sysfs
 from .. import pci
 from . import counters, gids
+from .congestion import Congestion
+from .dcb import Dcb
+from .managers import Manager
+from .settings import Pcie
 
 CLASS = "sys/class/infiniband"
 
@@ -40,6 +44,18 @@ class Port:
     """Bytes."""
     netdev_addresses: list[str] | None = None
     """With the length of the prefix: 192.0.2.7/24."""
+    netdev_mac: str | None = None
+    """The permanent address, which stays the same in a bond."""
+    netdev_mtu_max: int | None = None
+    """Bytes; 0 without a limit."""
+    netdev_managers: list[Manager] | None = None
+    dcb: Dcb | None = None
+    """None also if the driver of the network device has no DCB."""
+    congestion: Congestion | None = None
+    rdma_cm_mode: str | None = None
+    """The RoCE version of connections by rdma_cm, if somebody has set it."""
+    rdma_cm_tos: int | None = None
+    """The type of service of these connections: DSCP times 4, plus the bits of ECN."""
     mtu_active: int | None = None
     """Bytes of payload in an RDMA packet."""
     mtu_max: int | None = None
@@ -65,6 +81,11 @@ class Device:
     nearest_gpus: list[str] | None = None
     """PCI addresses."""
     nearest_gpu_distance: str | None = None
+    gpu_distances: dict[str, str | None] | None = None
+    """The distance of each GPU, by its PCI address."""
+    pcie: Pcie | None = None
+    dma_buf: bool | None = None
+    """Whether the device's driver takes memory of GPUs as dma-buf."""
     ports: tuple[Port, ...] = ()
 
 

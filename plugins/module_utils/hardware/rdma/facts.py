@@ -12,10 +12,12 @@ from typing import Any
 
 from ...core import sysfs
 from .. import pci
-from . import gids, gpudirect, iproute, nearness, nics, tools, verbs
+from . import congestion, dcb, dma_buf, gids, gpudirect, iproute, managers, nearness, nics, settings, tools, verbs
 from .devices import CLASS, Device, Port, devices, guid, order, value
 
-PARTS = GIDS, COUNTERS, ADDRESSES, TOOLS, GPUS, NICS = ("gids", "counters", "addresses", "tools", "gpus", "nics")
+PARTS = GIDS, COUNTERS, ADDRESSES, TOOLS, GPUS, NICS, SETTINGS, DMA_BUF = (
+    *("gids", "counters", "addresses", "tools", "gpus", "nics", "settings", "dma_buf"),
+)
 """Optional parts. Devices and ports are always read."""
 
 NODE_TYPES = {"ca": "CA", "rnic": "RNIC"}
@@ -34,6 +36,9 @@ class Programs:
     rdma: str | None = None
     ibv_devinfo: str | None = None
     ip: str | None = None
+    dcb: str | None = None
+    python: str | None = None
+    """The interpreter for the probe of dma-buf."""
 
 
 def has_rdma(root: Path) -> bool:
@@ -48,14 +53,18 @@ def gather(root: Path, parts: Collection[str], programs: Programs, run: tools.Ru
     found = _with_rdma(devices(root, GIDS in parts, COUNTERS in parts), answer)
     addresses = tools.addresses(programs.ip if found and ADDRESSES in parts else None, run)
     gpus = pci.nvidia_gpus(root) if GPUS in parts else []
+    probed = dma_buf.ask(programs.python if found and DMA_BUF in parts else None, run)
     found = [
         replace(
             device,
             ports=tuple(_complete(root, device, port, mtus, addresses) for port in device.ports),
+            dma_buf=probed.by_device.get(device.name),
             **(_near_gpus(root, device, gpus) if GPUS in parts else {}),
         )
         for device in found
     ]
+    if SETTINGS in parts:
+        found = _with_settings(root, found, programs.dcb, run)
     facts: dict[str, Any] = {
         "rdma_devices": [asdict(device) for device in found],
         "rdma_tools": {
@@ -64,6 +73,10 @@ def gather(root: Path, parts: Collection[str], programs: Programs, run: tools.Ru
             "ip": asdict(addresses.status),
         },
     }
+    if DMA_BUF in parts:
+        facts["rdma_dma_buf_error"] = probed.error
+    if SETTINGS in parts:
+        facts["rdma_iommu"] = asdict(settings.iommu(root))
     if GPUS in parts:
         facts["rdma_gpudirect"] = asdict(gpudirect.gpudirect(root))
     if NICS in parts:
@@ -124,12 +137,15 @@ def _complete(root: Path, device: Device, port: Port, mtus: tools.Mtus, addresse
     """A port with the data of its network device, its MTUs and the recommended GID."""
     netdev = port.netdev or _netdev_of_function(root, device.pci_address, port.port)
     mtu = mtus.by_port.get((device.name, port.port), verbs.Mtu())
+    known = addresses.netdevs.get(netdev) if netdev else None
     choice = gids.recommended(port.gids, port.link_layer, netdev) if port.gids is not None else None
     return replace(
         port,
         netdev=netdev,
         netdev_mtu=sysfs.read_int(root / NETDEVS / netdev / "mtu") if netdev else None,
         netdev_addresses=addresses.by_netdev.get(netdev) if netdev else None,
+        netdev_mac=known.mac if known else None,
+        netdev_mtu_max=known.mtu_max if known else None,
         mtu_active=mtu.active,
         mtu_max=mtu.max,
         recommended_gid_index=choice.index if choice else None,
@@ -158,5 +174,38 @@ def _near_gpus(root: Path, device: Device, gpus: Sequence[pci.Device]) -> dict[s
     if device.pci_address is None:
         return {}
     one_node = sysfs.read(root / "sys/devices/system/node/online") == "0"
-    nearest, distance = nearness.nearest(pci.device(root, device.pci_address), gpus, one_node)
-    return {"nearest_gpus": nearest, "nearest_gpu_distance": distance}
+    function = pci.device(root, device.pci_address)
+    nearest, distance = nearness.nearest(function, gpus, one_node)
+    return {
+        "nearest_gpus": nearest,
+        "nearest_gpu_distance": distance,
+        "gpu_distances": {gpu.address: nearness.distance(function, gpu, one_node) for gpu in gpus},
+    }
+
+
+def _with_settings(root: Path, found: Sequence[Device], program: str | None, run: tools.Run) -> list[Device]:
+    """The devices with the settings of their ports and PCI functions."""
+    stanzas = managers.stanzas(root) if found else []
+    return [
+        replace(
+            device,
+            ports=tuple(_port_settings(root, device, port, stanzas, program, run) for port in device.ports),
+            pcie=settings.pcie(root, device.pci_address) if device.pci_address else None,
+        )
+        for device in found
+    ]
+
+
+def _port_settings(
+    root: Path, device: Device, port: Port, stanzas: Sequence[managers.Stanza], program: str | None, run: tools.Run
+) -> Port:
+    roce = port.link_layer == "Ethernet"
+    mode, tos = settings.rdma_cm(root, device.name, port.port) if roce else (None, None)
+    return replace(
+        port,
+        netdev_managers=managers.managers(root, port.netdev, stanzas) if port.netdev else None,
+        dcb=dcb.read(program, port.netdev, run) if roce and port.netdev else None,
+        congestion=congestion.read(root, device.pci_address, port.netdev) if roce else None,
+        rdma_cm_mode=mode,
+        rdma_cm_tos=tos,
+    )

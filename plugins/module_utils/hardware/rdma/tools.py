@@ -58,11 +58,21 @@ class Mtus:
 
 
 @dataclass(frozen=True)
+class Netdev:
+    """A network device. None for a value that is not printed."""
+
+    mac: str | None = None
+    """The permanent address."""
+    mtu_max: int | None = None
+
+
+@dataclass(frozen=True)
 class Addresses:
     """The answer of `ip`: addresses by network device, each with the length of its prefix."""
 
     status: Status = Status()
     by_netdev: dict[str, list[str]] = field(default_factory=dict)
+    netdevs: dict[str, Netdev] = field(default_factory=dict)
 
 
 def rdma(program: str | None, run: Run) -> Rdma:
@@ -95,21 +105,27 @@ def mtus(program: str | None, run: Run) -> Mtus:
 
 
 def addresses(program: str | None, run: Run) -> Addresses:
-    """Read the addresses of all network devices by `ip`."""
+    """Read the addresses of all network devices by `ip`, and the limits of their MTUs."""
     if program is None:
         return Addresses()
-    outcome = run([program, "-j", "address"])
+    outcome = run([program, "-j", "-d", "address"])
     error = _error(outcome)
     if error:
         return Addresses(Status(False, error))
     try:
+        devices = json.loads(outcome.stdout)
         found = {
             device["ifname"]: [f"{one['local']}/{one['prefixlen']}" for one in device["addr_info"] if "local" in one]
-            for device in json.loads(outcome.stdout)
+            for device in devices
         }
-    except (ValueError, RecursionError, TypeError, KeyError) as problem:
+        # permaddr is printed only where the address is another one, as in a bond.
+        netdevs = {
+            device["ifname"]: Netdev(device.get("permaddr") or device.get("address"), device.get("max_mtu"))
+            for device in devices
+        }
+    except (ValueError, RecursionError, TypeError, KeyError, AttributeError) as problem:
         return Addresses(Status(False, Error(MALFORMED, f"{program}: {problem!r}")))
-    return Addresses(Status(True), found)
+    return Addresses(Status(True), found, netdevs)
 
 
 def _error(outcome: Outcome) -> Error | None:

@@ -112,12 +112,12 @@ def test_a_time_limit_that_is_none(timeout: Any) -> None:
 def test_programs_are_run_where_that_loads_no_module_and_tells_of_this_machine(root: Path, tmp_path: Path) -> None:
     assert module.programs(None, None, None, tmp_path / "bare") == Programs(None, None, None)
     assert module.programs(None, None, None, root) == Programs("rdma", None, None)
-    assert module.programs("/r", "/v", "/i", tmp_path / "bare") == Programs("/r", "/v", "/i")
+    assert module.programs("/r", "/v", "/i", tmp_path / "bare", "/d") == Programs("/r", "/v", "/i", "/d")
 
 
 def test_programs_of_a_live_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module.facts, "has_rdma", lambda root: True)
-    assert module.programs(None, None, None, Path("/")) == Programs("rdma", "ibv_devinfo", "ip")
+    assert module.programs(None, None, None, Path("/")) == Programs("rdma", "ibv_devinfo", "ip", "dcb", sys.executable)
 
 
 def test_every_fact_is_documented(root: Path) -> None:
@@ -131,6 +131,13 @@ def test_every_fact_is_documented(root: Path) -> None:
     assert set(documented) == set(facts)
     assert set(documented["rdma_devices"]) == set(facts["rdma_devices"][0])
     assert set(documented["rdma_devices"]["ports"]) == set(facts["rdma_devices"][0]["ports"][0])
+    assert set(documented["rdma_iommu"]) == set(facts["rdma_iommu"])
+    assert set(documented["rdma_devices"]["pcie"]) == set(module.facts.settings.Pcie.__dataclass_fields__)
+    ports = documented["rdma_devices"]["ports"]
+    assert set(ports["dcb"]) == set(module.facts.dcb.Dcb.__dataclass_fields__)
+    assert set(ports["dcb"]["ets"]) == set(module.facts.dcb.Ets.__dataclass_fields__)
+    assert set(ports["congestion"]) == set(module.facts.congestion.Congestion.__dataclass_fields__)
+    assert set(ports["netdev_managers"]) == set(module.facts.managers.Manager.__dataclass_fields__)
     assert set(documented["rdma_gpudirect"]) == set(facts["rdma_gpudirect"])
     assert documented["rdma_tools"] == {name: {"ok": None, "error": {"kind": None, "message": None}} for name in TOOLS}
     fields = module.facts.gids.Gid.__dataclass_fields__

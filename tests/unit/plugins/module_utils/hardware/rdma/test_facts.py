@@ -18,18 +18,32 @@ from ansible_collections.baremetal.inference.plugins.module_utils.hardware.rdma 
 from ansible_collections.baremetal.inference.plugins.module_utils.hardware.rdma.tools import Run
 
 IPV4 = "0000:0000:0000:0000:0000:ffff:c000:0207"
-PROGRAMS = facts.Programs("rdma", "ibv_devinfo", "ip")
+PROGRAMS = facts.Programs("rdma", "ibv_devinfo", "ip", "dcb", "python")
 NO_PROGRAMS = facts.Programs()
 
-ANSWERS = {
+NO_DCB = Outcome(1, "", "Attribute read: Operation not supported")
+
+ANSWERS: dict[str, str | Outcome] = {
     "rdma -j link": json.dumps(
         [{"ifname": "mlx5_0", "port": 1, "state": "DOWN", "physical_state": "SLEEP", "netdev": "other", "lid": 9}]
     ),
     "rdma -j dev": json.dumps([{"ifname": "mlx5_0", "fw": "0.0.1", "node_guid": "0000:0000:0000:0001"}]),
     "ibv_devinfo": "hca_id: mlx5_0\nport: 1\nmax_mtu: 4096 (5)\nactive_mtu: 1024 (3)\n",
-    "ip -j address": json.dumps(
-        [{"ifname": "ens1", "addr_info": [{"local": "192.0.2.7", "prefixlen": 24}]}, {"ifname": "lo", "addr_info": []}]
+    "ip -j -d address": json.dumps(
+        [
+            {
+                "ifname": "ens1",
+                "address": "02:00:00:00:00:07",
+                "max_mtu": 9978,
+                "addr_info": [{"local": "192.0.2.7", "prefixlen": 24}],
+            },
+            {"ifname": "lo", "addr_info": []},
+        ]
     ),
+    "dcb -j pfc show dev ens1": json.dumps({"delay": 0, "prio_pfc": [False, False, False, True, *[False] * 4]}),
+    "dcb -j ets show dev ens1": NO_DCB,
+    "dcb -j app show dev ens1": json.dumps({"dscp_prio": [[26, 3, " "]]}),
+    "dcb -j dcbx show dev ens1": json.dumps({"host": True, "ieee": True}),
 }
 
 
@@ -37,7 +51,12 @@ def answering(**answers: str | Outcome) -> Run:
     """Programs that print what they are told to, by the first word and the last."""
 
     def run(command: Sequence[str]) -> Outcome:
-        answer = answers.get(f"{command[0]}_{command[-1]}", ANSWERS[" ".join(command)])
+        asked: str | Outcome = '{"mlx5_0": "EBADF"}'
+        if command[0] == "dcb":
+            asked = ANSWERS.get(" ".join(command), NO_DCB)
+        elif command[0] != "python":
+            asked = ANSWERS[" ".join(command)]
+        answer = answers.get(f"{command[0]}_{command[-1]}", asked)
         return answer if isinstance(answer, Outcome) else Outcome(0, answer)
 
     return run
@@ -60,6 +79,11 @@ def fill(machine: Any) -> Any:
     machine.gpu("0000:9b:00.0", "pci0000:90/0000:90:01.0", numa_node="1")
     machine.pci("0000:5e:00.0", "pci0000:50/0000:50:01.0", device="0x1021")
     machine.write("sys/module/nvidia_peermem/initstate", "live")
+    machine.write("etc/network/interfaces", "iface ens1 inet static\n  address 192.0.2.7/24")
+    machine.write("sys/kernel/config/rdma_cm/mlx5_0/ports/1/default_roce_mode", "RoCE v2")
+    machine.write("sys/kernel/config/rdma_cm/mlx5_0/ports/1/default_roce_tos", "106")
+    machine.write("sys/kernel/debug/mlx5/0000:1a:00.0/cc_params/np_cnp_dscp", "48")
+    machine.write("sys/kernel/debug/mlx5/0000:1a:00.0/cc_params/np_cnp_prio", "0x6")
     return machine
 
 
@@ -86,6 +110,19 @@ def test_everything(node: Any) -> None:
                 "numa_node": 0,
                 "nearest_gpus": ["0000:1b:00.0"],
                 "nearest_gpu_distance": "PIX",
+                "gpu_distances": {"0000:1b:00.0": "PIX", "0000:9b:00.0": "SYS"},
+                "pcie": {
+                    "gen": None,
+                    "width": None,
+                    "gen_max": None,
+                    "width_max": None,
+                    "max_read_request": None,
+                    "max_payload": None,
+                    "relaxed_ordering": None,
+                    "acs_bridges": [],
+                    "iommu": None,
+                },
+                "dma_buf": True,
                 "ports": (
                     {
                         "port": 1,
@@ -99,6 +136,26 @@ def test_everything(node: Any) -> None:
                         "netdev": "ens1",
                         "netdev_mtu": 9000,
                         "netdev_addresses": ["192.0.2.7/24"],
+                        "netdev_mac": "02:00:00:00:00:07",
+                        "netdev_mtu_max": 9978,
+                        "netdev_managers": [{"name": "ifupdown", "file": "/etc/network/interfaces", "mtu": None}],
+                        "dcb": {
+                            "pfc": [3],
+                            "pfc_delay": 0,
+                            "ets": None,
+                            "dscp": {26: 3},
+                            "modes": ["host", "ieee"],
+                            "errors": [],
+                        },
+                        "congestion": {
+                            "cnp_dscp": 48,
+                            "cnp_priority": 6,
+                            "ecn": None,
+                            "kind": "debugfs",
+                            "directory": "/sys/kernel/debug/mlx5/0000:1a:00.0/cc_params",
+                        },
+                        "rdma_cm_mode": "RoCE v2",
+                        "rdma_cm_tos": 106,
                         "mtu_active": 1024,
                         "mtu_max": 4096,
                         "gids": [
@@ -118,6 +175,8 @@ def test_everything(node: Any) -> None:
             "dma_buf": None,
             "dma_buf_reason": "the kernel's version is unknown",
         },
+        "rdma_dma_buf_error": None,
+        "rdma_iommu": {"groups": 0, "passthrough": False, "given_away": []},
         "rdma_nics_without_driver": [
             {
                 "pci_address": "0000:5e:00.0",
@@ -139,17 +198,25 @@ def test_what_is_left_out_is_null_or_not_there(node: Any) -> None:
     (port,) = device["ports"]
     assert device["nearest_gpus"] is device["nearest_gpu_distance"] is None
     unknown = {"netdev_addresses", "mtu_active", "mtu_max", "gids", "recommended_gid_index", "counters"}
-    assert {name for name, value in port.items() if value is None} == {*unknown, "recommended_gid_reason"}
+    settings = {"netdev_mac", "netdev_mtu_max", "netdev_managers", "dcb", "congestion", "rdma_cm_mode", "rdma_cm_tos"}
+    assert {name for name, value in port.items() if value is None} == {*unknown, *settings, "recommended_gid_reason"}
+    assert device["pcie"] is device["dma_buf"] is device["gpu_distances"] is None
     assert found["rdma_tools"] == {name: {"ok": None, "error": None} for name in ("rdma", "ibv_devinfo", "ip")}
 
 
 @pytest.mark.parametrize(
     ("part", "key"),
-    [("gids", "gids"), ("counters", "counters"), ("addresses", "netdev_addresses"), ("tools", "mtu_active")],
+    [
+        ("gids", "gids"),
+        ("counters", "counters"),
+        ("addresses", "netdev_addresses"),
+        ("tools", "mtu_active"),
+        ("settings", "dcb"),
+    ],
 )
 def test_each_part_alone(node: Any, part: str, key: str) -> None:
     port = gather(node, parts=(part,))["rdma_devices"][0]["ports"][0]
-    others = {"gids", "counters", "netdev_addresses", "mtu_active"} - {key}
+    others = {"gids", "counters", "netdev_addresses", "mtu_active", "dcb"} - {key}
     assert port[key] is not None
     assert {port[other] for other in others} == {None}
 
@@ -204,11 +271,12 @@ def test_a_program_that_hangs_is_asked_once(node: Any) -> None:
     asked = []
 
     def run(command: Sequence[str]) -> Outcome:
-        asked.append(" ".join(command))
+        asked.append("python" if command[0] == "python" else " ".join(command))
         return Outcome(None, failure="timeout", message="no")
 
     gather(node, run=run)
-    assert asked == ["rdma -j link", "ibv_devinfo", "ip -j address"]
+    dcb = [f"dcb -j {part} show dev ens1" for part in ("pfc", "ets", "app", "dcbx")]
+    assert asked == ["rdma -j link", "ibv_devinfo", "ip -j -d address", "python", *dcb]
 
 
 def test_mtus_and_addresses_are_unknown_without_their_programs(node: Any) -> None:
@@ -221,7 +289,7 @@ def test_mtus_and_addresses_are_unknown_without_their_programs(node: Any) -> Non
 
 
 def test_what_ibv_devinfo_said_before_it_failed_counts(node: Any) -> None:
-    answer = Outcome(1, ANSWERS["ibv_devinfo"], "Failed to query device props")
+    answer = Outcome(1, str(ANSWERS["ibv_devinfo"]), "Failed to query device props")
     found = gather(node, run=answering(ibv_devinfo_ibv_devinfo=answer))
     assert found["rdma_devices"][0]["ports"][0]["mtu_active"] == 1024
     assert found["rdma_tools"]["ibv_devinfo"]["ok"] is False
@@ -275,3 +343,12 @@ def test_mangled_files_and_answers_do_no_harm(mangled_node: Any, noise: bytes, s
     finally:
         for path, original in originals.items():
             path.write_bytes(original)
+
+
+def test_settings_of_infiniband_have_no_ethernet(machine: Any) -> None:
+    function = machine.pci("0000:1a:00.0", driver="mlx5_core")
+    machine.netdev("ib0", function)
+    machine.port(machine.rdma("mlx5_0", function), link_layer="InfiniBand")
+    machine.write("sys/kernel/config/rdma_cm/mlx5_0/ports/1/default_roce_tos", "0")
+    port = gather(machine)["rdma_devices"][0]["ports"][0]
+    assert port["dcb"] is port["rdma_cm_tos"] is None and port["netdev_managers"] == []

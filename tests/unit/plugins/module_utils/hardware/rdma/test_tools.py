@@ -34,13 +34,24 @@ def test_a_program_that_is_not_to_be_asked_is_not_asked() -> None:
 
 def test_addresses_by_device() -> None:
     devices = [
-        {"ifname": "eth0", "addr_info": [{"local": "192.0.2.7", "prefixlen": 24}, {"prefixlen": 64}]},
-        {"ifname": "lo", "addr_info": []},
+        {
+            "ifname": "eth0",
+            "addr_info": [{"local": "192.0.2.7", "prefixlen": 24}, {"prefixlen": 64}],
+            "address": "02:00:00:00:00:01",
+            "permaddr": "02:00:00:00:00:07",
+            "min_mtu": 68,
+            "max_mtu": 9978,
+        },
+        {"ifname": "lo", "addr_info": [], "address": "00:00:00:00:00:00", "max_mtu": 0},
     ]
     run, asked = saying(Outcome(0, json.dumps(devices)))
     found = tools.addresses("ip", run)
     assert (found.status.ok, found.by_netdev) == (True, {"eth0": ["192.0.2.7/24"], "lo": []})
-    assert asked == [["ip", "-j", "address"]]
+    assert found.netdevs == {
+        "eth0": tools.Netdev("02:00:00:00:00:07", 9978),
+        "lo": tools.Netdev("00:00:00:00:00:00", 0),
+    }
+    assert asked == [["ip", "-j", "-d", "address"]]
 
 
 @pytest.mark.parametrize("output", ["{", "[{}]", "[7]", "7"])

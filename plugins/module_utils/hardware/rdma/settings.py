@@ -1,0 +1,91 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Reads settings of RDMA devices, their PCI functions and the IOMMU from files. Private to the collection."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from ...core import sysfs
+from .. import pci, pci_config
+
+RDMA_CM = "sys/kernel/config/rdma_cm"
+"""A directory for each device, once somebody has created it. The kernel keeps the values without the directory."""
+
+IOMMU_GROUPS = "sys/kernel/iommu_groups"
+
+PASSTHROUGH = "identity"
+"""The type of a group whose devices see the memory's own addresses."""
+
+
+@dataclass(frozen=True)
+class Pcie:
+    """Settings of a device's PCI function, and of the bridges above. None if unknown."""
+
+    gen: int | None
+    width: int | None
+    gen_max: int | None
+    width_max: int | None
+    max_read_request: int | None
+    """Bytes."""
+    max_payload: int | None
+    """Bytes."""
+    relaxed_ordering: bool | None
+    acs_bridges: list[str]
+    """The bridges above the function that send packets between functions through the CPU. Known to root alone."""
+    iommu: str | None
+    """The type of the function's IOMMU group: identity, DMA, DMA-FQ, …; None without an IOMMU."""
+
+
+@dataclass(frozen=True)
+class Iommu:
+    """The IOMMU of the machine."""
+
+    groups: int
+    """0 if the IOMMU is off."""
+    passthrough: bool
+    """Whether the kernel's command line asks for iommu=pt."""
+    given_away: list[str]
+    """PCI functions that a virtual machine or a program has. They need ACS, which separates them from others."""
+
+
+def pcie(root: Path, address: str) -> Pcie:
+    """The settings of a PCI function."""
+    function = pci.device(root, address)
+    found = pci_config.settings(pci_config.read(root, address))
+    group = sysfs.link_name(root / pci.DEVICES / address / "iommu_group")
+    return Pcie(
+        gen=function.link.gen,
+        width=function.link.width,
+        gen_max=function.link.gen_max,
+        width_max=function.link.width_max,
+        max_read_request=found.max_read_request,
+        max_payload=found.max_payload,
+        relaxed_ordering=found.relaxed_ordering,
+        acs_bridges=pci_config.redirecting(root, function.upstream),
+        iommu=sysfs.read(root / IOMMU_GROUPS / group / "type") if group else None,
+    )
+
+
+def rdma_cm(root: Path, device: str, port: int) -> tuple[str | None, int | None]:
+    """The RoCE mode and the type of service of connections by rdma_cm; None if nobody has created the directory."""
+    directory = root / RDMA_CM / device / f"ports/{port}"
+    return sysfs.read(directory / "default_roce_mode") or None, sysfs.read_int(directory / "default_roce_tos")
+
+
+def iommu(root: Path) -> Iommu:
+    """The IOMMU, by the files of the kernel."""
+    words = (sysfs.read(root / "proc/cmdline") or "").split()
+    drivers = root / "sys/bus/pci/drivers"
+    return Iommu(
+        groups=len(sysfs.numbers(root / IOMMU_GROUPS)),
+        passthrough=any(re.fullmatch("iommu(\\.passthrough)?=(pt|1)", word) for word in words),
+        given_away=sorted(
+            address
+            for driver in pci.GIVEN_AWAY
+            for address in filter(None, map(pci.normalise, sysfs.names(drivers / driver)))
+        ),
+    )

@@ -1,0 +1,97 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Who configures a network device: ifupdown, networkd, NetworkManager, or none."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ansible_collections.baremetal.inference.plugins.module_utils.hardware.rdma.managers import (
+    Manager,
+    managers,
+    stanzas,
+)
+
+INTERFACES = """\
+# The loopback network interface
+auto lo ens9
+iface lo inet loopback
+allow-hotplug ens1
+iface ens1 inet static
+    address 10.7.0.1/24
+    mtu 7000
+iface ens1 inet6 auto
+source interfaces.d/*
+source-directory /etc/network/more
+source /etc/network/interfaces
+"""
+
+
+def found(machine: Any, netdev: str) -> list[Manager]:
+    return managers(machine.root, netdev, stanzas(machine.root))
+
+
+def test_no_program(machine: Any) -> None:
+    assert found(machine, "ens1") == []
+    machine.write("sys/class/net/ens1/ifindex", "3")
+    machine.write("run/systemd/netif/links/3", "ADMIN_STATE=unmanaged\nNETWORK_FILE=/x")
+    machine.write("run/NetworkManager/devices/3", "[device]\nmanaged=false")
+    assert found(machine, "ens1") == []
+
+
+def test_ifupdown_with_all_files_that_it_reads(machine: Any) -> None:
+    machine.write("etc/network/interfaces", INTERFACES)
+    machine.write("etc/network/interfaces.d/rails", "iface ens2 inet static\n  address 10.8.0.1/24\\\n  \n  mtu 9000")
+    machine.write("etc/network/more/ens3", "iface ens3 inet manual")
+    machine.write("etc/network/more/ens4~", "iface ens4 inet manual")
+    assert {stanza.netdev for stanza in stanzas(machine.root)} == {"ens1", "ens2", "ens3"}
+    assert found(machine, "ens1") == [Manager("ifupdown", "/etc/network/interfaces", 7000)]
+    assert found(machine, "ens2") == [Manager("ifupdown", "/etc/network/interfaces.d/rails", 9000)]
+    assert found(machine, "ens3") == [Manager("ifupdown", "/etc/network/more/ens3", None)]
+
+
+def test_networkd(machine: Any) -> None:
+    machine.write("sys/class/net/ens1/ifindex", "3")
+    machine.write("run/systemd/netif/links/3", "ADMIN_STATE=configured\nNETWORK_FILE=/etc/systemd/network/a.network")
+    assert found(machine, "ens1") == [Manager("networkd", "/etc/systemd/network/a.network", None)]
+    machine.write("etc/systemd/network/a.network", "[Match]\nMTUBytes=1\n[Link]\nMTUBytes = 8000\n[Network]\nDHCP=no")
+    assert found(machine, "ens1")[0].mtu == 8000
+    machine.write("etc/systemd/network/a.network.d/b.conf", "[Link]\nMTUBytes=9K")
+    assert found(machine, "ens1")[0].mtu == 9216
+
+
+def test_networkmanager(machine: Any) -> None:
+    machine.write("sys/class/net/ens1/ifindex", "3")
+    machine.write("run/NetworkManager/devices/3", "[device]\nmanaged=true")
+    assert found(machine, "ens1") == [Manager("networkmanager", None, None)]
+    directory = "etc/NetworkManager/system-connections"
+    machine.write(f"{directory}/a.nmconnection", "[connection]\ninterface-name=ens1\n[ethernet]\nmtu=9000")
+    machine.write(f"{directory}/b.nmconnection", "no section")
+    assert found(machine, "ens1") == [Manager("networkmanager", f"/{directory}/a.nmconnection", 9000)]
+    assert found(machine, "ens2") == []
+
+
+def test_two_owners_are_both_named(machine: Any) -> None:
+    machine.write("sys/class/net/ens1/ifindex", "3")
+    machine.write("run/systemd/netif/links/3", "ADMIN_STATE=configuring")
+    machine.write("etc/network/interfaces", INTERFACES)
+    assert [manager.name for manager in found(machine, "ens1")] == ["ifupdown", "networkd"]
+
+
+@given(st.text(max_size=200))
+def test_files_of_any_text_do_no_harm(new_machine: Any, text: str) -> None:
+    machine = new_machine()
+    machine.write("sys/class/net/ens1/ifindex", "3")
+    for path in (
+        "etc/network/interfaces",
+        "run/systemd/netif/links/3",
+        "run/NetworkManager/devices/3",
+        "etc/NetworkManager/system-connections/a.nmconnection",
+    ):
+        file = machine.root / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+    found(machine, "ens1")

@@ -1,0 +1,53 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Settings of PCI functions, of rdma_cm and of the IOMMU."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.module_utils.hardware.rdma import settings
+
+
+def test_a_function_of_which_only_the_link_is_known(machine: Any) -> None:
+    machine.pci(
+        "0000:1a:00.0",
+        current_link_speed="32.0 GT/s PCIe",
+        current_link_width="8",
+        max_link_speed="32.0 GT/s PCIe",
+        max_link_width="16",
+    )
+    assert settings.pcie(machine.root, "0000:1a:00.0") == settings.Pcie(5, 8, 5, 16, None, None, None, [], None)
+
+
+def test_the_type_of_the_iommu_group(machine: Any) -> None:
+    function = machine.pci("0000:1a:00.0")
+    machine.write("sys/kernel/iommu_groups/7/type", "identity")
+    machine.link(f"{function}/iommu_group", "sys/kernel/iommu_groups/7")
+    assert settings.pcie(machine.root, "0000:1a:00.0").iommu == settings.PASSTHROUGH
+
+
+def test_rdma_cm(machine: Any) -> None:
+    assert settings.rdma_cm(machine.root, "rocep26s0", 1) == (None, None)
+    machine.write(f"{settings.RDMA_CM}/rocep26s0/ports/1/default_roce_mode", "RoCE v2")
+    machine.write(f"{settings.RDMA_CM}/rocep26s0/ports/1/default_roce_tos", "106")
+    assert settings.rdma_cm(machine.root, "rocep26s0", 1) == ("RoCE v2", 106)
+
+
+@pytest.mark.parametrize(
+    ("cmdline", "passthrough"),
+    [("ro quiet iommu=pt", True), ("iommu.passthrough=1", True), ("intel_iommu=pt xiommu=pt", False), ("", False)],
+)
+def test_the_iommu(machine: Any, cmdline: str, passthrough: bool) -> None:
+    machine.write("proc/cmdline", cmdline)
+    assert settings.iommu(machine.root) == settings.Iommu(0, passthrough, [])
+
+
+def test_functions_that_are_given_away(machine: Any) -> None:
+    for number in (0, 1):
+        machine.write(f"sys/kernel/iommu_groups/{number}/type", "DMA-FQ")
+    machine.write("sys/bus/pci/drivers/vfio-pci/0000:3b:00.0/class", "0x020000")
+    machine.write("sys/bus/pci/drivers/vfio-pci/new_id", "")
+    assert settings.iommu(machine.root) == settings.Iommu(2, False, ["0000:3b:00.0"])
