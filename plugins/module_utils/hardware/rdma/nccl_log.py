@@ -1,0 +1,239 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Reads NCCL's log: which network it uses, and whether NICs reach GPU memory. Private to the collection; pure.
+
+The messages are those of NCCL 2.5 to 2.30. NCCL prints them at the start of a communicator, with NCCL_DEBUG=INFO.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+NCCL = re.compile(r"\bNCCL (?:INFO|WARN|version)\b")
+
+VERSION = re.compile(r"\bNCCL version ([0-9]+(?:\.[0-9]+)+)")
+
+NETWORK = re.compile(r"\bUsing network (\S.*?)\s*$")
+
+DEVICES = re.compile(r"\bNET/IB ?: Using (.*)$")
+DEVICE = re.compile(r"\[[0-9]+\]([\w.-]+):([0-9]+)(?:/(\w+))?")
+RELAXED = "[RO]"
+
+CHANNEL = re.compile(
+    r"\b(?:Channel|Ring|Tree) [0-9]+(?:/[0-9]+)? ?: (\d+)\[[\w.]+\] ->? (\d+)\[[\w.]+\] \[(send|receive)\] via "
+    r"NET/([^/\n]+)/([0-9]+)(\S*)"
+)
+"""A channel over the network. The number in brackets is the GPU's index, or in old versions its bus."""
+
+SUMMARY = re.compile(r"\bConnected all rings\b.*\bGDR ([01])\b")
+
+IB, SOCKET = "IB", "Socket"
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A message of NCCL about a fault. `meaning` and `action` are for an operator."""
+
+    kind: str
+    meaning: str
+    action: str
+
+
+FAULTS: Sequence[tuple[re.Pattern[str], Fault]] = (
+    (
+        re.compile(r"NET/IB ?: No device found|No IB devices? found"),
+        Fault(
+            "no_device",
+            "NCCL found no RDMA device",
+            "check, in this order: /dev/infiniband in the container, the ports, NCCL_IB_HCA, memlock, NCCL_IB_DISABLE",
+        ),
+    ),
+    (
+        re.compile(r"status=(?:IBV_WC_RETRY_EXC_ERR\()?12\b|\berror 12\b|RETRY_EXC_ERR"),
+        Fault(
+            "path_dead",
+            "packets to a peer were not answered",
+            "check that the peer runs, its GID, the switch's lists, and pauses; at once after the start: no RoCE there",
+        ),
+    ),
+    (
+        re.compile(r"status=(?:IBV_WC_RNR_RETRY_EXC_ERR\()?13\b|\berror 13\b|RNR_RETRY_EXC"),
+        Fault("peer_slow", "a peer had no buffer for packets", "look at the peer: it hangs, or has ended"),
+    ),
+    (
+        re.compile(r"status=(?:IBV_WC_REM_ACCESS_ERR\()?10\b|\berror 10\b|REM_ACCESS_ERR"),
+        Fault("access", "a peer refused access to its memory", "use one version of driver and NCCL on all nodes"),
+    ),
+    (
+        re.compile(r"(?:ibv_create_qp|ibv_reg_mr\w*)\b.*(?:failed|Cannot allocate memory)|Cannot allocate memory"),
+        Fault("memlock", "NCCL could not lock memory", "start the container with --ulimit memlock=-1"),
+    ),
+    (
+        re.compile(r"incompatible devices"),
+        Fault("mixed", "an InfiniBand port met a RoCE port", "set rdma_link_layer, or list the rails (rdma_rails)"),
+    ),
+    (
+        re.compile(r"GID table changed"),
+        Fault(
+            "gid_changed", "an address of a rail changed under a running engine", "restart the engine; see who did it"
+        ),
+    ),
+    (
+        re.compile(r"mismatched physical devices"),
+        Fault("rails_differ", "the rails of the nodes differ", "compare inferctl rdma show on all nodes"),
+    ),
+    (
+        re.compile(r"no socket interface found|Bootstrap ?: no socket"),
+        Fault("no_interface", "NCCL_SOCKET_IFNAME names no interface of this node", "check inference_address"),
+    ),
+    (
+        re.compile(r"Failed to initialize any NET plugin"),
+        Fault("required", "RDMA is required (NCCL_NET=IB), but NCCL could not use it", "see the lines before"),
+    ),
+)
+"""Sources: transport/net_ib of NCCL; issues 426, 1277 and 1537 of NVIDIA/nccl."""
+
+
+@dataclass
+class Log:
+    """What NCCL said. None or empty if it did not say so."""
+
+    lines: int = 0
+    """Lines of NCCL, of any content."""
+    version: str | None = None
+    network: str | None = None
+    """IB, Socket, or the name of a plugin."""
+    devices: list[str] = field(default_factory=list)
+    """Device and port, such as mlx5_0:1."""
+    layers: list[str] = field(default_factory=list)
+    """IB or RoCE."""
+    relaxed_ordering: bool | None = None
+    channels: dict[str, int] = field(default_factory=dict)
+    """The number of ends of channels by their network: IB, Socket, or the name of a plugin."""
+    gpudirect: int = 0
+    """The number of ends of channels with GPUDirect."""
+    gpudirect_summary: bool | None = None
+    """The summary after all rings are connected."""
+    faults: dict[str, int] = field(default_factory=dict)
+    """The number of lines by the kind of fault."""
+
+
+def read(lines: Iterable[str]) -> Log:
+    """Read a log, also one with lines of other programs. The last start of NCCL counts for the network's name."""
+    found = Log()
+    devices: dict[str, str] = {}
+    channels: Counter[str] = Counter()
+    faults: Counter[str] = Counter()
+    for line in lines:
+        if not NCCL.search(line):
+            continue
+        found.lines += 1
+        if match := VERSION.search(line):
+            found.version = match[1]
+        if match := NETWORK.search(line):
+            found.network = match[1]
+        if match := DEVICES.search(line):
+            found.relaxed_ordering = RELAXED in match[1]
+            devices.update({f"{name}:{port}": layer for name, port, layer in DEVICE.findall(match[1])})
+        if match := CHANNEL.search(line):
+            channels[_network(match[4])] += 1
+            found.gpudirect += "GDRDMA" in match[6]
+        if match := SUMMARY.search(line):
+            found.gpudirect_summary = match[1] == "1"
+        for pattern, fault in FAULTS:
+            if pattern.search(line):
+                faults[fault.kind] += 1
+                break
+    found.devices, found.layers = list(devices), sorted(set(filter(None, devices.values())))
+    found.channels, found.faults = dict(channels), dict(faults)
+    return found
+
+
+def _network(name: str) -> str:
+    """The network of a channel: a plugin for InfiniBand counts as InfiniBand."""
+    return IB if name.startswith("IB") else name
+
+
+OK, UNKNOWN, WARN, FAIL = "ok", "unknown", "warn", "fail"
+
+ASK = "set rdma_nccl: {NCCL_DEBUG: INFO, NCCL_DEBUG_SUBSYS: 'INIT,NET'}, swap the engine once, and ask again"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether an engine or job uses RDMA as planned."""
+
+    status: str
+    message: str
+    action: str = ""
+
+
+def verdict(found: Log, expected: Sequence[str] = (), near: bool = True) -> Verdict:
+    """The answer to: is it RDMA, and is it GPUDirect?
+
+    `expected` are the rails of the plan, such as mlx5_0:1. `near` says whether each GPU has a rail at PIX or PXB, where
+    GPUDirect is NCCL's default.
+    """
+    network = _name(found)
+    told = _faults(found)
+    if network is None and told is None:
+        said = "NCCL printed nothing" if not found.lines else "NCCL did not name its network"
+        return Verdict(UNKNOWN, said, ASK)
+    if told is not None:
+        return Verdict(FAIL, f"{told.meaning}{_by(network)}", told.action)
+    if network == SOCKET:
+        none_found = "; expected were " + ", ".join(expected) if expected else ""
+        status = FAIL if expected else OK
+        return Verdict(status, f"NCCL uses TCP{none_found}", FAULTS[0][1].action if expected else "")
+    missing = sorted(set(expected) - set(found.devices)) if found.devices else []
+    if missing:
+        return Verdict(
+            WARN,
+            f"NCCL does not use {', '.join(missing)}{_by(network)}",
+            "check its port, and NCCL_IB_HCA of the engine",
+        )
+    return _gpudirect(found, network or "", near)
+
+
+def _gpudirect(found: Log, network: str, near: bool) -> Verdict:
+    total = sum(found.channels.values())
+    if not total and found.gpudirect_summary is None:
+        return Verdict(OK, f"NCCL uses {network}; it did not say whether with GPUDirect", ASK)
+    if found.gpudirect == total and (total or found.gpudirect_summary):
+        return Verdict(OK, f"NCCL uses {network} with GPUDirect on all {total or ''} channels".replace("  ", " "))
+    if not total and found.gpudirect_summary is False:
+        share = "without GPUDirect"
+    else:
+        share = f"with GPUDirect on {found.gpudirect} of {total} channels"
+    if near:
+        return Verdict(
+            WARN,
+            f"NCCL uses {network} {share}",
+            "check inferctl doctor --rdma: open kernel modules, ACS, distance of NICs",
+        )
+    return Verdict(OK, f"NCCL uses {network} {share}, as it does where NIC and GPU have no common switch")
+
+
+def _name(found: Log) -> str | None:
+    """The network that carries the traffic. Channels prove more than the name at the start."""
+    if found.channels:
+        return max(found.channels, key=lambda name: found.channels[name])
+    if found.network is None:
+        return None
+    return _network(found.network)
+
+
+def _faults(found: Log) -> Fault | None:
+    """The worst fault: the first in the table. That no device was found is a cause only if TCP is not the plan."""
+    for _pattern, fault in FAULTS:
+        if fault.kind in found.faults and fault.kind != FAULTS[0][1].kind:
+            return fault
+    return None
+
+
+def _by(network: str | None) -> str:
+    return f" (network {network})" if network else ""

@@ -1,0 +1,142 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""NCCL's log, in the forms of its versions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ansible_collections.baremetal.inference.plugins.module_utils.hardware.rdma import nccl_log
+from ansible_collections.baremetal.inference.plugins.module_utils.hardware.rdma.nccl_log import Log, read, verdict
+
+NEW = """\
+(EngineCore pid=7) INFO 01-02 03:04:05 some line of an engine
+n1:10:20 [0] NCCL INFO Bootstrap: Using eno1:192.0.2.7<0>
+n1:10:20 [0] NCCL INFO NCCL version 2.27.3+cuda12.9
+n1:10:20 [0] NCCL INFO NET/IB : Using [0]rocep16s0:1/RoCE [1]rocep17s0:1/RoCE [RO]; OOB eno1:192.0.2.7<0>
+n1:10:20 [0] NCCL INFO Using network IB
+n1:10:20 [0] NCCL INFO Channel 00/0 : 3[3] -> 0[0] [receive] via NET/IB/0/GDRDMA
+n1:10:20 [0] NCCL INFO Channel 01/0 : 0[0] -> 3[3] [send] via NET/IB/1(1)/GDRDMA/Shared
+n1:10:20 [0] NCCL INFO Channel 01/0 : 0[0] -> 1[1] via P2P/CUMEM/read
+n1:10:20 [0] NCCL INFO Connected all rings, use ring PXN 0 GDR 1
+"""
+
+OLD = """\
+n1:10:20 [0] NCCL INFO NET/IB : Using [0]mlx5_0:1/IB ; OOB ib0:192.0.2.7<0>
+n1:10:20 [0] NCCL INFO Using network IB
+NCCL version 2.8.3+cuda11.0
+n1:10:20 [0] NCCL INFO Ring 00 : 15[41000] -> 0[1b000] [receive] via NET/IB/0
+n1:10:20 [0] NCCL INFO Channel 00 : 0[1b000] -> 1[c1000] [send] via NET/IB/0/GDRDMA
+"""
+
+TCP = """\
+n1:10:20 [0] NCCL INFO NET/IB : No device found.
+n1:10:20 [0] NCCL INFO Using network Socket
+n1:10:20 [0] NCCL INFO Channel 00/0 : 1[0] -> 0[0] [receive] via NET/Socket/0
+"""
+
+
+def of(text: str) -> Log:
+    return read(text.splitlines())
+
+
+def test_a_new_version() -> None:
+    found = of(NEW)
+    assert (found.lines, found.version, found.network) == (8, "2.27.3", "IB")
+    assert (found.devices, found.layers) == (["rocep16s0:1", "rocep17s0:1"], ["RoCE"])
+    assert (found.relaxed_ordering, found.channels, found.gpudirect) == (True, {"IB": 2}, 2)
+    assert found.gpudirect_summary is True and found.faults == {}
+
+
+def test_an_old_version() -> None:
+    found = of(OLD)
+    assert (found.version, found.devices, found.layers) == ("2.8.3", ["mlx5_0:1"], ["IB"])
+    assert (found.relaxed_ordering, found.channels, found.gpudirect) == (False, {"IB": 2}, 1)
+
+
+def test_plugins() -> None:
+    found = of("x NCCL INFO Channel 06/0 : 36[4] -> 20[4] [send] via NET/IBext_v8/3\n")
+    assert found.channels == {"IB": 1}
+    found = of("x NCCL INFO Channel 00/0 : 8[0] -> 0[0] [receive] via NET/AWS Libfabric/0/GDRDMA\n")
+    assert (found.channels, found.gpudirect) == ({"AWS Libfabric": 1}, 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected", "near", "status", "words"),
+    [
+        (NEW, ["rocep16s0:1", "rocep17s0:1"], True, "ok", "with GPUDirect on all 2 channels"),
+        (NEW, ["rocep16s0:1", "rocep18s0:1"], True, "warn", "does not use rocep18s0:1"),
+        (OLD, [], True, "warn", "with GPUDirect on 1 of 2 channels"),
+        (OLD, [], False, "ok", "no common switch"),
+        (TCP, ["rocep16s0:1"], True, "fail", "uses TCP; expected were rocep16s0:1"),
+        (TCP, [], True, "ok", "uses TCP"),
+        ("", ["x:1"], True, "unknown", "printed nothing"),
+        ("n NCCL INFO cudaDriverVersion 12080\n", [], True, "unknown", "did not name its network"),
+        ("n NCCL INFO Using network IB\n", [], True, "ok", "did not say whether with GPUDirect"),
+        (
+            f"{OLD.splitlines()[1]}\nn NCCL INFO Connected all rings, use ring PXN 0 GDR 0\n",
+            [],
+            True,
+            "warn",
+            "without",
+        ),
+        (
+            f"{OLD.splitlines()[1]}\nn NCCL INFO Connected all rings, use ring PXN 0 GDR 1\n",
+            [],
+            True,
+            "ok",
+            "all channels",
+        ),
+    ],
+)
+def test_verdicts(text: str, expected: list[str], near: bool, status: str, words: str) -> None:
+    found = verdict(of(text), expected, near)
+    assert (found.status, words in found.message) == (status, True), found
+    assert bool(found.action) == (status != "ok" or "did not say" in words)
+
+
+@pytest.mark.parametrize(
+    ("line", "kind"),
+    [
+        ("NET/IB : Got completion from peer 192.0.2.8<5> with status=IBV_WC_RETRY_EXC_ERR(12) opcode=0", "path_dead"),
+        ("NET/IB : Got completion from peer 192.0.2.8<5> with error 12, opcode 0, len 0", "path_dead"),
+        ("NET/IB : Got completion from peer 192.0.2.8<5> with status=12 opcode=1 len=0 vendor err 129", "path_dead"),
+        ("NET/IB : Got completion from peer 192.0.2.8<5> with error 13, opcode 0", "peer_slow"),
+        ("NET/IB : Got completion with error 10, opcode 129", "access"),
+        ("Call to ibv_create_qp failed", "memlock"),
+        ("Call to ibv_reg_mr_iova2 failed with error Cannot allocate memory", "memlock"),
+        ("NET/IB : Attempted to connect incompatible devices", "mixed"),
+        ("NET/IB : GID table changed", "gid_changed"),
+        ("NET/IB : mismatched physical devices between local and remote", "rails_differ"),
+        ("Bootstrap : no socket interface found", "no_interface"),
+        ("Failed to initialize any NET plugin", "required"),
+    ],
+)
+def test_faults(line: str, kind: str) -> None:
+    found = of(f"{NEW}n1:10:20 [0] transport/net_ib.cc:818 NCCL WARN {line}\n")
+    assert found.faults == {kind: 1}
+    answer = verdict(found)
+    assert answer.status == "fail" and answer.action
+
+
+def test_faults_in_other_programs_lines_do_not_count() -> None:
+    assert of("torch: Cannot allocate memory, error 12\n") == Log()
+
+
+@pytest.mark.recordings("nccl_tests")
+def test_recorded_logs(recording: Any) -> None:
+    found = of(recording.text())
+    assert found.faults == {}
+    if "NCCL_INFO" in recording.name:
+        assert found.gpudirect_summary is True and found.lines > 5
+
+
+@given(st.lists(st.sampled_from([*NEW.splitlines(), *OLD.splitlines(), *TCP.splitlines()]) | st.text(max_size=30)))
+def test_any_mixture_of_lines(lines: list[str]) -> None:
+    found = read(lines)
+    assert found.gpudirect <= sum(found.channels.values())
+    assert verdict(found).status in (nccl_log.OK, nccl_log.WARN, nccl_log.UNKNOWN, nccl_log.FAIL)
