@@ -139,6 +139,11 @@ class Paths:
         """The clocks to which the GPUs were locked since the boot. The driver does not report them."""
         return self.root / "run/inference/gpu-clocks.json"
 
+    @property
+    def rdma_settings(self) -> Path:
+        """The settings of RDMA rails that are made at every boot."""
+        return self.etc / "rdma.json"
+
     def hub_token(self, key: str) -> Path:
         """The token for a hub while a model is fetched. It is removed when the model is complete, and at a boot."""
         return self.root / "run/inference" / f"hub-token-{key}"

@@ -23,7 +23,7 @@ from ...hardware.gpu_settings import boot
 from ...hardware.gpu_settings.apply import NoAnswer
 from .. import status
 from ..swap.request import Refused
-from . import bundle, doctor, drain, health, metrics, plan, recover, swap, unit_steps
+from . import bundle, doctor, drain, health, metrics, plan, rdma, recover, swap, unit_steps
 from . import releases as cli_releases
 from .command import FAILED, LOADING, OK, answer, fail, known
 
@@ -75,6 +75,7 @@ def _parser() -> argparse.ArgumentParser:
     doctor.add(commands)
     metrics.add(commands)
     plan.add(commands)
+    rdma.add(commands)
     recover.add(commands)
     cli_releases.add(commands)
     swap.add(commands)

@@ -1,0 +1,223 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Makes single settings of rails on a machine. Private to the collection.
+
+Every value is read again after it was set: some drivers and devices take a value and keep the old one.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from ...core import sysfs
+from ...core.commands import Outcome
+from .. import pci, pci_config
+from ..rdma import settings
+from .desired import Rail
+from .differences import Difference, State
+from .files import PREFIX
+from .rails import Port
+
+Run = Callable[[Sequence[str]], Outcome]
+
+IPV4 = "proc/sys/net/ipv4/conf"
+NETDEVS = "sys/class/net"
+
+SIDES = ("roce_np", "roce_rp")
+"""The side that notices marks of congestion, and the side that obeys."""
+
+CNP_FILES: Mapping[tuple[str, str], str] = {
+    ("debugfs", "cnp_dscp"): "np_cnp_dscp",
+    ("debugfs", "cnp_priority"): "np_cnp_prio",
+    ("ofed", "cnp_dscp"): "roce_np/cnp_dscp",
+    ("ofed", "cnp_priority"): "roce_np/cnp_802p_prio",
+}
+
+
+class SettingError(Exception):
+    """A setting could not be made; the message says why."""
+
+
+def state(root: Path, rail: Rail, port: Port, run: Run) -> State:
+    """The settings of a rail that rdma_facts does not have."""
+    directory = root / IPV4 / (port.netdev or "")
+    return State(
+        sysctls={key: sysfs.read_int(directory / key) for key in rail.sysctls or {}},
+        rule=_has_rule(rail, port, run) if rail.table is not None and port.netdev else None,
+        ipoib_mode=sysfs.read(root / NETDEVS / port.netdev / "mode") if port.netdev else None,
+    )
+
+
+def _has_rule(rail: Rail, port: Port, run: Run) -> bool | None:
+    """Whether packets from the rail's address leave by the rail; None if unknown."""
+    source = _source(rail)
+    rules = _json(run(["ip", "-j", "-4", "rule", "show", "from", source]))
+    if rules is None:
+        return None
+    # An empty or missing table is an error of `ip route`.
+    routes = _json(run(["ip", "-j", "-4", "route", "show", "table", str(rail.table)])) or []
+    ruled = any(rule.get("src") == source and str(rule.get("table")) == str(rail.table) for rule in rules)
+    return ruled and any(route.get("dst") == rail.network and route.get("dev") == port.netdev for route in routes)
+
+
+def _json(outcome: Outcome) -> list[dict[str, Any]] | None:
+    if outcome.failure or outcome.code:
+        return None
+    try:
+        found = json.loads(outcome.stdout or "[]")
+    except ValueError:
+        return None
+    return [entry for entry in found if isinstance(entry, dict)] if isinstance(found, list) else None
+
+
+def apply(root: Path, difference: Difference, rail: Rail, port: Port, manager: str, run: Run) -> None:
+    """Make one setting. Raises SettingError."""
+    setting, netdev = difference.setting, port.netdev or ""
+    try:
+        if setting in (rail.sysctls or {}):
+            _write(root / IPV4 / netdev / setting, str(difference.after))
+        elif setting == "address":
+            _address(netdev, manager, run)
+        elif setting == "rule":
+            _rule(rail, netdev, run)
+        elif setting in ("rdma_cm_tos", "rdma_cm_mode"):
+            _rdma_cm(root, port, setting, difference.after, run)
+        elif setting in ("max_read_request", "relaxed_ordering"):
+            _device_control(root, port, setting, difference.after)
+        elif setting == "acs_bridges":
+            for address in difference.before:
+                _acs_off(root, address)
+        elif setting in ("cnp_dscp", "cnp_priority", "ecn"):
+            _congestion(root, port, rail, setting, difference.after)
+        elif setting == "ipoib_mode":
+            _write(root / NETDEVS / netdev / "mode", str(difference.after))
+        else:
+            _run(run, command(netdev, setting, difference.after))
+    except OSError as error:
+        raise SettingError(f"{error.filename or ''}: {error.strerror or error}") from error
+
+
+def command(netdev: str, setting: str, value: Any) -> list[str]:
+    """The command that makes a setting of a network device."""
+    if setting == "mtu":
+        return ["ip", "link", "set", "dev", netdev, "mtu", str(value)]
+    if setting == "pfc":
+        return ["dcb", "pfc", "set", "dev", netdev, "prio-pfc", "all:off", *(f"{priority}:on" for priority in value)]
+    if setting == "dscp":
+        # `flush` would make mlx5 trust the VLAN's priority; `replace` leaves other entries alone.
+        entries = (f"{dscp}:{priority}" for dscp, priority in value.items())
+        return ["dcb", "app", "replace", "dev", netdev, "dscp-prio", *entries]
+    if setting == "ets":
+        return [
+            *("dcb", "ets", "set", "dev", netdev, "willing", "off"),
+            *("tc-tsa", *(f"{number}:{word}" for number, word in enumerate(value["algorithms"]))),
+            *("tc-bw", *(f"{number}:{share}" for number, share in enumerate(value["bandwidth"]))),
+            *("prio-tc", *(f"{number}:{one}" for number, one in enumerate(value["classes"]))),
+        ]
+    raise SettingError(f"nothing is known that sets {setting}")
+
+
+def _address(netdev: str, manager: str, run: Run) -> None:
+    """Let the program that owns the link read its new file."""
+    if manager == "networkd":
+        _run(run, ["networkctl", "reload"])
+        _run(run, ["networkctl", "reconfigure", netdev])
+    elif manager == "networkmanager":
+        _run(run, ["nmcli", "connection", "reload"])
+        _run(run, ["nmcli", "--wait", "30", "connection", "up", f"{PREFIX}-{netdev}"])
+    elif manager == "ifupdown":
+        # Without the old address. It is no error if the device is not configured yet.
+        run(["ifdown", "--force", netdev])
+        _run(run, ["ifup", "--force", netdev])
+    else:
+        raise SettingError("no program owns the link; set rdma_network_manager, or configure the address yourself")
+
+
+def _rule(rail: Rail, netdev: str, run: Run) -> None:
+    """The rule by which packets from the rail's address leave by the rail."""
+    source, table = _source(rail), str(rail.table)
+    rule = ["from", source, "table", table, "priority", table]
+    # It is no error if there is no such rule.
+    run(["ip", "-4", "rule", "del", *rule])
+    _run(run, ["ip", "-4", "rule", "add", *rule])
+    _run(run, ["ip", "-4", "route", "replace", str(rail.network), "dev", netdev, "src", source, "table", table])
+
+
+def _source(rail: Rail) -> str:
+    return str(ipaddress.IPv4Interface(rail.address or "").ip)
+
+
+def _rdma_cm(root: Path, port: Port, setting: str, value: Any, run: Run) -> None:
+    """The defaults of connections by rdma_cm. The kernel makes the files with the directory."""
+    base = root / settings.RDMA_CM
+    if not base.is_dir():
+        _run(run, ["modprobe", "rdma_cm"])
+    with suppress(FileExistsError):
+        os.mkdir(base / port.device)
+    name = {"rdma_cm_tos": "default_roce_tos", "rdma_cm_mode": "default_roce_mode"}[setting]
+    _write(base / port.device / f"ports/{port.number}" / name, str(value))
+
+
+def _device_control(root: Path, port: Port, setting: str, value: Any) -> None:
+    address = port.pci_address or ""
+    register = pci_config.device_control(pci_config.read(root, address))
+    if register is None:
+        raise SettingError(f"{address}: the registers of PCIe cannot be read")
+    if setting == "relaxed_ordering":
+        word = register.value & ~pci_config.RELAXED_ORDERING | (pci_config.RELAXED_ORDERING if value else 0)
+    else:
+        size = pci_config.SIZES.index(value)
+        mask = pci_config.SIZE_MASK << pci_config.READ_REQUEST_SHIFT
+        word = register.value & ~mask | size << pci_config.READ_REQUEST_SHIFT
+    _write_register(root, address, register.offset, word)
+
+
+def _acs_off(root: Path, address: str) -> None:
+    register = pci_config.acs_control(pci_config.read(root, address))
+    if register is None:
+        raise SettingError(f"{address}: the register of ACS cannot be read")
+    _write_register(root, address, register.offset, register.value & ~pci_config.ACS_REDIRECTS)
+
+
+def _write_register(root: Path, address: str, offset: int, word: int) -> None:
+    handle = os.open(root / pci.DEVICES / address / "config", os.O_WRONLY | os.O_CLOEXEC)
+    try:
+        os.pwrite(handle, word.to_bytes(2, "little"), offset)
+    finally:
+        os.close(handle)
+
+
+def _congestion(root: Path, port: Port, rail: Rail, setting: str, value: Any) -> None:
+    known = port.facts["congestion"]
+    directory = root / str(known["directory"]).lstrip("/")
+    if setting == "ecn":
+        for side in SIDES:
+            _write(directory / side / "enable" / str(rail.ecn_priority), str(int(bool(value))))
+    else:
+        _write(directory / CNP_FILES[known["kind"], setting], str(value))
+
+
+def _write(path: Path, text: str) -> None:
+    """Write an attribute of the kernel, which takes a value in one write."""
+    handle = os.open(path, os.O_WRONLY | os.O_CLOEXEC | os.O_TRUNC)
+    try:
+        os.write(handle, text.encode())
+    except OSError as error:
+        error.filename = str(path)
+        raise
+    finally:
+        os.close(handle)
+
+
+def _run(run: Run, words: list[str]) -> None:
+    outcome = run(words)
+    if outcome.failure or outcome.code:
+        said = outcome.message or " ".join(f"{outcome.stderr} {outcome.stdout}".split())[:300]
+        raise SettingError(f"{' '.join(words)}: {said or f'exit status {outcome.code}'}")

@@ -1,0 +1,119 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Applies and compares the rails' settings that a run has recorded on the node. Private to the collection.
+
+All settings but those in files are lost at a reboot, and when a driver is loaded again or a device is added again.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ...core import files
+from ...core.paths import Paths
+from ..rdma import facts as rdma_facts
+from . import apply, desired, differences, rails
+from .apply import Run, SettingError, state
+from .desired import Desired
+from .differences import Comparison, Difference
+
+PARTS = (
+    *(rdma_facts.GIDS, rdma_facts.ADDRESSES, rdma_facts.TOOLS, rdma_facts.GPUS, rdma_facts.NICS, rdma_facts.SETTINGS),
+    rdma_facts.DMA_BUF,
+)
+"""All facts but the counters, which are not needed here."""
+
+POLL_SECONDS = 1.0
+"""Time between two looks for devices that are still missing."""
+
+
+@dataclass
+class Report:
+    """What was changed, and what was not."""
+
+    changes: list[Difference] = field(default_factory=list)
+    pending: list[Difference] = field(default_factory=list)
+    """Differences that would stop the traffic of a rail while engines use it."""
+    failures: list[str] = field(default_factory=list)
+    unknown: list[str] = field(default_factory=list)
+    missing: list[str] = field(default_factory=list)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The report for JSON."""
+        return {
+            **asdict(self),
+            "changes": [{**asdict(one), "text": str(one)} for one in self.changes],
+            "pending": [{**asdict(one), "text": str(one)} for one in self.pending],
+        }
+
+
+def gather(root: Path, run: Run, parts: Sequence[str] = PARTS) -> dict[str, Any]:
+    """The facts of this machine."""
+    here = root == Path("/")
+    programs = rdma_facts.Programs("rdma", "ibv_devinfo", "ip", "dcb", sys.executable if here else None)
+    # `rdma` would load kernel modules on a machine without RDMA.
+    return rdma_facts.gather(root, parts, programs if rdma_facts.has_rdma(root) else rdma_facts.Programs(), run)
+
+
+def read(paths: Paths) -> Desired | None:
+    """The recorded settings; None without any. Raises ValueError for a damaged file, OSError."""
+    stored = files.read_json(paths.rdma_settings)
+    return None if stored is None else desired.of(stored, str(paths.rdma_settings))
+
+
+def compare(root: Path, wanted: Desired, facts: dict[str, Any], run: Run) -> Comparison:
+    """Compare the recorded settings with the machine."""
+    found = rails.ports(facts)
+    ports = {port.key: port for port in found}
+    states = {rail.key: state(root, rail, ports[rail.key], run) for rail in wanted.rails if rail.key in ports}
+    return differences.compare(wanted, found, states)
+
+
+def settle(root: Path, wanted: Desired, facts: dict[str, Any], run: Run, busy: bool, check: bool = False) -> Report:
+    """Make all settings that differ. While engines are `busy`, disruptive ones wait. With `check`, only foresee.
+
+    Reads the machine again at the end: a setting that still differs is a failure. Raises nothing.
+    """
+    compared = compare(root, wanted, facts, run)
+    report = Report(unknown=compared.unknown, missing=compared.missing)
+    ports = {port.key: port for port in rails.ports(facts)}
+    for difference in compared.differences:
+        if busy and difference.disruptive:
+            report.pending.append(difference)
+            continue
+        rail = wanted.rails[difference.rail]
+        if not check:
+            try:
+                apply.apply(root, difference, rail, ports[rail.key], wanted.manager, run)
+            except SettingError as error:
+                report.failures.append(f"{difference}: {error}")
+                continue
+        report.changes.append(difference)
+    if report.changes and not check:
+        left = compare(root, wanted, gather(root, run), run).differences
+        still = {(one.rail, one.setting): one for one in left}
+        for change in list(report.changes):
+            same = still.get((change.rail, change.setting))
+            if same is not None:
+                report.changes.remove(change)
+                report.failures.append(f"{change}: the value did not stay; it is now {same.before}")
+    return report
+
+
+def wait_for_devices(
+    root: Path, wanted: Desired, run: Run, seconds: float, sleep: Callable[[float], None] = time.sleep
+) -> dict[str, Any]:
+    """The facts, as soon as the devices of all rails are there, or after some seconds."""
+    deadline = time.monotonic() + seconds
+    while True:
+        facts = gather(root, run)
+        there = {port.key for port in rails.ports(facts) if port.netdev}
+        if all(rail.key in there for rail in wanted.rails) or time.monotonic() >= deadline:
+            return facts
+        sleep(POLL_SECONDS)

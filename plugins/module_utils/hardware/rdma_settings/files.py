@@ -1,0 +1,192 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Renders the files that configure the rails at boot. Private to the collection; pure.
+
+Each file is named 60-inference-rdma-*. The MTU of Ethernet stands in a .link file, which udev applies whichever program
+configures the network device. Such a file matches by the permanent address: a match by name would also give the MTU to
+devices of containers.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from .desired import Rail
+from .variables import ETHERNET
+
+PREFIX = "60-inference-rdma"
+
+HEADER = "# Managed by Ansible (baremetal.inference.rdma).\n"
+
+LINKS = "/etc/systemd/network"
+INTERFACES = "/etc/network/interfaces.d"
+NM_PROFILES = "/etc/NetworkManager/system-connections"
+NM_CONF = f"/etc/NetworkManager/conf.d/{PREFIX}.conf"
+SYSCTL = f"/etc/sysctl.d/{PREFIX}.conf"
+
+PRIVATE = 0o600
+"""The mode of profiles: NetworkManager ignores others."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """A rail with the names that it has on this node."""
+
+    rail: Rail
+    netdev: str
+    mac: str | None
+
+
+def render(places: Sequence[Place], manager: str, networkmanager_runs: bool) -> dict[str, str]:
+    """The text of each file, by its path."""
+    texts: dict[str, str] = {}
+    for place in places:
+        if place.rail.layer == ETHERNET and place.mac and place.rail.mtu:
+            texts[f"{LINKS}/{PREFIX}-{place.netdev}.link"] = link(place)
+        if place.rail.address and manager in RENDERERS:
+            path, text = RENDERERS[manager](place)
+            texts[path] = text
+        for key in place.rail.partition_keys:
+            if manager in CHILDREN:
+                texts.update(CHILDREN[manager](place, key))
+    lines = [line for place in places for line in _sysctls(place)]
+    if lines:
+        texts[SYSCTL] = HEADER + "".join(lines)
+    macs = [place.mac for place in places if place.mac and place.rail.layer == ETHERNET]
+    if networkmanager_runs and macs:
+        texts[NM_CONF] = (
+            f"{HEADER}# Without this, NetworkManager makes a connection with DHCP for a rail that has no profile.\n"
+            f"[main]\nno-auto-default={','.join(macs)}\n"
+        )
+    return texts
+
+
+def mode(path: str) -> int:
+    """The mode of a file."""
+    return PRIVATE if path.startswith(NM_PROFILES) else 0o644
+
+
+def link(place: Place) -> str:
+    """The .link file. It repeats what Debian's 99-default.link says, because only the first matching file counts."""
+    return (
+        f"{HEADER}[Match]\nPermanentMACAddress={place.mac}\n\n"
+        "[Link]\n"
+        "NamePolicy=keep kernel database onboard slot path\n"
+        "AlternativeNamesPolicy=database onboard slot path\n"
+        "MACAddressPolicy=persistent\n"
+        f"MTUBytes={place.rail.mtu}\n"
+        # Pauses of the whole link would stop all priorities.
+        "RxFlowControl=no\nTxFlowControl=no\n"
+    )
+
+
+def networkd(place: Place) -> tuple[str, str]:
+    """The .network file of systemd-networkd."""
+    rail = place.rail
+    match = f"PermanentMACAddress={place.mac}" if place.mac and rail.layer == ETHERNET else f"Name={place.netdev}"
+    text = f"{HEADER}[Match]\n{match}\n\n[Link]\nRequiredForOnline=no\n"
+    if rail.layer != ETHERNET and rail.mtu:
+        text += f"MTUBytes={rail.mtu}\n"
+    text += (
+        "\n[Network]\nDHCP=no\nIPv6AcceptRA=no\nLinkLocalAddressing=ipv6\n"
+        # A rail without a cable, too, has its address, so that its GID is there when the cable is back.
+        "ConfigureWithoutCarrier=yes\n"
+    )
+    if rail.ipoib_mode:
+        text += f"\n[IPoIB]\nMode={rail.ipoib_mode}\n"
+    text += f"\n[Address]\nAddress={rail.address}\n"
+    if rail.table is not None:
+        text += (
+            f"\n[RoutingPolicyRule]\nFrom={_ip(rail)}\nTable={rail.table}\nPriority={rail.table}\n"
+            f"\n[Route]\nDestination={rail.network}\nScope=link\nPreferredSource={_ip(rail)}\nTable={rail.table}\n"
+        )
+    return f"{LINKS}/{PREFIX}-{place.netdev}.network", text
+
+
+def ifupdown(place: Place) -> tuple[str, str]:
+    """The stanza of ifupdown. Both words at its start: for the boot, and for a device that is added later."""
+    rail, name = place.rail, place.netdev
+    text = f"{HEADER}auto {name}\nallow-hotplug {name}\niface {name} inet static\n    address {rail.address}\n"
+    if rail.ipoib_mode:
+        text += f"    pre-up echo {rail.ipoib_mode} > /sys/class/net/{name}/mode\n"
+    if rail.layer != ETHERNET and rail.mtu:
+        text += f"    mtu {rail.mtu}\n"
+    if rail.table is not None:
+        rule = f"from {_ip(rail)} table {rail.table} priority {rail.table}"
+        text += (
+            f"    post-up ip -4 rule del {rule} 2>/dev/null || true\n"
+            f"    post-up ip -4 rule add {rule}\n"
+            f"    post-up ip -4 route replace {rail.network} dev {name} src {_ip(rail)} table {rail.table}\n"
+            f"    pre-down ip -4 rule del {rule} || true\n"
+        )
+    return f"{INTERFACES}/{PREFIX}-{name}", text
+
+
+def networkmanager(place: Place) -> tuple[str, str]:
+    """The profile of NetworkManager."""
+    rail = place.rail
+    kind = "ethernet" if rail.layer == ETHERNET else "infiniband"
+    name = f"{PREFIX}-{place.netdev}"
+    text = (
+        f"{HEADER}[connection]\nid={name}\nuuid={uuid.uuid5(uuid.NAMESPACE_OID, name + rail.key)}\ntype={kind}\n"
+        f"interface-name={place.netdev}\nautoconnect=true\n\n[{kind}]\n"
+    )
+    if kind == "infiniband":
+        text += f"transport-mode={rail.ipoib_mode or 'datagram'}\n" + (f"mtu={rail.mtu}\n" if rail.mtu else "")
+    text += f"\n[ipv4]\nmethod=manual\naddress1={rail.address}\nnever-default=true\nmay-fail=false\n"
+    if rail.table is not None:
+        text += (
+            f"route1={rail.network}\nroute1_options=src={_ip(rail)},table={rail.table}\n"
+            f"routing-rule1=priority {rail.table} from {_ip(rail)} table {rail.table}\n"
+        )
+    return f"{NM_PROFILES}/{name}.nmconnection", text + "\n[ipv6]\nmethod=link-local\n"
+
+
+RENDERERS = {"networkd": networkd, "ifupdown": ifupdown, "networkmanager": networkmanager}
+
+
+def _networkd_child(place: Place, key: str) -> Mapping[str, str]:
+    """A partition of InfiniBand as a network device of its own. Its addresses are the operator's."""
+    name = child(place.netdev, key)
+    return {
+        f"{LINKS}/{PREFIX}-{name}.netdev": (
+            f"{HEADER}[NetDev]\nName={name}\nKind=ipoib\n\n[IPoIB]\nPartitionKey={key}\n"
+        ),
+        f"{LINKS}/{PREFIX}-{place.netdev}.network.d/{PREFIX}-{name}.conf": f"{HEADER}[Network]\nIPoIB={name}\n",
+    }
+
+
+def _ifupdown_child(place: Place, key: str) -> Mapping[str, str]:
+    name = child(place.netdev, key)
+    return {
+        f"{INTERFACES}/{PREFIX}-{name}": (
+            f"{HEADER}auto {name}\niface {name} inet manual\n"
+            f"    pre-up ip link show dev {name} >/dev/null 2>&1 || "
+            f"ip link add link {place.netdev} name {name} type ipoib pkey {key}\n"
+            f"    post-down ip link del dev {name} || true\n"
+        )
+    }
+
+
+CHILDREN = {"networkd": _networkd_child, "ifupdown": _ifupdown_child}
+
+
+def child(netdev: str, key: str) -> str:
+    """The name of a partition's network device, as the kernel would name it: ib0.8001."""
+    return f"{netdev}.{int(key, 16) | 0x8000:04x}"
+
+
+def _sysctls(place: Place) -> list[str]:
+    """Lines for sysctl.d. udev applies them whenever the network device is added."""
+    # A dot in a name would separate parts of the key; with slashes as separators, it does not.
+    return [
+        f"net/ipv4/conf/{place.netdev}/{key} = {value}\n" for key, value in sorted((place.rail.sysctls or {}).items())
+    ]
+
+
+def _ip(rail: Rail) -> str:
+    return str(ipaddress.IPv4Interface(rail.address or "").ip)

@@ -1,0 +1,100 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Reads what the plan of rails needs of a node beside rdma_facts. Private to the collection."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ...core import sysfs
+from ...core.paths import Paths
+from ..rdma import managers, tools
+from .apply import Run
+from .plan import Machine
+
+NETDEVS = "sys/class/net"
+
+PEER_MEMORY = "ib_register_peer_memory_client"
+"""The symbol of the RDMA core that nvidia-peermem needs. Debian's kernel does not have it."""
+
+ENGINES = "vllm@*.service"
+
+
+def read(
+    root: Path,
+    facts: Mapping[str, Any],
+    address: str,
+    peers: Mapping[str, Sequence[str]],
+    known: Sequence[str],
+    run: Run,
+) -> Machine:
+    """The machine. `address` is the one by which the node is managed; empty if unknown."""
+    by_netdev = tools.addresses("ip", run).by_netdev
+    upper = {name for name, netdev in by_netdev.items() if address in [one.partition("/")[0] for one in netdev]}
+    upper |= _of_default_routes(run)
+    management = sorted({lower for name in upper for lower in (name, *_lower(root, name))})
+    stanzas = managers.stanzas(root)
+    found = [manager.name for name in management for manager in managers.managers(root, name, stanzas)]
+    return Machine(
+        facts=facts,
+        management=management,
+        management_addresses=[text for name in management if name in by_netdev for text in by_netdev[name]],
+        managers=sorted(set(found)),
+        networkmanager_runs=(root / "run/NetworkManager").is_dir(),
+        known=known,
+        peers=peers,
+        peer_memory=_peer_memory(root),
+    )
+
+
+def serving(paths: Paths, run: Run) -> list[str]:
+    """The instances that use the network now: their engine runs, and they are not drained. If systemd does not answer,
+    the list has one entry that says so.
+    """
+    states = "--state=active,activating,reloading"
+    outcome = run(["systemctl", "list-units", "--plain", "--no-legend", states, ENGINES])
+    if outcome.failure or outcome.code:
+        return ["unknown, because systemd does not answer"]
+    units = [line.split()[0] for line in outcome.stdout.splitlines() if line.strip()]
+    names = [unit.removeprefix("vllm@").removesuffix(".service") for unit in units]
+    return sorted(name for name in names if not paths.drain(name).exists())
+
+
+def lacking(root: Path, packages: Sequence[str]) -> list[str]:
+    """The packages that are not installed. The files of a package for several architectures have its architecture."""
+    known = {name.partition(":")[0].removesuffix(".list") for name in sysfs.names(root / "var/lib/dpkg/info")}
+    return [package for package in packages if package not in known]
+
+
+def _of_default_routes(run: Run) -> set[str]:
+    """The network devices of the default routes."""
+    outcome = run(["ip", "-j", "route", "show", "default"])
+    try:
+        routes = json.loads(outcome.stdout or "[]")
+        return {str(route["dev"]) for route in routes if "dev" in route}
+    except (ValueError, TypeError):
+        return set()
+
+
+def _lower(root: Path, netdev: str) -> Iterator[str]:
+    """The network devices below a bond, a bridge or a VLAN."""
+    for name in sysfs.names(root / NETDEVS / netdev):
+        if name.startswith("lower_"):
+            lower = name.removeprefix("lower_")
+            yield lower
+            yield from _lower(root, lower)
+
+
+def _peer_memory(root: Path) -> bool | None:
+    """Whether the RDMA core takes memory from other modules; None before it is loaded."""
+    if not (root / "sys/module/ib_core").is_dir():
+        return None
+    try:
+        with (root / "proc/kallsyms").open(encoding="ascii", errors="replace") as lines:
+            return any(PEER_MEMORY in line for line in lines)
+    except OSError:
+        return None

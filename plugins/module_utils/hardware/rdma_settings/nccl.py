@@ -1,0 +1,258 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The environment of NCCL and Gloo for a gang or a job, from its nodes' facts. Private to the collection; pure.
+
+Only variables that these nodes need are set: NCCL's own choices are better than most recipes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ...core.problems import Findings
+from . import addresses, rails
+from .desired import Desired
+from .variables import ETHERNET
+
+LONGEST_VALUE = 1023
+"""NCCL cuts longer lines of a configuration file without a word. Source: initEnvFunc of misc/param.cc of NCCL."""
+
+MOST_DEVICES = 32
+"""Source: MAX_IB_DEVS of transport/net_ib of NCCL."""
+
+GID_BY_ITSELF = (2, 21)
+"""The first version of NCCL that finds the right GID on each device. Source: ncclIbGetGidIndex of NCCL."""
+
+PREFIXES = ("NCCL_", "UCX_", "GLOO_")
+
+
+@dataclass(frozen=True)
+class Rail:
+    """A rail, as NCCL sees it."""
+
+    device: str
+    port: int
+    layer: str | None
+    netdev: str | None
+    network: str | None
+    """The subnet of its address; None without one."""
+    mtu_active: int | None
+    rate_gbps: float | None
+    gid_index: int | None
+
+
+@dataclass(frozen=True)
+class Node:
+    """A node of a gang or job."""
+
+    address: str
+    """The address by which the other nodes reach this one."""
+    netdev: str
+    """The network device of this address."""
+    rails: tuple[Rail, ...] = ()
+    """In the order of the plan, or of the bus."""
+    ports: int = 0
+    """The number of RDMA ports, also those that are no rails."""
+    tos: int | None = None
+    """The type of service of the lossless class; None if the plan has no such class."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the site wants of NCCL."""
+
+    required: bool = False
+    """Whether an engine must fail rather than use TCP (`rdma_required`)."""
+    rails_connected: bool | None = None
+    """Whether a rail reaches the other rails. None: only if several rails have one subnet."""
+    overrides: Mapping[str, str] = field(default_factory=dict)
+    """Further variables (`rdma_nccl`)."""
+    version: tuple[int, int] | None = None
+    """The version of NCCL in the engine's image; None if unknown."""
+
+
+def node(facts: Mapping[str, Any], desired: Desired | None, address: str, netdev: str) -> Node:
+    """A node by its facts of rdma_facts. Without a plan, its rails are all active ports, but that of `netdev`."""
+    found = rails.ports(facts)
+    if desired is None:
+        chosen = [port for port in found if port.active and port.netdev != netdev]
+        tos = None
+    else:
+        by_key = {port.key: port for port in found}
+        chosen = [by_key[rail.key] for rail in desired.rails if rail.key in by_key]
+        tos = next((rail.rdma_cm_tos for rail in desired.rails if rail.pfc), None)
+    return Node(address, netdev, tuple(map(_rail, chosen)), len(found), tos)
+
+
+def _rail(port: rails.Port) -> Rail:
+    texts = port.facts.get("netdev_addresses") or ()
+    parsed = [found for found in map(addresses.parsed, texts) if found is not None and not found.is_link_local]
+    return Rail(
+        device=port.device,
+        port=port.number,
+        layer=port.layer,
+        netdev=port.netdev,
+        network=str(parsed[0].network) if parsed else None,
+        mtu_active=port.facts.get("mtu_active"),
+        rate_gbps=port.facts.get("rate_gbps"),
+        gid_index=port.facts.get("recommended_gid_index"),
+    )
+
+
+def environment(nodes: Mapping[str, Node], options: Options) -> tuple[dict[str, dict[str, str]], Findings]:
+    """The variables of each node, by its name, and all mistakes and warnings.
+
+    `nodes` are those of one gang or job, in the order of their ranks. A single node needs none but the overrides.
+    """
+    findings = Findings()
+    _overrides(nodes, options, findings)
+    found: dict[str, dict[str, str]] = {name: {} for name in nodes}
+    if len(nodes) > 1:
+        alike = _alike(nodes, options, findings)
+        for name, one in nodes.items():
+            found[name] = {
+                # Without the sign, NCCL would take all devices whose names begin so.
+                "NCCL_SOCKET_IFNAME": f"={one.netdev}",
+                "GLOO_SOCKET_IFNAME": one.netdev,
+                **(_rdma(name, one, nodes, options, findings) if alike else {}),
+            }
+    for variables in found.values():
+        variables.update(options.overrides)
+    return found, findings
+
+
+def _alike(nodes: Mapping[str, Node], options: Options, findings: Findings) -> bool:
+    """Whether all nodes have the same rails, so that NCCL can use them. Adds what differs."""
+    counts = {name: len(one.rails) for name, one in nodes.items()}
+    if not any(counts.values()):
+        if options.required:
+            findings.problem(
+                "rdma", f"{', '.join(nodes)} have no rail; set rdma_required: false", "rdma_required", True
+            )
+        return False
+    before = len(findings.problems)
+    _equal("rails", counts, findings)
+    _equal("link layers", {name: _set(one, "layer") for name, one in nodes.items()}, findings)
+    _equal("MTUs of RDMA packets", {name: _set(one, "mtu_active") for name, one in nodes.items()}, findings)
+    _equal("types of service", {name: str(one.tos) for name, one in nodes.items()}, findings)
+    rates = {name: _set(one, "rate_gbps") for name, one in nodes.items()}
+    if len(set(rates.values())) > 1:
+        findings.warning("rdma", f"the rates of the rails differ: {_each(rates)}; the slowest counts", "rdma_rails")
+    return len(findings.problems) == before
+
+
+def _set(one: Node, key: str) -> str:
+    return ", ".join(sorted({str(getattr(rail, key)) for rail in one.rails})) or "none"
+
+
+def _equal(what: str, values: Mapping[str, object], findings: Findings) -> None:
+    if len(set(values.values())) > 1:
+        findings.problem("rdma", f"the {what} of the nodes differ: {_each(values)}; make them equal", "rdma_rails")
+
+
+def _each(values: Mapping[str, object]) -> str:
+    return "; ".join(f"{name} has {value}" for name, value in values.items())
+
+
+def _rdma(name: str, one: Node, nodes: Mapping[str, Node], options: Options, findings: Findings) -> dict[str, str]:
+    """The variables of a node whose rails are like those of the others."""
+    found: dict[str, str] = {}
+    # The names of devices may differ from node to node.
+    if any(other.ports > len(other.rails) for other in nodes.values()):
+        found["NCCL_IB_HCA"] = "=" + ",".join(f"{rail.device}:{rail.port}" for rail in one.rails)
+        if len(found["NCCL_IB_HCA"]) > LONGEST_VALUE or len(one.rails) > MOST_DEVICES:
+            findings.problem(
+                name, f"NCCL takes at most {MOST_DEVICES} rails and {LONGEST_VALUE} characters; use fewer", "rdma_rails"
+            )
+    if all(rail.layer == ETHERNET for rail in one.rails):
+        if one.tos:
+            found["NCCL_IB_TC"] = str(one.tos)
+        if options.version is not None and options.version < GID_BY_ITSELF:
+            found.update(_gid(nodes, findings))
+    if _separate(nodes, options):
+        found["NCCL_CROSS_NIC"] = "0"
+    if options.required:
+        found["NCCL_NET"] = "IB"
+    return found
+
+
+def _gid(nodes: Mapping[str, Node], findings: Findings) -> dict[str, str]:
+    """The one index of all devices, which an old NCCL needs."""
+    indices = {rail.gid_index for one in nodes.values() for rail in one.rails}
+    if len(indices) == 1 and None not in indices:
+        return {"NCCL_IB_GID_INDEX": str(indices.pop())}
+    each = _each({name: _set(one, "gid_index") for name, one in nodes.items()})
+    message = f"the indices of the GIDs differ: {each}; use an engine with NCCL 2.21 or later, which finds them"
+    if not any(problem.message == message for problem in findings.problems):
+        findings.problem("rdma", message, "NCCL_IB_GID_INDEX")
+    return {}
+
+
+def _separate(nodes: Mapping[str, Node], options: Options) -> bool:
+    """Whether a rail cannot reach the other rails, so that NCCL must not try."""
+    if options.rails_connected is not None:
+        return not options.rails_connected and any(len(one.rails) > 1 for one in nodes.values())
+    networks = [[rail.network for rail in one.rails] for one in nodes.values()]
+    return all(len(each) > 1 and None not in each and len(set(each)) == len(each) for each in networks) and all(
+        rail.layer == ETHERNET for one in nodes.values() for rail in one.rails
+    )
+
+
+REFUSED: Mapping[str, str] = {
+    "NCCL_IB_DISABLE": "switches RDMA off; it is for a single test, not for an engine",
+    "NCCL_P2P_DISABLE": "switches NVLink off; it is for a single test, not for an engine",
+    "NCCL_SHM_DISABLE": "is for a single test, not for an engine",
+    "NCCL_NET_DISABLE_INTRA": "is for a single test, not for an engine",
+    "NCCL_TOPO_FILE": "hides the real machine; it is for virtual machines",
+    "NCCL_IB_HCA": "names devices of one node; set rdma_rails, from which it is made for each node",
+    "NCCL_SOCKET_IFNAME": "is made for each node from the interface of inference_address",
+    "GLOO_SOCKET_IFNAME": "is made for each node from the interface of inference_address",
+    "NCCL_COMM_ID": "is the engine's own affair",
+}
+"""Variables that must not be set for all nodes, and why."""
+
+GDR_WORDS = ("LOC", "PIX", "PXB", "P2C", "PXN", "PHB", "SYS")
+"""Source: docs of NCCL_NET_GDR_LEVEL."""
+
+GDR_NUMBERS = {"0": "LOC", "1": "PIX", "2": "PXB", "3": "PHB", "4": "SYS", "5": "SYS"}
+"""The words for the numbers of old versions. Source: levelsOldToNew of graph/paths.cc of NCCL."""
+
+MOST: Mapping[str, int] = {"NCCL_IB_RETRY_CNT": 7, "NCCL_IB_TC": 255, "NCCL_IB_FIFO_TC": 255, "NCCL_IB_TIMEOUT": 22}
+"""The greatest useful numbers. A longer timeout hides a dead link from the engine, which waits 300 s."""
+
+
+def _overrides(nodes: Mapping[str, Node], options: Options, findings: Findings) -> None:
+    roce = any(rail.layer == ETHERNET for one in nodes.values() for rail in one.rails)
+    for key, value in (options.overrides).items():
+        if not isinstance(value, str):
+            findings.problem("rdma_nccl", "must be a text in quotes", key, value)
+            continue
+        message = _refusal(key, value, roce, options)
+        if message:
+            findings.problem("rdma_nccl", message, key, value)
+
+
+def _refusal(key: str, value: str, roce: bool, options: Options) -> str:
+    """Why a variable must not be set so; empty if it may."""
+    if not key.startswith(PREFIXES):
+        return f"is no variable of NCCL, UCX or Gloo; allowed are names with {', '.join(PREFIXES)}"
+    if key in REFUSED:
+        return f"{REFUSED[key]}; remove it"
+    if key == "NCCL_NET_GDR_LEVEL" and value not in GDR_WORDS:
+        word = GDR_NUMBERS.get(value)
+        return f"{value} means {word}; write the word" if word else f"allowed are {', '.join(GDR_WORDS)}"
+    if key in MOST and not (re.fullmatch("[0-9]{1,4}", value) and int(value) <= MOST[key]):
+        return f"must be a number from 0 to {MOST[key]}"
+    if key == "NCCL_IB_SL" and roce:
+        return "has no effect on RoCE, whose priority comes from the DSCP (rdma_dscp); remove it"
+    if key == "NCCL_IB_GID_INDEX" and (options.version is None or options.version >= GID_BY_ITSELF):
+        return "NCCL 2.21 and later find the GID of each device; a fixed index is right only by luck. Remove it"
+    if key == "NCCL_IB_TC" and not roce:
+        return "has a meaning on RoCE only; remove it"
+    if len(value) > LONGEST_VALUE:
+        return f"has more than {LONGEST_VALUE} characters, which NCCL cuts"
+    return ""

@@ -1,0 +1,90 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The implementation of the module rdma_settings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ...core import commands, files
+from ...core.call import Call
+from ...core.paths import Paths
+from ...core.problems import Findings
+from ...hardware.rdma_settings import addresses, boot, desired, machine, units, written
+from ...hardware.rdma_settings.apply import Run
+from ...hardware.rdma_settings.plan import Plan, plan
+
+ROOT = Path("/")
+
+
+def refusal(findings: Findings) -> str:
+    """The message with all mistakes; empty without any."""
+    if not findings.problems:
+        return ""
+    return "\n- ".join(["rdma_settings: nothing was changed.", *map(str, findings.problems)])
+
+
+def run(module: Call) -> None:
+    """Answer a call."""
+    params, paths = module.params, Paths(ROOT)
+    if not params["timeout"] > 0:
+        module.fail_json(msg=f"timeout: {params['timeout']:g}: must be more than 0 seconds")
+
+    def ask(command: Sequence[str]) -> commands.Outcome:
+        return commands.run(command, params["timeout"])
+
+    try:
+        stored = files.read_json(paths.rdma_settings)
+    except ValueError:
+        # A damaged file is replaced.
+        stored = None
+    try:
+        facts = boot.gather(ROOT, ask)
+        peers = addresses.of_peers(params["peers"])
+        found = machine.read(ROOT, facts, params["address"], peers, desired.keys(stored), ask)
+        planned, findings = plan(params["settings"], found)
+        if message := refusal(findings):
+            module.fail_json(msg=message)
+        for warning in findings.warnings:
+            module.warn(str(warning))
+        module.exit_json(**outcome(module, paths, planned, stored, facts, ask))
+    except (OSError, ValueError) as error:
+        module.fail_json(msg=f"rdma_settings: {error}")
+
+
+def outcome(module: Call, paths: Paths, planned: Plan, stored: Any, facts: dict[str, Any], run: Run) -> dict[str, Any]:
+    """Carry out the plan, and return the module's result. Fails the module if a setting could not be made."""
+    check = module.check_mode
+    texts = {}
+    if planned.desired.rails:
+        record = f"/{paths.rdma_settings.relative_to(paths.root)}"
+        texts = {**planned.texts, record: files.to_json(planned.desired.as_dict()), **units.texts(paths)}
+    altered = written.differing(paths.root, texts, stored)
+    diff = written.diff(altered)
+    if not check:
+        written.write(paths.root, altered, run)
+    lacking = machine.lacking(paths.root, module.params["packages"])
+    busy = machine.serving(paths, run)
+    report = boot.settle(paths.root, planned.desired, facts, run, bool(busy), check)
+    result = {
+        "changed": bool(altered or report.changes),
+        "due": bool(altered or report.changes or report.pending or lacking),
+        "missing_packages": lacking,
+        "rails": [port.name for port in planned.ports],
+        "changes": [str(change) for change in report.changes],
+        "files": sorted(altered),
+        "pending": [str(change) for change in report.pending],
+        "change_pending": bool(report.pending),
+        "serving": busy if report.pending else [],
+        "unknown": report.unknown,
+        "gpudirect": planned.gpudirect,
+        "gpudirect_reason": planned.gpudirect_reason,
+        "failures": report.failures,
+        "diff": [*diff, *written.diff_of_settings(report.changes)],
+    }
+    if report.failures:
+        module.fail_json(msg="\n- ".join(["rdma_settings: not everything was set.", *report.failures]), **result)
+    return result

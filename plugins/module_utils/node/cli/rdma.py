@@ -1,0 +1,154 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The commands `inferctl rdma apply`, `check` and `show`. Private to the collection."""
+
+# pylint: disable=ansible-bad-function  # a command, which prints
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from ...core import commands
+from ...core.commands import Outcome
+from ...core.paths import Paths
+from ...hardware.rdma_settings import boot, machine, rails
+from ...hardware.rdma_settings.desired import Desired
+from .command import FAILED, OK, UsageError, fail
+
+SCHEMA = 1
+
+TOOL_TIMEOUT = 30.0
+"""Limit for each program, in seconds: ifup of a rail may wait for the link."""
+
+
+def add(parsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the command `rdma` with its own commands."""
+    command = parsers.add_parser(
+        "rdma",
+        help="apply, check or show the settings of the RDMA rails",
+        description="The settings of the RDMA rails that baremetal.inference.site has recorded.",
+    )
+    inner = command.add_subparsers(dest="rdma_command", metavar="COMMAND", required=True)
+    one = inner.add_parser("apply", help="(called at boot) make all settings that differ; 1 if one cannot be made")
+    one.add_argument(
+        "--wait", type=float, default=0.0, metavar="S", help="wait for missing devices, in seconds (default: 0)"
+    )
+    one.add_argument("--force", action="store_true", help="also what stops the traffic of a rail that engines use")
+    _json(one)
+    one.set_defaults(run=_apply)
+    one = inner.add_parser("check", help="compare the settings with the rails; 1 if one differs")
+    _json(one)
+    one.set_defaults(run=_check)
+    one = inner.add_parser("show", help="show the ports, and which of them are rails")
+    _json(one)
+    one.set_defaults(run=_show)
+
+
+def _json(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def run(command: Sequence[str]) -> Outcome:
+    """Run a program within the limit."""
+    return commands.run(command, TOOL_TIMEOUT)
+
+
+def _recorded(paths: Paths) -> Desired:
+    try:
+        wanted = boot.read(paths)
+    except ValueError as error:
+        raise UsageError(str(error)) from error
+    if wanted is None:
+        raise UsageError("no rails are recorded on this node: set the variables of the role rdma, and run the playbook")
+    return wanted
+
+
+def _apply(options: argparse.Namespace, paths: Paths) -> int:
+    wanted = _recorded(paths)
+    facts = boot.wait_for_devices(paths.root, wanted, run, options.wait)
+    busy = [] if options.force else machine.serving(paths, run)
+    report = boot.settle(paths.root, wanted, facts, run, bool(busy))
+    if options.json:
+        print(json.dumps({"schema": SCHEMA, **report.as_dict(), "serving": busy}, indent=2))
+    else:
+        for change in report.changes:
+            print(change)
+        for change in report.pending:
+            print(f"waits until {', '.join(busy)} is drained: {change}")
+        _print_rest(report)
+    for failure in report.failures:
+        fail(failure, FAILED)
+    return FAILED if report.failures or report.missing else OK
+
+
+def _check(options: argparse.Namespace, paths: Paths) -> int:
+    wanted = _recorded(paths)
+    facts = boot.gather(paths.root, run)
+    report = boot.settle(paths.root, wanted, facts, run, busy=False, check=True)
+    if options.json:
+        print(json.dumps({"schema": SCHEMA, **report.as_dict()}, indent=2))
+    else:
+        for change in report.changes:
+            print(change)
+        _print_rest(report)
+        if not report.changes and not report.missing:
+            print(f"{len(wanted.rails)} rails have all recorded settings")
+    return FAILED if report.changes or report.missing else OK
+
+
+def _print_rest(report: boot.Report) -> None:
+    for key in report.missing:
+        print(f"missing: {key}: the device is not there, or has no network device")
+    for line in report.unknown:
+        print(f"cannot be set: {line}")
+
+
+def _show(options: argparse.Namespace, paths: Paths) -> int:
+    try:
+        wanted = boot.read(paths)
+    except ValueError as error:
+        raise UsageError(str(error)) from error
+    facts = boot.gather(paths.root, run)
+    numbers = {rail.key: number for number, rail in enumerate(wanted.rails if wanted else ())}
+    ports = [_port(port, numbers.get(port.key)) for port in rails.ports(facts)]
+    if options.json:
+        recorded = [asdict(rail) for rail in wanted.rails] if wanted else []
+        print(json.dumps({"schema": SCHEMA, "ports": ports, "recorded": recorded}, indent=2))
+    elif not ports:
+        print("no RDMA device on this node")
+    else:
+        for port in ports:
+            rail = f"rail {port['rail']}" if port["rail"] is not None else "no rail"
+            addresses = ", ".join(port["addresses"]) or "no address"
+            print(
+                f"{port['name']}: {rail}; {port['link_layer'] or 'unknown'}, {port['state'] or 'unknown'}, "
+                f"{port['rate'] or 'unknown rate'}; {port['netdev'] or 'no network device'}, MTU "
+                f"{port['mtu'] or 'unknown'}, packets of {port['mtu_active'] or 'unknown'} bytes; {addresses}; "
+                f"nearest GPUs {', '.join(port['gpus']) or 'unknown'} ({port['distance'] or 'unknown'})"
+            )
+    return OK
+
+
+def _port(port: rails.Port, rail: int | None) -> dict[str, Any]:
+    """The data of a port, as `show` prints it."""
+    facts, device = port.facts, port.device_facts
+    return {
+        "name": port.name,
+        "key": port.key,
+        "rail": rail,
+        "link_layer": port.layer,
+        "state": facts["state"],
+        "rate": facts["rate_text"],
+        "netdev": port.netdev,
+        "mtu": facts["netdev_mtu"],
+        "mtu_active": facts["mtu_active"],
+        "addresses": list(facts["netdev_addresses"] or ()),
+        "gpus": list(device["nearest_gpus"] or ()),
+        "distance": device["nearest_gpu_distance"],
+        "pcie": device["pcie"],
+        "dma_buf": device["dma_buf"],
+    }

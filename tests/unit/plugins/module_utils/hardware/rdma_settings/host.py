@@ -1,0 +1,146 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A node with two RoCE rails, whose programs change its files and answers as the real ones do."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ansible_collections.baremetal.inference.plugins.module_utils.core.commands import Outcome
+from ansible_collections.baremetal.inference.tests.unit.plugins.module_utils.hardware.rdma.conftest import Machine
+from ansible_collections.baremetal.inference.tests.unit.plugins.module_utils.hardware.test_pci_config import space
+
+BRIDGE = "0000:10:01.0"
+FAILED = Outcome(1, "", "Attribute read: Operation not supported")
+
+
+class Host:
+    """The node below `root`. `commands` has all commands that were run."""
+
+    def __init__(self, root: Path, rails: int = 2) -> None:
+        self.root = root
+        self.machine = Machine(root)
+        self.commands: list[str] = []
+        self.engines: list[str] = []
+        self.stuck: set[str] = set()
+        """Subcommands that end well but change nothing."""
+        self.rules: dict[str, str] = {}
+        self.routes: dict[str, list[dict[str, str]]] = {}
+        self.dcb: dict[str, dict[str, Any]] = {}
+        self.addresses: dict[str, list[str]] = {"eno1": ["192.0.2.7/24"]}
+        self.machine.pci(BRIDGE, "pci0000:10", **{"class": "0x060400"})
+        self.config(f"sys/devices/pci0000:10/{BRIDGE}").write_bytes(space(acs=0x1D))
+        for number in range(rails):
+            self.plug(number)
+        for kind in ("all", "default"):
+            self.sysctls(kind)
+        self.machine.write("proc/sys/kernel/osrelease", "6.12.1-amd64")
+        index = "2"
+        self.machine.write("sys/class/net/eno1/ifindex", index)
+        self.machine.write(
+            f"run/systemd/netif/links/{index}", "ADMIN_STATE=configured\nNETWORK_FILE=/x/80-dhcp.network"
+        )
+
+    def plug(self, number: int) -> None:
+        """Add a device, as after a boot or a driver reload: with the defaults of the kernel."""
+        name, device = f"ens{number}", f"rocep{number}s0"
+        function = self.machine.pci(f"0000:{number + 32:02x}:00.0", f"pci0000:10/{BRIDGE}", driver="mlx5_core")
+        self.config(function).write_bytes(space(0x2950))
+        self.machine.netdev(name, function, mtu="1500", ifindex=str(number + 10))
+        self.machine.port(self.machine.rdma(device, function))
+        self.machine.write(f"sys/kernel/config/rdma_cm/{device}/ports/1/default_roce_tos", "0")
+        self.machine.write(f"sys/kernel/config/rdma_cm/{device}/ports/1/default_roce_mode", "IB/RoCE v1")
+        self.dcb[name] = {
+            "pfc": {"delay": 0, "prio_pfc": [False] * 8},
+            "app": {},
+            "ets": {"willing": True, "tc_bw": [0] * 8, "tc_tsa": ["vendor"] * 8, "prio_tc": [0] * 8},
+            "dcbx": {"host": True, "ieee": True},
+        }
+        self.addresses[name] = []
+        self.sysctls(name)
+
+    def sysctls(self, name: str) -> None:
+        for key in ("arp_announce", "arp_ignore", "rp_filter"):
+            self.machine.write(f"proc/sys/net/ipv4/conf/{name}/{key}", "0")
+
+    def config(self, function: str) -> Path:
+        return self.root / function / "config"
+
+    def mtu(self, name: str) -> int:
+        return int((self.root / f"sys/class/net/{name}/mtu").read_text())
+
+    def run(self, command: Sequence[str]) -> Outcome:
+        self.commands.append(" ".join(command))
+        name = f"_{command[0]}"
+        handler = getattr(self, name, None)
+        found = handler(list(command[1:])) if handler else Outcome(0, "[]")
+        return found if isinstance(found, Outcome) else Outcome(0, json.dumps(found))
+
+    def _ip(self, words: list[str]) -> Any:
+        match words:
+            case ["-j", "-d", "address"]:
+                return [
+                    {
+                        "ifname": name,
+                        "address": f"02:00:00:00:00:{number:02x}",
+                        "max_mtu": 9978,
+                        "addr_info": [
+                            dict(zip(("local", "prefixlen"), text.split("/"), strict=True)) for text in texts
+                        ],
+                    }
+                    for number, (name, texts) in enumerate(sorted(self.addresses.items()))
+                ]
+            case ["-j", "route", "show", "default"]:
+                return [{"dst": "default", "dev": "eno1"}]
+            case ["-j", "-4", "rule", "show", "from", source]:
+                return [{"src": source, "table": self.rules[source]}] if source in self.rules else []
+            case ["-j", "-4", "route", "show", "table", table]:
+                return self.routes.get(table) or Outcome(2, "", "Error: ipv4: FIB table does not exist.")
+            case ["-4", "rule", "del", "from", source, *_rest]:
+                return [] if self.rules.pop(source, "") else Outcome(2, "", "RTNETLINK answers: No such file")
+            case ["-4", "rule", "add", "from", source, "table", table, *_rest]:
+                self.rules[source] = table
+            case ["-4", "route", "replace", network, "dev", name, "src", _source, "table", table]:
+                self.routes[table] = [{"dst": network, "dev": name}]
+            case ["link", "set", "dev", name, "mtu", size]:
+                if "mtu" not in self.stuck:
+                    (self.root / f"sys/class/net/{name}/mtu").write_text(f"{size}\n")
+        return []
+
+    def _dcb(self, words: list[str]) -> Any:
+        match words:
+            case ["-j", part, "show", "dev", name]:
+                return self.dcb[name].get(part, FAILED) if name in self.dcb else FAILED
+            case [part, *_rest] if part in self.stuck:
+                pass
+            case ["pfc", "set", "dev", name, "prio-pfc", "all:off", *entries]:
+                lossless = [int(entry.partition(":")[0]) for entry in entries]
+                self.dcb[name]["pfc"]["prio_pfc"] = [number in lossless for number in range(8)]
+            case ["app", "replace", "dev", name, "dscp-prio", *entries]:
+                table = {pair[0]: pair for pair in self.dcb[name]["app"].get("dscp_prio", [])}
+                table.update(
+                    {int(one): [int(one), int(two), " "] for one, two in (text.split(":") for text in entries)}
+                )
+                self.dcb[name]["app"]["dscp_prio"] = list(table.values())
+            case ["ets", "set", "dev", name, "willing", "off", *rest]:
+                groups = re.findall(r"(tc-tsa|tc-bw|prio-tc)((?: \d:\w+)+)", " ".join(rest))
+                for key, text in groups:
+                    values = [entry.partition(":")[2] for entry in text.split()]
+                    self.dcb[name]["ets"][key.replace("-", "_")] = [
+                        value if key == "tc-tsa" else int(value) for value in values
+                    ]
+                self.dcb[name]["ets"]["willing"] = False
+        return []
+
+    def _networkctl(self, words: list[str]) -> Any:
+        if words[0] == "reconfigure":
+            text = (self.root / f"etc/systemd/network/60-inference-rdma-{words[1]}.network").read_text()
+            self.addresses[words[1]] = re.findall("(?m)^Address=(.*)$", text)
+        return []
+
+    def _systemctl(self, words: list[str]) -> Any:
+        return Outcome(0, "".join(f"vllm@{name}.service loaded active running x\n" for name in self.engines))

@@ -1,0 +1,123 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Commands and files by which single settings are made."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.module_utils.core.commands import Outcome
+from ansible_collections.baremetal.inference.plugins.module_utils.hardware.rdma_settings import apply, rails
+from ansible_collections.baremetal.inference.plugins.module_utils.hardware.rdma_settings.desired import Rail
+from ansible_collections.baremetal.inference.plugins.module_utils.hardware.rdma_settings.differences import Difference
+from ansible_collections.baremetal.inference.tests.unit.plugins.module_utils.hardware.rdma_settings.samples import (
+    device,
+    facts,
+    port,
+)
+
+RAIL = Rail("0000:10:00.0/1", "ethernet", address="10.7.0.1/24", network="10.7.0.0/24", table=1001, ecn_priority=3)
+
+
+def make(root: Path, setting: str, after: Any, manager: str = "none", before: Any = None, **more: Any) -> list[str]:
+    """Make a setting; returns the commands."""
+    asked: list[str] = []
+
+    def run(command: Any) -> Outcome:
+        asked.append(" ".join(command))
+        return more.get("answer", Outcome(0))
+
+    (one,) = rails.ports(facts(device(0, port(0, **more.get("port", {})))))
+    difference = Difference(0, one.name, setting, before, after)
+    apply.apply(root, difference, replace(RAIL, **more.get("rail", {})), one, manager, run)
+    return asked
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "command"),
+    [
+        ("mtu", 9000, "ip link set dev ens0 mtu 9000"),
+        ("pfc", [3, 4], "dcb pfc set dev ens0 prio-pfc all:off 3:on 4:on"),
+        ("pfc", [], "dcb pfc set dev ens0 prio-pfc all:off"),
+        ("dscp", {26: 3, 48: 6}, "dcb app replace dev ens0 dscp-prio 26:3 48:6"),
+    ],
+)
+def test_commands(tmp_path: Path, setting: str, value: Any, command: str) -> None:
+    assert make(tmp_path, setting, value) == [command]
+
+
+def test_the_command_of_ets(tmp_path: Path) -> None:
+    value = {"algorithms": ["ets"] * 2, "bandwidth": [60, 40], "classes": [0, 1]}
+    assert make(tmp_path, "ets", value) == [
+        "dcb ets set dev ens0 willing off tc-tsa 0:ets 1:ets tc-bw 0:60 1:40 prio-tc 0:0 1:1"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("manager", "commands"),
+    [
+        ("networkd", ["networkctl reload", "networkctl reconfigure ens0"]),
+        ("ifupdown", ["ifdown --force ens0", "ifup --force ens0"]),
+        ("networkmanager", ["nmcli connection reload", "nmcli --wait 30 connection up 60-inference-rdma-ens0"]),
+    ],
+)
+def test_the_owner_of_the_link_gives_the_address(tmp_path: Path, manager: str, commands: list[str]) -> None:
+    assert make(tmp_path, "address", ["10.7.0.1/24"], manager) == commands
+
+
+def test_an_address_without_an_owner(tmp_path: Path) -> None:
+    with pytest.raises(apply.SettingError, match="set rdma_network_manager"):
+        make(tmp_path, "address", ["10.7.0.1/24"])
+
+
+def test_the_rule(tmp_path: Path) -> None:
+    assert make(tmp_path, "rule", True) == [
+        "ip -4 rule del from 10.7.0.1 table 1001 priority 1001",
+        "ip -4 rule add from 10.7.0.1 table 1001 priority 1001",
+        "ip -4 route replace 10.7.0.0/24 dev ens0 src 10.7.0.1 table 1001",
+    ]
+
+
+def test_files_of_the_kernel(tmp_path: Path) -> None:
+    ofed = {"congestion": {"directory": "/sys/class/net/ens0/ecn", "kind": "ofed"}}
+    inbox = {"congestion": {"directory": "/sys/kernel/debug/x", "kind": "debugfs"}}
+    cases: list[tuple[str, Any, str, Any]] = [
+        ("proc/sys/net/ipv4/conf/ens0/arp_ignore", 1, "arp_ignore", {"rail": {"sysctls": {"arp_ignore": 1}}}),
+        ("sys/kernel/config/rdma_cm/rocep0s0/ports/1/default_roce_tos", 106, "rdma_cm_tos", {}),
+        ("sys/kernel/config/rdma_cm/rocep0s0/ports/1/default_roce_mode", "RoCE v2", "rdma_cm_mode", {}),
+        ("sys/class/net/ens0/mode", "connected", "ipoib_mode", {}),
+        ("sys/class/net/ens0/ecn/roce_np/cnp_dscp", 48, "cnp_dscp", {"port": ofed}),
+        ("sys/class/net/ens0/ecn/roce_np/cnp_802p_prio", 6, "cnp_priority", {"port": ofed}),
+        ("sys/kernel/debug/x/np_cnp_dscp", 48, "cnp_dscp", {"port": inbox}),
+        ("sys/kernel/debug/x/np_cnp_prio", 6, "cnp_priority", {"port": inbox}),
+    ]
+    for path, value, setting, more in cases:
+        with pytest.raises(apply.SettingError, match="No such file or directory"):
+            make(tmp_path, setting, value, **more)
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text("a longer value before\n")
+        assert not [command for command in make(tmp_path, setting, value, **more) if "modprobe" not in command]
+        assert (tmp_path / path).read_text() == str(value)
+
+
+def test_marks_of_congestion_on_both_sides(tmp_path: Path) -> None:
+    more: Any = {"port": {"congestion": {"directory": "/ecn", "kind": "ofed"}}}
+    for value, text in (([3], "1"), ([], "0")):
+        for side in apply.SIDES:
+            (tmp_path / f"ecn/{side}/enable").mkdir(parents=True, exist_ok=True)
+            (tmp_path / f"ecn/{side}/enable/3").write_text("x")
+        make(tmp_path, "ecn", value, **more)
+        assert [(tmp_path / f"ecn/{side}/enable/3").read_text() for side in apply.SIDES] == [text, text]
+
+
+def test_a_program_that_refuses(tmp_path: Path) -> None:
+    with pytest.raises(apply.SettingError, match="mtu greater than device maximum"):
+        make(tmp_path, "mtu", 9000, answer=Outcome(2, "", "Error: mtu greater than device maximum."))
+    with pytest.raises(apply.SettingError, match="registers of PCIe cannot be read"):
+        make(tmp_path, "max_read_request", 4096)
+    with pytest.raises(apply.SettingError, match="nothing is known"):
+        make(tmp_path, "colour", 1)

@@ -1,0 +1,133 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Applying recorded settings: each once, read again, and nothing that stops a rail in use."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.module_utils.core import files
+from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
+from ansible_collections.baremetal.inference.plugins.module_utils.hardware.rdma_settings import boot, machine, written
+from ansible_collections.baremetal.inference.plugins.module_utils.hardware.rdma_settings.desired import Desired
+from ansible_collections.baremetal.inference.plugins.module_utils.hardware.rdma_settings.plan import plan
+from ansible_collections.baremetal.inference.tests.unit.plugins.module_utils.hardware.rdma_settings.host import (
+    BRIDGE,
+    Host,
+)
+from ansible_collections.baremetal.inference.tests.unit.plugins.module_utils.hardware.test_pci_config import space
+
+EVERYTHING: dict[str, Any] = {"addresses": ["10.7.0.1/24", "10.7.0.2/24"], "ets": {0: 50, 3: 50}}
+
+
+def wanted_of(host: Host, **raw: Any) -> Desired:
+    facts = boot.gather(host.root, host.run)
+    found = machine.read(host.root, facts, "192.0.2.7", {}, (), host.run)
+    planned, findings = plan(raw, found)
+    assert not findings.problems, findings.problems
+    written.write(host.root, written.differing(host.root, planned.texts, None), host.run)
+    return planned.desired
+
+
+def settle(host: Host, wanted: Desired, busy: bool = False, check: bool = False) -> boot.Report:
+    return boot.settle(host.root, wanted, boot.gather(host.root, host.run), host.run, busy, check)
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> Host:
+    return Host(tmp_path)
+
+
+def test_everything_is_set_as_foreseen_and_once(host: Host) -> None:
+    wanted = wanted_of(host, **EVERYTHING)
+    foreseen = settle(host, wanted, check=True)
+    assert host.mtu("ens0") == 1500
+    done = settle(host, wanted)
+    assert done.failures == done.pending == done.missing == []
+    assert done.changes == foreseen.changes
+    names = {change.setting for change in done.changes if change.rail == 0}
+    assert names == {
+        *("mtu", "pfc", "dscp", "ets", "address", "arp_announce", "arp_ignore", "rp_filter", "rule"),
+        *("rdma_cm_mode", "rdma_cm_tos", "max_read_request", "acs_bridges"),
+    }
+    assert host.mtu("ens0") == host.mtu("ens1") == 9000
+    assert host.rules == {"10.7.0.1": "1001", "10.7.0.2": "1002"}
+    assert (host.root / "proc/sys/net/ipv4/conf/ens1/rp_filter").read_text().strip() == "2"
+    config = host.config("sys/devices/pci0000:10/0000:10:01.0/0000:20:00.0").read_bytes()
+    assert config == space(0x5950)
+    assert host.config(f"sys/devices/pci0000:10/{BRIDGE}").read_bytes() == space(acs=0)
+    again = settle(host, wanted)
+    assert again.changes == again.failures == []
+
+
+def test_what_stops_a_rail_in_use_waits(host: Host) -> None:
+    wanted = wanted_of(host)
+    report = settle(host, wanted, busy=True)
+    assert {change.setting for change in report.pending} == {"mtu", "pfc"}
+    assert {change.setting for change in report.changes} >= {"dscp", "rdma_cm_tos", "max_read_request"}
+    assert host.mtu("ens0") == 1500 and not any("pfc set" in command for command in host.commands)
+    report = settle(host, wanted)
+    assert {change.setting for change in report.changes} == {"mtu", "pfc"} and not report.pending
+
+
+def test_a_device_that_comes_back_is_set_again(host: Host) -> None:
+    wanted = wanted_of(host, **EVERYTHING)
+    settle(host, wanted)
+    for path in ("sys/bus/pci/devices/0000:20:00.0", "sys/class/net/ens0", "sys/class/infiniband/rocep0s0"):
+        (host.root / path).unlink()
+    report = settle(host, wanted)
+    assert report.missing == ["0000:20:00.0/1"] and not report.changes
+    (host.root / "sys/devices/pci0000:10/0000:10:01.0/0000:20:00.0/driver").unlink()
+    (host.root / "sys/devices/pci0000:10/0000:10:01.0/0000:20:00.0/infiniband/rocep0s0/device").unlink()
+    host.plug(0)
+    report = settle(host, wanted)
+    assert report.changes and not report.missing and {change.rail for change in report.changes} == {0}
+    assert host.mtu("ens0") == 9000
+
+
+def test_a_value_that_does_not_stay_is_a_failure(host: Host) -> None:
+    wanted = wanted_of(host)
+    host.stuck = {"pfc", "mtu"}
+    report = settle(host, wanted)
+    assert len(report.failures) == 4 and "the value did not stay; it is now 1500" in report.failures[0]
+    assert "dscp" in {change.setting for change in report.changes}
+
+
+def test_a_setting_that_cannot_be_made_does_not_end_the_others(host: Host) -> None:
+    wanted = wanted_of(host)
+    (host.root / "sys/kernel/config/rdma_cm/rocep0s0/ports/1/default_roce_tos").unlink()
+    report = settle(host, wanted)
+    (failure,) = report.failures
+    assert "rdma_cm_tos" in failure and "No such file" in failure
+    assert {change.rail for change in report.changes} == {0, 1}
+
+
+def test_the_record(host: Host) -> None:
+    paths = Paths(host.root)
+    assert boot.read(paths) is None
+    wanted = wanted_of(host, **EVERYTHING)
+    files.write(paths.rdma_settings, files.to_json(wanted.as_dict()))
+    assert boot.read(paths) == wanted
+    files.write(paths.rdma_settings, "{}")
+    with pytest.raises(ValueError, match="does not have schema 1"):
+        boot.read(paths)
+
+
+def test_missing_devices_are_waited_for(host: Host) -> None:
+    wanted = wanted_of(host)
+    (host.root / "sys/class/infiniband/rocep1s0").unlink()
+    waited = []
+
+    def sleep(seconds: float) -> None:
+        waited.append(seconds)
+        host.machine.link(
+            "sys/class/infiniband/rocep1s0", "sys/devices/pci0000:10/0000:10:01.0/0000:21:00.0/infiniband/rocep1s0"
+        )
+
+    facts = boot.wait_for_devices(host.root, wanted, host.run, 5, sleep)
+    assert len(facts["rdma_devices"]) == 2 and len(waited) == 1
+    (host.root / "sys/class/infiniband/rocep1s0").unlink()
+    assert len(boot.wait_for_devices(host.root, wanted, host.run, 0)["rdma_devices"]) == 1

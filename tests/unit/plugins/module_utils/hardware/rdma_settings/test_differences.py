@@ -1,0 +1,99 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Differences between desired and present settings."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+from ansible_collections.baremetal.inference.plugins.module_utils.hardware.rdma_settings import differences, rails
+from ansible_collections.baremetal.inference.plugins.module_utils.hardware.rdma_settings.desired import Desired, Rail
+from ansible_collections.baremetal.inference.plugins.module_utils.hardware.rdma_settings.differences import State
+from ansible_collections.baremetal.inference.tests.unit.plugins.module_utils.hardware.rdma_settings.samples import (
+    device,
+    facts,
+    infiniband,
+    port,
+    roce,
+)
+
+RAIL = Rail(key="0000:10:00.0/1", layer="ethernet")
+
+
+def compare(rail: Rail, found: dict[str, Any] | None = None, state: State | None = None) -> list[tuple[str, Any, Any]]:
+    states = {rail.key: state} if state else {}
+    result = differences.compare(Desired([rail]), rails.ports(found or roce()), states)
+    return [(one.setting, one.before, one.after) for one in result.differences]
+
+
+def test_what_is_left_alone_never_differs() -> None:
+    assert compare(RAIL) == []
+
+
+def test_each_setting() -> None:
+    assert compare(replace(RAIL, mtu=9000)) == [("mtu", 1500, 9000)]
+    assert compare(replace(RAIL, pfc=[3])) == [("pfc", [], [3])]
+    assert compare(replace(RAIL, dscp={"26": 3, "48": 6})) == [("dscp", {26: None, 48: None}, {26: 3, 48: 6})]
+    assert compare(replace(RAIL, address="10.1.0.7/16")) == [("address", [], ["10.1.0.7/16"])]
+    assert compare(replace(RAIL, rdma_cm_tos=106)) == [("rdma_cm_tos", None, 106)]
+    assert compare(replace(RAIL, rdma_cm_mode="RoCE v2")) == [("rdma_cm_mode", None, "RoCE v2")]
+    assert compare(replace(RAIL, cnp_dscp=48, cnp_priority=6)) == [("cnp_dscp", 0, 48), ("cnp_priority", 0, 6)]
+    assert compare(replace(RAIL, max_read_request=4096)) == [("max_read_request", 512, 4096)]
+    assert compare(replace(RAIL, relaxed_ordering=True)) == []
+    assert compare(replace(RAIL, acs_off=True)) == [("acs_bridges", ["0000:10:01.0"], [])]
+    sysctls = State({"arp_ignore": 0, "rp_filter": 2})
+    assert compare(replace(RAIL, sysctls={"arp_ignore": 1, "rp_filter": 2}), state=sysctls) == [("arp_ignore", 0, 1)]
+    assert compare(replace(RAIL, table=1001), state=State({}, rule=False)) == [("rule", False, True)]
+
+
+def test_ets_is_compared_as_a_whole() -> None:
+    wanted = replace(RAIL, bandwidth=[0] * 8, algorithms=["vendor"] * 8, classes=[1, 0, 2, 3, 4, 5, 6, 7])
+    assert compare(wanted) == []
+    ((name, before, after),) = compare(replace(wanted, classes=[0] * 8))
+    assert name == "ets" and before["classes"] != after["classes"] and after["willing"] is False
+
+
+def test_further_entries_of_dscp_remain_and_facts_may_come_from_json() -> None:
+    found = facts(device(0, port(0, dcb={"pfc": [3], "dscp": {10: 1, 26: 3, 48: 6}, "ets": None})))
+    wanted = replace(RAIL, dscp={"26": 3, "48": 6})
+    assert compare(wanted, found) == compare(wanted, json.loads(json.dumps(found))) == []
+
+
+def test_what_stops_the_traffic_of_a_rail() -> None:
+    found = facts(device(0, port(0, netdev_addresses=["10.1.0.9/16"])))
+    wanted = replace(RAIL, mtu=9000, pfc=[3], address="10.1.0.7/16", rdma_cm_tos=106)
+    result = differences.compare(Desired([wanted]), rails.ports(found), {})
+    assert {one.setting: one.disruptive for one in result.differences} == {
+        "mtu": True,
+        "pfc": True,
+        "address": True,
+        "rdma_cm_tos": False,
+    }
+    assert str(result.differences[0]) == "rail 0 (rocep0s0/1): mtu: 1500 -> 9000"
+    assert str(result.differences[1]) == "rail 0 (rocep0s0/1): pfc: none -> 3"
+    assert str(result.differences[3]) == "rail 0 (rocep0s0/1): rdma_cm_tos: unset -> 106"
+    # A rail without an address does not carry traffic.
+    assert not differences.compare(Desired([wanted]), rails.ports(roce()), {}).differences[2].disruptive
+
+
+def test_what_this_machine_does_not_show_is_named_and_not_set() -> None:
+    bare = device(0, port(0, dcb=None, congestion=None), pcie=None)
+    wanted = replace(RAIL, pfc=[3], dscp={"26": 3}, cnp_dscp=48, ecn=True, max_read_request=4096, ipoib_mode="datagram")
+    result = differences.compare(Desired([wanted]), rails.ports(facts(bare)), {})
+    assert result.differences == []
+    assert [line.split(": ")[1] for line in result.unknown] == [
+        *("ipoib_mode", "pfc", "dscp", "cnp_dscp", "ecn", "max_read_request"),
+    ]
+
+
+def test_a_rail_whose_device_is_gone() -> None:
+    result = differences.compare(Desired([replace(RAIL, key="0000:99:00.0/1", mtu=9000)]), rails.ports(roce()), {})
+    assert (result.differences, result.missing) == ([], ["0000:99:00.0/1"])
+
+
+def test_infiniband() -> None:
+    wanted = Rail("0000:10:00.0/1", "infiniband", mtu=4092, ipoib_mode="connected")
+    found = compare(wanted, facts(infiniband(0)), State({}, ipoib_mode="datagram"))
+    assert found == [("ipoib_mode", "datagram", "connected"), ("mtu", 2044, 4092)]

@@ -1,0 +1,108 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The files for the boot, for each program that can own a link."""
+
+from __future__ import annotations
+
+import configparser
+from dataclasses import replace
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.module_utils.hardware.rdma_settings import files
+from ansible_collections.baremetal.inference.plugins.module_utils.hardware.rdma_settings.desired import Rail
+from ansible_collections.baremetal.inference.plugins.module_utils.hardware.rdma_settings.files import Place
+
+RAIL = Rail(
+    "0000:10:00.0/1", "ethernet", mtu=9000, address="10.7.0.1/24", network="10.7.0.0/24", sysctls={"arp_ignore": 1}
+)
+PLACE = Place(replace(RAIL, table=1001), "ens1", "02:00:00:00:00:01")
+IB = Place(
+    Rail("0000:10:00.0/1", "infiniband", mtu=2044, address="10.7.0.1/24", ipoib_mode="datagram", network="10.7.0.0/24"),
+    "ib0",
+    None,
+)
+
+
+def ini(text: str) -> configparser.RawConfigParser:
+    parser = configparser.RawConfigParser(strict=True)
+    parser.optionxform = str  # type: ignore[assignment,method-assign]
+    parser.read_string(text)
+    return parser
+
+
+def test_the_link_file_matches_by_the_address_alone_and_keeps_the_defaults_of_debian() -> None:
+    texts = files.render([PLACE], "none", False)
+    assert sorted(texts) == ["/etc/sysctl.d/60-inference-rdma.conf", "/etc/systemd/network/60-inference-rdma-ens1.link"]
+    found = ini(texts["/etc/systemd/network/60-inference-rdma-ens1.link"])
+    assert dict(found["Match"]) == {"PermanentMACAddress": "02:00:00:00:00:01"}
+    assert found["Link"]["MTUBytes"] == "9000"
+    assert found["Link"]["NamePolicy"] == "keep kernel database onboard slot path"
+    assert texts["/etc/sysctl.d/60-inference-rdma.conf"].splitlines()[1:] == ["net/ipv4/conf/ens1/arp_ignore = 1"]
+
+
+def test_networkd() -> None:
+    path, text = files.networkd(PLACE)
+    assert path == "/etc/systemd/network/60-inference-rdma-ens1.network"
+    found = ini(text)
+    assert found["Address"]["Address"] == "10.7.0.1/24" and "MTUBytes" not in text
+    assert dict(found["RoutingPolicyRule"]) == {"From": "10.7.0.1", "Table": "1001", "Priority": "1001"}
+    assert dict(found["Route"]) == {
+        "Destination": "10.7.0.0/24",
+        "Scope": "link",
+        "PreferredSource": "10.7.0.1",
+        "Table": "1001",
+    }
+    assert "RoutingPolicyRule" not in files.networkd(Place(RAIL, "ens1", None))[1]
+    assert ini(files.networkd(IB)[1])["IPoIB"]["Mode"] == "datagram"
+    assert ini(files.networkd(IB)[1])["Match"]["Name"] == "ib0"
+
+
+def test_ifupdown() -> None:
+    path, text = files.ifupdown(PLACE)
+    assert path == "/etc/network/interfaces.d/60-inference-rdma-ens1"
+    assert "iface ens1 inet static\n    address 10.7.0.1/24\n" in text
+    assert "ip -4 rule add from 10.7.0.1 table 1001 priority 1001\n" in text
+    assert "ip -4 route replace 10.7.0.0/24 dev ens1 src 10.7.0.1 table 1001\n" in text
+    assert "mtu" not in text and "    mtu 2044\n" in files.ifupdown(IB)[1]
+    assert "echo datagram > /sys/class/net/ib0/mode" in files.ifupdown(IB)[1]
+
+
+def test_networkmanager() -> None:
+    texts = files.render([PLACE], "networkmanager", True)
+    path = "/etc/NetworkManager/system-connections/60-inference-rdma-ens1.nmconnection"
+    found = ini(texts[path])
+    assert found["connection"]["interface-name"] == "ens1" and found["connection"]["type"] == "ethernet"
+    assert found["ipv4"]["address1"] == "10.7.0.1/24" and found["ipv4"]["never-default"] == "true"
+    assert found["ipv4"]["routing-rule1"] == "priority 1001 from 10.7.0.1 table 1001"
+    assert ini(texts["/etc/NetworkManager/conf.d/60-inference-rdma.conf"])["main"] == {
+        "no-auto-default": "02:00:00:00:00:01"
+    }
+    assert (files.mode(path), files.mode("/etc/sysctl.d/x")) == (0o600, 0o644)
+    assert files.networkmanager(PLACE) == files.networkmanager(PLACE)
+    infiniband = ini(files.networkmanager(IB)[1])
+    assert dict(infiniband["infiniband"]) == {"transport-mode": "datagram", "mtu": "2044"}
+
+
+def test_no_file_without_an_address_beside_the_link() -> None:
+    bare = Place(Rail("0000:10:00.0/1", "ethernet", mtu=9000), "ens1", "02:00:00:00:00:01")
+    for manager in files.RENDERERS:
+        assert list(files.render([bare], manager, False)) == ["/etc/systemd/network/60-inference-rdma-ens1.link"]
+
+
+def test_partitions_of_infiniband() -> None:
+    place = replace(IB, rail=replace(IB.rail, partition_keys=["0x0001"]))
+    texts = files.render([place], "networkd", False)
+    found = ini(texts["/etc/systemd/network/60-inference-rdma-ib0.8001.netdev"])
+    assert dict(found["NetDev"]) == {"Name": "ib0.8001", "Kind": "ipoib"} and found["IPoIB"]["PartitionKey"] == "0x0001"
+    inner = "/etc/systemd/network/60-inference-rdma-ib0.network.d/60-inference-rdma-ib0.8001.conf"
+    assert ini(texts[inner])["Network"]["IPoIB"] == "ib0.8001"
+    text = files.render([place], "ifupdown", False)["/etc/network/interfaces.d/60-inference-rdma-ib0.8001"]
+    assert "ip link add link ib0 name ib0.8001 type ipoib pkey 0x0001" in text
+
+
+@pytest.mark.parametrize("manager", ["networkd", "ifupdown", "networkmanager", "none"])
+def test_every_file_has_the_prefix_and_says_who_wrote_it(manager: str) -> None:
+    places = [PLACE, IB, Place(replace(RAIL, key="b/1"), "ens2.7", "02:00:00:00:00:02")]
+    for path, text in files.render(places, manager, True).items():
+        assert path.rpartition("/")[2].startswith(files.PREFIX) and text.startswith(files.HEADER)

@@ -1,0 +1,85 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the plan needs of a node beside the facts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ansible_collections.baremetal.inference.plugins.module_utils.core import files
+from ansible_collections.baremetal.inference.plugins.module_utils.core.commands import Outcome
+from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
+from ansible_collections.baremetal.inference.plugins.module_utils.hardware.rdma_settings import machine
+from ansible_collections.baremetal.inference.tests.unit.plugins.module_utils.hardware.rdma_settings.host import Host
+from ansible_collections.baremetal.inference.tests.unit.plugins.module_utils.hardware.rdma_settings.samples import roce
+
+
+def read(host: Host, address: str = "192.0.2.7", **more: Any) -> machine.Machine:
+    return machine.read(host.root, roce(), address, more.get("peers", {}), more.get("known", ()), host.run)
+
+
+def test_the_management_interface_by_its_address_and_by_the_default_route(tmp_path: Path) -> None:
+    host = Host(tmp_path)
+    found = read(host, peers={"node2": ["10.1.0.8/16"]}, known=["x/1"])
+    assert (found.management, found.management_addresses, found.managers) == (["eno1"], ["192.0.2.7/24"], ["networkd"])
+    assert (found.peers, found.known, found.networkmanager_runs) == ({"node2": ["10.1.0.8/16"]}, ["x/1"], False)
+    host.addresses["ens1"] = ["198.51.100.7/24"]
+    assert read(host, "198.51.100.7").management == ["eno1", "ens1"]
+    assert read(host, "").management == ["eno1"]
+
+
+def test_a_rail_below_the_management_interface_is_no_rail(tmp_path: Path) -> None:
+    host = Host(tmp_path)
+    host.machine.write("sys/class/net/eno1/lower_bond0/ifindex", "3")
+    host.machine.write("sys/class/net/bond0/lower_ens0/ifindex", "4")
+    assert read(host).management == ["bond0", "eno1", "ens0"]
+
+
+def test_whether_the_rdma_core_takes_memory_of_other_modules(tmp_path: Path) -> None:
+    host = Host(tmp_path)
+    assert read(host).peer_memory is None
+    host.machine.write("sys/module/ib_core/initstate", "live")
+    assert read(host).peer_memory is None
+    host.machine.write("proc/kallsyms", "0000000000000000 T ib_register_client\t[ib_core]")
+    assert read(host).peer_memory is False
+    host.machine.write("proc/kallsyms", "0000000000000000 T ib_register_peer_memory_client\t[ib_core]")
+    assert read(host).peer_memory is True
+
+
+def test_networkmanager(tmp_path: Path) -> None:
+    host = Host(tmp_path)
+    (tmp_path / "run/NetworkManager").mkdir()
+    assert read(host).networkmanager_runs
+
+
+def test_instances_that_use_the_network(tmp_path: Path) -> None:
+    host, paths = Host(tmp_path), Paths(tmp_path)
+    assert machine.serving(paths, host.run) == []
+    host.engines = ["main", "small"]
+    assert machine.serving(paths, host.run) == ["main", "small"]
+    files.write_json(paths.drain("main"), {})
+    assert machine.serving(paths, host.run) == ["small"]
+
+
+def test_without_an_answer_of_systemd_the_network_counts_as_used(tmp_path: Path) -> None:
+    (words,) = machine.serving(Paths(tmp_path), lambda command: Outcome(1, "", "Failed to connect to bus"))
+    assert "systemd does not answer" in words
+
+
+def test_programs_that_answer_nothing(tmp_path: Path) -> None:
+    def run(command: Sequence[str]) -> Outcome:
+        return Outcome(0, json.dumps(7) if "route" in command else "{")
+
+    found = machine.read(tmp_path, roce(), "192.0.2.7", {}, (), run)
+    assert (found.management, found.managers) == ([], [])
+
+
+def test_packages_that_are_not_installed(tmp_path: Path) -> None:
+    host = Host(tmp_path)
+    host.machine.write("var/lib/dpkg/info/iproute2.list", "")
+    host.machine.write("var/lib/dpkg/info/libibverbs1:amd64.list", "")
+    wanted = ["iproute2", "libibverbs1", "opensm"]
+    assert machine.lacking(tmp_path, wanted) == ["opensm"]

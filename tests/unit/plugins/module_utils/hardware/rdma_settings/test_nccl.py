@@ -1,0 +1,180 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""NCCL's environment from the facts of all nodes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ansible_collections.baremetal.inference.plugins.module_utils.hardware.rdma_settings import nccl
+from ansible_collections.baremetal.inference.plugins.module_utils.hardware.rdma_settings import plan as planning
+from ansible_collections.baremetal.inference.plugins.module_utils.hardware.rdma_settings.nccl import Node, Options, Rail
+from ansible_collections.baremetal.inference.tests.unit.plugins.module_utils.hardware.rdma_settings.samples import (
+    device,
+    facts,
+    infiniband,
+    port,
+    roce,
+)
+
+
+def rail(number: int = 0, **more: Any) -> Rail:
+    return replace(
+        Rail(f"rocep{number}s0", 1, "ethernet", f"ens{number}", f"10.{number}.0.0/16", 4096, 400.0, 3), **more
+    )
+
+
+def node(host: int = 1, count: int = 2, ports: int = 2, tos: int | None = 106, **more: Any) -> Node:
+    return Node(f"192.0.2.{host}", "eno1", tuple(rail(number, **more) for number in range(count)), ports, tos)
+
+
+def both(one: Node, other: Node | None = None, **options: Any) -> tuple[dict[str, dict[str, str]], list[str]]:
+    nodes = {"node1": one, "node2": other or replace(one, address="192.0.2.2")}
+    found, findings = nccl.environment(nodes, Options(**options))
+    return found, [str(problem) for problem in findings.problems]
+
+
+SOCKETS = {"NCCL_SOCKET_IFNAME": "=eno1", "GLOO_SOCKET_IFNAME": "eno1"}
+
+
+def test_without_rdma_only_the_interface_is_named() -> None:
+    found, problems = both(Node("192.0.2.1", "eno1"), Node("192.0.2.2", "eth0"))
+    assert not problems and found["node1"] == SOCKETS
+    assert found["node2"] == {"NCCL_SOCKET_IFNAME": "=eth0", "GLOO_SOCKET_IFNAME": "eth0"}
+
+
+def test_a_single_node_needs_nothing() -> None:
+    found, findings = nccl.environment({"node1": node()}, Options(overrides={"NCCL_ALGO": "Ring"}))
+    assert found == {"node1": {"NCCL_ALGO": "Ring"}} and not findings.problems
+
+
+def test_roce_with_a_subnet_for_each_rail() -> None:
+    found, problems = both(node())
+    assert not problems and found["node1"] == {**SOCKETS, "NCCL_IB_TC": "106", "NCCL_CROSS_NIC": "0"}
+    assert both(node(), rails_connected=True)[0]["node1"] == {**SOCKETS, "NCCL_IB_TC": "106"}
+
+
+def test_one_subnet_leaves_the_choice_to_nccl() -> None:
+    assert "NCCL_CROSS_NIC" not in both(node(network="10.7.0.0/24"))[0]["node1"]
+
+
+def test_devices_are_named_only_where_a_port_is_no_rail_and_each_node_has_its_own_names() -> None:
+    other = replace(node(2, ports=2), rails=(rail(7), rail(9)))
+    found, problems = both(node(ports=3), other)
+    assert not problems
+    assert found["node1"]["NCCL_IB_HCA"] == "=rocep0s0:1,rocep1s0:1"
+    assert found["node2"]["NCCL_IB_HCA"] == "=rocep7s0:1,rocep9s0:1"
+
+
+def test_no_traffic_class_without_a_lossless_one_and_on_infiniband() -> None:
+    assert "NCCL_IB_TC" not in both(node(tos=None))[0]["node1"]
+    found, problems = both(node(layer="infiniband", network=None))
+    assert not problems and found["node1"] == SOCKETS
+
+
+def test_rdma_that_is_required() -> None:
+    assert both(node(), required=True)[0]["node1"]["NCCL_NET"] == "IB"
+    assert "have no rail" in both(Node("192.0.2.1", "eno1"), required=True)[1][0]
+
+
+@pytest.mark.parametrize(
+    ("other", "words"),
+    [
+        (node(2, count=1), "the rails of the nodes differ: node1 has 2; node2 has 1"),
+        (node(2, layer="infiniband"), "the link layers of the nodes differ"),
+        (node(2, mtu_active=1024), "the MTUs of RDMA packets of the nodes differ: node1 has 4096; node2 has 1024"),
+        (node(2, tos=42), "the types of service of the nodes differ: node1 has 106; node2 has 42"),
+        (Node("192.0.2.2", "eno1"), "node2 has 0"),
+    ],
+)
+def test_what_must_be_equal(other: Node, words: str) -> None:
+    found, problems = both(node(), other)
+    assert any(words in problem for problem in problems) and found["node1"] == SOCKETS
+
+
+def test_slower_rails_are_a_warning() -> None:
+    nodes = {"node1": node(), "node2": node(2, rate_gbps=200.0)}
+    _found, findings = nccl.environment(nodes, Options())
+    assert not findings.problems and "the slowest counts" in str(findings.warnings[0])
+
+
+def test_the_index_of_the_gid_for_an_old_nccl_alone() -> None:
+    assert both(node(), version=(2, 20))[0]["node1"]["NCCL_IB_GID_INDEX"] == "3"
+    assert "NCCL_IB_GID_INDEX" not in both(node(), version=(2, 21))[0]["node1"]
+    _found, problems = both(node(), node(2, gid_index=5), version=(2, 20))
+    assert len(problems) == 1 and "use an engine with NCCL 2.21 or later" in problems[0]
+
+
+def test_too_many_rails() -> None:
+    assert "at most 32 rails" in both(node(count=33, ports=34))[1][0]
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "words"),
+    [
+        ("LD_PRELOAD", "x", "is no variable of NCCL"),
+        ("NCCL_IB_DISABLE", "1", "switches RDMA off"),
+        ("NCCL_P2P_DISABLE", "1", "switches NVLink off"),
+        ("NCCL_IB_HCA", "=mlx5_0:1", "set rdma_rails"),
+        ("NCCL_SOCKET_IFNAME", "eth", "is made for each node"),
+        ("NCCL_NET_GDR_LEVEL", "5", "5 means SYS; write the word"),
+        ("NCCL_NET_GDR_LEVEL", "FAR", "allowed are LOC"),
+        ("NCCL_IB_RETRY_CNT", "8", "from 0 to 7"),
+        ("NCCL_IB_TC", "256", "from 0 to 255"),
+        ("NCCL_IB_TIMEOUT", "23", "from 0 to 22"),
+        ("NCCL_IB_SL", "3", "has no effect on RoCE"),
+        ("NCCL_IB_GID_INDEX", "3", "right only by luck"),
+        ("NCCL_TOPO_FILE", "/x", "virtual machines"),
+        ("NCCL_DEBUG_FILE", "x" * 2000, "more than 1023"),
+        ("NCCL_IB_QPS_PER_CONNECTION", 4, "must be a text"),
+    ],
+)
+def test_overrides_that_are_refused(key: str, value: Any, words: str) -> None:
+    (problem,) = both(node(), overrides={key: value})[1]
+    assert problem.startswith(f"rdma_nccl: {key}") and words in problem
+
+
+def test_overrides_that_are_taken() -> None:
+    wanted = {"NCCL_IB_QPS_PER_CONNECTION": "4", "NCCL_NET_GDR_LEVEL": "PHB", "NCCL_IB_TC": "41", "UCX_TLS": "rc"}
+    found, problems = both(node(), overrides=wanted)
+    assert not problems and wanted.items() <= found["node1"].items()
+    assert both(node(layer="infiniband"), overrides={"NCCL_IB_SL": "1"})[1] == []
+    assert both(node(), version=(2, 20), overrides={"NCCL_IB_GID_INDEX": "3"})[1] == []
+
+
+def test_a_node_by_its_facts() -> None:
+    found = facts(
+        device(0, port(0, netdev="eno1")),
+        device(1, port(1, netdev_addresses=["fe80::1/64", "10.1.0.7/16"])),
+        device(2, port(2, state="DOWN")),
+    )
+    made = nccl.node(found, None, "192.0.2.1", "eno1")
+    assert [(one.device, one.network, one.gid_index) for one in made.rails] == [("rocep1s0", "10.1.0.0/16", 3)]
+    assert (made.ports, made.tos) == (3, None)
+
+
+def test_a_node_by_its_plan() -> None:
+    planned, _findings = planning.plan({"rails": [{"netdev": "ens1"}]}, planning.Machine(roce()))
+    made = nccl.node(roce(), planned.desired, "192.0.2.1", "eno1")
+    assert [one.device for one in made.rails] == ["rocep1s0"] and (made.ports, made.tos) == (2, 106)
+    planned, _findings = planning.plan({}, planning.Machine(facts(infiniband(0))))
+    assert nccl.node(facts(infiniband(0)), planned.desired, "192.0.2.1", "eno1").tos is None
+
+
+@given(st.integers(2, 5), st.integers(0, 6), st.integers(0, 3), st.booleans())
+def test_variables_are_lines_of_an_environment_and_no_node_depends_on_the_order(
+    hosts: int, count: int, more: int, required: bool
+) -> None:
+    nodes = {f"node{number}": node(number, count, count + more) for number in range(hosts)}
+    found, findings = nccl.environment(nodes, Options(required=required))
+    backwards, again = nccl.environment(dict(reversed(nodes.items())), Options(required=required))
+    assert found == backwards and len(findings.problems) == len(again.problems)
+    for variables in found.values():
+        for key, value in variables.items():
+            assert key.isidentifier() and key.isupper() and value and not set(value) & set("\n \"'")
+    assert bool(findings.problems) == (required and count == 0)

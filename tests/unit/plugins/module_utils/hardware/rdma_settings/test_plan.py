@@ -1,0 +1,244 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The whole plan: what is wanted, what is refused, and that a plan which is carried out leaves no difference."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ansible_collections.baremetal.inference.plugins.module_utils.core.problems import Findings
+from ansible_collections.baremetal.inference.plugins.module_utils.hardware.rdma_settings import differences, rails
+from ansible_collections.baremetal.inference.plugins.module_utils.hardware.rdma_settings.differences import State
+from ansible_collections.baremetal.inference.plugins.module_utils.hardware.rdma_settings.plan import Machine, Plan, plan
+from ansible_collections.baremetal.inference.tests.unit.plugins.module_utils.hardware.rdma_settings.samples import (
+    device,
+    facts,
+    infiniband,
+    port,
+    roce,
+)
+
+ADDRESSES = ["10.1.0.7/16", "10.2.0.7/16"]
+ONE_SUBNET = ["10.7.0.1/24", "10.7.0.2/24"]
+
+
+def planned(
+    found: dict[str, Any] | None = None, machine: dict[str, Any] | None = None, **raw: Any
+) -> tuple[Plan, Findings]:
+    return plan(raw, Machine(found or roce(), managers=("networkd",), **(machine or {})))
+
+
+def problems(*arguments: Any, **raw: Any) -> list[str]:
+    return [str(problem) for problem in planned(*arguments, **raw)[1].problems]
+
+
+def owned(name: str, file: str | None, mtu: int | None = None) -> dict[str, Any]:
+    return facts(device(0, port(0, netdev_managers=[{"name": name, "file": file, "mtu": mtu}])), device(1))
+
+
+def test_the_defaults_on_ethernet() -> None:
+    found, findings = planned()
+    assert not findings.problems and not findings.warnings
+    rail = found.desired.rails[0]
+    assert (rail.key, rail.layer, rail.mtu, rail.pfc) == ("0000:10:00.0/1", "ethernet", 9000, [3])
+    assert (rail.dscp, rail.rdma_cm_tos, rail.rdma_cm_mode) == ({"26": 3, "48": 6}, 106, "RoCE v2")
+    assert (rail.max_read_request, rail.relaxed_ordering, rail.acs_off) == (4096, True, True)
+    assert rail.bandwidth is rail.ecn is rail.cnp_dscp is rail.address is rail.table is rail.sysctls is None
+    assert set(found.texts) == {f"/etc/systemd/network/60-inference-rdma-ens{number}.link" for number in (0, 1)}
+    assert (found.gpudirect, found.gpudirect_reason) == ("dma_buf", "open modules")
+
+
+def test_quality_of_service_that_is_left_alone() -> None:
+    rail = planned(lossless_priority=None)[0].desired.rails[0]
+    assert rail.pfc is rail.dscp is rail.bandwidth is rail.rdma_cm_tos is rail.ecn is None
+    assert planned(lossless_priority=None, roce_tos=41)[0].desired.rails[0].rdma_cm_tos == 41
+    assert planned(trust="unmanaged")[0].desired.rails[0].dscp is None
+
+
+def test_shares_of_the_link() -> None:
+    rail = planned(ets={3: 50, 0: 50})[0].desired.rails[0]
+    assert rail.bandwidth == [50, 0, 0, 50, 0, 0, 0, 0]
+    assert rail.algorithms == ["ets", "strict", "strict", "ets", "strict", "strict", "strict", "strict"]
+    assert rail.classes == [0, 0, 0, 3, 0, 0, 6, 0]
+
+
+def test_congestion_control() -> None:
+    rail = planned(ecn=True)[0].desired.rails[0]
+    assert (rail.ecn, rail.ecn_priority, rail.cnp_dscp, rail.cnp_priority) == (True, 3, 48, 6)
+    rail = planned(ecn=False)[0].desired.rails[0]
+    assert (rail.ecn, rail.cnp_dscp) == (False, None)
+
+
+def test_a_subnet_for_each_rail_needs_no_rules() -> None:
+    found, findings = planned(addresses=ADDRESSES)
+    assert not findings.problems and found.desired.manager == "networkd"
+    assert [(rail.address, rail.table, rail.sysctls) for rail in found.desired.rails] == [
+        ("10.1.0.7/16", None, None),
+        ("10.2.0.7/16", None, None),
+    ]
+
+
+def test_one_subnet_gets_arp_settings_and_a_table_for_each_rail() -> None:
+    found, findings = planned(addresses=ONE_SUBNET)
+    assert not findings.problems
+    assert [rail.table for rail in found.desired.rails] == [1001, 1002]
+    assert found.desired.rails[0].sysctls == {"arp_announce": 2, "arp_ignore": 1, "rp_filter": 2}
+
+
+def test_infiniband_has_no_settings_of_ethernet() -> None:
+    found, findings = planned(
+        facts(infiniband(0), infiniband(1)), addresses=ADDRESSES, ipoib_mode="connected", mtu=65520
+    )
+    assert not findings.problems
+    rail = found.desired.rails[0]
+    assert rail.pfc is rail.dscp is rail.rdma_cm_tos is rail.rdma_cm_mode is None
+    assert (rail.mtu, rail.ipoib_mode, rail.max_read_request) == (65520, "connected", 4096)
+    assert set(found.texts) == {f"/etc/systemd/network/60-inference-rdma-ib{number}.network" for number in (0, 1)}
+    assert planned(facts(infiniband(0)))[0].desired.rails[0].mtu is None
+
+
+@pytest.mark.parametrize(
+    ("raw", "words"),
+    [
+        ({"lossless_priority": 4}, "rdma_lossless_priority: 4: has no meaning on InfiniBand"),
+        ({"dscp": 10}, "rdma_dscp"),
+        ({"mtu": 4096}, "takes 1280 to 4092 in mode datagram"),
+        ({"ipoib_mode": "connected", "mtu": 65521}, "from 1280 to 65520"),
+    ],
+)
+def test_refusals_of_infiniband(raw: dict[str, Any], words: str) -> None:
+    assert any(words in problem for problem in problems(facts(infiniband(0)), **raw))
+
+
+@pytest.mark.parametrize(
+    ("found", "machine", "raw", "words"),
+    [
+        (None, {}, {"mtu": 9979}, "ens0 takes at most 9978"),
+        (None, {}, {"ipoib_mode": "datagram"}, "has no meaning on Ethernet"),
+        (None, {}, {"addresses": ONE_SUBNET, "same_subnet": False}, "several rails have one subnet"),
+        (None, {}, {"addresses": ADDRESSES, "same_subnet": True}, "each rail has its own subnet"),
+        (None, {"management_addresses": ["10.1.0.1/16"]}, {"addresses": ADDRESSES}, "management network"),
+        (None, {"peers": {"node2": ADDRESSES}}, {"addresses": ADDRESSES}, "also an address of this host"),
+        (owned("ifupdown", "/etc/network/interfaces", 1500), {}, {}, "gives ens0 the MTU 1500, which wins"),
+        (owned("ifupdown", "/etc/network/interfaces"), {}, {"addresses": ADDRESSES}, "already configures ens0"),
+        (owned("networkd", "/etc/systemd/network/10-a.network"), {}, {"addresses": ADDRESSES}, "already configures"),
+        (roce(rdma_iommu={"given_away": ["0000:3b:00.0"]}), {}, {}, "rdma_acs: 'off': 0000:3b:00.0 belongs to"),
+        (facts(device(0, dma_buf=False)), {}, {"gpudirect": "dma_buf"}, "the driver of rocep0s0 does not take"),
+        (None, {"peer_memory": False}, {"gpudirect": "peermem"}, "needs the ib_core of DOCA-OFED"),
+        (facts(device(0, port(0, netdev=None))), {}, {"addresses": ADDRESSES[:1]}, "has no network device"),
+    ],
+)
+def test_refusals(found: Any, machine: dict[str, Any], raw: dict[str, Any], words: str) -> None:
+    assert any(words in problem for problem in problems(found, machine, **raw)), problems(found, machine, **raw)
+
+
+def test_two_owners_of_a_link() -> None:
+    both = [{"name": "ifupdown", "file": "/i", "mtu": None}, {"name": "networkd", "file": "/n", "mtu": None}]
+    found = facts(device(0, port(0, netdev_managers=both)))
+    assert any("ens0 is configured by ifupdown (/i) and networkd (/n)" in problem for problem in problems(found))
+
+
+def test_the_owner_of_the_links_writes_their_addresses() -> None:
+    own = owned("ifupdown", "/etc/network/interfaces.d/60-inference-rdma-ens0")
+    found, findings = planned(own, addresses=ADDRESSES)
+    assert found.desired.manager == "ifupdown" and not findings.problems
+    later = owned("networkd", "/etc/systemd/network/80-dhcp.network")
+    assert planned(later, addresses=ADDRESSES)[0].desired.manager == "networkd" and not problems(
+        later, addresses=ADDRESSES
+    )
+
+
+def test_no_owner_can_be_found() -> None:
+    _found, findings = plan({"addresses": ADDRESSES}, Machine(roce()))
+    assert "set it to one of networkd, ifupdown, networkmanager" in str(findings.problems[0])
+    assert not plan({}, Machine(roce()))[1].problems
+    assert not plan({"addresses": ADDRESSES, "network_manager": "none"}, Machine(roce()))[1].problems
+
+
+def test_a_small_mtu_is_a_warning() -> None:
+    _found, findings = planned(mtu=1500)
+    assert "will have 1024 bytes instead of 4096" in str(findings.warnings[0]) and not findings.problems
+
+
+@pytest.mark.parametrize(
+    ("gpudirect", "devices", "method"),
+    [
+        ({"dma_buf": True, "dma_buf_reason": "open"}, True, "dma_buf"),
+        ({"dma_buf": True, "dma_buf_reason": "open"}, False, "none"),
+        ({"dma_buf": False, "dma_buf_reason": "proprietary", "peermem": True, "peermem_module": "x"}, None, "peermem"),
+        ({"dma_buf": None, "dma_buf_reason": "no driver", "peermem": False}, None, "none"),
+    ],
+)
+def test_the_method_of_gpudirect(gpudirect: dict[str, Any], devices: bool | None, method: str) -> None:
+    found = facts(device(0, dma_buf=devices), rdma_gpudirect=gpudirect)
+    assert planned(found)[0].gpudirect == method
+
+
+def test_no_device_is_no_mistake() -> None:
+    found, findings = planned(facts())
+    assert found.desired.rails == [] and found.texts == {} and not findings.problems
+
+
+def carry_out(found: Plan, before: dict[str, Any]) -> tuple[dict[str, Any], dict[str, State]]:
+    """The facts of a node on which every setting was made."""
+    after = copy.deepcopy(before)
+    by_key = {rail.key: rail for rail in found.desired.rails}
+    states = {}
+    for one in rails.ports(after):
+        rail = by_key.get(one.key)
+        if rail is None:
+            continue
+        facts_of: Any = one.facts
+        facts_of.update(netdev_mtu=rail.mtu or facts_of["netdev_mtu"])
+        facts_of.update(rdma_cm_tos=rail.rdma_cm_tos, rdma_cm_mode=rail.rdma_cm_mode)
+        if rail.address:
+            facts_of["netdev_addresses"].append(rail.address)
+        if rail.pfc is not None:
+            facts_of["dcb"]["pfc"] = rail.pfc
+        if rail.dscp is not None:
+            facts_of["dcb"]["dscp"].update({int(key): value for key, value in rail.dscp.items()})
+        if rail.bandwidth is not None:
+            values = {"bandwidth": rail.bandwidth, "algorithms": rail.algorithms, "classes": rail.classes}
+            facts_of["dcb"]["ets"] = {"willing": False, **values}
+        facts_of["congestion"].update(cnp_dscp=rail.cnp_dscp, cnp_priority=rail.cnp_priority)
+        facts_of["congestion"]["ecn"] = [rail.ecn_priority] if rail.ecn else []
+        pcie: Any = one.device_facts["pcie"]
+        pcie.update(max_read_request=rail.max_read_request, relaxed_ordering=rail.relaxed_ordering, acs_bridges=[])
+        states[rail.key] = State(dict(rail.sysctls or {}), True)
+    return after, states
+
+
+@given(
+    st.integers(1, 8),
+    st.fixed_dictionaries(
+        {},
+        optional={
+            "mtu": st.integers(1280, 9978),
+            "lossless_priority": st.sampled_from([None, 1, 3, 5]),
+            "ets": st.sampled_from([{}, {0: 60, 1: 10, 3: 20, 5: 10}]),
+            "ecn": st.sampled_from(["unmanaged", True, False]),
+            "max_read_request": st.sampled_from([None, 512, 4096]),
+            "relaxed_ordering": st.sampled_from([None, True, False]),
+            "acs": st.sampled_from(["off", "unmanaged"]),
+            "subnets": st.sampled_from([True]),
+        },
+    ),
+    st.booleans(),
+)
+def test_a_plan_that_is_carried_out_leaves_no_difference(rail_count: int, raw: dict[str, Any], flat: bool) -> None:
+    if raw.pop("subnets", None):
+        octets = [1] * rail_count if flat else range(rail_count)
+        raw["addresses"] = [f"10.{octet}.0.{number + 1}/24" for number, octet in enumerate(octets)]
+    before = roce(rail_count)
+    found, findings = planned(before, **raw)
+    assert not findings.problems
+    after, states = carry_out(found, before)
+    again, findings = planned(after, {"known": [rail.key for rail in found.desired.rails]}, **raw)
+    assert not findings.problems and again.desired == found.desired and again.texts == found.texts
+    compared = differences.compare(again.desired, rails.ports(after), states)
+    assert (compared.differences, compared.unknown, compared.missing) == ([], [], [])

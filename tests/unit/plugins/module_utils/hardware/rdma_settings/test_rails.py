@@ -1,0 +1,88 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which ports are rails."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.module_utils.core.problems import Findings
+from ansible_collections.baremetal.inference.plugins.module_utils.hardware.rdma_settings import rails
+from ansible_collections.baremetal.inference.plugins.module_utils.hardware.rdma_settings.variables import Wish
+from ansible_collections.baremetal.inference.tests.unit.plugins.module_utils.hardware.rdma_settings.samples import (
+    device,
+    facts,
+    infiniband,
+    port,
+    roce,
+)
+
+
+def choose(wish: Wish, found: dict[str, Any], management: Any = (), known: Any = ()) -> tuple[list[str], Findings]:
+    findings = Findings()
+    chosen = rails.choose(wish, rails.ports(found), management, known, findings)
+    return [one.name for one in chosen], findings
+
+
+def test_ports_stand_in_the_order_of_the_bus_and_software_last() -> None:
+    soft = device(0, port(9), name="rxe0", pci_address=None)
+    found = rails.ports(facts(soft, device(10), device(2)))
+    assert [one.name for one in found] == ["rocep2s0/1", "rocep10s0/1", "rxe0/1"]
+    assert [one.key for one in found] == ["0000:12:00.0/1", "0000:1a:00.0/1", "02:00:00:00:00:09/1"]
+
+
+def test_auto_takes_active_ports_but_not_the_management_interface() -> None:
+    found = facts(device(0), device(1, port(1, state="DOWN")), device(2))
+    assert choose(Wish(), found, management=["ens2"])[0] == ["rocep0s0/1"]
+
+
+def test_auto_keeps_a_known_rail_without_a_cable_and_says_so() -> None:
+    found = facts(device(0), device(1, port(1, state="DOWN")))
+    names, findings = choose(Wish(), found, known=["0000:11:00.0/1"])
+    assert names == ["rocep0s0/1", "rocep1s0/1"] and not findings.problems
+    assert "is down, but remains a rail" in str(findings.warnings[0])
+
+
+def test_auto_with_two_link_layers_needs_a_choice() -> None:
+    found = facts(device(0), infiniband(1))
+    _names, findings = choose(Wish(), found)
+    assert "set rdma_link_layer" in str(findings.problems[0])
+    for layer, name in (("ethernet", "rocep0s0/1"), ("infiniband", "ibp1s0/1")):
+        names, findings = choose(Wish(link_layer=layer), found)
+        assert names == [name] and not findings.problems
+
+
+@pytest.mark.parametrize(
+    "entry", [{"pci": "11:00.0"}, {"netdev": "ens1"}, {"device": "rocep1s0"}, {"device": "rocep1s0/1"}]
+)
+def test_a_rail_by_each_name(entry: dict[str, str]) -> None:
+    names, findings = choose(Wish(rails=[entry, {"netdev": "ens0"}]), roce())
+    assert names == ["rocep1s0/1", "rocep0s0/1"] and not findings.problems
+
+
+def test_the_second_port_of_a_device() -> None:
+    found = facts(device(0, port(0), port(1, port=2)))
+    assert choose(Wish(rails=[{"device": "rocep0s0/2"}]), found)[0] == ["rocep0s0/2"]
+
+
+@pytest.mark.parametrize(
+    ("entries", "words"),
+    [
+        ([{"netdev": "ens11"}], "did you mean 'ens1'?"),
+        ([{"netdev": "ens0"}, {"device": "rocep0s0"}], "is a rail twice"),
+        ([{"netdev": "ens9"}], "the management interface"),
+        ([{"netdev": "ens3"}], "is DOWN; check cable"),
+    ],
+)
+def test_mistakes_of_a_list(entries: list[dict[str, str]], words: str) -> None:
+    found = facts(device(0), device(1), device(3, port(3, state="DOWN")), device(9))
+    _names, findings = choose(Wish(rails=entries), found, management=["ens9"])
+    (problem,) = findings.problems
+    assert words in str(problem) and problem.key == "rdma_rails"
+
+
+def test_a_named_port_of_the_other_link_layer() -> None:
+    _names, findings = choose(Wish(rails=[{"netdev": "ens0"}], link_layer="infiniband"), roce())
+    assert "is ethernet, not infiniband" in str(findings.problems[0])

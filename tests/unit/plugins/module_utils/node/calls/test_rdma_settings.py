@@ -1,0 +1,133 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The implementation of rdma_settings on a machine of files, with programs that answer as the real ones do."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
+from ansible_collections.baremetal.inference.plugins.module_utils.node.calls import rdma_settings as module
+from ansible_collections.baremetal.inference.plugins.modules import rdma_settings
+from ansible_collections.baremetal.inference.tests.unit.plugins.module_utils.hardware.rdma_settings.host import Host
+
+RunModule = Callable[..., dict[str, Any]]
+
+WANTED: dict[str, Any] = {"addresses": ["10.1.0.7/16", "10.2.0.7/16"]}
+
+
+@pytest.fixture
+def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Host:
+    host = Host(tmp_path)
+    monkeypatch.setattr(module, "ROOT", tmp_path)
+    monkeypatch.setattr(module.commands, "run", lambda command, timeout: host.run(command))
+    return host
+
+
+@pytest.fixture
+def run(host: Host, run_module: RunModule) -> RunModule:
+    return partial(run_module, module, address="192.0.2.7")
+
+
+def test_foreseen_done_and_done_once(run: RunModule, host: Host) -> None:
+    foreseen = run(check=True, settings=WANTED)
+    assert not Paths(host.root).rdma_settings.exists() and host.mtu("ens0") == 1500
+    done = run(settings=WANTED)
+    assert done["changed"] is foreseen["changed"] is done["due"] is True
+    for key in ("changes", "files", "diff", "rails", "pending", "gpudirect"):
+        assert done[key] == foreseen[key], key
+    assert done["rails"] == ["rocep0s0/1", "rocep1s0/1"]
+    assert "/etc/systemd/network/60-inference-rdma-ens0.link" in done["files"]
+    assert "/etc/systemd/system/inference-rdma.service" in done["files"]
+    assert "systemctl daemon-reload" in host.commands
+    assert host.mtu("ens0") == 9000 and host.addresses["ens1"] == ["10.2.0.7/16"]
+    for again in (run(settings=WANTED), run(check=True, settings=WANTED)):
+        assert again["changed"] is again["due"] is False and not again["changes"] and not again["files"]
+
+
+def test_a_change_of_the_plan_removes_what_is_not_wanted_any_more(run: RunModule, host: Host) -> None:
+    run(settings=WANTED)
+    done = run(settings={"rails": [{"netdev": "ens0"}]})
+    assert sorted(Path(path).name for path in done["files"]) == [
+        "60-inference-rdma-ens0.network",
+        "60-inference-rdma-ens1.link",
+        "60-inference-rdma-ens1.network",
+        "rdma.json",
+    ]
+    stored = json.loads(Paths(host.root).rdma_settings.read_text())
+    assert [rail["key"] for rail in stored["rails"]] == ["0000:20:00.0/1"]
+
+
+def test_all_mistakes_at_once_and_nothing_changed(run: RunModule, host: Host) -> None:
+    for check in (True, False):
+        result = run(check, settings={"mtu": 20000, "dscp": 106, "addresses": ["10.1.0.7/16"]})
+        assert result["failed"] and result["msg"].startswith("rdma_settings: nothing was changed.\n- ")
+        for words in ("the DSCP is 26", "takes at most 9978", "1 entries for 2 rails"):
+            assert words in result["msg"]
+    assert not (host.root / "etc").exists() and host.mtu("ens0") == 1500
+
+
+def test_engines_that_run_keep_their_rails(run: RunModule, host: Host) -> None:
+    host.engines = ["main"]
+    result = run(settings=WANTED)
+    assert result["change_pending"] and result["serving"] == ["main"] and len(result["pending"]) == 4
+    assert host.mtu("ens0") == 1500
+    result = run(settings=WANTED)
+    assert result["change_pending"] and result["due"] and not result["changed"]
+    host.engines = []
+    assert not run(settings=WANTED)["change_pending"] and host.mtu("ens0") == 9000
+
+
+def test_a_setting_that_does_not_stay(run: RunModule, host: Host) -> None:
+    host.stuck = {"pfc"}
+    result = run(settings=WANTED)
+    assert result["failed"] and "the value did not stay" in result["msg"] and len(result["failures"]) == 2
+    assert Paths(host.root).rdma_settings.exists()
+
+
+def test_without_rails_nothing_is_left(run: RunModule, host: Host) -> None:
+    run(settings=WANTED)
+    for name in ("ens0", "ens1"):
+        (host.root / f"sys/class/infiniband/rocep{name[-1]}s0").unlink()
+    done = run(settings={})
+    left = [path for path in host.root.rglob("*inference-rdma*") if path.is_file() or path.is_symlink()]
+    assert done["changed"] and left == [] and not Paths(host.root).rdma_settings.exists()
+    assert "/etc/inference/rdma.json" in done["files"]
+
+
+def test_a_missing_package_makes_the_node_due(run: RunModule, host: Host) -> None:
+    run(settings=WANTED)
+    result = run(settings=WANTED, packages=["opensm"])
+    assert result["due"] and not result["changed"] and result["missing_packages"] == ["opensm"]
+
+
+def test_a_damaged_record_is_replaced(run: RunModule, host: Host) -> None:
+    path = Paths(host.root).rdma_settings
+    path.parent.mkdir(parents=True)
+    path.write_text("{")
+    assert "/etc/inference/rdma.json" in run(settings=WANTED)["files"]
+    assert json.loads(path.read_text())["schema"] == 1
+
+
+def test_a_machine_without_rdma(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run_module: RunModule) -> None:
+    host = Host(tmp_path, rails=0)
+    monkeypatch.setattr(module, "ROOT", tmp_path)
+    monkeypatch.setattr(module.commands, "run", lambda command, timeout: host.run(command))
+    result = run_module(module, settings={})
+    assert result["changed"] is False and result["rails"] == []
+
+
+def test_a_time_limit_that_is_none(run: RunModule) -> None:
+    assert run(timeout=0)["msg"].startswith("timeout: 0")
+
+
+def test_every_result_is_documented(run: RunModule) -> None:
+    documented = set(yaml.safe_load(rdma_settings.RETURN))
+    assert documented == set(run(settings=WANTED)) - {"changed", "diff", "invocation", "warnings", "failed"}

@@ -1,0 +1,96 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""inferctl rdma: what a boot applies, what differs, and which ports are rails."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.module_utils.core import files
+from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
+from ansible_collections.baremetal.inference.plugins.module_utils.hardware.rdma_settings import boot, machine, written
+from ansible_collections.baremetal.inference.plugins.module_utils.hardware.rdma_settings.plan import plan
+from ansible_collections.baremetal.inference.plugins.module_utils.node.cli import inferctl, rdma
+from ansible_collections.baremetal.inference.tests.unit.plugins.module_utils.hardware.rdma_settings.host import Host
+
+
+@pytest.fixture
+def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Host:
+    """A node with recorded settings, just booted."""
+    host = Host(tmp_path)
+    monkeypatch.setattr(rdma, "run", host.run)
+    facts = boot.gather(host.root, host.run)
+    planned, findings = plan({}, machine.read(host.root, facts, "192.0.2.7", {}, (), host.run))
+    assert not findings.problems
+    written.write(host.root, written.differing(host.root, planned.texts, None), host.run)
+    files.write(Paths(host.root).rdma_settings, files.to_json(planned.desired.as_dict()))
+    return host
+
+
+def call(host: Host, capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
+    code = inferctl.main(["rdma", *words], Paths(host.root))
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+def test_check_apply_check(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _err = call(host, capsys, "check")
+    assert code == 1 and "rail 0 (rocep0s0/1): mtu: 1500 -> 9000" in out and host.mtu("ens0") == 1500
+    code, out, err = call(host, capsys, "apply")
+    assert (code, err) == (0, "") and "rail 1 (rocep1s0/1): pfc: none -> 3" in out and host.mtu("ens0") == 9000
+    code, out, _err = call(host, capsys, "check")
+    assert (code, out.splitlines()[-1]) == (0, "2 rails have all recorded settings")
+
+
+def test_json(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
+    document: dict[str, Any] = json.loads(call(host, capsys, "check", "--json")[1])
+    assert document["schema"] == 1 and document["changes"][0]["text"].startswith("rail 0")
+    assert json.loads(call(host, capsys, "apply", "--json")[1])["failures"] == []
+    assert json.loads(call(host, capsys, "check", "--json")[1])["changes"] == []
+
+
+def test_engines_that_run_keep_their_rails(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
+    host.engines = ["main"]
+    code, out, _err = call(host, capsys, "apply")
+    assert code == 0 and "waits until main is drained: rail 0 (rocep0s0/1): mtu" in out and host.mtu("ens0") == 1500
+    code, out, _err = call(host, capsys, "apply", "--force")
+    assert code == 0 and host.mtu("ens0") == 9000
+
+
+def test_a_rail_that_is_missing(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
+    (host.root / "sys/class/infiniband/rocep1s0").unlink()
+    code, out, _err = call(host, capsys, "apply", "--wait", "0")
+    assert code == 1 and "missing: 0000:21:00.0/1" in out and host.mtu("ens0") == 9000
+
+
+def test_a_setting_that_does_not_stay(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
+    host.stuck = {"mtu"}
+    code, _out, err = call(host, capsys, "apply")
+    assert code == 1 and "inferctl: rail 0 (rocep0s0/1): mtu: 1500 -> 9000: the value did not stay" in err
+
+
+def test_show(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _err = call(host, capsys, "show")
+    first = out.splitlines()[0]
+    assert code == 0 and first.startswith("rocep0s0/1: rail 0; ethernet, ACTIVE, 400 Gb/sec (4X NDR); ens0, MTU 1500")
+    document = json.loads(call(host, capsys, "show", "--json")[1])
+    assert [port["rail"] for port in document["ports"]] == [0, 1] and len(document["recorded"]) == 2
+
+
+def test_nothing_is_recorded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    host = Host(tmp_path, rails=0)
+    monkeypatch.setattr(rdma, "run", host.run)
+    for word in ("apply", "check"):
+        code, _out, err = call(host, capsys, word)
+        assert code == 2 and "no rails are recorded on this node" in err
+    assert call(host, capsys, "show")[1] == "no RDMA device on this node\n"
+    files.write(Paths(tmp_path).rdma_settings, "{}")
+    for word in ("apply", "check", "show"):
+        code, _out, err = call(host, capsys, word)
+        assert code == 2 and "does not have schema 1" in err
