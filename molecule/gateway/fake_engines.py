@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import sys
 from contextlib import suppress
 from typing import Any
@@ -55,6 +56,10 @@ class Engine:
             await _answer(writer, self.orders["health"], None)
         elif method == "POST":
             self.last = {"path": path, "headers": headers, "body_bytes": len(body)}
+            if headers.get("content-type", "").startswith("multipart/form-data"):
+                # As a form's reader does: the last field of the name counts.
+                names = re.findall(rb'; name="model"\r\n\r\n(.*?)\r\n--', body)
+                body = json.dumps({"model": names[-1].decode(), "max_tokens": 1}).encode()
             await self._generate(reader, writer, path, body)
         else:
             await _answer(writer, 404, {"error": {"message": "Not Found"}})

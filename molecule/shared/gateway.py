@@ -64,10 +64,11 @@ class Gateway:
         key: str = KEY,
         request_id: str = "",
         session: str = "",
+        kind: str = "application/json",
     ) -> Answer:
         """A request of a client; an iterable body is sent in chunks."""
         connection = http.client.HTTPConnection(self.address, 8000, timeout=60)
-        given = {"Content-Type": "application/json"}
+        given = {"Content-Type": kind}
         given |= {"Authorization": f"Bearer {key}"} if key else {}
         given |= {"X-Request-ID": request_id} if request_id else {}
         given |= {"X-Session-ID": session} if session else {}

@@ -143,6 +143,10 @@ instances:
       description: The names of the LoRA adapters that the installed release serves.
       type: list
       elements: str
+    tasks:
+      description: The tasks of the installed release's model, such as V(generate) or V(embed); empty if unknown.
+      type: list
+      elements: str
 bridges:
   description: The instances that have a bridge.
   returned: if V(instances) is gathered

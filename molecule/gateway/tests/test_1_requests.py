@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from gateway import CHAT, KEY, Gateway, body
+from gateway import CHAT, KEY, Answer, Gateway, body
 
 MIB8 = 8 << 20
 
@@ -71,6 +71,65 @@ def test_8_mib_pass_and_one_byte_more_does_not(gateway: Gateway, chunk: int | No
             assert answer.error["code"] == "request_too_large"
         else:
             assert max(gateway.engine(address)["last"]["body_bytes"] for address in ("127.0.0.1", "127.0.0.2")) == MIB8
+
+
+SPEECH = "/v1/audio/transcriptions"
+
+MIB12 = 12 << 20
+
+
+def form(model: str | None = "other", size: int = 100, first: bool = False) -> bytes:
+    """A form with a file of `size` bytes, and the model before or after the file. The file has what looks like parts."""
+    field = f'Content-Disposition: form-data; name="model"\r\n\r\n{model}'.encode()
+    file = b'Content-Disposition: form-data; name="file"; filename="model"\r\nContent-Type: audio/wav\r\n\r\n'
+    file += b'name="model"\r\n\r\nmain\r\n--x\0\xff'.ljust(size, b"\r")
+    parts = [file] if model is None else [field, file] if first else [file, field]
+    return b"".join(b"--b-1+(\r\n" + part + b"\r\n" for part in parts) + b"--b-1+(--\r\n"
+
+
+def speak(gateway: Gateway, data: bytes | Iterator[bytes], path: str = SPEECH) -> Answer:
+    return gateway.ask(path=path, data=data, kind='multipart/form-data; Boundary="b-1+("')
+
+
+@pytest.mark.parametrize("first", [True, False])
+@pytest.mark.parametrize("chunk", [None, 65536])
+def test_audio_passes_up_to_its_own_limit(gateway: Gateway, first: bool, chunk: int | None) -> None:
+    around = len(form(size=1000, first=first)) - 1000
+    for size, status in ((MIB12, 200), (MIB12 + 1, 413)):
+        data = form(size=size - around, first=first)
+        assert len(data) == size
+        answer = speak(gateway, chunks(data, chunk) if chunk else data)
+        assert answer.status == status, answer
+        if status == 200:
+            assert gateway.engine("127.0.0.2", 5006)["last"]["body_bytes"] == size
+        else:
+            assert answer.error["code"] == "request_too_large" and "audio is larger than 12 MiB" in answer.error["message"]
+
+
+def test_a_form_without_a_model_is_refused(gateway: Gateway) -> None:
+    for data in (form(None), b"", b"--b-1+(\r\nno blank line", json.dumps({"model": "other"}).encode()):
+        answer = speak(gateway, data)
+        assert (answer.status, answer.error["code"]) == (400, "model_missing"), data
+        assert "field model" in answer.error["message"]
+    assert speak(gateway, form("none")).error["code"] == "model_not_found"
+
+
+@pytest.mark.parametrize("model", ["main", "tiny-a"])
+def test_a_path_that_no_task_of_the_model_serves_is_refused(gateway: Gateway, model: str) -> None:
+    before = gateway.engine()["served"]
+    for path in ("/v1/embeddings", "/v1/rerank", "/v1/score", "/classify", "/pooling"):
+        answer = gateway.ask(path=path, data=body(model))
+        assert (answer.status, answer.error["code"]) == (400, "wrong_task"), path
+        for words in (f"The model {model} does", "Its task is generate. Paths: /v1/chat/completions, /v1/completions"):
+            assert words in answer.error["message"]
+    assert speak(gateway, form(model)).error["code"] == "wrong_task"
+    assert gateway.engine()["served"] == before
+    # Without the right to the model, a client learns nothing about its tasks.
+    assert gateway.ask(path="/v1/embeddings", data=body("other"), key="narrow-key-90ab4417").status == 403
+
+
+def test_of_a_model_whose_tasks_are_unknown_the_engine_decides(gateway: Gateway) -> None:
+    assert gateway.ask(path="/v1/embeddings", data=body("lone")).status == 200
 
 
 @pytest.mark.parametrize(

@@ -56,6 +56,8 @@ class InstanceFacts:
     """The endpoints of the release that runs, and of both releases of a swap. Empty where nothing runs."""
     adapters: tuple[str, ...] = ()
     """The LoRA adapters that the installed release serves, by name."""
+    tasks: tuple[str, ...] = ()
+    """The tasks of the installed release's model; empty where unknown."""
 
     def to_dict(self) -> dict[str, Any]:
         return dict(plain(self))
@@ -63,7 +65,8 @@ class InstanceFacts:
     @classmethod
     def from_dict(cls, value: Mapping[str, Any]) -> InstanceFacts:
         endpoints = tuple(map(Endpoint.from_dict, value.get("endpoints", ())))
-        return cls(**{**known(cls, value), "endpoints": endpoints, "adapters": tuple(value.get("adapters", ()))})
+        names = {key: tuple(value.get(key, ())) for key in ("adapters", "tasks")}
+        return cls(**{**known(cls, value), "endpoints": endpoints, **names})
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The task by which a release's engine is probed. Private to the collection."""
+"""The tasks that a release's engine answers. Private to the collection."""
 
 from __future__ import annotations
 
@@ -14,19 +14,24 @@ from .release import Release
 
 
 def of(release: Release) -> str:
-    """The first task of the model with the release's flags; GENERATE where the model's files are not there.
+    """The task by which the engine is probed: the first one; GENERATE where the model's files are not there."""
+    found = (*all_of(release), GENERATE)[0]
+    return found if found in release.adapter.requests else GENERATE
+
+
+def all_of(release: Release) -> tuple[str, ...]:
+    """The tasks of the model with the release's flags; empty where the model's files are not there.
 
     Reads the files of the model once in the life of the process: their headers, not the weights.
     """
     try:
-        found = _first(release.model_path, json.dumps(release.flags, sort_keys=True))
+        return _tasks(release.model_path, json.dumps(release.flags, sort_keys=True))
     except LookupError:
-        return GENERATE
-    return found if found in release.adapter.requests else GENERATE
+        return ()
 
 
 @lru_cache(maxsize=256)
-def _first(path: str, flags: str) -> str:
+def _tasks(path: str, flags: str) -> tuple[str, ...]:
     """Raises LookupError where unknown, which is not cached: the disk of the models may be mounted later."""
     # Most starts of the unit's steps need none of the tables of models.
     from ..models.config import facts, tasks
@@ -34,4 +39,4 @@ def _first(path: str, flags: str) -> str:
     known = tasks.tasks(facts.gather(Path(path)), json.loads(flags))
     if not known:
         raise LookupError(path)
-    return known[0]
+    return known

@@ -86,13 +86,15 @@ class Replica:
     """The LoRA adapters that the engine serves beside its model."""
     declared_adapters: tuple[str, ...] = ()
     """The adapters that the inventory asks for. The engine may serve others until the next update."""
+    tasks: tuple[str, ...] = ()
+    """The tasks of the model that the engine serves; empty if the node has not reported them."""
 
     @classmethod
     def from_dict(cls, value: Mapping[str, Any]) -> Replica:
         """The replica from which asdict() has made `value`. Raises TypeError."""
         coming = value.get("coming")
-        adapters = {key: tuple(value.get(key, ())) for key in ("adapters", "declared_adapters")}
-        return cls(**{**value, **adapters, "coming": Place(**coming) if coming else None})
+        names = {key: tuple(value.get(key, ())) for key in ("adapters", "declared_adapters", "tasks")}
+        return cls(**{**value, **names, "coming": Place(**coming) if coming else None})
 
     @property
     def endpoint(self) -> str:
@@ -178,6 +180,13 @@ class Backend:
         """Whether this backend is a replica set.
         Other backends borrow engines of sets, and follow their state there."""
         return self.name.startswith(SET)
+
+    @property
+    def tasks(self) -> tuple[str, ...]:
+        """The tasks that at least one engine answers; empty if the tasks of any engine are unknown."""
+        if not all(replica.tasks for replica in self.replicas):
+            return ()
+        return tuple(dict.fromkeys(task for replica in self.replicas for task in replica.tasks))
 
 
 @dataclass(frozen=True)
@@ -274,6 +283,7 @@ class _Node:
             agent_address="" if here.address == address else address,
             adapters=ran.adapters if ran else adapters,
             declared_adapters=adapters,
+            tasks=ran.tasks if ran else (),
         )
 
     def _words(self, item: Mapping[str, Any]) -> str:

@@ -14,6 +14,7 @@ from dataclasses import replace
 
 from ..core.addresses import in_url
 from ..engine import adapters
+from ..engine.adapters.contract import TRANSCRIBE
 from . import errors
 from .backends import Backend, Fleet, Replica
 from .errors import ApiError
@@ -32,6 +33,7 @@ from .names import (
     STATE_DIRECTORY,
     STATE_FILE,
     WEIGHT,
+    WRONG_TASKS_MAP,
     asking_name,
 )
 from .settings import MODELS_PATH, Settings
@@ -62,10 +64,10 @@ PREFIX_CHARACTERS = 2048
 def render(settings: Settings, fleet: Fleet) -> str:
     """haproxy.cfg."""
     sections = [
-        _global(settings),
+        _global(settings, fleet),
         _peers(),
         _defaults(settings),
-        _api(settings),
+        _api(settings, fleet),
         _limits_table(),
         _metrics(settings, fleet),
         *(_backend(backend, settings) for backend in fleet.backends),
@@ -77,7 +79,16 @@ def _section(title: str, lines: Iterable[str]) -> list[str]:
     return [title, *(f"    {line}" for line in lines)]
 
 
-def _global(settings: Settings) -> list[str]:
+def limit_mib(settings: Settings, fleet: Fleet) -> int:
+    """The limit of a request with audio, in MiB: that of other requests until an engine transcribes.
+
+    Each request has a buffer of the greatest size.
+    """
+    transcribes = any(TRANSCRIBE in backend.tasks for backend in fleet.backends)
+    return settings.audio_mib if transcribes else settings.body_mib
+
+
+def _global(settings: Settings, fleet: Fleet) -> list[str]:
     longest = settings.generation_seconds + settings.hold_seconds + settings.queue_seconds + STOP_MARGIN_SECONDS
     return _section(
         "global",
@@ -91,7 +102,7 @@ def _global(settings: Settings) -> list[str]:
             "stats timeout 30s",
             "localpeer gateway",
             f"maxconn {settings.max_connections}",
-            f"tune.bufsize {settings.body_mib * MIB + BUFFER_ROOM}",
+            f"tune.bufsize {max(settings.body_mib, limit_mib(settings, fleet)) * MIB + BUFFER_ROOM}",
             f"tune.maxrewrite {MAX_REWRITE}",
             # An old process may end its requests. Only a process that hangs is cut.
             f"hard-stop-after {longest}s",
@@ -143,7 +154,7 @@ def _return(error: ApiError, condition: str) -> str:
     return f"http-request return {error.directive()} {condition}"
 
 
-def _api(settings: Settings) -> list[str]:
+def _api(settings: Settings, fleet: Fleet) -> list[str]:
     tls = f" ssl crt {CERTIFICATE} alpn h2,http/1.1" if settings.tls else ""
     return _section(
         "frontend api",
@@ -154,6 +165,8 @@ def _api(settings: Settings) -> list[str]:
             "acl local so_id 2",
             "acl api path -m str " + " ".join(settings.paths),
             f"acl models path -m str {MODELS_PATH}",
+            "acl audio path -m str " + " ".join(adapters.get().paths[TRANSCRIBE]),
+            "acl form req.hdr(Content-Type) -m beg -i multipart/form-data",
             *_identity(),
             *([_return(errors.FOREIGN_CLIENT, "unless local or { src -f clients.acl }")] if settings.clients else []),
             _return(errors.NO_PATH, f"unless api or models or local {{ path -m str {LOCAL_PATH} }}"),
@@ -163,7 +176,7 @@ def _api(settings: Settings) -> list[str]:
             # From a file, since a line of HAProxy's configuration has a limited length.
             "http-request return status 200 content-type application/json file models.json if models",
             *_limits(),
-            *_body(settings),
+            *_body(settings, fleet),
             *_route(),
             *_affinity(settings),
             "use_backend %[var(txn.backend)]",
@@ -218,15 +231,14 @@ def _limits_table() -> list[str]:
     )
 
 
-def _body(settings: Settings) -> list[str]:
+def _body(settings: Settings, fleet: Fleet) -> list[str]:
     """These rules come after keys and limits, so that a client without a key fills no buffer."""
-    size = settings.body_mib * MIB
-    service = f"http-request use-service lua.too_large if {{ req.body_size gt {size} }}"
-    return [
-        service,
-        f"http-request wait-for-body time {REQUEST_SECONDS}s",
-        service,
+    services = [
+        f"http-request use-service lua.too_large if !audio {{ req.body_size gt {settings.body_mib * MIB} }}",
+        "http-request use-service lua.audio_too_large"
+        f" if audio {{ req.body_size gt {limit_mib(settings, fleet) * MIB} }}",
     ]
+    return [*services, f"http-request wait-for-body time {REQUEST_SECONDS}s", *services]
 
 
 UNKNOWN_MODEL = ApiError(
@@ -239,16 +251,21 @@ UNKNOWN_MODEL = ApiError(
 
 def _route() -> list[str]:
     return [
-        f"http-request set-var(txn.model) req.body,json_query('$.model'),bytes(0,{SHOWN})",
+        f"http-request lua.form_model {SHOWN} if form",
+        f"http-request set-var(txn.model) req.body,json_query('$.model'),bytes(0,{SHOWN}) if !form",
         # Some JSON writers escape the slash, and json_query does not understand that.
         "http-request set-var(txn.model) req.body,regsub('\\\\\\\\/','/',g),json_query('$.model'),bytes(0,"
-        f"{SHOWN}) unless {{ var(txn.model) -m found }}",
+        f"{SHOWN}) if !form !{{ var(txn.model) -m found }}",
+        _return(errors.NO_FORM_MODEL, "if form !{ var(txn.model) -m found }"),
         _return(errors.NO_MODEL, "unless { var(txn.model) -m found }"),
         "http-request set-var(txn.backend) var(txn.model),map(models.map)",
         "http-request return status 404 content-type application/json lf-file unknown-model.json"
         " unless { var(txn.backend) -m found }",
         "http-request set-var(txn.right) var(txn.key),concat(|,txn.backend)",
         _return(errors.NO_RIGHT, "unless local or { var(txn.right),map(rights.map) -m found }"),
+        f"http-request set-var(txn.wrong_task) var(txn.backend),concat(|,txn.path),map({WRONG_TASKS_MAP})"
+        f" unless local {{ path -m str {LOCAL_PATH} }}",
+        _return(errors.WRONG_TASK, "if { var(txn.wrong_task) -m found }"),
         "http-request del-header Authorization",
         "http-request set-var(txn.engine_key) var(txn.backend),map(engines.map)",
         'http-request set-header Authorization "Bearer %[var(txn.engine_key)]" if { var(txn.engine_key) -m found }',

@@ -56,6 +56,13 @@ NO_PATH = ApiError(404, "unknown_url", "There is nothing at this path.")
 NO_MODEL = ApiError(
     400, "model_missing", "The body must be a JSON object with the name of a model under the key model."
 )
+NO_FORM_MODEL = ApiError(400, "model_missing", "The form must have the name of a model in its field model.")
+WRONG_TASK = ApiError(
+    400,
+    "wrong_task",
+    "The model %[var(txn.model),json(utf8s)] does not answer at this path. %[var(txn.wrong_task)]",
+    computed=True,
+)
 TOO_MANY_AT_ONCE = ApiError(
     429,
     "concurrency_limit_exceeded",
@@ -96,6 +103,6 @@ def wrong_method(allowed: str) -> ApiError:
     return ApiError(405, "method_not_allowed", f"Use {allowed} at this path.", headers=(("Allow", allowed),))
 
 
-def too_large(mebibytes: int) -> ApiError:
-    """413, with the limit in MiB."""
-    return ApiError(413, "request_too_large", f"The body is larger than {mebibytes} MiB.")
+def too_large(mebibytes: int, kind: str = "body") -> ApiError:
+    """413, with the limit in MiB of this kind of body."""
+    return ApiError(413, "request_too_large", f"The {kind} is larger than {mebibytes} MiB.")

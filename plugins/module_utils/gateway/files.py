@@ -12,14 +12,15 @@ from pathlib import Path
 from typing import Any
 
 from ..core.problems import Problem
+from ..engine import adapters
 from ..engine.environment import mark
 from . import floating
 from .backends import Backend, Fleet, Replica, check_replicas, fleet_of
-from .config import UNKNOWN_MODEL, render
+from .config import UNKNOWN_MODEL, limit_mib, render
 from .endpoints import is_loopback
 from .errors import too_large
 from .keys import ANONYMOUS, Key, key_maps, read_keys
-from .names import MARKS_MAP, SET, SETS_PATH, STATES_AWK
+from .names import AUDIO_TOO_LARGE, MARKS_MAP, SET, SETS_PATH, STATES_AWK, TOO_LARGE, WRONG_TASKS_MAP
 from .settings import Settings, absent_settings, read_settings
 
 LUA = Path(__file__).with_name("gateway.lua")
@@ -80,6 +81,7 @@ def plan(
             "models.map": _routes(fleet),
             "engines.map": _engine_keys(fleet),
             MARKS_MAP: _marks(fleet),
+            WRONG_TASKS_MAP: _wrong_tasks(settings, fleet),
         },
         files=_files(settings, fleet),
         backends={
@@ -147,6 +149,21 @@ def _marks(fleet: Fleet) -> str:
     return "".join(f"{SETS_PATH}{name} {mark(key)}\n" for name, key in sets.items() if key)
 
 
+def _wrong_tasks(settings: Settings, fleet: Fleet) -> str:
+    """The lines of wrong_tasks.map. If a backend's tasks are unknown, or a path is no task's, the engine decides."""
+    by_task = adapters.get().paths
+    of_tasks = {path for paths in by_task.values() for path in paths}
+    lines = []
+    for backend in fleet.backends:
+        own = [path for task in backend.tasks for path in by_task.get(task, ())]
+        paths = ", ".join(dict.fromkeys(path for path in own if path in settings.paths)) or "none of this gateway"
+        noun = "task is" if len(backend.tasks) == 1 else "tasks are"
+        text = f"Its {noun} {', '.join(backend.tasks)}. Paths: {paths}"
+        wrong = [path for path in settings.paths if path in of_tasks and path not in own]
+        lines += [f"{backend.name}|{path} {text}\n" for path in wrong if backend.tasks]
+    return "".join(lines)
+
+
 def _agents(fleet: Fleet) -> str:
     """The lines of agents.txt: facts for gateway.lua about servers whose names do not contain them."""
     return "".join(
@@ -168,7 +185,8 @@ def _files(settings: Settings, fleet: Fleet) -> dict[str, str]:
         "gateway.lua": LUA.read_text(encoding="utf-8"),
         "agents.txt": _agents(fleet),
         STATES_AWK: AWK.read_text(encoding="utf-8"),
-        "too-large.json": too_large(settings.body_mib).body,
+        TOO_LARGE: too_large(settings.body_mib).body,
+        AUDIO_TOO_LARGE: too_large(limit_mib(settings, fleet), "request with audio").body,
         "models.json": json.dumps({"object": "list", "data": models}),
         "unknown-model.json": UNKNOWN_MODEL.body.replace("{known}", known),
     }

@@ -5,27 +5,62 @@
 -- The parts of the gateway that HAProxy's configuration cannot express. For Lua 5.3 and 5.4.
 
 -- While HAProxy reads its configuration, its working directory is that of the configuration, and it has not entered its chroot.
-local file = assert(io.open("too-large.json"))
-local too_large = file:read("a")
-file:close()
+local function read(name)
+  local file = assert(io.open(name))
+  local text = file:read("a")
+  file:close()
+  return text
+end
 
 -- Answers 413 after the whole body has arrived. A client that still sends would see a broken connection, and no reason.
 -- The body is not kept in memory. If the body is larger than this, HAProxy closes the connection.
 local SWALLOW_BYTES = 2 ^ 30
 
-core.register_service("too_large", "http", function(applet)
-  local swallowed = 0
-  while swallowed < SWALLOW_BYTES do
-    local part = applet:receive(65536)
-    if not part or #part == 0 then break end
-    swallowed = swallowed + #part
+-- HAProxy 2.6 passes no arguments to a service, so each answer has its own.
+local function register_too_large(service, answer)
+  core.register_service(service, "http", function(applet)
+    local swallowed = 0
+    while swallowed < SWALLOW_BYTES do
+      local part = applet:receive(65536)
+      if not part or #part == 0 then break end
+      swallowed = swallowed + #part
+    end
+    applet:set_status(413)
+    applet:add_header("content-type", "application/json")
+    applet:add_header("content-length", tostring(#answer))
+    applet:start_response()
+    applet:send(answer)
+  end)
+end
+
+register_too_large("too_large", read("too-large.json"))
+register_too_large("audio_too_large", read("audio-too-large.json"))
+
+-- Finds the field `model` of a form, as clients send audio. HAProxy cannot read forms. The field may come after the file, but among the
+-- first parts: while a script runs, it stops all other scripts.
+local FORM_PARTS = 64
+
+local function form_model(body, boundary)
+  local _, head = body:find(boundary, 1, true)
+  for _ = 1, FORM_PARTS do
+    local blank, value = body:find("\r\n\r\n", head and head + 1 or #body + 1, true)
+    local close, next_head = body:find("\r\n" .. boundary, value and value + 1 or #body + 1, true)
+    if not close then return nil end
+    local headers = body:sub(head + 1, blank + 1)
+    -- The blank tells `name` from `filename`.
+    if #headers < 1024 and headers:find('[;%s]name="?model"?%s*[;\r]') then return body:sub(value + 1, close - 1) end
+    head = next_head
   end
-  applet:set_status(413)
-  applet:add_header("content-type", "application/json")
-  applet:add_header("content-length", tostring(#too_large))
-  applet:start_response()
-  applet:send(too_large)
-end)
+end
+
+core.register_action("form_model", { "http-req" }, function(txn, characters)
+  local kind = txn.sf:req_fhdr("content-type")
+  -- The name in any case.
+  local at = select(2, kind:lower():find("boundary=", 1, true))
+  local boundary = at and (kind:match('^"([^"]+)"', at + 1) or kind:match("^[^;%s]+", at + 1))
+  local model = boundary and form_model(txn.sf:req_body(), "--" .. boundary)
+  if model then txn:set_var("txn.model", model:sub(1, tonumber(characters))) end
+end, 1)
 
 -- Two kinds of processes have wrong states of servers. An old process, replaced by a reload, runs no checks any more. A young process
 -- has the states from a file, and has checked no server yet. Both read the nodes' agents themselves before they choose an engine.

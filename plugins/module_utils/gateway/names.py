@@ -52,6 +52,12 @@ KEYS_MAP = "keys.map"
 MARKS_MAP = "marks.map"
 """Maps each replica set to the mark of the key that its engines get. A mark tells keys apart, and is no key."""
 
+WRONG_TASKS_MAP = "wrong_tasks.map"
+"""Maps BACKEND|PATH to the tasks of the backend's engines and their paths, if no engine has the path."""
+
+TOO_LARGE, AUDIO_TOO_LARGE = "too-large.json", "audio-too-large.json"
+"""The answers to bodies above gateway_body_mib and gateway_audio_mib."""
+
 SET, MODEL = "set_", "model_"
 """Prefixes of backend names. Names of instances have no underscore, so all backend names differ."""
 

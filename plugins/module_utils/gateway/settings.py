@@ -12,6 +12,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from ..core.problems import Problem
+from ..engine import adapters
 
 PREFIX = "gateway_"
 """The prefix of the role's variables, which the settings do not have."""
@@ -19,6 +20,9 @@ PREFIX = "gateway_"
 AFFINITIES = ("none", "session", "prefix")
 
 PATH = re.compile(r"/v1/[a-z0-9_/-]{1,100}")
+
+ENGINE_PATHS = frozenset(path for paths in adapters.get().paths.values() for path in paths)
+"""The paths of tasks. Some are not below /v1/."""
 
 MODELS_PATH = "/v1/models"
 
@@ -38,6 +42,7 @@ class Settings:
     paths: tuple[str, ...]
     anonymous: bool
     body_mib: int
+    audio_mib: int
     requests_per_minute: int
     concurrent_requests: int
     engine_requests: int
@@ -59,6 +64,7 @@ NUMBERS: Mapping[str, tuple[int, int]] = {
     "metrics_port": (1, 65535),
     "agent_port": (0, 65535),
     "body_mib": BODY_MIB,
+    "audio_mib": BODY_MIB,
     "requests_per_minute": (0, 10**6),
     "concurrent_requests": (0, 10**6),
     "engine_requests": (1, 10**5),
@@ -103,8 +109,9 @@ def read_settings(raw: Mapping[str, Any]) -> tuple[Settings, list[Problem]]:
         except ValueError:
             refuse("clients", "must be an address, or a network in which all bits after the prefix are 0", client)
     for path in raw["paths"]:
-        if not PATH.fullmatch(str(path)) or path == MODELS_PATH:
-            refuse("paths", f"must be a path below /v1/ for JSON requests with a model, and not {MODELS_PATH}", path)
+        if not (PATH.fullmatch(str(path)) or path in ENGINE_PATHS) or path == MODELS_PATH:
+            others = ", ".join(sorted(each for each in ENGINE_PATHS if not PATH.fullmatch(each)))
+            refuse("paths", f"must be a path below /v1/ for requests with a model, or one of {others}; and not {MODELS_PATH}", path)
     if not raw["paths"]:
         refuse("paths", "is empty, so no request would pass: name at least one path below /v1/", None)
     if raw["affinity"] not in AFFINITIES:

@@ -229,6 +229,8 @@ class Adapter:
     config_file: ConfigFile
     requests: Mapping[str, Request]
     """By task. A task that is missing is one that the engine cannot serve."""
+    paths: Mapping[str, tuple[str, ...]]
+    """The paths for clients by task. An engine has only the paths of its model's tasks, the usual one first."""
     metrics: Metrics
     stop: Stop
     exits: Mapping[int, str]

@@ -118,7 +118,7 @@ def _finite(value: Any) -> bool:
 
 
 def _pooling(result: str) -> Request:
-    """A request to the path that answers every task of a model that pools."""
+    """A request to the path that answers each task of a model that pools."""
     mistake = _numbers("data", f"answers no {result} of finite numbers")
     return Request("/pooling", _input, mistake, noun="a pooling request", result=result)
 
@@ -154,3 +154,15 @@ REQUESTS: Mapping[str, Request] = {
     TOKEN_CLASSIFY: _pooling("class"),
 }
 """By task."""
+
+_POOLING = "/pooling"
+
+PATHS: Mapping[str, tuple[str, ...]] = {
+    GENERATE: ("/v1/chat/completions", "/v1/completions", "/v1/responses", "/v1/messages"),
+    TRANSCRIBE: ("/v1/audio/transcriptions", "/v1/audio/translations"),
+    EMBED: ("/v1/embeddings", "/v2/embed", _POOLING),
+    SCORE: ("/v1/rerank", "/v1/score", "/rerank", "/score", "/v2/rerank"),
+    CLASSIFY: ("/classify", _POOLING),
+    **{task: (_POOLING,) for task in (REWARD, TOKEN_EMBED, TOKEN_CLASSIFY)},
+}
+"""By task. Each stands at the function of its path below vllm/entrypoints."""

@@ -9,9 +9,10 @@ from datetime import datetime
 
 from ...core import files, systemd
 from ...core.paths import Paths, unit_name
-from .. import endpoints, load_time
+from .. import endpoints, load_time, task
 from ..instance_facts import InstanceFacts
 from ..probe import health
+from ..release import Release
 from . import drains, probe_state, releases, swaps
 
 
@@ -19,9 +20,10 @@ def of(paths: Paths, name: str, now: datetime) -> InstanceFacts:
     """The facts of an instance. Raises SystemdError, OSError, and ValueError where the instance's state is damaged."""
     active = releases.active_number(paths, name)
     drain = drains.read(paths, name, now)
+    release = _release(paths, name, active)
     return InstanceFacts(
         name=name,
-        model=_model(paths, name, active),
+        model=release.model if release else _declared_model(paths, name),
         release=active,
         serving=serving(paths, name, now),
         running=systemd.active_state(unit_name(name)) in systemd.RUNNING,
@@ -30,7 +32,8 @@ def of(paths: Paths, name: str, now: datetime) -> InstanceFacts:
         drain_reason=drain.reason if drain else "",
         load_seconds=load_time.seconds(name),
         endpoints=endpoints.in_use(paths, name),
-        adapters=_adapters(paths, name, active),
+        adapters=tuple(release.lora) if release else (),
+        tasks=task.all_of(release) if release else (),
     )
 
 
@@ -43,21 +46,18 @@ def serving(paths: Paths, name: str, now: datetime) -> bool:
     return state is None or probe_state.stale(state, now) or state.verdict in health.SERVING | {health.UNKNOWN}
 
 
-def _adapters(paths: Paths, name: str, active: int | None) -> tuple[str, ...]:
-    """The LoRA adapters of the installed release."""
+def _release(paths: Paths, name: str, active: int | None) -> Release | None:
+    """The installed release; None before the first start.
+
+    None also for a damaged release: its instance can be removed all the same.
+    """
     try:
-        return tuple(releases.load(paths, name, active).lora) if active is not None else ()
+        return releases.load(paths, name, active) if active is not None else None
     except releases.ReleaseError:
-        return ()
+        return None
 
 
-def _model(paths: Paths, name: str, active: int | None) -> str:
-    """The model that the instance serves, or must serve; empty where unknown."""
-    try:
-        if active is not None:
-            return releases.load(paths, name, active).model
-    except releases.ReleaseError:
-        # An instance with a damaged release can be removed all the same.
-        pass
+def _declared_model(paths: Paths, name: str) -> str:
+    """The model that the instance must serve; empty where unknown."""
     state = files.read_json(paths.instance(name))
     return str(state.get("model", "")) if isinstance(state, dict) else ""

@@ -27,6 +27,8 @@ INSTANCE = InstanceFacts(
     drain_reason="disk",
     load_seconds=4.5,
     endpoints=(Endpoint("192.0.2.11", 5005, ("5e6f7a8b",)),),
+    adapters=("legal",),
+    tasks=("embed", "score"),
 )
 UPDATE = UpdateFacts(
     name="main",

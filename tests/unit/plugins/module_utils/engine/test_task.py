@@ -43,13 +43,13 @@ def model(path: Path, architecture: str) -> Path:
 )
 def test_the_task(tmp_path: Path, architecture: str, flags: dict[str, Any], wanted: str) -> None:
     found = release(model(tmp_path / "model", architecture), flags)
-    assert task.of(found) == wanted
+    assert task.of(found) == wanted == task.all_of(found)[0]
     assert probe.target(found, {}, wanted).request is found.adapter.requests[wanted]
 
 
 def test_a_model_that_is_not_there_yet_is_asked_for_a_completion_until_it_is(tmp_path: Path) -> None:
     found = release(tmp_path / "model")
-    assert task.of(found) == "generate"
+    assert task.of(found) == "generate" and task.all_of(found) == ()
     model(tmp_path / "model", "BertModel")
     assert task.of(found) == "embed"
 

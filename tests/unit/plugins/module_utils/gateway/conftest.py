@@ -27,6 +27,7 @@ def settings() -> dict[str, Any]:
         "paths": ["/v1/chat/completions", "/v1/completions"],
         "anonymous": False,
         "body_mib": 8,
+        "audio_mib": 25,
         "requests_per_minute": 0,
         "concurrent_requests": 128,
         "engine_requests": 256,

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 import pytest
@@ -204,6 +204,18 @@ def test_an_adapter_leads_to_the_engines_whose_release_has_it() -> None:
     # A key may name an adapter before an engine serves it.
     late = fleet_of(without)
     assert "legal" not in late.routes and "legal" in late.declared
+
+
+def test_an_engine_has_the_tasks_that_its_node_has_told() -> None:
+    told = {"instances": [{**instance_facts("chat", "large", 3), "tasks": ["embed", "score"]}]}
+    hostvars = {"gpu1": {"instances": INSTANCES[:1], "vllm_engines": told}, "gpu2": {"instances": INSTANCES[:1]}}
+    (one,) = replicas_of(["gpu1"], hostvars, "gpu1", nobody)
+    (silent,) = replicas_of(["gpu2"], hostvars, "gpu2", nobody)
+    assert (one.tasks, silent.tasks) == (("embed", "score"), ())
+    assert Replica.from_dict(asdict(one)) == one
+    other = replace(silent, tasks=("score", "classify"))
+    assert fleet_of([one, other]).backends[0].tasks == ("embed", "score", "classify")
+    assert fleet_of([one, silent]).backends[0].tasks == ()
 
 
 def test_an_adapter_cannot_have_the_name_of_another_set() -> None:

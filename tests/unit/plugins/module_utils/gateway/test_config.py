@@ -91,7 +91,7 @@ def test_an_engine_that_will_be_reached_elsewhere_has_two_servers(
         ({"hold_seconds": 0, "slow_start_seconds": 0, "agent_port": 0}, [], ["lua.hold", "slowstart", "agent-check"]),
         ({"affinity": "session"}, ["balance hash var(txn.affinity)", "X-Session-ID"], ["$.messages", "leastconn"]),
         ({"affinity": "prefix"}, ["balance hash var(txn.affinity)", "$.messages[1].content"], ["leastconn"]),
-        ({"body_mib": 2}, ["tune.bufsize 2162688", "gt 2097152"], ["8388608"]),
+        ({"body_mib": 2}, ["tune.bufsize 2162688", "gt 2097152"], ["8388608", "26214400"]),
     ],
 )
 def test_what_settings_do(
@@ -114,6 +114,23 @@ def test_the_gateways_own_question_passes_whatever_paths_clients_have(
     assert "acl api path -m str /v1/embeddings" in api
     refused = next(line for line in api if "unknown_url" in line)
     assert refused.endswith(" unless api or models or local { path -m str /v1/completions }")
+
+
+def test_the_limit_of_audio_counts_once_an_engine_transcribes(
+    settings: dict[str, Any], replicas: list[Replica], made: Callable[..., Plan]
+) -> None:
+    def limits(config: str) -> list[str]:
+        return [line.split(" if ")[1] for line in section(config, "frontend api") if "_too_large" in line or "too_large if" in line]
+
+    silent = made(settings, replicas)
+    assert limits(silent.config)[:2] == ["!audio { req.body_size gt 8388608 }", "audio { req.body_size gt 8388608 }"]
+    assert "8 MiB" in silent.files["audio-too-large.json"]
+    heard = made(settings, [*replicas[:3], replace(replicas[3], tasks=("transcribe",))])
+    assert limits(heard.config)[:2] == ["!audio { req.body_size gt 8388608 }", "audio { req.body_size gt 26214400 }"]
+    # Before and after the body has arrived.
+    assert limits(heard.config)[2:] == limits(heard.config)[:2]
+    assert "tune.bufsize 26279936\n" in heard.config
+    assert "25 MiB" in heard.files["audio-too-large.json"] and "8 MiB" in heard.files["too-large.json"]
 
 
 def test_what_was_held_is_not_refused_by_a_full_queue(

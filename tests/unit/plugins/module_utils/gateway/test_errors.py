@@ -31,4 +31,5 @@ def test_an_error_is_a_directive_of_haproxys() -> None:
 def test_an_error_names_what_is_allowed() -> None:
     refused = errors.wrong_method("POST")
     assert (refused.status, refused.headers) == (405, (("Allow", "POST"),)) and "Use POST" in refused.body
-    assert errors.too_large(8).status == 413 and "8 MiB" in errors.too_large(8).body
+    assert errors.too_large(8).status == 413 and "The body is larger than 8 MiB." in errors.too_large(8).body
+    assert "The request with audio is larger than 25 MiB." in errors.too_large(25, "request with audio").body

@@ -37,10 +37,11 @@ def test_all_files_that_the_configuration_names_are_there(
     settings: dict[str, Any], replicas: list[Replica], made: Callable[..., Plan]
 ) -> None:
     found = made(settings, replicas, clients=["192.0.2.0/24"])
-    for name in {*found.maps, *found.files} - {"too-large.json", "agents.txt", "states.awk"}:
+    for name in {*found.maps, *found.files} - {"too-large.json", "audio-too-large.json", "agents.txt", "states.awk"}:
         assert name in found.config
     assert found.files["clients.acl"] == "192.0.2.0/24\n"
-    assert "too-large.json" in found.files["gateway.lua"] and "agents.txt" in found.files["gateway.lua"]
+    for name in ("too-large.json", "audio-too-large.json", "agents.txt"):
+        assert f'"{name}"' in found.files["gateway.lua"]
     assert [model["id"] for model in json.loads(found.files["models.json"])["data"]] == [
         *("Org/Coder", "batch", "chat", "code", "large")
     ]
@@ -48,6 +49,37 @@ def test_all_files_that_the_configuration_names_are_there(
         "Known: Org/Coder, batch, chat, code, large"
         in json.loads(found.files["unknown-model.json"])["error"]["message"]
     )
+
+
+PATHS = ["/v1/chat/completions", "/v1/embeddings", "/v1/rerank", "/v1/own", "/pooling"]
+
+
+def test_a_path_that_no_task_serves_is_told_the_right_ones(
+    settings: dict[str, Any], replicas: list[Replica], made: Callable[..., Plan]
+) -> None:
+    one, two, batch, code = replicas
+    told = [
+        replace(one, tasks=("generate",)),
+        replace(two, tasks=("generate",)),
+        replace(batch, tasks=("embed", "score")),
+        replace(code, tasks=("classify",)),
+    ]
+    chat = "Its task is generate. Paths: /v1/chat/completions"
+    classify = "Its task is classify. Paths: /pooling"
+    # The model that two sets serve has the tasks of both.
+    assert made(settings, told, paths=PATHS).maps["wrong_tasks.map"].splitlines() == [
+        "set_batch|/v1/chat/completions Its tasks are embed, score. Paths: /v1/embeddings, /pooling, /v1/rerank",
+        f"set_chat|/v1/embeddings {chat}",
+        f"set_chat|/v1/rerank {chat}",
+        f"set_chat|/pooling {chat}",
+        *(f"set_code|{path} {classify}" for path in PATHS[:3]),
+    ]
+    assert made(settings, told, paths=PATHS[:2]).maps["wrong_tasks.map"].splitlines()[-1] == (
+        "set_code|/v1/embeddings Its task is classify. Paths: none of this gateway"
+    )
+    # The engine decides while a node has not reported.
+    assert made(settings, replicas, paths=PATHS).maps["wrong_tasks.map"] == ""
+    assert "set_chat" not in made(settings, [*told[:1], two, *told[2:]], paths=PATHS).maps["wrong_tasks.map"]
 
 
 def test_who_comes_without_a_key_has_limits_and_no_checksum(settings: dict[str, Any], replicas: list[Replica]) -> None:

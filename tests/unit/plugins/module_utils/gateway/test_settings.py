@@ -20,6 +20,7 @@ def test_the_roles_defaults_are_settings(settings: dict[str, Any]) -> None:
     assert problems == [] and found.port == 8000
     assert found.clients == ("192.0.2.0/24", "2001:db8::1")
     assert found.paths == ("/v1/chat/completions", "/v1/completions")
+    assert read_settings({**settings, "paths": ["/classify", "/pooling", "/v2/rerank"]})[1] == []
 
 
 @pytest.mark.parametrize("name", sorted(NUMBERS))
@@ -38,6 +39,7 @@ def test_a_number_has_its_limits(settings: dict[str, Any], name: str) -> None:
         ({"clients": ["192.0.2.1/24"]}, "gateway_clients", "bits after the prefix are 0"),
         ({"paths": ["/metrics"]}, "gateway_paths", "/metrics"),
         ({"paths": ["/v1/models"]}, "gateway_paths", "not /v1/models"),
+        ({"paths": ["/sleep"]}, "gateway_paths", "or one of /classify, /pooling, "),
         ({"paths": []}, "gateway_paths", "is empty, so no request would pass"),
         ({"affinity": "sticky"}, "gateway_affinity", "one of none, session, prefix"),
     ],

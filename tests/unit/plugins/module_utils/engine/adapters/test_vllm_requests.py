@@ -23,7 +23,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.engine.adapter
     TOKEN_EMBED,
     TRANSCRIBE,
 )
-from ansible_collections.baremetal.inference.plugins.module_utils.engine.adapters.vllm_requests import REQUESTS
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.adapters.vllm_requests import PATHS, REQUESTS
 
 RIGHT: dict[str, dict[str, Any]] = {
     GENERATE: {"choices": [{"text": "x"}], "usage": {"completion_tokens": 1}},
@@ -70,6 +70,11 @@ def test_speech_is_a_form_with_a_sound_of_one_second() -> None:
         assert (sound.getnchannels(), sound.getframerate(), sound.getnframes()) == (1, 16000, 16000)
     other = REQUESTS[TRANSCRIBE].body("m", "ba9876543210 probe")
     assert other.data != made.data, "a cache must not have the sound"
+
+
+def test_every_request_has_a_path_of_its_task() -> None:
+    assert PATHS.keys() == REQUESTS.keys()
+    assert [task for task, request in REQUESTS.items() if request.path not in PATHS[task]] == []
 
 
 @pytest.mark.parametrize("task", RIGHT)

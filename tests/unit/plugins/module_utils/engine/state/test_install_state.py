@@ -11,7 +11,7 @@ import pytest
 
 from ansible_collections.baremetal.inference.plugins.module_utils.core import files, systemd
 from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
-from ansible_collections.baremetal.inference.plugins.module_utils.engine import load_time
+from ansible_collections.baremetal.inference.plugins.module_utils.engine import load_time, task
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.instance_facts import Endpoint, InstanceFacts
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import (
     drains,
@@ -57,6 +57,12 @@ def test_an_instance_that_serves(paths: Paths) -> None:
         load_seconds=4.5,
         endpoints=(Endpoint("127.0.0.1", 5005),),
     )
+
+
+def test_the_tasks_are_those_of_the_models_files(paths: Paths, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(task, "all_of", lambda release: (release.model, "score"))
+    assert install_state.of(paths, "main", NOW).tasks == ("tiny-a", "score")
+    assert install_state.of(paths, "gone", NOW).tasks == ()
 
 
 def test_a_drain_and_a_swap_are_told(paths: Paths) -> None:
