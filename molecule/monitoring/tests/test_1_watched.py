@@ -35,7 +35,7 @@ def test_targets_have_the_labels_that_rules_know(watcher: Watcher, deb12: Node, 
     for name, rack in ((deb12.name, "r1"), (deb13.name, None)):
         found = engines[name]
         assert (found["instance_name"], found["model"], found.get("rack")) == ("main", "tiny-a", rack)
-        assert found["release"].isdigit()
+        assert found["release"].isdigit() and found["task"] == "generate"
     assert watcher.query("vllm:num_requests_running")
     assert watcher.query("haproxy_server_status")
     said = wait_for("the textfiles are read", lambda: watcher.query("inference_drained"), 60)

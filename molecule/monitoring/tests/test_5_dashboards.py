@@ -21,6 +21,8 @@ WITHOUT_DATA = {
     r"inference_gpu_|gpu_power_watts|_per_gpu:|_per_watt:": "no node has a GPU",
     r"inference_rdma_": "no node has an RDMA port",
     r"inference_lock_info": "no playbook works on a node",
+    r'task!~"': "each engine makes text",
+    r"draft_tokens_accepted:": "no engine has speculative decoding",
 }
 """Metrics without series here, with the reason. Counts of GPUs have series: they are 0."""
 
@@ -69,7 +71,8 @@ def filled(query: str, chosen: dict[str, str]) -> str:
 
 def queries(watcher: Watcher, document: dict[str, Any]) -> list[str]:
     """All queries of a dashboard."""
-    asked = [target["expr"] for panel in document["panels"] for target in panel["targets"]]
+    # A row of panels has no queries.
+    asked = [target["expr"] for panel in document["panels"] for target in panel.get("targets", [])]
     asked += [annotation["expr"] for annotation in document["annotations"]["list"]]
     chosen = values(watcher, document)
     return list(dict.fromkeys(filled(query, chosen) for query in asked))

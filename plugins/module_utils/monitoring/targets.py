@@ -14,6 +14,7 @@ from typing import Any
 
 from ..core.addresses import AddressError, host_addresses, in_url, resolve
 from ..core.defaults import BY_VARIABLE
+from ..engine.instance_facts import InstanceFacts
 from ..engine.inventory import led_instances, node_instances, present_instances, want_gpus
 from ..engine.reported import running
 
@@ -123,12 +124,23 @@ def _engines(found: Targets, host: str, address: str, variables: Mapping[str, An
         runs = {"model": str(item.get("model", ""))}
         where, port = address, item.get("port", 0)
         if name in ran:
-            runs = {"model": ran[name].model, "release": str(ran[name].release)}
+            runs = _running(ran[name])
             for endpoint in ran[name].endpoints[:1]:
                 port = endpoint.port
                 if not (_is(endpoint.address, "is_loopback") or _is(endpoint.address, "is_unspecified")):
                     where = endpoint.address
         found.add("engine", where, port, {**labels, "instance_name": name, **runs})
+
+
+def _running(facts: InstanceFacts) -> dict[str, str]:
+    """The labels of what an engine runs. Its first task stands for all, and a label without a value is left out."""
+    labels = {
+        "model": facts.model,
+        "release": str(facts.release),
+        "task": (*facts.tasks, "")[0],
+        "adapters": ",".join(facts.adapters),
+    }
+    return {label: value for label, value in labels.items() if value}
 
 
 def _labels(host: str, variables: Mapping[str, Any]) -> dict[str, str]:

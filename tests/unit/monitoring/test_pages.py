@@ -22,8 +22,9 @@ CONSOLES = sorted((FILES / "consoles").glob("*.html"))
 def dashboard_queries(path: Path) -> Iterator[str]:
     """The queries of a dashboard, with a value in the place of each of its variables."""
     document = json.loads(path.read_text())
+    # A row of panels has no queries.
     for panel in document["panels"]:
-        yield from (target["expr"] for target in panel["targets"])
+        yield from (target["expr"] for target in panel.get("targets", []))
     yield from (annotation["expr"] for annotation in document["annotations"]["list"])
 
 

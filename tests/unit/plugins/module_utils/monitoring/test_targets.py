@@ -97,12 +97,18 @@ def test_where_engines_are_asked(variables: dict[str, str], own: str, address: s
 
 
 def test_an_engine_has_the_labels_of_what_it_runs() -> None:
-    told = {"instances": [instance_facts("main", "small", 3)]}
-    gpu1 = {"inference_address": "192.0.2.11", "instances": [MAIN, {**MAIN, "name": "new"}], "vllm_engines": told}
+    more = {"tasks": ("embed", "score"), "adapters": ("legal", "medical")}
+    told = {"instances": [instance_facts("main", "small", 3), instance_facts("side", "small", 1, **more)]}
+    gpu1: dict[str, Any] = {"inference_address": "192.0.2.11", "vllm_engines": told}
+    gpu1["instances"] = [MAIN, *({**MAIN, "name": name} for name in ("new", "side"))]
     labels = [group["labels"] for group in found("", nodes=["gpu1"], gpu1=gpu1).groups["engine"]]
     assert labels == [
         {"node": "gpu1", "instance_name": "main", "model": "small", "release": "3"},
         {"node": "gpu1", "instance_name": "new", "model": "large"},
+        {
+            **{"node": "gpu1", "instance_name": "side", "model": "small", "release": "1"},
+            **{"task": "embed", "adapters": "legal,medical"},
+        },
     ]
 
 
