@@ -97,6 +97,20 @@ class Request:
 
 
 @dataclass(frozen=True)
+class Question:
+    """A request whose answer a golden prompt compares."""
+
+    path: str
+    body: Callable[[str, str, Sequence[str]], Body]
+    """The body of the request, from the model's name, a prompt, and texts to compare with the prompt."""
+    read: Callable[[Mapping[str, Any]], Any]
+    """EMBED: the vectors of prompt and texts. SCORE: the score of each text. CLASSIFY: the label of the prompt.
+
+    Raises LookupError, TypeError, ValueError, AttributeError for an answer of another form.
+    """
+
+
+@dataclass(frozen=True)
 class Metrics:
     """Names of the engine's metrics in Prometheus' text format."""
 
@@ -229,6 +243,8 @@ class Adapter:
     config_file: ConfigFile
     requests: Mapping[str, Request]
     """By task. A task that is missing is one that the engine cannot serve."""
+    questions: Mapping[str, Question]
+    """By task: EMBED, SCORE and CLASSIFY. Golden prompts of GENERATE are chats."""
     paths: Mapping[str, tuple[str, ...]]
     """The paths for clients by task. An engine has only the paths of its model's tasks, the usual one first."""
     metrics: Metrics

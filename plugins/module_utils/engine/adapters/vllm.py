@@ -13,7 +13,7 @@ from ...models.fit import flags
 from ...models.flags import variables
 from .contract import Adapter, ArgumentCheck, ConfigFile, Gangs, Metrics, Rank, Serving, Stop, Variables
 from .vllm_log import LOG
-from .vllm_requests import PATHS, REQUESTS
+from .vllm_requests import PATHS, QUESTIONS, REQUESTS
 
 
 def _model_argv(path: str, names: Sequence[str]) -> list[str]:
@@ -156,6 +156,7 @@ ADAPTER = Adapter(
     # There is no variable for several keys.
     config_file=ConfigFile(flag="--config", api_keys="api-key"),
     requests=REQUESTS,
+    questions=QUESTIONS,
     paths=PATHS,
     # Source: vllm/v1/metrics/loggers.py of vLLM 0.33, measured.
     metrics=Metrics(

@@ -11,7 +11,7 @@ from __future__ import annotations
 import io
 import math
 import wave
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from .contract import (
@@ -24,6 +24,7 @@ from .contract import (
     TOKEN_EMBED,
     TRANSCRIBE,
     Body,
+    Question,
     Request,
     json_body,
 )
@@ -152,6 +153,36 @@ REQUESTS: Mapping[str, Request] = {
     REWARD: _pooling("reward"),
     TOKEN_EMBED: _pooling("embedding"),
     TOKEN_CLASSIFY: _pooling("class"),
+}
+"""By task."""
+
+
+
+def _embeddings(model: str, prompt: str, texts: Sequence[str]) -> Body:
+    return json_body(model=model, input=[prompt, *texts], encoding_format="float")
+
+
+def _scores(model: str, prompt: str, texts: Sequence[str]) -> Body:
+    return json_body(model=model, text_1=prompt, text_2=list(texts))
+
+
+def _in_order(key: str) -> Callable[[Mapping[str, Any]], list[Any]]:
+    """Reads `key` of all items of `data`, in the order of the inputs."""
+
+    def read(answer: Mapping[str, Any]) -> list[Any]:
+        return [item[key] for item in sorted(answer["data"], key=lambda item: int(item["index"]))]
+
+    return read
+
+
+def _label(answer: Mapping[str, Any]) -> str:
+    return str(answer["data"][0]["label"])
+
+
+QUESTIONS: Mapping[str, Question] = {
+    EMBED: Question("/v1/embeddings", _embeddings, _in_order("embedding")),
+    SCORE: Question("/v1/score", _scores, _in_order("score")),
+    CLASSIFY: Question("/classify", lambda model, prompt, _texts: _input(model, prompt), _label),
 }
 """By task."""
 

@@ -13,7 +13,6 @@ import concurrent.futures
 import http.client
 import json
 import random
-import re
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,7 +20,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..adapters.contract import GENERATE, Body, json_body
-from . import probe
+from . import golden, probe
+from .golden import Golden
 from .probe import Target, WrongAnswer
 
 STREAM_TOKENS = 32
@@ -38,26 +38,8 @@ LONG_PROMPT = 8192
 TOKEN_IDS = range(1, 100)
 """The tokens of long prompts: every vocabulary has these."""
 
-GOLDEN_TOKENS = 64
-
 SHOWN = 300
 """Characters of a wrong answer that are shown."""
-
-
-@dataclass(frozen=True)
-class Golden:
-    """A prompt, and a regular expression that must match in its answer."""
-
-    prompt: str
-    expect: str
-    max_tokens: int = GOLDEN_TOKENS
-    model: str = ""
-    """The LoRA adapter to ask; empty for the model itself."""
-
-    @property
-    def step(self) -> str:
-        """The name of the step that asks."""
-        return f"golden prompt {self.prompt!r}{f' to {self.model}' if self.model else ''}"
 
 
 @dataclass(frozen=True)
@@ -76,7 +58,7 @@ class ProbeFailed(Exception):
         super().__init__(f"{step}: {reason}")
 
 
-def run(target: Target, golden: Sequence[Golden], timeout: float) -> Result:
+def run(target: Target, prompts: Sequence[Golden], timeout: float) -> Result:
     """Run all steps. `timeout` in seconds is for each answer. Raises ProbeFailed."""
     passed: list[str] = []
     speeds: list[float] = []
@@ -93,8 +75,8 @@ def run(target: Target, golden: Sequence[Golden], timeout: float) -> Result:
     steps: dict[str, Callable[[], str]] = {
         **(generates if target.task == GENERATE else {_AT_ONCE: lambda: _at_once(target, timeout)}),
         **{
-            item.step: lambda item=item: _golden(target, item, timeout)  # type: ignore[misc]
-            for item in golden
+            item.step: lambda item=item: golden.ask(target, item, timeout)  # type: ignore[misc]
+            for item in prompts
         },
     }
     for name, step in steps.items():
@@ -103,14 +85,6 @@ def run(target: Target, golden: Sequence[Golden], timeout: float) -> Result:
         except (WrongAnswer, OSError, http.client.HTTPException, ValueError) as error:
             raise ProbeFailed(name, str(error) or type(error).__name__, passed) from error
     return Result(passed, round(max(speeds), 1) if speeds else None)
-
-
-def golden_prompts(entry: Mapping[str, Any]) -> list[Golden]:
-    """The golden prompts of a registry entry that was checked."""
-    return [
-        Golden(item["prompt"], item["expect"], item.get("max-tokens", GOLDEN_TOKENS), item.get("model", ""))
-        for item in entry.get("golden-prompts", [])
-    ]
 
 
 def _post(target: Target, path: str, body: Body, timeout: float) -> http.client.HTTPResponse:
@@ -220,22 +194,3 @@ def _at_once(target: Target, timeout: float) -> str:
     with concurrent.futures.ThreadPoolExecutor(WARM_REQUESTS) as pool:
         list(pool.map(one, range(WARM_REQUESTS)))
     return f"{_AT_ONCE} were answered"
-
-
-def _golden(target: Target, item: Golden, timeout: float) -> str:
-    """Send a golden prompt, and check its answer. Raises WrongAnswer."""
-    if target.task != GENERATE:
-        raise WrongAnswer(f"golden prompts are for models that generate, and the task of this model is {target.task}")
-    body = {
-        "model": item.model or target.served_names[0],
-        "messages": [{"role": "user", "content": item.prompt}],
-        "max_tokens": item.max_tokens,
-        "temperature": 0,
-    }
-    chat = target.adapter.chat_path
-    with _post(target, chat, json_body(**body), timeout) as response:
-        answer = probe.decode(chat, response.status, response.read())
-    text = str(answer["choices"][0]["message"].get("content") or "")
-    if not re.search(item.expect, text):
-        raise WrongAnswer(f"answered {text[:SHOWN]!r}, in which {item.expect!r} does not occur")
-    return f"{item.prompt!r} was answered as expected"

@@ -106,7 +106,7 @@ def check(target: Target, init_pid: int, proc: Path = PROC) -> Verdict:
 def _check_models(target: Target) -> None:
     """Raise WrongAnswer unless every served name is listed."""
     path = target.adapter.models_path
-    answer = _ask(target, "GET", path, timeout=CONNECT_TIMEOUT)
+    answer = ask(target, "GET", path, timeout=CONNECT_TIMEOUT)
     listed = [item.get("id") for item in answer.get("data", []) if isinstance(item, dict)]
     missing = [name for name in (*target.served_names, *target.lora_names) if name not in listed]
     if missing:
@@ -117,7 +117,7 @@ def _check_request(target: Target) -> None:
     """Raise WrongAnswer unless the model that was asked for computes an answer, and each adapter does."""
     for name in (target.served_names[0], *target.lora_names):
         body = request_body(target, name)
-        judge(_ask(target, "POST", target.request.path, body, REQUEST_TIMEOUT), target, lora_name=name)
+        judge(ask(target, "POST", target.request.path, body, REQUEST_TIMEOUT), target, lora_name=name)
 
 
 def request_body(target: Target, model: str) -> Body:
@@ -167,7 +167,7 @@ def headers(target: Target, body: Body | None = None) -> dict[str, str]:
     return known
 
 
-def _ask(
+def ask(
     target: Target, method: str, path: str, body: Body | None = None, timeout: float = CONNECT_TIMEOUT
 ) -> dict[str, Any]:
     """One request. Raises WrongAnswer for another status than 200 or another answer than a JSON object, and OSError."""

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...engine.changes import START, Change
-from ...models.fit.misfit import ADAPTERS
+from ...models.fit.misfit import ADAPTERS, GOLDEN
 from .plan import Choice
 
 
@@ -17,19 +17,20 @@ def misfits(plans: Sequence[Mapping[str, Any]], choice: Choice, *, swaps: bool) 
     """The plans of releases that the run would start although they do not fit. `plans`: from the module engine_plan.
 
     With `swaps`, the run swaps instances to other releases. Otherwise, the run starts instances that do not run. A plan
-    whose result is unknown does not stop a run. A wrong adapter stops also a run that would only stage the release.
+    whose result is unknown does not stop a run. A wrong adapter stops also a run that would only stage the release, and a golden
+    prompt of another task stops every run.
     """
     return [
         one
         for one in plans
         if one["ok"] is False
         and choice.takes(one["instance"], one["model"])
-        and _starts_unproven(Change.from_dict(one["change"]), swaps or _wrong_adapter(one))
+        and (_has(GOLDEN, one) or _starts_unproven(Change.from_dict(one["change"]), swaps or _has(ADAPTERS, one)))
     ]
 
 
-def _wrong_adapter(one: Mapping[str, Any]) -> bool:
-    return any(problem["check"] == ADAPTERS for problem in one["problems"])
+def _has(check: str, one: Mapping[str, Any]) -> bool:
+    return any(problem["check"] == check for problem in one["problems"])
 
 
 def _starts_unproven(change: Change, swaps: bool) -> bool:

@@ -23,17 +23,14 @@ from .architectures import ARCHITECTURES
 from .config import Config
 from .facts import ModelFacts
 from .overrides import of_entry
+from .task_names import CLASSIFY, EMBED, GENERATE, REWARD, SCORE, TOKEN_CLASSIFY, TOKEN_EMBED, TRANSCRIBE
 from .values import as_dict
 
-GENERATE, POOLING = "generate", "pooling"
-"""Values of the flag `runner`."""
+POOLING = "pooling"
+"""The other value of the flag `runner`, beside GENERATE."""
 
 AUTO, NONE = "auto", "none"
 """Values of the flags `runner` and `convert`."""
-
-TRANSCRIBE, EMBED, SCORE, CLASSIFY, REWARD = "transcribe", "embed", "score", "classify", "reward"
-TOKEN_EMBED, TOKEN_CLASSIFY = "token-embed", "token-classify"
-"""Further tasks. SCORE includes reranking. The last two have only the engine's API /pooling."""
 
 SUFFIXES: tuple[tuple[str, str, str], ...] = (
     *((suffix, GENERATE, NONE) for suffix in ("ForCausalLM", "ForConditionalGeneration", "ChatModel", "LMHeadModel")),

@@ -14,7 +14,8 @@ from typing import Any
 
 from ..config.config import Config
 from ..config.facts import ModelFacts
-from ..config.tasks import AUTO, GENERATE, NONE, POOLING, abilities, runner
+from ..config.task_names import GENERATE
+from ..config.tasks import AUTO, NONE, POOLING, abilities, runner
 from .division import PP
 from .flags import Flags
 from .misfit import Misfit

@@ -13,6 +13,10 @@ ADAPTERS = "adapters"
 """The check of LoRA adapters: what it finds is certain, and not an estimate."""
 
 
+GOLDEN = "golden-prompts"
+"""The check of golden prompts: a mistake in the input, also of a release that has served."""
+
+
 @dataclass(frozen=True)
 class Misfit:
     """One reason why an instance would not start.

@@ -17,7 +17,7 @@ from typing import Any
 from ...core.problems import Findings, Problem
 from ..flags.catalogue import Catalogue
 from ..flags.check import check as check_flags
-from . import adapters, drafts
+from . import adapters, drafts, golden
 from .variants import check_bases, lineage, resolve
 
 POLICIES = ("default", "always")
@@ -41,26 +41,6 @@ def _consent(value: Any) -> str:
     return "" if isinstance(value, bool) else "must be true or false"
 
 
-def _golden(value: Any) -> str:
-    """The mistake in golden prompts; empty without one."""
-    form = "must be a list of dictionaries with prompt, expect (a regular expression) and, if wanted, max-tokens"
-    if not isinstance(value, list) or not value:
-        return form
-    for item in value:
-        if not isinstance(item, Mapping) or not set(item) <= {"prompt", "expect", "max-tokens"}:
-            return form
-        if not all(isinstance(item.get(key), str) and item[key] for key in ("prompt", "expect")):
-            return form
-        tokens = item.get("max-tokens", 1)
-        if isinstance(tokens, bool) or not isinstance(tokens, int) or tokens < 1:
-            return "has a max-tokens that is not a whole number from 1"
-        try:
-            re.compile(item["expect"])
-        except re.error as error:
-            return f"expects {item['expect']!r}, which is not a regular expression: {error}"
-    return ""
-
-
 OWN_KEYS: Mapping[str, Callable[[Any], str]] = {
     "model": _text,
     "revision": _text,
@@ -71,7 +51,7 @@ OWN_KEYS: Mapping[str, Callable[[Any], str]] = {
     "system-prompt": _text,
     "system-prompt-policy": _policy,
     "allow-remote-code": _consent,
-    "golden-prompts": _golden,
+    golden.KEY: golden.mistake,
 }
 """The collection's own keys of an entry, each with a function that returns the mistake in a value."""
 
@@ -93,6 +73,7 @@ class Entry:
     """The engine's flags, by name without dashes."""
     system_prompt: str | None = None
     system_prompt_policy: str = POLICIES[0]
+    golden_prompts: tuple[Mapping[str, Any], ...] = ()
     adapter_of: str = ""
     """Of an adapter: the entry whose instances serve the adapter. Empty for every other entry."""
 
@@ -160,6 +141,7 @@ def _entry(name: str, store_name: str, resolved: Mapping[str, Any], adapter_of: 
         flags={key: value for key, value in resolved.items() if key not in OWN_KEYS},
         system_prompt=resolved.get("system-prompt"),
         system_prompt_policy=resolved.get("system-prompt-policy", POLICIES[0]),
+        golden_prompts=golden.sound(resolved.get(golden.KEY)),
         adapter_of=adapter_of,
     )
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import pwd
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -45,10 +45,10 @@ from ...engine.settings import (
 from ...engine.state import releases
 from ...models import adapter_facts
 from ...models.adapter_facts import AdapterFacts
-from ...models.config.config import Config
+from ...models.config import tasks
 from ...models.config.facts import ModelFacts, gather
-from ...models.fit.misfit import Misfit
-from ...models.registry import drafts
+from ...models.fit.misfit import GOLDEN, Misfit
+from ...models.registry import drafts, golden
 from ...models.registry.entries import Entry
 from ...store import stored, variants
 from . import engine_service, node_tool
@@ -128,6 +128,16 @@ def prompt_problems(entry: Entry, files: Path | None) -> list[Misfit]:
     return [Misfit("system-prompt", problem.where, None, problem.message) for problem in found]
 
 
+def golden_problems(entries: Sequence[Entry], facts: ModelFacts | None, flags: Mapping[str, Any]) -> list[Misfit]:
+    """Golden prompts of a model and its adapters that are for another task. Empty if the model's tasks are unknown."""
+    known = tasks.tasks(facts, flags) if facts else ()
+    return [
+        Misfit(GOLDEN, f"models.{entry.name}", prompt, message)
+        for entry in entries
+        for prompt, message in golden.wrong_tasks(entry.golden_prompts, known)
+    ]
+
+
 class Planner:
     """Plans the instances of a node one by one."""
 
@@ -185,10 +195,9 @@ class Planner:
         facts = AdapterFacts.from_dict(known) if known else None
         return lora.Lora(adapter, place.stored, adapter_facts.gather(place.files) if place.files else facts)
 
-    def _base(self, entry: Entry, files: Path | None) -> Config | None:
-        """The configuration of the model that adapters are for."""
-        known = self._known(entry) if files is None else gather(files)
-        return known.config if known else None
+    def _facts(self, entry: Entry, files: Path | None) -> ModelFacts | None:
+        """The facts of an entry's model, from its files here or from the controller."""
+        return self._known(entry) if files is None else gather(files)
 
     def engine(self, instance: Instance, entry: Entry) -> plans.Engine:
         """The engine that an instance would run. Raises InputError and SystemdError."""
@@ -196,7 +205,9 @@ class Planner:
         in_use = revisions_in_use(self._paths, name, instance.model)
         place = self._place(entry, in_use.get(instance.model))
         loras = [self._lora(each, in_use.get(each.name)) for each in self._declared.adapters_of(entry.name)]
-        wrong = lora.misfits(entry, self._base(entry, place.files), loras) if loras else []
+        facts = self._facts(entry, place.files) if loras or entry.golden_prompts else None
+        wrong = golden_problems([entry, *(each.entry for each in loras)], facts, entry.flags)
+        wrong += lora.misfits(entry, facts.config if facts else None, loras) if loras else []
         flags, paths = lora.flags(entry, loras, self._settings), lora.paths(loras, self._settings)
         beside = self._declared.draft_of(entry)
         draft = self._place(beside, in_use.get(beside.store_name)) if beside else None

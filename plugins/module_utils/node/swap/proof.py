@@ -16,6 +16,7 @@ from ...core.docker_api import Docker, DockerError, DockerUnavailable
 from ...core.paths import Paths, unit_name
 from ...engine import environment, task
 from ...engine.probe import acceptance, health, probe, throughput, wait
+from ...engine.probe import golden as golden_prompts
 from ...engine.release import LABEL, Release
 from ...engine.state import history, probe_state, releases
 from ...engine.state.drains import parse_time
@@ -68,7 +69,7 @@ def accept(
         key = target.api_key
         if wrong := identity(release, target, Docker()):
             raise unfit(wrong)
-        found = acceptance.run(target, acceptance.golden_prompts({"golden-prompts": golden}), ANSWER_SECONDS)
+        found = acceptance.run(target, golden_prompts.read({"golden-prompts": golden}), ANSWER_SECONDS)
     except (acceptance.ProbeFailed, releases.ReleaseError, DockerError, DockerUnavailable, OSError) as error:
         raise unfit(str(error)) from error
     before = _speed_before(paths, name, release, origin)

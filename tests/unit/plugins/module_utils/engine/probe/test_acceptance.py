@@ -16,7 +16,8 @@ import pytest
 
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.adapters.vllm import ADAPTER
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.probe import acceptance, metrics
-from ansible_collections.baremetal.inference.plugins.module_utils.engine.probe.acceptance import Golden, ProbeFailed
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.probe.acceptance import ProbeFailed
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.probe.golden import Golden
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.probe.probe import Target
 
 LATE = 0.2
@@ -139,7 +140,7 @@ def test_an_engine_that_embeds(engine: Engine) -> None:
     found = acceptance.run(target, [], 10)
     assert (found.steps, found.tokens_per_second) == (["8 requests at once were answered"], None)
     assert len({request["input"] for request in engine.requests}) == 8
-    with pytest.raises(ProbeFailed, match=r"golden prompts are for models that generate, and the task .* is embed"):
+    with pytest.raises(ProbeFailed, match=r"'Where\?': is for the task generate, and the task .* is embed"):
         acceptance.run(target, [Golden("Where?", "Paris")], 10)
     engine.fault = "nan"
     with pytest.raises(ProbeFailed, match="8 requests at once: /v1/embeddings answers no embedding of finite numbers"):
@@ -160,12 +161,6 @@ def test_an_engine_that_is_gone(engine: Engine) -> None:
         acceptance.run(gone, [], 10)
 
 
-def test_golden_prompts_of_an_entry() -> None:
-    entry = {"golden-prompts": [{"prompt": "a", "expect": "b"}, {"prompt": "c", "expect": "d", "max-tokens": 5}]}
-    assert acceptance.golden_prompts(entry) == [Golden("a", "b"), Golden("c", "d", 5)]
-    assert acceptance.golden_prompts({}) == []
-
-
 def test_requests_in_flight() -> None:
     text = 'vllm:num_requests_running{engine="0"} 2.0\nvllm:num_requests_running{engine="1"} 1.0\n'
     assert metrics.in_flight(text, ADAPTER.metrics) is None
@@ -174,8 +169,5 @@ def test_requests_in_flight() -> None:
 
 def test_a_golden_prompt_of_an_adapter_asks_for_the_adapter(engine: Engine) -> None:
     target = replace(engine.target, lora_names=("legal",))
-    entry = {"golden-prompts": [{"prompt": "Where?", "expect": "Paris", "model": "legal"}]}
-    (golden,) = acceptance.golden_prompts(entry)
-    assert golden.step == "golden prompt 'Where?' to legal" and Golden("Where?", "x").step == "golden prompt 'Where?'"
-    acceptance.run(target, [golden], 5)
+    acceptance.run(target, [Golden("Where?", "Paris", model="legal")], 5)
     assert [body["model"] for body in engine.requests if "messages" in body] == ["legal"]

@@ -61,6 +61,12 @@ def test_what_a_run_starts_or_swaps_is_judged(change: dict[str, Any], starts: bo
     assert (misfits(plans, Choice(), swaps=True) == plans) == swapped
 
 
+@pytest.mark.parametrize("change", [RUNS, PENDING, {**DOWN, "served": True}])
+def test_a_golden_prompt_of_another_task_stops_every_run(change: dict[str, Any]) -> None:
+    plans = [{**planned(**change), "problems": [{**PROBLEM, "check": "golden-prompts"}]}]
+    assert misfits(plans, Choice(), swaps=False) == misfits(plans, Choice(), swaps=True) == plans
+
+
 def test_what_fits_or_is_not_known_stops_nobody() -> None:
     assert misfits([planned(ok=True), planned(ok=None)], Choice(), swaps=True) == []
 

@@ -635,3 +635,23 @@ def test_a_run_that_starts_engines_refuses_gangs_with_all_other_mistakes(node: N
         **given,
     )
     assert "instance main: nodes: ['n1', 'n2']: spans several nodes" in result["msg"]
+
+
+def test_every_golden_prompt_of_another_task_is_a_problem(node: Node, config: dict[str, Any]) -> None:
+    node.models["llama"]["golden-prompts"] = [
+        {"prompt": "a cat", "order": ["a kitten", "a car"]},
+        {"prompt": "2 + 2 =", "expect": "4"},
+    ]
+    node.models["legal"] = {"base": "llama", "adapter": "controller:/srv/legal"}
+    node.models["legal"]["golden-prompts"] = [{"prompt": "I like it", "label": "positive"}]
+    (plan,) = node.call(facts={"llama": from_config(config).to_dict()})["plans"]
+    assert plan["ok"] is False
+    found = [(problem["check"], problem["key"], problem["value"]) for problem in plan["problems"]]
+    assert found == [
+        ("golden-prompts", "models.llama", "a cat"),
+        ("golden-prompts", "models.legal", "I like it"),
+    ]
+    assert "is a golden prompt for the task embed or score" in plan["problems"][0]["message"]
+    # Nothing is known of the model.
+    (plan,) = node.call()["plans"]
+    assert plan["problems"] == []

@@ -1,0 +1,145 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Golden prompts: questions whose answers are known, asked before an engine gets clients. Private to the collection."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..adapters.contract import CLASSIFY, EMBED, GENERATE, SCORE, json_body
+from . import probe
+from .probe import Target, WrongAnswer
+
+TOKENS = 64
+"""The most tokens of an answer, unless the golden prompt has its own limit."""
+
+NORM_SHARE = 0.01
+"""By what share the norm of a vector may differ: engines compute with 16 bits."""
+
+SHOWN = 300
+"""Characters of a wrong answer that are shown."""
+
+ASKED = {CLASSIFY: (CLASSIFY, SCORE), SCORE: (SCORE,), EMBED: (EMBED,), GENERATE: (GENERATE,)}
+"""The tasks by which an engine may be probed, by the task of a golden prompt. A classifier with one class also scores."""
+
+
+@dataclass(frozen=True)
+class Golden:
+    """A prompt, and what its answer must be."""
+
+    prompt: str
+    expect: str = ""
+    """A regular expression that must match in the answer."""
+    max_tokens: int = TOKENS
+    model: str = ""
+    """The LoRA adapter to ask; empty for the model itself."""
+    order: tuple[str, ...] = ()
+    """Texts, the most similar to the prompt first; or documents, the best first."""
+    dimension: int | None = None
+    """How many numbers the prompt's vector has."""
+    norm: float | None = None
+    """The length of the prompt's vector."""
+    label: str = ""
+    """The class of the prompt."""
+
+    @property
+    def step(self) -> str:
+        """The name of the step that asks."""
+        return f"golden prompt {self.prompt!r}{f' to {self.model}' if self.model else ''}"
+
+    def task(self, probed: str) -> str:
+        """The task of the question to an engine that is probed by `probed`."""
+        if self.expect:
+            return GENERATE
+        if self.label:
+            return CLASSIFY
+        return SCORE if probed == SCORE and self.dimension is None and self.norm is None else EMBED
+
+
+def read(entry: Mapping[str, Any]) -> list[Golden]:
+    """The golden prompts of a registry entry that was checked."""
+    return [
+        Golden(
+            prompt=item["prompt"],
+            expect=item.get("expect", ""),
+            max_tokens=item.get("max-tokens", TOKENS),
+            model=item.get("model", ""),
+            order=tuple(item.get("order", ())),
+            dimension=item.get("dimension"),
+            norm=item.get("norm"),
+            label=item.get("label", ""),
+        )
+        for item in entry.get("golden-prompts", [])
+    ]
+
+
+def ask(target: Target, item: Golden, timeout: float) -> str:
+    """Send a golden prompt, and check its answer. `timeout` in seconds. Raises WrongAnswer and OSError."""
+    task = item.task(target.task)
+    if target.task not in ASKED[task]:
+        raise WrongAnswer(f"is for the task {task}, and the task of this model is {target.task}")
+    if task == GENERATE:
+        _check_text(item, target, timeout)
+    else:
+        found = _answer(target, task, item, timeout)
+        checks = {CLASSIFY: _check_label, SCORE: _check_order, EMBED: _check_vectors}
+        checks[task](item, found)
+    return f"{item.prompt!r} was answered as expected"
+
+
+def _check_text(item: Golden, target: Target, timeout: float) -> None:
+    body = {
+        "model": item.model or target.served_names[0],
+        "messages": [{"role": "user", "content": item.prompt}],
+        "max_tokens": item.max_tokens,
+        "temperature": 0,
+    }
+    answer = probe.ask(target, "POST", target.adapter.chat_path, json_body(**body), timeout)
+    text = str(answer["choices"][0]["message"].get("content") or "")
+    if not re.search(item.expect, text):
+        raise WrongAnswer(f"answered {text[:SHOWN]!r}, in which {item.expect!r} does not occur")
+
+
+def _answer(target: Target, task: str, item: Golden, timeout: float) -> Any:
+    """What the engine answers, in the form of Question.read."""
+    question = target.adapter.questions[task]
+    body = question.body(item.model or target.served_names[0], item.prompt, item.order)
+    answer = probe.ask(target, "POST", question.path, body, timeout)
+    try:
+        return question.read(answer)
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        raise WrongAnswer(f"{question.path} answers in another form: {str(answer)[:SHOWN]}") from error
+
+
+def _check_label(item: Golden, label: str) -> None:
+    if label != item.label:
+        raise WrongAnswer(f"has the label {label!r} instead of {item.label!r}")
+
+
+def _check_vectors(item: Golden, vectors: Sequence[Sequence[float]]) -> None:
+    own, *others = vectors
+    length = math.hypot(*own)
+    if item.dimension not in (None, len(own)):
+        raise WrongAnswer(f"has a vector of {len(own)} numbers instead of {item.dimension}")
+    if item.norm is not None and not math.isclose(length, item.norm, rel_tol=NORM_SHARE):
+        raise WrongAnswer(f"has a vector of norm {length:.4g} instead of {item.norm:g}")
+    if not all(math.hypot(*vector) > 0 for vector in vectors):
+        raise WrongAnswer("has a vector of zeros")
+    _check_order(item, [_similarity(own, other) for other in others])
+
+
+def _similarity(one: Sequence[float], other: Sequence[float]) -> float:
+    """The cosine of the angle between two vectors."""
+    return sum(a * b for a, b in zip(one, other, strict=True)) / (math.hypot(*one) * math.hypot(*other))
+
+
+def _check_order(item: Golden, scores: Sequence[float]) -> None:
+    # A text in a wrong place is named with all scores: equal ones have no order.
+    if len(scores) != len(item.order) or any(first <= second for first, second in zip(scores, scores[1:], strict=False)):
+        shown = ", ".join(f"{text[:SHOWN]!r}: {score:.4g}" for text, score in zip(item.order, scores, strict=False))
+        raise WrongAnswer(f"does not order the texts as given. Their scores: {shown or 'none'}")

@@ -1,0 +1,117 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Golden prompts of the model registry: their forms, and the tasks that each form is for. Private to the collection.
+Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from ..config.task_names import CLASSIFY, EMBED, GENERATE, SCORE
+
+KEY = "golden-prompts"
+
+FORM = (
+    "must be a list of dictionaries with prompt, expect (a regular expression) and, if wanted, max-tokens; for vectors"
+    " and scores with prompt and order (texts, the most similar one first), for vectors also dimension and norm; for"
+    " classes with prompt and label"
+)
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and bool(value)
+
+
+def _expression(value: Any) -> str:
+    if not _is_text(value):
+        return FORM
+    try:
+        re.compile(value)
+    except re.error as error:
+        return f"expects {value!r}, which is not a regular expression: {error}"
+    return ""
+
+
+def _whole(key: str) -> Callable[[Any], str]:
+    def check(value: Any) -> str:
+        wrong = isinstance(value, bool) or not isinstance(value, int) or value < 1
+        return f"has a {key} that is not a whole number from 1" if wrong else ""
+
+    return check
+
+
+def _norm(value: Any) -> str:
+    wrong = isinstance(value, bool) or not isinstance(value, (int, float)) or value <= 0
+    return "has a norm that is not a number above 0" if wrong else ""
+
+
+def _order(value: Any) -> str:
+    right = isinstance(value, list) and len(value) > 1 and all(map(_is_text, value)) and len(set(value)) == len(value)
+    return "" if right else "has an order that is not a list of at least two different texts"
+
+
+def _label(value: Any) -> str:
+    return "" if _is_text(value) else "has a label that is not a text"
+
+
+CHECKS: Mapping[str, Callable[[Any], str]] = {
+    "expect": _expression,
+    "max-tokens": _whole("max-tokens"),
+    "order": _order,
+    "dimension": _whole("dimension"),
+    "norm": _norm,
+    "label": _label,
+}
+"""The mistake in the value of each key but `prompt`; empty without one."""
+
+TEXTS, VECTORS, LABELS = frozenset({"expect", "max-tokens"}), frozenset({"order", "dimension", "norm"}), {"label"}
+"""The keys of each form."""
+
+
+def mistake(value: Any) -> str:
+    """The mistake in the golden prompts of an entry; empty without one."""
+    if not isinstance(value, list) or not value:
+        return FORM
+    return next(filter(None, map(_item, value)), "")
+
+
+def sound(value: Any) -> tuple[Mapping[str, Any], ...]:
+    """The golden prompts of an entry; empty if they have a mistake."""
+    return () if mistake(value) else tuple(value)
+
+
+def _item(item: Any) -> str:
+    if not isinstance(item, Mapping) or not _is_text(item.get("prompt")):
+        return FORM
+    keys = set(item) - {"prompt"}
+    if not any(keys <= form for form in (TEXTS, VECTORS, LABELS)) or keys <= {"max-tokens"}:
+        return FORM
+    return next(filter(None, (CHECKS[key](item[key]) for key in CHECKS if key in keys)), "")
+
+
+def tasks_of(item: Mapping[str, Any]) -> tuple[str, ...]:
+    """The tasks that a golden prompt is for. A model must have one of them."""
+    if "expect" in item:
+        return (GENERATE,)
+    if "label" in item:
+        return (CLASSIFY,)
+    return (EMBED,) if {"dimension", "norm"} & set(item) else (EMBED, SCORE)
+
+
+def wrong_tasks(prompts: Sequence[Mapping[str, Any]], tasks: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Each golden prompt that is for none of a model's tasks, with the mistake. `tasks` is empty if unknown."""
+    for item in prompts:
+        wanted = tasks_of(item)
+        if tasks and not set(wanted) & set(tasks):
+            noun = "task is" if len(tasks) == 1 else "tasks are"
+            message = f"is a golden prompt for the task {' or '.join(wanted)}, and the model's {noun} {', '.join(tasks)}"
+            yield str(item["prompt"]), f"{message}: {_advice(tasks)}"
+
+
+def _advice(tasks: Sequence[str]) -> str:
+    ways = {GENERATE: "use expect", EMBED: "use order, dimension or norm", SCORE: "use order", CLASSIFY: "use label"}
+    found = [ways[task] for task in tasks if task in ways]
+    return found[0] if found else "remove it, because this task has no golden prompts"

@@ -1,0 +1,137 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Golden prompts of each task, and the answers that they refuse."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.probe import golden, probe
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.probe.golden import Golden
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.probe.probe import Target, WrongAnswer
+
+ORDER = ("a kitten", "a dog", "a car")
+
+VECTORS = [[1.0, 0.0], [0.9, 0.1], [0.5, 0.5], [0.0, 1.0]]
+
+
+class Engine:
+    """Answers in the engine's form, out of order as a batch may be."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.asked: list[tuple[str, dict[str, Any]]] = []
+        self.data: list[dict[str, Any]] = []
+        self.chat = "It is Paris."
+        monkeypatch.setattr(probe, "ask", self.answer)
+
+    def answer(self, _target: Target, method: str, path: str, body: Any, _timeout: float) -> dict[str, Any]:
+        assert method == "POST"
+        self.asked.append((path, json.loads(body.data)))
+        if path.endswith("/chat/completions"):
+            return {"choices": [{"message": {"content": self.chat}}]}
+        return {"data": list(reversed(self.data))}
+
+    def gives(self, key: str, values: list[Any]) -> None:
+        self.data = [{"index": index, key: value} for index, value in enumerate(values)]
+
+
+@pytest.fixture
+def engine(monkeypatch: pytest.MonkeyPatch) -> Engine:
+    return Engine(monkeypatch)
+
+
+def ask(item: Golden, task: str) -> str:
+    return golden.ask(Target("127.0.0.1", 5005, ["main", "tiny"], task=task), item, 5)
+
+
+def test_golden_prompts_of_an_entry() -> None:
+    entry = {
+        "golden-prompts": [
+            {"prompt": "a", "expect": "b"},
+            {"prompt": "c", "expect": "d", "max-tokens": 5, "model": "legal"},
+            {"prompt": "e", "order": ["f", "g"], "dimension": 2, "norm": 1},
+            {"prompt": "h", "label": "i"},
+        ]
+    }
+    assert golden.read(entry) == [
+        Golden("a", "b"),
+        Golden("c", "d", 5, "legal"),
+        Golden("e", order=("f", "g"), dimension=2, norm=1),
+        Golden("h", label="i"),
+    ]
+    assert golden.read({}) == []
+    assert Golden("Where?", "x", model="legal").step == "golden prompt 'Where?' to legal"
+
+
+def test_a_text(engine: Engine) -> None:
+    assert ask(Golden("Where?", "(?i)paris", 7), "generate") == "'Where?' was answered as expected"
+    ((path, body),) = engine.asked
+    assert (path, body["model"], body["max_tokens"]) == ("/v1/chat/completions", "main", 7)
+    with pytest.raises(WrongAnswer, match="answered 'It is Paris.', in which 'London' does not occur"):
+        ask(Golden("Where?", "London"), "generate")
+
+
+def test_vectors(engine: Engine) -> None:
+    engine.gives("embedding", VECTORS)
+    ask(Golden("a cat", order=ORDER, dimension=2, norm=1, model="legal"), "embed")
+    ((path, body),) = engine.asked
+    assert (path, body["model"], body["input"]) == ("/v1/embeddings", "legal", ["a cat", *ORDER])
+    for item, words in (
+        (Golden("a", order=ORDER, dimension=3), "has a vector of 2 numbers instead of 3"),
+        (Golden("a", order=ORDER, norm=1.02), "has a vector of norm 1 instead of 1.02"),
+    ):
+        with pytest.raises(WrongAnswer, match=words):
+            ask(item, "embed")
+    # Without the norm, the length of a vector does not count.
+    engine.gives("embedding", [[10.0, 0.0], *VECTORS[1:]])
+    ask(Golden("a", order=ORDER), "embed")
+    engine.gives("embedding", [VECTORS[0], VECTORS[3], VECTORS[1], VECTORS[2]])
+    with pytest.raises(WrongAnswer, match=r"order the texts as given\. Their scores: 'a kitten': 0, 'a dog': 0.99"):
+        ask(Golden("a", order=ORDER), "embed")
+    engine.gives("embedding", [[0.0, 0.0], *VECTORS[1:]])
+    with pytest.raises(WrongAnswer, match="has a vector of zeros"):
+        ask(Golden("a", order=ORDER), "embed")
+
+
+def test_scores(engine: Engine) -> None:
+    engine.gives("score", [0.9, 0.5, 0.1])
+    ask(Golden("a cat", order=ORDER), "score")
+    ((path, body),) = engine.asked
+    assert (path, body["text_1"], body["text_2"]) == ("/v1/score", "a cat", list(ORDER))
+    for scores in ([0.5, 0.9, 0.1], [0.5, 0.5, 0.1], [0.9, 0.5]):
+        engine.gives("score", scores)
+        with pytest.raises(WrongAnswer, match=f"does not order the texts as given. Their scores: .*{scores[0]}"):
+            ask(Golden("a cat", order=ORDER), "score")
+
+
+@pytest.mark.parametrize("task", ["classify", "score"])
+def test_a_label(engine: Engine, task: str) -> None:
+    engine.gives("label", ["positive"])
+    ask(Golden("I like it", label="positive"), task)
+    assert engine.asked == [("/classify", {"model": "main", "input": "I like it"})]
+    with pytest.raises(WrongAnswer, match="has the label 'positive' instead of 'negative'"):
+        ask(Golden("I like it", label="negative"), task)
+
+
+@pytest.mark.parametrize(
+    ("item", "task", "words"),
+    [
+        (Golden("a", "b"), "embed", "is for the task generate, and the task of this model is embed"),
+        (Golden("a", order=ORDER), "generate", "is for the task embed, and the task of this model is generate"),
+        (Golden("a", dimension=2), "score", "is for the task embed, and the task of this model is score"),
+        (Golden("a", label="b"), "embed", "is for the task classify, and the task of this model is embed"),
+    ],
+)
+def test_another_task_is_not_asked(engine: Engine, item: Golden, task: str, words: str) -> None:
+    with pytest.raises(WrongAnswer, match=words):
+        ask(item, task)
+    assert engine.asked == []
+
+
+def test_an_answer_of_another_form(engine: Engine) -> None:
+    engine.data = [{"object": "x"}]
+    with pytest.raises(WrongAnswer, match="/v1/score answers in another form: {'data'"):
+        ask(Golden("a", order=ORDER), "score")

@@ -1,0 +1,78 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The forms of golden prompts, and their tasks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.module_utils.models.registry import golden
+
+TEXT = {"prompt": "2 + 2 =", "expect": "4"}
+ORDER = {"prompt": "a cat", "order": ["a kitten", "a car"]}
+VECTOR = {**ORDER, "dimension": 128, "norm": 1}
+LABEL = {"prompt": "I like it", "label": "positive"}
+
+
+@pytest.mark.parametrize(
+    "item", [TEXT, {**TEXT, "max-tokens": 4}, ORDER, VECTOR, {"prompt": "a", "norm": 0.5}, {"prompt": "a", **LABEL}]
+)
+def test_a_golden_prompt(item: dict[str, Any]) -> None:
+    assert golden.mistake([TEXT, item]) == ""
+    assert golden.sound([TEXT, item]) == (TEXT, item)
+
+
+@pytest.mark.parametrize(
+    ("item", "words"),
+    [
+        ({"prompt": "a"}, "must be a list"),
+        ({"expect": "a"}, "must be a list"),
+        ({"prompt": "a", "max-tokens": 4}, "must be a list"),
+        ({**TEXT, "order": ["a", "b"]}, "must be a list"),
+        ({**LABEL, "norm": 1}, "must be a list"),
+        ({**TEXT, "expect": ""}, "must be a list"),
+        ({**TEXT, "expect": "("}, "expects '(', which is not a regular expression"),
+        ({**TEXT, "max-tokens": True}, "has a max-tokens that is not a whole number from 1"),
+        ({**VECTOR, "dimension": 0}, "has a dimension that is not a whole number from 1"),
+        ({**VECTOR, "norm": 0}, "has a norm that is not a number above 0"),
+        ({**ORDER, "order": ["a"]}, "at least two different texts"),
+        ({**ORDER, "order": ["a", "a"]}, "at least two different texts"),
+        ({**LABEL, "label": 1}, "has a label that is not a text"),
+        ("2 + 2 =", "must be a list"),
+    ],
+)
+def test_a_mistake(item: Any, words: str) -> None:
+    assert words in golden.mistake([TEXT, item])
+    assert golden.sound([TEXT, item]) == golden.sound(None) == ()
+    assert golden.mistake([]) == golden.mistake("x") == golden.FORM
+
+
+@pytest.mark.parametrize(
+    ("tasks", "right"),
+    [
+        (("generate",), [TEXT]),
+        (("generate", "transcribe"), [TEXT]),
+        (("embed", "score"), [ORDER, VECTOR]),
+        (("score", "classify"), [ORDER, LABEL]),
+        (("classify",), [LABEL]),
+        (("reward",), []),
+        ((), [TEXT, ORDER, VECTOR, LABEL]),
+    ],
+)
+def test_every_golden_prompt_of_another_task_is_found(tasks: tuple[str, ...], right: list[dict[str, Any]]) -> None:
+    every = [{**item, "prompt": str(number)} for number, item in enumerate((TEXT, ORDER, VECTOR, LABEL))]
+    left = [item for item, plain in zip(every, (TEXT, ORDER, VECTOR, LABEL), strict=True) if plain not in right]
+    assert [prompt for prompt, _words in golden.wrong_tasks(every, tasks)] == [item["prompt"] for item in left]
+
+
+def test_the_mistake_says_what_is_right() -> None:
+    ((prompt, words),) = golden.wrong_tasks([TEXT], ("embed", "score"))
+    assert prompt == "2 + 2 ="
+    assert words == (
+        "is a golden prompt for the task generate, and the model's tasks are embed, score: use order, dimension or norm"
+    )
+    ((_prompt, words),) = golden.wrong_tasks([ORDER], ("reward",))
+    assert words.endswith("for the task embed or score, and the model's task is reward: remove it, because this task has"
+                          " no golden prompts")
