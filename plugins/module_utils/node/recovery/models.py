@@ -1,8 +1,8 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Checks the sizes of a model's files, and leads the engine from a damaged fast copy back to the store. Private to the
-collection.
+"""Checks the sizes of the files of a model, its adapters and its draft, and leads the engine from a damaged fast copy
+back to the store. Private to the collection.
 
 Does not read the contents: 140 GB take minutes, and meanwhile the engine is down.
 """
@@ -30,7 +30,7 @@ class Fallback:
 
 @dataclass(frozen=True)
 class Damage:
-    """A damaged file of a model. `fallback` is the way to an intact one; None if there is none."""
+    """A damaged file of a model, an adapter or a draft. `fallback` is the way to an intact one; None if there is none."""
 
     path: Path
     why: str
@@ -41,13 +41,14 @@ class Damage:
 
 
 def find_damage(release: Release) -> list[Damage]:
-    """The damage to the files of a release's model. A model without a manifest, which the store did not publish, must
-    only
-    have its directory."""
-    root = Path(release.model_path)
-    found = _compare(root)
-    fallbacks = list(_fallbacks(release, root)) if found else []
-    return [replace(one, fallback=_fallback_for(one, fallbacks)) for one in found]
+    """The damage to the files of a release's model, its LoRA adapters and its draft model. What the store did not
+    publish has no manifest, and must only have its directory."""
+    found = []
+    for root in map(Path, filter(None, (release.model_path, *release.lora.values(), release.draft))):
+        damaged = _compare(root)
+        fallbacks = list(_fallbacks(release, root)) if damaged else []
+        found += [replace(one, fallback=_fallback_for(one, fallbacks)) for one in damaged]
+    return found
 
 
 def link_to_store(damaged: Sequence[Damage]) -> list[str]:

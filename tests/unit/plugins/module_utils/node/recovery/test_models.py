@@ -8,6 +8,7 @@ import hashlib
 import json
 import os
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -155,3 +156,20 @@ def test_a_manifest_that_is_damaged_is_named(paths: Paths) -> None:
     release = releases.load(paths, "main", 1)
     write(Path(release.model_path) / "manifest.json", "{")
     assert "manifest.json cannot be used" in str(models.find_damage(release)[0])
+
+
+@pytest.mark.parametrize("kind", ["adapter", "draft"])
+def test_a_damaged_file_of_an_adapter_or_a_draft_is_named(disks: Disks, tmp_path: Path, kind: str) -> None:
+    model = tmp_path / "elsewhere/m/r"
+    model.mkdir(parents=True)
+    beside = {"lora": {"legal": str(disks.link)}} if kind == "adapter" else {"draft": str(disks.link)}
+    release = replace(disks.release(*disks.revision), model_path=str(model), **beside)  # type: ignore[arg-type]
+    assert models.find_damage(release) == []
+    os.truncate(disks.copy / "w.safetensors", 3)
+    (found,) = models.find_damage(release)
+    assert str(found) == f"{disks.link}/w.safetensors has 3 bytes instead of 7"
+    assert found.fallback == models.Fallback(disks.link, disks.whole)
+    models.link_to_store([found])
+    assert models.find_damage(release) == []
+    shutil.rmtree(disks.whole)
+    assert [str(one) for one in models.find_damage(release)] == [f"{disks.link} is missing: is its disk mounted?"]
