@@ -6,12 +6,15 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
 from typing import Any
+from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
 import openai
 import pytest
-from node import Node
+import yaml
+from node import PROJECT, Node, changes
 from openai import OpenAI
 
 KEY = "kinds-client-key-71c2"
@@ -53,12 +56,77 @@ def test_documents_are_ranked_by_their_scores(deb13: Node) -> None:
     assert ranked[0]["relevance_score"] == pytest.approx(scores[best], abs=1e-4)
 
 
-def test_a_request_of_another_task_gets_an_error(client: OpenAI) -> None:
-    with pytest.raises(openai.NotFoundError):
-        client.completions.create(model="embed", prompt="Who", max_tokens=5)
-    with pytest.raises(openai.NotFoundError):
-        client.embeddings.create(model="main", input="Who")
+PATHS = {
+    "main": "Its task is generate. Paths: /v1/chat/completions, /v1/completions, /v1/responses",
+    "embed": "Its tasks are embed, score. Paths: /v1/embeddings, /pooling, /v1/rerank, /v1/score",
+    "tiny-score": "Its tasks are score, classify. Paths: /v1/rerank, /v1/score, /classify, /pooling",
+}
+"""What the gateway says to a request that no task of the model serves, by name."""
+
+
+@pytest.mark.parametrize(
+    ("name", "request_"),
+    [
+        ("embed", lambda client, name: client.completions.create(model=name, prompt="Who", max_tokens=5)),
+        ("embed", lambda client, name: client.responses.create(model=name, input="Who")),
+        ("tiny-score", lambda client, name: client.embeddings.create(model=name, input="Who")),
+        ("main", lambda client, name: client.embeddings.create(model=name, input="Who")),
+        ("main", lambda client, name: client.audio.transcriptions.create(model=name, file=("a.wav", b"RIFF"))),
+    ],
+)
+def test_a_request_of_another_task_gets_an_error(client: OpenAI, name: str, request_: Callable[..., Any]) -> None:
+    with pytest.raises(openai.BadRequestError) as caught:
+        request_(client, name)
+    assert caught.value.code == "wrong_task"
+    assert f"The model {name} does not answer at this path. {PATHS[name]}" in str(caught.value)
     assert client.completions.create(model="main", prompt="Who", max_tokens=1).usage
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [("/v1/rerank", "main"), ("/v1/score", "main"), ("/classify", "main"), ("/classify", "embed"), ("/pooling", "main")],
+)
+def test_so_does_one_that_the_official_client_does_not_have(deb13: Node, path: str, name: str) -> None:
+    with pytest.raises(HTTPError) as caught:
+        ask(deb13, path, model=name, input="Who")
+    error = json.load(caught.value)["error"]
+    assert (caught.value.code, error["code"]) == (400, "wrong_task")
+    assert PATHS[name] in error["message"]
+
+
+def test_vectors_and_classes_have_paths_of_their_own(deb13: Node) -> None:
+    (vector,) = ask(deb13, "/pooling", model="embed", input="Who")["data"]
+    assert len(vector["data"]) == 128
+    (found,) = ask(deb13, "/classify", model="rank", input="Who")["data"]
+    assert found["label"] == "LABEL_0"
+
+
+def test_audio_above_the_limit_gets_the_limit(client: OpenAI) -> None:
+    """No engine transcribes here, so that the limit of other requests counts."""
+    with pytest.raises(openai.APIStatusError) as caught:
+        client.audio.transcriptions.create(model="main", file=("a.wav", bytes(9 << 20)))
+    assert (caught.value.status_code, caught.value.code) == (413, "request_too_large")
+    assert "The request with audio is larger than 8 MiB." in str(caught.value)
+
+
+def test_golden_prompts_of_another_task_are_refused_at_once(deb13: Node) -> None:
+    hosts = yaml.safe_load((PROJECT / "molecule/kinds/hosts.yml").read_text())
+    models = hosts["inference"]["hosts"]["deb13"]["models"]
+    wrong = {
+        "tiny-a": {"prompt": TEXTS[0], "order": list(TEXTS[1:])},
+        "tiny-embed": {"prompt": "Who are you?", "expect": "tiny"},
+        "tiny-score": {"prompt": TEXTS[0], "dimension": 128},
+    }
+    registry = {**models, **{name: {**models[name], "golden-prompts": [item]} for name, item in wrong.items()}}
+    output = deb13.site(check=False, models=registry)
+    assert changes(output) == 0, output[-3000:]
+    said = " ".join(output.replace("\\n", " ").split())
+    for words in (
+        "is a golden prompt for the task embed or score, and the model's task is generate: use expect",
+        "is a golden prompt for the task generate, and the model's tasks are embed, score: use order, dimension or norm",
+        "is a golden prompt for the task embed, and the model's tasks are score, classify: use order",
+    ):
+        assert words in said
 
 
 def test_the_node_is_fit_to_serve(deb13: Node) -> None:

@@ -1,0 +1,102 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Swaps of engines that make vectors and scores, under load, with golden prompts."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import pytest
+import yaml
+from node import PROJECT, Node, playbook
+from pooling_load import Asked, PoolingLoad
+
+UPDATE = "baremetal.inference.update_model"
+
+KEY = "kinds-client-key-71c2"
+
+TEXTS = ("The cat sat on the mat.", "The cat sat on the mat!", "9475 0023 1187")
+
+ENGINES = {"embed": "tiny-embed", "rank": "tiny-score"}
+"""The models by instance."""
+
+
+@pytest.fixture
+def models() -> dict[str, Any]:
+    """The model registry of this scenario."""
+    hosts = yaml.safe_load((PROJECT / "molecule/kinds/hosts.yml").read_text())
+    return dict(hosts["inference"]["hosts"]["deb13"]["models"])
+
+
+def is_vector(answer: dict[str, Any]) -> bool:
+    (item,) = answer["data"]
+    return len(item["embedding"]) == 128 and math.isclose(math.hypot(*item["embedding"]), 1, abs_tol=1e-3)
+
+
+def is_ranking(answer: dict[str, Any]) -> bool:
+    scores = [item["relevance_score"] for item in answer["results"]]
+    return len(scores) == 2 and scores == sorted(scores, reverse=True)
+
+
+def load(node: Node) -> PoolingLoad:
+    asked = {
+        "embed": Asked("/v1/embeddings", {"input": TEXTS[0], "encoding_format": "float"}, is_vector),
+        "rank": Asked("/v1/rerank", {"query": TEXTS[0], "documents": TEXTS[1:]}, is_ranking),
+    }
+    return PoolingLoad(f"http://{node.address}:8000", asked, clients=2, key=KEY)
+
+
+def ranked(node: Node) -> list[str]:
+    """The documents by their scores, the best first."""
+    status, answer = node.request("/v1/score", {"model": "rank", "text_1": TEXTS[0], "text_2": TEXTS[1:]}, 5007)
+    assert status == 200, answer
+    scores = [each["score"] for each in answer["data"]]
+    return [TEXTS[1:][index] for index in sorted(range(2), key=scores.__getitem__, reverse=True)]
+
+
+def active(node: Node) -> dict[str, int]:
+    """The number of the active release, by instance."""
+    found = json.loads(node.run("inferctl releases --json"))["instances"]
+    return {
+        instance["name"]: kept["release"]
+        for instance in found
+        for kept in instance["releases"]
+        if "active" in kept["roles"] and instance["name"] in ENGINES
+    }
+
+
+def updated(models: dict[str, Any], golden: dict[str, list[dict[str, Any]]], length: int) -> dict[str, Any]:
+    """The registry with other flags for both models, which are other releases, and with golden prompts."""
+    more = {name: {"max-model-len": length, "golden-prompts": golden[name]} for name in golden}
+    return {**models, **{name: {**models[name], **flags} for name, flags in more.items()}}
+
+
+@pytest.mark.full
+def test_vectors_and_scores_are_swapped_without_a_failed_request(deb13: Node, models: dict[str, Any]) -> None:
+    best, other = ranked(deb13)
+    golden: dict[str, list[dict[str, Any]]] = {
+        "tiny-embed": [{"prompt": TEXTS[0], "order": list(TEXTS[1:]), "dimension": 128, "norm": 1}],
+        "tiny-score": [{"prompt": TEXTS[0], "order": [best, other]}, {"prompt": TEXTS[0], "label": "LABEL_0"}],
+    }
+    before = active(deb13)
+    report = load(deb13).during(
+        lambda: playbook("deb13", name=UPDATE, models=updated(models, golden, 256)), seconds_after=5
+    )
+    assert not report.failures, report
+    assert min(report.texts[name] for name in ENGINES) > 5, report
+    after = active(deb13)
+    assert all(after[name] > before[name] for name in ENGINES)
+
+    # A release whose answers are wrong goes back, and clients notice nothing.
+    golden["tiny-embed"][0]["dimension"] = 127
+    golden["tiny-score"][0]["order"].reverse()
+    said: list[str] = []
+    report = load(deb13).during(
+        lambda: said.append(playbook("deb13", check=False, name=UPDATE, models=updated(models, golden, 128)))
+    )
+    assert not report.failures, report
+    assert active(deb13) == after
+    # The run ends at the first one.
+    assert "has a vector of 128 numbers instead of 127" in said[0] or "does not order the texts as given" in said[0]
