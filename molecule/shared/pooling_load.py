@@ -25,7 +25,9 @@ class Asked:
 class PoolingLoad(Load):
     """Clients that send one request after the other, for each of some names in turn."""
 
-    def __init__(self, url: str, asked: Mapping[str, Asked], clients: int, key: str, pause_seconds: float = 0.5) -> None:
+    def __init__(
+        self, url: str, asked: Mapping[str, Asked], clients: int, key: str, pause_seconds: float = 0.5
+    ) -> None:
         super().__init__(url, tuple(asked), clients, key, (Shape(False, 0),), pause_seconds=pause_seconds)
         self.asked = asked
 

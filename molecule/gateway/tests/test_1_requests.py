@@ -79,7 +79,7 @@ MIB12 = 12 << 20
 
 
 def form(model: str | None = "other", size: int = 100, first: bool = False) -> bytes:
-    """A form with a file of `size` bytes, and the model before or after the file. The file has what looks like parts."""
+    """A form with a file of `size` bytes, which looks like parts, and the model before or after the file."""
     field = f'Content-Disposition: form-data; name="model"\r\n\r\n{model}'.encode()
     file = b'Content-Disposition: form-data; name="file"; filename="model"\r\nContent-Type: audio/wav\r\n\r\n'
     file += b'name="model"\r\n\r\nmain\r\n--x\0\xff'.ljust(size, b"\r")
@@ -103,7 +103,9 @@ def test_audio_passes_up_to_its_own_limit(gateway: Gateway, first: bool, chunk: 
         if status == 200:
             assert gateway.engine("127.0.0.2", 5006)["last"]["body_bytes"] == size
         else:
-            assert answer.error["code"] == "request_too_large" and "audio is larger than 12 MiB" in answer.error["message"]
+            assert (
+                answer.error["code"] == "request_too_large" and "audio is larger than 12 MiB" in answer.error["message"]
+            )
 
 
 def test_a_form_without_a_model_is_refused(gateway: Gateway) -> None:

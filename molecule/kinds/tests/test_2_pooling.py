@@ -84,7 +84,13 @@ def test_a_request_of_another_task_gets_an_error(client: OpenAI, name: str, requ
 
 @pytest.mark.parametrize(
     ("path", "name"),
-    [("/v1/rerank", "main"), ("/v1/score", "main"), ("/classify", "main"), ("/classify", "embed"), ("/pooling", "main")],
+    [
+        ("/v1/rerank", "main"),
+        ("/v1/score", "main"),
+        ("/classify", "main"),
+        ("/classify", "embed"),
+        ("/pooling", "main"),
+    ],
 )
 def test_so_does_one_that_the_official_client_does_not_have(deb13: Node, path: str, name: str) -> None:
     with pytest.raises(HTTPError) as caught:
@@ -123,7 +129,7 @@ def test_golden_prompts_of_another_task_are_refused_at_once(deb13: Node) -> None
     said = " ".join(output.replace("\\n", " ").split())
     for words in (
         "is a golden prompt for the task embed or score, and the model's task is generate: use expect",
-        "is a golden prompt for the task generate, and the model's tasks are embed, score: use order, dimension or norm",
+        "is a golden prompt for the task generate, and the model's tasks are embed, score: use order",
         "is a golden prompt for the task embed, and the model's tasks are score, classify: use order",
     ):
         assert words in said

@@ -111,7 +111,11 @@ def read_settings(raw: Mapping[str, Any]) -> tuple[Settings, list[Problem]]:
     for path in raw["paths"]:
         if not (PATH.fullmatch(str(path)) or path in ENGINE_PATHS) or path == MODELS_PATH:
             others = ", ".join(sorted(each for each in ENGINE_PATHS if not PATH.fullmatch(each)))
-            refuse("paths", f"must be a path below /v1/ for requests with a model, or one of {others}; and not {MODELS_PATH}", path)
+            refuse(
+                "paths",
+                f"must be a path below /v1/ for requests with a model, or one of {others}; and not {MODELS_PATH}",
+                path,
+            )
     if not raw["paths"]:
         refuse("paths", "is empty, so no request would pass: name at least one path below /v1/", None)
     if raw["affinity"] not in AFFINITIES:

@@ -36,7 +36,7 @@ _HELP = {
     "inference_probe_stale": "1 if the last verdict is too old to count. Gateways then get the answer up.",
     "inference_probe_since_timestamp_seconds": "When the verdict last changed.",
     "inference_probe_timestamp_seconds": "When the last probe ended.",
-    "inference_probe_latency_seconds": "Time until the token of the last probe that succeeded.",
+    "inference_probe_latency_seconds": "Time until the answer of the last probe that succeeded.",
     "inference_drained": "1 if the instance is drained.",
     "inference_drained_since_timestamp_seconds": "When the drain in force was recorded.",
     "inference_swap": "1 for the step of a swap that is under way, or stuck.",

@@ -157,7 +157,6 @@ REQUESTS: Mapping[str, Request] = {
 """By task."""
 
 
-
 def _embeddings(model: str, prompt: str, texts: Sequence[str]) -> Body:
     return json_body(model=model, input=[prompt, *texts], encoding_format="float")
 
@@ -194,6 +193,6 @@ PATHS: Mapping[str, tuple[str, ...]] = {
     EMBED: ("/v1/embeddings", "/v2/embed", _POOLING),
     SCORE: ("/v1/rerank", "/v1/score", "/rerank", "/score", "/v2/rerank"),
     CLASSIFY: ("/classify", _POOLING),
-    **{task: (_POOLING,) for task in (REWARD, TOKEN_EMBED, TOKEN_CLASSIFY)},
+    **dict.fromkeys((REWARD, TOKEN_EMBED, TOKEN_CLASSIFY), (_POOLING,)),
 }
 """By task. Each stands at the function of its path below vllm/entrypoints."""

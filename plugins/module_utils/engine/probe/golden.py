@@ -5,9 +5,10 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,8 +25,14 @@ NORM_SHARE = 0.01
 SHOWN = 300
 """Characters of a wrong answer that are shown."""
 
-ASKED = {CLASSIFY: (CLASSIFY, SCORE), SCORE: (SCORE,), EMBED: (EMBED,), GENERATE: (GENERATE,)}
-"""The tasks by which an engine may be probed, by the task of a golden prompt. A classifier with one class also scores."""
+ASKED: Mapping[str, tuple[str, ...]] = {
+    CLASSIFY: (CLASSIFY, SCORE),
+    SCORE: (SCORE,),
+    EMBED: (EMBED,),
+    GENERATE: (GENERATE,),
+}
+"""The tasks by which an engine may be probed, by the task of a golden prompt. A classifier with one class also
+scores."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +94,11 @@ def ask(target: Target, item: Golden, timeout: float) -> str:
         _check_text(item, target, timeout)
     else:
         found = _answer(target, task, item, timeout)
-        checks = {CLASSIFY: _check_label, SCORE: _check_order, EMBED: _check_vectors}
+        checks: Mapping[str, Callable[[Golden, Any], None]] = {
+            CLASSIFY: _check_label,
+            SCORE: _check_order,
+            EMBED: _check_vectors,
+        }
         checks[task](item, found)
     return f"{item.prompt!r} was answered as expected"
 
@@ -140,6 +151,6 @@ def _similarity(one: Sequence[float], other: Sequence[float]) -> float:
 
 def _check_order(item: Golden, scores: Sequence[float]) -> None:
     # A text in a wrong place is named with all scores: equal ones have no order.
-    if len(scores) != len(item.order) or any(first <= second for first, second in zip(scores, scores[1:], strict=False)):
+    if len(scores) != len(item.order) or any(first <= second for first, second in itertools.pairwise(scores)):
         shown = ", ".join(f"{text[:SHOWN]!r}: {score:.4g}" for text, score in zip(item.order, scores, strict=False))
         raise WrongAnswer(f"does not order the texts as given. Their scores: {shown or 'none'}")

@@ -17,8 +17,8 @@ def misfits(plans: Sequence[Mapping[str, Any]], choice: Choice, *, swaps: bool) 
     """The plans of releases that the run would start although they do not fit. `plans`: from the module engine_plan.
 
     With `swaps`, the run swaps instances to other releases. Otherwise, the run starts instances that do not run. A plan
-    whose result is unknown does not stop a run. A wrong adapter stops also a run that would only stage the release, and a golden
-    prompt of another task stops every run.
+    whose result is unknown does not stop a run. A wrong adapter stops also a run that would only stage the release, and
+    a golden prompt of another task stops every run.
     """
     return [
         one

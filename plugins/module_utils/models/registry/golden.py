@@ -67,7 +67,8 @@ CHECKS: Mapping[str, Callable[[Any], str]] = {
 }
 """The mistake in the value of each key but `prompt`; empty without one."""
 
-TEXTS, VECTORS, LABELS = frozenset({"expect", "max-tokens"}), frozenset({"order", "dimension", "norm"}), {"label"}
+TEXTS, VECTORS = frozenset({"expect", "max-tokens"}), frozenset({"order", "dimension", "norm"})
+LABELS = frozenset({"label"})
 """The keys of each form."""
 
 
@@ -107,7 +108,9 @@ def wrong_tasks(prompts: Sequence[Mapping[str, Any]], tasks: Sequence[str]) -> I
         wanted = tasks_of(item)
         if tasks and not set(wanted) & set(tasks):
             noun = "task is" if len(tasks) == 1 else "tasks are"
-            message = f"is a golden prompt for the task {' or '.join(wanted)}, and the model's {noun} {', '.join(tasks)}"
+            message = (
+                f"is a golden prompt for the task {' or '.join(wanted)}, and the model's {noun} {', '.join(tasks)}"
+            )
             yield str(item["prompt"]), f"{message}: {_advice(tasks)}"
 
 

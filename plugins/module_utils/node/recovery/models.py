@@ -30,7 +30,10 @@ class Fallback:
 
 @dataclass(frozen=True)
 class Damage:
-    """A damaged file of a model, an adapter or a draft. `fallback` is the way to an intact one; None if there is none."""
+    """A damaged file of a model, an adapter or a draft.
+
+    `fallback` is the way to an intact one; None if there is none.
+    """
 
     path: Path
     why: str

@@ -120,7 +120,11 @@ def test_the_limit_of_audio_counts_once_an_engine_transcribes(
     settings: dict[str, Any], replicas: list[Replica], made: Callable[..., Plan]
 ) -> None:
     def limits(config: str) -> list[str]:
-        return [line.split(" if ")[1] for line in section(config, "frontend api") if "_too_large" in line or "too_large if" in line]
+        return [
+            line.split(" if ")[1]
+            for line in section(config, "frontend api")
+            if "_too_large" in line or "too_large if" in line
+        ]
 
     silent = made(settings, replicas)
     assert limits(silent.config)[:2] == ["!audio { req.body_size gt 8388608 }", "audio { req.body_size gt 8388608 }"]

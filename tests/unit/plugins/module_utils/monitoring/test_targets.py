@@ -106,8 +106,12 @@ def test_an_engine_has_the_labels_of_what_it_runs() -> None:
         {"node": "gpu1", "instance_name": "main", "model": "small", "release": "3"},
         {"node": "gpu1", "instance_name": "new", "model": "large"},
         {
-            **{"node": "gpu1", "instance_name": "side", "model": "small", "release": "1"},
-            **{"task": "embed", "adapters": "legal,medical"},
+            "node": "gpu1",
+            "instance_name": "side",
+            "model": "small",
+            "release": "1",
+            "task": "embed",
+            "adapters": "legal,medical",
         },
     ]
 

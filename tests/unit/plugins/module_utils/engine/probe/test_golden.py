@@ -70,7 +70,7 @@ def test_a_text(engine: Engine) -> None:
     assert ask(Golden("Where?", "(?i)paris", 7), "generate") == "'Where?' was answered as expected"
     ((path, body),) = engine.asked
     assert (path, body["model"], body["max_tokens"]) == ("/v1/chat/completions", "main", 7)
-    with pytest.raises(WrongAnswer, match="answered 'It is Paris.', in which 'London' does not occur"):
+    with pytest.raises(WrongAnswer, match=r"answered 'It is Paris\.', in which 'London' does not occur"):
         ask(Golden("Where?", "London"), "generate")
 
 
@@ -133,5 +133,5 @@ def test_another_task_is_not_asked(engine: Engine, item: Golden, task: str, word
 
 def test_an_answer_of_another_form(engine: Engine) -> None:
     engine.data = [{"object": "x"}]
-    with pytest.raises(WrongAnswer, match="/v1/score answers in another form: {'data'"):
+    with pytest.raises(WrongAnswer, match=r"/v1/score answers in another form: \{'data'"):
         ask(Golden("a", order=ORDER), "score")

@@ -14,6 +14,7 @@ TEXT = {"prompt": "2 + 2 =", "expect": "4"}
 ORDER = {"prompt": "a cat", "order": ["a kitten", "a car"]}
 VECTOR = {**ORDER, "dimension": 128, "norm": 1}
 LABEL = {"prompt": "I like it", "label": "positive"}
+FORMS: list[dict[str, Any]] = [TEXT, ORDER, VECTOR, LABEL]
 
 
 @pytest.mark.parametrize(
@@ -58,12 +59,12 @@ def test_a_mistake(item: Any, words: str) -> None:
         (("score", "classify"), [ORDER, LABEL]),
         (("classify",), [LABEL]),
         (("reward",), []),
-        ((), [TEXT, ORDER, VECTOR, LABEL]),
+        ((), FORMS),
     ],
 )
 def test_every_golden_prompt_of_another_task_is_found(tasks: tuple[str, ...], right: list[dict[str, Any]]) -> None:
-    every = [{**item, "prompt": str(number)} for number, item in enumerate((TEXT, ORDER, VECTOR, LABEL))]
-    left = [item for item, plain in zip(every, (TEXT, ORDER, VECTOR, LABEL), strict=True) if plain not in right]
+    every = [{**item, "prompt": str(number)} for number, item in enumerate(FORMS)]
+    left = [item for item, plain in zip(every, FORMS, strict=True) if plain not in right]
     assert [prompt for prompt, _words in golden.wrong_tasks(every, tasks)] == [item["prompt"] for item in left]
 
 
@@ -74,5 +75,7 @@ def test_the_mistake_says_what_is_right() -> None:
         "is a golden prompt for the task generate, and the model's tasks are embed, score: use order, dimension or norm"
     )
     ((_prompt, words),) = golden.wrong_tasks([ORDER], ("reward",))
-    assert words.endswith("for the task embed or score, and the model's task is reward: remove it, because this task has"
-                          " no golden prompts")
+    assert words.endswith(
+        "for the task embed or score, and the model's task is reward: remove it, because this task has"
+        " no golden prompts"
+    )

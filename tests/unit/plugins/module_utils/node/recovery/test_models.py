@@ -163,7 +163,7 @@ def test_a_damaged_file_of_an_adapter_or_a_draft_is_named(disks: Disks, tmp_path
     model = tmp_path / "elsewhere/m/r"
     model.mkdir(parents=True)
     beside = {"lora": {"legal": str(disks.link)}} if kind == "adapter" else {"draft": str(disks.link)}
-    release = replace(disks.release(*disks.revision), model_path=str(model), **beside)  # type: ignore[arg-type]
+    release = replace(disks.release(*disks.revision), model_path=str(model), **beside)
     assert models.find_damage(release) == []
     os.truncate(disks.copy / "w.safetensors", 3)
     (found,) = models.find_damage(release)
