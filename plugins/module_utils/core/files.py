@@ -78,15 +78,15 @@ def write_json(path: Path, value: Any) -> bool:
     return write(path, to_json(value))
 
 
-def read_json(path: Path) -> Any:
-    """Read a state file; None if there is no file.
+def read_json(path: Path, missing: Any = None) -> Any:
+    """Read a state file; `missing` if there is no file. JSON's null is None as well.
 
     Raises ValueError with the file's name if it is not JSON.
     """
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        return None
+        return missing
     except ValueError as error:
         raise ValueError(f"{path} is not JSON: {error}") from error
 

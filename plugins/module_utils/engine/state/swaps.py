@@ -44,6 +44,10 @@ DONE, RETURNED, REFUSED = "done", "returned", "refused"
 ended."""
 
 
+_NO_FILE = object()
+"""Stands for a record that does not exist: a file with JSON's null is damaged."""
+
+
 @dataclass(frozen=True)
 class Swap:
     """A swap from release `origin` to `target`. `since` is ISO 8601 in UTC. `origin` None: nothing ran before."""
@@ -75,7 +79,7 @@ class Swap:
     other_port: int | None = None
     """The port of the other release, whose gate is closed too. None where both releases have the same port."""
     tries: int = 0
-    """How often the step has failed. Counted only on the way back."""
+    """How often the step has failed. Counted only at `prove`, and on the way back."""
     notes: Mapping[str, Any] = field(default_factory=dict)
     """What steps have measured, for later steps and for the report."""
     words: tuple[str, ...] = ()
@@ -119,7 +123,7 @@ class Report:
     kept_bridge: str = ""
     """Why the bridge could not be removed; empty where there is none."""
     unproven: str = ""
-    """Why the release that serves again could not be marked as proven; empty where it could."""
+    """Why the release that serves could not be marked as proven; empty where it could."""
     load_seconds: float | None = None
     drained_seconds: float | None = None
     tokens_per_second: float | None = None
@@ -138,12 +142,11 @@ def read(paths: Paths, name: str) -> Swap | None:
     unread: tuple[Path, Exception] | None = None
     for path in (paths.swap_meanwhile(name), paths.swap(name)):
         try:
-            found = _from_json(files.read_json(path))
+            value = files.read_json(path, missing=_NO_FILE)
+            if value is not _NO_FILE:
+                return _from_json(value)
         except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
             unread = path, error
-            continue
-        if found:
-            return found
     return _damaged(paths, name, *unread) if unread else None
 
 
@@ -159,10 +162,8 @@ def _damaged(paths: Paths, name: str, path: Path, error: Exception) -> Swap:
     return Swap(active, active or 0, "", since, step=DAMAGED, failure=failure)
 
 
-def _from_json(value: Any) -> Swap | None:
-    """None where there is no file. Raises AttributeError, KeyError, TypeError, ValueError."""
-    if value is None:
-        return None
+def _from_json(value: Any) -> Swap:
+    """Raises AttributeError, KeyError, TypeError, ValueError."""
     schema = value.pop("schema", None) if isinstance(value, dict) else None
     if schema == 1:
         return _checked(Swap(**value))

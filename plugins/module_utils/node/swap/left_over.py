@@ -20,8 +20,9 @@ def words(report: Report, name: str) -> list[str]:
     if report.kept_bridge:
         found.append(f"{bridge_name(name)} could not be removed, which the next swap does: {report.kept_bridge}")
     if report.unproven:
-        again = f"inferctl swap {name} --to {report.origin}"
-        found.append(f"release {report.origin} serves, but is not marked as proven ({report.unproven}): {again}")
+        number = _serving(report)
+        again = f"inferctl swap {name} --to {number}"
+        found.append(f"release {number} serves, but is not marked as proven ({report.unproven}): {again}")
     return found
 
 
@@ -32,5 +33,10 @@ def still(paths: Paths, name: str) -> list[str]:
         return []
     kept = report.kept_bridge if bridges.left(paths, name) else ""
     number = releases.active_number(paths, name)
-    proven = number is None or number != report.origin or releases.proven(paths, name, number)
+    proven = number is None or number != _serving(report) or releases.proven(paths, name, number)
     return words(replace(report, kept_bridge=kept, unproven="" if proven else report.unproven), name)
+
+
+def _serving(report: Report) -> int | None:
+    """The release that serves after a swap."""
+    return report.target if report.outcome == swaps.DONE else report.origin

@@ -9,7 +9,8 @@ begun - bridge - drain - gate - stop - start - probe - admit - watch - prove - u
 - From `stop` on, a failure starts the release before by the same steps: returned.
 - On both ways back, a failed step is tried again. If all tries fail, or there is no release before, requests stay away:
   stuck.
-- A swap whose release serves is never stuck. The report names what is undone.
+- From `prove` on, the release has passed all checks and serves, so the swap neither goes back nor is stuck. `prove` is
+  tried again as well. The report names what is undone.
 """
 
 from __future__ import annotations
@@ -41,8 +42,8 @@ _BLIND = frozenset({swaps.ADMIT, swaps.WATCH, swaps.PROVE, swaps.RELEASE, swaps.
 """Steps that need no gateways: the engine that runs is already the right one. They continue without the settings."""
 
 WAITS = (2.0, 4.0, 8.0, 16.0, 30.0)
-"""Seconds before each further try of a step on the way back. nft, systemd or Docker may work again after a minute.
-Meanwhile, systemd restarts an engine that does not start, and the next try finds it."""
+"""Seconds before each further try of `prove`, or of a step on the way back. nft, systemd or Docker may work again after
+a minute. Meanwhile, systemd restarts an engine that does not start, and the next try finds it."""
 
 SLOW_SECONDS = 60.0
 """A failed step that took longer has waited for the engine long enough, and is not tried again."""
@@ -79,10 +80,10 @@ def failed(swap: Swap, reason: str, seconds: float = 0.0, permission: str = "") 
         # The release serves. The bridge stays and serves, too, and the next swap removes it.
         return _ended(replace(swap, notes={**swap.notes, "kept_bridge": reason}))
     backward = swap.returning or swap.step == swaps.RELEASE
-    if backward and swap.tries < len(WAITS) and seconds < SLOW_SECONDS:
+    if (backward or swap.step == swaps.PROVE) and swap.tries < len(WAITS) and seconds < SLOW_SECONDS:
         return replace(swap, tries=swap.tries + 1)
-    if swap.returning and swap.step == swaps.PROVE:
-        # The release before serves. Draining it now would help nobody.
+    if swap.step == swaps.PROVE:
+        # The release serves. Draining it now would help nobody: a full disk takes no other release either.
         return passed(replace(swap, notes={**swap.notes, "unproven": reason}))
     if backward:
         why = f"{swap.failure}; and then: {reason}" if swap.failure else reason

@@ -9,8 +9,10 @@ connections shows when the last request has ended (docs/updates.md, "Why nothing
 
 from __future__ import annotations
 
+import contextlib
+import threading
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from ...core.paths import Paths
@@ -104,6 +106,33 @@ class Traffic:
             gate.close(port)
         self._gate_seen[port] = self.clock()
         return closed
+
+    @contextlib.contextmanager
+    def kept_closed(self, ports: Collection[int]) -> Iterator[None]:
+        """Keep gates closed during a block that does not check them itself, such as a long request.
+
+        Ignores errors of nft: the engine is judged by its answers alone.
+        """
+        over = threading.Event()
+
+        def keep() -> None:
+            while not over.wait(GATE_INTERVAL):
+                self._keep(ports)
+
+        self._keep(ports)
+        keeper = threading.Thread(target=keep, daemon=True)
+        keeper.start()
+        try:
+            yield
+        finally:
+            over.set()
+            # A gate that is opened next must stay open.
+            keeper.join()
+
+    def _keep(self, ports: Collection[int]) -> None:
+        for port in ports:
+            with contextlib.suppress(gate.GateError):
+                self.still_closed(port)
 
     def open(self, port: int) -> None:
         """Allow new connections to a port. Raises GateError."""

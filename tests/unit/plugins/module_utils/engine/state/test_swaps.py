@@ -69,6 +69,7 @@ WHOLE = {**asdict(swaps.Swap(1, 2, "a", NEVER)), "schema": swaps.SCHEMA}
         ("", "is not JSON: Expecting value"),
         (files.to_json(WHOLE)[:100], "is not JSON: "),
         ("[]", "is no record of schema 2"),
+        ("null", "is no record of schema 2"),
         (files.to_json({**WHOLE, "schema": 3}), "is no record of schema 2"),
         (files.to_json({"schema": 1, "origin": 1}), OTHER),
         (files.to_json({**WHOLE, "later": 1}), OTHER),
@@ -79,7 +80,7 @@ WHOLE = {**asdict(swaps.Swap(1, 2, "a", NEVER)), "schema": swaps.SCHEMA}
         (files.to_json({**WHOLE, "step": "fly"}), "has no step that this version knows"),
         (files.to_json({**WHOLE, "notes": None}), "has no step that this version knows"),
     ],
-    ids=["empty", "cut", "list", "schema", "less", "more", "terms", "words", "target", "port", "step", "notes"],
+    ids=["empty", "cut", "list", "null", "schema", "less", "more", "terms", "words", "target", "port", "step", "notes"],
 )
 def test_a_record_that_cannot_be_understood_is_a_swap(paths: Paths, content: str, words: str) -> None:
     """The node must not go on as if nothing had happened: a drain or a closed gate may be left."""

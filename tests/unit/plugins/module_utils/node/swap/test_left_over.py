@@ -44,6 +44,16 @@ def test_what_is_done_meanwhile_is_not_told(paths: Paths) -> None:
     assert left_over.still(paths, "main") == []
 
 
+def test_a_release_that_has_come_without_a_mark_is_told(paths: Paths) -> None:
+    swaps.end(paths, "main", Report(1, 2, "run", SINCE, SINCE, swaps.DONE, unproven="disk full"))
+    assert left_over.still(paths, "main") == [], "another release serves by now"
+    stage(paths, "main", 5005, "float16")
+    releases.activate(paths, "main", 2)
+    assert left_over.still(paths, "main") == [UNPROVEN.replace("release 1", "release 2").replace("--to 1", "--to 2")]
+    releases.commit(paths, "main", 2)
+    assert left_over.still(paths, "main") == []
+
+
 def test_the_next_swap_takes_over(paths: Paths) -> None:
     swaps.write(paths, "main", Swap(1, 2, "next", SINCE, step=swaps.BEGUN))
     assert left_over.still(paths, "main") == []

@@ -47,7 +47,7 @@ def test_what_fails_before_the_engine_is_stopped_is_refused(at: int) -> None:
     assert isinstance(end, machine.Ended) and (end.outcome, end.swap.failure) == (swaps.REFUSED, "no")
 
 
-@pytest.mark.parametrize("at", range(5, 11))
+@pytest.mark.parametrize("at", range(5, 10))
 def test_what_fails_later_goes_back_without_what_proves_a_new_release(at: int) -> None:
     taken, end = way(BEGUN, {at: "no"})
     assert taken == [*FORWARD[:at], *BACK]
@@ -70,9 +70,11 @@ def test_what_fails_on_the_way_back_is_stuck(failing: dict[int, str], reason: st
 
 
 @pytest.mark.parametrize(
-    ("step", "returning"), [*((step, True) for step in BACK[:-1]), (swaps.RELEASE, False)], ids=str
+    ("step", "returning"),
+    [*((step, True) for step in BACK[:-1]), (swaps.RELEASE, False), (swaps.PROVE, False)],
+    ids=str,
 )
-def test_a_step_of_the_way_back_is_tried_again(step: str, returning: bool) -> None:
+def test_a_step_of_the_way_back_and_the_last_one_forward_are_tried_again(step: str, returning: bool) -> None:
     swap = Swap(1, 2, "run", "2026-11-25T12:00:00Z", step=step, returning=returning, touched=returning, failure="a")
     for tries in range(1, TRIES):
         again = machine.failed(swap, "nft is busy")
@@ -95,8 +97,15 @@ def test_a_step_that_has_waited_long_for_an_engine_is_not_tried_again() -> None:
 
 def test_what_serves_again_stays_with_its_clients() -> None:
     """The release before is proven by its probe: a mark that cannot be written is reported, and keeps nothing away."""
-    _taken, end = way(BEGUN, {10: "no", 17: "the disk is full"})
+    _taken, end = way(BEGUN, {9: "no", 16: "the disk is full"})
     assert isinstance(end, machine.Ended) and (end.outcome, end.swap.failure) == (swaps.RETURNED, "no")
+    assert end.swap.notes["unproven"] == "the disk is full"
+
+
+def test_what_has_passed_all_checks_does_not_go_back_for_a_mark() -> None:
+    taken, end = way(BEGUN, {10: "the disk is full"})
+    assert taken == FORWARD
+    assert isinstance(end, machine.Ended) and (end.outcome, end.swap.failure) == (swaps.DONE, "")
     assert end.swap.notes["unproven"] == "the disk is full"
 
 

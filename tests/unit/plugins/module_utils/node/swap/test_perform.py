@@ -194,6 +194,16 @@ def test_a_disk_that_keeps_no_mark_does_not_keep_the_release_before_from_serving
     assert report.unproven.startswith("a fault at: write var/lib/inference/history")
 
 
+def test_a_disk_that_is_full_for_long_at_the_last_step_turns_nothing_back(make_node: MakeNode) -> None:
+    full_from = next(at for at, act in enumerate(acts_of(make_node, "good"), 1) if act.startswith("prove: "))
+    node = make_node()
+    scenario(node, {})
+    node.full_from = full_from
+    began = node.clock
+    assert node.check_end(node.run()) == swaps.DONE
+    assert node.clock - began >= 60 and any("prove, try 6 of 6" in words for words in node.said)
+
+
 def test_a_report_tells_which_term_would_have_allowed_the_swap(make_node: MakeNode) -> None:
     node = make_node()
     scenario(node, {"others": False, "deaf": True})
@@ -276,6 +286,8 @@ def test_a_swap_ends_on_a_disk_that_is_full_from_any_act_on(make_node: MakeNode,
         outcome = node.check_end(node.run())
         # Where the new release was not installed, nothing has to be written to have the one before serve again.
         assert outcome != swaps.STUCK or at >= installs, f"{at} {act}"
+        # What has started and passes all checks serves, whatever cannot be written then.
+        assert name != "good" or outcome != swaps.STUCK or act.startswith("start: "), f"{at} {act}"
         if outcome == swaps.STUCK:
             node.full_from = None
             node.failing, node.unfit = set(), set()

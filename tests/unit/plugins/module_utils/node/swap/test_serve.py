@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import asdict, replace
 
 import pytest
@@ -17,7 +18,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.engine.state i
 )
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.state.swaps import Swap
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.swap_terms import Terms
-from ansible_collections.baremetal.inference.plugins.module_utils.node.swap import leave, proof, serve
+from ansible_collections.baremetal.inference.plugins.module_utils.node.swap import leave, proof, serve, traffic
 from ansible_collections.baremetal.inference.plugins.module_utils.node.swap.node import StepFailed
 from ansible_collections.baremetal.inference.plugins.module_utils.node.swap.serving import SHARE_SECONDS
 from ansible_collections.baremetal.inference.plugins.module_utils.node.swap.traffic import DEAF_SECONDS
@@ -98,6 +99,25 @@ def test_what_a_release_is_tried_with(
     assert serve.probe(fake.node(), swap)["notes"]["tokens_per_second"] == 42.0
     bound = Terms().speed_bound if origin else 0.0
     assert asked == [((NAME, 2, golden), {"origin": origin, "speed_bound": bound})]
+
+
+def test_the_gate_is_held_during_the_probe(fake: FakeNode, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`nft flush ruleset` opens every gate, also in front of a release that is not yet judged."""
+    monkeypatch.setattr(traffic, "GATE_INTERVAL", 0.01)
+    swap = at(fake, swaps.PROBE, 2)
+    accept = proof.accept
+
+    def flushed(*given: object, **more: object) -> object:
+        with fake.resting():
+            fake.closed.clear()
+            deadline = time.monotonic() + 10
+            while PORTS[NAME] not in fake.closed and time.monotonic() < deadline:
+                time.sleep(0.005)
+        return accept(*given, **more)  # type: ignore[arg-type]  # what a step gives
+
+    monkeypatch.setattr(proof, "accept", flushed)
+    serve.probe(fake.node(), swap)
+    assert PORTS[NAME] in fake.closed
 
 
 def test_the_gate_opens_before_the_intent_goes(fake: FakeNode) -> None:

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 
@@ -125,6 +126,39 @@ def test_a_gate_that_somebody_opens_is_closed_again(bench: Bench) -> None:
     bench.now += traffic.GATE_INTERVAL
     bench.traffic.hold(PORT)
     assert bench.closed == {PORT}
+
+
+def test_gates_stay_closed_during_a_block_that_does_not_look(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(traffic, "GATE_INTERVAL", 0.01)
+    with bench.traffic.kept_closed([PORT]):
+        assert bench.closed == {PORT}, "at once"
+        for _flush in range(3):
+            bench.closed.clear()
+            assert in_time(lambda: PORT in bench.closed)
+    bench.closed.clear()
+    time.sleep(0.05)
+    assert bench.closed == set(), "the gate that opens next stays open"
+
+
+def test_an_error_of_nft_ends_no_block(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(traffic, "GATE_INTERVAL", 0.01)
+    tried = []
+
+    def fail(port: int) -> None:
+        tried.append(port)
+        raise gate.GateError("nft is busy")
+
+    monkeypatch.setattr(gate, "close", fail)
+    with bench.traffic.kept_closed([PORT]):
+        assert in_time(lambda: len(tried) > 2)
+
+
+def in_time(condition: Callable[[], bool], seconds: float = 10.0) -> bool:
+    """Whether a condition holds in time, by the clock of the machine."""
+    deadline = time.monotonic() + seconds
+    while not condition() and time.monotonic() < deadline:
+        time.sleep(0.005)
+    return condition()
 
 
 def test_a_process_that_has_just_begun_looks_at_once(bench: Bench) -> None:
