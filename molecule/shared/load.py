@@ -17,6 +17,7 @@ import argparse
 import asyncio
 import itertools
 import json
+import ssl
 import threading
 import time
 from collections import Counter
@@ -91,14 +92,14 @@ class Report:
 class Connection:
     """One keep-alive connection, HTTP/1.1."""
 
-    def __init__(self, host: str, port: int) -> None:
-        self.host, self.port = host, port
+    def __init__(self, host: str, port: int, tls: ssl.SSLContext | None = None) -> None:
+        self.host, self.port, self.tls = host, port, tls
         self.writer: asyncio.StreamWriter | None = None
 
     async def post(self, path: str, headers: dict[str, str], body: bytes) -> tuple[int, AnswerBody]:
         """Send a request; returns status and body. Raises OSError, EOFError, ValueError."""
         if self.writer is None:
-            self.reader, self.writer = await asyncio.open_connection(self.host, self.port)
+            self.reader, self.writer = await asyncio.open_connection(self.host, self.port, ssl=self.tls)
         lines = {"Host": f"{self.host}:{self.port}", "Content-Length": str(len(body)), **headers}
         head = "".join(f"{name}: {value}\r\n" for name, value in lines.items())
         self.writer.write(f"POST {path} HTTP/1.1\r\n{head}\r\n".encode() + body)
@@ -111,6 +112,15 @@ class Connection:
         if self.writer is not None:
             self.writer.close()
             self.writer = None
+
+
+def tls_of(url: str) -> ssl.SSLContext | None:
+    """How to reach a gateway of the tests, whose certificate nobody has signed; None for a URL without TLS."""
+    if not url.startswith("https:"):
+        return None
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    return context
 
 
 class AnswerBody:
@@ -192,7 +202,8 @@ class Load:
 
     `models` are names of replica sets. An engine answers with its first name, so the answer to a model's own name would
     count as an answer of another model. Only the text shows which model has answered: `answers` has the right
-    beginnings for each name. For a name without entries, every text is right.
+    beginnings for each name. For a name without entries, every text is right. `others` are more URLs: each client uses
+    one.
     """
 
     def __init__(
@@ -205,8 +216,9 @@ class Load:
         answers: Mapping[str, Sequence[str]] | None = None,
         pause_seconds: float = 0.0,
         keep: bool = True,
+        others: Sequence[str] = (),
     ) -> None:
-        self.parts = urlsplit(url)
+        self.urls = (url, *others)
         self.models = models
         self.clients = clients
         self.headers = {"Content-Type": "application/json", **({"Authorization": f"Bearer {key}"} if key else {})}
@@ -244,15 +256,18 @@ class Load:
         await asyncio.gather(*(self._client(number) for number in range(self.clients)))
 
     async def _client(self, number: int) -> None:
-        assert self.parts.hostname
-        connection = Connection(self.parts.hostname, self.parts.port or 80)
+        url = self.urls[number % len(self.urls)]
+        parts, tls = urlsplit(url), tls_of(url)
+        assert parts.hostname
+        connection = Connection(parts.hostname, parts.port or (443 if tls else 80), tls)
+        path = f"{parts.path.rstrip('/')}/v1/chat/completions"
         work = itertools.islice(itertools.cycle(itertools.product(self.models, self.shapes)), number, None)
         for model, shape in work:
             if self._stopping.is_set():
                 break
             began = time.monotonic()
             try:
-                await self._one(connection, model, shape)
+                await self._one(connection, path, model, shape)
                 self.report.succeeded += 1
                 # With ignore_eos, the engine generates exactly the requested number of tokens.
                 self.report.tokens += shape.tokens
@@ -264,7 +279,7 @@ class Load:
                 await asyncio.sleep(self.pause_seconds)
         connection.close()
 
-    async def _one(self, connection: Connection, model: str, shape: Shape) -> None:
+    async def _one(self, connection: Connection, path: str, model: str, shape: Shape) -> None:
         body: dict[str, Any] = {
             "model": model,
             "messages": [{"role": "user", "content": "Who are you?"}],
@@ -276,7 +291,6 @@ class Load:
         }
         if shape.stream:
             body["stream_options"] = {"include_usage": True}
-        path = f"{self.parts.path.rstrip('/')}/v1/chat/completions"
         began = time.monotonic()
         status, answer = await connection.post(path, self.headers, json.dumps(body).encode())
         if not 200 <= status < 300:

@@ -18,29 +18,31 @@ TOKEN_SECONDS = 0.01
 """Seconds between two tokens of one sequence, as for a large model on a fast GPU."""
 
 
-async def tokens(number: int) -> AsyncIterator[str]:
-    """Send each token at its own time: a late token does not delay the next tokens."""
+async def tokens(number: int, size: int) -> AsyncIterator[str]:
+    """Send each token of `size` bytes at its own time: a late token does not delay the next tokens."""
     clock = asyncio.get_running_loop()
     began = clock.time()
     for index in range(number):
         await asyncio.sleep(max(0.0, began + (index + 1) * TOKEN_SECONDS - clock.time()))
-        yield "a"
+        yield "a" * size
 
 
 async def answer(writer: asyncio.StreamWriter, asked: dict[str, Any]) -> None:
     """A chat's answer, streamed or whole."""
     number, text = asked["max_tokens"], ""
+    # Not part of the API: an answer that fills every buffer.
+    size = asked.get("token_bytes", 1)
     head = {"id": "paced", "model": asked["model"]}
     usage = {"prompt_tokens": 1, "completion_tokens": number, "total_tokens": number + 1}
     if not asked.get("stream"):
-        async for token in tokens(number):
+        async for token in tokens(number, size):
             text += token
         choice = {"index": 0, "finish_reason": "length", "message": {"role": "assistant", "content": text}}
         whole(writer, json.dumps({**head, "choices": [choice], "usage": usage}).encode())
         return
     writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n")
     left = number
-    async for token in tokens(number):
+    async for token in tokens(number, size):
         left -= 1
         choice = {"index": 0, "delta": {"content": token}, "finish_reason": None if left else "length"}
         event(writer, json.dumps({**head, "choices": [choice]}))

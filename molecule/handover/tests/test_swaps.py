@@ -1,0 +1,85 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""No client loses a request by a swap, whatever its requests are like, and whatever happens to gateways meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+Lab = Callable[[str], dict[str, Any]]
+
+WAY = ["begun", "bridge", "drain", "gate", "stop", "start", "probe", "admit", "watch", "prove", "unbridge"]
+
+FEWEST = {"short": 50, "uploads": 20, "late": 20, "readers": 8, "tls": 50, "http2": 100, "sets": 20, "model": 50}
+"""The fewest requests of a kind that must have succeeded."""
+
+
+def unharmed(result: dict[str, Any], *outcomes: str) -> None:
+    """No request failed, there were requests of each kind, and the swaps ended as given."""
+    assert [swap["outcome"] for swap in result["swaps"]] == list(outcomes), result["swaps"]
+    for kind, clients in result["clients"].items():
+        assert not clients["failures"], (kind, clients)
+        assert clients["succeeded"] >= FEWEST[kind], (kind, clients)
+
+
+@pytest.mark.full
+def test_slow_clients_of_an_only_replica(lab: Lab) -> None:
+    """Uploads whose body comes 15 s after its headers, readers that are slower than the engine, and late answers."""
+    result = lab("shapes")
+    unharmed(result, "done")
+    assert result["reloads"] == WAY
+
+
+def test_two_replicas_with_a_reload_in_each_step(lab: Lab) -> None:
+    result = lab("pair")
+    unharmed(result, "done", "done")
+    assert result["reloads"] == WAY * 2
+
+
+@pytest.mark.full
+def test_two_replicas_that_begin_at_once(lab: Lab) -> None:
+    result = lab("both")
+    outcomes = sorted(swap["outcome"] for swap in result["swaps"])
+    assert outcomes in (["done", "done"], ["done", "refused"]), result["swaps"]
+    unharmed(result, *(swap["outcome"] for swap in result["swaps"]))
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(("case", "swaps"), [("tls", 2), ("tls-lone", 1)])
+def test_tls_and_http2_with_a_reload_in_each_step(lab: Lab, case: str, swaps: int) -> None:
+    result = lab(case)
+    unharmed(result, *["done"] * swaps)
+    assert result["reloads"] == WAY * swaps
+
+
+@pytest.mark.full
+def test_engines_of_one_model_in_two_sets(lab: Lab) -> None:
+    """The backend of the model tracks the servers of both sets, also in old processes."""
+    unharmed(lab("tracked"), "done", "done")
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("case", ["deaf", "deaf-in-the-middle", "lost", "lost-at-drain", "lost-at-start", "flushed"])
+def test_a_gateway_that_is_deaf_or_lost(lab: Lab, case: str) -> None:
+    """The gate refuses a gateway that has not heard of the drain, also after `nft flush ruleset`."""
+    unharmed(lab(case), "done")
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("case", ["deaf-lone", "lost-lone"])
+def test_an_only_replica_does_not_swap_without_all_gateways(lab: Lab, case: str) -> None:
+    result = lab(case)
+    unharmed(result, "refused")
+    assert "gw1 does not check this node's agent" in result["swaps"][0]["failure"]
+
+
+@pytest.mark.full
+def test_an_engine_that_hangs_costs_what_it_had(lab: Lab) -> None:
+    result = lab("hung")
+    assert [swap["outcome"] for swap in result["swaps"]] == ["done"], result["swaps"]
+    clients = result["clients"]["short"]
+    # Each client has at most one request at the engine that hangs. The others go on at the other engine.
+    assert len(clients["failures"]) <= 10 and clients["succeeded"] >= FEWEST["short"], clients
