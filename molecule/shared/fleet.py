@@ -29,14 +29,17 @@ time."""
 
 @dataclass(frozen=True)
 class Fleet:
-    """A scenario's nodes. The first node is also the gateway."""
+    """A scenario's nodes. The first node is also a gateway."""
 
     gateway: Node
+    """The gateway that tests ask."""
     nodes: tuple[Node, ...]
     key: str
     clients: int = 3
     pause_seconds: float = 2.0
     """Seconds between an answer and the client's next request."""
+    more_gateways: tuple[Node, ...] = ()
+    """Other nodes that are gateways, too."""
 
     @property
     def limit(self) -> str:
@@ -46,17 +49,27 @@ class Fleet:
         """The same, as far as updates go."""
         return replace(self, nodes=nodes)
 
+    @property
+    def gateways(self) -> tuple[Node, ...]:
+        return self.gateway, *self.more_gateways
+
+    def at_first_gateway(self) -> Fleet:
+        """The same, with clients at the first gateway only."""
+        return replace(self, more_gateways=())
+
     def load(self, clients: int = 0, **others: str) -> Load:
         """Clients that use the name of the replica set, and other names. Each name has one right answer."""
         answers = {"main": ANSWERS, **{name: (answer,) for name, answer in others.items()}}
+        url, *more = (f"http://{gateway.address}:8000" for gateway in self.gateways)
         return Load(
-            f"http://{self.gateway.address}:8000",
+            url,
             tuple(answers),
             clients or self.clients,
             self.key,
             SHAPES,
             answers=answers,
             pause_seconds=self.pause_seconds,
+            others=more,
         )
 
     def update(self, *options: str, check: bool = True, name: str = UPDATE, **extra: Any) -> str:

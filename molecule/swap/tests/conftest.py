@@ -21,4 +21,4 @@ __all__ = ["deb12", "deb13", "node"]
 
 @pytest.fixture(scope="session")
 def fleet(deb12: Node, deb13: Node) -> Fleet:
-    return Fleet(gateway=deb12, nodes=(deb12, deb13), key="swap-load-key-91f0")
+    return Fleet(gateway=deb12, nodes=(deb12, deb13), key="swap-load-key-91f0", more_gateways=(deb13,))

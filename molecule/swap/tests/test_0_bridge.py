@@ -26,9 +26,10 @@ def instances(model: str) -> list[dict[str, Any]]:
 def lone(fleet: Fleet) -> Iterator[Fleet]:
     """A fleet of the first node alone."""
     first, *others = fleet.nodes
+    # All nodes, since each gateway must know the bridge.
+    first.site("--limit", fleet.limit, instances=instances("tiny-a"))
     for node in others:
         node.run("systemctl stop vllm@main")
-    first.site(instances=instances("tiny-a"))
     wait_for("only the first node is up", lambda: fleet.up() == [first.name], 60)
     yield fleet.only(first)
     for node in others:
