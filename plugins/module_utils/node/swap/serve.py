@@ -23,16 +23,16 @@ def start(node: Node, swap: Swap) -> dict[str, Any]:
     number = number_of(swap)
     # If the node has restarted, the drain may be gone.
     keep_away(node, drains.UPDATE, swap.reason or REASON)
-    if not activation.runs(node.paths, node.name, number):
-        activation.run(node.paths, node.name, number)
-    await_ready(node, node.name, number, swap.closed_ports)
+    with node.traffic.kept_closed(swap.closed_ports):
+        if not activation.runs(node.paths, node.name, number):
+            activation.run(node.paths, node.name, number)
+        await_ready(node, node.name, number)
     return {"notes": {**swap.notes, "load_seconds": load_time.seconds(node.name)}}
 
 
 def probe(node: Node, swap: Swap) -> dict[str, Any]:
     """Probe the release before clients reach it."""
     number = number_of(swap)
-    # The probe takes as long as the engine's answers, and `nft flush ruleset` opens every gate.
     with node.traffic.kept_closed(swap.closed_ports):
         found = accept(node, node.name, number, swap, measure=not swap.returning and not swap.back)
     return {"notes": {**swap.notes, "tokens_per_second": found.tokens_per_second}}

@@ -6,7 +6,7 @@ Private to the collection."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,7 +24,7 @@ START_MARGIN_SECONDS = 180
 the preparation takes up to 2 minutes, and the supervisor must report a failure first."""
 
 READY_SECONDS = 5.0
-"""Seconds of one wait for an engine that loads. Between two waits, the gate is checked."""
+"""Seconds of one wait for an engine that loads. Between two waits, its time limit is checked."""
 
 SHARE_SECONDS = 260.0
 """How long gateways may take to give the full share.
@@ -33,10 +33,8 @@ gateway_slow_start_seconds is at most 180, and starts when agent and health chec
 FULL_WEIGHT = 100
 
 
-def await_ready(node: Node, name: str, number: int, closed: Iterable[int] = ()) -> None:
-    """Wait until a release is ready, and keep the gates of ports closed meanwhile. Raises StepFailed with the engine's
-    last
-    words if the release does not become ready."""
+def await_ready(node: Node, name: str, number: int) -> None:
+    """Wait until a release is ready. Raises StepFailed with the engine's last words if it does not become ready."""
     limit = releases.load(node.paths, name, number).start_timeout + START_MARGIN_SECONDS
     deadline = node.traffic.clock() + limit
     while True:
@@ -47,8 +45,6 @@ def await_ready(node: Node, name: str, number: int, closed: Iterable[int] = ()) 
             raise StepFailed(f"release {number} of {name} does not start. Its last words:\n{outcome.last_words}")
         if node.traffic.clock() >= deadline:
             raise StepFailed(f"release {number} of {name} does not answer after {limit} s: {outcome.status}")
-        for port in closed:
-            node.traffic.hold(port)
 
 
 def accept(node: Node, name: str, number: int, swap: Swap, *, measure: bool = False) -> acceptance.Result:

@@ -109,7 +109,7 @@ class Traffic:
 
     @contextlib.contextmanager
     def kept_closed(self, ports: Collection[int]) -> Iterator[None]:
-        """Keep gates closed during a block that does not check them itself, such as a long request.
+        """Keep gates closed during a block that does not check them itself, such as a load or a long request.
 
         Ignores errors of nft: the engine is judged by its answers alone.
         """

@@ -6,9 +6,11 @@ from __future__ import annotations
 
 import time
 from dataclasses import asdict, replace
+from types import ModuleType
 
 import pytest
 
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.probe import wait
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import (
     drains,
     history,
@@ -19,6 +21,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.engine.state i
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.state.swaps import Swap
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.swap_terms import Terms
 from ansible_collections.baremetal.inference.plugins.module_utils.node.swap import leave, proof, serve, traffic
+from ansible_collections.baremetal.inference.plugins.module_utils.node.swap.acts import STEPS
 from ansible_collections.baremetal.inference.plugins.module_utils.node.swap.node import StepFailed
 from ansible_collections.baremetal.inference.plugins.module_utils.node.swap.serving import SHARE_SECONDS
 from ansible_collections.baremetal.inference.plugins.module_utils.node.swap.traffic import DEAF_SECONDS
@@ -101,11 +104,17 @@ def test_what_a_release_is_tried_with(
     assert asked == [((NAME, 2, golden), {"origin": origin, "speed_bound": bound})]
 
 
-def test_the_gate_is_held_during_the_probe(fake: FakeNode, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`nft flush ruleset` opens every gate, also in front of a release that is not yet judged."""
+@pytest.mark.parametrize(
+    ("step", "module", "name"), [(swaps.START, wait, "wait_ready"), (swaps.PROBE, proof, "accept")], ids=str
+)
+def test_the_gate_is_held_in_front_of_what_is_not_yet_judged(
+    fake: FakeNode, monkeypatch: pytest.MonkeyPatch, step: str, module: ModuleType, name: str
+) -> None:
+    """`nft flush ruleset` opens every gate, also while a step waits for the engine."""
     monkeypatch.setattr(traffic, "GATE_INTERVAL", 0.01)
-    swap = at(fake, swaps.PROBE, 2)
-    accept = proof.accept
+    swap = at(fake, step, 2)
+    real = getattr(module, name)
+    held = []
 
     def flushed(*given: object, **more: object) -> object:
         with fake.resting():
@@ -113,11 +122,13 @@ def test_the_gate_is_held_during_the_probe(fake: FakeNode, monkeypatch: pytest.M
             deadline = time.monotonic() + 10
             while PORTS[NAME] not in fake.closed and time.monotonic() < deadline:
                 time.sleep(0.005)
-        return accept(*given, **more)  # type: ignore[arg-type]  # what a step gives
+            held.append(PORTS[NAME] in fake.closed)
+            fake.closed.add(PORTS[NAME])
+        return real(*given, **more)
 
-    monkeypatch.setattr(proof, "accept", flushed)
-    serve.probe(fake.node(), swap)
-    assert PORTS[NAME] in fake.closed
+    monkeypatch.setattr(module, name, flushed)
+    STEPS[step](fake.node(), swap)
+    assert held == [True]
 
 
 def test_the_gate_opens_before_the_intent_goes(fake: FakeNode) -> None:

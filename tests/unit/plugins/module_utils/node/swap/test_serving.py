@@ -17,7 +17,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.node.swap.gate
 from ansible_collections.baremetal.inference.plugins.module_utils.node.swap.node import StepFailed
 from ansible_collections.baremetal.inference.plugins.module_utils.node.swap.traffic import DEAF_SECONDS
 
-from .fake_node import GATEWAY, NAME, PORTS, SINCE, FakeNode
+from .fake_node import GATEWAY, NAME, SINCE, FakeNode
 
 SWAP = Swap(1, 2, "run", SINCE, step=swaps.WATCH)
 
@@ -83,20 +83,16 @@ def test_errors_are_judged_by_the_share_that_failed(fake: FakeNode, tell: Callab
     assert words == "failed requests at gw1 are unknown: it was reloaded or silent"
 
 
-def test_an_engine_that_loads_is_waited_for_behind_its_gate(fake: FakeNode, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_engine_that_loads_is_waited_for(fake: FakeNode, monkeypatch: pytest.MonkeyPatch) -> None:
     states = ["loading"] * 3 + ["ready"]
 
     def wait_ready(_paths: object, names: list[str], seconds: float) -> list[wait.Outcome]:
-        # Somebody opens every gate meanwhile.
-        fake.closed.clear()
         fake.clock += seconds
         return [wait.Outcome(names[0], states.pop(0) if states else "loading", "loading weights")]
 
     monkeypatch.setattr(wait, "wait_ready", wait_ready)
-    fake.begin()
-    monkeypatch.setattr(fake, "check", lambda: None)
-    serving.await_ready(fake.node(), NAME, 2, [PORTS[NAME]])
-    assert [act.partition(": ")[2] for act in fake.acts] == ["close 5005"] * 3
+    serving.await_ready(fake.node(), NAME, 2)
+    assert not states
     limit = releases.load(fake.paths, NAME, 2).start_timeout + serving.START_MARGIN_SECONDS
     began = fake.clock
     with pytest.raises(StepFailed, match=f"release 2 of main does not answer after {limit} s: loading weights"):
