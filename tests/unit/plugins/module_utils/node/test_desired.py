@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 
 from ansible_collections.baremetal.inference.plugins.module_utils.core import files, systemd
 from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.gang.members import Gang, Member
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import releases
 from ansible_collections.baremetal.inference.plugins.module_utils.node.desired import Desired, Model
 
@@ -55,6 +57,15 @@ def test_a_damaged_registry_is_named(paths: Paths, state: Any) -> None:
     files.write_json(paths.registry, state)
     with pytest.raises(ValueError, match=r"registry\.json is damaged"):
         Desired(paths)
+
+
+def test_a_member_of_a_gang_is_planned_with_its_place(paths: Paths) -> None:
+    release = releases.load(paths, "main", 1)
+    gang = Gang("main", 1, (Member("n1", 0, "10.0.0.1"), Member("n2", 1, "10.0.0.2")), 5110, 29510)
+    file = paths.release("main", 1) / releases.RELEASE_FILE
+    file.write_text(replace(release, gang=gang).to_json())
+    span = Desired(paths).engine("main").span
+    assert (span.nodes, span.rank, span.declared) == (2, 1, True)
 
 
 def test_everything_that_can_be_planned(paths: Paths) -> None:

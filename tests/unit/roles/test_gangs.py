@@ -1,0 +1,86 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""An instance over several nodes, from the inventory to the roles' variables, and the comparison of its nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+BIG = {"name": "big", "model": "m", "nodes": ["b", "a"], "port": 5010, "gang_port": 5110, "rendezvous_port": 29510}
+MAIN = {"name": "main", "model": "m", "port": 5005}
+HOSTS = """
+[inference]
+a inference_address=192.0.2.1 inference_fabric_address=10.0.0.1
+b inference_address=192.0.2.2
+c inference_address=192.0.2.3
+"""
+
+Staged = Callable[[Sequence[str]], Any]
+
+
+def say(text: str) -> dict[str, Any]:
+    return {"ansible.builtin.debug": {"msg": f"{{{{ inventory_hostname }}}} {text}."}}
+
+
+def test_only_its_nodes_have_the_instance_and_its_firewall(staged: Staged) -> None:
+    rules = "common_firewall_allow | selectattr('name', 'eq', 'gang big') | map(attribute='sources') | flatten | join"
+    play = {
+        "hosts": "inference",
+        "roles": ["site_variables"],
+        "vars": {"instances": [MAIN, BIG], "models": {"m": {"model": "/m"}}, "gang_key": "0123456789abcdef"},
+        "tasks": [
+            say("has {{ vllm_instances | map(attribute='name') | join(' and ') }}"),
+            say("opens to {{ " + rules + " }}"),
+            say("knows {{ vllm_gangs.hosts | default({}) | dict2items | map(attribute='value.address') | join('/') }}"),
+        ],
+    }
+    succeeded, output = staged([]).run([play], HOSTS)
+    assert succeeded, output
+    for text in (
+        *("a has main and big.", "b has main and big.", "c has main."),
+        *("a opens to 192.0.2.2.", "b opens to 10.0.0.1.", "c opens to ."),
+        *("a knows 10.0.0.1/192.0.2.2.", "c knows ."),
+    ):
+        assert text in output, output
+
+
+def part(rank: int, node: str, revision: str) -> dict[str, Any]:
+    shared = {"members": [["b", "192.0.2.2"], ["a", "10.0.0.1"]], "revision": revision, "environment": {}}
+    network = {"interface": "eth0", "mtu": 1500}
+    return {"name": "big", "node": node, "rank": rank, "shared": shared, "devices": ["L4"], "network": network}
+
+
+def compare(staged: Staged, revision: str) -> tuple[bool, str]:
+    """The comparison on all hosts, where b leads, and c has no such instance."""
+    plans = {
+        "a": {"gangs": [part(1, "a", revision)]},
+        "b": {"gangs": [part(0, "b", "abc")]},
+        "c": {"gangs": []},
+    }
+    role = {"name": "baremetal.inference.vllm", "tasks_from": "gangs", "rolespec_validate": False}
+    play = {
+        "hosts": "inference",
+        "vars": {"plans": plans},
+        "tasks": [
+            {"ansible.builtin.set_fact": {"vllm_plan": "{{ plans[inventory_hostname] }}"}},
+            {
+                "ansible.builtin.include_role": role,
+                "when": "vllm_plan.gangs | selectattr('rank', 'eq', 0) | list | length > 0",
+            },
+        ],
+    }
+    succeeded, output = staged([]).run([play], HOSTS)
+    return succeeded, output
+
+
+def test_the_leader_refuses_nodes_that_differ(staged: Staged) -> None:
+    succeeded, output = compare(staged, "abd")
+    assert not succeeded
+    assert "instance big: revision of a is abd, and of b abc; make both nodes the same" in output, output
+    assert "a : ok=1 changed=0 unreachable=0 failed=0" in output and "unreachable=0 failed=1" in output
+
+
+def test_equal_nodes_pass(staged: Staged) -> None:
+    succeeded, output = compare(staged, "abc")
+    assert succeeded, output
