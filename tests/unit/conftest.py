@@ -19,8 +19,10 @@ from hypothesis import HealthCheck, settings
 sys.path.insert(0, str(Path(__file__).parents[2] / ".cache"))
 
 # Wrong answers count, not how busy the machine is; and hypothesis' first text of all takes seconds, for its table.
-settings.register_profile("any-machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("any-machine")
+settings.register_profile("thorough", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# An example that fails is found within a few runs of CI; `make test-full` tries four times as many in one.
+settings.register_profile("quick", settings.get_profile("thorough"), max_examples=25)
+settings.load_profile("thorough")
 
 SAMPLES = Path(os.environ["INFERENCE_SAMPLES"]) if os.environ.get("INFERENCE_SAMPLES") else None
 """Recordings of other people's machines, with what a parser must find in them (expected.json). They are theirs, and so
@@ -52,7 +54,20 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items[:] = [item for item in items if not item.get_closest_marker("once")]
 
 
+def is_quick(config: pytest.Config) -> bool:
+    """Whether this run leaves out what is marked `full`, as CI does."""
+    return str(config.getoption("markexpr")) == "not full"
+
+
+@pytest.fixture(scope="session")
+def quick(pytestconfig: pytest.Config) -> bool:
+    """For tests that try many cases of one kind: whether some of the cases are enough."""
+    return is_quick(pytestconfig)
+
+
 def pytest_configure(config: pytest.Config) -> None:
+    if is_quick(config):
+        settings.load_profile("quick")
     config.addinivalue_line("markers", "recordings(category, …): run the test with each recording of these categories")
 
 

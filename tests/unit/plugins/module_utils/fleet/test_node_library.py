@@ -29,9 +29,9 @@ def by_syntax(path: str, text: str) -> set[str]:
 
 
 def test_imports_are_found_as_python_finds_them() -> None:
-    for path in node_library.ROOT.rglob("*.py"):
-        name, text = str(path.relative_to(node_library.ROOT)), path.read_text()
-        there = {str(file.relative_to(node_library.ROOT)) for file in node_library.ROOT.rglob("*.py")}
+    texts = {str(path.relative_to(node_library.ROOT)): path.read_text() for path in node_library.ROOT.rglob("*.py")}
+    there = set(texts)
+    for name, text in texts.items():
         assert there & set(node_library.imported(name, text)) == there & by_syntax(name, text), name
 
 
