@@ -29,7 +29,7 @@ class Theatre:
     Many stages have it, one after the other.
     """
 
-    def __init__(self, home: Path, modules: Iterable[str], texts: Mapping[str, str]) -> None:
+    def __init__(self, home: Path, modules: Iterable[str], texts: Mapping[str, str], quick: bool) -> None:
         collection = home / "ansible_collections/baremetal/inference"
         # What may be written to is copied. The other plugins are linked, for their byte code is there already.
         for part in ("plugins/action", "roles", "meta", "playbooks"):
@@ -43,7 +43,7 @@ class Theatre:
             (collection / name).write_text(text)
         self.playbooks = collection / "playbooks"
         self._server = subprocess.Popen(
-            [sys.executable, str(Path(__file__).with_name("server.py"))],
+            [sys.executable, str(Path(__file__).with_name("server.py")), *(["quick"] if quick else [])],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -118,14 +118,14 @@ class Stage:
 
 
 @pytest.fixture(scope="session")
-def theatres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Theatre]]:
+def theatres(tmp_path_factory: pytest.TempPathFactory, quick: bool) -> Iterator[Callable[..., Theatre]]:
     """Theatres by the modules that are stand-ins, and the texts of files by their path: each is made once."""
     made: dict[str, Theatre] = {}
 
     def theatre(modules: Iterable[str], texts: Mapping[str, str]) -> Theatre:
         key = json.dumps([sorted(modules), texts], sort_keys=True)
         if key not in made:
-            made[key] = Theatre(tmp_path_factory.mktemp("theatre"), modules, texts)
+            made[key] = Theatre(tmp_path_factory.mktemp("theatre"), modules, texts, quick)
         return made[key]
 
     yield theatre

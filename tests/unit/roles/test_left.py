@@ -87,6 +87,8 @@ class Site:
             "inference_address": "192.0.2.1",
             "ansible_host": "192.0.2.2",
             "monitoring_dashboards_path": str(self.stage.home / "dashboards"),
+            # No dashboards to remove: a process for each would take most of the time.
+            "__monitoring_files": str(self.stage.home),
             "instances": [],
             **more.pop("extra", {}),
         }
@@ -205,7 +207,8 @@ def test_one_that_has_watched_is_taken_out_and_nobody_else(site: Site) -> None:
     dashboards.mkdir()
     for name in ("inference-node.json", "own.json"):
         (dashboards / name).write_text("{}")
-    done, said = site.leave(MONITORING, MONITORING.found, monitoring="two", confirm="two")
+    files = {"__monitoring_files": str(ROOT / "roles/monitoring/files")}
+    done, said = site.leave(MONITORING, MONITORING.found, monitoring="two", confirm="two", **files)
     assert done and {call["on"] for call in site.stage.calls()} == {"two"}, said
     steps = site.calls("monitoring_server", "firewall")
     assert steps == [("monitoring_server", "two", False), ("firewall", "two", True)]

@@ -1,0 +1,71 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A play's tasks run in the process of the play.
+
+Ansible forks a process for each task and host. Each process compiles again what it imports: with stand-ins for
+modules, this takes half of a play's time. Here, the hosts of a task run one after another in the process of the play,
+when Ansible begins to wait for their results. So, as with forks, a task of one host does not see the result of another.
+"""
+
+from __future__ import annotations
+
+import io
+import threading
+from types import SimpleNamespace
+from typing import Any
+
+from ansible.executor.process import worker
+from ansible.plugins import strategy
+from ansible.utils.display import Display
+
+
+class OneProcess(worker.WorkerProcess):
+    """A worker whose task waits until the strategy waits for results."""
+
+    waiting: list[OneProcess] = []  # noqa: RUF012
+    queue: Any = None
+    """The queue of results and messages, while a task runs."""
+    _host: Any
+    _task: Any
+    _play_context: Any
+
+    def start(self) -> None:
+        # A task changes its own copies, as in a process of its own.
+        self._task, self._play_context = self._task.copy(), self._play_context.copy()
+        self.waiting.append(self)
+
+    def work(self) -> None:
+        """Run the task, and put its result into the queue."""
+        variables, groups = self._host.vars, self._host.groups
+        OneProcess.queue = self._final_q
+        try:
+            self.run()
+        finally:
+            OneProcess.queue = None
+            self._host.vars, self._host.groups = variables, groups
+
+    def _detach(self) -> None:
+        """Keep the process's own input and output."""
+
+
+def _queue(_display: Display) -> Any:
+    """Messages of a task go through the queue. The thread that prints them is another one."""
+    return OneProcess.queue if threading.current_thread() is threading.main_thread() else None
+
+
+def use() -> None:
+    """Run all tasks in this process from now on."""
+    # A worker looks whether its task has printed by itself, and answers signals by itself.
+    worker.sys = SimpleNamespace(stdout=io.StringIO(), stderr=io.StringIO())
+    worker.signal = SimpleNamespace(signal=lambda *_given: None, SIGINT=None, SIGTERM=None)
+    Display.set_queue = lambda _display, _queue: None
+    Display._final_q = property(_queue, lambda _display, _queue: None)
+    strategy.WorkerProcess = OneProcess
+    wait = strategy.StrategyBase._wait_on_pending_results
+
+    def work_and_wait(self: strategy.StrategyBase, iterator: Any) -> Any:
+        while OneProcess.waiting:
+            OneProcess.waiting.pop(0).work()
+        return wait(self, iterator)
+
+    strategy.StrategyBase._wait_on_pending_results = work_and_wait
