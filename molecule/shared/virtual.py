@@ -24,6 +24,10 @@ class Machine(Node):
         # A shell on the machine reads the command that ssh sends.
         return [*self._qemu.ssh_command(), shlex.join(command)]
 
+    def reboot(self) -> None:
+        """Reboot the machine, and wait until it has booted again."""
+        self._qemu.reboot()
+
     def maintenance(self, **extra: Any) -> str:
         """Run the playbook that reboots the machine if a reboot is due. Returns the output of the playbook."""
         name = "baremetal.inference.maintenance"

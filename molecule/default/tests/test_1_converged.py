@@ -8,7 +8,7 @@ import json
 import socket
 from pathlib import Path
 
-from fixtures import on_deb13
+from fixtures import on_deb12, on_deb13
 from node import Node, changes, playbook, recorded_changes
 
 # Tasks that check mode cannot run on a bare node, and the tasks that report these changes instead.
@@ -132,7 +132,7 @@ def test_a_node_without_gpus_says_so(node: Node) -> None:
     assert not result["changed"]
 
 
-@on_deb13
+@on_deb12
 def test_the_installed_collection_does_the_same(node: Node, installed_collection: dict[str, str]) -> None:
     """The playbook of the built and installed collection, by its full name, changes nothing."""
     output = node.site(environment=installed_collection)

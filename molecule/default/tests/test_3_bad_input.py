@@ -68,9 +68,11 @@ def test_what_would_not_fit(deb12: Node, models: dict[str, Any]) -> None:
     ("changed", "name"),
     [
         ({"vllm_start_timeout": "soon"}, "vllm_start_timeout"),
-        ({"docker_live_restore": "perhaps"}, "docker_live_restore"),
-        ({"instances": [{**MAIN, "prot": 1}]}, "prot"),
-        ({"model_store_reserve_gib": "much"}, "model_store_reserve_gib"),
+        # Ansible checks the options of all roles in the same way, and `make lint` compares their specifications. Unit
+        # tests show an unknown key of an instance: engine/test_instances.py.
+        pytest.param({"docker_live_restore": "perhaps"}, "docker_live_restore", marks=pytest.mark.full),
+        pytest.param({"instances": [{**MAIN, "prot": 1}]}, "prot", marks=pytest.mark.full),
+        pytest.param({"model_store_reserve_gib": "much"}, "model_store_reserve_gib", marks=pytest.mark.full),
     ],
 )
 def test_a_wrong_type_names_the_variable(deb12: Node, changed: dict[str, Any], name: str) -> None:

@@ -44,6 +44,8 @@ def test_a_swap_that_is_killed_goes_on_and_no_client_notices(fleet: Fleet, steps
     settled(node)
 
 
+# Unit tests show which node yields, at each moment: node/swap/test_begin.py, test_leave.py and test_outage.py.
+@pytest.mark.full
 def test_of_two_nodes_that_begin_at_once_one_yields(fleet: Fleet) -> None:
     fleet.wait_up()
     targets = ["tiny-a" if model == "tiny-b" else "tiny-b" for model in fleet.models()]

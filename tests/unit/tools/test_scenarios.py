@@ -26,13 +26,18 @@ def test_a_scenario_that_names_a_controller_runs_there(tool: ModuleType) -> None
 
 
 @pytest.mark.parametrize(
-    ("fails", "ran"),
-    [(None, ["destroy", "test", "destroy"]), ("test", ["destroy", "test"])],
-    ids=["passed", "failed, with its nodes left"],
+    ("fails", "remains", "ran"),
+    [
+        (None, True, ["destroy", "test", "destroy"]),
+        (None, False, ["test", "destroy"]),
+        ("test", True, ["destroy", "test"]),
+    ],
+    ids=["passed", "passed, without an earlier run", "failed, with its nodes left"],
 )
 def test_nodes_are_left_where_a_scenario_failed(
-    tool: ModuleType, monkeypatch: pytest.MonkeyPatch, fails: str | None, ran: list[str]
+    tool: ModuleType, monkeypatch: pytest.MonkeyPatch, fails: str | None, remains: bool, ran: list[str]
 ) -> None:
+    monkeypatch.setattr(tool, "has_remains", lambda _scenario: remains)
     actions: list[str] = []
 
     def molecule(_scenario: str, action: str, *_options: str, **_others: Any) -> bool:
@@ -42,6 +47,24 @@ def test_nodes_are_left_where_a_scenario_failed(
     monkeypatch.setattr(tool, "molecule", molecule)
     assert tool.run("default") is (fails is None)
     assert actions == ran
+
+
+@pytest.mark.parametrize(
+    ("container", "file", "found"),
+    [("", "", False), ("aa11\n", "", True), ("", "molecule.1.default/hosts", True), ("", "molecule.1.vm/hosts", False)],
+)
+def test_remains_are_nodes_or_files_of_the_scenario(
+    tool: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, container: str, file: str, found: bool
+) -> None:
+    monkeypatch.setattr(tool.Path, "home", lambda: tmp_path)
+    monkeypatch.setattr(tool, "ROOT", tmp_path)
+    if file:
+        path = tmp_path / ".ansible/tmp" / file
+        path.parent.mkdir(parents=True)
+        path.touch()
+    answer = tool.subprocess.CompletedProcess([], 0, container, "")
+    monkeypatch.setattr(tool.subprocess, "run", lambda *_argv, **_options: answer)
+    assert tool.has_remains("default") is found
 
 
 def test_a_name_that_is_none_is_told_with_those_that_are(
