@@ -43,6 +43,14 @@ options:
     description: The key with which the members of gangs prove who they are. Required if the node has a gang.
     type: str
     default: ""
+  instance_secrets:
+    description: Likewise for single instances, by the name of the instance.
+    type: dict
+    default: {}
+  flag_files:
+    description: The files of the controller that flags name, as the filter C(controller_files) returns them.
+    type: dict
+    default: {}
   settings:
     description: Settings of every engine's container. Sizes are in Docker's notation, times in seconds.
     type: dict
@@ -72,7 +80,7 @@ options:
         description: Size of C(/dev/shm) in the container.
         type: str
       memory:
-        description: Memory limit of the container; empty for none.
+        description: Memory limit of the container, V("0") for none. If empty, each new release gets a limit of its own.
         type: str
       pids_limit:
         description: Processes and threads that the container may have.

@@ -33,8 +33,28 @@ def want_gpus(instances: Sequence[Any]) -> bool:
     return inventory.want_gpus(instances)
 
 
+def without_secrets(instances: Sequence[Any]) -> list[Any]:
+    """The instances without their secret variables, for modules and logs."""
+    from ansible_collections.baremetal.inference.plugins.module_utils.engine import inventory
+
+    return inventory.without_secrets(instances)
+
+
+def instance_secrets(instances: Sequence[Any]) -> dict[str, Any]:
+    """The secret variables of the instances that have some, by the instance's name."""
+    from ansible_collections.baremetal.inference.plugins.module_utils.engine import inventory
+
+    return inventory.secrets(instances)
+
+
 class FilterModule:
     """The filters of this file, in the form that Ansible needs."""
 
     def filters(self) -> dict[str, Callable[..., Any]]:
-        return {"present_instances": present_instances, "served_models": served_models, "want_gpus": want_gpus}
+        return {
+            "instance_secrets": instance_secrets,
+            "present_instances": present_instances,
+            "served_models": served_models,
+            "want_gpus": want_gpus,
+            "without_secrets": without_secrets,
+        }

@@ -8,7 +8,7 @@ The imports stand inside the functions: Ansible loads every file of filters in e
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 
@@ -34,8 +34,20 @@ def golden_prompts(models: Mapping[str, Any]) -> dict[str, list[Any]]:
     return {name: prompts for name, prompts in found.items() if prompts}
 
 
+def controller_files(models: Mapping[str, Any], instances: Sequence[Any]) -> dict[str, dict[str, Any]]:
+    """The files and directories of the controller that flags of served entries name, by their text in the registry."""
+    from ansible_collections.baremetal.inference.plugins.module_utils.engine import controller_files as files
+
+    return files.read(models, instances)
+
+
 class FilterModule:
     """The filters of this file, in the form that Ansible needs."""
 
     def filters(self) -> dict[str, Callable[..., Any]]:
-        return {"golden_prompts": golden_prompts, "model_needs": model_needs, "model_registry": model_registry}
+        return {
+            "controller_files": controller_files,
+            "golden_prompts": golden_prompts,
+            "model_needs": model_needs,
+            "model_registry": model_registry,
+        }

@@ -78,6 +78,15 @@ class Paths:
     def release(self, name: str, number: int) -> Path:
         return self.releases(name) / str(number)
 
+    @property
+    def flag_files(self) -> Path:
+        """Files of the controller that flags of engines name, in a directory for each digest."""
+        return self.state / "files"
+
+    def flag_file(self, digest: str) -> Path:
+        """The directory of one such file or directory."""
+        return self.flag_files / digest[:16]
+
     def active(self, name: str) -> Path:
         """The link to the release whose unit is installed."""
         return self.releases(name) / "active"

@@ -27,7 +27,7 @@ def argv(docker: str, release: Release, env_file: str) -> list[str]:
         f"--shm-size={settings.shm_size}",
         *ulimit_argv(settings),
         *gpu_argv(release.gpus, settings.gpu_request),
-        *mount_argv(release.instance, release.model_path, settings),
+        *mount_argv(release.instance, release.model_path, settings, release.mounts),
     ]
     # Other caches than the instance's: the engine that serves uses those.
     caches = [f"--env={name}={_CACHE}" for name in check.caches]

@@ -28,6 +28,8 @@ ARGUMENTS: Mapping[str, Mapping[str, Any]] = {
     "user": {"type": "str", "required": True},
     "environment": {"type": "dict", "default": {}},
     "secret_environment": {"type": "dict", "default": {}, "no_log": True},
+    "instance_secrets": {"type": "dict", "default": {}, "no_log": True},
+    "flag_files": {"type": "dict", "default": {}},
     "settings": {"type": "dict", "default": {}, "options": _OPTIONS},
     "gangs": {"type": "dict", "default": {}},
     "gang_key": {"type": "str", "default": "", "no_log": True},

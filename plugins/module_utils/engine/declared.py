@@ -9,15 +9,18 @@ This is the only place that reads a registry. It is pure: it reads dictionaries 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..core.problems import InputError, Problem
 from ..models.flags.catalogue import Catalogue, choose
 from ..models.flags.check import arguments
 from ..models.registry import drafts, entries
-from ..models.registry.entries import Entry
-from .instances import Instance, needed_entries, served_entries, sound_instances
+from ..models.registry.entries import Entry, Registry
+from ..models.registry.variants import lineage
+from .instance import Instance
+from .instances import needed_entries, served_entries, sound_instances
+from .inventory import present_instances
 
 
 @dataclass(frozen=True)
@@ -38,6 +41,8 @@ class Declared:
     """Input that works, but perhaps not as its author expects, such as deprecated flags."""
     models: Mapping[str, Any]
     """The registry as it was declared."""
+    own_catalogues: Mapping[str, Catalogue] = field(default_factory=dict)
+    """The flags of the engine in images that single instances have, by image."""
 
     @classmethod
     def read(
@@ -46,14 +51,17 @@ class Declared:
         instances: Sequence[Any] = (),
         version: str = "",
         gpus: Sequence[Mapping[str, Any]] | None = None,
+        own_versions: Mapping[str, str] | None = None,
     ) -> Declared:
         """Read a registry and instances, and assign GPUs of the fact `gpus` to the instances.
 
-        Without a version of the engine, the flags of the newest version count. Mistakes are collected, not raised: the
-        module engine_plan reports them before anything changes, and `require` raises them.
+        Without a version of the engine, the flags of the newest version count. `own_versions` has the version of each
+        image that single instances have: an entry that they alone serve is checked against its flags. Mistakes are
+        collected, not raised: the module engine_plan reports them before anything changes, and `require` raises them.
         """
         catalogue = choose(version)
-        registry = entries.read(models, catalogue)
+        own_catalogues = {image: choose(own) for image, own in (own_versions or {}).items()}
+        registry = _checked(models, instances, entries.read(models, catalogue), own_catalogues)
         sound, problems = sound_instances(instances, models, registry, gpus)
         return cls(
             catalogue=catalogue,
@@ -63,6 +71,7 @@ class Declared:
             problems=tuple(problems),
             warnings=tuple(str(warning) for warning in (*filter(None, [catalogue.note]), *registry.warnings)),
             models=models if isinstance(models, Mapping) else {},
+            own_catalogues=own_catalogues,
         )
 
     def require(self) -> None:
@@ -74,9 +83,9 @@ class Declared:
         """The arguments that make the engine serve an entry, spelt for the engine's version."""
         return self.spelt(entry.flags)
 
-    def spelt(self, flags: Mapping[str, Any]) -> list[str]:
-        """Flags as arguments, spelt for the engine's version."""
-        return arguments(flags, self.catalogue)
+    def spelt(self, flags: Mapping[str, Any], image: str = "") -> list[str]:
+        """Flags as arguments, spelt for the engine's version; `image` is that of the instance alone, if it has one."""
+        return arguments(flags, self.own_catalogues.get(image, self.catalogue))
 
     def draft_of(self, entry: Entry) -> Entry | None:
         """The entry of an entry's draft model. The engine reads its weights alone, without its prompt."""
@@ -91,3 +100,30 @@ class Declared:
     def needed(self) -> dict[str, Any]:
         """The entries that the instances serve, and all bases of these entries, as they were declared."""
         return needed_entries(self.models, self.instances)
+
+
+def _checked(
+    models: Any, instances: Sequence[Any], registry: Registry, own_catalogues: Mapping[str, Catalogue]
+) -> Registry:
+    """The registry with the problems and warnings of each entry by the image that serves it. An entry that no instance
+    serves, or some instance with the image of all engines, keeps its own."""
+    if not own_catalogues or not isinstance(models, Mapping):
+        return registry
+    images: dict[str, set[str]] = {}
+    for raw in present_instances(instances):
+        if isinstance(raw, Mapping) and isinstance(raw.get("model"), str):
+            for name in lineage(models, raw["model"]):
+                images.setdefault(name, set()).add(str(raw.get("image") or ""))
+    problems = [one for one in registry.problems if "" in images.get(_entry(one), {""})]
+    warnings = [one for one in registry.warnings if "" in images.get(_entry(one), {""})]
+    for image, catalogue in own_catalogues.items():
+        other = entries.read(models, catalogue)
+        known = {str(one) for one in (*problems, *warnings)}
+        problems += [one for one in other.problems if image in images.get(_entry(one), ()) and str(one) not in known]
+        warnings += [one for one in other.warnings if image in images.get(_entry(one), ()) and str(one) not in known]
+    return replace(registry, problems=problems, warnings=warnings)
+
+
+def _entry(problem: Problem) -> str:
+    """The entry that a problem is about."""
+    return problem.where.removeprefix("models.")

@@ -18,8 +18,8 @@ from ..core.paths import Paths, unit_name
 from ..core.problems import Problem
 from . import environment, listeners
 from .gang import declared as gangs
+from .instance import Instance
 from .instance_facts import Endpoint
-from .instances import Instance
 from .inventory import bridge_name
 from .state import releases, swaps
 

@@ -14,7 +14,9 @@ from pathlib import Path
 
 from ..core import files
 from ..core.paths import Paths
+from . import adapters
 from .adapters import ENGINES
+from .adapters.contract import Serving
 
 ENGINE_CONFIG = "INFERENCE_ENGINE_CONFIG"
 """The variable with the engine's configuration file, in JSON. The engine takes several keys from that file or from its
@@ -29,6 +31,30 @@ _SECRET_LENGTH = 8
 _TOKENS = re.compile(
     r"(?i)(\bbearer\s+|--api-key\s+|\bapi[_-]?key['\"]?\s*[:=]\s*\[?['\"]?)[^\s'\",\]]+|\bhf_[a-z0-9]{16,}"
 )
+
+
+_OURS: Mapping[str, str] = {
+    "HF_HUB_OFFLINE": "engines are offline, and the store fetches models",
+    "HOME": "it is the instance's compile cache, below vllm_cache_path",
+    "USER": "an instance has the key user",
+    ENGINE_CONFIG: "use vllm_api_key and vllm_accepted_keys",
+    **dict.fromkeys(("NVIDIA_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES"), "use gpus of the instance"),
+}
+"""Variables that the collection sets in every container, or that would undo what it sets, and what to use instead."""
+
+
+def ours() -> frozenset[str]:
+    """The variables that an instance cannot set."""
+    engine = adapters.get()
+    nowhere = Serving("", 0, start_timeout=0, drain_timeout=0, cache_path="")
+    return frozenset({*_OURS, *engine.environment(nowhere), engine.variables.api_key})
+
+
+def instead(name: str) -> str:
+    """What to use instead of a variable that an instance cannot set."""
+    if name == adapters.get().variables.api_key:
+        return "use vllm_api_key"
+    return _OURS.get(name, "remove it; vllm_start_timeout, vllm_drain_timeout and vllm_cache_path decide its value")
 
 
 def read(paths: Paths, name: str) -> dict[str, str]:

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from ..core import files
 from . import adapters
 from .container import python_argv
+from .inventory import present_instances
 
 Run = Callable[[list[str]], tuple[int, str, str]]
 """Runs a command: exit code, output, errors."""
@@ -35,6 +36,12 @@ def find(given: str, image: str, registry: Path, docker: str | None, run: Run) -
     return given or _kept(registry, image) or (docker and _asked(docker, image, run)) or _tagged(image)
 
 
+def of_instances(instances: Sequence[Any], registry: Path, docker: str | None, run: Run) -> dict[str, str]:
+    """The version of the engine in each image that single instances have, by image."""
+    images = {str(raw["image"]) for raw in present_instances(instances) if isinstance(raw, dict) and raw.get("image")}
+    return {image: find("", image, registry, docker, run) for image in sorted(images)}
+
+
 def kept_as(image: str, version: str, given: str) -> dict[str, Any]:
     """The entry for registry.json: the version in use, and whether the version comes from the operator."""
     return {"image": image, "version": version, "given": bool(given)}
@@ -45,10 +52,12 @@ def _kept(registry: Path, image: str) -> str:
     # engine_release writes a damaged file anew.
     with contextlib.suppress(OSError, ValueError):
         state = files.read_json(registry)
-    engine = state.get("engine") if isinstance(state, dict) else None
-    if not isinstance(engine, dict) or engine.get("image") != image or engine.get("given") is not False:
-        return ""
-    return str(engine.get("version") or "")
+    state = state if isinstance(state, dict) else {}
+    own = state.get("own_engines")
+    for engine in (state.get("engine"), *(own if isinstance(own, list) else ())):
+        if isinstance(engine, dict) and engine.get("image") == image and engine.get("given") is False:
+            return str(engine.get("version") or "")
+    return ""
 
 
 def _asked(docker: str, image: str, run: Run) -> str:

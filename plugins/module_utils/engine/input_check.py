@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,15 +15,14 @@ from ..store import stored, variants
 from ..store.sources.source import PREFIX
 from . import agent_service
 from .inventory import present_instances
+from .settings import BY_DIGEST
 
 ROLE = "role vllm"
-
-_BY_DIGEST = re.compile(r"[^@\s]+@sha256:[0-9a-f]{64}")
 
 
 def image_problems(image: str) -> list[Problem]:
     """Whether an image is named by its digest, and so is the same on every node."""
-    if _BY_DIGEST.fullmatch(image):
+    if BY_DIGEST.fullmatch(image):
         return []
     message = (
         "(site variable engine_image) must name the image by digest, REPOSITORY@sha256: and 64 hexadecimal digits, so "

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from ..core import defaults
@@ -18,8 +18,10 @@ from ..models.prompts import refusals
 from ..models.registry.entries import Entry, Registry
 from ..models.registry.needed import needed
 from ..models.registry.variants import lineage
+from . import own_settings
 from .gang import declared as gangs
 from .gpu_assignment import Node, Wish, assign, read_node
+from .instance import Instance
 from .inventory import present_instances
 
 NAME = re.compile(r"^[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?$")
@@ -42,7 +44,9 @@ STATES = ("present", "absent")
 MAX_GPUS = 64
 """More than any machine has, MIG instances counted: 8 GPUs of 7 each are 56."""
 
-INSTANCE_KEYS = frozenset({"name", "model", "port", "bridge_port", "gpus", "accelerator", "state"}) | gangs.KEYS
+INSTANCE_KEYS = (
+    frozenset({"name", "model", "port", "bridge_port", "gpus", "accelerator", "state"}) | gangs.KEYS | own_settings.KEYS
+)
 
 _UNIQUE: Mapping[str, str] = {
     "name": "name",
@@ -51,24 +55,6 @@ _UNIQUE: Mapping[str, str] = {
     **dict.fromkeys(gangs.PORTS, "port"),
 }
 """Keys whose values must be unique, with the kind of value: a bridge's port must differ from all other ports."""
-
-
-@dataclass(frozen=True)
-class Instance:
-    """One engine as the site declares it."""
-
-    name: str
-    model: str
-    port: int
-    gpus: tuple[str, ...] = ()
-    accelerator: str = "nvidia"
-    state: str = "present"
-    bridge_port: int | None = None
-    """The port of a bridge, which serves while an update swaps this instance; None where no bridge may run."""
-    nodes: tuple[str, ...] = ()
-    """The nodes of a gang, by rank; empty for an instance on one node. `gpus` are then those of this node."""
-    gang_port: int | None = None
-    rendezvous_port: int | None = None
 
 
 def served_entries(instances: Sequence[Any], entries: Mapping[str, Entry]) -> list[Entry]:
@@ -176,7 +162,7 @@ def _check_instance(where: str, raw: Mapping[str, Any], registry: Registry) -> l
         problems.append(
             Problem(where, f"must be a count, or a list of indexes and UUIDs; {MAX_GPUS} at most", "gpus", gpus)
         )
-    return problems
+    return problems + own_settings.check(where, raw)
 
 
 def _check_port(where: str, key: str, port: Any) -> list[Problem]:
@@ -222,6 +208,7 @@ def _with_gpus(
             bridge_port=raw.get("bridge_port"),
             nodes=tuple(raw.get(gangs.NODES) or ()),
             **{key: raw.get(key) for key in gangs.PORTS},
+            **own_settings.read(raw),
         )
         for (_where, raw), gpus in zip(drafts, assigned, strict=True)
     ]

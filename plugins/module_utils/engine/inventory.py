@@ -85,6 +85,27 @@ def with_models(instances: Sequence[Any], models: Mapping[str, str]) -> list[Any
     ]
 
 
+SECRETS = "secret_environment"
+"""The key of an instance with its secret variables."""
+
+
+def without_secrets(instances: Sequence[Any]) -> list[Any]:
+    """The instances without their secret variables, for modules and logs."""
+    return [
+        {key: value for key, value in item.items() if key != SECRETS} if isinstance(item, Mapping) else item
+        for item in instances
+    ]
+
+
+def secrets(instances: Sequence[Any]) -> dict[str, Any]:
+    """The secret variables of the present instances that have some, by the instance's name."""
+    return {
+        str(item.get("name")): item[SECRETS]
+        for item in present_instances(instances)
+        if isinstance(item, Mapping) and item.get(SECRETS)
+    }
+
+
 def models_once(given: object, rest: str = "") -> dict[str, str]:
     """The models of `-e set=…`, by instance.
 

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ..core.docker_api import Docker, DockerError, DockerUnavailable
+from ..models.file_names import ADAPTER_CONFIG
 from .listeners import PROC, Ownership, Process, ownership
 from .release import Release
 
@@ -92,8 +93,18 @@ def _model_problems(release: Release) -> list[str]:
         return [f"{path} holds no readable config.json: baremetal.inference.site repairs the model {release.model}"]
     if release.draft and not os.access(Path(release.draft) / "config.json", os.R_OK):
         return [f"the draft model has no readable config.json at {release.draft}: baremetal.inference.site repairs it"]
-    from ..models.adapter_facts import CONFIG as ADAPTER_CONFIG
+    lost = [path for path in release.mounts if not Path(path).exists()]
+    return [
+        *(
+            f"{path}, which flags of {release.model} need, is missing: baremetal.inference.site copies what comes"
+            " from the controller; put any other path there"
+            for path in lost
+        ),
+        *_lost_adapters(release),
+    ]
 
+
+def _lost_adapters(release: Release) -> list[str]:
     return [
         f"the adapter {name} has no readable {ADAPTER_CONFIG} at {place}: baremetal.inference.site repairs it"
         for name, place in release.lora.items()

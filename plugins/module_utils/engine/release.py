@@ -13,7 +13,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, asdict, dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..core import defaults
 from ..core.paths import Paths, container_name, journal_tag, unit_name
@@ -26,11 +26,8 @@ from .adapters.contract import Adapter, Rank, Serving
 from .environment import ENGINE_CONFIG
 from .gang import digest, members
 from .gang.members import Gang
+from .instance import Instance
 from .inventory import bridge_name, bridged_instance
-
-if TYPE_CHECKING:
-    # Each step of a unit reads a release, and no step needs the registry that instances are read with.
-    from .instances import Instance
 
 SCHEMA = 1
 
@@ -103,6 +100,7 @@ class Settings:
     drain_timeout: int = defaults.DRAIN_SECONDS
     shm_size: str = "16g"
     memory: str = ""
+    """The limit that the operator sets, 0 for none. Empty: each release has a limit of its own (memory_limit)."""
     pids_limit: int = 16384
     ulimits: Mapping[str, str] = field(default_factory=dict)
     cap_add: Sequence[str] = ()
@@ -165,6 +163,12 @@ class Release:
     """The settings of the container, without the environment."""
     gang: Gang | None = None
     """The gang of an instance over several nodes; None for an instance on one node."""
+    memory_limit: str = ""
+    """The container's memory limit where the settings have none; empty for no limit, as in older releases."""
+    mounts: list[str] = field(default_factory=list)
+    """Files and directories that flags name, outside of the store. The container has each at the same path."""
+    warm_up: list[dict[str, Any]] = field(default_factory=list)
+    """The prompts of a start, in the order in which they are sent (probe/warm_up)."""
 
     @property
     def adapter(self) -> Adapter:
@@ -174,8 +178,8 @@ class Release:
     def to_json(self) -> str:
         """The text of release.json."""
         values = {**asdict(self), "schema": SCHEMA, "settings": self.settings.to_dict()}
-        # Most engines have neither adapters nor a draft nor a gang: their releases stay as they were.
-        values = {key: value for key, value in values.items() if key not in ("lora", "draft", "gang") or value}
+        # Most engines have none of these: their releases stay as they were.
+        values = {key: value for key, value in values.items() if key not in _LATER or value}
         return json.dumps(values, indent=2, sort_keys=True) + "\n"
 
     @classmethod
@@ -199,6 +203,26 @@ class Release:
         return cls(**{**values, "settings": Settings.from_dict(values["settings"]), "gang": gang})
 
 
+_LATER = frozenset({"lora", "draft", "memory_limit", "mounts", "warm_up", "gang"})
+"""Fields of later versions that are left out where they are empty."""
+
+
+@dataclass(frozen=True)
+class Beside:
+    """What a release has beside model, flags and settings."""
+
+    lora: Mapping[str, str] = field(default_factory=dict)
+    """The directory of each LoRA adapter that the flags serve, by name."""
+    draft: str = ""
+    """The directory of the draft model."""
+    memory_limit: str = ""
+    mounts: Sequence[str] = ()
+    warm_up: Sequence[Mapping[str, Any]] = ()
+
+
+NOTHING = Beside()
+
+
 @dataclass(frozen=True)
 class Rendered:
     """A release with its two files. `environment` holds secrets: it goes into a file of mode 0600 and nowhere else."""
@@ -216,18 +240,17 @@ def render(
     settings: Settings,
     *,
     flags: Mapping[str, Any] | None = None,
-    lora: Mapping[str, str] | None = None,
-    draft: str = "",
+    beside: Beside = NOTHING,
     gang: Gang | None = None,
     interface: str = "",
     number: int = 0,
     created: str = "",
 ) -> Rendered:
     """Render a release. `arguments` are the engine's, made from `flags`, which are the flags of the registry entry.
-    `lora` has the directory of each LoRA adapter that these flags serve, by name; `draft` is that of the draft model.
     For a member of a gang, `interface` is the network interface with its address.
 
-    The id is a hash over everything but number and time: two releases with one id run the same.
+    The id is a hash over everything but number, time and memory limit: two releases with one id run the same. The limit
+    follows from model, flags and settings, which the id has. So a version with another formula makes no other release.
     Raises InputError where a value cannot be put into an environment file.
     """
     stored = replace(stored, path=engine_path(stored.path, settings))
@@ -238,15 +261,17 @@ def render(
         rank = _rank(gang, interface)
     environment = _environment(instance, settings, rank)
 
-    def numbered(value: int, identity: str = "") -> Rendered:
+    def numbered(value: int, extra: Beside, identity: str = "") -> Rendered:
         keys = _keys(environment)
-        release = _release(instance, flags or {}, arguments, stored, image, settings, value, keys, lora, gang)
-        release = replace(release, id=identity, created=created, draft=draft)
+        release = _release(instance, flags or {}, arguments, stored, image, settings, value, keys, extra, gang)
+        release = replace(release, id=identity, created=created)
         return Rendered(release, _unit(release), environment)
 
-    # Only unit, environment and revision make the id: a new field of a later version changes no id.
-    unnumbered = f"{numbered(0).unit}\0{environment}\0{stored.revision}"
-    return numbered(number, hashlib.sha256(unnumbered.encode()).hexdigest())
+    # Only unit, environment, revision and prompts make the id: a new field of a later version changes no id.
+    unnumbered = f"{numbered(0, replace(beside, memory_limit='')).unit}\0{environment}\0{stored.revision}"
+    if beside.warm_up:
+        unnumbered += f"\0{json.dumps(list(beside.warm_up), sort_keys=True)}"
+    return numbered(number, beside, hashlib.sha256(unnumbered.encode()).hexdigest())
 
 
 def bridge_of(release: Release, environment: str, port: int, gpus: Sequence[str], number: int = 0) -> Rendered:
@@ -255,18 +280,17 @@ def bridge_of(release: Release, environment: str, port: int, gpus: Sequence[str]
     The bridge is made from the release alone, so that a changed or broken inventory does not matter. It shares the
     compile cache: the instance uses what the bridge has compiled.
     """
-    from .instances import Instance
-
     instance = Instance(
         bridge_name(release.instance), release.model, port, gpus=tuple(gpus), accelerator=release.accelerator
     )
     stored = StoredModel(release.model_path, release.revision)
     keys = _keys(environment)
+    beside = Beside(release.lora, release.draft, release.memory_limit, release.mounts, release.warm_up)
     made = _release(
-        instance, release.flags, release.arguments, stored, release.image, release.settings, number, keys, release.lora
+        instance, release.flags, release.arguments, stored, release.image, release.settings, number, keys, beside
     )
     identity = hashlib.sha256("\0".join([release.id, str(port), *gpus]).encode()).hexdigest()
-    made = replace(made, id=identity, created=release.created, draft=release.draft)
+    made = replace(made, id=identity, created=release.created)
     return Rendered(made, _unit(made), environment)
 
 
@@ -279,7 +303,7 @@ def _release(
     settings: Settings,
     number: int,
     environment_keys: list[str],
-    lora: Mapping[str, str] | None = None,
+    beside: Beside,
     gang: Gang | None = None,
 ) -> Release:
     """A release or a bridge, without id and time."""
@@ -305,7 +329,15 @@ def _release(
         unit=unit_name(instance.name),
         engine_argv=engine_argv,
         container_argv=_container_argv(
-            instance, stored, image, engine_argv, settings, number, gang, configured=ENGINE_CONFIG in environment_keys
+            instance,
+            stored,
+            image,
+            engine_argv,
+            settings,
+            number,
+            beside,
+            gang,
+            configured=ENGINE_CONFIG in environment_keys,
         ),
         environment_keys=environment_keys,
         start_timeout=settings.start_timeout,
@@ -314,8 +346,12 @@ def _release(
         gpus=list(instance.gpus),
         flags=dict(flags),
         arguments=list(arguments),
-        lora=dict(lora or {}),
+        lora=dict(beside.lora),
+        draft=beside.draft,
         settings=Settings.from_dict(settings.to_dict()),
+        memory_limit="" if settings.memory else beside.memory_limit,
+        mounts=list(beside.mounts),
+        warm_up=[dict(prompt) for prompt in beside.warm_up],
         gang=gang,
     )
 
@@ -399,6 +435,7 @@ def _container_argv(
     engine_argv: Sequence[str],
     settings: Settings,
     number: int,
+    beside: Beside,
     gang: Gang | None,
     *,
     configured: bool,
@@ -423,12 +460,12 @@ def _container_argv(
         *(f"--cap-add={capability}" for capability in settings.cap_add),
         "--security-opt=no-new-privileges",
         f"--shm-size={settings.shm_size}",
-        *([f"--memory={settings.memory}"] if settings.memory else []),
+        *([f"--memory={memory}"] if (memory := settings.memory or beside.memory_limit) else []),
         f"--pids-limit={settings.pids_limit}",
         *ulimit_argv(settings),
         *cdi.gpu_argv(instance.gpus, settings.gpu_request),
         f"--env-file={Paths().env(instance.name)}",
-        *mount_argv(instance.name, stored.path, settings),
+        *mount_argv(instance.name, stored.path, settings, beside.mounts),
         "--log-driver=journald",
         f"--log-opt=tag={journal_tag(instance.name)}",
         *command,
@@ -453,12 +490,13 @@ def ulimit_argv(settings: Settings) -> list[str]:
     return [f"--ulimit={name}={value}" for name, value in sorted(settings.ulimits.items())]
 
 
-def mount_argv(name: str, model_path: str, settings: Settings) -> list[str]:
-    """The arguments of `docker` that mount the models and the compile cache of an instance."""
+def mount_argv(name: str, model_path: str, settings: Settings, more: Sequence[str] = ()) -> list[str]:
+    """The arguments of `docker` that mount the models and the compile cache of an instance, and `more` paths."""
     # All models, at the same paths as outside: a model may have links to files of another model.
     sources = [settings.store_path, *([settings.fast_path] if settings.fast_path else [])]
     if not any(model_path.startswith(f"{source}/") for source in sources):
         sources.append(model_path)
+    sources += more
     cache = cache_path(name, settings)
     return [
         *(f"--mount=type=bind,source={source},target={source},readonly" for source in sources),

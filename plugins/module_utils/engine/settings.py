@@ -27,7 +27,12 @@ ULIMITS = frozenset(
 _SIZE = re.compile(r"^\d+[bkmg]?$", re.IGNORECASE)
 _ULIMIT = re.compile(r"^(?:-1|\d+)(?::(?:-1|\d+))?$")
 _CAPABILITY = re.compile(r"^(?:CAP_)?[A-Z]+(?:_[A-Z]+)*$")
-_VARIABLE = re.compile(r"^[A-Za-z_][A-Za-z0-9_]*$")
+VARIABLE = re.compile(r"^[A-Za-z_][A-Za-z0-9_]*$")
+"""The name of an environment variable."""
+
+BY_DIGEST = re.compile(r"[^@\s]+@sha256:[0-9a-f]{64}")
+"""An image that is the same on every node."""
+
 # A comma would end the value within --mount.
 _PATH = re.compile(r"^/[^,\n]*[^/,\n]$")
 
@@ -59,15 +64,12 @@ def check_settings(settings: Mapping[str, Any]) -> list[Problem]:
             refuse(key, "must be a number of seconds, 1 or more")
     if not isinstance(settings.get("pids_limit"), int) or settings["pids_limit"] < 64:
         refuse("pids_limit", "must be 64 or more: an engine of one process has about 100 threads")
-    if not _SIZE.match(str(settings.get("shm_size") or "")):
-        refuse("shm_size", "must be a size as Docker writes it, such as 16g")
-    if settings.get("memory") and not _SIZE.match(str(settings["memory"])):
-        refuse("memory", "must be a size as Docker writes it, such as 200g, or empty")
-    for name, value in (settings.get("ulimits") or {}).items():
-        if name not in ULIMITS:
-            refuse("ulimits", f"{name!r} is no limit that Docker knows: {nearest(str(name), ULIMITS)}")
-        elif not _ULIMIT.match(str(value)):
-            refuse("ulimits", f"{name}: must be a number, -1 for none, or SOFT:HARD, found {value!r}")
+    if mistake := size_mistake(settings.get("shm_size") or ""):
+        refuse("shm_size", mistake)
+    if settings.get("memory") and (mistake := size_mistake(settings["memory"])):
+        refuse("memory", f"{mistake}, 0 for no limit, or empty for the default")
+    for mistake in ulimit_mistakes(settings.get("ulimits") or {}):
+        refuse("ulimits", mistake)
     if settings.get("gpu_request", GPU_REQUESTS[0]) not in GPU_REQUESTS:
         refuse("gpu_request", f"must be one of {', '.join(GPU_REQUESTS)}")
     for capability in settings.get("cap_add") or []:
@@ -76,12 +78,28 @@ def check_settings(settings: Mapping[str, Any]) -> list[Problem]:
     return problems
 
 
+def size_mistake(size: object) -> str:
+    """The mistake in a size; empty without one."""
+    return "" if _SIZE.match(str(size)) else "must be a size as Docker writes it, such as 16g or 200g"
+
+
+def ulimit_mistakes(ulimits: Mapping[str, Any]) -> list[str]:
+    """All mistakes in limits by name."""
+    found = []
+    for name, value in ulimits.items():
+        if name not in ULIMITS:
+            found.append(f"{name!r} is no limit that Docker knows: {nearest(str(name), ULIMITS)}")
+        elif not _ULIMIT.match(str(value)):
+            found.append(f"{name}: must be a number, -1 for none, or SOFT:HARD, found {value!r}")
+    return found
+
+
 def check_environment(environment: Mapping[str, Any], secrets: Mapping[str, Any]) -> list[Problem]:
     """All mistakes in the environment. No message shows a value, which may be a secret."""
     problems = []
     for variable, values in (("vllm_environment", environment), ("vllm_secret_environment", secrets)):
         for key, value in values.items():
-            if not _VARIABLE.match(str(key)):
+            if not VARIABLE.match(str(key)):
                 problems.append(Problem(variable, f"{key!r} is no name of an environment variable"))
             if any(character in str(value) for character in "\n\r\0"):
                 problems.append(Problem(variable, "must have a value of one line", str(key)))

@@ -22,6 +22,11 @@ def smallest_numa_node(root: Path) -> int | None:
     return min(filter(None, nodes), default=None) or _total(root / "proc/meminfo")
 
 
+def total(root: Path) -> int | None:
+    """MiB of the machine's memory; None if unknown."""
+    return _total(root / "proc/meminfo")
+
+
 def available(root: Path) -> int | None:
     """MiB that programs can still use without swapping; None if unknown. Source: proc_meminfo(5), MemAvailable."""
     return _read(root / "proc/meminfo", _AVAILABLE)

@@ -16,9 +16,9 @@ from typing import Any
 
 from ..core.problems import Problem
 from . import manifest, safetensors, shards
+from .file_names import ADAPTER_CONFIG
 from .shards import FileProblem
 
-CONFIG = "adapter_config.json"
 WEIGHTS = "adapter_model.safetensors"
 
 METHOD = "LORA"
@@ -96,12 +96,14 @@ def read(files: Mapping[str, Path]) -> tuple[AdapterFacts, int]:
     """The facts of an adapter with these files, by their path in its directory, and the bytes of its weights."""
     problems: list[FileProblem] = []
     config: dict[str, Any] = {}
-    if CONFIG in files:
-        config, mistake = shards.read_json(files[CONFIG])
+    if ADAPTER_CONFIG in files:
+        config, mistake = shards.read_json(files[ADAPTER_CONFIG])
         found = [mistake] if mistake else list(_mistakes(config))
-        problems += [FileProblem(CONFIG, message) for message in found]
+        problems += [FileProblem(ADAPTER_CONFIG, message) for message in found]
     else:
-        problems.append(FileProblem(CONFIG, "is missing: an adapter needs its configuration, as PEFT writes it"))
+        problems.append(
+            FileProblem(ADAPTER_CONFIG, "is missing: an adapter needs its configuration, as PEFT writes it")
+        )
     tensors: Mapping[str, safetensors.Tensor] = {}
     weight_bytes = 0
     if WEIGHTS in files:

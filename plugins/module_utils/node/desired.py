@@ -19,7 +19,7 @@ from ..engine.gang.plan import ONE_NODE, Span
 from ..engine.plans import Engine, deciding
 from ..engine.release import Release
 from ..engine.state import releases
-from ..models.adapter_facts import CONFIG as ADAPTER_CONFIG
+from ..models.file_names import ADAPTER_CONFIG
 from ..models.fit.misfit import Misfit
 from ..models.registry import drafts
 from ..models.registry.entries import Entry

@@ -23,7 +23,7 @@ from typing import Any
 from ..core.docker_api import Docker, DockerError, DockerUnavailable
 from ..core.systemd import Notifier
 from ..engine import listeners, task
-from ..engine.probe import probe
+from ..engine.probe import probe, warm_up
 from ..engine.release import Release
 from .events import Events, Job, open_pidfd
 
@@ -170,6 +170,10 @@ class Supervisor:
         self.is_idle = is_idle
         self.proc = proc
         self.name = f"{release.instance} ({release.model}, release {release.number})"
+        self.warming = ""
+        """The warm-up prompt that is under way; empty before and after."""
+        self.warmed = ""
+        """How long the warm-up took, in words; empty without one."""
 
     def say(self, message: str) -> None:
         """Print one line for the journal."""
@@ -229,6 +233,9 @@ class Supervisor:
                 verdict = job.result()
                 if verdict.ready:
                     return True
+                if verdict.final:
+                    self._kill(events, engine)
+                    raise EngineError(f"killed, because a further probe would fail as well: {verdict.message}")
                 if verdict.message != waiting_for:
                     self.say(verdict.message)
                     next_report = time.monotonic()
@@ -238,12 +245,28 @@ class Supervisor:
                 self._kill(events, engine)
                 raise EngineError(f"not ready after {limit} s (vllm_start_timeout): killed; last probe: {waiting_for}")
             if job is None and now >= next_probe:
-                job = Job(events, lambda: probe.check(self.target, engine.pid, self.proc))
+                job = Job(events, lambda: self._probe(engine))
             if now >= next_report:
-                self._report(waiting_for)
+                self._report(self.warming or waiting_for)
                 next_report = now + STATUS_INTERVAL
             times = [deadline, next_report] + ([next_probe] if job is None else [])
             events.wait(min(times) - now)
+
+    def _probe(self, engine: Engine) -> probe.Verdict:
+        """Probe the engine; once it answers, send the warm-up prompts. Runs in a thread."""
+        verdict = probe.check(self.target, engine.pid, self.proc)
+        prompts = self.release.warm_up
+        if not verdict.ready or not prompts:
+            return verdict
+
+        def progress(what: str) -> None:
+            self.warming = what
+
+        verdict, seconds = warm_up.run(self.target, prompts, progress)
+        self.warming = ""
+        if verdict.ready:
+            self.warmed = f", {verdict.message} in {seconds:.1f} s"
+        return verdict
 
     def _report(self, what: str) -> None:
         """Report to systemd what the engine waits for, and extend the start timeout."""
@@ -253,9 +276,9 @@ class Supervisor:
 
     def _serve(self, events: Events, engine: Engine) -> int:
         took = time.monotonic() - self.began
-        self.say(f"ready after {took:.0f} s: answered {self.target.request.noun} on {self.target}")
+        self.say(f"ready after {took:.0f} s: answered {self.target.request.noun} on {self.target}{self.warmed}")
         self.on_ready()
-        self.notifier.send(READY=1, STATUS=f"serving {self.release.model} on {self.target}")
+        self.notifier.send(READY=1, STATUS=f"serving {self.release.model} on {self.target}{self.warmed}")
         since = time.monotonic()
         while not events.stop and not events.died:
             events.wait(None)

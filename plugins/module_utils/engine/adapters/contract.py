@@ -182,6 +182,23 @@ class ConfigFile:
     """The key of the file with the list of API keys."""
 
 
+FILE, DIRECTORY, EITHER, WRITTEN = "a file", "a directory", "a file or directory", "a place to write to"
+"""What a flag's path must be."""
+
+
+@dataclass(frozen=True)
+class PathFlag:
+    """A flag whose value is a path."""
+
+    kind: str = FILE
+    words: frozenset[str] = frozenset()
+    """Values that are no path."""
+    inline: str = ""
+    """Characters of a value that is the content itself, and no path."""
+    hub: bool = False
+    """Whether the engine also takes a hub's name, which no offline engine can load."""
+
+
 @dataclass(frozen=True)
 class Log:
     """Forms of the lines in the engine's log: POSIX extended regular expressions."""
@@ -253,6 +270,8 @@ class Adapter:
     """Exit codes that do not mean what they seem to mean, with their meaning."""
     argument_check: ArgumentCheck
     log: Log
+    path_flags: Mapping[str, PathFlag]
+    """Flags that take a path. In a flag with JSON: FLAG.KEY, or FLAG.* for all of its keys."""
     claimed_share: Callable[[Mapping[str, Any]], float]
     """The share of a GPU's memory that must be free when the engine starts, from the flags of a registry entry."""
     server_mib: int

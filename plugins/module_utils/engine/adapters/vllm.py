@@ -13,6 +13,7 @@ from ...models.fit import flags
 from ...models.flags import variables
 from .contract import Adapter, ArgumentCheck, ConfigFile, Gangs, Metrics, Rank, Serving, Stop, Variables
 from .vllm_log import LOG
+from .vllm_paths import PATH_FLAGS
 from .vllm_requests import PATHS, QUESTIONS, REQUESTS
 
 
@@ -191,6 +192,7 @@ ADAPTER = Adapter(
         reason=re.compile(r"^(?:Value error, |[\w.]*(?:Error|Exception): |vllm: error: |.*?: error: )"),
     ),
     log=LOG,
+    path_flags=PATH_FLAGS,
     claimed_share=_claimed_share,
     # Measured with vLLM 0.32: 2.9 GB with a tiny model and 1 GiB of cache, where the estimate of the worker is 2 GiB.
     server_mib=1024,

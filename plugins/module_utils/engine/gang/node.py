@@ -16,7 +16,7 @@ from ...core.problems import Problem
 from ...hardware.rdma.tools import Run
 from ..adapters import ENGINES
 from ..endpoints import address_problems
-from ..instances import Instance
+from ..instance import Instance
 from . import network, site, wired
 from .members import Gang
 from .network import Network

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...core.problems import Problem, nearest
-from ..inventory import node_instances, present_instances
+from ..inventory import node_instances, present_instances, without_secrets
 from .declared import EPHEMERAL, GANG_PORT, NODES, PORTS, RENDEZVOUS_PORT
 from .members import Gang, Member
 
@@ -85,7 +85,7 @@ def collect(instances: Sequence[Any], variables: Mapping[str, Any], group: Seque
             continue
         host = variables[name]
         found = next((key for key in ADDRESSES if host.get(key)), ADDRESSES[0])
-        declared = node_instances(host.get("instances") or [], name)
+        declared = without_secrets(node_instances(host.get("instances") or [], name))
         hosts[name] = {"address": str(host.get(found) or ""), "variable": found, "instances": declared}
     return {"node": node, "group": list(group), "hosts": hosts}
 

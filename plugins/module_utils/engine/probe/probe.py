@@ -63,10 +63,12 @@ class Target:
 
 @dataclass(frozen=True)
 class Verdict:
-    """The result of one probe. `message` says what is still missing, or what was wrong."""
+    """The result of one probe. `message` says what is still missing, or what was wrong. `final`: a further probe would
+    say the same."""
 
     ready: bool
     message: str
+    final: bool = False
 
 
 class WrongAnswer(Exception):

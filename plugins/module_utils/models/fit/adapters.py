@@ -8,8 +8,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from ..adapter_facts import CONFIG, AdapterFacts
+from ..adapter_facts import AdapterFacts
 from ..config.config import Config
+from ..file_names import ADAPTER_CONFIG
 
 _TOWER = re.compile(r"vis|audio|tower|image|speech", re.IGNORECASE)
 """In the name of a module: the module belongs to a part that sees or hears, which has other sizes."""
@@ -24,7 +25,7 @@ def mistakes(facts: AdapterFacts, base: Config, base_model: str) -> Iterator[str
     if other := other_base(facts, base_model):
         yield (
             f"was trained on {other}, and its base is {base_model}: name the entry of {other} as base. If the weights "
-            f"of both are the same, correct base_model_name_or_path in a copy of {CONFIG}"
+            f"of both are the same, correct base_model_name_or_path in a copy of {ADAPTER_CONFIG}"
         )
     if base.layers and facts.layers > base.layers:
         yield f"has weights for {facts.layers} layers, and its base has {base.layers}: it belongs to another model"

@@ -69,6 +69,9 @@ class Flags:
     enforce_eager: bool = False
     disable_hybrid_kv_cache_manager: bool = False
     cpu_offload_gb: float = 0
+    kv_offloading_size: float = 0
+    mm_processor_cache_gb: float = 4
+    api_server_count: int | None = None
     enable_lora: bool = False
     max_loras: int = 1
     max_lora_rank: int = 16
@@ -85,9 +88,12 @@ ALIASES: Mapping[str, str] = {"device-memory-utilization": "gpu-memory-utilizati
 
 RANKS = frozenset(flag.replace("-", "_") for flag in PARALLEL_SIZES)
 COUNTS = frozenset(
-    {"kv_cache_memory_bytes", "block_size", "max_num_seqs", "max_num_batched_tokens", "max_loras", "max_lora_rank"}
+    {
+        *("kv_cache_memory_bytes", "block_size", "max_num_seqs", "max_num_batched_tokens", "max_loras"),
+        *("max_lora_rank", "api_server_count"),
+    }
 )
-FRACTIONS = frozenset({"gpu_memory_utilization", "cpu_offload_gb"})
+FRACTIONS = frozenset({"gpu_memory_utilization", "cpu_offload_gb", "kv_offloading_size", "mm_processor_cache_gb"})
 LENGTHS = frozenset({"max_model_len"})
 
 
@@ -154,7 +160,7 @@ def _fraction(value: Any, largest: float) -> float | None:
         number = float(value)
     except (TypeError, ValueError):
         return None
-    # Zero is not allowed as a utilization, but it is the value of cpu-offload-gb for no offload.
+    # Zero is not allowed as a utilization, but it means none for a number of GiB.
     return number if not isinstance(value, bool) and (0 < number <= largest or (largest > 1 and number == 0)) else None
 
 

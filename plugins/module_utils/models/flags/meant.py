@@ -11,8 +11,11 @@ from collections.abc import Iterable, Mapping
 _OVERRIDES = "write it as hf-overrides: {%s: …}, which changes the model's config.json"
 _INSTANCE = "set it in the instance, an item of instances"
 _GPUS = "set gpus in the instance, an item of instances; tensor-parallel-size divides the model over them"
-_ENVIRONMENT = "set vllm_environment, or vllm_secret_environment, for all engines of a node"
-_ALL = "set %s, for all engines of a node"
+_ENVIRONMENT = (
+    "set environment or secret_environment in the instance, an item of instances; or vllm_environment, or "
+    "vllm_secret_environment, for all engines of a node"
+)
+_OWN = "set %s in the instance, an item of instances; or %s, for all engines of a node"
 _HERE = "write each flag as a key of the entry itself, without its dashes"
 _SOURCE = "write it as model: a hub id, a path on the node, controller:/path, or the URL of an archive"
 _DRAFT = "write it in speculative-config: {model: ENTRY, num_speculative_tokens: 3}, where ENTRY is another entry"
@@ -27,10 +30,10 @@ MEANT: Mapping[str, str] = {
     **dict.fromkeys(("num-gpus", "gpu-count", "gpu-ids", "devices", "device", "cuda-visible-devices"), _GPUS),
     **dict.fromkeys(("node", "nodes", "host-name"), "name the model in instances of this node, in its host_vars"),
     **dict.fromkeys(("replicas", "instances"), "make an item of instances for each engine, with the same model"),
-    "image": "set engine_image, the image of all engines of a node",
+    "image": _OWN % ("image", "engine_image"),
     **dict.fromkeys(("env", "environment", "secret-environment"), _ENVIRONMENT),
-    **dict.fromkeys(("memory", "memory-limit", "mem-limit"), _ALL % "vllm_memory"),
-    **dict.fromkeys(("shm", "shm-size"), _ALL % "vllm_shm_size"),
+    **dict.fromkeys(("memory", "memory-limit", "mem-limit"), _OWN % ("memory", "vllm_memory")),
+    **dict.fromkeys(("shm", "shm-size"), _OWN % ("shm_size", "vllm_shm_size")),
     **dict.fromkeys(("args", "extra-args", "flags", "command", "engine-args", "vllm-args", "model-args"), _HERE),
     **dict.fromkeys(("source", "repo", "repository", "hub", "hub-id", "path", "url", "model-path", "uri"), _SOURCE),
     **dict.fromkeys(("tag", "commit", "branch", "version"), "write revision: the commit of a hub"),

@@ -17,7 +17,7 @@ from typing import Any
 from ...core.problems import Findings, Problem
 from ..flags.catalogue import Catalogue
 from ..flags.check import check as check_flags
-from . import adapters, drafts, golden
+from . import adapters, drafts, golden, warm_up
 from .variants import check_bases, lineage, resolve
 
 POLICIES = ("default", "always")
@@ -52,6 +52,7 @@ OWN_KEYS: Mapping[str, Callable[[Any], str]] = {
     "system-prompt-policy": _policy,
     "allow-remote-code": _consent,
     golden.KEY: golden.mistake,
+    warm_up.KEY: warm_up.mistake,
 }
 """The collection's own keys of an entry, each with a function that returns the mistake in a value."""
 
@@ -74,6 +75,8 @@ class Entry:
     system_prompt: str | None = None
     system_prompt_policy: str = POLICIES[0]
     golden_prompts: tuple[Mapping[str, Any], ...] = ()
+    warm_up: tuple[Mapping[str, Any], ...] = ()
+    """Prompts for an engine that has just loaded, each with prompt or messages."""
     adapter_of: str = ""
     """Of an adapter: the entry whose instances serve the adapter. Empty for every other entry."""
 
@@ -142,6 +145,7 @@ def _entry(name: str, store_name: str, resolved: Mapping[str, Any], adapter_of: 
         system_prompt=resolved.get("system-prompt"),
         system_prompt_policy=resolved.get("system-prompt-policy", POLICIES[0]),
         golden_prompts=golden.sound(resolved.get(golden.KEY)),
+        warm_up=warm_up.read(resolved.get(warm_up.KEY)),
         adapter_of=adapter_of,
     )
 

@@ -9,6 +9,7 @@ import os
 import pwd
 import shutil
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,61 +22,76 @@ from ...engine import (
     agent_service,
     bridges,
     changes,
+    compose,
+    flag_paths,
     image_cuda,
     image_version,
     input_check,
     lora,
+    memory_limit,
+    own_settings,
     plan_text,
     plans,
     swap_settings,
 )
+from ...engine.compose import Common
 from ...engine.declared import Declared
 from ...engine.endpoints import address_problems, port_problems, running_instances
+from ...engine.flag_paths import Copied
 from ...engine.gang import compare as gang_compare
 from ...engine.gang import node as gang_node
 from ...engine.gang import site as gang_site
-from ...engine.instances import Instance
+from ...engine.instance import Instance
 from ...engine.inventory import present_instances, want_gpus
-from ...engine.release import Settings, engine_path, gang_parts, render
+from ...engine.release import Settings, gang_parts
 from ...engine.settings import (
     check_environment,
     check_settings,
     read_settings,
 )
 from ...engine.state import releases
+from ...hardware import host_memory
 from ...models import adapter_facts
 from ...models.adapter_facts import AdapterFacts
 from ...models.config import tasks
 from ...models.config.facts import ModelFacts, gather
 from ...models.fit.misfit import GOLDEN, Misfit
-from ...models.registry import drafts, golden
+from ...models.registry import golden
 from ...models.registry.entries import Entry
 from ...store import stored, variants
 from . import engine_service, node_tool
 
 
 def image_space(module: Call) -> tuple[dict[str, int], list[Problem]]:
-    """Space in GiB that the image needs, by directory, and a problem if too little is free.
-    Empty if the image is there."""
+    """Space in GiB that the missing images need, by directory, and a problem if too little is free. Empty if all are
+    there."""
     if module.params["image_gib"] is None:
         return {}, []
     root = Path(module.params["docker_data_root"])
     docker = module.get_bin_path("docker")
+    images = {module.params["image"], *own_images(module.params["instances"])}
     if docker:
-        if module.run_command([docker, "image", "inspect", module.params["image"]])[0] == 0:
+        images = {image for image in images if module.run_command([docker, "image", "inspect", image])[0] != 0}
+        if not images:
             return {}, []
         code, told, _error = module.run_command([docker, "info", "--format", "{{.DockerRootDir}}"])
         root = Path(told.strip()) if code == 0 and told.startswith("/") else root
-    needed = module.params["image_gib"]
+    needed = module.params["image_gib"] * len(images)
     existing = next(path for path in (root, *root.parents) if path.exists())
     free = shutil.disk_usage(existing).free / GIB
     if free >= needed:
         return {str(existing): needed}, []
+    count = "the image needs" if len(images) == 1 else f"{len(images)} images need"
     message = (
-        f"has {free:.1f} GiB free, but the image needs {needed} GiB (vllm_image_gib): free space below {existing}, "
+        f"has {free:.1f} GiB free, but {count} {needed} GiB (vllm_image_gib): free space below {existing}, "
         "or move docker_data_root to a larger disk"
     )
     return {}, [Problem("disk", message, str(root))]
+
+
+def own_images(instances: Sequence[Any]) -> set[str]:
+    """The images that single instances have."""
+    return {str(raw["image"]) for raw in present_instances(instances) if isinstance(raw, dict) and raw.get("image")}
 
 
 def machine_problems(machine: str) -> list[Problem]:
@@ -141,20 +157,20 @@ def golden_problems(entries: Sequence[Entry], facts: ModelFacts | None, flags: M
 class Planner:
     """Plans the instances of a node one by one."""
 
-    def __init__(
-        self, module: Call, paths: Paths, declared: Declared, settings: Settings, site: gang_site.Site
-    ) -> None:
+    def __init__(self, module: Call, paths: Paths, common: Common, site: gang_site.Site) -> None:
         self._module = module
         self._paths = paths
-        self._declared = declared
-        self._settings = settings
+        self._common = common
+        self._declared = common.declared
+        self._settings = common.settings
         self._site = site
         self.gangs: list[dict[str, Any]] = []
         """This node's part of each of its gangs, for the comparison of members."""
-        docker = module.get_bin_path("docker")
-        self._image_cuda = image_cuda.find(
-            module.params["engine_cuda"], module.params["image"], docker, module.run_command
-        )
+        self._docker = module.get_bin_path("docker")
+        self._total = host_memory.total(paths.root)
+        self._numa = host_memory.smallest_numa_node(paths.root)
+        self._cuda: dict[str, str] = {}
+        self._gathered: dict[Path, ModelFacts] = {}
 
     def all(self, hardware: plans.Hardware) -> list[dict[str, Any]]:
         """The plans of all instances; empty if an environment cannot be rendered.
@@ -166,10 +182,9 @@ class Planner:
             for instance in self._declared.instances:
                 entry = self._declared.entries[instance.model]
                 engine = self.engine(instance, entry)
-                known = self._known(entry) if engine.path is None else None
                 draft = self._declared.draft_of(entry)
-                beside = self._known(draft) if draft and engine.draft is None else None
-                made.append(plans.plan(engine, hardware, known, beside))
+                beside = self._facts(draft, engine.draft) if draft else None
+                made.append(plans.plan(engine, hardware, self._facts(entry, engine.path), beside))
                 for part in self.gangs:
                     if part["name"] == instance.name:
                         part["devices"] = [device["name"] for device in made[-1]["devices"]]
@@ -183,6 +198,22 @@ class Planner:
         found = self._module.params["facts"].get(entry.store_name)
         return ModelFacts.from_dict(found) if found else None
 
+    def _facts(self, entry: Entry, files: Path | None) -> ModelFacts | None:
+        """The facts of an entry's model from its files here, or from the controller."""
+        if files is None:
+            return self._known(entry)
+        if files not in self._gathered:
+            self._gathered[files] = gather(files)
+        return self._gathered[files]
+
+    def _image_cuda(self, instance: Instance) -> str:
+        """The version of CUDA in the image of an instance; empty where unknown."""
+        image = instance.image or self._module.params["image"]
+        if image not in self._cuda:
+            given = "" if instance.image else self._module.params["engine_cuda"]
+            self._cuda[image] = image_cuda.find(given, image, self._docker, self._module.run_command)
+        return self._cuda[image]
+
     def _place(self, entry: Entry, in_use: str | None = None) -> stored.Place:
         """Where an entry's model will be in the store."""
         coming = self._module.params["coming"].get(entry.store_name)
@@ -195,52 +226,43 @@ class Planner:
         facts = AdapterFacts.from_dict(known) if known else None
         return lora.Lora(adapter, place.stored, adapter_facts.gather(place.files) if place.files else facts)
 
-    def _facts(self, entry: Entry, files: Path | None) -> ModelFacts | None:
-        """The facts of an entry's model, from its files here or from the controller."""
-        return self._known(entry) if files is None else gather(files)
-
     def engine(self, instance: Instance, entry: Entry) -> plans.Engine:
         """The engine that an instance would run. Raises InputError and SystemdError."""
-        name, image = instance.name, self._module.params["image"]
+        name = instance.name
         in_use = revisions_in_use(self._paths, name, instance.model)
         place = self._place(entry, in_use.get(instance.model))
         loras = [self._lora(each, in_use.get(each.name)) for each in self._declared.adapters_of(entry.name)]
-        facts = self._facts(entry, place.files) if loras or entry.golden_prompts else None
+        facts = self._facts(entry, place.files)
         wrong = golden_problems([entry, *(each.entry for each in loras)], facts, entry.flags)
         wrong += lora.misfits(entry, facts.config if facts else None, loras) if loras else []
-        flags, paths = lora.flags(entry, loras, self._settings), lora.paths(loras, self._settings)
         beside = self._declared.draft_of(entry)
         draft = self._place(beside, in_use.get(beside.store_name)) if beside else None
-        drafted = engine_path(draft.stored.path, self._settings) if draft else ""
-        arguments = self._declared.spelt(drafts.with_path(flags, drafted))
         gang, network = gang_node.member(instance, self._site, self._paths.root)
+        drafted = draft.stored if draft else None
+        composed = compose.compose(self._common, instance, entry, place.stored, loras, drafted, gang, network.interface)
         if gang:
-            shared = gang_parts(gang, instance, arguments, place.stored.revision, image, self._settings)
+            shared = gang_parts(
+                gang, instance, composed.arguments, place.stored.revision, composed.image, composed.settings
+            )
             self.gangs.append(gang_compare.report(gang, shared, (), network))
-        rendered = render(
-            instance,
-            arguments,
-            place.stored,
-            image,
-            self._settings,
-            lora=paths,
-            draft=drafted,
-            gang=gang,
-            interface=network.interface,
-        )
+        draft_facts = self._facts(beside, draft.files) if beside and draft else None
+        held = memory_limit.of(instance, composed.flags, facts, draft_facts, composed.settings, self._numa)
+        where = "memory" if instance.memory else "vllm_memory"
+        wrong += memory_limit.misfits(held, composed.settings, self._total, where)
+        rendered = composed.rendered(memory_limit=memory_limit.limit(held, self._total))
         number = releases.find(self._paths, name, rendered.release.id, self._module.warn)
         wanted = changes.Texts(rendered.unit, rendered.environment)
         return plans.Engine(
             model=instance.model,
             argv=[rendered.release.adapter.program, *rendered.release.engine_argv],
-            flags=flags,
+            flags=composed.flags,
             instance=name,
             revision=place.revision,
             path=place.files,
             accelerator=instance.accelerator,
             gpus=instance.gpus,
-            environment=plans.deciding(self._settings.environment),
-            image_cuda=self._image_cuda,
+            environment=plans.deciding(composed.settings.environment),
+            image_cuda=self._image_cuda(instance),
             change=changes.compare(self._paths, name, number, wanted),
             problems=[*prompt_problems(entry, place.files), *wrong],
             draft=draft.files if draft else None,
@@ -252,6 +274,22 @@ def misfit(problem: Problem) -> dict[str, Any]:
     """A mistake in the input, in the form of a plan's problem."""
     key = f"{problem.where}: {problem.key}" if problem.key else problem.where
     return Misfit("inventory", key, problem.value, problem.message).to_dict()
+
+
+def own_problems(common: Common, instances: Sequence[Any]) -> list[Problem]:
+    """Every mistake in what single instances have of their own, and in paths of flags."""
+    names = frozenset(str(raw["name"]) for raw in instances if isinstance(raw, dict) and raw.get("name"))
+    found = own_settings.check_secrets(common.secrets, names)
+    for instance in common.declared.instances:
+        try:
+            common.settings_of(instance)
+        except KeyError:
+            found.append(compose.user_problem(instance))
+    store = Path(common.settings.store_path)
+    for entry in common.declared.served:
+        files = stored.find(store, entry).files if store.is_absolute() else None
+        found += flag_paths.problems(f"models.{entry.name}", entry.flags, common.copied, common.settings, files, True)
+    return found
 
 
 def input_problems(
@@ -336,15 +374,20 @@ def run(module: Call) -> None:
     gangs: list[dict[str, Any]] = []
     if gpus is None and want_gpus(instances):
         gpus = hardware.gpus
-    declared = Declared.read(values["models"], instances, version, gpus)
+    own_versions = image_version.of_instances(instances, paths.registry, docker, module.run_command)
+    declared = Declared.read(values["models"], instances, version, gpus, own_versions)
     # If an instance asks for missing GPUs, `declared` leaves it out.
     # This list still has it, so its other mistakes are found.
-    reachable = Declared.read(values["models"], instances, version).instances
+    reachable = Declared.read(values["models"], instances, version, None, own_versions).instances
+    copied = {source: Copied.from_dict(value) for source, value in values["flag_files"].items()}
+    secrets = values["instance_secrets"]
+    common = Common(declared, values["image"], settings, compose.ids, secrets, copied)
     made = []
     differs: dict[str, Any] = {}
     try:
         site = gang_site.Site.from_dict(values["gangs"])
         problems += input_problems(values, declared, reachable, settings, paths, site)
+        problems += own_problems(common, instances)
         agent_due, found_problems = agent(values, paths)
         problems += found_problems
         if values["strict"]:
@@ -356,7 +399,7 @@ def run(module: Call) -> None:
                 refuse(module, problems)
         differs = services(module, paths)
         if values["fit"]:
-            planner = Planner(module, paths, declared, settings, site)
+            planner = Planner(module, paths, replace(common, ids=compose.ids_or_root), site)
             made, gangs = planner.all(hardware), planner.gangs
     except (SystemdError, OSError, ValueError) as error:
         module.fail_json(msg=str(error))

@@ -17,24 +17,20 @@ from ...core import files, systemd
 from ...core.call import Call
 from ...core.paths import Paths
 from ...core.problems import InputError, Problem, nearest
-from ...engine import bridges, changes, image_version, lora, plans
+from ...engine import bridges, changes, compose, flag_paths, image_version, lora, memory_limit, own_settings, plans
+from ...engine.compose import Common
 from ...engine.declared import Declared
+from ...engine.flag_paths import Copied
 from ...engine.gang import node as gang_node
 from ...engine.gang import site as gang_site
-from ...engine.instances import Instance
+from ...engine.instance import Instance
 from ...engine.inventory import want_gpus
-from ...engine.release import (
-    SCHEMA,
-    Rendered,
-    Settings,
-    engine_path,
-    render,
-)
+from ...engine.release import SCHEMA, Rendered, Settings
 from ...engine.settings import read_settings
 from ...engine.state import pins, releases
+from ...hardware import host_memory
 from ...models import adapter_facts
-from ...models.config.facts import gather
-from ...models.registry import drafts
+from ...models.config.facts import ModelFacts, gather
 from ...models.registry.entries import Entry
 from ...store.stored_model import StoredModel
 
@@ -92,44 +88,32 @@ class Stage:
         self.before: list[str] = []
         self.after: list[str] = []
 
-    def instance(
-        self,
-        instance: Instance,
-        declared: Declared,
-        stored: dict[str, StoredModel],
-        settings: Settings,
-    ) -> dict[str, Any]:
+    def instance(self, instance: Instance, common: Common, stored: dict[str, StoredModel]) -> dict[str, Any]:
         """Stage one instance, with the engine's arguments from its registry entry. Returns the instance's state.
 
-        Raises InputError if its engine could not serve an adapter.
+        Raises InputError if its engine could not serve an adapter, find a file, or hold what it must in its memory.
         """
-        entry = declared.entries[instance.model]
-        adapters = loras(entry, declared, stored)
-        flags, paths = lora.flags(entry, adapters, settings), lora.paths(adapters, settings)
+        declared, entry = common.declared, common.declared.entries[instance.model]
         beside, model = declared.draft_of(entry), stored[entry.served_as]
-        draft = engine_path(stored[beside.store_name].path, settings) if beside else ""
-        engine = declared.spelt(drafts.with_path(flags, draft))
+        draft = stored[beside.store_name] if beside else None
         gang, network = gang_node.member(instance, self.site, self.paths.root)
+        loaded = loras(entry, declared, stored)
+        try:
+            composed = compose.compose(common, instance, entry, model, loaded, draft, gang, network.interface)
+        except KeyError as error:
+            raise InputError([compose.user_problem(instance)]) from error
+        settings = composed.settings
+        files_at = Path(model.path) if Path(model.path).is_dir() else None
+        found = flag_paths.problems(f"models.{entry.name}", entry.flags, common.copied, settings, files_at, True)
+        if found:
+            raise InputError(found)
         created = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        identity = composed.rendered().release.id
+        limit = self.memory_limit(identity, composed, files_at, Path(draft.path) if draft else None)
 
         def rendered(number: int) -> Rendered:
-            image = self.module.params["image"]
-            return render(
-                instance,
-                engine,
-                model,
-                image,
-                settings,
-                flags=flags,
-                lora=paths,
-                draft=draft,
-                gang=gang,
-                interface=network.interface,
-                number=number,
-                created=created,
-            )
+            return composed.rendered(number, created, limit)
 
-        identity = rendered(0).release.id
         active = releases.active_number(self.paths, instance.name)
         staged, written = releases.stage(
             self.paths, instance.name, identity, rendered, self.module.warn, check=self.module.check_mode
@@ -147,12 +131,14 @@ class Stage:
             "accelerator": instance.accelerator,
             "release": number,
             **({"nodes": list(instance.nodes), "gang": gang.to_dict()} if gang else {}),
+            **own_settings.to_dict(instance),
         }
         if self.module.params["desired"]:
             self.write(self.paths.instance(instance.name), desired)
             self.remove_outdated_pin(instance.name, number)
         self.cache_directory(Path(settings.cache_path) / instance.name, settings)
-        self.changed |= written
+        # A release that lost a copied file is due as well: the role copies the file before it stages.
+        self.changed |= written or not all(Path(path).exists() for path in staged.release.mounts)
         state = systemd.active_state(self.paths.unit(instance.name).name)
         pin = pins.in_force(self.paths, instance.name, number)
         wanted = pin.release if pin else number
@@ -187,6 +173,24 @@ class Stage:
             self.changed = True
             if not self.module.check_mode:
                 files.write(path, text, KEY_MODE)
+
+    def memory_limit(self, identity: str, composed: compose.Composed, model: Path | None, draft: Path | None) -> str:
+        """The memory limit of a release: its own if it is staged, so that it stays as it is; else a new one.
+
+        Raises InputError if the engine of a new release could not hold what it must.
+        """
+        name, settings = composed.instance.name, composed.settings
+        number = releases.find(self.paths, name, identity, lambda _damaged: None)
+        if number is not None:
+            return releases.load(self.paths, name, number).memory_limit
+        total, numa = host_memory.total(self.paths.root), host_memory.smallest_numa_node(self.paths.root)
+        facts = gather(model) if model else ModelFacts()
+        beside = gather(draft) if draft and draft.is_dir() else None
+        held = memory_limit.of(composed.instance, composed.flags, facts, beside, settings, numa)
+        where = f"memory of instance {name}" if composed.instance.memory else "vllm_memory"
+        if found := memory_limit.misfits(held, settings, total, where):
+            raise InputError([Problem(f"instance {name}", each.message, each.key, each.value) for each in found])
+        return memory_limit.limit(held, total)
 
     def cache_directory(self, path: Path, settings: Settings) -> None:
         """Make the instance's compile cache. It outlives containers, and only the engine's user can enter it."""
@@ -238,7 +242,8 @@ def run(module: Call) -> None:
     gpus = given["gpus"]
     if gpus is None and want_gpus(given["instances"]):
         gpus = plans.Hardware(paths.root).gpus
-    declared = Declared.read(given["models"], given["instances"], version, gpus)
+    own_versions = image_version.of_instances(given["instances"], paths.registry, docker, module.run_command)
+    declared = Declared.read(given["models"], given["instances"], version, gpus, own_versions)
     result = []
     stage = Stage(module, paths, gang_site.Site())
     try:
@@ -249,14 +254,23 @@ def run(module: Call) -> None:
         beside = {draft.store_name for entry in declared.served if (draft := declared.draft_of(entry))}
         wanted = {entry.served_as for entry in (*declared.served, *adapters)}
         stored = stored_models(given["places"], wanted | beside)
-        settings = settings_for(module)
+        common = Common(
+            declared,
+            image,
+            settings_for(module),
+            compose.ids_or_root if module.check_mode else compose.ids,
+            given["instance_secrets"],
+            {source: Copied.from_dict(value) for source, value in given["flag_files"].items()},
+        )
         for instance in declared.instances:
-            result.append(stage.instance(instance, declared, stored, settings))
+            result.append(stage.instance(instance, common, stored))
         desired = {
             "schema": SCHEMA,
             "engine": image_version.kept_as(image, version, given["engine_version"]),
             "models": declared.needed,
         }
+        if own_versions:
+            desired["own_engines"] = [image_version.kept_as(*each, "") for each in own_versions.items()]
         if given["desired"]:
             stage.write(paths.registry, desired)
             stage.gang_key(declared.instances)

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import contextlib
+import shutil
 import time
 from pathlib import Path
 
@@ -60,6 +61,22 @@ class Cleanup:
             if not self.module.check_mode:
                 releases.remove(self.paths, name, number)
             self.lines.append(f"release {number} of {name}")
+        for directory in self.flag_files():
+            if not self.module.check_mode:
+                shutil.rmtree(directory)
+            self.lines.append(f"files of flags {directory}")
+
+    def flag_files(self) -> list[Path]:
+        """Copied files of the controller that no kept release names. Empty if a release is damaged: it may name any."""
+        named = set()
+        for name in releases.names(self.paths):
+            for number in releases.numbers(self.paths, name):
+                if (name, number) not in self.superseded:
+                    try:
+                        named |= {Path(path).name for path in releases.load(self.paths, name, number).mounts}
+                    except releases.ReleaseError:
+                        return []
+        return sorted(path for path in self.paths.flag_files.glob("*") if path.name not in named)
 
     def docker(self, docker: Docker) -> None:
         """Clean Docker's disk. Raises ReleaseError, SystemdError, DockerError, DockerUnavailable."""

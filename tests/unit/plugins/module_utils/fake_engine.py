@@ -44,6 +44,9 @@ class Handler(BaseHTTPRequestHandler):
         if OPTIONS.get("status"):
             self.answer(OPTIONS["status"], {"error": {"message": "EngineCore encountered an issue"}})
             return
+        if OPTIONS.get("chat_status") and self.path == "/v1/chat/completions":
+            self.answer(OPTIONS["chat_status"], {"error": {"message": "no chat template"}})
+            return
         tokens = OPTIONS.get("tokens", request["max_tokens"])
         # As vLLM does: by the first of its names, whichever it was asked by.
         body = {"model": OPTIONS.get("model", "main"), "choices": [{"text": "x"}]}

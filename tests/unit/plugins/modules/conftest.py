@@ -22,7 +22,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.backup import 
 from ansible_collections.baremetal.inference.plugins.module_utils.backup.places import Places
 from ansible_collections.baremetal.inference.plugins.module_utils.core import node_call, systemd
 from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
-from ansible_collections.baremetal.inference.plugins.module_utils.engine.instances import Instance
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.instance import Instance
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.probe import wait
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.release import Settings, render
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import releases

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.baremetal.inference.plugins.module_utils.backup import serving
-from ansible_collections.baremetal.inference.plugins.module_utils.engine.instances import Instance
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.instance import Instance
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.release import Settings, render
 from ansible_collections.baremetal.inference.plugins.module_utils.store.stored_model import StoredModel
 

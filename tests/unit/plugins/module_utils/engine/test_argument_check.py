@@ -10,7 +10,7 @@ import pytest
 
 from ansible_collections.baremetal.inference.plugins.module_utils.engine import argument_check
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.adapters.vllm import ADAPTER
-from ansible_collections.baremetal.inference.plugins.module_utils.engine.instances import Instance
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.instance import Instance
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.release import Settings, render
 from ansible_collections.baremetal.inference.plugins.module_utils.store.stored_model import StoredModel
 

@@ -20,8 +20,8 @@ from ansible_collections.baremetal.inference.plugins.module_utils.engine.endpoin
     running_instances,
 )
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.environment import mark
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.instance import Instance
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.instance_facts import Endpoint
-from ansible_collections.baremetal.inference.plugins.module_utils.engine.instances import Instance
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.release import Settings, render
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import releases, swaps
 from ansible_collections.baremetal.inference.plugins.module_utils.store.stored_model import StoredModel

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.baremetal.inference.plugins.module_utils.engine import first_releases
-from ansible_collections.baremetal.inference.plugins.module_utils.engine.instances import Instance
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.instance import Instance
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.release import (
     Release,
     Settings,

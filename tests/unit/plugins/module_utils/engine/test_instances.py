@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from ansible_collections.baremetal.inference.plugins.module_utils.core.problems import InputError
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.instance import Instance
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.instances import (
     MAX_GPUS,
-    Instance,
     load_instances,
     needed_entries,
 )

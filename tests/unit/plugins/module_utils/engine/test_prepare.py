@@ -12,7 +12,7 @@ import pytest
 
 from ansible_collections.baremetal.inference.plugins.module_utils.core.docker_api import Docker
 from ansible_collections.baremetal.inference.plugins.module_utils.engine import prepare
-from ansible_collections.baremetal.inference.plugins.module_utils.engine.instances import Instance
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.instance import Instance
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.release import Release, Settings, render
 from ansible_collections.baremetal.inference.plugins.module_utils.store.stored_model import StoredModel
 

@@ -16,9 +16,10 @@ import pytest
 
 from ansible_collections.baremetal.inference.plugins.module_utils.core.problems import InputError
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.gang.members import Gang, Member
-from ansible_collections.baremetal.inference.plugins.module_utils.engine.instances import Instance
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.instance import Instance
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.release import (
     GANG_LABEL,
+    Beside,
     Release,
     Rendered,
     Settings,
@@ -236,19 +237,20 @@ def test_a_bridge_has_its_own_gpus(request_: str) -> None:
 def test_adapters_are_part_of_a_release() -> None:
     path = "/mnt/models/legal/0123456789ab"
     words = ["--enable-lora", "--lora-modules", f"legal={path}"]
-    release = render(INSTANCE, words, STORED, IMAGE, SETTINGS, lora={"legal": path}).release
+    release = render(INSTANCE, words, STORED, IMAGE, SETTINGS, beside=Beside(lora={"legal": path})).release
     assert release.served_names == ["main", "tiny-a"] and release.lora == {"legal": path}
     assert Release.from_json(release.to_json()).lora == {"legal": path}
     assert bridge_of(release, "", 5105, ()).release.lora == {"legal": path}
     assert release.id != rendered().release.id
     # Other releases stay byte for byte as they were.
     text = rendered().release.to_json()
-    assert '"lora"' not in text and '"draft"' not in text
+    later = ("lora", "draft", "memory_limit", "mounts", "warm_up")
+    assert not [name for name in later if f'"{name}"' in text]
 
 
 def test_a_draft_is_part_of_a_release_and_of_its_bridge() -> None:
     path = "/mnt/models/small/0123456789ab"
-    release = render(INSTANCE, [], STORED, IMAGE, SETTINGS, draft=path).release
+    release = render(INSTANCE, [], STORED, IMAGE, SETTINGS, beside=Beside(draft=path)).release
     assert Release.from_json(release.to_json()).draft == path
     assert bridge_of(release, "", 5105, ()).release.draft == path
 
@@ -289,3 +291,26 @@ def test_a_release_keeps_its_gang() -> None:
     release = member(1).release
     assert Release.from_json(release.to_json()) == release and release.gang and not release.gang.leads
     assert '"gang"' not in rendered().release.to_json() and Release.from_json(rendered().release.to_json()).gang is None
+
+
+def test_what_a_release_has_beside_its_model_is_part_of_its_bridge() -> None:
+    beside = Beside(memory_limit="48g", mounts=["/srv/a"], warm_up=[{"prompt": "Hello"}])
+    release = render(INSTANCE, [], STORED, IMAGE, SETTINGS, beside=beside).release
+    assert Release.from_json(release.to_json()) == release
+    bridge = bridge_of(release, "", 5105, ()).release
+    assert (bridge.memory_limit, bridge.mounts, bridge.warm_up) == ("48g", ["/srv/a"], [{"prompt": "Hello"}])
+    for made in (release, bridge):
+        assert "--memory=48g" in made.container_argv
+        assert "--mount=type=bind,source=/srv/a,target=/srv/a,readonly" in made.container_argv
+
+
+def test_a_memory_limit_alone_makes_no_other_release() -> None:
+    """An upgrade that computes limits, or computes other ones, must not make each engine of a fleet one to swap."""
+    limited = render(INSTANCE, [], STORED, IMAGE, SETTINGS, beside=Beside(memory_limit="48g"))
+    assert limited.release.id == rendered().release.id
+    # The operator's own limit is another release.
+    own = rendered(settings=dataclasses.replace(SETTINGS, memory="48g"))
+    assert own.release.id != rendered().release.id
+    assert own.release.memory_limit == ""
+    for change in (Beside(mounts=["/srv/a"]), Beside(warm_up=[{"prompt": "a"}])):
+        assert render(INSTANCE, [], STORED, IMAGE, SETTINGS, beside=change).release.id != rendered().release.id

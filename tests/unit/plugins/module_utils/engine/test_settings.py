@@ -43,7 +43,7 @@ def test_the_defaults_pass() -> None:
         ({"drain_timeout": -5}, "1 or more"),
         ({"pids_limit": 3}, "64 or more"),
         ({"shm_size": "big"}, "such as 16g"),
-        ({"memory": "1 TB"}, "such as 200g"),
+        ({"memory": "1 TB"}, "such as 16g or 200g, 0 for no limit, or empty for the default"),
         ({"ulimits": {"memlok": 1}}, "did you mean 'memlock'?"),
         ({"ulimits": {"memlock": "unlimited"}}, "-1 for none"),
         ({"cap_add": ["ipc lock"]}, "like IPC_LOCK"),

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.baremetal.inference.plugins.module_utils.engine import task
-from ansible_collections.baremetal.inference.plugins.module_utils.engine.instances import Instance
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.instance import Instance
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.probe import probe
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.release import Release, Settings, render
 from ansible_collections.baremetal.inference.plugins.module_utils.store.stored_model import StoredModel

@@ -18,7 +18,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.core.docker_ap
 from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
 from ansible_collections.baremetal.inference.plugins.module_utils.engine import load_time, update_facts
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.environment import mark
-from ansible_collections.baremetal.inference.plugins.module_utils.engine.instances import Instance
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.instance import Instance
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.release import Settings, render
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import history, releases
 from ansible_collections.baremetal.inference.plugins.module_utils.store.stored_model import StoredModel

@@ -13,11 +13,8 @@ from typing import Any
 import pytest
 
 from ansible_collections.baremetal.inference.plugins.module_utils.models import adapter_facts
-from ansible_collections.baremetal.inference.plugins.module_utils.models.adapter_facts import (
-    CONFIG,
-    WEIGHTS,
-    AdapterFacts,
-)
+from ansible_collections.baremetal.inference.plugins.module_utils.models.adapter_facts import WEIGHTS, AdapterFacts
+from ansible_collections.baremetal.inference.plugins.module_utils.models.file_names import ADAPTER_CONFIG
 
 PEFT: dict[str, Any] = {
     "base_model_name_or_path": "org/base",
@@ -46,7 +43,7 @@ SHAPES: dict[str, list[int]] = {
 def write(root: Path, config: Mapping[str, Any] | None = None, shapes: Mapping[str, list[int]] | None = None) -> Path:
     """The directory of an adapter."""
     root.mkdir(parents=True, exist_ok=True)
-    (root / CONFIG).write_text(json.dumps(PEFT if config is None else config))
+    (root / ADAPTER_CONFIG).write_text(json.dumps(PEFT if config is None else config))
     header, end = {}, 0
     for name, shape in (SHAPES if shapes is None else shapes).items():
         size = shape[0] * shape[1] * 4
@@ -95,7 +92,7 @@ def test_the_highest_rank_counts(tmp_path: Path) -> None:
 )
 def test_what_the_engine_does_not_serve_is_refused(tmp_path: Path, changes: dict[str, Any], words: str) -> None:
     (found,) = messages(write(tmp_path, {**PEFT, **changes}))
-    assert found.startswith(f"{CONFIG} has ") and words in found
+    assert found.startswith(f"{ADAPTER_CONFIG} has ") and words in found
 
 
 def test_what_the_engine_serves_is_accepted(tmp_path: Path) -> None:
@@ -107,19 +104,21 @@ def test_missing_and_damaged_files_are_refused(tmp_path: Path) -> None:
     assert messages(tmp_path / "none") == [" is missing, or is not a directory"]
     root = write(tmp_path)
     (root / WEIGHTS).write_bytes((root / WEIGHTS).read_bytes()[:-4])
-    (root / CONFIG).write_text("no JSON")
+    (root / ADAPTER_CONFIG).write_text("no JSON")
     config, weights = messages(root)
-    assert config.startswith(f"{CONFIG} is not JSON") and weights.startswith(f"{WEIGHTS} is cut")
-    for name in (CONFIG, WEIGHTS):
+    assert config.startswith(f"{ADAPTER_CONFIG} is not JSON") and weights.startswith(f"{WEIGHTS} is cut")
+    for name in (ADAPTER_CONFIG, WEIGHTS):
         (root / name).unlink()
     config, weights = messages(root)
-    assert config.startswith(f"{CONFIG} is missing") and weights.startswith(f"{WEIGHTS} is missing")
+    assert config.startswith(f"{ADAPTER_CONFIG} is missing") and weights.startswith(f"{WEIGHTS} is missing")
     (found,) = messages(write(tmp_path, shapes={"model.norm.weight": [4, 4]}))
     assert "has no weights of LoRA" in found
 
 
 def test_the_store_gets_bytes_and_problems(tmp_path: Path) -> None:
     root = write(tmp_path, {**PEFT, "bias": "all"})
-    size, (problem,) = adapter_facts.check(root, {CONFIG: root / CONFIG, WEIGHTS: root / WEIGHTS}, "models.legal")
+    size, (problem,) = adapter_facts.check(
+        root, {ADAPTER_CONFIG: root / ADAPTER_CONFIG, WEIGHTS: root / WEIGHTS}, "models.legal"
+    )
     assert size == sum(4 * rows * columns for rows, columns in SHAPES.values())
-    assert str(problem).startswith(f"models.legal: {root / CONFIG} has bias 'all'")
+    assert str(problem).startswith(f"models.legal: {root / ADAPTER_CONFIG} has bias 'all'")

@@ -14,7 +14,7 @@ import pytest
 from ansible_collections.baremetal.inference.plugins.module_utils.core import commands, files, systemd
 from ansible_collections.baremetal.inference.plugins.module_utils.core.commands import Outcome
 from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
-from ansible_collections.baremetal.inference.plugins.module_utils.engine.instances import Instance
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.instance import Instance
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.release import Rendered, Settings, render
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import releases
 from ansible_collections.baremetal.inference.plugins.module_utils.node.doctor import host

@@ -11,14 +11,14 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from ansible_collections.baremetal.inference.plugins.module_utils.engine.instances import Instance
-from ansible_collections.baremetal.inference.plugins.module_utils.engine.release import Settings, render
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.instance import Instance
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.release import Beside, Settings, render
 from ansible_collections.baremetal.inference.plugins.module_utils.store.stored_model import StoredModel
 
 from ..conftest import FakeDocker, FakeProc
@@ -104,12 +104,15 @@ def supervise(docker: FakeDocker, library: Path, short_tmp: Path, port: int) -> 
         key: str = "",
         proc: str = "/proc",
         idle: str = "no",
+        warm_up: Sequence[dict[str, Any]] = (),
     ) -> Supervised:
         docker.create("vllm-main", **{"port": port, **engine})
         instance = Instance(name="main", model="tiny-a", port=port, accelerator="cpu")
         settings = Settings(start_timeout=start_timeout, drain_timeout=drain_timeout)
         release = short_tmp / "release.json"
-        release.write_text(render(instance, [], StoredModel("/m", "r"), "i", settings, number=3).release.to_json())
+        beside = Beside(warm_up=warm_up)
+        made = render(instance, [], StoredModel("/m", "r"), "i", settings, beside=beside, number=3)
+        release.write_text(made.release.to_json())
         arguments = [str(item) for item in (library, release, docker.path, proc, key, short_tmp / "ready", idle)]
         started.append(Supervised([sys.executable, "-I", "-c", DRIVER, *arguments], short_tmp))
         return started[-1]
@@ -324,6 +327,23 @@ def test_a_wrong_answer_is_not_ready(supervise: Supervise, engine: dict[str, Any
         run.listen()
     assert not run.ready
     assert run.process.poll() is None
+
+
+def test_warm_up_prompts_come_before_the_engine_is_ready(supervise: Supervise) -> None:
+    run = supervise({}, warm_up=[{"prompt": "Hello"}, {"prompt": "Bye"}])
+    run.until(lambda: run.ready)
+    assert run.told("warmed up by 2 prompts in ")
+    run.process.terminate()
+    status, said = run.ended()
+    assert status == 0 and "warmed up by 2 prompts in " in said
+
+
+def test_a_warm_up_prompt_that_can_never_be_answered_fails_the_start(supervise: Supervise, docker: FakeDocker) -> None:
+    run = supervise({"chat_status": 400}, warm_up=[{"messages": [{"role": "user", "content": "Hello"}]}])
+    status, said = run.ended()
+    assert status == 1 and not run.ready
+    assert "warm-up prompt 1 of 1: /v1/chat/completions answers HTTP 400" in said
+    assert docker.processes["vllm-main"].wait(1) == -signal.SIGKILL
 
 
 def test_another_process_on_the_port_is_not_ready(supervise: Supervise, proc: FakeProc, port: int) -> None:

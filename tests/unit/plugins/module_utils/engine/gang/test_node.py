@@ -16,7 +16,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.engine.gang im
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.gang.network import Network
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.gang.plan import ONE_NODE, Span
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.gang.site import Host, Site
-from ansible_collections.baremetal.inference.plugins.module_utils.engine.instances import Instance
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.instance import Instance
 
 BIG = Instance("big", "llama", 5010, nodes=("n1", "n2"), gang_port=5110, rendezvous_port=29510)
 MAIN = Instance("main", "llama", 5005)

@@ -12,7 +12,7 @@ import pytest
 
 from ansible_collections.baremetal.inference.plugins.module_utils.core import files
 from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
-from ansible_collections.baremetal.inference.plugins.module_utils.engine.instances import Instance
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.instance import Instance
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.release import Rendered, Settings, render
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import history, pins, releases, swaps
 from ansible_collections.baremetal.inference.plugins.module_utils.store.stored_model import StoredModel

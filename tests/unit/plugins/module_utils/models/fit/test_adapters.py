@@ -8,9 +8,10 @@ from dataclasses import replace
 
 import pytest
 
-from ansible_collections.baremetal.inference.plugins.module_utils.models.adapter_facts import CONFIG, AdapterFacts
+from ansible_collections.baremetal.inference.plugins.module_utils.models.adapter_facts import AdapterFacts
 from ansible_collections.baremetal.inference.plugins.module_utils.models.config.config import Config
 from ansible_collections.baremetal.inference.plugins.module_utils.models.config.experts import Experts
+from ansible_collections.baremetal.inference.plugins.module_utils.models.file_names import ADAPTER_CONFIG
 from ansible_collections.baremetal.inference.plugins.module_utils.models.fit.adapters import mistakes, other_base
 from ansible_collections.baremetal.inference.plugins.module_utils.models.shards import FileProblem
 
@@ -65,7 +66,7 @@ def test_more_layers_are_refused() -> None:
 
 
 def test_the_problems_of_its_files_are_told() -> None:
-    assert found(replace(FACTS, problems=(FileProblem(CONFIG, "has no r"),))) == [f"{CONFIG} has no r"]
+    assert found(replace(FACTS, problems=(FileProblem(ADAPTER_CONFIG, "has no r"),))) == [f"{ADAPTER_CONFIG} has no r"]
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ import yaml
 from ansible_collections.baremetal.inference.plugins.module_utils.core import files, node_library, systemd
 from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
 from ansible_collections.baremetal.inference.plugins.module_utils.core.version import VERSION
-from ansible_collections.baremetal.inference.plugins.module_utils.engine.instances import Instance
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.instance import Instance
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.release import Rendered, Settings, render
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import releases
 from ansible_collections.baremetal.inference.plugins.module_utils.fleet import node_library as fleet

@@ -16,7 +16,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.core import fi
 from ansible_collections.baremetal.inference.plugins.module_utils.core.docker_api import DockerUnavailable
 from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
 from ansible_collections.baremetal.inference.plugins.module_utils.engine import environment
-from ansible_collections.baremetal.inference.plugins.module_utils.engine.instances import Instance
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.instance import Instance
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.probe import (
     acceptance,
     health,

@@ -1,0 +1,81 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Reads files of the controller that flags of a registry name. Private to the collection.
+
+A filter that several tasks use imports this file, so the file imports little.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ..models.registry.needed import needed
+from .inventory import present_instances
+
+PREFIX = "controller:"
+
+WEIGHTS = frozenset({"model", "adapter"})
+"""Keys of an entry whose directories the store fetches."""
+
+MOST_FILES, MOST_BYTES = 200, 128 << 20
+"""Of one directory. The store is the place for more."""
+
+
+def read(models: Mapping[str, Any], instances: Sequence[Any]) -> dict[str, dict[str, Any]]:
+    """The files and directories of the controller in entries that present instances need, by their text there.
+
+    Each has `name`, `source`, `digest` and `directory`, or `problem`: why it cannot be copied.
+    """
+    found: dict[str, dict[str, Any]] = {}
+    served = [raw.get("model") for raw in present_instances(instances) if isinstance(raw, Mapping)]
+    for name in sorted(needed(models, [name for name in served if isinstance(name, str)])):
+        entry = models[name]
+        if isinstance(entry, Mapping):
+            for key, value in entry.items():
+                for text in _texts(value) if key not in WEIGHTS else ():
+                    found.setdefault(text, _one(text.removeprefix(PREFIX)))
+    return found
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str) and value.startswith(PREFIX):
+        yield value
+    elif isinstance(value, Mapping):
+        for each in value.values():
+            yield from _texts(each)
+    elif isinstance(value, list):
+        for each in value:
+            yield from _texts(each)
+
+
+def _one(place: str) -> dict[str, Any]:
+    path = Path(place)
+    try:
+        if path.is_dir():
+            return _directory(path)
+        digest = hashlib.sha256(f"file\0{path.name}\0".encode() + path.read_bytes()).hexdigest()
+    except OSError as error:
+        return {"problem": f"cannot be read on the controller: {error.strerror or error}"}
+    return {"name": path.name, "source": str(path), "digest": digest, "directory": False}
+
+
+def _directory(path: Path) -> dict[str, Any]:
+    """Raises OSError."""
+    files = sorted(Path(parent) / name for parent, _names, names in os.walk(path, followlinks=True) for name in names)
+    size = sum(file.stat().st_size for file in files)
+    if len(files) > MOST_FILES or size > MOST_BYTES:
+        problem = (
+            f"has {len(files)} files of {size >> 20} MiB, and at most {MOST_FILES} files of {MOST_BYTES >> 20} MiB are "
+            "copied: put them into the model's own directory, or make them an entry of the registry"
+        )
+        return {"problem": problem}
+    digest = hashlib.sha256(f"directory\0{path.name}\0".encode())
+    for file in files:
+        content = hashlib.sha256(file.read_bytes()).hexdigest()
+        digest.update(f"{file.relative_to(path)}\0{content}\0".encode())
+    return {"name": path.name, "source": f"{path}/", "digest": digest.hexdigest(), "directory": True}

@@ -1,0 +1,99 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A release composed from inventory, registry and store."""
+
+from __future__ import annotations
+
+import os
+import pwd
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.module_utils.engine import compose
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.compose import Common
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.declared import Declared
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.flag_paths import Copied
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.instance import Instance
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.release import Rendered, Settings
+from ansible_collections.baremetal.inference.plugins.module_utils.store.stored_model import StoredModel
+
+IMAGE = "registry.example.com/vllm@sha256:" + "0" * 64
+OWN = "registry.example.com/vllm@sha256:" + "1" * 64
+STORED = StoredModel("/mnt/models/tiny/abc", "abc")
+INSTANCE = Instance("main", "tiny", 5005, accelerator="cpu")
+SETTINGS = Settings(environment={"VLLM_API_KEY": "s3cret-value"})
+
+
+def composed(instance: Instance = INSTANCE, entry: dict[str, Any] | None = None, **more: Any) -> Rendered:
+    models = {"tiny": {"model": "/srv/tiny", "dtype": "half", **(entry or {})}}
+    declared = Declared.read(models, [], "0.32.0", None, more.pop("versions", None))
+    assert declared.problems == ()
+    common = replace(Common(declared, IMAGE, SETTINGS, compose.ids), **more)
+    return compose.compose(common, instance, declared.entries["tiny"], STORED, [], None).rendered(3, "now", "48g")
+
+
+def test_a_plain_instance() -> None:
+    release = composed().release
+    assert (release.image, release.number, release.created) == (IMAGE, 3, "now")
+    assert "--memory=48g" in release.container_argv and release.memory_limit == "48g"
+    assert release.engine_argv[-2:] == ["--dtype", "half"]
+
+
+def test_the_limit_is_no_part_of_the_id() -> None:
+    declared = Declared.read({"tiny": {"model": "/srv/tiny"}}, [], "0.32.0")
+    made = compose.compose(
+        Common(declared, IMAGE, SETTINGS, compose.ids), INSTANCE, declared.entries["tiny"], STORED, [], None
+    )
+    assert made.rendered(memory_limit="48g").release.id == made.rendered().release.id
+    assert made.rendered(memory_limit="48g").unit != made.rendered().unit
+
+
+def test_an_instance_with_its_own() -> None:
+    own = replace(
+        INSTANCE, image=OWN, environment={"A": "1"}, shm_size="2g", memory="9g", ulimits={"core": "0"}, user="77:78"
+    )
+    made = composed(own, secrets={"main": {"HF_TOKEN": "another-s3cret"}})
+    release = made.release
+    assert release.image == OWN
+    for word in ("--user=77:78", "--shm-size=2g", "--memory=9g", "--ulimit=core=0"):
+        assert word in release.container_argv
+    assert release.memory_limit == ""
+    assert "A=1\n" in made.environment and "HF_TOKEN=another-s3cret\n" in made.environment
+    assert "s3cret" not in made.unit + release.to_json()
+    assert release.id != composed().release.id
+
+
+def test_flags_are_spelt_for_the_instances_own_image() -> None:
+    entry = {"enable-prefix-caching": False}
+    assert (
+        composed(entry=entry).release.engine_argv
+        == composed(replace(INSTANCE, image=OWN), entry, versions={OWN: "0.33.0"}).release.engine_argv
+    )
+
+
+def test_files_and_prompts() -> None:
+    copied = {"controller:/srv/t.jinja": Copied("t.jinja", "ab" * 32)}
+    entry = {"chat-template": "controller:/srv/t.jinja", "warm-up-prompts": ["Hello"]}
+    release = composed(entry=entry, copied=copied).release
+    assert release.mounts == ["/var/lib/inference/files/abababababababab"]
+    place = "/var/lib/inference/files/abababababababab"
+    assert f"--mount=type=bind,source={place},target={place},readonly" in release.container_argv
+    assert f"{place}/t.jinja" in release.engine_argv
+    assert release.warm_up == [{"prompt": "Hello"}]
+    # The registry's own value stays: a plan reads it.
+    assert release.flags["chat-template"] == "controller:/srv/t.jinja"
+    other = {"controller:/srv/t.jinja": Copied("t.jinja", "cd" * 32)}
+    assert composed(entry=entry, copied=other).release.id != release.id
+    assert composed(entry={**entry, "warm-up-prompts": ["Bye"]}, copied=copied).release.id != release.id
+
+
+def test_users() -> None:
+    me = pwd.getpwuid(os.getuid())
+    assert compose.ids(me.pw_name) == (me.pw_uid, me.pw_gid)
+    assert compose.ids("5") == (5, 5) and compose.ids("5:6") == (5, 6)
+    with pytest.raises(KeyError):
+        composed(replace(INSTANCE, user="nobody-has-this"))
+    assert compose.ids_or_root("nobody-has-this") == (0, 0)
+    assert "create the user first" in str(compose.user_problem(replace(INSTANCE, user="nobody-has-this")))

@@ -1,0 +1,139 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Paths in flags: each reaches the container from the model's directory, the node or the controller, or is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.flag_paths import (
+    Copied,
+    named,
+    place,
+    problems,
+)
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.release import Settings
+
+SETTINGS = Settings(store_path="/mnt/models", fast_path="/mnt/nvme/models", cache_path="/mnt/cache")
+MODEL = "/mnt/nvme/models/tiny/abc"
+TEMPLATE = Copied("chat.jinja", "0123456789abcdef" * 4)
+DIRECTORY = Copied("tokenizer", "fedcba9876543210" * 4, directory=True)
+COPIED = {"controller:/srv/chat.jinja": TEMPLATE, "controller:/srv/tokenizer": DIRECTORY}
+
+
+def said(flags: dict[str, Any], **more: Any) -> str:
+    given = {"copied": COPIED, "settings": SETTINGS, "on_node": True, **more}
+    return "\n".join(map(str, problems("models.tiny", flags, **given)))
+
+
+def test_each_way_into_the_container() -> None:
+    flags = {
+        "chat-template": "controller:/srv/chat.jinja",
+        "tokenizer": "controller:/srv/tokenizer",
+        "generation-config": "generation",
+        "tool-parser-plugin": "/srv/plugins/tool.py",
+        "hf-config-path": "/mnt/models/other/abc",
+        "structured-outputs-config": '{"backend": "auto", "reasoning_parser_plugin": "reason.py"}',
+        "default-mm-loras": {"image": "/mnt/models/a/b", "audio": "sound"},
+        "dtype": "half",
+    }
+    placed, mounts = place(flags, MODEL, COPIED, SETTINGS)
+    assert placed == {
+        "chat-template": "/var/lib/inference/files/0123456789abcdef/chat.jinja",
+        "tokenizer": "/var/lib/inference/files/fedcba9876543210/tokenizer",
+        "generation-config": f"{MODEL}/generation",
+        "tool-parser-plugin": "/srv/plugins/tool.py",
+        "hf-config-path": "/mnt/models/other/abc",
+        "structured-outputs-config": {"backend": "auto", "reasoning_parser_plugin": f"{MODEL}/reason.py"},
+        "default-mm-loras": {"image": "/mnt/models/a/b", "audio": f"{MODEL}/sound"},
+        "dtype": "half",
+    }
+    assert mounts == [
+        "/srv/plugins/tool.py",
+        "/var/lib/inference/files/0123456789abcdef",
+        "/var/lib/inference/files/fedcba9876543210",
+    ]
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        {"chat-template": "{% for m in messages %}{{ m }}{% endfor %}"},
+        {"chat-template": "line\nline"},
+        {"generation-config": "vllm"},
+        {"generation-config": "auto"},
+        {"structured-outputs-config": "no JSON"},
+        {"compilation-config": {"level": 3}},
+        {},
+    ],
+)
+def test_what_is_no_path(flags: dict[str, Any]) -> None:
+    assert list(named(flags)) == []
+    assert place(flags, MODEL, {}, SETTINGS) == (flags, [])
+    assert said(flags) == ""
+
+
+def test_files_of_the_model(tmp_path: Path) -> None:
+    (tmp_path / "t.jinja").write_text("x")
+    assert said({"chat-template": "t.jinja"}, model_files=tmp_path) == ""
+    words = said({"chat-template": "u.jinja"}, model_files=tmp_path)
+    assert words.startswith("models.tiny: chat-template: 'u.jinja': is not a file in the model's own directory")
+    assert "controller:/PATH" in words and "hub" not in words
+    # Before the model is on the node, nobody knows.
+    assert said({"chat-template": "u.jinja"}) == ""
+    assert "engines are offline, so a hub's name is no way" in said({"tokenizer": "org/name"}, model_files=tmp_path)
+
+
+def test_paths_of_the_node(tmp_path: Path) -> None:
+    plugin = tmp_path / "plugin.py"
+    plugin.write_text("")
+    assert said({"tool-parser-plugin": str(plugin)}) == ""
+    assert said({"allowed-local-media-path": str(tmp_path)}) == ""
+    assert "is not a file on this node" in said({"tool-parser-plugin": str(tmp_path)})
+    assert "is not a directory on this node" in said({"allowed-local-media-path": str(plugin)})
+    words = said({"chat-template": "/vllm-workspace/examples/tool_chat_template.jinja"})
+    assert "is not a file on this node, and paths of the image are not taken" in words
+    assert said({"chat-template": "/nowhere"}, on_node=False) == ""
+
+
+@pytest.mark.parametrize("path", ["/", "/etc/shadow", "/root/t", "/var/lib/docker/x", "/proc/1/environ"])
+def test_private_directories_of_the_node(path: str) -> None:
+    assert "which no engine gets" in said({"allowed-local-media-path": path})
+
+
+@pytest.mark.parametrize("path", ["../other/x", "/srv/../etc/x", "a,b", "controller:/a/../b"])
+def test_paths_that_lead_elsewhere(path: str) -> None:
+    assert "must be a path without a comma" in said({"tokenizer": path})
+
+
+def test_files_of_the_controller() -> None:
+    assert said({"chat-template": "controller:/srv/chat.jinja", "tokenizer": "controller:/srv/tokenizer"}) == ""
+    assert "must have an absolute path of the controller" in said({"chat-template": "controller:chat.jinja"})
+    assert "was not read on the controller" in said({"chat-template": "controller:/srv/x"})
+    broken = {"controller:/srv/x": Copied(problem="cannot be read on the controller: No such file")}
+    assert "No such file" in said({"chat-template": "controller:/srv/x"}, copied=broken)
+    assert "must be a file" in said({"chat-template": "controller:/srv/tokenizer"})
+    assert "must be a directory" in said({"generation-config": "controller:/srv/chat.jinja"})
+
+
+def test_places_that_the_engine_writes_to() -> None:
+    flags = {"mm-encoder-fp8-scale-save-path": "/srv/scales", "profiler-config": {"torch_profiler_dir": "/tmp/traces"}}
+    words = said(flags)
+    assert words.count("is written by the engine") == 1 and "/mnt/cache/INSTANCE" in words
+    assert said({"compilation-config": {"cache_dir": "/mnt/cache/main/graphs"}}) == ""
+    assert place(flags, MODEL, {}, SETTINGS) == (flags, [])
+
+
+def test_all_mistakes_at_once() -> None:
+    assert (
+        len(said({"chat-template": "controller:x", "tokenizer": "/nowhere", "tool-parser-plugin": "../x"}).splitlines())
+        == 3
+    )
+
+
+def test_copied_files_are_read_from_the_filter() -> None:
+    assert Copied.from_dict({"name": "a", "digest": "b", "directory": True}) == Copied("a", "b", True)
+    assert Copied.from_dict({"problem": "why"}).problem == "why"
