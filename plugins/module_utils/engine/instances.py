@@ -207,7 +207,8 @@ def _with_gpus(
             state=raw.get("state", STATES[0]),
             bridge_port=raw.get("bridge_port"),
             nodes=tuple(raw.get(gangs.NODES) or ()),
-            **{key: raw.get(key) for key in gangs.PORTS},
+            gang_port=raw.get(gangs.GANG_PORT),
+            rendezvous_port=raw.get(gangs.RENDEZVOUS_PORT),
             **own_settings.read(raw),
         )
         for (_where, raw), gpus in zip(drafts, assigned, strict=True)

@@ -19,3 +19,11 @@ def test_only_instances_that_must_be_there_count() -> None:
     assert list(FILTERS["served_models"](MODELS, INSTANCES)) == ["base"]
     assert FILTERS["want_gpus"](INSTANCES) is False
     assert FILTERS["want_gpus"]([*INSTANCES, {"name": "big", "model": "other"}]) is True
+
+
+def test_modules_and_logs_get_no_secret() -> None:
+    secret = {"name": "main", "model": "bot", "secret_environment": {"HF_TOKEN": "s3cret-value"}}
+    gone = {**secret, "name": "old", "state": "absent"}
+    assert "s3cret" not in str(FILTERS["without_secrets"]([secret, gone, "no dictionary"]))
+    assert FILTERS["without_secrets"]([secret, "no dictionary"]) == [{"name": "main", "model": "bot"}, "no dictionary"]
+    assert FILTERS["instance_secrets"]([secret, gone, *INSTANCES]) == {"main": {"HF_TOKEN": "s3cret-value"}}

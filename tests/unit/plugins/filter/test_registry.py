@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from ansible_collections.baremetal.inference.plugins.filter.registry import FilterModule
@@ -27,3 +28,12 @@ def test_says_what_models_need(model: Callable[..., ModelFacts]) -> None:
     facts: dict[str, Any] = {"a": model("llama-3-8b").to_dict()}
     assert "1 x L4" in FILTERS["model_needs"]({"a": {"model": "/srv/a"}}, facts)
     assert "fits      no" in FILTERS["model_needs"]({"a": {"model": "/srv/a"}}, facts, "1xT4")
+
+
+def test_reads_files_of_the_controller(tmp_path: Path) -> None:
+    (tmp_path / "t.jinja").write_text("x")
+    text = f"controller:{tmp_path}/t.jinja"
+    models = {"a": {"model": "controller:/srv/a", "chat-template": text}}
+    found = FILTERS["controller_files"](models, [{"name": "main", "model": "a"}])
+    assert found[text]["source"] == f"{tmp_path}/t.jinja"
+    assert FILTERS["controller_files"](models, []) == {}

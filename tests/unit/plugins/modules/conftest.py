@@ -232,12 +232,14 @@ class EngineNode:
         self.entry: dict[str, Any] = {"model": "/srv/tiny-a", "dtype": "float32"}
         self.models: dict[str, Any] = {"tiny-a": self.entry}
         self.model = "tiny-a"
+        self.own: dict[str, Any] = {}
+        """More keys of the instance."""
         self.places = {"tiny-a": {"path": "/mnt/models/tiny-a/abc", "revision": "abc"}}
 
-    def call(self, step: str, check: bool) -> dict[str, Any]:
+    def call(self, step: str, check: bool, **more: Any) -> dict[str, Any]:
         module = engine_release if step == "release" else engine_service
         given = {
-            "instances": [{"name": "main", "model": self.model, "port": 5005, "accelerator": "cpu"}],
+            "instances": [{"name": "main", "model": self.model, "port": 5005, "accelerator": "cpu", **self.own}],
             "models": self.models,
             "places": self.places,
             "image": "registry.example.com/vllm@sha256:00",
@@ -245,6 +247,7 @@ class EngineNode:
             "user": pwd.getpwuid(os.getuid()).pw_name,
             "secret_environment": {"VLLM_API_KEY": "s3cret-value"},
             "settings": {"cache_path": str(self.paths.root / "cache")},
+            **more,
         }
         arguments = given if step == "release" else {"names": ["main"], "state": step}
         result = self._run(module, check, **arguments)

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import socket
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -92,3 +93,13 @@ def test_dockerd_is_not_awaited_for_ever(release: Release, docker: FakeDocker) -
     docker.down()
     with pytest.raises(prepare.NotPrepared, match="after 0 s: systemctl status docker"):
         run(release, docker, timeout=0.1)
+
+
+def test_a_file_that_a_flag_names_is_missing(release: Release, docker: FakeDocker, tmp_path: Path) -> None:
+    docker.images.add(IMAGE)
+    there, lost = tmp_path / "there", tmp_path / "lost"
+    there.mkdir()
+    with pytest.raises(prepare.NotPrepared) as caught:
+        run(replace(release, mounts=[str(there), str(lost)]), docker)
+    (problem,) = caught.value.problems
+    assert problem.startswith(f"{lost}, which flags of tiny-a need, is missing")

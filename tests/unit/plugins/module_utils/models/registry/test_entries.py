@@ -197,3 +197,10 @@ def test_an_entry_resolves_or_its_chain_of_bases_has_a_mistake(models: dict[str,
     registry = reading(models)
     assert bool(registry.problems) == (set(registry.entries) != set(models))
     assert all(models[entry.store_name] == {"model": "m"} for entry in registry.entries.values())
+
+
+def test_warm_up_prompts_of_the_base() -> None:
+    registry = reading({"a": {"model": "/srv/a", "warm-up-prompts": ["Hello"]}, "b": {"base": "a"}})
+    assert registry.problems == [] and registry.entries["b"].warm_up == ({"prompt": "Hello"},)
+    (problem,) = reading({"a": {"model": "/srv/a", "warm-up-prompts": "Hello"}}).problems
+    assert problem.key == "warm-up-prompts" and "must be a list of texts" in problem.message

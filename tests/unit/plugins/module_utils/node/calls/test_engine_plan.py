@@ -655,3 +655,53 @@ def test_every_golden_prompt_of_another_task_is_a_problem(node: Node, config: di
     # Nothing is known of the model.
     (plan,) = node.call()["plans"]
     assert plan["problems"] == []
+
+
+def test_what_an_instance_has_of_its_own_is_refused_with_all_the_rest(node: Node, tmp_path: Path) -> None:
+    """Before anything changes, and without a value of a variable."""
+    node.models["llama"] |= {"chat-template": "/nowhere/t.jinja", "tool-parser-plugin": "controller:/srv/missing.py"}
+    node.instances[0] |= {
+        "image": "vllm:latest",
+        "user": "nobody-has-this",
+        "environment": {"HOME": "/", "HF_TOKEN": "another-s3cret-value"},
+    }
+    missing = {"controller:/srv/missing.py": {"problem": "cannot be read on the controller: No such file"}}
+    secrets = {"mian": {"A": "s3cret-value"}}
+    result = node.call(flag_files=missing, instance_secrets=secrets)
+    told = "\n".join(problem["message"] for problem in result["problems"])
+    for words in (
+        "must name the image by digest",
+        "is set by the role",
+        "looks like a secret",
+        "is not a file on this node",
+        "cannot be read on the controller",
+        "belongs to no instance",
+    ):
+        assert words in told, words
+    assert "another-s3cret" not in json.dumps(result)
+    node.instances[0] = {"name": "main", "model": "llama", "port": 15005, "user": "nobody-has-this"}
+    (problem,) = [one for one in node.call()["problems"] if "user" in one["key"]]
+    assert "create the user first" in problem["message"]
+
+
+def test_a_memory_limit_below_the_weights_does_not_fit(
+    node: Node, config: dict[str, Any], write_safetensors: Callable[..., None]
+) -> None:
+    facts = {"llama": json.loads(json.dumps(from_config(config).to_dict()))}
+    node.instances[0]["memory"] = "8g"
+    (plan,) = node.call(facts=facts)["plans"]
+    (problem,) = [one for one in plan["problems"] if one["check"] == "host_memory"]
+    assert "is less than the 15.0 GiB that the engine must hold" in problem["message"] and plan["ok"] is False
+    node.instances[0]["memory"] = "80g"
+    (plan,) = node.call(facts=facts)["plans"]
+    assert "host_memory" not in [one["check"] for one in plan["problems"]]
+
+
+def test_an_entry_is_checked_for_the_image_that_serves_it(node: Node) -> None:
+    """A flag that only the version in the instance's own image has."""
+    node.models["llama"]["reasoning-effort-map"] = {"low": "minimal"}
+    assert "is neither a key of the registry nor a flag" in str(node.call()["problems"])
+    node.instances[0]["image"] = "registry.example.com/vllm:v0.33.0@sha256:" + "a" * 64
+    result = node.call()
+    assert result["problems"] == []
+    assert "--reasoning-effort-map" in result["plans"][0]["argv"]

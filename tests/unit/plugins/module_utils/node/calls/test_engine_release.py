@@ -11,11 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from ansible.module_utils import basic
 
 from ansible_collections.baremetal.inference.plugins.module_utils.core import files
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.gang import node as gang_node
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.gang import wired
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import pins, releases
+from ansible_collections.baremetal.inference.plugins.module_utils.hardware import host_memory
 from ansible_collections.baremetal.inference.plugins.module_utils.node.calls import engine_release
 
 from ....modules.conftest import STEPS, EngineNode, RunModule
@@ -190,3 +192,47 @@ def test_a_member_of_a_gang(fresh_node: EngineNode, run_module: RunModule, monke
     # A node that leaves its last gang does not keep the key.
     fresh_node.site()
     assert not fresh_node.paths.gang_key.exists()
+
+
+def test_an_instance_with_its_own_image_and_secrets(serving_node: EngineNode, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(basic.AnsibleModule, "get_bin_path", lambda module, name: None)
+    own = "registry.example.com/vllm:v0.33.0@sha256:" + "e" * 64
+    serving_node.own = {"image": own, "memory": "9g", "environment": {"A": "b"}}
+    (staged,) = serving_node.call("release", check=False, instance_secrets={"main": {"HF_TOKEN": "s3cret-value"}})[
+        "releases"
+    ]
+    release = releases.load(serving_node.paths, "main", staged["release"])
+    assert release.image == own and "--memory=9g" in release.container_argv
+    directory = serving_node.paths.release("main", staged["release"])
+    environment = directory / releases.ENV_FILE
+    assert "HF_TOKEN=s3cret-value" in environment.read_text() and environment.stat().st_mode & 0o777 == 0o600
+    for file in (directory / releases.RELEASE_FILE, serving_node.paths.instance("main"), serving_node.paths.registry):
+        assert "s3cret" not in file.read_text()
+    assert files.read_json(serving_node.paths.instance("main"))["image"] == own
+    (known,) = files.read_json(serving_node.paths.registry)["own_engines"]
+    assert (known["image"], known["version"]) == (own, "0.33.0")
+
+
+def test_a_release_without_a_limit_stays_without_one(serving_node: EngineNode, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The release of an older version, whose engine serves, must not become one to swap."""
+    monkeypatch.setattr(host_memory, "total", lambda root: 512 * 1024)
+    assert releases.load(serving_node.paths, "main", 1).memory_limit == ""
+    assert serving_node.site() == ([], [])
+    serving_node.entry["dtype"] = "half"
+    (staged,) = serving_node.call("release", check=False)["releases"]
+    assert releases.load(serving_node.paths, "main", staged["release"]).memory_limit == "487g"
+    assert any("--memory=487g" in line for line in staged["differences"])
+    # Another formula changes no release that is staged.
+    monkeypatch.setattr(host_memory, "total", lambda root: 100 * 1024)
+    assert serving_node.site() == ([], [])
+
+
+def test_a_file_of_the_controller_is_part_of_the_release(serving_node: EngineNode) -> None:
+    text = "controller:/srv/t.jinja"
+    serving_node.entry["chat-template"] = text
+    copied = {text: {"name": "t.jinja", "digest": "ab" * 32, "source": "/srv/t.jinja", "directory": False}}
+    (staged,) = serving_node.call("release", check=False, flag_files=copied)["releases"]
+    release = releases.load(serving_node.paths, "main", staged["release"])
+    assert release.mounts == ["/var/lib/inference/files/abababababababab"]
+    # The role has copied nothing here: the release is due again.
+    assert serving_node.call("release", check=True, flag_files=copied)["due"] is True

@@ -14,7 +14,7 @@ from ansible.module_utils import basic
 from ansible_collections.baremetal.inference.plugins.module_utils.core import files
 from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.instance import Instance
-from ansible_collections.baremetal.inference.plugins.module_utils.engine.release import Settings, render
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.release import Beside, Settings, render
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import releases
 from ansible_collections.baremetal.inference.plugins.module_utils.maintenance import docker_disk
 from ansible_collections.baremetal.inference.plugins.module_utils.node.calls import node_cleanup
@@ -126,3 +126,29 @@ def test_releases_that_nobody_goes_back_to_go_with_their_images(
         assert disk.repositories == {"vllm-1"} and disk.without == {("main", 1), ("main", 2)}
         assert docker_disk.kept_images(paths, disk.without) == {"vllm-3@sha256:0"}
     assert not run_module(node_cleanup, logs=False, keep_releases=1)["changed"]
+
+
+def test_copied_files_that_no_release_names_go(
+    run_module: RunModule, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    paths = Paths(tmp_path)
+    instance = Instance(name="main", model="tiny-a", port=5005, accelerator="cpu")
+    for number, digest in ((1, "a" * 64), (2, "b" * 64)):
+        beside = Beside(mounts=[str(Paths().flag_file(digest))])
+        made = render(instance, [], StoredModel("/m/a", "r"), "vllm@sha256:0", Settings(), beside=beside, number=number)
+        files.write(paths.release("main", number) / "release.json", made.release.to_json())
+        files.write(paths.flag_file(digest) / "t.jinja", "x")
+    files.write(paths.flag_file("c" * 64) / "t.jinja", "x")
+    files.write_json(paths.instance("main"), {"release": 2})
+    monkeypatch.setattr(node_cleanup, "Paths", lambda: paths)
+    given = {"logs": False, "images": False, "keep_releases": 1}
+    predicted = run_module(node_cleanup, check=True, **given)
+    assert len(list(paths.flag_files.iterdir())) == 3
+    done = run_module(node_cleanup, **given)
+    assert done["lines"][0] == predicted["lines"][0] == "release 1 of main"
+    assert [path.name for path in paths.flag_files.iterdir()] == ["b" * 16]
+    # A damaged release may name any of them.
+    files.write(paths.release("main", 2) / "release.json", "")
+    files.write(paths.flag_file("c" * 64) / "t.jinja", "x")
+    run_module(node_cleanup, **given)
+    assert len(list(paths.flag_files.iterdir())) == 2
