@@ -74,8 +74,8 @@ def estimate(
       an engine on processors holds them in its own dtype;
     - offloaded: --kv-offloading-size is the sum over all ranks in GiB (vllm/config/cache.py of vLLM 0.32.0),
       --cpu-offload-gb is for each GPU (vllm/config/offload.py);
-    - cache: on processors, the variable CPU_CACHE of models/flags/variables.py for each rank, else --gpu-memory-utilization of the memory of a NUMA
-      node (vllm/platforms/cpu.py);
+    - cache: on processors, CPU_CACHE of models/flags/variables.py for each rank, else --gpu-memory-utilization of the
+      memory of a NUMA node (vllm/platforms/cpu.py);
     - shared: files in /dev/shm count for the container (memory.stat, `shmem`);
     - processes: one for each rank, one for the server, and more with --api-server-count; in models with images or
       sound, --mm-processor-cache-gb for each server and each data-parallel rank (vllm/config/multimodal.py).
