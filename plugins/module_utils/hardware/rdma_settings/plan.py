@@ -169,10 +169,13 @@ def _manager(wish: Wish, chosen: Sequence[rails.Port], machine: Machine, address
     owners: set[str] = set()
     for port in chosen:
         entries = [entry for entry in port.facts.get("netdev_managers") or () if not _own(entry["file"])]
-        names = sorted({entry["name"] for entry in entries})
+        owned = [(entry["name"], entry["file"] or "no file") for entry in entries]
+        if addressed and wish.network_manager in MANAGERS and {name for name, _file in owned} - {wish.network_manager}:
+            # The operator names one program, but another one configures the link already.
+            owned.append((wish.network_manager, "rdma_network_manager"))
         owners.update(entry["name"] for entry in port.facts.get("netdev_managers") or ())
-        if len(names) > 1:
-            named = " and ".join(f"{entry['name']} ({entry['file'] or 'no file'})" for entry in entries)
+        if len({name for name, _file in owned}) > 1:
+            named = " and ".join(f"{name} ({file})" for name, file in owned)
             findings.problem(
                 "rdma", f"{port.netdev} is configured by {named}; leave it to one of them", "rdma_network_manager"
             )

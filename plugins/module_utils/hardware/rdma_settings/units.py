@@ -28,7 +28,7 @@ def texts(paths: Paths) -> dict[str, str]:
     return {
         f"/etc/systemd/system/{SERVICE}": (
             f"{HEADER}[Unit]\nDescription=Settings of the RDMA rails, which are lost at a reboot\n{condition}"
-            "After=network.target rdma-hw.target\nBefore=inference.target\n\n"
+            "After=network.target rdma-hw.target\nBefore=docker.service inference.target\n\n"
             f"[Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart={command}\nTimeoutStartSec=300\n\n"
             "[Install]\nWantedBy=multi-user.target\n"
         ),

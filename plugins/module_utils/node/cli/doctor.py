@@ -11,8 +11,10 @@ import json
 from typing import TYPE_CHECKING
 
 from ...core.paths import Paths
-from ..doctor import catalogue, check
+from ...hardware.rdma_settings import boot
+from ..doctor import catalogue, check, rdma_ladder
 from ..doctor.host import Host
+from . import rdma
 from .command import UsageError
 
 if TYPE_CHECKING:
@@ -31,11 +33,16 @@ def add(commands: Commands) -> None:
         epilog="Exit codes: 0 fit, 1 with warnings or unknown results, 2 a check failed (or wrong usage).",
     )
     command.add_argument("names", nargs="*", metavar="NAME", help="checks or kinds of them (default: all that are on)")
+    command.add_argument(
+        "--rdma", action="store_true", help="why is RDMA slow? one step after the other, up to a fault"
+    )
     command.add_argument("--json", action="store_true", help="print JSON")
     command.set_defaults(run=_doctor)
 
 
 def _doctor(options: argparse.Namespace, paths: Paths) -> int:
+    if options.rdma:
+        return _rdma(options, paths)
     if wrong := catalogue.unknown(options.names):
         raise UsageError("; ".join(wrong))
     settings = catalogue.read(paths)
@@ -43,3 +50,17 @@ def _doctor(options: argparse.Namespace, paths: Paths) -> int:
     results = check.run(catalogue.chosen(options.names, settings.off), host)
     print(json.dumps(check.as_json(results), indent=2) if options.json else check.as_text(results), flush=True)
     return CODES[check.verdict(results)]
+
+
+def _rdma(options: argparse.Namespace, paths: Paths) -> int:
+    if options.names:
+        raise UsageError("--rdma takes no names of checks")
+    try:
+        recorded = boot.read(paths)
+    except ValueError as error:
+        raise UsageError(str(error)) from error
+    facts = boot.gather(paths.root, rdma.run)
+    drift = boot.settle(paths.root, recorded, facts, rdma.run, busy=False, check=True) if recorded else None
+    steps = rdma_ladder.climb(facts, recorded, drift)
+    print(json.dumps(rdma_ladder.as_json(steps), indent=2) if options.json else rdma_ladder.as_text(steps), flush=True)
+    return max(CODES[step.status] for step in steps)

@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 
 from ...core import files
 from ...core.exposition import Help, Samples
@@ -23,9 +24,10 @@ from ...core.problems import nearest
 from ...engine.units.metrics_units import GROUPS
 from ...hardware.gpu import facts as gpu_facts
 from ...hardware.rdma import facts as rdma_facts
+from ...hardware.rdma import priorities
 from ..doctor import catalogue, check
 from ..doctor.host import TOOL_TIMEOUT, Host
-from . import doctor, gpus, rdma, recovery, state
+from . import doctor, gpus, rdma, rdma_traffic, recovery, state
 
 SCHEMA = 1
 
@@ -77,6 +79,7 @@ def _rdma(host: Host, samples: Samples) -> None:
     programs = rdma_facts.Programs()
     found = rdma_facts.gather(host.root, parts, programs, lambda command: host.run(command, TOOL_TIMEOUT))
     rdma.render(found, samples)
+    rdma_traffic.render(host.paths, found, samples, priorities.counters if host.root == Path("/") else None)
 
 
 def _doctor(host: Host, samples: Samples) -> None:
@@ -90,7 +93,7 @@ COLLECTORS = {
         Collector("state", state.HELP, _state),
         Collector("recovery", recovery.HELP, _recovery),
         Collector("gpus", gpus.HELP, _gpus),
-        Collector("rdma", rdma.HELP, _rdma),
+        Collector("rdma", {**rdma.HELP, **rdma_traffic.HELP}, _rdma),
         Collector("doctor", doctor.HELP, _doctor),
     )
 }

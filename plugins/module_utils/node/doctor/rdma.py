@@ -1,15 +1,24 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Checks that RDMA ports are up, fast, and have a GID that routers forward. Private to the collection."""
+"""Checks the RDMA ports: their state, speed, GIDs, drivers and settings, and NCCL's log. Private to the collection."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from .check import OK, WARN, Check, Finding
-from .host import Host
+from ...core.commands import Outcome
+from ...core.paths import journal_tag
+from ...hardware.rdma import nccl_log
+from ...hardware.rdma_settings import boot
+from ...hardware.rdma_settings.rails import ports as ports_of
+from .check import OK, STATUSES, UNKNOWN, WARN, Check, Finding
+from .host import TOOL_TIMEOUT, Host
+from .rdma_ladder import NEAR
+
+LINES = "5000"
+"""Lines of the journal to read: NCCL prints some hundred for each start, with NCCL_DEBUG=INFO."""
 
 NONE = Finding(OK, "does not apply: there is no RDMA device")
 
@@ -80,9 +89,59 @@ def drivers(host: Host) -> Finding:
     return Finding(OK, "every card has its driver")
 
 
+def settings(host: Host) -> Finding:
+    """The rails have the settings that the last run has recorded."""
+    try:
+        recorded = boot.read(host.paths)
+    except ValueError as error:
+        return Finding(WARN, str(error), "run baremetal.inference.site")
+    if recorded is None:
+        return Finding(OK, "does not apply: no rails are recorded")
+
+    def run(command: Sequence[str]) -> Outcome:
+        return host.run(command, TOOL_TIMEOUT)
+
+    facts = boot.gather(host.root, run)
+    report = boot.settle(host.root, recorded, facts, run, busy=False, check=True)
+    if report.missing:
+        return Finding(WARN, f"no device for {', '.join(report.missing)}", "see dmesg and lspci")
+    if report.changes:
+        return Finding(WARN, "; ".join(map(str, report.changes)), "inferctl rdma apply; drain the node for MTU and PFC")
+    return Finding(OK, f"{len(recorded.rails)} rails have their settings")
+
+
+def nccl(host: Host) -> Finding:
+    """The engines of gangs use the rails, and GPUDirect, by their own log."""
+    members = sorted(name for name, release in host.releases().items() if release.gang is not None)
+    if not members:
+        return Finding(OK, "does not apply: no engine runs over several nodes")
+    found = [(name, _nccl_of(host, name)) for name in members]
+    worst = max((verdict.status for _name, verdict in found), key=STATUSES.index)
+    words = "; ".join(f"{name}: {verdict.message}" for name, verdict in found)
+    action = next((verdict.action for _name, verdict in found if verdict.status == worst), "")
+    # NCCL names its network only with NCCL_DEBUG=INFO, which is not for daily use: that is no fault of the node.
+    return Finding(OK if worst == UNKNOWN else worst, words, action)
+
+
+def _nccl_of(host: Host, name: str) -> nccl_log.Verdict:
+    """What NCCL said since the engine of an instance started."""
+    log = host.ask("journalctl", "-t", journal_tag(name), "-b", "-o", "cat", "-g", "NCCL", "-n", LINES)
+    recorded = boot.read(host.paths)
+    expected = []
+    near = True
+    if recorded is not None:
+        keys = {rail.key for rail in recorded.rails}
+        rails = [port for port in ports_of(host.rdma()) if port.key in keys]
+        expected = [f"{port.device}:{port.number}" for port in rails]
+        near = all(port.device_facts["nearest_gpu_distance"] in (None, *NEAR) for port in rails)
+    return nccl_log.verdict(nccl_log.read(log.splitlines()), expected, near)
+
+
 CHECKS = (
     Check("rdma-ports", ports),
     Check("rdma-speed", speed),
     Check("rdma-gids", gids),
     Check("rdma-drivers", drivers),
+    Check("rdma-settings", settings),
+    Check("rdma-nccl", nccl),
 )

@@ -143,6 +143,16 @@ def test_two_owners_of_a_link() -> None:
     assert any("ens0 is configured by ifupdown (/i) and networkd (/n)" in problem for problem in problems(found))
 
 
+def test_a_program_that_the_operator_names_beside_the_owner() -> None:
+    found = owned("networkd", "/etc/systemd/network/80-dhcp.network")
+    (problem,) = problems(found, addresses=ADDRESSES, network_manager="ifupdown")
+    assert "networkd (/etc/systemd/network/80-dhcp.network) and ifupdown (rdma_network_manager)" in problem
+    assert not problems(found, addresses=ADDRESSES, network_manager="networkd")
+    assert not problems(found, network_manager="ifupdown")
+    claimed = owned("ifupdown", "/etc/network/interfaces")
+    assert "already configures" in problems(claimed, addresses=ADDRESSES, network_manager="ifupdown")[0]
+
+
 def test_the_owner_of_the_links_writes_their_addresses() -> None:
     own = owned("ifupdown", "/etc/network/interfaces.d/60-inference-rdma-ens0")
     found, findings = planned(own, addresses=ADDRESSES)

@@ -5,12 +5,25 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.module_utils.core import files
+from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
+from ansible_collections.baremetal.inference.plugins.module_utils.hardware.rdma_settings import boot, machine
+from ansible_collections.baremetal.inference.plugins.module_utils.hardware.rdma_settings.plan import plan
 from ansible_collections.baremetal.inference.plugins.module_utils.node.doctor import rdma
 from ansible_collections.baremetal.inference.plugins.module_utils.node.doctor.check import (
+    FAIL,
     OK,
     WARN,
+    Finding,
     Once,
+)
+from ansible_collections.baremetal.inference.plugins.module_utils.node.doctor.host import Host
+from ansible_collections.baremetal.inference.tests.unit.plugins.module_utils.hardware.rdma_settings.host import (
+    Host as RailHost,
 )
 
 from ..conftest import write
@@ -55,3 +68,51 @@ def test_a_card_without_its_driver_is_named_where_others_do_rdma(tmp_path: Path)
     assert found.status == WARN and "0000:3b:00.0" in found.message
     one.rdma = Once(lambda: {**lacking, "rdma_devices": []})
     assert rdma.drivers(one).status == OK
+
+
+@pytest.fixture
+def rails(tmp_path: Path) -> tuple[RailHost, Host]:
+    """A node with recorded rails that have all their settings, and the doctor's view of it."""
+    one = RailHost(tmp_path)
+    facts = boot.gather(tmp_path, one.run)
+    planned, _findings = plan({}, machine.read(tmp_path, facts, "192.0.2.7", {}, (), one.run))
+    files.write(Paths(tmp_path).rdma_settings, files.to_json(planned.desired.as_dict()))
+    boot.settle(tmp_path, planned.desired, facts, one.run, busy=False)
+    return one, Host(Paths(tmp_path), lambda command, _timeout: one.run(command))
+
+
+def test_settings_that_differ_are_named(rails: tuple[RailHost, Host]) -> None:
+    one, seen = rails
+    assert rdma.settings(seen).message == "2 rails have their settings"
+    one.dcb["ens1"]["pfc"]["prio_pfc"] = [False] * 8
+    found = rdma.settings(seen)
+    assert found.status == WARN and found.message == "rail 1 (rocep1s0/1): pfc: none -> 3" and found.action
+    (one.root / "sys/class/infiniband/rocep0s0").unlink()
+    assert "no device for 0000:20:00.0/1" in rdma.settings(seen).message
+    Paths(one.root).rdma_settings.write_text("{}")
+    assert "does not have schema 1" in rdma.settings(seen).message
+
+
+def gang_of(seen: Host, monkeypatch: pytest.MonkeyPatch, said: str) -> Finding:
+    """The check of an engine over several nodes whose NCCL said this."""
+    release = SimpleNamespace(gang=object())
+    monkeypatch.setattr(seen, "releases", lambda: {"main": release, "small": SimpleNamespace(gang=None)})
+    monkeypatch.setattr(seen, "ask", lambda *command: said)
+    return rdma.nccl(seen)
+
+
+def test_whether_the_engine_of_a_gang_uses_its_rails(
+    rails: tuple[RailHost, Host], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = rails[1]
+    line = "n NCCL INFO NET/IB : Using [0]rocep0s0:1/RoCE [1]rocep1s0:1/RoCE ; OOB eno1:192.0.2.7<0>\n"
+    channel = "n NCCL INFO Channel 00/0 : 1[1] -> 0[0] [receive] via NET/IB/0"
+    found = gang_of(seen, monkeypatch, f"{line}{channel}/GDRDMA\n")
+    assert found.status == OK and found.message == "main: NCCL uses IB with GPUDirect on all 1 channels"
+    assert gang_of(seen, monkeypatch, "n NCCL INFO Using network Socket\n").status == FAIL
+    silent = gang_of(seen, monkeypatch, "")
+    assert silent.status == OK and silent.message == "main: NCCL printed nothing" and "NCCL_DEBUG" in silent.action
+
+
+def test_engines_of_one_node_are_not_asked(tmp_path: Path) -> None:
+    assert rdma.nccl(host(tmp_path)).message == "does not apply: no engine runs over several nodes"

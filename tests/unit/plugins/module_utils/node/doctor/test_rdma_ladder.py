@@ -1,0 +1,107 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The ladder: each fault ends it at its own step, with what to do."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.module_utils.hardware.rdma_settings import boot
+from ansible_collections.baremetal.inference.plugins.module_utils.hardware.rdma_settings.desired import Desired, Rail
+from ansible_collections.baremetal.inference.plugins.module_utils.hardware.rdma_settings.differences import Difference
+from ansible_collections.baremetal.inference.plugins.module_utils.node.doctor import rdma_ladder
+from ansible_collections.baremetal.inference.tests.unit.plugins.module_utils.hardware.rdma_settings.samples import (
+    device,
+    facts,
+    infiniband,
+    port,
+)
+
+STEPS = ["rails", "links", "pcie", "settings", "packets", "gids", "bridges", "distance", "gpudirect"]
+
+
+def healthy() -> dict[str, Any]:
+    found = facts(*(device(number, port(number, mtu_active=4096)) for number in range(2)))
+    for one in found["rdma_devices"]:
+        one["pcie"]["acs_bridges"] = []
+    return found
+
+
+def climb(found: dict[str, Any], desired: Desired | None = None, drift: boot.Report | None = None) -> Any:
+    return rdma_ladder.climb(found, desired, drift or boot.Report())
+
+
+def test_a_node_without_a_fault_reaches_the_end() -> None:
+    steps = climb(healthy())
+    assert [step.name for step in steps] == STEPS and {step.status for step in steps} == {"ok"}
+    text = rdma_ladder.as_text(steps)
+    assert "This node is fine so far" in text and "ib_write_bw" in text and "exactly half" in text
+    assert rdma_ladder.as_json(steps)["steps"][0]["name"] == "rails"
+
+
+def faulty(step: str) -> tuple[dict[str, Any], Desired | None, boot.Report | None]:
+    found, desired, drift = healthy(), None, None
+    one: Any = found["rdma_devices"][0]
+    inner: Any = one["ports"][0]
+    if step == "rails":
+        desired = Desired([Rail("0000:99:00.0/1", "ethernet")])
+    elif step == "links":
+        inner["rate_gbps"] = 200.0
+    elif step == "pcie":
+        one["pcie"]["width"] = 8
+    elif step == "settings":
+        drift = boot.Report([Difference(0, "rocep0s0/1", "pfc", [], [3], True)])
+    elif step == "packets":
+        inner["mtu_active"] = 1024
+    elif step == "gids":
+        inner.update(recommended_gid_index=None, recommended_gid_reason="no address")
+    elif step == "bridges":
+        one["pcie"]["acs_bridges"] = ["0000:10:01.0"]
+    elif step == "distance":
+        one["nearest_gpu_distance"] = "SYS"
+    else:
+        found["rdma_gpudirect"] = {"dma_buf": False, "dma_buf_reason": "proprietary modules", "peermem": False}
+    return found, desired, drift
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_each_fault_ends_the_ladder_at_its_step(step: str) -> None:
+    steps = climb(*faulty(step))
+    assert [one.name for one in steps] == STEPS[: STEPS.index(step) + 1]
+    assert steps[-1].status in ("warn", "fail") and steps[-1].action
+    text = rdma_ladder.as_text(steps)
+    assert "Repair this first" in text and "ib_write_bw" not in text
+
+
+def test_the_worst_faults_fail() -> None:
+    assert climb(facts())[-1].message == "this node has no RDMA port"
+    found = healthy()
+    found["rdma_devices"][1]["ports"][0]["state"] = "DOWN"
+    (_rails, links) = climb(found)
+    assert links.status == "fail" and links.message == "rocep1s0/1 is DOWN"
+
+
+def test_infiniband_without_a_subnet_manager() -> None:
+    found = facts(infiniband(0, mtu_active=4096, sm_lid=0))
+    assert climb(found)[-1].message == "ibp0s0/1: no subnet manager"
+
+
+def test_an_iommu_that_translates() -> None:
+    found = healthy()
+    found["rdma_devices"][0]["pcie"]["iommu"] = "DMA-FQ"
+    assert climb(found)[-1].message == "the IOMMU translates addresses (DMA-FQ)"
+    found["rdma_devices"][0]["pcie"]["iommu"] = "identity"
+    assert climb(found)[-1].name == "gpudirect"
+
+
+def test_what_is_unknown_does_not_end_the_ladder() -> None:
+    found = copy.deepcopy(healthy())
+    for one in found["rdma_devices"]:
+        one.update(pcie=None, nearest_gpu_distance=None)
+        one["ports"][0]["mtu_active"] = None
+    steps = rdma_ladder.climb(found, None, None)
+    assert [step.name for step in steps] == STEPS
+    assert [step.name for step in steps if step.status == "unknown"] == ["pcie", "settings", "packets", "distance"]
