@@ -202,8 +202,8 @@ class Load:
 
     `models` are names of replica sets. An engine answers with its first name, so the answer to a model's own name would
     count as an answer of another model. Only the text shows which model has answered: `answers` has the right
-    beginnings for each name. For a name without entries, every text is right. `others` are more URLs: each client uses
-    one.
+    beginnings for each name. For a name without entries, every text is right. `others` are more URLs with the same path: each client
+    uses one.
     """
 
     def __init__(
@@ -218,6 +218,7 @@ class Load:
         keep: bool = True,
         others: Sequence[str] = (),
     ) -> None:
+        self.parts = urlsplit(url)
         self.urls = (url, *others)
         self.models = models
         self.clients = clients
@@ -260,14 +261,13 @@ class Load:
         parts, tls = urlsplit(url), tls_of(url)
         assert parts.hostname
         connection = Connection(parts.hostname, parts.port or (443 if tls else 80), tls)
-        path = f"{parts.path.rstrip('/')}/v1/chat/completions"
         work = itertools.islice(itertools.cycle(itertools.product(self.models, self.shapes)), number, None)
         for model, shape in work:
             if self._stopping.is_set():
                 break
             began = time.monotonic()
             try:
-                await self._one(connection, path, model, shape)
+                await self._one(connection, model, shape)
                 self.report.succeeded += 1
                 # With ignore_eos, the engine generates exactly the requested number of tokens.
                 self.report.tokens += shape.tokens
@@ -279,7 +279,7 @@ class Load:
                 await asyncio.sleep(self.pause_seconds)
         connection.close()
 
-    async def _one(self, connection: Connection, path: str, model: str, shape: Shape) -> None:
+    async def _one(self, connection: Connection, model: str, shape: Shape) -> None:
         body: dict[str, Any] = {
             "model": model,
             "messages": [{"role": "user", "content": "Who are you?"}],
@@ -291,6 +291,7 @@ class Load:
         }
         if shape.stream:
             body["stream_options"] = {"include_usage": True}
+        path = f"{self.parts.path.rstrip('/')}/v1/chat/completions"
         began = time.monotonic()
         status, answer = await connection.post(path, self.headers, json.dumps(body).encode())
         if not 200 <= status < 300:

@@ -31,29 +31,21 @@ NETWORK = "10.77.0"
 AGENT_PORT = 5004
 API_PORT, METRICS_PORT = 8000, 8404
 
+DEFAULTS: dict[str, Any] = json.loads((LAB.parent / "defaults.json").read_text())
+"""The defaults of the role `gateway`."""
+
 SETTINGS: dict[str, Any] = {
-    "bind_address": "0.0.0.0",
+    **{name.removeprefix("gateway_"): value for name, value in DEFAULTS.items()},
     "port": API_PORT,
     "metrics_port": METRICS_PORT,
-    "tls": False,
-    "clients": [],
-    "paths": ["/v1/chat/completions"],
-    "anonymous": True,
-    "body_mib": 1,
-    "requests_per_minute": 0,
-    "concurrent_requests": 0,
-    "engine_requests": 256,
-    "queue_requests": 256,
-    "queue_seconds": 180,
-    "generation_seconds": 1800,
-    "hold_seconds": 120,
-    "slow_start_seconds": 1,
-    "retry_sent": False,
-    "affinity": "none",
     "agent_port": AGENT_PORT,
+    "anonymous": True,
+    "concurrent_requests": 0,
+    # Small buffers, which a slow reader fills, and a short slow start.
+    "body_mib": 1,
+    "slow_start_seconds": 1,
     "max_connections": 1000,
 }
-"""As the role's defaults, with small buffers and a short slow start."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +58,7 @@ class Engine:
 
 
 def run(command: str) -> str:
-    """Run a shell command. Raises CalledProcessError."""
+    """Run a shell command. Raises RuntimeError."""
     done = subprocess.run(["sh", "-ec", command], capture_output=True, text=True, check=False)
     if done.returncode:
         raise RuntimeError(f"{command}: {done.returncode}\n{done.stdout}{done.stderr}")

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 sys.path.insert(0, str(Path(os.environ["MOLECULE_PROJECT_DIRECTORY"]) / "molecule/shared"))
 
@@ -42,6 +43,13 @@ def _copy(node: Node) -> None:
         subprocess.run(
             ["docker", "cp", "--quiet", str(PROJECT / source), f"{node.container}:/lab/{target}"], check=True
         )
+    defaults = yaml.safe_load((PROJECT / "roles/gateway/defaults/main.yml").read_text())
+    subprocess.run(
+        node.argv("tee", "/lab/defaults.json"),
+        input=json.dumps(defaults).encode(),
+        check=True,
+        stdout=subprocess.DEVNULL,
+    )
     COPIED.add(node.name)
 
 
