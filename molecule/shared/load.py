@@ -202,8 +202,8 @@ class Load:
 
     `models` are names of replica sets. An engine answers with its first name, so the answer to a model's own name would
     count as an answer of another model. Only the text shows which model has answered: `answers` has the right
-    beginnings for each name. For a name without entries, every text is right. `others` are more URLs with the same path: each client
-    uses one.
+    beginnings for each name. For a name without entries, every text is right. `others` are more URLs with the same
+    path: each client uses one.
     """
 
     def __init__(
