@@ -130,6 +130,13 @@ served:
     image:
       description: The engine's image.
       type: str
+moved:
+  description:
+    - Releases of the snapshot that listened on an address which this machine does not have. They are restored with an
+      address of this machine. Only with O(serves).
+  returned: success
+  type: list
+  elements: str
 absent_models:
   description:
     - Registry entries by name, with their bases, of served models that the node does not have. The role model_store can
@@ -158,6 +165,7 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.baremetal.inference.plugins.module_utils.backup import (
+    addresses,
     jobs,
     record,
     restic,
@@ -218,10 +226,11 @@ def run(
     with restore.fetched(places, target, str(snapshot["id"])) as saved:
         recorded = record.read(saved)
         owner = record.owner_here(recorded)
+        moves, lacking = addresses.move(saved, places.root) if params["serves"] else ([], [])
         served, models = serving.served(saved), {**params["models"], **serving.registry(saved)}
         absent = serving.absent(served, places.root)
         if params["serves"] and not check:
-            lacking = serving.problems(served, places.root, models, record.numbers_here(recorded))
+            lacking += serving.problems(served, places.root, models, record.numbers_here(recorded))
             if lacking:
                 raise restore.RestoreError("Nothing was restored: " + "; ".join(lacking))
         if params["target"]:
@@ -237,6 +246,7 @@ def run(
             "only_here": [str(places.root / path) for path in plan.only_here],
             "instances": [] if params["target"] else restore.instances(plan.differences),
             "served": [_shown(one) for one in served],
+            "moved": [one.words for one in moves],
             "absent_models": serving.entries(absent, models),
             "absent_instances": [_instance(one) for one in absent if one.model in models],
             "aside": "",

@@ -31,6 +31,28 @@ def resolve(name: str) -> list[str]:
         return []
 
 
+def refusal(address: str) -> str | None:
+    """Why no program of this machine can listen on an address, in the kernel's words. Raises ValueError.
+
+    None if a program can.
+    """
+    family = socket.AF_INET6 if ipaddress.ip_address(address).version == 6 else socket.AF_INET
+    try:
+        with socket.socket(family, socket.SOCK_STREAM) as probe:
+            probe.bind((address, 0))
+    except OSError as error:
+        return str(error.strerror)
+    return None
+
+
+def is_own(address: str) -> bool:
+    """Whether a program of this machine can listen on an address."""
+    try:
+        return refusal(address) is None
+    except ValueError:
+        return False
+
+
 def _usable(text: str) -> bool:
     """Whether a text is an address that another machine can use."""
     try:

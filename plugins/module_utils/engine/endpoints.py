@@ -9,11 +9,10 @@ before a swap begins (gateway/backends.py).
 
 from __future__ import annotations
 
-import ipaddress
-import socket
 from collections.abc import Mapping, Sequence
 
 from ..core import systemd
+from ..core.addresses import refusal
 from ..core.paths import Paths, unit_name
 from ..core.problems import Problem
 from . import environment, listeners
@@ -29,15 +28,12 @@ PORT = "port"
 def address_problems(address: str) -> list[Problem]:
     """An address that no engine of this node can listen on."""
     try:
-        family = socket.AF_INET6 if ipaddress.ip_address(address).version == 6 else socket.AF_INET
-        with socket.socket(family, socket.SOCK_STREAM) as probe:
-            probe.bind((address, 0))
+        reason = refusal(address)
     except ValueError:
         return [Problem("engines", "must be an IP address of the node (inference_address)", "address", address)]
-    except OSError as error:
-        message = f"is no address of this node ({error.strerror}): correct inference_address"
-        return [Problem("engines", message, "address", address)]
-    return []
+    if reason is None:
+        return []
+    return [Problem("engines", f"is no address of this node ({reason}): correct inference_address", "address", address)]
 
 
 def endpoint(paths: Paths, name: str, number: int) -> Endpoint:

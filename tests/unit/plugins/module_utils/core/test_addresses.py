@@ -38,3 +38,12 @@ def test_every_host_without_an_address_is_named() -> None:
 def test_hosts_without_an_address_may_be_left_out() -> None:
     hostvars = {"a": {"ansible_host": "192.0.2.7"}, "b": {"inference_address": "127.0.0.1"}}
     assert addresses.host_addresses(["a", "b"], hostvars, lambda _name: [], required=False) == ["192.0.2.7"]
+
+
+def test_an_address_of_this_machine_and_one_that_is_not() -> None:
+    assert addresses.is_own("127.0.0.1") and addresses.is_own("0.0.0.0") and addresses.is_own("::1")
+    # RFC 5737: an address for documentation.
+    assert not addresses.is_own("192.0.2.1") and not addresses.is_own("") and not addresses.is_own("name")
+    assert (
+        addresses.refusal("127.0.0.1") is None and addresses.refusal("192.0.2.1") == "Cannot assign requested address"
+    )

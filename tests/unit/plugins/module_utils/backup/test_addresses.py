@@ -1,0 +1,104 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Releases of a snapshot that listen on the address of the machine which is gone."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.module_utils.backup import addresses
+from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.instance import Instance
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.release import Rendered, render
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.settings import Settings
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import releases
+from ansible_collections.baremetal.inference.plugins.module_utils.store.stored_model import StoredModel
+
+OLD, NEW = "10.0.0.1", "10.0.0.11"
+
+
+def rendered(number: int, address: str, model: str = "a") -> Rendered:
+    """A release. Its environment has the old address, too, as a proxy may have it: that text is the operator's."""
+    instance = Instance("main", model, 5005, accelerator="cpu")
+    stored = StoredModel(f"/mnt/models/{model}/1", "1")
+    settings = Settings(uid=999, gid=997, address=address, environment={"NO_PROXY": OLD})
+    return render(instance, [f"--seed={OLD}0"], stored, "vllm@sha256:00", settings, number=number)
+
+
+def stage(root: Path, *numbers: int, address: str = OLD) -> Paths:
+    """Releases of one instance; the last is active."""
+    paths = Paths(root)
+    for number in numbers:
+        made = rendered(number, address, f"model-{number}")
+        releases.stage(paths, "main", made.release.id, lambda _number, made=made: made, print)
+    releases.activate(paths, "main", numbers[-1])
+    return paths
+
+
+def own(address: str) -> bool:
+    return address in (NEW, "0.0.0.0")
+
+
+@pytest.fixture
+def live(tmp_path: Path) -> Path:
+    stage(tmp_path / "live", 1, address=NEW)
+    return tmp_path / "live"
+
+
+def test_every_kept_release_gets_the_address_of_this_machine(tmp_path: Path, live: Path) -> None:
+    saved = stage(tmp_path / "saved", 1, 2)
+    before = [releases.load(saved, "main", number).id for number in (1, 2)]
+    moved, problems = addresses.move(saved.root, live, own)
+    assert problems == []
+    assert [each.words for each in moved] == [f"main, release {each}: {NEW} in place of {OLD}" for each in (1, 2)]
+    for number in (1, 2):
+        wanted = rendered(number, NEW, f"model-{number}")
+        found = releases.text_of(saved, "main", number)
+        assert (found.unit, found.environment) == (wanted.unit, wanted.environment), "as if made for this machine"
+        assert found.release.engine_argv == wanted.release.engine_argv and found.release.address == NEW
+        assert found.release.settings == wanted.release.settings and found.release.id not in before
+    assert releases.installed(saved, "main", 2), "the installed unit is that of the active release"
+
+
+def test_a_second_restore_makes_the_same_files(tmp_path: Path, live: Path) -> None:
+    first, second = (stage(tmp_path / name, 1, 2) for name in ("one", "two"))
+    created = [releases.load(first, "main", 2).created, releases.load(second, "main", 2).created]
+    addresses.move(first.root, live, own)
+    # The first restore has written these files to the node.
+    addresses.move(second.root, first.root, own)
+    files = [sorted(path.relative_to(each.root) for path in each.root.rglob("*")) for each in (first, second)]
+    assert created[0] == created[1] and files[0] == files[1]
+    for path in files[0]:
+        if (first.root / path).is_file():
+            assert (first.root / path).read_text() == (second.root / path).read_text()
+
+
+def test_an_own_address_stays(tmp_path: Path, live: Path) -> None:
+    saved = stage(tmp_path / "saved", 1, address="0.0.0.0")
+    assert addresses.move(saved.root, live, own) == ([], [])
+
+
+def test_a_machine_without_an_address_of_its_own_is_refused(tmp_path: Path) -> None:
+    saved = stage(tmp_path / "saved", 1)
+    moved, (problem,) = addresses.move(saved.root, tmp_path / "blank", own)
+    assert moved == [] and problem.startswith(
+        f"release 1 of main listens on {OLD}, which is no address of this machine"
+    )
+    assert "baremetal.inference.site" in problem and releases.load(saved, "main", 1).address == OLD
+
+
+def test_a_member_of_a_gang_keeps_its_address(tmp_path: Path, live: Path) -> None:
+    saved = stage(tmp_path / "saved", 1)
+    file = saved.release("main", 1) / addresses.RELEASE_FILE
+    file.write_text(json.dumps({**json.loads(file.read_text()), "gang": {"name": "main"}}))
+    moved, (problem,) = addresses.move(saved.root, live, own)
+    assert moved == [] and "the other members of the gang know this address" in problem
+
+
+def test_a_damaged_release_is_restored_as_it_is(tmp_path: Path, live: Path) -> None:
+    saved = stage(tmp_path / "saved", 1)
+    (saved.release("main", 1) / addresses.RELEASE_FILE).write_text("{")
+    assert addresses.move(saved.root, live, own) == ([], [])
