@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from types import ModuleType
 
+import machine_images
 import nodes
 import pytest
 import snapshots
@@ -42,7 +43,7 @@ class Containers(nodes.Site):
 
 def test_all_nodes_boot_at_once_and_the_inventory_leads_to_each(tool: ModuleType) -> None:
     site = Containers()
-    inventory = tool.up(site, {"deb12": "bookworm", "deb13": "trixie"}, False)
+    inventory = tool.up(site, {"deb12": "bookworm", "deb13": "trixie"}, "image")
     assert site.did[:2] == ["create deb12 from inference-node:bookworm", "create deb13 from inference-node:trixie"]
     assert [step for step in site.did if "apt/lists" in step and step.startswith("on deb13")]
     hosts = inventory["all"]["hosts"]
@@ -62,6 +63,15 @@ def test_nodes_from_snapshots_keep_the_lists_of_packages(tool: ModuleType, monke
 
     monkeypatch.setattr(snapshots, "ensure", ensure)
     site = Containers()
-    tool.up(site, {"deb12": "bookworm"}, True)
+    tool.up(site, {"deb12": "bookworm"}, "snapshot")
     assert site.did == ["create deb12 from snapshot-bookworm disk-bookworm", "wait for deb12"]
     assert asked == [["bookworm"]]
+
+
+def test_nodes_from_an_image_with_a_kernel_get_todays_packages(
+    tool: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(machine_images, "ensure", lambda releases: {one: nodes.Origin(f"m-{one}") for one in releases})
+    site = Containers()
+    tool.up(site, {"deb12": "bookworm"}, "machine")
+    assert site.did == ["create deb12 from m-bookworm", "wait for deb12", "on deb12: apt-get -qq update"]
