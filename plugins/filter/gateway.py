@@ -53,7 +53,8 @@ def gateway_plan(
     from ansible_collections.baremetal.inference.plugins.module_utils.gateway.files import plan
 
     made = plan(settings, map(Replica.from_dict, replicas), keys, models, floating)
-    return {**asdict(made), "problems": [str(problem) for problem in made.problems]}
+    texts = {"problems": made.problems, "warnings": made.warnings}
+    return {**asdict(made), **{key: list(map(str, found)) for key, found in texts.items()}}
 
 
 class FilterModule:

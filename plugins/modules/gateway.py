@@ -70,6 +70,11 @@ options:
         type: list
         elements: str
         default: []
+      warnings:
+        description: Input that works, but perhaps not as intended. The module warns of it.
+        type: list
+        elements: str
+        default: []
       config:
         description: The text of C(haproxy.cfg), which names files without a directory.
         type: str
@@ -369,6 +374,8 @@ def present(module: AnsibleModule) -> dict[str, Any]:
     """Configure the parts in `parts`. Raises ServiceError, PinError, OSError, ValueError."""
     params = module.params
     refuse(params)
+    for warning in params["plan"]["warnings"]:
+        module.warn(warning)
     missing = apt_packages.absent_of(module.run_command, params["packages"]) if module.check_mode else []
     found = [
         run(module)
@@ -406,6 +413,7 @@ def main() -> None:
                 "type": "dict",
                 "options": {
                     "problems": {"type": "list", "elements": "str", "default": []},
+                    "warnings": {"type": "list", "elements": "str", "default": []},
                     "config": {"type": "str", "required": True},
                     "maps": {"type": "dict", "default": {}, "no_log": True},
                     "files": {"type": "dict", "default": {}},

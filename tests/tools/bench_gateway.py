@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Measures the cost of the gateway, compared with the engine alone and with LiteLLM's proxy, by turns in the same run.
 
-The measurement is repeated with a paced engine, which does not compute on the cores of gateway and clients. Then the
-cost of a swap is compared with the load of the engine alone. The engine is on one node, the gateway on another node.
-Clients, LiteLLM and the paced engine are on this machine.
+The measurement is repeated with a paced engine, which does not compute on the cores of gateway and clients. Then
+affinity is compared with least connections (bench_affinity.py), and the cost of a swap with the load of the engine
+alone. The engine is on one node, the gateway on another node. Clients, LiteLLM and paced engines are on this machine.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import bench_affinity
 from nodes import ROOT, NodeError, Site
 
 sys.path.insert(0, str(ROOT / "molecule/shared"))
@@ -57,11 +58,12 @@ def bench(site: Site, node: str, gateway: str, play: Play, add: Add) -> None:
         "update_watch_seconds": 0,
         "gateway_slow_start_seconds": 0,
     }
-    with paced(site.addresses[gateway]) as (host, engine):
+    with paced(site.addresses[gateway]) as (host, engine), bench_affinity.engines(host) as cached:
         replica = {"host": node, "address": host, "name": "main", "model": "tiny-a", "port": PACED_PORT}
-        play("playbooks/site.yml", gateway_replicas=[replica], gateway_agent_port=0, **settings)
+        play("playbooks/site.yml", gateway_replicas=[replica, *cached], gateway_agent_port=0, **settings)
         ways = {"engine alone": engine, "gateway": f"http://{site.addresses[gateway]}:8000"}
         compare(f"{CLIENTS} clients, 20 tokens of 10 ms", ways, add)
+        bench_affinity.bench(f"{site.addresses[gateway]}:8000", HEADERS, add)
     play("playbooks/site.yml", **settings)
     engine = f"http://{site.addresses[node]}:5005"
     ways = {"engine alone": engine, "gateway": f"http://{site.addresses[gateway]}:8000"}

@@ -5,6 +5,8 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -88,6 +90,49 @@ def test_a_changed_port_takes_effect(gateway: Gateway) -> None:
     assert gateway.ask(data=body("lone")).status == 200
 
 
+def test_a_model_with_affinity(gateway: Gateway) -> None:
+    """The users of a drained engine move, and come back. A user with many requests gets both engines."""
+
+    def engine(user: str, tokens: int = 2, request_id: str = "") -> str:
+        answer = gateway.ask(data=body(user=user, tokens=tokens), request_id=request_id)
+        assert answer.status == 200, answer
+        return str(answer.json["choices"][0]["message"]["content"]).split()[-1].rstrip(".")
+
+    users = [f"user-{number}" for number in range(16)]
+    replicas: list[dict[str, Any]] = HOSTS["gateway_replicas"]
+    routed = [each | ({"routing": {"sources": ["user"]}} if each["name"] == "main" else {}) for each in replicas]
+    report = gateway.load(clients=3).during(lambda: gateway.node.site(gateway_replicas=routed))
+    assert not report.failures and report.succeeded, report
+    try:
+        first = {user: engine(user) for user in users}
+        assert {user: engine(user) for user in users} == first and len(set(first.values())) == 2
+
+        gateway.engine("127.0.0.1", agent="drain")
+        gateway.wait_state("one", "DRAIN")
+        assert {engine(user) for user in users} == {"127.0.0.2"}
+        # A young process has the states of a file, and asks the agents.
+        gateway.node.run("systemctl reload haproxy")
+        assert {engine(user) for user in users} == {"127.0.0.2"}
+        gateway.engine("127.0.0.1", agent="up ready")
+        gateway.wait_state("one", "UP")
+        assert {user: engine(user) for user in users} == first
+
+        wait_for("both engines have their full share", lambda: set(gateway.weights().values()) == {"100"}, 60)
+        before = gateway.view().json["affinity"]
+        with ThreadPoolExecutor(8) as pool:
+            found = Counter(pool.map(lambda _number: engine(users[0], tokens=300), range(8)))
+        # Each engine has four places.
+        assert found == {"127.0.0.1": 4, "127.0.0.2": 4}
+        wait_for("the view is younger", lambda: gateway.view().json["affinity"]["other"] >= before["other"] + 4, 10)
+        assert gateway.view().json["affinity"]["keyless"] == before["keyless"]
+
+        assert engine(users[0], request_id="affinity-1") == first[users[0]]
+        line = gateway.log("affinity-1")
+        assert line["preferred"] == line["engine"] == ("one" if first[users[0]] == "127.0.0.1" else "two")
+    finally:
+        gateway.node.site()
+
+
 @pytest.mark.full
 @pytest.mark.parametrize("affinity", ["session", "prefix"])
 def test_related_requests_get_the_same_engine(gateway: Gateway, affinity: str) -> None:
@@ -97,16 +142,12 @@ def test_related_requests_get_the_same_engine(gateway: Gateway, affinity: str) -
         """The engine that answers a request. All requests of one number have the same first two messages."""
         messages = [{"role": "user", "content": f"{words} {number}"} for words in ("You are", "Hello,")]
         messages.append({"role": "user", "content": f"asked as {session} for the {time.monotonic_ns()}th time"})
-        # The gateway passes over an engine with 1.5 times the mean of requests. A single request may be that many.
-        wait_for("no request is in flight", lambda: set(gateway.states(column=4).values()) == {"0"}, 30)
         answer = gateway.ask(data=body(messages=messages), session=session)
         assert answer.status == 200, answer
         return str(answer.json["choices"][0]["message"]["content"])
 
     gateway.node.site(gateway_affinity=affinity)
     try:
-        # During an engine's slow start, its share grows: related requests would change their engine.
-        wait_for("both engines have their full share", lambda: set(gateway.weights().values()) == {"100"}, 60)
         found = [
             [engine(number, f"s{number}" if affinity == "session" else "") for _turn in range(3)]
             for number in range(12)

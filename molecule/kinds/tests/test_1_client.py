@@ -62,6 +62,27 @@ def test_a_completion(client: OpenAI) -> None:
     assert answer.usage is not None and answer.usage.completion_tokens == 5
 
 
+def test_a_completion_as_a_stream_ends_with_its_usage(client: OpenAI) -> None:
+    parts = list(
+        client.completions.create(
+            model="main", prompt="Who", max_tokens=5, stream=True, stream_options={"include_usage": True}, temperature=0
+        )
+    )
+    assert parts[-1].usage is not None and 0 < parts[-1].usage.completion_tokens <= 5
+    assert [part for part in parts if part.choices and part.choices[0].finish_reason]
+
+
+def test_a_response_as_a_stream(client: OpenAI) -> None:
+    text, last = "", None
+    for event in client.responses.create(
+        model="main", input="Who are you?", max_output_tokens=30, temperature=0, stream=True
+    ):
+        text += event.delta if event.type == "response.output_text.delta" else ""
+        last = event
+    assert text == ANSWER and last is not None and last.type == "response.completed"
+    assert last.response.usage is not None and last.response.usage.output_tokens == len(ANSWER) + 1
+
+
 def test_a_response(client: OpenAI) -> None:
     answer = client.responses.create(model="main", input="Who are you?", max_output_tokens=30, temperature=0)
     assert answer.output_text == ANSWER
@@ -89,6 +110,16 @@ def test_a_tool_is_called(client: OpenAI) -> None:
     assert call.type == "function" and call.function.name == "dial"
     # A strict function keeps to its schema, but this model then writes blanks until max_tokens.
     json.loads(call.function.arguments)
+
+
+def test_log_probabilities_of_a_completion(client: OpenAI) -> None:
+    answer = client.completions.create(
+        model="main", prompt="Who", max_tokens=3, logprobs=2, temperature=0, extra_body={"ignore_eos": True}
+    )
+    logprobs = answer.choices[0].logprobs
+    assert logprobs is not None and logprobs.token_logprobs is not None and logprobs.top_logprobs is not None
+    assert len(logprobs.token_logprobs) == 3 and all(len(top) >= 2 for top in logprobs.top_logprobs)
+    assert all(number is not None and number <= 0 for number in logprobs.token_logprobs)
 
 
 def test_log_probabilities(client: OpenAI) -> None:

@@ -45,6 +45,17 @@ def test_texts_become_vectors(client: OpenAI, name: str) -> None:
     assert client.embeddings.create(model=name, input=TEXTS[0]).data[0].embedding == pytest.approx(vectors[0], abs=1e-4)
 
 
+def test_vectors_as_numbers_and_as_base64_are_the_same(client: OpenAI) -> None:
+    # Without a format, the client asks for base64, and decodes the answer.
+    default, numbers = (
+        client.embeddings.create(model="embed", input=TEXTS[0], **how).data[0].embedding
+        for how in ({}, {"encoding_format": "float"})
+    )
+    assert default == pytest.approx(numbers, abs=1e-6) and len(numbers) == 128
+    used = client.embeddings.create(model="embed", input=TEXTS[0]).usage
+    assert used.prompt_tokens == used.total_tokens > 0
+
+
 def test_documents_are_ranked_by_their_scores(deb13: Node) -> None:
     documents = list(TEXTS[1:])
     scores = [

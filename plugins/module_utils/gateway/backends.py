@@ -24,7 +24,9 @@ from ..engine.environment import api_key, mark
 from ..engine.instance_facts import Endpoint, UpdateFacts
 from ..engine.inventory import bridge_name, bridged_instance, led_instances, next_instance, next_name, present_instances
 from ..engine.reported import running
+from ..models.registry import routing
 from ..models.registry.adapters import of as adapters_of
+from ..models.registry.routing import Routing
 from .names import MODEL, SET
 
 SERVED_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/:@+-]{0,127}")
@@ -88,13 +90,20 @@ class Replica:
     """The adapters that the inventory asks for. The engine may serve others until the next update."""
     tasks: tuple[str, ...] = ()
     """The tasks of the model that the engine serves; empty if the node has not reported them."""
+    routing: Routing | None = None
+    """How a gateway chooses an engine for requests to this model; None if the model's entry does not say."""
 
     @classmethod
     def from_dict(cls, value: Mapping[str, Any]) -> Replica:
         """The replica from which asdict() has made `value`. Raises TypeError."""
         coming = value.get("coming")
         names = {key: tuple(value.get(key, ())) for key in ("adapters", "declared_adapters", "tasks")}
-        return cls(**{**value, **names, "coming": Place(**coming) if coming else None})
+        asked = value.get("routing")
+        made = {
+            "coming": Place(**coming) if coming else None,
+            "routing": Routing.from_dict(asked) if asked else None,
+        }
+        return cls(**{**value, **names, **made})
 
     @property
     def endpoint(self) -> str:
@@ -188,6 +197,11 @@ class Backend:
             return ()
         return tuple(dict.fromkeys(task for replica in self.replicas for task in replica.tasks))
 
+    def routing(self, default: Routing) -> Routing:
+        """How the gateway chooses one of the engines: as their models ask for, if all of them ask for the same."""
+        (first, *others) = {replica.routing or default for replica in self.replicas}
+        return Routing() if others else first
+
 
 @dataclass(frozen=True)
 class Fleet:
@@ -266,11 +280,12 @@ class _Node:
         coming = _merged(places, there) if there else None
         adapters = tuple(adapters_of(self._variables.get("models") or {}, [declared]))
         marks = ran.endpoints[0].marks if ran and ran.endpoints else None
+        serves = ran.model if ran else declared
         return Replica(
             host=self._host,
             address=here.address,
             name=name,
-            model=ran.model if ran else declared,
+            model=serves,
             port=here.port,
             engine_key=self._keys[0],
             bridge_port=item.get("bridge_port"),
@@ -284,6 +299,7 @@ class _Node:
             adapters=ran.adapters if ran else adapters,
             declared_adapters=adapters,
             tasks=ran.tasks if ran else (),
+            routing=routing.of(self._variables.get("models") or {}, serves),
         )
 
     def _words(self, item: Mapping[str, Any]) -> str:

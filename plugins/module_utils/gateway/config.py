@@ -15,7 +15,7 @@ from dataclasses import replace
 from ..core.addresses import in_url
 from ..engine import adapters
 from ..engine.adapters.contract import TRANSCRIBE
-from . import errors
+from . import affinity, errors
 from .backends import Backend, Fleet, Replica
 from .errors import ApiError
 from .keys import ANONYMOUS, NO_LIMIT
@@ -56,9 +56,6 @@ STOP_MARGIN_SECONDS = 60
 
 SHOWN = 200
 """How many characters of a client's text reach a log or a message."""
-
-PREFIX_CHARACTERS = 2048
-"""How many characters of the first two messages each, or of the prompt, decide which engine a request prefers."""
 
 
 def render(settings: Settings, fleet: Fleet) -> str:
@@ -178,7 +175,6 @@ def _api(settings: Settings, fleet: Fleet) -> list[str]:
             *_limits(),
             *_body(settings, fleet),
             *_route(),
-            *_affinity(settings),
             "use_backend %[var(txn.backend)]",
         ],
     )
@@ -272,28 +268,6 @@ def _route() -> list[str]:
     ]
 
 
-def _affinity(settings: Settings) -> list[str]:
-    """Sets what decides the preferred engine of a request: its session, or the beginning of its prompt."""
-    if settings.affinity == "none":
-        return []
-    session = "http-request set-var(txn.affinity) req.fhdr(X-Session-ID)"
-    if settings.affinity == "session":
-        return [session]
-    # HAProxy 2.6 finds texts and numbers, but no lists. So the first two messages count:
-    # the system prompt and the next one.
-    first, second, *others = (
-        f"req.body,json_query('{query}'),bytes(0,{PREFIX_CHARACTERS})"
-        for query in ("$.messages[0].content", "$.messages[1].content", "$.prompt", "$.input")
-    )
-    unless = "unless { var(txn.affinity) -m found }"
-    return [
-        session,
-        f"http-request set-var(txn.first) {first} {unless}",
-        f"http-request set-var(txn.affinity) {second},concat(|,txn.first) {unless}",
-        *(f"http-request set-var(txn.affinity) {found} {unless}" for found in ("var(txn.first)", *others)),
-    ]
-
-
 def _metrics(settings: Settings, fleet: Fleet) -> list[str]:
     sets = [backend.name.removeprefix(SET) for backend in fleet.backends if backend.own]
     return _section(
@@ -323,19 +297,13 @@ def _backend(backend: Backend, settings: Settings) -> list[str]:
     return _section(
         f"backend {backend.name}",
         [
-            *_balance(settings),
+            "balance leastconn",
             *hold,
             _return(errors.BUSY, f"if {{ queue ge {settings.queue_requests} }} !{{ var(txn.held) -m bool }}"),
+            *affinity.rules(backend.routing(settings.routing), settings.engine_requests),
             *(_own_servers(backend, settings) if backend.own else _borrowed_servers(backend, settings)),
         ],
     )
-
-
-def _balance(settings: Settings) -> list[str]:
-    if settings.affinity == "none":
-        return ["balance leastconn"]
-    # A session or prompt that many clients share moves to the next engine when its own has half more than the average.
-    return ["balance hash var(txn.affinity)", "hash-type consistent", "hash-balance-factor 150"]
 
 
 def _weight(settings: Settings) -> str:
@@ -399,6 +367,6 @@ LOG_FORMAT = (
     '{"time":%Ts.%ms,"id":"%[var(txn.id)]","client":"%ci","key":"%[var(txn.key)]","method":"%HM",'
     '"path":"%[var(txn.path),json(utf8s)]","model":"%[var(txn.model),json(utf8s)]","backend":"%b","engine":"%s",'
     '"status":%ST,"bytes_in":%U,"bytes_out":%B,"ms_request":%TR,"ms_queue":%Tw,"ms_connect":%Tc,"ms_first_byte":%Tr,'
-    '"ms_total":%Ta,"end":"%ts","retries":"%rc","queued_engine":%sq,"queued_backend":%bq}'
+    '"ms_total":%Ta,"end":"%ts","preferred":"%[var(txn.preferred)]","retries":"%rc","queued_engine":%sq,"queued_backend":%bq}'
 )
 """A line of JSON for each request, without prompts and keys. `end` is HAProxy's termination state (manual, 8.5)."""

@@ -41,6 +41,8 @@ class Plan:
     """Hosts that serve each replica set, by name of the set."""
     floating: str = ""
     """The text of keepalived.conf; empty if there is no floating address."""
+    warnings: list[Problem] = field(default_factory=list)
+    """Input that works, but perhaps not as intended."""
 
 
 def plan(
@@ -90,7 +92,31 @@ def plan(
             if backend.own
         },
         floating=floating.render(shared) if shared else "",
+        warnings=_routing_warnings(fleet),
     )
+
+
+def _routing_warnings(fleet: Fleet) -> list[Problem]:
+    """A warning for each replica set whose models ask for an affinity that has no effect."""
+    found = []
+    for backend in fleet.backends:
+        asked = {replica.routing for replica in backend.replicas}
+        if not backend.own or not any(routing and routing.sources for routing in asked):
+            continue
+        where, hosts = f"replica set {backend.name.removeprefix(SET)}", len({each.host for each in backend.replicas})
+        if len(asked) > 1:
+            models = ", ".join(sorted({replica.model for replica in backend.replicas}))
+            message = (
+                f"its models ({models}) ask for different routing. The gateway sends each request to the engine with"
+                " the least connections, until all engines of the set serve models with the same routing"
+            )
+            found.append(Problem(where, message, "routing"))
+        elif hosts == 1:
+            message = (
+                f"has no effect: the set has one engine, on {backend.replicas[0].host}. Remove it, or add an engine"
+            )
+            found.append(Problem(where, message, "routing", "affinity"))
+    return found
 
 
 def _engine_key_problems(fleet: Fleet) -> list[Problem]:

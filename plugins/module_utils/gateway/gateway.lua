@@ -186,6 +186,92 @@ core.register_action("hold", { "http-req" }, function(txn, seconds, agent_port)
   end
 end, 2)
 
+-- Prefers the same engine for requests with the same affinity key (txn.affinity): its cache has the beginning of their prompts. Each
+-- pair of key and engine has a score, and the engine with the highest score is preferred. So the keys of an engine that goes move to the
+-- other engines, and no other key moves.
+--
+-- An engine takes such a request only while it has less than `percent` of its share of all requests, and less than `most`. Otherwise the
+-- engine with the next score gets the request, which would wait at the first one. If no engine has room, HAProxy chooses.
+
+-- No matter how few requests there are in all, an engine takes this many: two related requests at once need no second engine.
+local FEW = 4
+
+-- The last part of splitmix64: every bit of the number decides about every bit of the result.
+local function mixed(number)
+  number = (number ~ (number >> 30)) * 0xbf58476d1ce4e5b9
+  number = (number ~ (number >> 27)) * 0x94d049bb133111eb
+  return number ~ (number >> 31)
+end
+
+-- FNV-1a.
+local function hash(text)
+  local found = 0xcbf29ce484222325
+  for index = 1, #text do found = (found ~ text:byte(index)) * 0x100000001b3 end
+  return found
+end
+
+-- The engine behind a server. An engine's three servers take each other's place, so all of them get the same requests.
+local function engine_of(backend, server)
+  local set = backend:match("^set_(.*)")
+  if not set then return (server:gsub("^([^.]*)_next%.", "%1."):gsub("^([^.]*)_bridge%.", "%1.")) end
+  for _, name in ipairs({ set .. "_next.", set .. "_bridge." }) do
+    if server:sub(1, #name) == name then return server:sub(#name + 1) end
+  end
+  return server
+end
+
+local engine_hashes = {}
+
+local function score(backend, server, key)
+  local id = backend .. "/" .. server
+  engine_hashes[id] = engine_hashes[id] or hash(engine_of(backend, server))
+  return mixed(engine_hashes[id] ~ mixed(key))
+end
+
+-- The engines of a backend that take requests, the preferred one first, with their load: requests that run and wait.
+local function ranked(backend, key)
+  local engines, load, weight = {}, 0, 0
+  for name, server in pairs(core.backends[backend].servers) do
+    local stats = server:get_stats()
+    if stats.status:find("^UP") and stats.weight > 0 then
+      local engine = { name = name, load = stats.scur + stats.qcur, weight = stats.weight, score = score(backend, name, key) }
+      engines[#engines + 1] = engine
+      load, weight = load + engine.load, weight + engine.weight
+    end
+  end
+  table.sort(engines, function(one, other)
+    if one.score ~= other.score then return one.score > other.score end
+    return one.name < other.name
+  end)
+  return engines, load, weight
+end
+
+-- How many requests of each backend with affinity got the preferred engine, got another one, or had no key.
+local affinities = {}
+
+local function count(backend, what)
+  affinities[backend] = affinities[backend] or { preferred = 0, other = 0, keyless = 0 }
+  affinities[backend][what] = affinities[backend][what] + 1
+end
+
+core.register_action("prefer", { "http-req" }, function(txn, percent, most)
+  local backend, key = txn.f:be_name(), txn:get_var("txn.affinity")
+  if not key then return count(backend, "keyless") end
+  local engines, load, weight = ranked(backend, key)
+  if not engines[1] then return end
+  txn:set_var("txn.preferred", engines[1].name)
+  for place, engine in ipairs(engines) do
+    -- While an engine starts slowly, its weight grows from 1 to 100, and so does its share.
+    local share = math.ceil(tonumber(percent) * (load + 1) * engine.weight / weight / 100)
+    local few = math.max(1, FEW * engine.weight // 100)
+    if engine.load < math.min(math.max(share, few), tonumber(most)) then
+      txn:set_var("txn.engine", engine.name)
+      return count(backend, place == 1 and "preferred" or "other")
+    end
+  end
+  count(backend, "other")
+end, 2)
+
 -- Shows nodes what the gateway sends to a replica set, before they take an engine out: /sets/NAME of the frontend `metrics`, which
 -- checks the name. `weight` is the current share, also under a slow start. The text is cached for 0.1 s, since many nodes may ask.
 local VIEW_MILLISECONDS = 100
@@ -201,6 +287,14 @@ local function server_view(name, server)
   )
 end
 
+local function affinity_view(backend)
+  local counts = affinities[backend]
+  if not counts then return "" end
+  return string.format(
+    ' "affinity": {"preferred": %d, "other": %d, "keyless": %d},', counts.preferred, counts.other, counts.keyless
+  )
+end
+
 local function set_view(set, hold_seconds, key_mark)
   local backend = core.backends["set_" .. set]
   local servers = {}
@@ -208,9 +302,9 @@ local function set_view(set, hold_seconds, key_mark)
     servers[#servers + 1] = server_view(name, server)
   end
   return string.format(
-    '{"set": "%s", "hold_seconds": %d, "key_mark": "%s", "started": %d.%06d, "age": %d, "requests": %d, "servers": {%s}}',
+    '{"set": "%s", "hold_seconds": %d, "key_mark": "%s", "started": %d.%06d, "age": %d, "requests": %d,%s "servers": {%s}}',
     set, hold_seconds, key_mark, started.sec, started.usec, core.now().sec - started.sec, backend:get_stats().stot,
-    table.concat(servers, ", ")
+    affinity_view("set_" .. set), table.concat(servers, ", ")
   )
 end
 

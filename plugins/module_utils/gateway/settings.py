@@ -13,11 +13,20 @@ from typing import Any
 
 from ..core.problems import Problem
 from ..engine import adapters
+from ..models.registry import routing
+from ..models.registry.routing import Routing
 
 PREFIX = "gateway_"
 """The prefix of the role's variables, which the settings do not have."""
 
-AFFINITIES = ("none", "session", "prefix")
+SESSION_HEADER = "X-Session-ID"
+
+AFFINITIES: Mapping[str, Routing] = {
+    "none": Routing(),
+    "session": Routing((routing.HEADER,), SESSION_HEADER),
+    "prefix": Routing((routing.HEADER, routing.PREFIX), SESSION_HEADER),
+}
+"""The values of gateway_affinity: the routing of models whose entry has no key `routing`."""
 
 PATH = re.compile(r"/v1/[a-z0-9_/-]{1,100}")
 
@@ -57,6 +66,11 @@ class Settings:
     max_connections: int
     name: str
     """The gateway's name in the inventory. The nodes' agents record checks by this name."""
+
+    @property
+    def routing(self) -> Routing:
+        """The routing of models whose entry does not say."""
+        return AFFINITIES[self.affinity]
 
 
 NUMBERS: Mapping[str, tuple[int, int]] = {

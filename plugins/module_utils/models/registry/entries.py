@@ -12,12 +12,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from ...core.problems import Findings, Problem
 from ..flags.catalogue import Catalogue
 from ..flags.check import check as check_flags
-from . import adapters, drafts, golden, warm_up
+from . import adapters, drafts, golden, routing, warm_up
 from .variants import check_bases, lineage, resolve
 
 POLICIES = ("default", "always")
@@ -53,6 +54,7 @@ OWN_KEYS: Mapping[str, Callable[[Any], str]] = {
     "allow-remote-code": _consent,
     golden.KEY: golden.mistake,
     warm_up.KEY: warm_up.mistake,
+    **{key: partial(routing.bad, key) for key in routing.CHECKS},
 }
 """The collection's own keys of an entry, each with a function that returns the mistake in a value."""
 
@@ -127,6 +129,8 @@ def read(models: Any, catalogue: Catalogue) -> Registry:
             if resolved is not None:
                 _check_remote_code(where, entry, resolved, found)
                 _check_prompt(where, entry, resolved, found)
+                if not adapters.is_adapter(entry):
+                    routing.check(where, entry, resolved, found)
                 adapters.check_limits(where, name, resolved, models, found)
                 base = str(entry.get("base", "")) if adapters.is_adapter(entry) else ""
                 entries[name] = _entry(name, lineage(models, name)[-1], resolved, base)

@@ -109,6 +109,15 @@ def test_settings_that_are_not_there_are_mistakes_and_no_traceback(settings: dic
     assert len(problems) == 2 and "gateway_agent_port" in str(problems) and "gateway_tls" in str(problems)
 
 
+def test_warnings_are_texts_beside_the_files(settings: dict[str, Any]) -> None:
+    engines = [{**engine, "routing": {"sources": ["user"]}} for engine in replicas("gpu2")]
+    made = FILTERS["gateway_plan"](settings, engines, KEYS)
+    assert "lua.prefer" in made["config"] and made["problems"] == []
+    (warning,) = made["warnings"]
+    assert warning.startswith("replica set chat: routing: 'affinity': has no effect")
+    assert FILTERS["gateway_plan"](settings, replicas("gpu2"), KEYS)["warnings"] == []
+
+
 def test_a_floating_address_is_part_of_the_plan(settings: dict[str, Any]) -> None:
     floating: dict[str, Any] = {"address": "192.0.2.10/24", "interface": "eno1", "source": "", "peers": ["192.0.2.9"]}
     floating |= {"priority": 100, "router_id": 51}

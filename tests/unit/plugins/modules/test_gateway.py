@@ -24,6 +24,7 @@ Call = Callable[..., dict[str, Any]]
 
 PLAN: dict[str, Any] = {
     "problems": [],
+    "warnings": [],
     "config": f"{HEADER}\nglobal\n",
     "maps": {"keys.map": "abc alice\n"},
     "files": {"models.json": "{}"},

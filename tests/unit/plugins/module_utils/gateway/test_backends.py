@@ -12,12 +12,14 @@ import pytest
 from ansible_collections.baremetal.inference.plugins.module_utils.core.addresses import AddressError
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.instance_facts import BridgeFacts, UpdateFacts
 from ansible_collections.baremetal.inference.plugins.module_utils.gateway.backends import (
+    Backend,
     Place,
     Replica,
     check_replicas,
     fleet_of,
     replicas_of,
 )
+from ansible_collections.baremetal.inference.plugins.module_utils.models.registry.routing import Routing
 
 from ..conftest import instance_facts
 
@@ -224,3 +226,22 @@ def test_an_adapter_cannot_have_the_name_of_another_set() -> None:
     name, twice = map(str, check_replicas([one, other]))
     assert "model: 'a name': cannot be the name of a model" in name
     assert "is also the model that chat serves" in twice
+
+
+def test_an_engine_is_routed_as_the_model_that_it_serves_asks_for() -> None:
+    models = {"large": {"model": "/srv/large", "routing": "affinity"}, "small": {"model": "/srv/small"}}
+    variables = {"instances": INSTANCES[:1], "models": models, "inference_address": "192.0.2.11"}
+    hostvars = {
+        "gpu1": variables,
+        # This node runs another model until the next update.
+        "gpu2": {**variables, "vllm_engines": {"instances": [instance_facts("chat", "small", 3)]}},
+    }
+    found = replicas_of(hostvars, hostvars, "gw1", nobody)
+    assert [replica.routing for replica in found] == [Routing(("prefix",)), None]
+    assert list(map(Replica.from_dict, map(asdict, found))) == found
+
+    default = Routing(("header",), "X-Session-ID")
+    assert Backend("set_chat", (found[0],)).routing(default) == Routing(("prefix",))
+    assert Backend("set_chat", (found[1],)).routing(default) == default
+    # Engines that ask for different routing get requests by least connections.
+    assert Backend("set_chat", tuple(found)).routing(default) == Routing()

@@ -79,7 +79,7 @@ def test_an_engine_that_will_be_reached_elsewhere_has_two_servers(
         (
             {},
             ["balance leastconn", "retry-on conn-failure\n", "lua.hold 120 5004"],
-            ["ssl crt", "clients.acl", "str(anonymous)"],
+            ["ssl crt", "clients.acl", "str(anonymous)", "lua.prefer", "use-server"],
         ),
         ({"tls": True}, ["bind 0.0.0.0:8000 ssl crt tls.pem alpn h2,http/1.1 id 1"], []),
         ({"bind_address": "::"}, ["bind :::8000 v4v6 id 1", "bind :::8404 v4v6"], []),
@@ -89,8 +89,8 @@ def test_an_engine_that_will_be_reached_elsewhere_has_two_servers(
         ({"hold_seconds": 0}, ["lua.hold 0 5004"], []),
         ({"agent_port": 0}, ["lua.hold 120 0"], []),
         ({"hold_seconds": 0, "slow_start_seconds": 0, "agent_port": 0}, [], ["lua.hold", "slowstart", "agent-check"]),
-        ({"affinity": "session"}, ["balance hash var(txn.affinity)", "X-Session-ID"], ["$.messages", "leastconn"]),
-        ({"affinity": "prefix"}, ["balance hash var(txn.affinity)", "$.messages[1].content"], ["leastconn"]),
+        ({"affinity": "session"}, ["lua.prefer 150 230", "X-Session-ID"], ["$.messages", "balance hash"]),
+        ({"affinity": "prefix"}, ["req.fhdr(X-Session-ID)", "$.messages[1].content"], ["balance hash"]),
         ({"body_mib": 2}, ["tune.bufsize 2162688", "gt 2097152"], ["8388608", "26214400"]),
     ],
 )
