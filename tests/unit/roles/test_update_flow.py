@@ -441,14 +441,22 @@ UNFIT = {
     "devices": [{"name": "CPU"}],
     "estimate": dict.fromkeys(["weights_gib", "overhead_gib", "kv_cache_gib", "spare_gib", "max_concurrency"]),
     "change": {"action": "update", "active": 1, "desired": None, "served": False},
-    "problems": [{"key": "max-model-len", "value": 9, "message": "is too long", "fits": [{"max-model-len": 8}]}],
+    "problems": [
+        {
+            "check": "length",
+            "key": "max-model-len",
+            "value": 9,
+            "message": "is too long",
+            "fits": [{"max-model-len": 8}],
+        }
+    ],
 }
 
 
 def judged(update: Update, on: str, **extra: Any) -> tuple[bool, str]:
     """What becomes of a run where a plan does not fit."""
     seen: list[tuple[Call, Call]] = [
-        ({"module": "engine_plan"}, {"plans": [], "problems": []}),
+        ({"module": "engine_plan"}, {"plans": [], "problems": [], "gangs": []}),
         ({"module": "engine_plan", "on": on}, {"plans": [UNFIT]}),
     ]
     return update.run(role="vllm", tasks=["fit"], seen=seen, **extra)
