@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.baremetal.inference.plugins.module_utils.models.flags import versions
+from ansible_collections.baremetal.inference.plugins.module_utils.models.flags import object_keys, versions
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -211,7 +211,8 @@ def test_a_version_between_two_others_changes_the_later_one_too(
     (folder / "versions.py").write_text("from . import vllm_1_8_0, vllm_1_10_0")
     monkeypatch.setattr(tool, "ROOT", tmp_path)
     monkeypatch.setattr(tool, "CATALOGUES", folder)
-    monkeypatch.setattr(tool, "ask", lambda image: {"version": "1.9.0", "flags": OLD})
+    asked = {"version": "1.9.0", "flags": OLD, "keys": {}}
+    monkeypatch.setattr(tool, "ask", lambda image, question=None: asked)
     monkeypatch.setattr(versions, "known", lambda: {"1.8.0": OLD, "1.10.0": NEW})
     monkeypatch.setattr(sys, "argv", ["catalogue", "image"])
     assert tool.main() == 0
@@ -222,4 +223,12 @@ def test_a_version_between_two_others_changes_the_later_one_too(
     said = capsys.readouterr().out
     assert "BASE vllm_1_8_0, DELTAS vllm_1_9_0, vllm_1_10_0" in said
     assert tool.main() == 0
-    assert capsys.readouterr().out.count("unchanged") == 3
+    assert capsys.readouterr().out.count("unchanged") == 4
+
+
+def test_the_keys_of_objects_are_written_as_they_are(tool: ModuleType) -> None:
+    """With `make catalogue`, the module is the same again."""
+    flags = versions.known()[object_keys.VERSION]
+    keys = {name: list(known) for name, known in object_keys.KEYS.items()}
+    text = tool.objects_text(object_keys.VERSION, {**keys, "cache-config": ["block_size"]}, flags)
+    assert text == (ROOT / "plugins/module_utils/models/flags/object_keys.py").read_text()

@@ -33,4 +33,5 @@ PATH_FLAGS: Mapping[str, PathFlag] = {
     "compilation-config.cache_dir": PathFlag(WRITTEN),
     "compilation-config.debug_dump_path": PathFlag(WRITTEN),
     "profiler-config.torch_profiler_dir": PathFlag(WRITTEN),
+    "profiler-config.proton_profiler_dir": PathFlag(WRITTEN),
 }

@@ -11,7 +11,7 @@ from typing import Any
 
 from ...core.problems import Findings, did_you_mean
 from ..fit import flags as sizes
-from . import values
+from . import objects, values
 from .catalogue import Catalogue
 from .meant import MEANT, near
 
@@ -115,6 +115,10 @@ def _check_flag(where: str, name: str, value: Any, catalogue: Catalogue, known: 
     elif name == "quantization" and value is not None and str(value).lower() not in QUANTIZATIONS:
         hint = did_you_mean(str(value), QUANTIZATIONS)
         doubt(where, f"must be one of {', '.join(sorted(QUANTIZATIONS))}{hint and f'; {hint}'}", name, value)
+    elif strange := objects.unknown(name, value):
+        # The keys of one version are known. Those of another version are a guess.
+        sure = catalogue.exact and catalogue.version == objects.VERSION
+        (found.problem if sure else found.warning)(where, strange, name, value)
     elif unlisted := values.unlisted(flag, value):
         doubt(where, f"{unlisted}{catalogue.guess}", name, value)
     elif unfamiliar := values.unfamiliar(flag, value):

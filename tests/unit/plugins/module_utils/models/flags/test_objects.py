@@ -1,0 +1,48 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Keys in flags that take a JSON object: what the engine would refuse at its start."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.module_utils.core.problems import Findings
+from ansible_collections.baremetal.inference.plugins.module_utils.models.flags.catalogue import choose
+from ansible_collections.baremetal.inference.plugins.module_utils.models.flags.check import check
+from ansible_collections.baremetal.inference.plugins.module_utils.models.flags.objects import unknown
+
+GOOD: dict[str, Any] = {
+    "structured-outputs-config": {"backend": "xgrammar", "disable_any_whitespace": True},
+    "speculative-config": {"method": "ngram", "num_speculative_tokens": 4, "prompt_lookup_max": 4},
+    "compilation-config": '{"cudagraph_capture_sizes": [1, 2]}',
+    "hf-overrides": {"anything": 1},
+    "dtype": "half",
+}
+
+
+@pytest.mark.parametrize("name", GOOD)
+def test_keys_that_the_engine_knows(name: str) -> None:
+    assert unknown(name, GOOD[name]) == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("speculative-config", {"num-speculative-tokens": 4}, "did you mean 'num_speculative_tokens'?"),
+        ("structured-outputs-config", '{"backnd": "auto"}', "did you mean 'backend'?"),
+        ("compilation-config", {"cudagraph_sizes": [1]}, "'cudagraph_sizes'"),
+    ],
+)
+def test_keys_that_the_engine_would_refuse(name: str, value: Any, words: str) -> None:
+    assert words in unknown(name, value)
+    found = Findings()
+    check("models.x", {name: value}, choose("0.32.0"), (), found)
+    (problem,) = found.problems
+    assert words in str(problem) and "vLLM 0.32.0 does not know" in str(problem)
+    # Another version may have more keys.
+    for version in ("0.33.0", "", "0.99.0"):
+        found = Findings()
+        check("models.x", {name: value}, choose(version), (), found)
+        assert found.problems == [] and words in str(found.warnings)
