@@ -127,7 +127,7 @@ gpudirect_reason:
   returned: always
   type: str
 due:
-  description: Whether anything differs, waits, or is not installed.
+  description: Whether anything differs or is not installed, except settings that wait.
   returned: always
   type: bool
 failures:

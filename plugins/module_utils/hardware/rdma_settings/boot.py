@@ -20,7 +20,7 @@ from ...core.paths import Paths
 from ..rdma import facts as rdma_facts
 from . import apply, desired, differences, rails
 from .apply import Run, SettingError, state
-from .desired import Desired
+from .desired import Desired, Rail
 from .differences import Comparison, Difference
 
 PARTS = (
@@ -30,7 +30,10 @@ PARTS = (
 """All facts but the counters, which are not needed here."""
 
 POLL_SECONDS = 1.0
-"""Time between two looks for devices that are still missing."""
+"""Time between two looks for devices and addresses that are still missing."""
+
+ADDRESS_SECONDS = 10.0
+"""How long a network device may take to get its address."""
 
 
 @dataclass
@@ -75,7 +78,15 @@ def compare(root: Path, wanted: Desired, facts: dict[str, Any], run: Run) -> Com
     return differences.compare(wanted, found, states)
 
 
-def settle(root: Path, wanted: Desired, facts: dict[str, Any], run: Run, busy: bool, check: bool = False) -> Report:
+def settle(
+    root: Path,
+    wanted: Desired,
+    facts: dict[str, Any],
+    run: Run,
+    busy: bool,
+    check: bool = False,
+    sleep: Callable[[float], None] = time.sleep,
+) -> Report:
     """Make all settings that differ. While engines are `busy`, disruptive ones wait. With `check`, only foresee.
 
     Reads the machine again at the end: a setting that still differs is a failure. Raises nothing.
@@ -96,14 +107,29 @@ def settle(root: Path, wanted: Desired, facts: dict[str, Any], run: Run, busy: b
                 continue
         report.changes.append(difference)
     if report.changes and not check:
-        left = compare(root, wanted, gather(root, run), run).differences
-        still = {(one.rail, one.setting): one for one in left}
+        still = _left(root, wanted, report.changes, run, sleep)
         for change in list(report.changes):
             same = still.get((change.rail, change.setting))
             if same is not None:
                 report.changes.remove(change)
                 report.failures.append(f"{change}: the value did not stay; it is now {same.before}")
     return report
+
+
+def _left(
+    root: Path, wanted: Desired, changes: Sequence[Difference], run: Run, sleep: Callable[[float], None]
+) -> dict[tuple[int, str], Difference]:
+    """The changes that differ after they were made, by rail and setting. networkd gives an address some time after the
+    command has ended."""
+    made = {(change.rail, change.setting) for change in changes}
+    deadline = time.monotonic() + ADDRESS_SECONDS
+    while True:
+        left = compare(root, wanted, gather(root, run), run).differences
+        still = {(one.rail, one.setting): one for one in left if (one.rail, one.setting) in made}
+        late = any(setting == "address" for _rail, setting in still)
+        if not late or time.monotonic() >= deadline:
+            return still
+        sleep(POLL_SECONDS)
 
 
 def wait_for_devices(
@@ -113,7 +139,13 @@ def wait_for_devices(
     deadline = time.monotonic() + seconds
     while True:
         facts = gather(root, run)
-        there = {port.key for port in rails.ports(facts) if port.netdev}
-        if all(rail.key in there for rail in wanted.rails) or time.monotonic() >= deadline:
+        there = {port.key: port.netdev for port in rails.ports(facts)}
+        ready = all(rail.key in there and (there[rail.key] or not _needs_netdev(rail)) for rail in wanted.rails)
+        if ready or time.monotonic() >= deadline:
             return facts
         sleep(POLL_SECONDS)
+
+
+def _needs_netdev(rail: Rail) -> bool:
+    """Whether a rail has settings of its network device. InfiniBand works without one."""
+    return any((rail.mtu, rail.address, rail.pfc, rail.dscp, rail.ipoib_mode, rail.sysctls))

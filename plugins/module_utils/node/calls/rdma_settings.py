@@ -71,7 +71,7 @@ def outcome(module: Call, paths: Paths, planned: Plan, stored: Any, facts: dict[
     report = boot.settle(paths.root, planned.desired, facts, run, bool(busy), check)
     result = {
         "changed": bool(altered or report.changes),
-        "due": bool(altered or report.changes or report.pending or lacking),
+        "due": bool(altered or report.changes or lacking),
         "missing_packages": lacking,
         "rails": [port.name for port in planned.ports],
         "changes": [str(change) for change in report.changes],

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 from ansible_collections.baremetal.inference.plugins.module_utils.core import files
 from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
 from ansible_collections.baremetal.inference.plugins.module_utils.hardware.rdma_settings import boot, machine, written
-from ansible_collections.baremetal.inference.plugins.module_utils.hardware.rdma_settings.desired import Desired
+from ansible_collections.baremetal.inference.plugins.module_utils.hardware.rdma_settings.desired import Desired, Rail
 from ansible_collections.baremetal.inference.plugins.module_utils.hardware.rdma_settings.plan import plan
 from ansible_collections.baremetal.inference.tests.unit.plugins.module_utils.hardware.rdma_settings.host import (
     BRIDGE,
@@ -131,3 +132,33 @@ def test_missing_devices_are_waited_for(host: Host) -> None:
     assert len(facts["rdma_devices"]) == 2 and len(waited) == 1
     (host.root / "sys/class/infiniband/rocep1s0").unlink()
     assert len(boot.wait_for_devices(host.root, wanted, host.run, 0)["rdma_devices"]) == 1
+
+
+def test_an_address_may_take_its_time(host: Host) -> None:
+    wanted = wanted_of(host, addresses=["10.1.0.1/24", "10.2.0.1/24"])
+    reconfigured: list[list[str]] = []
+    real = host._networkctl
+    host._networkctl = lambda words: reconfigured.append(words) or []  # type: ignore[method-assign,func-returns-value]
+
+    def sleep(seconds: float) -> None:
+        for words in reconfigured:
+            real(words)
+
+    facts = boot.gather(host.root, host.run)
+    report = boot.settle(host.root, wanted, facts, host.run, busy=False, sleep=sleep)
+    assert not report.failures and host.addresses["ens0"] == ["10.1.0.1/24"]
+
+
+def test_infiniband_without_a_network_device_is_not_waited_for(host: Host) -> None:
+    (host.root / "sys/devices/pci0000:10/0000:10:01.0/0000:20:00.0/net/ens0/mtu").unlink()
+    (host.root / "sys/devices/pci0000:10/0000:10:01.0/0000:20:00.0/net/ens0/dev_port").write_text("7")
+    found = boot.gather(host.root, host.run)["rdma_devices"][0]["ports"][0]
+    assert found["netdev"] is None
+    wanted = Desired([Rail("0000:20:00.0/1", "infiniband", max_read_request=4096)])
+
+    def sleep(seconds: float) -> None:
+        raise AssertionError
+
+    boot.wait_for_devices(host.root, wanted, host.run, 60, sleep)
+    with pytest.raises(AssertionError):
+        boot.wait_for_devices(host.root, Desired([replace(wanted.rails[0], mtu=2044)]), host.run, 60, sleep)
