@@ -86,9 +86,16 @@ def shapes() -> dict[str, Any]:
 
 
 def pair() -> dict[str, Any]:
-    """Two replicas swap one after the other, and old processes have seen both states."""
-    found = world([MAIN], [MAIN])
-    clients = {"short": loads(urls(found), clients=8)}
+    """Two replicas swap one after the other.
+
+    The state of the first node's swap is frozen in an old process, which sends an upload 15 s later: in the second
+    node's swap.
+    """
+    found = world([MAIN], [MAIN], load_seconds=4)
+    clients: dict[str, list[Any]] = {
+        "short": loads(urls(found), clients=8),
+        "uploads": [Arrivals(urls(found), upload, 0.5)],
+    }
     return {**under(clients, lambda: [node.swap(found.reload) for node in found.nodes]), "reloads": found.steps}
 
 

@@ -46,6 +46,9 @@ LAB = Path(__file__).resolve().parent
 RUN, SINCE = "20261125T120000-ab12", "2026-11-25T12:00:00Z"
 PROBE_SECONDS = 1.0
 
+STOP_SECONDS = 0.5
+"""Seconds from the order to stop an engine until its process is gone. A request that arrives meanwhile is lost."""
+
 # A hung engine is cut after this time. With the real limit of 60 s, the test would take as much longer.
 leave.GATED_SECONDS = 5.0
 
@@ -122,6 +125,7 @@ class LabNode:
         """As on a node: a drained engine is killed."""
         process = self.engines.pop(name, None)
         if process:
+            time.sleep(STOP_SECONDS)
             process.kill()
             process.wait()
 
