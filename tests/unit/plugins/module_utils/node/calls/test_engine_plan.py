@@ -705,3 +705,23 @@ def test_an_entry_is_checked_for_the_image_that_serves_it(node: Node) -> None:
     result = node.call()
     assert result["problems"] == []
     assert "--reasoning-effort-map" in result["plans"][0]["argv"]
+
+
+def test_driver_and_gpus_are_judged_by_the_image_of_the_instance(
+    node: Node, monkeypatch: pytest.MonkeyPatch, config: dict[str, Any]
+) -> None:
+    own = "registry.example.com/vllm:v0.33.0@sha256:" + "a" * 64
+    driver = {"version": "535.1", "cuda_version": "12.2"}
+    gpus = [{**gpu, "compute_capability": "7.0"} for gpu in node.gpus]
+    monkeypatch.setattr(plans.gpu_facts, "gather", lambda *arguments: {"gpus": gpus, "gpu_driver": driver})
+    versions = {own: "13.0"}
+    monkeypatch.setattr(engine_plan.image_cuda, "find", lambda given, image, docker, run: versions.get(image, given))
+    facts = {"llama": json.loads(json.dumps(from_config(config).to_dict()))}
+    (plan,) = node.call(facts=facts, engine_cuda="12.1")["plans"]
+    assert "driver" not in [problem["check"] for problem in plan["problems"]]
+    node.instances[0]["image"] = own
+    # The site's version is that of the image of all engines.
+    (plan,) = node.call(facts=facts, engine_cuda="12.1")["plans"]
+    told = " ".join(problem["message"] for problem in plan["problems"])
+    assert "has CUDA 12.2, and the image is built with CUDA 13.0" in told
+    assert "driver" in [problem["check"] for problem in plan["problems"]] and "7.5" in told
