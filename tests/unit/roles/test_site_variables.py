@@ -60,3 +60,25 @@ def test_the_site_wins_over_the_inventory_and_a_task_over_the_site(staged: Calla
     succeeded, output = staged([]).run([play], "[inference]\na vllm_user=inventory monitored=perhaps")
     assert succeeded, output
     assert "serve of 1 and False" in output and "task of 0 and False" in output, output
+
+
+def test_rails_are_left_alone_until_the_inventory_declares_them(staged: Callable[[Sequence[str]], Any]) -> None:
+    """Each node hears the rails of the others, by their variables, to find an address that stands twice."""
+    message = "{{ inventory_hostname }}: {{ 'rdma' in site_roles }}, {{ rdma_peers | to_json }}"
+    play = {
+        "hosts": "inference",
+        "roles": ["site_variables"],
+        "vars": {"instances": [], "models": {}},
+        "tasks": [{"ansible.builtin.debug": {"msg": message}}],
+    }
+    nodes = """
+[inference]
+a inference_address=192.0.2.1 rdma_host_index=1 rdma_subnets='["10.1.0.0/16"]'
+b inference_address=192.0.2.2 rdma_addresses='["10.1.0.2/16"]'
+c inference_address=192.0.2.3
+"""
+    succeeded, output = staged([]).run([play], nodes)
+    assert succeeded, output
+    plain = output.replace("\\", "")
+    assert 'a: True, {"b": [["10.1.0.2/16"], [], 0], "c": [[], [], 0]}' in plain, output
+    assert 'c: False, {"a": [[], ["10.1.0.0/16"], 1], "b": [["10.1.0.2/16"], [], 0]}' in plain, output
