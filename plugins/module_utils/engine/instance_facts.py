@@ -57,7 +57,7 @@ class InstanceFacts:
     adapters: tuple[str, ...] = ()
     """The LoRA adapters that the installed release serves, by name."""
     tasks: tuple[str, ...] = ()
-    """The tasks of the installed release's model; empty where unknown."""
+    """The tasks of the installed release's model; empty where they are not certain."""
 
     def to_dict(self) -> dict[str, Any]:
         return dict(plain(self))

@@ -15,28 +15,34 @@ from .release import Release
 
 def of(release: Release) -> str:
     """The task by which the engine is probed: the first one; GENERATE where the model's files are not there."""
-    found = (*all_of(release), GENERATE)[0]
+    found = (*_read(release)[0], GENERATE)[0]
     return found if found in release.adapter.requests else GENERATE
 
 
-def all_of(release: Release) -> tuple[str, ...]:
-    """The tasks of the model with the release's flags; empty where the model's files are not there.
+def certain(release: Release) -> tuple[str, ...]:
+    """The tasks of the model with the release's flags; empty where they are not certain."""
+    return _read(release)[1]
+
+
+def _read(release: Release) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The likely and the certain tasks; empty where the model's files are not there.
 
     Reads the files of the model once in the life of the process: their headers, not the weights.
     """
     try:
         return _tasks(release.model_path, json.dumps(release.flags, sort_keys=True))
     except LookupError:
-        return ()
+        return (), ()
 
 
 @lru_cache(maxsize=256)
-def _tasks(path: str, flags: str) -> tuple[str, ...]:
+def _tasks(path: str, flags: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Raises LookupError where unknown, which is not cached: the disk of the models may be mounted later."""
     # Most starts of the unit's steps need none of the tables of models.
     from ..models.config import facts, tasks
 
-    known = tasks.tasks(facts.gather(Path(path)), json.loads(flags))
+    gathered, entry = facts.gather(Path(path)), json.loads(flags)
+    known = tasks.tasks(gathered, entry)
     if not known:
         raise LookupError(path)
-    return known
+    return known, tasks.certain(gathered, entry)

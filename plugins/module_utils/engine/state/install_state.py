@@ -33,7 +33,7 @@ def of(paths: Paths, name: str, now: datetime) -> InstanceFacts:
         load_seconds=load_time.seconds(name),
         endpoints=endpoints.in_use(paths, name),
         adapters=tuple(release.lora) if release else (),
-        tasks=task.all_of(release) if release else (),
+        tasks=task.certain(release) if release else (),
     )
 
 

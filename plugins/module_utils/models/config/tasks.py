@@ -65,6 +65,13 @@ def tasks(facts: ModelFacts, flags: Mapping[str, Any]) -> tuple[str, ...]:
     return _pooled(config, flags, words)
 
 
+def certain(facts: ModelFacts, flags: Mapping[str, Any]) -> tuple[str, ...]:
+    """The tasks, by which requests and golden prompts may be refused. Empty also for an architecture of which the
+    engine's versions in ARCHITECTURES have no form: a later version, or a plugin, may give it more tasks."""
+    known = any(map(_has_form, of_entry(facts.config, flags).architectures))
+    return tasks(facts, flags) if known else ()
+
+
 def runner(facts: ModelFacts, flags: Mapping[str, Any]) -> str:
     """The engine's runner: GENERATE or POOLING."""
     told = str(flags.get("runner") or AUTO).lower()
@@ -111,6 +118,13 @@ def _task(config: Config, flags: Mapping[str, Any], words: tuple[str, ...]) -> s
         "scores pairs": CLASSIFY,
     }
     return next((task for word, task in made_for.items() if word in words), EMBED)
+
+
+def _has_form(name: str) -> bool:
+    """Whether the engine has an architecture, or makes it from another one with another ending (_normalize_arch in
+    vllm/model_executor/models/registry.py)."""
+    stems = [name.removesuffix(end) for end, *_rest in SUFFIXES if name.endswith(end)][:1]
+    return name in ARCHITECTURES or any(f"{stem}{end}" in ARCHITECTURES for stem in stems for end, *_rest in SUFFIXES)
 
 
 def _suffix(name: str, wanted: str = "") -> tuple[str, str] | None:

@@ -145,8 +145,11 @@ def prompt_problems(entry: Entry, files: Path | None) -> list[Misfit]:
 
 
 def golden_problems(entries: Sequence[Entry], facts: ModelFacts | None, flags: Mapping[str, Any]) -> list[Misfit]:
-    """Golden prompts of a model and its adapters that are for another task. Empty if the model's tasks are unknown."""
-    known = tasks.tasks(facts, flags) if facts else ()
+    """Golden prompts of a model and its adapters that are for another task.
+
+    Empty if the model's tasks are not certain.
+    """
+    known = tasks.certain(facts, flags) if facts else ()
     return [
         Misfit(GOLDEN, f"models.{entry.name}", prompt, message)
         for entry in entries

@@ -43,13 +43,13 @@ def model(path: Path, architecture: str) -> Path:
 )
 def test_the_task(tmp_path: Path, architecture: str, flags: dict[str, Any], wanted: str) -> None:
     found = release(model(tmp_path / "model", architecture), flags)
-    assert task.of(found) == wanted == task.all_of(found)[0]
+    assert task.of(found) == wanted == task.certain(found)[0]
     assert probe.target(found, {}, wanted).request is found.adapter.requests[wanted]
 
 
 def test_a_model_that_is_not_there_yet_is_asked_for_a_completion_until_it_is(tmp_path: Path) -> None:
     found = release(tmp_path / "model")
-    assert task.of(found) == "generate" and task.all_of(found) == ()
+    assert task.of(found) == "generate" and task.certain(found) == ()
     model(tmp_path / "model", "BertModel")
     assert task.of(found) == "embed"
 
@@ -59,3 +59,10 @@ def test_the_files_are_read_once(tmp_path: Path) -> None:
     assert task.of(found) == "embed"
     model(tmp_path / "model", "LlamaForCausalLM")
     assert task.of(found) == "embed"
+
+
+def test_the_tasks_of_an_architecture_of_a_later_version_are_not_certain(tmp_path: Path) -> None:
+    found = release(model(tmp_path / "model", "BrandNewForConditionalGeneration"))
+    assert (task.of(found), task.certain(found)) == ("generate", ())
+    other = release(model(tmp_path / "other", "BrandNewEmbeddingModel"))
+    assert (task.of(other), task.certain(other)) == ("embed", ())

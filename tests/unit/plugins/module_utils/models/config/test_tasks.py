@@ -12,7 +12,7 @@ import pytest
 
 from ansible_collections.baremetal.inference.plugins.module_utils.models.config.architectures import ARCHITECTURES
 from ansible_collections.baremetal.inference.plugins.module_utils.models.config.facts import ModelFacts, from_config
-from ansible_collections.baremetal.inference.plugins.module_utils.models.config.tasks import runner, tasks
+from ansible_collections.baremetal.inference.plugins.module_utils.models.config.tasks import certain, runner, tasks
 
 RERANKER = {
     "architectures": ["Qwen3ForSequenceClassification"],
@@ -82,3 +82,21 @@ def test_the_table_is_what_the_engine_told() -> None:
         *("late interaction", "drafts", "stages", "adapters", "adapted embeddings"),
     }
     assert ARCHITECTURES["LlamaForCausalLM"] == ("generates", "stages", "adapters", "adapted embeddings")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("LlamaForCausalLM", "LlamaModel", "LlamaForSequenceClassification", "Qwen3ForSequenceClassification"),
+        *("WhisperForConditionalGeneration", "BertModel", "BertForTokenClassification"),
+    ],
+)
+def test_the_tasks_of_what_the_engine_has_are_certain(name: str) -> None:
+    assert certain(model(name), {}) == tasks(model(name), {}) != ()
+
+
+@pytest.mark.parametrize("name", ["SomethingNew", "SomethingNewForCausalLM", "SomethingNewModel"])
+def test_the_tasks_of_what_the_engine_may_have_later_are_not(name: str) -> None:
+    assert tasks(model(name), {}) != () == certain(model(name), {})
+    # Unless the entry says as which architecture to load the model.
+    assert certain(model(name), {"hf-overrides": RERANKER}) == ("score", "classify")
