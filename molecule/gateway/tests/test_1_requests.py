@@ -116,6 +116,50 @@ def test_a_form_without_a_model_is_refused(gateway: Gateway) -> None:
     assert speak(gateway, form("none")).error["code"] == "model_not_found"
 
 
+TWICE = (
+    '{"model": "lone", "model": "tiny-b"}',
+    '{"model": "lone", "\\u006dodel": "tiny-b"}',
+    '{"\\u006dodel": "tiny-b", "model": "lone"}',
+    '{"model": "lone", "messages": [{"content": "a } b \\" c"}], "model" : "tiny-b"}',
+    '{"model": "lone", "m\\/": 1, "user": "\\u00e9"}',
+)
+
+ONCE = (
+    '{"model": "lone", "max_tokens": 1, "tools": [{"function": {"parameters": {"model": {"model": "x"}}}}]}',
+    '{"tools": [{"model": "none"}], "max_tokens": 1, "model": "lone"}',
+    '{"metadata": {"model": "none"}, "max_tokens": 1, "model": "lone"}',
+    '{"model": "lone", "max_tokens": 1, "user": "\\u00e9 \\"model\\": \\"x\\", \\\\", "stop": "model"}',
+    '{"model": "lone", "max_tokens": 1, "messages": [{"role": "user", "content": "\\"model\\": \\"none\\""}]}',
+)
+
+
+@pytest.mark.parametrize("data", TWICE)
+def test_a_body_with_two_models_is_refused_where_an_engine_serves_several(gateway: Gateway, data: str) -> None:
+    answer = gateway.ask(data=data.encode())
+    assert (answer.status, answer.error["code"]) == (400, "model_twice")
+    # An engine that serves one model answers for this model, by whichever name.
+    if "tiny-b" in data:
+        other = data.replace("lone", "main").replace("tiny-b", "tiny-a").replace("{", '{"max_tokens": 1, ', 1)
+        assert gateway.ask(data=other.encode()).status == 200
+
+
+@pytest.mark.parametrize("data", ONCE)
+def test_a_model_in_a_text_or_a_tool_is_no_second_one(gateway: Gateway, data: str) -> None:
+    assert gateway.ask(data=data.encode()).status == 200
+    padding = json.dumps("\n\u00e9" * 200000)
+    assert gateway.ask(data=(data[:-1] + f', "padding": {padding}}}').encode()).status == 200
+
+
+def test_a_form_with_two_models_is_refused_where_an_engine_serves_several(gateway: Gateway) -> None:
+    for field in ('name="model"', "NAME=model", "name*=utf-8''model", 'name="mo\\del"'):
+        more = f"--b-1+(\r\nContent-Disposition: form-data; {field}\r\n\r\ntiny-b\r\n".encode()
+        answer = speak(gateway, more + form("lone"), path=CHAT)
+        assert (answer.status, answer.error["code"]) == (400, "model_twice"), field
+    other = b'--b-1+(\r\nContent-Disposition: form-data; name="prompt"\r\n\r\nx\r\n'
+    assert speak(gateway, 62 * other + form("lone"), path=CHAT).status == 200
+    assert speak(gateway, 63 * other + form("lone"), path=CHAT).error["code"] == "model_missing"
+
+
 @pytest.mark.parametrize("model", ["main", "tiny-a"])
 def test_a_path_that_no_task_of_the_model_serves_is_refused(gateway: Gateway, model: str) -> None:
     before = gateway.engine()["served"]

@@ -30,6 +30,7 @@ from .names import (
     PEERS_SOCKET,
     SET,
     SETS_PATH,
+    SEVERAL_MAP,
     STATE_DIRECTORY,
     STATE_FILE,
     WEIGHT,
@@ -258,6 +259,9 @@ def _route() -> list[str]:
         "http-request return status 404 content-type application/json lf-file unknown-model.json"
         " unless { var(txn.backend) -m found }",
         "http-request set-var(txn.right) var(txn.key),concat(|,txn.backend)",
+        # Of two names in a body, HAProxy takes the first, and engines take the last.
+        f"http-request lua.model_twice if {{ var(txn.backend),map({SEVERAL_MAP}) -m found }}",
+        _return(errors.MODEL_TWICE, "if { var(txn.model_twice) -m bool }"),
         _return(errors.NO_RIGHT, "unless local or { var(txn.right),map(rights.map) -m found }"),
         f"http-request set-var(txn.wrong_task) var(txn.backend),concat(|,txn.path),map({WRONG_TASKS_MAP})"
         f" unless local {{ path -m str {LOCAL_PATH} }}",

@@ -56,7 +56,12 @@ NO_PATH = ApiError(404, "unknown_url", "There is nothing at this path.")
 NO_MODEL = ApiError(
     400, "model_missing", "The body must be a JSON object with the name of a model under the key model."
 )
-NO_FORM_MODEL = ApiError(400, "model_missing", "The form must have the name of a model in its field model.")
+NO_FORM_MODEL = ApiError(
+    400, "model_missing", "The form must have the name of a model in its field model, and at most 64 fields."
+)
+MODEL_TWICE = ApiError(
+    400, "model_twice", "The request must name its model once: one key or field model, and no key with a backslash."
+)
 WRONG_TASK = ApiError(
     400,
     "wrong_task",

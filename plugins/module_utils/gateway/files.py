@@ -20,7 +20,7 @@ from .config import UNKNOWN_MODEL, limit_mib, render
 from .endpoints import is_loopback
 from .errors import too_large
 from .keys import ANONYMOUS, Key, key_maps, read_keys
-from .names import AUDIO_TOO_LARGE, MARKS_MAP, SET, SETS_PATH, STATES_AWK, TOO_LARGE, WRONG_TASKS_MAP
+from .names import AUDIO_TOO_LARGE, MARKS_MAP, SET, SETS_PATH, SEVERAL_MAP, STATES_AWK, TOO_LARGE, WRONG_TASKS_MAP
 from .settings import Settings, absent_settings, read_settings
 
 LUA = Path(__file__).with_name("gateway.lua")
@@ -84,6 +84,7 @@ def plan(
             "engines.map": _engine_keys(fleet),
             MARKS_MAP: _marks(fleet),
             WRONG_TASKS_MAP: _wrong_tasks(settings, fleet),
+            SEVERAL_MAP: _several(fleet),
         },
         files=_files(settings, fleet),
         backends={
@@ -188,6 +189,15 @@ def _wrong_tasks(settings: Settings, fleet: Fleet) -> str:
         wrong = [path for path in settings.paths if path in of_tasks and path not in own]
         lines += [f"{backend.name}|{path} {text}\n" for path in wrong if backend.tasks]
     return "".join(lines)
+
+
+def _several(fleet: Fleet) -> str:
+    """The lines of several.map. The inventory's adapters count as well: an engine may have them before the next run."""
+    return "".join(
+        f"{backend.name} 1\n"
+        for backend in fleet.backends
+        if any(replica.adapters or replica.declared_adapters for replica in backend.replicas)
+    )
 
 
 def _agents(fleet: Fleet) -> str:

@@ -36,19 +36,26 @@ end
 register_too_large("too_large", read("too-large.json"))
 register_too_large("audio_too_large", read("audio-too-large.json"))
 
--- Finds the field `model` of a form, as clients send audio. HAProxy cannot read forms. The field may come after the file, but among the
--- first parts: while a script runs, it stops all other scripts.
+-- Finds the field `model` of a form, as clients send audio. HAProxy cannot read forms. The field may come after the file. Returns the
+-- field, and whether the form may have it twice. A form with more parts than FORM_PARTS has no model.
 local FORM_PARTS = 64
+local LONGEST_HEADERS = 1024
 
 local function form_model(body, boundary)
+  local model, twice
   local _, head = body:find(boundary, 1, true)
-  for _ = 1, FORM_PARTS do
+  for _ = 1, FORM_PARTS + 1 do
     local blank, value = body:find("\r\n\r\n", head and head + 1 or #body + 1, true)
     local close, next_head = body:find("\r\n" .. boundary, value and value + 1 or #body + 1, true)
-    if not close then return nil end
-    local headers = body:sub(head + 1, blank + 1)
-    -- The blank tells `name` from `filename`.
-    if #headers < 1024 and headers:find('[;%s]name="?model"?%s*[;\r]') then return body:sub(value + 1, close - 1) end
+    if not close then return model, twice end
+    local headers = body:sub(head + 1, math.min(blank, head + LONGEST_HEADERS) + 1)
+    -- The character before `name` tells it from `filename`. Engines also read encoded names, which have one of \ and *.
+    if headers:find('[;%s][Nn][Aa][Mm][Ee]%s*=%s*"?model"?%s*[;\r]') then
+      twice = twice or model ~= nil
+      model = model or body:sub(value + 1, close - 1)
+    elseif headers:find("[\\*]") or blank - head > LONGEST_HEADERS then
+      twice = true
+    end
     head = next_head
   end
 end
@@ -58,9 +65,63 @@ core.register_action("form_model", { "http-req" }, function(txn, characters)
   -- The name in any case.
   local at = select(2, kind:lower():find("boundary=", 1, true))
   local boundary = at and (kind:match('^"([^"]+)"', at + 1) or kind:match("^[^;%s]+", at + 1))
-  local model = boundary and form_model(txn.sf:req_body(), "--" .. boundary)
+  if not boundary then return end
+  local model, twice = form_model(txn.sf:req_body(), "--" .. boundary)
   if model then txn:set_var("txn.model", model:sub(1, tonumber(characters))) end
+  txn:set_var("txn.model_twice", twice or false)
 end, 1)
+
+local QUOTE, BRACE, BRACKET = ('"{['):byte(1, 3)
+
+-- Python's reader of JSON gives up at about twice this depth.
+local DEEPEST = 500
+
+-- The place of the quote that ends a string, from its first character on; nil without an end.
+local function string_end(body, at)
+  while true do
+    local stop = body:find('["\\]', at)
+    if not stop or body:byte(stop) == QUOTE then return stop end
+    at = stop + 2
+  end
+end
+
+-- Whether a JSON object may have the key `model` more than once. A key with a backslash may be the same key.
+local function has_model_twice(body)
+  local depth, found, at = 0, 0, 1
+  while true do
+    at = body:find('["{}%[%]]', at)
+    if not at then return found > 1 end
+    local kind = body:byte(at)
+    if kind == QUOTE then
+      local close = string_end(body, at + 1)
+      if not close then return true end
+      if depth == 1 and body:find("^%s*:", close + 1) then
+        local key = body:sub(at + 1, close - 1)
+        if key:find("\\", 1, true) then return true end
+        if key == "model" then found = found + 1 end
+      end
+      at = close
+    elseif kind == BRACE or kind == BRACKET then
+      depth = depth + 1
+      if depth > DEEPEST then return true end
+    else
+      depth = depth - 1
+    end
+    at = at + 1
+  end
+end
+
+-- Most bodies have the word once and no encoded letter: these are not read further. A script that takes too long is ended, and its request
+-- then counts as ambiguous.
+core.register_action("model_twice", { "http-req" }, function(txn)
+  -- A form has been read already.
+  if txn:get_var("txn.model_twice") ~= nil then return end
+  local body = txn.sf:req_body()
+  local _, first = body:find('"model"', 1, true)
+  if not body:find('"model"', first and first + 1 or 1, true) and not body:find("\\u", 1, true) then return end
+  txn:set_var("txn.model_twice", true)
+  txn:set_var("txn.model_twice", has_model_twice(body))
+end)
 
 -- Two kinds of processes have wrong states of servers. An old process, replaced by a reload, runs no checks any more. A young process
 -- has the states from a file, and has checked no server yet. Both read the nodes' agents themselves before they choose an engine.

@@ -55,6 +55,9 @@ MARKS_MAP = "marks.map"
 WRONG_TASKS_MAP = "wrong_tasks.map"
 """Maps BACKEND|PATH to the tasks of the backend's engines and their paths, if no engine has the path."""
 
+SEVERAL_MAP = "several.map"
+"""Has the backends whose engines serve several models: a model with its LoRA adapters."""
+
 TOO_LARGE, AUDIO_TOO_LARGE = "too-large.json", "audio-too-large.json"
 """The answers to bodies above gateway_body_mib and gateway_audio_mib."""
 

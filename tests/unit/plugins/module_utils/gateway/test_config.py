@@ -137,6 +137,17 @@ def test_the_limit_of_audio_counts_once_an_engine_transcribes(
     assert "25 MiB" in heard.files["audio-too-large.json"] and "8 MiB" in heard.files["too-large.json"]
 
 
+def test_a_request_with_two_models_is_refused_before_its_rights_count(
+    settings: dict[str, Any], replicas: list[Replica], made: Callable[..., Plan]
+) -> None:
+    api = section(made(settings, replicas).config, "frontend api")
+    asked = api.index("http-request lua.model_twice if { var(txn.backend),map(several.map) -m found }")
+    (refused,) = (number for number, line in enumerate(api) if '"model_twice"' in line)
+    (rights,) = (number for number, line in enumerate(api) if '"model_not_allowed"' in line)
+    assert asked < refused < rights
+    assert api[refused].endswith(" if { var(txn.model_twice) -m bool }")
+
+
 def test_what_was_held_is_not_refused_by_a_full_queue(
     settings: dict[str, Any], replicas: list[Replica], made: Callable[..., Plan]
 ) -> None:

@@ -82,6 +82,17 @@ def test_a_path_that_no_task_serves_is_told_the_right_ones(
     assert "set_chat" not in made(settings, [*told[:1], two, *told[2:]], paths=PATHS).maps["wrong_tasks.map"]
 
 
+def test_only_engines_with_adapters_serve_several_models(
+    settings: dict[str, Any], replicas: list[Replica], made: Callable[..., Plan]
+) -> None:
+    one, two, batch, code = replicas
+    assert made(settings, replicas).maps["several.map"] == ""
+    several = [replace(one, adapters=("legal",)), two, batch, replace(code, declared_adapters=("legal",))]
+    found = made(settings, several).maps["several.map"]
+    # Also the backends that borrow such an engine: of the model that two sets serve, and of the adapter.
+    assert found.splitlines() == ["set_chat 1", "set_code 1", "model_large 1", "model_legal 1"]
+
+
 def test_who_comes_without_a_key_has_limits_and_no_checksum(settings: dict[str, Any], replicas: list[Replica]) -> None:
     found = plan({**settings, "anonymous": True}, replicas, [])
     assert not found.problems and found.maps["keys.map"] == ""
