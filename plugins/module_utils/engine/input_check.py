@@ -5,11 +5,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from ..core.problems import Problem
+from ..models.config import tasks
+from ..models.config.facts import gather
+from ..models.registry import golden
 from ..models.registry.entries import Entry
 from ..store import stored, variants
 from ..store.sources.source import PREFIX
@@ -60,4 +63,25 @@ def prompt_problems(entries: Iterable[Entry], store: Path) -> list[Problem]:
         if entry.system_prompt is not None and not entry.model.startswith(PREFIX):
             files = stored.find(store, entry).files
             found += variants.check_model(entry, files) if files is not None and files.is_dir() else []
+    return found
+
+
+def golden_problems(
+    entries: Iterable[Entry], adapters_of: Callable[[str], Iterable[Entry]], store: Path
+) -> list[Problem]:
+    """Golden prompts of models and their adapters that are for another task than the model's. Raises OSError.
+
+    Of a model that is not in the store yet, the plan checks them.
+    """
+    found = []
+    for entry in entries:
+        asked = [one for one in (entry, *adapters_of(entry.name)) if one.golden_prompts]
+        files = stored.find(store, entry).files if asked else None
+        if files is not None and files.is_dir():
+            known = tasks.certain(gather(files), entry.flags)
+            found += [
+                Problem(f"models.{one.name}", message, golden.KEY, prompt)
+                for one in asked
+                for prompt, message in golden.wrong_tasks(one.golden_prompts, known)
+            ]
     return found

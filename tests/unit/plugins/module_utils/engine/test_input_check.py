@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -60,3 +61,25 @@ def entries(tmp_path: Path, write_model: Callable[..., Path]) -> dict[str, Entry
 def test_the_node_checks_the_prompts_of_its_own_models(entries: dict[str, Entry], tmp_path: Path) -> None:
     found = input_check.prompt_problems(entries.values(), tmp_path / "store")
     assert [str(problem).partition(" the model has no chat template")[0] for problem in found] == ["models.own-bot:"]
+
+
+def test_golden_prompts_of_another_task_than_a_model_in_the_store(tmp_path: Path) -> None:
+    source = tmp_path / "llama"
+    source.mkdir()
+    (source / "config.json").write_text(json.dumps({"architectures": ["LlamaForCausalLM"]}))
+    text, order = {"prompt": "2 + 2 =", "expect": "4"}, {"prompt": "a cat", "order": ["a kitten", "a car"]}
+    chat = Entry("chat", "chat", str(source), golden_prompts=(text, order))
+    legal = Entry("legal", "legal", "/srv/legal", golden_prompts=({**order, "prompt": "a tort"},), adapter_of="chat")
+    vectors = Entry("vectors", "chat", str(source), flags={"runner": "pooling"}, golden_prompts=(text,))
+    late = Entry("late", "late", "controller:/srv/late", golden_prompts=(order,))
+
+    def adapters_of(name: str) -> list[Entry]:
+        return [legal] if name == "chat" else []
+
+    found = input_check.golden_problems([chat, vectors, late], adapters_of, tmp_path / "store")
+    assert [(one.where, one.key, one.value) for one in found] == [
+        ("models.chat", "golden-prompts", "a cat"),
+        ("models.legal", "golden-prompts", "a tort"),
+        ("models.vectors", "golden-prompts", "2 + 2 ="),
+    ]
+    assert "the model's task is generate: use expect" in found[0].message
