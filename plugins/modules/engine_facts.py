@@ -144,7 +144,8 @@ instances:
       type: list
       elements: str
     tasks:
-      description: The tasks of the installed release's model, such as V(generate) or V(embed); empty if they are not certain.
+      description:
+        - The tasks of the installed release's model, such as V(generate) or V(embed); empty if they are not certain.
       type: list
       elements: str
 bridges:

@@ -396,9 +396,7 @@ def run(module: Call) -> None:
         if values["strict"]:
             problems += input_check.image_problems(values["image"])
             problems += input_check.prompt_problems(declared.served, Path(settings.store_path))
-            problems += input_check.golden_problems(
-                declared.served, declared.adapters_of, Path(settings.store_path)
-            )
+            problems += input_check.golden_problems(declared.served, declared.adapters_of, Path(settings.store_path))
             for warning in declared.warnings:
                 module.warn(warning)
             if problems:
