@@ -19,11 +19,11 @@ def model_registry(text: str, filename: str) -> dict[str, Any]:
     return load_registry(text, filename)
 
 
-def model_needs(models: Mapping[str, Any], facts: Mapping[str, Any], gpus: str = "") -> str:
+def model_needs(models: Mapping[str, Any], facts: Mapping[str, Any], gpus: str = "", nodes: int = 1) -> str:
     """The GPUs that the models of a registry need, as text. Raises ValueError for unknown GPUs."""
     from ansible_collections.baremetal.inference.plugins.module_utils.models.fit.needs import needs
 
-    return needs(models, facts, gpus)
+    return needs(models, facts, gpus, nodes)
 
 
 def golden_prompts(models: Mapping[str, Any]) -> dict[str, list[Any]]:

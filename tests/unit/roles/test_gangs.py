@@ -45,6 +45,13 @@ def test_only_its_nodes_have_the_instance_and_its_firewall(staged: Staged) -> No
         assert text in output, output
 
 
+def test_a_node_without_instances_opens_nothing(staged: Staged) -> None:
+    task = say("opens {{ common_firewall_allow | length }} ports")
+    play = {"hosts": "inference", "roles": ["site_variables"], "tasks": [task]}
+    succeeded, output = staged([]).run([play], "[inference]\na ansible_host=192.0.2.1")
+    assert succeeded and "a opens 0 ports." in output, output
+
+
 def part(rank: int, node: str, revision: str) -> dict[str, Any]:
     shared = {"members": [["b", "192.0.2.2"], ["a", "10.0.0.1"]], "revision": revision, "environment": {}}
     network = {"interface": "eth0", "mtu": 1500}

@@ -38,7 +38,10 @@ def problems(
     gangs = site.gangs_of(instances)
     if not gangs:
         return []
-    found = [*_key_problems(key), *_variable_problems(environment), *_address_problems(shared)]
+    found = [*_key_problems(key), *_variable_problems("vllm_environment", environment), *_address_problems(shared)]
+    for one in gangs:
+        own = {**_variables(one.get("environment")), **_variables(one.get("secret_environment"))}
+        found += _variable_problems(f"instance {one.get('name')}", own)
     if starts and not wired.CHANNEL_WIRED:
         found += [
             Problem(f"instance {gang.get('name')}", wired.REFUSAL, site.NODES, gang[site.NODES]) for gang in gangs
@@ -57,10 +60,15 @@ def _key_problems(key: str) -> list[Problem]:
     return [Problem("role vllm", message, "vllm_gang_key")]
 
 
-def _variable_problems(environment: Mapping[str, str]) -> list[Problem]:
+def _variables(given: Any) -> Mapping[str, Any]:
+    """The environment that an instance declares; empty where its form is wrong, which another check reports."""
+    return given if isinstance(given, Mapping) else {}
+
+
+def _variable_problems(where: str, environment: Mapping[str, Any]) -> list[Problem]:
     computed = {name: use for engine in ENGINES.values() for name, use in engine.gangs.computed.items()}
     return [
-        Problem("vllm_environment", f"is computed for instances over several nodes: set {use} instead", name)
+        Problem(where, f"is computed for instances over several nodes: set {use} instead", name)
         for name, use in computed.items()
         if name in environment
     ]

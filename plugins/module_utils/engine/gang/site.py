@@ -135,12 +135,12 @@ def _address_problems(where: str, names: Sequence[str], site: Site) -> Iterator[
             yield Problem(where, f"{name} has no address for other nodes: {advice}", ADDRESSES[0])
             continue
         if not usable(host.address):
-            message = f"of {name} is no IP address that other nodes can reach: {advice}"
+            message = f"is set for {name}, and is no IP address that other nodes can reach: {advice}"
             yield Problem(where, message, host.variable, host.address)
             continue
         address = ipaddress.ip_address(host.address)
         if other := known.get(address.compressed):
-            yield Problem(where, f"of {name} is that of {other}, too: {advice}", host.variable, host.address)
+            yield Problem(where, f"is the address of {other} and of {name}: {advice}", host.variable, host.address)
         known.setdefault(address.compressed, name)
         versions.setdefault(address.version, name)
     if len(versions) > 1:

@@ -14,6 +14,7 @@ from ..config.facts import ModelFacts
 from ..flags.catalogue import choose
 from ..registry import drafts
 from ..registry.entries import Entry, read
+from . import over_nodes
 from .devices import Device, hypothetical
 from .fit import fit
 from .flags import read as read_flags
@@ -26,16 +27,21 @@ SERVERS = ("L4", "L40S", "RTX-PRO-6000-Server", "A100-80GB", "H100-80GB", "H200"
 COUNTS = (1, 2, 4, 8)
 """Numbers of GPUs of a node that are tried."""
 
+WITHOUT_RDMA, WITH_RDMA = "without RDMA", "with RDMA"
+
 _WIDTH = 10
 """Width of the column of headings, in characters."""
 
 
-def needs(models: Any, facts: Mapping[str, Mapping[str, Any]], gpus: str = "") -> str:
+def needs(models: Any, facts: Mapping[str, Mapping[str, Any]], gpus: str = "", nodes: int = 1) -> str:
     """A text with each model of a registry, its size, and the GPUs that it needs, or whether it fits `gpus`.
 
-    `facts` are from the module model_facts, by the name of the entry with the weights. Raises ValueError for unknown
-    GPUs.
+    `facts` are from the module model_facts, by the name of the entry with the weights. With `nodes`, a model is divided
+    over this number of nodes, each with `gpus`. Raises ValueError for unknown GPUs, and for nodes without GPUs.
     """
+    if nodes != 1 and (not gpus or not 1 < nodes <= over_nodes.MOST_NODES):
+        most = over_nodes.MOST_NODES
+        raise ValueError(f"nodes: {nodes} must be 1 to {most}, and more than 1 only with gpus, those of each node")
     named = hypothetical(gpus) if gpus else None
     registry = read(models, choose())
     blocks = []
@@ -45,7 +51,7 @@ def needs(models: Any, facts: Mapping[str, Mapping[str, Any]], gpus: str = "") -
             continue
         draft = registry.entries.get(drafts.named(entry.flags) or "")
         beside = facts.get(draft.store_name) if draft else None
-        told = _model(entry, facts.get(entry.store_name), named, _facts(beside) if beside else None)
+        told = _model(entry, facts.get(entry.store_name), named, _facts(beside) if beside else None, nodes)
         blocks.append("\n".join([f"{name}: {entry.model}", *told]))
     if registry.problems:
         blocks.append("\n".join(["to correct:", *(_row("PROBLEM", str(one)) for one in registry.problems)]))
@@ -60,7 +66,11 @@ def _facts(told: Mapping[str, Any]) -> ModelFacts:
 
 
 def _model(
-    entry: Entry, told: Mapping[str, Any] | None, named: Sequence[Device] | None, draft: ModelFacts | None
+    entry: Entry,
+    told: Mapping[str, Any] | None,
+    named: Sequence[Device] | None,
+    draft: ModelFacts | None,
+    nodes: int,
 ) -> Iterator[str]:
     if told is None:
         yield _row("unknown", "the model: only one of a hub, or in a directory of the controller, can be read")
@@ -78,6 +88,9 @@ def _model(
         found = [line for product in SERVERS if (line := _enough(facts, entry, product, draft))]
         yield _row("needs", found[0] if found else f"more than {COUNTS[-1]} x {SERVERS[-1]}")
         yield from (_row("or", line) for line in found[1:])
+    elif nodes > 1:
+        for has_rdma, network in ((False, WITHOUT_RDMA), (True, WITH_RDMA)):
+            yield from _fits_nodes(facts, entry, named, draft, nodes, network, has_rdma=has_rdma)
     else:
         yield from _fits(facts, entry, named, draft)
 
@@ -90,6 +103,23 @@ def _fits(facts: ModelFacts, entry: Entry, named: Sequence[Device], draft: Model
     yield _row("fits", f"{verdict}{_with(proposed)}")
     yield from (_row("PROBLEM", str(one)) for one in answer.misfits)
     yield from (_row("unknown", one) for one in answer.unknown)
+
+
+def _fits_nodes(
+    facts: ModelFacts,
+    entry: Entry,
+    named: Sequence[Device],
+    draft: ModelFacts | None,
+    nodes: int,
+    network: str,
+    *,
+    has_rdma: bool,
+) -> Iterator[str]:
+    """Lines about whether a model fits nodes with named GPUs, and how to divide the model."""
+    found = over_nodes.propose(facts, entry.flags, named, nodes, network, has_rdma=has_rdma, draft=draft)
+    yield _row("fits", f"{network}: {'no' if found.misfits else 'yes'}{_with(found.flags)}")
+    yield from (_row("PROBLEM", str(one)) for one in found.misfits)
+    yield from (_row("because", reason) for reason in found.reasons)
 
 
 def _enough(facts: ModelFacts, entry: Entry, product: str, draft: ModelFacts | None) -> str:

@@ -18,6 +18,9 @@ from .flags import PARALLEL_SIZES, read
 from .misfit import Misfit
 from .share import Share
 
+MOST_NODES = 64
+"""Largest number of nodes in a plan."""
+
 
 @dataclass(frozen=True)
 class Proposal:

@@ -130,7 +130,7 @@ class Stage:
             "gpus": list(instance.gpus),
             "accelerator": instance.accelerator,
             "release": number,
-            **({"nodes": list(instance.nodes), "gang": gang.to_dict()} if gang else {}),
+            **({"gang": staged.release.gang.to_dict()} if staged.release.gang else {}),
             **own_settings.to_dict(instance),
         }
         if self.module.params["desired"]:

@@ -23,6 +23,7 @@ from ...engine.plan_text import render
 from ...models import shards
 from ...models.config.facts import ModelFacts, from_config
 from ...models.fit import devices
+from ...models.fit.over_nodes import MOST_NODES
 from ...models.flags import catalogue
 from ...models.flags.check import arguments, check
 from ..desired import Desired, Model
@@ -32,9 +33,6 @@ if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
 
 SCHEMA = 1
-
-MOST_NODES = 64
-"""Largest number of nodes in a plan."""
 
 CODES = {True: OK, False: FAILED, None: UNCLEAR}
 

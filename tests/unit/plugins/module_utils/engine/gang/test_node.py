@@ -49,6 +49,11 @@ def test_what_is_computed_must_not_be_set() -> None:
     )
 
 
+def test_nor_may_an_instance_set_it() -> None:
+    own = {**DECLARED, "environment": {"VLLM_HOST_IP": "x"}, "secret_environment": "odd"}
+    assert found((own,)).startswith("instance big: VLLM_HOST_IP: is computed")
+
+
 def test_the_address_is_one_of_the_node() -> None:
     site = replace(SITE, hosts={**SITE.hosts, "n2": Host("192.0.2.99", "inference_fabric_address")})
     (problem,) = node.problems([DECLARED], site, KEY, {}, starts=False)

@@ -70,12 +70,15 @@ def test_a_sound_gang_has_no_mistake_on_any_member() -> None:
 @pytest.mark.parametrize(
     ("changes", "text"),
     [
-        ({"gpu_02": {"inference_fabric_address": "10.0.0.1"}}, "of gpu-02 is that of gpu-01, too"),
+        ({"gpu_02": {"inference_fabric_address": "10.0.0.1"}}, "is the address of gpu-01 and of gpu-02"),
         (
             {"gpu_02": {"inference_fabric_address": "10.0.0.300"}},
-            "of gpu-02 is no IP address that other nodes can reach",
+            "is set for gpu-02, and is no IP address that other nodes can reach",
         ),
-        ({"gpu_02": {"inference_fabric_address": "127.0.0.1"}}, "inference_fabric_address: '127.0.0.1': of gpu-02"),
+        (
+            {"gpu_02": {"inference_fabric_address": "127.0.0.1"}},
+            "inference_fabric_address: '127.0.0.1': is set for gpu-02",
+        ),
         ({"gpu_02": {"inference_fabric_address": "fd00::2"}}, "gpu-01 has an IPv4 and gpu-02 an IPv6 address"),
         (
             {"gpu_02": {"inference_fabric_address": "", "inference_address": ""}},
@@ -104,7 +107,7 @@ def test_all_mistakes_at_once() -> None:
         "instances": [{**BIG, "port": 5011}, {"name": "x", "port": 5110}],
     }
     text = found(gpu_02=changes)
-    for part in ("that of gpu-01", "port: differs", "is port of instance x"):
+    for part in ("is the address of gpu-01 and of gpu-02", "port: differs", "is port of instance x"):
         assert part in text
 
 

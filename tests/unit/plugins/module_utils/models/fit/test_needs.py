@@ -48,6 +48,19 @@ def test_says_whether_named_gpus_are_enough(facts: dict[str, Any]) -> None:
         needs(MODELS, facts, "8xH100")
 
 
+def test_says_how_nodes_share_a_model(facts: dict[str, Any]) -> None:
+    text = needs({"big": MODELS["big"]}, facts, "8xL4", 3)
+    assert "fits      without RDMA: yes (tensor-parallel-size: 8, pipeline-parallel-size: 3)" in text
+    assert "fits      with RDMA: yes (tensor-parallel-size: 8, pipeline-parallel-size: 3)" in text
+    assert "because   not tensor-parallel-size 24 does not divide the model's 64 attention heads" in text
+    assert "fits      with RDMA: yes (tensor-parallel-size: 16)" in needs({"big": MODELS["big"]}, facts, "8xL4", 2)
+    small = needs({"big": MODELS["big"]}, facts, "1xL4", 2)
+    assert "fits      without RDMA: no" in small and "PROBLEM" in small
+    for gpus, nodes in (("", 2), ("8xL4", 0), ("8xL4", 65)):
+        with pytest.raises(ValueError, match="nodes: "):
+            needs(MODELS, facts, gpus, nodes)
+
+
 def test_mistakes_of_the_registry_stand_below(facts: dict[str, Any]) -> None:
     text = needs({"big": {**MODELS["big"], "gpus": 2}}, facts)
     assert "to correct:" in text and "set it in the instance" in text

@@ -187,7 +187,7 @@ def test_a_member_of_a_gang(fresh_node: EngineNode, run_module: RunModule, monke
     release = releases.load(fresh_node.paths, "big", 1)
     assert release.gang and (release.gang.rank, len(release.gang.digest)) == (1, 64)
     assert release.engine_argv[-1] == "--headless"
-    assert files.read_json(fresh_node.paths.instance("big"))["nodes"] == ["n1", "n2"]
+    assert files.read_json(fresh_node.paths.instance("big"))["gang"] == release.gang.to_dict()
     assert not stage_gang(fresh_node, run_module)["changed"]
     # A node that leaves its last gang does not keep the key.
     fresh_node.site()
