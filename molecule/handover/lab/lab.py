@@ -99,16 +99,6 @@ def pair() -> dict[str, Any]:
     return {**under(clients, lambda: [node.swap(found.reload) for node in found.nodes]), "reloads": found.steps}
 
 
-def both() -> dict[str, Any]:
-    """Two replicas begin at once."""
-    found = world([MAIN], [MAIN])
-
-    def swapped() -> list[dict[str, Any]]:
-        return at_once(*(lambda node=node: node.swap(found.reload) for node in found.nodes))
-
-    return {**under({"short": loads(urls(found))}, swapped), "reloads": found.steps}
-
-
 def tls(*nodes: list[Engine]) -> dict[str, Any]:
     """TLS with HTTP/1.1 and HTTP/2."""
     found = world(*nodes, tls=True)
@@ -139,6 +129,13 @@ def deafened(node: Node, address: str) -> None:
     )
 
 
+BUSY = 12
+"""So many clients at each gateway leave no engine without a request: only a closed gate lets the last one end."""
+
+DEAF_DRAIN = 20
+"""Limit of a drain in seconds. A swap closes the gate 5 s before, and a deaf gateway sends requests until then."""
+
+
 def deaf(*nodes: list[Engine]) -> dict[str, Any]:
     """A gateway is deaf from before the swap on, and its clients go on."""
     found = world(*nodes)
@@ -146,9 +143,9 @@ def deaf(*nodes: list[Engine]) -> dict[str, Any]:
     def swapped() -> list[dict[str, Any]]:
         deafened(found.nodes[0], found.gateways[0].address)
         time.sleep(4)
-        return [found.nodes[0].swap(calm)]
+        return [found.nodes[0].swap(calm, drain_seconds=DEAF_DRAIN)]
 
-    return under({"short": loads(urls(found))}, swapped)
+    return under({"short": loads(urls(found), clients=BUSY)}, swapped)
 
 
 def deaf_in_the_middle() -> dict[str, Any]:
@@ -159,7 +156,9 @@ def deaf_in_the_middle() -> dict[str, Any]:
         if step == "drain":
             deafened(found.nodes[0], found.gateways[0].address)
 
-    return under({"short": loads(urls(found))}, lambda: [found.nodes[0].swap(at_step)])
+    return under(
+        {"short": loads(urls(found), clients=BUSY)}, lambda: [found.nodes[0].swap(at_step, drain_seconds=DEAF_DRAIN)]
+    )
 
 
 def lost(step: str, *nodes: list[Engine]) -> dict[str, Any]:
@@ -206,13 +205,14 @@ def flushed() -> dict[str, Any]:
         if step in ("stop", "start", "probe"):
             found.nodes[0].run("nft delete table inet inference_gate")
 
-    return under({"short": loads(urls(found))}, lambda: [found.nodes[0].swap(at_step)])
+    return under(
+        {"short": loads(urls(found), clients=BUSY)}, lambda: [found.nodes[0].swap(at_step, drain_seconds=DEAF_DRAIN)]
+    )
 
 
 CASES: Mapping[str, Callable[[], dict[str, Any]]] = {
     "shapes": shapes,
     "pair": pair,
-    "both": both,
     "tls": lambda: tls([MAIN], [MAIN]),
     "tls-lone": lambda: tls([MAIN]),
     "tracked": tracked,

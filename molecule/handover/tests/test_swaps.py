@@ -40,14 +40,6 @@ def test_two_replicas_with_a_reload_in_each_step(lab: Lab) -> None:
 
 
 @pytest.mark.full
-def test_two_replicas_that_begin_at_once(lab: Lab) -> None:
-    result = lab("both")
-    outcomes = sorted(swap["outcome"] for swap in result["swaps"])
-    assert outcomes in (["done", "done"], ["done", "refused"]), result["swaps"]
-    unharmed(result, *(swap["outcome"] for swap in result["swaps"]))
-
-
-@pytest.mark.full
 @pytest.mark.parametrize(("case", "swaps"), [("tls", 2), ("tls-lone", 1)])
 def test_tls_and_http2_with_a_reload_in_each_step(lab: Lab, case: str, swaps: int) -> None:
     result = lab(case)
