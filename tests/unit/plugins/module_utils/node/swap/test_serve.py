@@ -105,7 +105,9 @@ def test_what_a_release_is_tried_with(
 
 
 @pytest.mark.parametrize(
-    ("step", "module", "name"), [(swaps.START, wait, "wait_ready"), (swaps.PROBE, proof, "accept")], ids=str
+    ("step", "module", "name"),
+    [(swaps.START, wait, "wait_ready"), (swaps.PROBE, proof, "accept")],
+    ids=["start", "probe"],
 )
 def test_the_gate_is_held_in_front_of_what_is_not_yet_judged(
     fake: FakeNode, monkeypatch: pytest.MonkeyPatch, step: str, module: ModuleType, name: str
