@@ -111,7 +111,9 @@ def _reasons(
 ) -> Iterator[str]:
     tensor = gpus * nodes
     flags, _unread = read({**rest, TP: tensor})
-    refusals = [f"{TP} {tensor} {one.message}" for one in division.check(facts.config, flags, ())]
+    refusals = [
+        f"{TP}: {tensor} is not possible: the size {one.message}" for one in division.check(facts.config, flags, ())
+    ]
     inside = chosen.get(TP, 1)
     if PP not in chosen:
         yield f"{TP}: {inside} divides each layer over all {nodes} nodes"
@@ -125,6 +127,6 @@ def _reasons(
     layers = f"{PP}: {chosen[PP]} gives each node a part of the layers"
     yield f"{TP}: {inside} divides a layer inside a node, {layers}" if inside > 1 else layers
     if refusals:
-        yield f"not {refusals[0]}"
+        yield refusals[0]
     if not has_rdma and not on_cpu:
         yield f"{network}: stages exchange little, while {TP} over nodes would exchange data in each layer"

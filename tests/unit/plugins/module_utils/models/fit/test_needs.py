@@ -52,7 +52,10 @@ def test_says_how_nodes_share_a_model(facts: dict[str, Any]) -> None:
     text = needs({"big": MODELS["big"]}, facts, "8xL4", 3)
     assert "fits      without RDMA: yes (tensor-parallel-size: 8, pipeline-parallel-size: 3)" in text
     assert "fits      with RDMA: yes (tensor-parallel-size: 8, pipeline-parallel-size: 3)" in text
-    assert "because   not tensor-parallel-size 24 does not divide the model's 64 attention heads" in text
+    assert (
+        "because   tensor-parallel-size: 24 is not possible: the size does not divide the model's 64 attention heads"
+        in text
+    )
     assert "fits      with RDMA: yes (tensor-parallel-size: 16)" in needs({"big": MODELS["big"]}, facts, "8xL4", 2)
     small = needs({"big": MODELS["big"]}, facts, "1xL4", 2)
     assert "fits      without RDMA: no" in small and "PROBLEM" in small

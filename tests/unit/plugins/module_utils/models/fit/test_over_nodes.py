@@ -31,7 +31,10 @@ def test_sixty_four_heads_on_three_nodes_have_stages(model: Model) -> None:
     for rdma in (False, True):
         found = over(model("llama-3-70b"), "1xB200", 3, rdma=rdma)
         assert found.flags == {PP: 3} and not found.misfits
-        assert "not tensor-parallel-size 3 does not divide the model's 64 attention heads" in found.reasons
+        assert (
+            "tensor-parallel-size: 3 is not possible: the size does not divide the model's 64 attention heads"
+            in found.reasons
+        )
 
 
 @pytest.mark.parametrize(

@@ -295,7 +295,8 @@ def test_over_several_nodes_like_this_one(call: Call) -> None:
     assert (found["nodes"], found["rank"], len(found["devices"])) == (3, 0, 1)
     assert found["argv"][-2:] == ["--pipeline-parallel-size", "3"]
     assert any(
-        "not tensor-parallel-size 3 does not divide the model's 32 attention heads" in one for one in found["notes"]
+        "tensor-parallel-size: 3 is not possible: the size does not divide the model's 32 attention heads" in one
+        for one in found["notes"]
     )
     assert "L4 on each of 3 nodes" in call("plan", "llama", "--nodes", "3", "--gpus", "1xL4")[1]
     assert plan(call, "--nodes", "2", "main", "--", "--tensor-parallel-size", "3")[1]["problems"][0]["key"] == "nodes"
