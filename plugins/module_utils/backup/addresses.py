@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Releases of a snapshot that listen on an address which this machine does not have. Private to the collection.
 
-A machine that replaces another often has another address. Before such releases are restored, this machine's address takes
-the place of the old one in the fetched snapshot, in every kept release: a rollback must be able to start, too.
+A machine that replaces another often has another address. Before such releases are restored, this machine's address
+takes the place of the old one in the fetched snapshot, in every kept release: a rollback must be able to start, too.
 """
 
 from __future__ import annotations

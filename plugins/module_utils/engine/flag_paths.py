@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from ..core.defaults import DOCKER_DATA_ROOT
 from ..core.paths import Paths
 from ..core.problems import Problem
 from . import adapters
@@ -31,7 +32,7 @@ _WAYS = (
 
 _PRIVATE = (
     *("/", "/boot", "/dev", "/etc", "/home", "/proc", "/root", "/run", "/sys"),
-    *("/var/lib/docker", "/var/lib/inference"),
+    *(DOCKER_DATA_ROOT, str(Paths().state)),
 )
 """Directories that no engine gets, with everything in them but what the collection itself has put there."""
 

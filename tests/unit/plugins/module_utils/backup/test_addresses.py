@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from pathlib import Path
 
@@ -33,7 +34,9 @@ def stage(root: Path, *numbers: int, address: str = OLD) -> Paths:
     paths = Paths(root)
     for number in numbers:
         made = rendered(number, address, f"model-{number}")
-        releases.stage(paths, "main", made.release.id, lambda _number, made=made: made, print)
+        releases.stage(
+            paths, "main", made.release.id, functools.partial(rendered, address=address, model=f"model-{number}"), print
+        )
     releases.activate(paths, "main", numbers[-1])
     return paths
 
