@@ -162,6 +162,10 @@ class Paths:
         """Files of the server that shares models with other nodes while a playbook runs."""
         return self.root / "run/inference/share"
 
+    def gang(self, name: str) -> Path:
+        """What this node's supervisor knows of the gang of an instance."""
+        return self.state / "gang" / f"{name}.json"
+
     @property
     def drains(self) -> Path:
         return self.state / "drain"

@@ -38,6 +38,7 @@ def traces(paths: Paths, name: str) -> list[Path]:
         paths.recovered(name),
         paths.recovered_meanwhile(name),
         paths.deaths(name),
+        paths.gang(name),
         paths.recovery_requests / name,
     ]
 

@@ -24,7 +24,7 @@ from ..core.systemd import Notifier
 from ..engine.instance_facts import Endpoint
 from ..engine.probe import health
 from ..engine.probe.health import Finding
-from ..engine.state import drains, lock, probe_state, releases, swaps
+from ..engine.state import drains, gangs, lock, probe_state, releases, swaps
 from ..engine.state.drains import Drain, format_time, parse_time
 from ..engine.state.gateway_answers import GatewayAnswers
 from ..engine.state.probe_state import STALE, ProbeState
@@ -190,7 +190,8 @@ class Agent:
 
     def _follow(self) -> None:
         """Start to watch new instances, and stop to watch removed ones. Raises OSError."""
-        names = set(releases.names(self._paths))
+        # A follower of a gang has no API. The leader's agent probes the gang.
+        names = {name for name in releases.names(self._paths) if not gangs.follows(self._paths, name)}
         for name in self._watched.keys() - names:
             watched = self._watched.pop(name)
             if watched.task:

@@ -83,6 +83,10 @@ class Events:
         """Let wait() also return when this process ends."""
         self._pidfd = pidfd
 
+    def forget(self) -> None:
+        """Watch no process. The caller closes the descriptor."""
+        self._pidfd = None
+
     def wake(self) -> None:
         """Let wait() return. May be called from any thread."""
         # A full buffer wakes wait(), too. After the socket is closed, nothing waits.

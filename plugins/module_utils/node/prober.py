@@ -83,6 +83,8 @@ class Prober:
         self._serves = False
         try:
             release = self._release()
+            if release.gang is not None and not release.gang.leads:
+                return Finding(health.UNKNOWN, f"follows {release.gang.leader.node}, whose engine alone can be probed")
             # Its first call reads files of the model, perhaps from a slow disk.
             target = await asyncio.to_thread(self._target, release)
         except (releases.ReleaseError, OSError, ValueError) as error:

@@ -13,11 +13,13 @@ from typing import Any
 
 from ..core import files, systemd, table
 from ..core.paths import Paths, swap_unit, unit_name
+from ..engine.gang.members import Gang
 from ..engine.inventory import bridged_instance
 from ..engine.probe import health
 from ..engine.release import Release
-from ..engine.state import drains, gateway_answers, pins, probe_state, releases, swaps
+from ..engine.state import drains, gangs, gateway_answers, pins, probe_state, releases, swaps
 from ..engine.state.drains import Drain
+from ..engine.state.gangs import GangState, MemberState
 from .swap import left_over
 
 SCHEMA = 1
@@ -107,6 +109,8 @@ class Status:
     swap: Swap | None = None
     left_over: list[str] = field(default_factory=list)
     """What the last swap left undone, although its release serves."""
+    gang: GangState | None = None
+    """What this node's supervisor knows of the gang; None for an instance on one node."""
     problems: list[str] = field(default_factory=list)
 
 
@@ -155,7 +159,10 @@ def _one(paths: Paths, name: str, unit: dict[str, str], now: datetime) -> Status
     number = numbers["active"] or numbers["desired"]
     if number is not None:
         try:
-            _describe(result, releases.load(paths, name, number))
+            release = releases.load(paths, name, number)
+            _describe(result, release)
+            if release.gang is not None:
+                _describe_gang(result, gangs.read(paths, name), release.gang, now)
         except releases.ReleaseError as error:
             problems.append(str(error))
     return result
@@ -182,6 +189,23 @@ def _gateways(paths: Paths, name: str) -> list[Gateway]:
 def _describe(status: Status, release: Release) -> None:
     for key in ("model", "revision", "image", "address", "port", "container", "accelerator", "gpus"):
         setattr(status, key, getattr(release, key))
+
+
+def _describe_gang(status: Status, known: GangState | None, gang: Gang, now: datetime) -> None:
+    """Add the gang. A supervisor that does not run has left the state of its last moment."""
+    running = status.state in ("serving", "loading", "stopping")
+    if known is None or not running:
+        state = gangs.STOPPED
+        me = MemberState(gang.me.node, gang.rank, gang.me.address, state)
+        epoch = known.epoch if known else 0
+        known = GangState(gang.name, gang.rank, epoch, state, drains.format_time(now), members=(me,))
+    status.gang = known
+    if running and known.state != gangs.STOPPING:
+        status.state = known.state
+    if not gang.leads:
+        # A follower has no API.
+        status.port = 0
+        status.serving = status.serving and known.state == gangs.SERVING
 
 
 def _state(active: str, sub: str) -> str:
@@ -217,6 +241,8 @@ def as_text(statuses: Sequence[Status]) -> str:
     header = ("INSTANCE", "STATE", "PROBE", "SINCE", "RESTARTS", "MODEL", "REVISION", "RELEASE", "ADDRESS", "GPUS")
     lines = table.lines([header, *(_row(status) for status in statuses)])
     for status in statuses:
+        if status.gang is not None:
+            lines += _gang_lines(status.name, status.gang)
         lines += [f"{status.name}: {note}" for note in _notes(status)]
     return "\n".join(lines)
 
@@ -235,6 +261,16 @@ def _row(status: Status) -> tuple[str, ...]:
         f"{status.address}:{status.port}" if status.port else "-",
         ",".join(status.gpus) or status.accelerator or "-",
     )
+
+
+def _gang_lines(name: str, gang: GangState) -> list[str]:
+    """A line for the gang, and a line for each member that this node knows."""
+    role = "leads" if gang.leads else f"follows with rank {gang.rank} in"
+    rows = [(f"  {each.node}", f"rank {each.rank}", each.address, each.state, each.detail) for each in gang.members]
+    return [
+        f"{name}: this node {role} the gang, epoch {gang.epoch}: {gang.state} since {gang.since}",
+        *table.lines(rows),
+    ]
 
 
 def _verdict(status: Status) -> str:
@@ -286,7 +322,7 @@ def _notes(status: Status) -> list[str]:
         notes.append(
             f"systemd no longer restarts it ({status.result}): systemctl reset-failed {unit}; systemctl start {unit}"
         )
-    if status.desired and status.state not in ("serving", "loading"):
+    if status.desired and status.state not in ("serving", "loading") and not (status.gang and status.status):
         notes.append(f"does not serve: journalctl -t vllm@{status.name} -u {unit_name(status.name)}")
     if instance := bridged_instance(status.name):
         notes.append(

@@ -4,7 +4,8 @@
 """The main process of an engine's unit: starts the container, reports when it serves, and waits for its end.
 
 Private to the collection. It watches the container's first process by a pidfd, and signals it through the pidfd. So
-dockerd may stop, restart or be killed meanwhile: a healthy engine continues, and a death is seen at once.
+dockerd may stop, restart or be killed meanwhile: a healthy engine continues, and a death is seen at once. The leader of
+a gang also obeys the gang: it starts its engine with all members, and ends the engine when a member is lost.
 """
 
 # pylint: disable=ansible-bad-function  # a service, which prints to the journal
@@ -26,6 +27,8 @@ from ..engine import listeners, task
 from ..engine.probe import probe, warm_up
 from ..engine.release import Release
 from .events import Events, Job, open_pidfd
+from .gang.alone import Alone
+from .gang.orders import DRAIN, KILL, RUN, Order
 
 DOCKER_TIMEOUT = 90.0
 """Seconds to wait for a Docker that stopped between the preparation and the start."""
@@ -55,6 +58,14 @@ class EngineError(Exception):
     def __init__(self, message: str, code: int = 1) -> None:
         self.code = code or 1
         super().__init__(message)
+
+
+class GangEnded(EngineError):
+    """The gang has ended, and the engine was killed for that. An end that was asked for is no failure."""
+
+    def __init__(self, order: Order) -> None:
+        super().__init__(f"the gang ended: {order.reason}")
+        self.code = 0 if order.planned else 1
 
 
 @dataclass(frozen=True)
@@ -119,10 +130,12 @@ def _state(docker: Docker, container: str) -> dict[str, Any]:
     return state
 
 
-def exit_of(docker: Docker, container: str) -> Exit:
-    """The exit of a container that has ended. Takes up to EXIT_CODE_TIMEOUT if dockerd does not answer."""
-    asker = Docker(docker.path, timeout=EXIT_CODE_TIMEOUT)
-    deadline = time.monotonic() + EXIT_CODE_TIMEOUT
+def exit_of(docker: Docker, container: str, limit: float | None = None) -> Exit:
+    """The exit of a container that has ended. Takes up to `limit` seconds (EXIT_CODE_TIMEOUT) if dockerd does not
+    answer."""
+    limit = EXIT_CODE_TIMEOUT if limit is None else limit
+    asker = Docker(docker.path, timeout=limit)
+    deadline = time.monotonic() + limit
     while True:
         try:
             state = _state(asker, container)
@@ -139,7 +152,7 @@ class Supervisor:
     """Runs one release until it ends or a signal stops it. `run` returns the process's exit code.
 
     `is_idle` tells at a stop whether the instance is drained and has no requests. `on_ready` and `is_idle` must raise
-    nothing: an exception would end an engine that serves.
+    nothing: an exception would end an engine that serves. `gang`: the leader's side of a gang.
     """
 
     def __init__(
@@ -152,6 +165,7 @@ class Supervisor:
         on_ready: Callable[[], None] = lambda: None,
         is_idle: Callable[[], bool] = lambda: False,
         proc: Path = listeners.PROC,
+        gang: Alone | None = None,
     ) -> None:
         self.release = release
         self.docker = docker
@@ -169,6 +183,7 @@ class Supervisor:
         self.on_ready = on_ready
         self.is_idle = is_idle
         self.proc = proc
+        self.gang = gang or Alone()
         self.name = f"{release.instance} ({release.model}, release {release.number})"
         self.warming = ""
         """The warm-up prompt that is under way; empty before and after."""
@@ -181,13 +196,14 @@ class Supervisor:
 
     def run(self) -> int:
         """Start the engine, wait for it, serve, and drain it at a stop."""
-        with Events() as events:
+        with Events() as events, self.gang.over(events):
             try:
-                engine = self._start(events)
+                engine = self._start(events) if self.gang.gather() else None
                 if engine is None or not self._await_ready(events, engine):
                     self.say("stopped before it was ready")
                     return 0
             except EngineError as error:
+                self.gang.engine_ended(str(error))
                 self.say(str(error))
                 self.notifier.send(STATUS=str(error))
                 return error.code
@@ -195,23 +211,35 @@ class Supervisor:
 
     def _start(self, events: Events) -> Engine | None:
         """The started engine; None if a stop came first. Raises EngineError."""
+        self._obey()
         self.began = time.monotonic()
         self._report("starting the container")
         job = Job(events, lambda: attach(self.docker, self.release.container))
-        while not job.done and not events.stop:
+        while not job.done and not self._unwanted(events):
             events.wait(STATUS_INTERVAL)
             self._report("waiting for dockerd to start the container")
-        if events.stop and not job.done:
+        if not job.done:
             # The container may start at any moment. Wait briefly for dockerd;
             # the unit's ExecStopPost removes the container.
             deadline = time.monotonic() + 1
             while not job.done and time.monotonic() < deadline:
                 events.wait(0.1)
             if not job.done:
+                self._obey()
                 return None
         engine = job.result()
         events.watch(engine.pidfd)
         return engine
+
+    def _unwanted(self, events: Events) -> bool:
+        """Whether the engine must not go on: the unit is being stopped, or the gang has ended."""
+        return events.stop or self.gang.order().engine != RUN
+
+    def _obey(self) -> None:
+        """Raise GangEnded if the gang has ended."""
+        order = self.gang.order()
+        if order.engine != RUN:
+            raise GangEnded(order)
 
     def _await_ready(self, events: Events, engine: Engine) -> bool:
         """Whether the engine became ready; False if a stop came first. Raises EngineError."""
@@ -221,10 +249,15 @@ class Supervisor:
         job: Job[probe.Verdict] | None = None
         next_probe = next_report = time.monotonic()
         while True:
-            if events.stop:
+            if self._unwanted(events):
+                if events.stop:
+                    self.gang.stop()
                 self._kill(events, engine)
+                if not events.stop:
+                    self._obey()
                 return False
             if events.died:
+                self.gang.engine_ended("before it was ready")
                 ended = exit_of(self.docker, self.release.container)
                 after = time.monotonic() - self.began
                 what = f"the engine ended before it was ready, after {after:.0f} s ({self._meaning(ended)})"
@@ -278,53 +311,72 @@ class Supervisor:
         took = time.monotonic() - self.began
         self.say(f"ready after {took:.0f} s: answered {self.target.request.noun} on {self.target}{self.warmed}")
         self.on_ready()
+        self.gang.engine_ready()
         self.notifier.send(READY=1, STATUS=f"serving {self.release.model} on {self.target}{self.warmed}")
         since = time.monotonic()
-        while not events.stop and not events.died:
+        while not events.died and not self._unwanted(events):
             events.wait(None)
         if events.died:
+            self.gang.engine_ended("by itself")
             ended = exit_of(self.docker, self.release.container)
             served = time.monotonic() - since
             message = f"the engine ended by itself after serving for {served:.0f} s ({self._meaning(ended)})"
             self.say(message)
             self.notifier.send(STATUS=message)
             return 1 if ended.code is None else ended.code
-        self._drain(events, engine)
-        return 0
+        began = time.monotonic()
+        if events.stop:
+            self.gang.stop()
+        elif self.gang.order().engine == DRAIN:
+            self.say(f"{self.gang.order().reason}: drains the gang")
+            self.gang.empty(self.release.drain_timeout)
+        return self._drain(events, engine, time.monotonic() - began)
 
     def _meaning(self, ended: Exit) -> str:
         """How the engine ended. Some exit codes of an engine do not mean what they seem to mean."""
         known = "" if ended.code is None else self.release.adapter.exits.get(ended.code, "")
         return f"{ended}: {known}" if known else str(ended)
 
-    def _drain(self, events: Events, engine: Engine) -> None:
-        """Send SIGTERM, so that the engine finishes its requests. Send SIGKILL if it hangs, or has no requests."""
-        limit = self.release.drain_timeout + self.stop.kill_grace
+    def _drain(self, events: Events, engine: Engine, spent: float) -> int:
+        """Send SIGTERM, so that the engine finishes its requests. Send SIGKILL if it hangs, or has no requests, or if
+        its gang has ended. `spent`: seconds that requests have already had. Returns the process's exit code.
+        """
+        limit = max(0.0, self.release.drain_timeout + self.stop.kill_grace - spent)
         idle = self._idle(events)
-        what = "it is drained and has no requests" if idle else f"requests in flight may take up to {limit} s"
-        self.notifier.send(STOPPING=1, STATUS=f"draining: {what}")
-        self.say(f"stopping; {what}")
-        engine.send(signal.SIGTERM)
+        what = "it is drained and has no requests" if idle else f"requests in flight may take up to {limit:.0f} s"
+        if self.gang.order().engine != KILL:
+            self.notifier.send(STOPPING=1, STATUS=f"draining: {what}")
+            self.say(f"stopping; {what}")
+            engine.send(signal.SIGTERM)
         deadline = time.monotonic() + limit
-        while not events.died and (left := deadline - time.monotonic()) > 0:
-            events.wait(min(left, self.stop.idle_grace) if idle else left, signals=False)
+        pause = self.stop.idle_grace if idle else self.gang.poll or limit
+        while not events.died and self.gang.order().engine != KILL and (left := deadline - time.monotonic()) > 0:
+            events.wait(min(left, pause), signals=False)
             # The engine counts a request only after the request's first step, and a drain only asks gateways to stay
             # away: while a client is connected, an engine that reports no request is not killed.
             if idle and not listeners.connections(self.release.port, self.proc):
                 break
         else:
-            if not events.died:
-                self.say(f"still there {limit} s after SIGTERM: killed")
+            if not events.died and self.gang.order().engine != KILL:
+                self.say(f"still there {limit:.0f} s after SIGTERM: killed")
+        order = self.gang.order()
         if not events.died:
             self._kill(events, engine)
+        if order.engine == KILL:
+            self.say(f"killed, since the gang ended: {order.reason}")
+            self.notifier.send(STATUS=f"the gang ended: {order.reason}")
+            return 0 if order.planned else 1
         if events.died:
             self.say("stopped")
+        return 0
 
     def _idle(self, events: Events) -> bool:
         """Whether the engine is drained and has no requests. False if it does not report in time."""
         asked = Job(events, self.is_idle)
         deadline = time.monotonic() + IDLE_TIMEOUT
         while not asked.done and not events.died and time.monotonic() < deadline:
+            if self.gang.order().engine == KILL:
+                return False
             events.wait(deadline - time.monotonic())
         return asked.done and asked.result()
 
@@ -334,5 +386,7 @@ class Supervisor:
         deadline = time.monotonic() + KILL_TIMEOUT
         while not events.died and time.monotonic() < deadline:
             events.wait(deadline - time.monotonic(), signals=False)
-        if not events.died:
+        if events.died:
+            self.gang.engine_ended("killed")
+        else:
             self.say(f"pid {engine.pid} survives SIGKILL: it hangs in the kernel, see dmesg")

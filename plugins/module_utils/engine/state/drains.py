@@ -24,6 +24,9 @@ RECOVERY = "recovery"
 UPDATE = "update"
 """The owner of a drain by an update."""
 
+GANG = "gang"
+"""The owner of a drain by the leader of a gang, which ends because one of its members leaves."""
+
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 """Seconds in the units of a duration."""
 

@@ -21,7 +21,7 @@ from ...core.docker_api import Docker, DockerError, DockerUnavailable
 from ...core.paths import Paths, container_name, unit_name
 from ...engine import environment, prepare
 from ...engine.probe import idle
-from ...engine.state import attempts, releases
+from ...engine.state import attempts, gangs, releases
 from ...engine.state.drains import format_time
 from ..recovery import state
 from ..supervisor import Supervisor
@@ -90,25 +90,35 @@ def _prepare(options: argparse.Namespace, paths: Paths) -> int:
 def count_start(paths: Paths, name: str, restarts: int) -> None:
     """Count a start. If it follows the death of an engine that served, count the death for recovery's budget.
 
-    Raises OSError.
+    The end of a gang because a member leaves is no death. Raises OSError.
     """
-    if attempts.begin(paths, name, restarts) == 1 and restarts:
+    if attempts.begin(paths, name, restarts) == 1 and restarts and not gangs.ended_as_planned(paths, name):
         state.record_death(paths, name, format_time(datetime.now(UTC)))
 
 
 def _supervise(options: argparse.Namespace, paths: Paths) -> int:
     _unit_of_caller(options)
     release = releases.load(paths, options.name, options.release)
+    docker, notifier = Docker(), systemd.Notifier()
+
+    def on_ready() -> None:
+        _keep_count(options.name, lambda: attempts.ready(paths, options.name))
+
+    def is_idle() -> bool:
+        return idle.is_idle(paths, release, datetime.now(UTC))
+
+    def say(message: str) -> None:
+        print(f"{options.name}: {message}", file=sys.stderr, flush=True)
+
+    gang = None
+    if release.gang is not None:
+        from ..gang import sides
+
+        if not release.gang.leads:
+            return sides.follows(paths, release, release.gang, docker, notifier, say, on_ready).run()
+        gang = sides.leads(paths, release, release.gang, notifier, say, is_idle)
     key = environment.api_key(environment.read(paths, options.name))
-    supervisor = Supervisor(
-        release,
-        Docker(),
-        systemd.Notifier(),
-        key,
-        on_ready=lambda: _keep_count(options.name, lambda: attempts.ready(paths, options.name)),
-        is_idle=lambda: idle.is_idle(paths, release, datetime.now(UTC)),
-    )
-    return supervisor.run()
+    return Supervisor(release, docker, notifier, key, on_ready=on_ready, is_idle=is_idle, gang=gang).run()
 
 
 def _clear(options: argparse.Namespace, paths: Paths) -> int:

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from ...core.exposition import Help, Samples
 from ...core.paths import Paths
+from ...engine.gang.members import Gang
 from ...engine.release import Release
-from ...engine.state import history, pins, releases
+from ...engine.state import gangs, history, pins, releases
 from ...engine.state.drains import parse_time
 
 HELP: Help = {
@@ -20,6 +21,9 @@ HELP: Help = {
     "inference_release_since_timestamp_seconds": "When the instance began to serve with its release.",
     "inference_instance_declared": "1 if the inventory declares the instance, 0 if it does not any more.",
     "inference_instance_gpus": "GPUs that the instance computes on.",
+    "inference_gang_members": "Number of members of the gang.",
+    "inference_gang_epoch": "Number of the gang's present or last start, as counted by its leader.",
+    "inference_gang_member": "1 for the state of a member of the gang, as this node sees it.",
     "inference_reboot_required": "1 if a package or a role needs a reboot.",
 }
 
@@ -47,7 +51,10 @@ def _instance(paths: Paths, name: str, samples: Samples) -> None:
     served = history.last(paths, name, active)
     if served:
         samples.add("inference_release_since_timestamp_seconds", parse_time(served.since).timestamp(), name=name)
-    _describe(releases.load(paths, name, active), samples)
+    release = releases.load(paths, name, active)
+    _describe(release, samples)
+    if release.gang is not None:
+        _gang(paths, release.gang, samples)
 
 
 def _describe(release: Release, samples: Samples) -> None:
@@ -62,6 +69,19 @@ def _describe(release: Release, samples: Samples) -> None:
         image=image_label(release.image),
         accelerator=release.accelerator,
     )
+
+
+def _gang(paths: Paths, gang: Gang, samples: Samples) -> None:
+    """Add the gang. The leader reports all members; a follower reports its leader, whose node may be gone."""
+    samples.add("inference_gang_members", gang.world, name=gang.name)
+    known = gangs.read(paths, gang.name)
+    if known is None:
+        return
+    samples.add("inference_gang_epoch", known.epoch, name=gang.name)
+    for member in known.members:
+        if gang.leads or member.rank == 0:
+            labels = {"member": member.node, "rank": str(member.rank), "state": member.state}
+            samples.add("inference_gang_member", 1, name=gang.name, **labels)
 
 
 def image_label(image: str) -> str:

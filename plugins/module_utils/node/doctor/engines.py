@@ -11,7 +11,7 @@ from ...core import systemd
 from ...core.paths import AGENT_UNIT, RECOVERY_PATH, swap_unit, unit_name
 from ...engine import bridges, gate, swap_settings
 from ...engine.probe import health
-from ...engine.state import drains, probe_state, releases, swaps
+from ...engine.state import drains, gangs, probe_state, releases, swaps
 from ..recovery import managed, models, settings, state
 from ..swap import left_over
 from .check import FAIL, OK, WARN, CannotTell, Check, Finding
@@ -20,7 +20,9 @@ from .host import Host
 
 def verdicts(host: Host) -> Finding:
     """The agent's verdict of each instance allows it to serve."""
-    names, now = releases.names(host.paths), datetime.now(UTC)
+    # A follower of a gang has no API: its leader's node has the verdict.
+    names = [name for name in releases.names(host.paths) if not gangs.follows(host.paths, name)]
+    now = datetime.now(UTC)
     fails, warns = [], []
     for name in names:
         known = probe_state.read(host.paths, name)

@@ -61,6 +61,11 @@ def begin(paths: Paths, request: Request, *, check: bool = False) -> bool:
     if request.release not in kept:
         shown = ", ".join(map(str, kept)) or "none"
         raise Refused(f"{name} has no release {request.release}; it has {shown} (inferctl releases {name})")
+    if releases.load(paths, name, request.release).gang is not None:
+        raise Refused(
+            f"{name} spans several nodes, and this version cannot swap such an instance: inferctl drain {name} on its"
+            " leader, then systemctl stop on all members, leader first, and run baremetal.inference.site"
+        )
     found = swaps.read(paths, name)
     if found and found.step not in (swaps.LED, swaps.STUCK):
         if (found.target, found.run_id) == (request.release, request.run_id):

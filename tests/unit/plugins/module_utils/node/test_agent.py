@@ -37,6 +37,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.node.prober im
 
 from ..conftest import stage
 from ..http_engine import Engine
+from .gang.world import gang
 from .test_prober import Unit
 
 NOW = datetime(2026, 5, 1, 12, 0, tzinfo=UTC)
@@ -323,6 +324,19 @@ def test_instances_come_and_go(bench: Bench) -> None:
 
     bench.run(story)
     assert "main: is not on this node any more" in bench.entries.text
+
+
+def test_a_follower_of_a_gang_is_not_probed(bench: Bench) -> None:
+    async def story(bench: Bench) -> None:
+        await bench.until_told("main", "up ready")
+        assert await bench.ask("big") == "down #stopped: no instance of this name on this node"
+        assert probe_state.read(bench.paths, "big") is None
+
+    bench.add("main")
+    bench.add("big")
+    path = bench.paths.release("big", 1) / releases.RELEASE_FILE
+    files.write(path, replace(releases.load(bench.paths, "big", 1), gang=gang(1)).to_json())
+    bench.run(story)
 
 
 def test_one_broken_instance_ends_nothing(bench: Bench) -> None:

@@ -7,11 +7,12 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from ansible_collections.baremetal.inference.plugins.module_utils.core import systemd
+from ansible_collections.baremetal.inference.plugins.module_utils.core import files, systemd
 from ansible_collections.baremetal.inference.plugins.module_utils.core.docker_api import Docker
 from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.probe import health, liveness
@@ -21,6 +22,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.node.prober im
 
 from ..conftest import FakeDocker, FakeProc, stage
 from ..http_engine import Engine
+from .gang.world import gang
 
 ACTIVE = {"LoadState": "loaded", "ActiveState": "active", "SubState": "running", "NRestarts": "0", "Job": ""}
 LIMIT = 2.0
@@ -203,6 +205,14 @@ def test_a_damaged_release_is_unknown(one: Prober, paths: Paths) -> None:
     assert finding.verdict == "unknown" and "release.json cannot be used" in finding.detail
     paths.active("main").unlink()
     assert "does not name the active release" in asyncio.run(one.round()).detail
+
+
+def test_a_follower_of_a_gang_is_not_probed(one: Prober, engine: Engine, paths: Paths) -> None:
+    path = paths.release("main", 1) / releases.RELEASE_FILE
+    files.write(path, replace(releases.load(paths, "main", 1), gang=gang(1)).to_json())
+    found = asyncio.run(one.round())
+    assert (found.verdict, found.detail) == ("unknown", "follows gpu-0, whose engine alone can be probed")
+    assert not engine.completions
 
 
 def test_the_key_is_sent_and_never_told(one: Prober, engine: Engine, paths: Paths) -> None:

@@ -8,17 +8,20 @@ import json
 import re
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from ansible_collections.baremetal.inference.plugins.module_utils.core import files, systemd
 from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
-from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import releases, swaps
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import gangs, releases, swaps
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.state.gangs import GangState, MemberState
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.state.gateway_answers import GatewayAnswers
 from ansible_collections.baremetal.inference.plugins.module_utils.node.cli import inferctl
 
 from ..conftest import stage
+from .gang.world import gang
 
 Units = dict[str, dict[str, str]]
 
@@ -109,6 +112,56 @@ def test_a_pending_release_is_named_and_is_no_failure(paths: Paths, units: Units
     files.write_json(paths.instance("main"), {"schema": 1, "release": 2})
     assert inferctl.main(["status", "main"], paths) == 0
     assert "main: release 2 is pending: baremetal.inference.update_model" in output()[0]
+
+
+def make_member(paths: Paths, rank: int, state: str, *details: str) -> None:
+    """Make main a member of a gang of two, in a state. `details`: of the other member."""
+    path = paths.release("main", 1) / releases.RELEASE_FILE
+    release = replace(releases.load(paths, "main", 1), gang=replace(gang(rank), name="main"))
+    files.write(path, release.to_json())
+    words = {rank: (state, ""), 1 - rank: details or (state, "")}
+    members = tuple(MemberState(f"gpu-{each}", each, f"10.0.0.{each + 1}", *words[each]) for each in (0, 1))
+    known = GangState("main", rank, 4, state, "2026-11-26T04:00:00Z", members=members)
+    files.write_json(paths.gang("main"), known.to_json())
+
+
+def test_a_gang_has_a_line_and_its_members_below(paths: Paths, units: Units, output: Output) -> None:
+    make_member(paths, 0, gangs.SERVING)
+    assert inferctl.main(["status", "main"], paths) == 0
+    lines = output()[0].splitlines()
+    assert lines[1].startswith("main      serving")
+    assert lines[2] == "main: this node leads the gang, epoch 4: serving since 2026-11-26T04:00:00Z"
+    assert [line.split() for line in lines[3:5]] == [
+        ["gpu-0", "rank", "0", "10.0.0.1", "serving"],
+        ["gpu-1", "rank", "1", "10.0.0.2", "serving"],
+    ]
+
+
+def test_a_gang_that_waits_names_the_member(paths: Paths, units: Units, output: Output) -> None:
+    make_member(paths, 0, gangs.WAITING, gangs.MISSING, "was silent for 10 s")
+    status = "waits for gpu-1 (rank 1: was silent for 10 s)"
+    units["vllm@main.service"].update(ActiveState="activating", SubState="start", StatusText=status)
+    assert inferctl.main(["status", "main"], paths) == 1
+    lines = output()[0].splitlines()
+    assert lines[1].startswith("main      waiting")
+    assert lines[4].split() == ["gpu-1", "rank", "1", "10.0.0.2", "missing", "was", "silent", "for", "10", "s"]
+    assert lines[5] == f"main: {status}"
+
+
+def test_a_follower_serves_only_with_its_leader_and_has_no_port(paths: Paths, units: Units, output: Output) -> None:
+    make_member(paths, 1, gangs.SERVING)
+    assert inferctl.main(["status", "main"], paths) == 0
+    lines = output()[0].splitlines()
+    assert "127.0.0.1:5005" not in lines[1]
+    assert lines[2].startswith("main: this node follows with rank 1 in the gang, epoch 4: serving")
+    # systemd's state stays active while a follower waits for its leader's next epoch.
+    make_member(paths, 1, gangs.MISSING)
+    assert inferctl.main(["status", "main"], paths) == 1
+    assert output()[0].splitlines()[1].startswith("main      missing")
+    units["vllm@main.service"].update(ActiveState="inactive", SubState="dead")
+    inferctl.main(["status", "main", "--json"], paths)
+    (main,) = json.loads(output()[0])["instances"]
+    assert (main["state"], main["serving"], main["gang"]["state"]) == ("stopped", False, gangs.STOPPED)
 
 
 def test_a_unit_that_systemd_gave_up(paths: Paths, units: Units, output: Output) -> None:

@@ -5,17 +5,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
 
+from ansible_collections.baremetal.inference.plugins.module_utils.core import files
 from ansible_collections.baremetal.inference.plugins.module_utils.core.docker_api import Docker
 from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
 from ansible_collections.baremetal.inference.plugins.module_utils.engine import prepare
-from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import drains
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import drains, gangs, releases
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.state.gangs import GangState
 from ansible_collections.baremetal.inference.plugins.module_utils.node.cli import unit_steps
+from ansible_collections.baremetal.inference.plugins.module_utils.node.gang import sides
+from ansible_collections.baremetal.inference.plugins.module_utils.node.recovery import state
 
 from ...conftest import FakeDocker
+from ..gang.world import gang
 from ..test_prober import Unit
 from .conftest import Run
 
@@ -59,7 +65,10 @@ def test_the_container_is_cleared_away_without_a_word(
 class Ready:
     """Stands for a supervisor whose engine is ready at once, and stopped then. Exits with 1 if that may be quick."""
 
-    def __init__(self, *arguments: object, on_ready: Callable[[], None], is_idle: Callable[[], bool]) -> None:
+    def __init__(
+        self, *arguments: object, on_ready: Callable[[], None], is_idle: Callable[[], bool], gang: object = None
+    ) -> None:
+        self.gang = gang
         self.on_ready = on_ready
         self.is_idle = is_idle
 
@@ -117,6 +126,42 @@ def test_a_supervisor_learns_whether_its_stop_may_be_quick(
     assert run("supervise", "main", "--release", "1")[0] == 0
     drains.drain(paths, ["main"], drains.Drain("update", "a new model", drains.format_time(datetime.now(UTC))))
     assert run("supervise", "main", "--release", "1")[0] == 1
+
+
+def make_member(paths: Paths, rank: int) -> None:
+    """Make the instance a member of a gang."""
+    path = paths.release("main", 1) / releases.RELEASE_FILE
+    files.write(path, replace(releases.load(paths, "main", 1), gang=gang(rank)).to_json())
+
+
+def test_a_member_of_a_gang_leads_or_follows(run: Run, paths: Paths, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = []
+
+    def leads(*arguments: object) -> str:
+        made.append("leads")
+        return "the leader's side"
+
+    def follows(*arguments: object) -> Ready:
+        made.append("follows")
+        return Ready(on_ready=lambda: None, is_idle=lambda: True)
+
+    monkeypatch.setenv("INVOCATION_ID", "abc")
+    monkeypatch.setattr(sides, "leads", leads)
+    monkeypatch.setattr(sides, "follows", follows)
+    monkeypatch.setattr(unit_steps, "Supervisor", Ready)
+    make_member(paths, 0)
+    assert run("supervise", "main", "--release", "1")[0] == 0
+    make_member(paths, 1)
+    assert run("supervise", "main", "--release", "1")[0] == 1
+    assert made == ["leads", "follows"]
+
+
+@pytest.mark.parametrize(("planned", "deaths"), [(False, 1), (True, 0)])
+def test_the_end_of_a_gang_for_a_member_that_leaves_is_no_death(paths: Paths, planned: bool, deaths: int) -> None:
+    known = GangState("main", 0, 1, gangs.ENDED, "2026-11-26T04:00:00Z", "gpu-1 leaves", planned)
+    files.write_json(paths.gang("main"), known.to_json())
+    unit_steps.count_start(paths, "main", restarts=1)
+    assert state.deaths(paths, "main", datetime.now(UTC)) == deaths
 
 
 def test_a_release_that_is_not_there(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

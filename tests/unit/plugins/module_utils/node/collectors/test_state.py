@@ -5,16 +5,21 @@
 from __future__ import annotations
 
 import json
+import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from ansible_collections.baremetal.inference.plugins.module_utils.core import files
 from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
-from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import history
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import gangs, history, releases
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.state.gangs import GangState, MemberState
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.state.history import Served
 from ansible_collections.baremetal.inference.plugins.module_utils.node.collectors import state
 
 from ..conftest import write
+from ..gang.world import gang
 from .conftest import collect, declare
 
 
@@ -43,6 +48,29 @@ def test_releases_and_a_reboot_that_is_due(tmp_path: Path) -> None:
     # A damaged file costs this instance its lines, and nobody else theirs.
     write(paths.instance("main"), "{")
     assert 'name="main"' not in collect("state", paths) and "inference_reboot_required 1" in collect("state", paths)
+
+
+@pytest.mark.parametrize(("rank", "reported"), [(0, ["gpu-0", "gpu-1"]), (1, ["gpu-0"])])
+def test_the_leader_reports_all_members_and_a_follower_its_leader(
+    tmp_path: Path, rank: int, reported: list[str]
+) -> None:
+    paths = Paths(tmp_path)
+    declare(paths)
+    path = paths.release("main", 1) / releases.RELEASE_FILE
+    member = replace(gang(rank), name="main")
+    files.write(path, replace(releases.load(paths, "main", 1), gang=member).to_json())
+    assert 'inference_gang_members{name="main"} 2\n' in collect("state", paths)
+    members = (
+        MemberState("gpu-0", 0, "10.0.0.1", gangs.WAITING),
+        MemberState("gpu-1", 1, "10.0.0.2", gangs.MISSING, "was silent for 10 s"),
+    )
+    known = GangState("main", rank, 4, gangs.WAITING, "2026-11-26T04:00:00Z", members=members)
+    files.write_json(paths.gang("main"), known.to_json())
+    text = collect("state", paths)
+    assert 'inference_gang_epoch{name="main"} 4\n' in text
+    found = re.findall(r'inference_gang_member{name="main",member="(.*?)",rank="(.)",state="(.*?)"} 1\n', text)
+    states = [("gpu-0", "0", "waiting"), ("gpu-1", "1", "missing")]
+    assert found == [state for state in states if state[0] in reported]
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.node.swap impo
 from ansible_collections.baremetal.inference.plugins.module_utils.node.swap.request import Request
 
 from ...conftest import stage
+from ..gang.world import gang
 
 SINCE = "2026-11-25T12:00:00Z"
 UNIT = "inference-swap@main.service"
@@ -117,6 +118,14 @@ def test_a_bridge_that_was_left_is_removed_and_nothing_else_done(paths: Paths, m
 def test_a_release_that_is_not_kept_is_refused(paths: Paths) -> None:
     with pytest.raises(request.Refused, match=r"main has no release 7; it has 1, 2 \(inferctl releases main\)"):
         request.begin(paths, replace(ASKED, release=7))
+
+
+def test_an_instance_over_several_nodes_is_refused(paths: Paths) -> None:
+    path = paths.release("main", 2) / releases.RELEASE_FILE
+    files.write(path, replace(releases.load(paths, "main", 2), gang=gang(0)).to_json())
+    with pytest.raises(request.Refused, match="main spans several nodes"):
+        request.begin(paths, ASKED)
+    assert swaps.read(paths, "main") is None
 
 
 def test_a_node_that_knows_no_gateways_says_so(paths: Paths) -> None:

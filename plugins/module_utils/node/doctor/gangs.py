@@ -1,0 +1,78 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Checks this node's members of gangs. Private to the collection."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...core import systemd
+from ...core.docker_api import DockerError, DockerUnavailable
+from ...core.paths import unit_name
+from ...engine.gang.members import Gang
+from ...engine.release import GANG_LABEL, Release
+from ...engine.state import gangs
+from ...engine.state.gangs import GangState
+from .check import FAIL, OK, CannotTell, Check, Finding
+from .host import Host
+
+DIGITS = 12
+"""Digits of a digest in messages."""
+
+
+def members(host: Host) -> Finding:
+    """All members of each gang are there, and no engine runs without its gang or with another release of the gang."""
+    found = {name: (release, release.gang) for name, release in host.releases().items() if release.gang is not None}
+    if not found:
+        return Finding(OK, "does not apply: no instance over several nodes")
+    try:
+        shown = systemd.show(map(unit_name, found), ["ActiveState"])
+    except systemd.SystemdError as error:
+        raise CannotTell(str(error)) from error
+    wrong = []
+    for name, (release, gang) in found.items():
+        running = shown[unit_name(name)]["ActiveState"] in systemd.RUNNING
+        state = gangs.read(host.paths, name) if running else None
+        wrong += [f"{name}: {words}" for words in (*_engine(host, release, gang, state), *_absent(gang, state))]
+    if not _has_key(host):
+        wrong.append(f"{host.paths.gang_key} is missing or empty, so no gang can start")
+    if wrong:
+        return Finding(FAIL, "; ".join(wrong), "inferctl status; docs/gangs.md has a section for each fault")
+    return Finding(OK, f"{len(found)} gangs are complete, or stopped")
+
+
+def _engine(host: Host, release: Release, gang: Gang, state: GangState | None) -> Iterator[str]:
+    """What is wrong with the engine of a member."""
+    try:
+        container = host.docker.inspect(release.container)
+    except (DockerUnavailable, DockerError) as error:
+        raise CannotTell(str(error)) from error
+    if container is None or not container["State"].get("Running"):
+        return
+    digest = (container["Config"].get("Labels") or {}).get(GANG_LABEL, "")
+    if state is None or state.state in gangs.WITHOUT_ENGINE:
+        yield f"its engine runs without its gang: systemctl restart {unit_name(release.instance)}"
+    elif digest != gang.digest:
+        yield (
+            f"its engine runs the gang release {digest[:DIGITS] or 'of no gang'}, and {gang.digest[:DIGITS]} is"
+            f" installed: systemctl restart {unit_name(release.instance)}"
+        )
+
+
+def _absent(gang: Gang, state: GangState | None) -> Iterator[str]:
+    """The members that are not there, as far as this node knows."""
+    for member in state.absent if state is not None else ():
+        # A follower's own state only repeats what it knows of its leader, unless the leader refuses it.
+        if member.rank != gang.rank or member.state == gangs.REFUSED:
+            yield f"{member.node} is {member.state}{': ' + member.detail if member.detail else ''}"
+
+
+def _has_key(host: Host) -> bool:
+    try:
+        return bool(host.paths.gang_key.read_bytes().strip())
+    except OSError:
+        return False
+
+
+CHECKS = (Check("engine-gangs", members),)

@@ -1,0 +1,224 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The supervisor of a follower: runs its engine in the epochs of its leader. Private to the collection.
+
+A follower has no API, so it is not probed: it is ready when its leader says so. Its process ends only when its unit is
+stopped. So neither its leader's end nor its own engine's end uses up starts of the unit: the leader alone has a budget.
+"""
+
+# pylint: disable=ansible-bad-function  # a service, which prints to the journal
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from ...core.docker_api import Docker
+from ...core.systemd import Notifier
+from ...engine.gang.members import Gang
+from ...engine.release import Release
+from ...engine.state.gangs import LEAVING, LOADING, MISSING, REFUSED, SERVING, STOPPED, STOPPING, WAITING, MemberState
+from ..events import Events, Job
+from ..supervisor import Engine, EngineError, attach, exit_of
+from .channel import RETRY, Broken, Dialer, Heard, Lost, Remark
+from .follower import Follower
+from .orders import KILL, RUN
+from .record import Record
+
+STATUS_INTERVAL = 5.0
+"""Seconds between two reports to systemd."""
+
+EXTENSION = 60
+"""Seconds by which each report extends systemd's start timeout: the leader may come as late as it wants."""
+
+TURN = 0.5
+"""Seconds between two looks at the clock, when nothing happens."""
+
+REFUSED_RETRY = 5.0
+"""Seconds between two attempts after the leader has refused this member."""
+
+EXIT_LIMIT = 1.0
+"""Seconds that dockerd may take to report an exit code: the leader must know of the end within two seconds."""
+
+CREATE_RETRY = 5.0
+"""Seconds between two attempts to create a container."""
+
+BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+
+
+class Follows:
+    """Runs the engine of a follower. `run` returns the process's exit code.
+
+    `create` removes the container that has ended and creates a new one; it raises EngineError. `on_ready` must raise
+    nothing. `leave_limit`: seconds that the leader may take to drain the gang when this unit is being stopped.
+    """
+
+    def __init__(
+        self,
+        gang: Gang,
+        release: Release,
+        docker: Docker,
+        notifier: Notifier,
+        secret: Path,
+        record: Record,
+        *,
+        create: Callable[[], None],
+        on_ready: Callable[[], None] = lambda: None,
+        leave_limit: float,
+        boot: str = "",
+    ) -> None:
+        self._gang = gang
+        self._release = release
+        self._docker = docker
+        self._notifier = notifier
+        self._secret = secret
+        self._record = record
+        self._create = create
+        self._on_ready = on_ready
+        self._leave_limit = leave_limit
+        self._machine = Follower(gang, boot)
+        self._engine: Engine | None = None
+        self._starting: Job[Engine] | None = None
+        self._creating: Job[None] | None = None
+        self._create_at = 0.0
+        self._create_problem = ""
+        self._killed = False
+        self._ready = False
+        self._next_report = 0.0
+        self._told = ""
+
+    def run(self) -> int:
+        """Follow the leader until the unit is stopped."""
+        machine = self._machine
+        with Events() as events, Dialer(self._gang, self._secret, events.wake, lambda: machine.hello) as channel:
+            while machine.phase != STOPPED:
+                for event in channel.events():
+                    if isinstance(event, Heard):
+                        channel.perform(machine.receive(event.link, event.message))
+                    elif isinstance(event, Lost):
+                        channel.perform(machine.lost(event.link, event.why))
+                    elif isinstance(event, Remark):
+                        self._record.remark(event.address, event.text)
+                    elif isinstance(event, Broken):
+                        self._abandon(events, event.why)
+                        return 1
+                now = time.monotonic()
+                channel.perform(machine.tick(now))
+                if events.stop:
+                    channel.perform(machine.stop("its unit is being stopped", now, self._leave_limit))
+                self._tend_engine(events, channel)
+                self._tend_container(events)
+                channel.want(machine.wants_link, REFUSED_RETRY if machine.phase == REFUSED else RETRY)
+                self._report()
+                events.wait(TURN)
+        self._report()
+        self._record.flush()
+        return 0
+
+    def say(self, message: str) -> None:
+        """Print one line for the journal."""
+        release = self._release
+        print(f"{release.instance} ({release.model}, release {release.number}): {message}", file=sys.stderr, flush=True)
+
+    def _tend_engine(self, events: Events, channel: Dialer) -> None:
+        """Bring the engine to the order of the moment."""
+        machine = self._machine
+        if self._engine is None and self._starting is None:
+            if machine.order.engine == RUN:
+                self._starting = Job(events, lambda: attach(self._docker, self._release.container))
+            elif machine.order.engine == KILL:
+                # The end came before the start.
+                channel.perform(machine.engine_ended("it was not started"))
+        if self._starting is not None and self._starting.done:
+            try:
+                self._engine = self._starting.result()
+                events.watch(self._engine.pidfd)
+                channel.perform(machine.engine_started())
+            except EngineError as error:
+                self.say(str(error))
+                channel.perform(machine.engine_ended(str(error)))
+            self._starting = None
+        if self._engine is None:
+            return
+        if events.died:
+            what = "killed" if self._killed else str(exit_of(self._docker, self._release.container, EXIT_LIMIT))
+            os.close(self._engine.pidfd)
+            events.forget()
+            self._engine, self._killed = None, False
+            channel.perform(machine.engine_ended(what))
+        elif machine.order.engine == KILL and not self._killed:
+            self.say(f"kills its engine: {machine.order.reason}")
+            self._engine.send(signal.SIGKILL)
+            self._killed = True
+
+    def _tend_container(self, events: Events) -> None:
+        """Get a fresh container after an engine's end, before the next hello."""
+        if self._creating is not None and self._creating.done:
+            try:
+                self._creating.result()
+                self._machine.created()
+                self._create_problem = ""
+            except EngineError as error:
+                self._create_problem = str(error)
+                self._create_at = time.monotonic() + CREATE_RETRY
+            self._creating = None
+        if self._machine.wants_container and self._creating is None and time.monotonic() >= self._create_at:
+            self._creating = Job(events, self._create)
+
+    def _abandon(self, events: Events, why: str) -> None:
+        """End at once, since the channel has failed: no engine may run without it."""
+        self.say(f"the gang's channel has failed: {why}")
+        if self._engine is not None:
+            self._engine.send(signal.SIGKILL)
+            events.wait(TURN, signals=False)
+
+    def _report(self) -> None:
+        """Report to systemd, and write the state file."""
+        machine, gang = self._machine, self._gang
+        detail = self._create_problem or machine.detail
+        present = machine.phase in (WAITING, LOADING, SERVING, STOPPING)
+        me = MemberState(gang.me.node, gang.rank, gang.me.address, machine.phase, "" if present else detail)
+        leader = MemberState(gang.leader.node, 0, gang.leader.address, _of_leader(machine.phase))
+        self._record.write(machine.epoch, machine.phase, "" if present else detail, machine.order.planned, (leader, me))
+        status = self._status(detail)
+        if machine.phase == SERVING and not self._ready:
+            self._ready = True
+            self._on_ready()
+            self._notifier.send(READY=1, STATUS=status)
+        elif status != self._told or (not self._ready and time.monotonic() >= self._next_report):
+            self._next_report = time.monotonic() + STATUS_INTERVAL
+            more = {} if self._ready else {"EXTEND_TIMEOUT_USEC": EXTENSION * 1_000_000}
+            self._notifier.send(STATUS=status, **more)
+        self._told = status
+
+    def _status(self, detail: str) -> str:
+        machine = self._machine
+        leader = f"the leader {self._gang.leader.node}"
+        words = {
+            MISSING: f"waits for {leader}: {detail}",
+            REFUSED: f"refused by {leader}: {detail}",
+            WAITING: f"waits for {leader}, which waits for other members",
+            LOADING: f"loading {self._release.model}, epoch {machine.epoch}",
+            SERVING: f"serving {self._release.model} with {leader}, epoch {machine.epoch}",
+            STOPPING: f"{leader} drains the gang: {detail}",
+            LEAVING: f"waits until {leader} has drained the gang",
+            STOPPED: "stopped",
+        }
+        return words.get(machine.phase, f"ends its engine: {detail}")
+
+
+def _of_leader(phase: str) -> str:
+    """The leader's state, as far as a follower in a phase knows it."""
+    return phase if phase in (WAITING, LOADING, SERVING, STOPPING) else STOPPING if phase == LEAVING else MISSING
+
+
+def boot_id() -> str:
+    """The kernel's id of the present boot; empty where it cannot be read."""
+    try:
+        return BOOT_ID.read_text(encoding="ascii").strip()
+    except (OSError, ValueError):
+        return ""

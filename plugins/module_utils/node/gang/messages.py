@@ -1,0 +1,130 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The messages between the supervisors of a gang. Private to the collection. Pure."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+LONGEST_TEXT = 300
+"""Most characters of a text in a message. Two texts and a seal fit into a line of the channel."""
+
+
+@dataclass(frozen=True)
+class Message:
+    """A message. Each kind is a class of its own, whose fields are texts and numbers."""
+
+
+@dataclass(frozen=True)
+class Beat(Message):
+    """Both sides, each second: the sender lives."""
+
+
+@dataclass(frozen=True)
+class Hello(Message):
+    """Follower: it has a fresh container and no engine, and waits for `go`."""
+
+    node: str
+    rank: int
+    digest: str
+    boot: str
+    """The kernel's id of the node's present boot."""
+
+
+@dataclass(frozen=True)
+class Welcome(Message):
+    """Leader: it accepts the follower."""
+
+
+@dataclass(frozen=True)
+class Refused(Message):
+    """Leader: it does not accept the follower, and closes the connection."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class Go(Message):
+    """Leader: all members are there. Each member starts its engine now."""
+
+    epoch: int
+
+
+@dataclass(frozen=True)
+class Joined(Message):
+    """Follower: its engine runs."""
+
+    epoch: int
+
+
+@dataclass(frozen=True)
+class Ready(Message):
+    """Leader: the gang answers requests."""
+
+    epoch: int
+
+
+@dataclass(frozen=True)
+class Stopping(Message):
+    """Leader: it drains its engine. Followers wait for `down`."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class Down(Message):
+    """Leader: the gang has ended. Each follower kills its engine."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class Exited(Message):
+    """Follower: its engine ended by itself, or did not start."""
+
+    epoch: int
+    detail: str
+
+
+@dataclass(frozen=True)
+class Leaving(Message):
+    """Follower: its unit is being stopped. It keeps its engine until `down`."""
+
+    reason: str
+
+
+KINDS: dict[str, type[Message]] = {
+    kind.__name__.lower(): kind
+    for kind in (Beat, Hello, Welcome, Refused, Go, Joined, Ready, Stopping, Down, Exited, Leaving)
+}
+
+_TYPES: dict[str, type] = {"str": str, "int": int}
+
+
+def encode(message: Message) -> bytes:
+    """The JSON of a message, in one line. Long texts are cut."""
+    values = {key: value[:LONGEST_TEXT] if isinstance(value, str) else value for key, value in asdict(message).items()}
+    return json.dumps({"t": type(message).__name__.lower(), **values}, separators=(",", ":")).encode()
+
+
+def decode(text: bytes) -> Message:
+    """Read a message. Unknown fields are left out. Raises ValueError for any other difference."""
+    try:
+        value = json.loads(text)
+    except RecursionError as error:
+        raise ValueError("is nested too deeply") from error
+    if not isinstance(value, dict) or not isinstance(value.get("t"), str) or value["t"] not in KINDS:
+        raise ValueError("is no message that this version knows")
+    kind = KINDS[value["t"]]
+    return kind(**{item.name: _checked(value.get(item.name), _TYPES[str(item.type)]) for item in fields(kind)})
+
+
+def _checked(value: Any, expected: type) -> Any:
+    """A field of a message, with texts in one line. Raises ValueError if the field has another type."""
+    # A bool is an int for isinstance(), and no number here.
+    if type(value) is not expected:
+        raise ValueError("has a field of the wrong type")
+    return " ".join(value.split())[:LONGEST_TEXT] if isinstance(value, str) else value

@@ -1,0 +1,98 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Makes the two sides of a gang from a node's files. Private to the collection."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+
+from ...core import commands
+from ...core.docker_api import Docker, DockerError, DockerUnavailable
+from ...core.paths import Paths
+from ...core.systemd import Notifier
+from ...engine.gang.members import Gang
+from ...engine.release import Release
+from ...engine.state import drains
+from ...engine.state.drains import Drain, format_time
+from ..supervisor import EngineError
+from .follows import Follows, boot_id
+from .leads import Leads
+from .record import Record
+
+DOCKER = "/usr/bin/docker"
+
+CREATE_TIMEOUT = 60.0
+"""Seconds for `docker create`."""
+
+DRAIN_SLACK = 60
+"""Seconds for which a drain lasts longer than the stop that it is for. It ends then even if nobody removes it."""
+
+LEAVE_SLACK = 10
+"""Seconds that the leader may take longer to drain the gang than its engine: less than CLEAN_UP of the unit."""
+
+Say = Callable[[str], None]
+
+
+def leads(
+    paths: Paths, release: Release, gang: Gang, notifier: Notifier, say: Say, is_idle: Callable[[], bool]
+) -> Leads:
+    """The leader's side of a gang."""
+
+    def drain(reason: str) -> None:
+        now = datetime.now(UTC)
+        until = now + timedelta(seconds=release.drain_timeout + release.adapter.stop.kill_grace + DRAIN_SLACK)
+        try:
+            wanted = Drain(drains.GANG, reason, format_time(now), format_time(until))
+            drains.drain(paths, [release.instance], wanted)
+        except drains.Held:
+            # Requests stay away already.
+            pass
+        except OSError as error:
+            say(f"the drain cannot be recorded: {error}")
+
+    def undrain() -> None:
+        try:
+            drains.undrain(paths, release.instance, drains.GANG, datetime.now(UTC))
+        except OSError as error:
+            say(f"the drain cannot be removed: {error}")
+
+    record = Record(paths, gang, say)
+    return Leads(gang, paths.gang_key, record, notifier, drain=drain, undrain=undrain, is_idle=is_idle)
+
+
+def follows(
+    paths: Paths,
+    release: Release,
+    gang: Gang,
+    docker: Docker,
+    notifier: Notifier,
+    say: Say,
+    on_ready: Callable[[], None],
+) -> Follows:
+    """The supervisor of a follower."""
+    return Follows(
+        gang,
+        release,
+        docker,
+        notifier,
+        paths.gang_key,
+        Record(paths, gang, say),
+        create=lambda: create(release, docker),
+        on_ready=on_ready,
+        leave_limit=release.drain_timeout + release.adapter.stop.kill_grace + LEAVE_SLACK,
+        boot=boot_id(),
+    )
+
+
+def create(release: Release, docker: Docker, program: str = DOCKER) -> None:
+    """Create a release's container anew. Raises EngineError."""
+    try:
+        docker.remove(release.container)
+    except (DockerError, DockerUnavailable) as error:
+        raise EngineError(f"Docker cannot remove the container {release.container}: {error}") from error
+    outcome = commands.run([program, *release.container_argv], CREATE_TIMEOUT)
+    if outcome.code != 0:
+        why = outcome.message or outcome.stderr.strip() or f"exit code {outcome.code}"
+        raise EngineError(f"Docker cannot create the container {release.container}: {why}")

@@ -1,0 +1,61 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The state file of a gang."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.module_utils.core import files
+from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import gangs
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.state.gangs import GangState, MemberState
+
+STATE = GangState(
+    "big",
+    0,
+    4,
+    gangs.WAITING,
+    "2026-11-26T04:00:00Z",
+    "waits for gpu-2 (rank 2)",
+    members=(
+        MemberState("gpu-0", 0, "10.0.0.1", gangs.WAITING),
+        MemberState("gpu-1", 1, "10.0.0.2", gangs.WAITING),
+        MemberState("gpu-2", 2, "10.0.0.3", gangs.MISSING, "was silent for 10 s"),
+    ),
+)
+
+
+def test_a_state_comes_back(tmp_path: Path) -> None:
+    paths = Paths(tmp_path)
+    assert gangs.read(paths, "big") is None
+    files.write_json(paths.gang("big"), STATE.to_json())
+    assert gangs.read(paths, "big") == STATE
+    assert STATE.leads and [member.node for member in STATE.absent] == ["gpu-2"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"schema": 9},
+        {"state": "lost"},
+        {"epoch": "4"},
+        {"members": [{"node": "gpu-0"}]},
+        {"members": 3},
+        {"detail": None},
+    ],
+)
+def test_a_damaged_state_counts_as_none(tmp_path: Path, change: dict[str, object]) -> None:
+    paths = Paths(tmp_path)
+    files.write_json(paths.gang("big"), {**STATE.to_json(), **change})
+    assert gangs.read(paths, "big") is None
+
+
+@pytest.mark.parametrize("text", ["", "[]", "null", "{", json.dumps({"schema": 1})])
+def test_a_file_that_is_no_state(tmp_path: Path, text: str) -> None:
+    paths = Paths(tmp_path)
+    files.write(paths.gang("big"), text)
+    assert gangs.read(paths, "big") is None

@@ -1,0 +1,150 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The follower's decisions. test_leader.py has gangs of both."""
+
+from __future__ import annotations
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import gangs
+from ansible_collections.baremetal.inference.plugins.module_utils.node.gang.follower import Follower
+from ansible_collections.baremetal.inference.plugins.module_utils.node.gang.messages import (
+    Down,
+    Exited,
+    Go,
+    Joined,
+    Leaving,
+    Message,
+    Ready,
+    Refused,
+    Stopping,
+    Welcome,
+)
+from ansible_collections.baremetal.inference.plugins.module_utils.node.gang.orders import KILL, NONE, RUN, Close, Send
+
+from .world import OLD, gang
+
+LINK, EPOCH = 5, 3
+
+
+def follower() -> Follower:
+    return Follower(gang(1), "boot")
+
+
+def waiting() -> Follower:
+    made = follower()
+    made.receive(LINK, Welcome())
+    return made
+
+
+def loading() -> Follower:
+    made = waiting()
+    made.receive(LINK, Go(EPOCH))
+    made.engine_started()
+    return made
+
+
+def serving() -> Follower:
+    made = loading()
+    made.receive(LINK, Ready(EPOCH))
+    return made
+
+
+def test_the_engine_starts_only_on_go() -> None:
+    made = follower()
+    assert made.wants_link and made.order.engine == NONE
+    assert (made.hello.node, made.hello.rank, made.hello.digest, made.hello.boot) == ("gpu-1", 1, OLD, "boot")
+    made.receive(LINK, Welcome())
+    assert (made.phase, made.order.engine) == (gangs.WAITING, NONE)
+    assert made.receive(LINK, Ready(EPOCH)) == [] and made.phase == gangs.WAITING
+    made.receive(LINK, Go(EPOCH))
+    assert (made.phase, made.order.engine, made.order.epoch) == (gangs.LOADING, RUN, EPOCH)
+    assert made.engine_started() == [Send(LINK, Joined(EPOCH))]
+    made.receive(LINK, Ready(EPOCH))
+    assert made.phase == gangs.SERVING
+
+
+def test_go_over_another_connection_starts_nothing() -> None:
+    made = waiting()
+    assert made.receive(LINK + 1, Go(EPOCH)) == [Close(LINK + 1)]
+    assert made.order.engine == NONE
+
+
+@pytest.mark.parametrize("made", [loading(), serving()], ids=["loading", "serving"])
+def test_a_leader_that_is_gone_ends_the_engine_and_not_the_supervisor(made: Follower) -> None:
+    made.lost(LINK, "was silent for 10 s")
+    assert (made.order.engine, made.order.reason) == (KILL, "gpu-0 is gone: it was silent for 10 s")
+    assert not made.wants_link, "no hello while an engine may run"
+    made.engine_ended("killed")
+    assert (made.phase, made.order.engine) == (gangs.MISSING, NONE)
+    assert made.wants_container and not made.wants_link
+    made.created()
+    assert made.wants_link
+    assert made.detail == "gpu-0 is gone: it was silent for 10 s"
+
+
+@pytest.mark.parametrize("message", [Down("the gang has ended")])
+def test_down_ends_the_engine(message: Message) -> None:
+    made = serving()
+    assert made.receive(LINK, message) == [Close(LINK)]
+    assert (made.order.engine, made.order.planned) == (KILL, True)
+
+
+def test_the_end_of_the_own_engine_is_told() -> None:
+    made = serving()
+    assert made.engine_ended("exit code 1") == [Send(LINK, Exited(EPOCH, "exit code 1")), Close(LINK)]
+    assert (made.phase, made.order.engine, made.epoch) == (gangs.MISSING, NONE, 0)
+    assert made.detail == "its engine ended: exit code 1"
+
+
+def test_a_stop_waits_for_the_leader() -> None:
+    made = serving()
+    assert made.stop("a reboot", 100.0, 60.0) == [Send(LINK, Leaving("a reboot"))]
+    assert made.stop("a reboot", 100.0, 60.0) == []
+    made.receive(LINK, Stopping("gpu-1 leaves"))
+    made.tick(159.0)
+    assert (made.phase, made.order.engine) == (gangs.LEAVING, RUN)
+    made.receive(LINK, Down("drained"))
+    assert made.order.engine == KILL
+    made.engine_ended("killed")
+    assert made.phase == gangs.STOPPED and not made.wants_container and not made.wants_link
+
+
+def test_a_stop_does_not_wait_for_ever() -> None:
+    made = serving()
+    made.stop("a reboot", 100.0, 60.0)
+    made.tick(160.0)
+    assert (made.order.engine, made.order.reason) == (KILL, "gpu-0 did not stop the gang in time")
+
+
+@pytest.mark.parametrize("made", [follower(), waiting()], ids=["missing", "waiting"])
+def test_a_stop_without_an_engine_is_immediate(made: Follower) -> None:
+    made.stop("a stop", 0.0, 60.0)
+    assert made.phase == gangs.STOPPED and not made.wants_link
+
+
+def test_a_stop_while_the_engine_is_being_killed() -> None:
+    made = serving()
+    made.lost(LINK, "closed the connection")
+    assert made.stop("a stop", 0.0, 60.0) == []
+    assert made.order.engine == KILL
+    made.engine_ended("killed")
+    assert made.phase == gangs.STOPPED
+
+
+def test_a_refusal_is_shown_until_the_leader_answers_otherwise() -> None:
+    made = follower()
+    made.receive(LINK, Refused("gpu-1 has the gang release b"))
+    made.lost(LINK, "closed the connection")
+    assert (made.phase, made.detail) == (gangs.REFUSED, "gpu-1 has the gang release b")
+    made.lost(LINK + 1, "cannot be reached (Connection refused)")
+    assert (made.phase, made.detail) == (gangs.MISSING, "gpu-0 cannot be reached (Connection refused)")
+    made.receive(LINK + 2, Welcome())
+    assert made.phase == gangs.WAITING
+
+
+def test_a_leader_that_stops_before_go() -> None:
+    made = waiting()
+    made.receive(LINK, Down("gpu-0 stops the instance"))
+    assert (made.phase, made.order.engine) == (gangs.MISSING, NONE)
+    assert made.wants_link and not made.wants_container

@@ -1,0 +1,348 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The leader's decisions: single transitions, and every order of two events in a simulated gang."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import gangs
+from ansible_collections.baremetal.inference.plugins.module_utils.node.gang.leader import EXIT_GRACE, REFUSAL, Leader
+from ansible_collections.baremetal.inference.plugins.module_utils.node.gang.messages import (
+    Down,
+    Exited,
+    Go,
+    Hello,
+    Joined,
+    Leaving,
+    Message,
+    Ready,
+    Refused,
+    Stopping,
+    Welcome,
+)
+from ansible_collections.baremetal.inference.plugins.module_utils.node.gang.orders import (
+    DRAIN,
+    KILL,
+    NONE,
+    RUN,
+    Actions,
+    Close,
+    Send,
+)
+
+from .world import NEW, OLD, World, gang
+
+EPOCH = 7
+
+
+def hello(rank: int = 1, digest: str = OLD, node: str = "") -> Hello:
+    return Hello(node or f"gpu-{rank}", rank, digest, "boot")
+
+
+def said(actions: Actions, link: int) -> list[Message]:
+    return [action.message for action in actions if isinstance(action, Send) and action.link == link]
+
+
+def closed(actions: Actions) -> set[int]:
+    return {action.link for action in actions if isinstance(action, Close)}
+
+
+def joined(size: int = 2) -> Leader:
+    """A leader whose gang loads. Follower 1 has the connection 11, follower 2 has 12."""
+    leader = Leader(gang(0, size), EPOCH)
+    for rank in range(1, size):
+        leader.receive(10 + rank, hello(rank), f"10.0.0.{rank + 1}", 0.0)
+    for rank in range(1, size):
+        leader.receive(10 + rank, Joined(EPOCH), f"10.0.0.{rank + 1}", 0.0)
+    return leader
+
+
+def serving(size: int = 2) -> Leader:
+    leader = joined(size)
+    leader.engine_ready()
+    return leader
+
+
+def test_nothing_starts_before_the_last_member_is_there() -> None:
+    leader = Leader(gang(0, 3), EPOCH)
+    actions = leader.receive(11, hello(1), "10.0.0.2", 0.0)
+    assert said(actions, 11) == [Welcome()]
+    assert leader.order.engine == NONE
+    assert [seat.member.node for seat in leader.missing()] == ["gpu-2"]
+    actions = leader.receive(12, hello(2), "10.0.0.3", 1.0)
+    assert said(actions, 11) == [Go(EPOCH)]
+    assert said(actions, 12) == [Welcome(), Go(EPOCH)]
+    assert (leader.order.engine, leader.order.epoch, leader.phase) == (RUN, EPOCH, gangs.LOADING)
+
+
+def test_a_member_that_goes_while_others_are_missing_is_waited_for_again() -> None:
+    leader = Leader(gang(0, 3), EPOCH)
+    leader.receive(11, hello(1), "10.0.0.2", 0.0)
+    leader.lost(11, "was silent for 10 s")
+    leader.receive(12, hello(2), "10.0.0.3", 1.0)
+    assert leader.order.engine == NONE
+    assert [(seat.member.node, seat.detail) for seat in leader.missing()] == [("gpu-1", "was silent for 10 s")]
+
+
+def test_a_member_with_another_release_is_refused_by_name() -> None:
+    leader = Leader(gang(0), EPOCH)
+    actions = leader.receive(11, hello(digest=NEW), "10.0.0.2", 0.0)
+    (refused,) = said(actions, 11)
+    assert isinstance(refused, Refused)
+    assert "gpu-1 has the gang release bbbbbbbbbbbb, and gpu-0 has aaaaaaaaaaaa" in refused.reason
+    assert closed(actions) == {11}
+    (seat,) = leader.missing()
+    assert (seat.state, seat.detail) == (gangs.REFUSED, refused.reason)
+    leader.tick(REFUSAL)
+    assert seat.state == gangs.MISSING
+    leader.receive(12, hello(), "10.0.0.2", 40.0)
+    assert leader.order.engine == RUN
+
+
+@pytest.mark.parametrize(
+    ("message", "address"),
+    [
+        (hello(rank=2), "10.0.0.2"),
+        (hello(rank=0, node="gpu-0"), "10.0.0.1"),
+        (hello(node="gpu-9"), "10.0.0.2"),
+        (hello(), "10.0.0.9"),
+    ],
+)
+def test_only_a_member_at_its_address_gets_a_seat(message: Hello, address: str) -> None:
+    leader = Leader(gang(0), EPOCH)
+    actions = leader.receive(11, message, address, 0.0)
+    (refused,) = said(actions, 11)
+    assert isinstance(refused, Refused) and "is no member of this gang at gpu-0" in refused.reason
+    assert closed(actions) == {11}
+    assert leader.missing()[0].state == gangs.MISSING
+    assert leader.order.engine == NONE
+
+
+def test_a_message_without_a_hello_closes_the_connection() -> None:
+    leader = joined()
+    assert closed(leader.receive(99, Exited(EPOCH, "exit code 1"), "10.0.0.2", 0.0)) == {99}
+    assert leader.order.engine == RUN
+
+
+def test_ready_is_told_to_all() -> None:
+    leader = joined(3)
+    actions = leader.engine_ready()
+    assert said(actions, 11) == said(actions, 12) == [Ready(EPOCH)]
+    assert {seat.state for seat in leader.seats.values()} == {gangs.SERVING}
+    assert leader.engine_ready() == []
+
+
+@pytest.mark.parametrize("start", [joined, serving])
+def test_a_lost_member_ends_the_gang_at_once(start: Callable[[int], Leader]) -> None:
+    leader = start(3)
+    actions = leader.lost(12, "closed the connection")
+    assert (leader.order.engine, leader.order.reason) == (KILL, "gpu-2 is gone: it closed the connection")
+    assert not leader.order.planned
+    assert [type(message) for message in said(actions, 11)] == [Down]
+    assert 11 in closed(actions)
+    leader.engine_ended("killed")
+    assert (leader.order.engine, leader.phase) == (NONE, gangs.ENDED)
+
+
+@pytest.mark.parametrize("start", [joined, serving])
+def test_an_engine_that_ends_ends_the_gang_at_once(start: Callable[[], Leader]) -> None:
+    leader = start()
+    actions = leader.receive(11, Exited(EPOCH, "exit code 137"), "10.0.0.2", 0.0)
+    assert leader.order.engine == KILL
+    assert leader.order.reason == "the engine of gpu-1 ended: exit code 137"
+    assert [type(message) for message in said(actions, 11)] == [Down]
+    # The reason stays when the connection goes.
+    leader.lost(11, "closed the connection")
+    assert leader.seats[1].state == gangs.ENDED
+
+
+def test_messages_of_another_epoch_count_for_nothing() -> None:
+    leader = serving()
+    assert leader.receive(11, Exited(EPOCH - 1, "exit code 1"), "10.0.0.2", 0.0) == []
+    assert leader.order.engine == RUN
+
+
+def test_the_own_engines_end_is_told_to_all() -> None:
+    leader = serving(3)
+    actions = leader.engine_ended("exit code 1")
+    for link in (11, 12):
+        assert said(actions, link) == [Down("the leader's engine ended: exit code 1")]
+    assert (leader.order.engine, leader.phase, leader.order.planned) == (NONE, gangs.ENDED, False)
+    assert leader.engine_ended("again") == []
+
+
+def test_a_stop_drains_first_and_members_end_last() -> None:
+    leader = serving()
+    actions = leader.stop()
+    assert said(actions, 11) == [Stopping("gpu-0 stops the instance")]
+    assert (leader.order.engine, leader.order.planned) == (DRAIN, True)
+    assert leader.stop() == []
+    actions = leader.engine_ended("drained")
+    assert [type(message) for message in said(actions, 11)] == [Down]
+    assert leader.phase == gangs.STOPPED
+
+
+def test_a_stop_while_members_are_missing_or_load() -> None:
+    leader = Leader(gang(0, 3), EPOCH)
+    leader.receive(11, hello(1), "10.0.0.2", 0.0)
+    assert [type(message) for message in said(leader.stop(), 11)] == [Down]
+    assert (leader.order.engine, leader.phase) == (NONE, gangs.STOPPED)
+    leader = joined()
+    assert [type(message) for message in said(leader.stop(), 11)] == [Down]
+    assert (leader.order.engine, leader.order.planned) == (KILL, True)
+
+
+def test_a_member_that_leaves_is_waited_for() -> None:
+    leader = serving(3)
+    actions = leader.receive(11, Leaving("its unit is being stopped"), "10.0.0.2", 0.0)
+    assert said(actions, 12) == [Stopping("gpu-1 leaves: its unit is being stopped")]
+    assert (leader.order.engine, leader.order.planned) == (DRAIN, True)
+    assert leader.seats[1].state == gangs.LEAVING
+    # It waits no longer: its engine is gone.
+    leader.lost(11, "closed the connection")
+    assert leader.order.engine == KILL
+
+
+def test_while_draining_the_leader_is_given_time_for_its_own_end() -> None:
+    leader = serving()
+    leader.stop()
+    leader.receive(11, Exited(EPOCH, "exit code 0"), "10.0.0.2", 100.0)
+    leader.lost(11, "closed the connection")
+    assert leader.order.engine == DRAIN
+    leader.tick(100.0 + EXIT_GRACE - 0.1)
+    assert leader.order.engine == DRAIN
+    leader.tick(100.0 + EXIT_GRACE)
+    assert leader.order.engine == KILL
+
+
+def test_a_second_hello_of_a_member_takes_its_seat() -> None:
+    leader = Leader(gang(0, 3), EPOCH)
+    leader.receive(11, hello(1), "10.0.0.2", 0.0)
+    actions = leader.receive(21, hello(1), "10.0.0.2", 1.0)
+    assert closed(actions) == {11}
+    assert leader.lost(11, "closed the connection") == []
+    leader.receive(12, hello(2), "10.0.0.3", 2.0)
+    assert leader.order.engine == RUN
+
+
+def test_a_member_that_starts_anew_ends_the_gang() -> None:
+    leader = serving()
+    actions = leader.receive(21, hello(), "10.0.0.2", 1.0)
+    assert (leader.order.engine, leader.order.reason) == (KILL, "gpu-1 started anew")
+    assert closed(actions) >= {11, 21}
+    assert [type(message) for message in said(leader.receive(22, hello(), "10.0.0.2", 1.5), 22)] == [Down]
+
+
+# Every order of two events, and random orders of more.
+
+EVENTS: dict[str, Callable[[World, int], None]] = {
+    "engine dies": World.engine_dies,
+    "supervisor dies": World.supervisor_dies,
+    "cut": World.cut,
+    "heal": World.heal,
+    "power off": World.power_off,
+    "power on": World.power_on,
+    "stop": World.stop,
+    "start": World.start,
+    "another digest": World.change_digest,
+    "stranger": World.stranger,
+}
+
+CHOICES = [(name, rank) for name in EVENTS for rank in (0, 1)]
+
+
+def mend(world: World) -> None:
+    for node in world.nodes:
+        world.heal(node.rank)
+        world.start(node.rank)
+        if not node.powered:
+            world.power_on(node.rank)
+        if node.digest != OLD:
+            world.restore_digest(node.rank)
+
+
+def recovers(world: World) -> bool:
+    mend(world)
+    return world.run(60, lambda: world.serving)
+
+
+@pytest.mark.parametrize("gap", [0.0, 0.5, 12.0])
+@pytest.mark.parametrize("begin", [0.0, 3.0, 10.0], ids=["gathering", "loading", "serving"])
+def test_every_order_of_two_events(begin: float, gap: float) -> None:
+    """`World.step` checks that no engine runs without `go`, and that no engine outlives its gang."""
+    for (first, one), (second, other) in itertools.product(CHOICES, repeat=2):
+        world = World()
+        world.run(begin)
+        EVENTS[first](world, one)
+        world.run(gap)
+        EVENTS[second](world, other)
+        world.run(14)
+        assert recovers(world), (first, one, second, other)
+
+
+@given(st.lists(st.tuples(st.sampled_from(sorted(EVENTS)), st.integers(0, 2), st.floats(0, 15)), max_size=6))
+@settings(max_examples=40, deadline=None)
+def test_any_order_of_events(events: list[tuple[str, int, float]]) -> None:
+    world = World(3)
+    for name, rank, pause in events:
+        EVENTS[name](world, rank)
+        world.run(pause)
+    assert recovers(world)
+
+
+@pytest.mark.parametrize("event", ["engine dies", "supervisor dies", "another digest"])
+@pytest.mark.parametrize("rank", [1, 2])
+def test_a_lost_member_is_known_within_two_seconds(event: str, rank: int) -> None:
+    world = World(3)
+    assert world.run(30, lambda: world.serving)
+    epoch = world.epoch
+    EVENTS[event](world, rank)
+    assert world.run(2, lambda: not any(node.engine == epoch for node in world.nodes))
+
+
+@pytest.mark.parametrize("event", ["cut", "power off"])
+@pytest.mark.parametrize("rank", [0, 1])
+def test_silence_is_known_after_ten_seconds(event: str, rank: int) -> None:
+    world = World(3)
+    assert world.run(30, lambda: world.serving)
+    epoch, others = world.epoch, [1, 2] if rank == 0 else [0]
+    EVENTS[event](world, rank)
+    world.run(8.5)
+    assert all(world.nodes[other].engine == epoch for other in others)
+    assert world.run(3, lambda: not any(node.engine == epoch for node in world.nodes))
+
+
+def test_a_slow_first_load_is_never_cut() -> None:
+    world = World()
+    world._loaded = lambda: world.now > 4000  # type: ignore[method-assign]
+    world.run(3900)
+    assert world.epoch == 1 and [node.engine for node in world.nodes] == [1, 1]
+    assert world.run(200, lambda: world.serving)
+
+
+def test_a_late_member_costs_no_start() -> None:
+    world = World()
+    world.power_off(1)
+    world.run(3600)
+    assert world.epoch == 1
+    world.power_on(1)
+    assert world.run(10, lambda: world.serving) and world.epoch == 1
+
+
+def test_a_stop_of_a_member_lets_requests_finish() -> None:
+    world = World()
+    assert world.run(30, lambda: world.serving)
+    world.stop(1)
+    world.run(2)
+    assert [node.engine for node in world.nodes] == [1, 1]
+    assert world.run(5, lambda: not any(node.engine for node in world.nodes))
+    world.run(60)
+    assert world.nodes[1].machine is None
+    world.start(1)
+    assert world.run(20, lambda: world.serving)

@@ -1,0 +1,78 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Both sides of a gang, made from a node's files."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.module_utils.core.docker_api import Docker
+from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
+from ansible_collections.baremetal.inference.plugins.module_utils.core.systemd import Notifier
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.instances import Instance
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.release import Release, Settings, render
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import drains
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.state.drains import Drain, parse_time
+from ansible_collections.baremetal.inference.plugins.module_utils.node.gang import sides
+from ansible_collections.baremetal.inference.plugins.module_utils.node.supervisor import EngineError
+from ansible_collections.baremetal.inference.plugins.module_utils.store.stored_model import StoredModel
+
+from ...conftest import FakeDocker
+from .world import gang
+
+
+def release() -> Release:
+    instance = Instance(name="big", model="tiny-a", port=5010, accelerator="cpu")
+    made = render(instance, [], StoredModel("/m", "r"), "i", Settings(drain_timeout=30), number=3).release
+    return replace(made, gang=gang(0))
+
+
+def test_the_leaders_drain_ends_by_itself_and_leaves_other_drains_alone(tmp_path: Path) -> None:
+    paths, said = Paths(tmp_path), list[str]()
+    made = sides.leads(paths, release(), gang(0), Notifier({}), said.append, lambda: False)
+    made._drain("gpu-1 leaves")
+    now = datetime.now(UTC)
+    drain = drains.read(paths, "big", now)
+    assert drain is not None and (drain.owner, drain.reason) == (drains.GANG, "gpu-1 leaves")
+    assert drain.until is not None and now < parse_time(drain.until) < now + timedelta(minutes=10)
+    made._undrain()
+    assert drains.read(paths, "big", now) is None
+    drains.drain(paths, ["big"], Drain("alice", "work", drains.format_time(now)))
+    made._drain("gpu-1 leaves")
+    made._undrain()
+    kept = drains.read(paths, "big", now)
+    assert kept is not None and kept.owner == "alice"
+    assert not said
+
+
+def test_a_follower_may_leave_for_less_time_than_systemd_gives_its_unit(tmp_path: Path) -> None:
+    found = release()
+    made = sides.follows(
+        Paths(tmp_path), found, gang(1), Docker(tmp_path / "docker.sock"), Notifier({}), print, lambda: None
+    )
+    limit = found.drain_timeout + found.adapter.stop.kill_grace
+    assert limit < made._leave_limit < limit + 30
+
+
+def test_a_container_is_created_anew(docker: FakeDocker, tmp_path: Path) -> None:
+    program, log = tmp_path / "docker", tmp_path / "log"
+    program.write_text(f'#!/bin/sh\necho "$1 $2" >{log}\n')
+    program.chmod(0o755)
+    docker.create("vllm-big")
+    sides.create(release(), Docker(docker.path), str(program))
+    assert docker.removed == ["vllm-big"]
+    assert log.read_text() == "create --name=vllm-big\n"
+    program.write_text("#!/bin/sh\necho no space left >&2\nexit 1\n")
+    with pytest.raises(EngineError, match="cannot create the container vllm-big: no space left"):
+        sides.create(release(), Docker(docker.path), str(program))
+    docker.down()
+    with pytest.raises(EngineError, match="cannot remove the container vllm-big"):
+        sides.create(release(), Docker(docker.path), str(program))
+
+
+def test_the_boot_has_an_id() -> None:
+    assert len(sides.boot_id()) == 36
