@@ -19,10 +19,10 @@ from ansible_collections.baremetal.inference.plugins.module_utils.engine.gang.me
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import gangs
 from ansible_collections.baremetal.inference.plugins.module_utils.node.events import Events
 from ansible_collections.baremetal.inference.plugins.module_utils.node.gang import leads
-from ansible_collections.baremetal.inference.plugins.module_utils.node.gang.channel import Dialer
+from ansible_collections.baremetal.inference.plugins.module_utils.node.gang.channel import Dialer, Heard
 from ansible_collections.baremetal.inference.plugins.module_utils.node.gang.leads import Leads
-from ansible_collections.baremetal.inference.plugins.module_utils.node.gang.messages import Hello
-from ansible_collections.baremetal.inference.plugins.module_utils.node.gang.orders import DRAIN, KILL, RUN
+from ansible_collections.baremetal.inference.plugins.module_utils.node.gang.messages import Hello, Leaving
+from ansible_collections.baremetal.inference.plugins.module_utils.node.gang.orders import DRAIN, KILL, RUN, Send
 from ansible_collections.baremetal.inference.plugins.module_utils.node.gang.record import Record
 
 from .conftest import free_port
@@ -81,6 +81,24 @@ def test_a_stop_ends_the_wait(leader: Leader) -> None:
         assert not side.gather()
     known = gangs.read(leader.paths, "big")
     assert known is not None and known.state == gangs.STOPPED and known.planned
+
+
+def test_a_member_that_leaves_drains_the_instance_until_it_is_idle(leader: Leader) -> None:
+    with Events() as events, leader.side.over(events) as side, leader.follower(events.wake) as follower:
+        assert side.gather()
+        side.engine_ready()
+        links: list[int] = []
+        until(
+            lambda: bool(links.extend(event.link for event in follower.events() if isinstance(event, Heard)) or links)
+        )
+        link = links[0]
+        follower.perform([Send(link, Leaving("a reboot"))])
+        until(lambda: side.order().engine == DRAIN)
+        threading.Timer(0.3, lambda: setattr(leader, "idle", True)).start()
+        began = time.monotonic()
+        side.empty(20.0)
+        assert 0.2 < time.monotonic() - began < 5
+        assert leader.drained[1] == "gpu-1 leaves: a reboot"
 
 
 def test_a_drain_ends_with_its_limit_or_with_the_gang(leader: Leader) -> None:

@@ -49,6 +49,20 @@ def test_the_leaders_drain_ends_by_itself_and_leaves_other_drains_alone(tmp_path
     assert not said
 
 
+def test_a_drain_that_cannot_be_written_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    said = list[str]()
+    made = sides.leads(Paths(tmp_path), release(), gang(0), Notifier({}), said.append, lambda: False)
+
+    def full(*_given: object) -> None:
+        raise OSError("no space left")
+
+    monkeypatch.setattr(drains.files, "write", full)
+    monkeypatch.setattr(drains.files, "write_json", full)
+    made._drain("gpu-1 leaves")
+    made._undrain()
+    assert [text.split(":")[0] for text in said] == ["the drain cannot be recorded", "the drain cannot be removed"]
+
+
 def test_a_follower_may_leave_for_less_time_than_systemd_gives_its_unit(tmp_path: Path) -> None:
     found = release()
     made = sides.follows(
