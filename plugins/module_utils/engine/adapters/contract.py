@@ -71,6 +71,8 @@ class Gangs:
 
     argv: Callable[[Rank], list[str]]
     """The last arguments of a member."""
+    flags: frozenset[str]
+    """Flags among these arguments that an entry may have for an engine on one node, but not for a gang."""
     environment: Callable[[Rank], dict[str, str]]
     """The variables that every member needs."""
     computed: Mapping[str, str]

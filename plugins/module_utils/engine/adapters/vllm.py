@@ -51,6 +51,7 @@ def _environment(serving: Serving) -> dict[str, str]:
     }
 
 
+_EXECUTOR = "distributed-executor-backend"
 _ADDRESS, _GLOO, _NCCL = "VLLM_HOST_IP", "GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME"
 
 
@@ -60,7 +61,7 @@ def _rank_argv(rank: Rank) -> list[str]:
     A member without an API serves only its part of the model.
     """
     return [
-        *("--distributed-executor-backend", "mp"),
+        *(f"--{_EXECUTOR}", "mp"),
         *("--nnodes", str(rank.nodes), "--node-rank", str(rank.number)),
         *("--master-addr", rank.leader, "--master-port", str(rank.port)),
         *(["--headless"] if rank.number else []),
@@ -145,6 +146,7 @@ ADAPTER = Adapter(
     ),
     gangs=Gangs(
         argv=_rank_argv,
+        flags=frozenset({_EXECUTOR}),
         environment=_rank_environment,
         computed={_ADDRESS: "inference_fabric_address"},
         per_node=frozenset(

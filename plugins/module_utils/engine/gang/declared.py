@@ -11,6 +11,7 @@ from typing import Any
 from ...core.problems import Problem
 from ...models.fit.flags import PARALLEL_SIZES, count, world_size
 from ...models.registry.entries import Entry
+from ..adapters import ENGINES
 
 NODES, GANG_PORT, RENDEZVOUS_PORT = "nodes", "gang_port", "rendezvous_port"
 
@@ -35,11 +36,10 @@ def check(where: str, raw: Mapping[str, Any], entry: Entry | None) -> list[Probl
     if nodes is None:
         message = f"belongs to an instance over several nodes: add {NODES}, or remove the key"
         return [Problem(where, message, key, raw[key]) for key in sorted(KEYS) if raw.get(key) is not None]
-    return [
-        *_nodes(where, nodes),
-        *_ports(where, raw),
-        *([] if entry is None or not isinstance(nodes, list) else _division(where, raw, len(nodes), entry)),
-    ]
+    found = [*_nodes(where, nodes), *_ports(where, raw)]
+    if entry is not None and isinstance(nodes, list):
+        found += [*_flags(where, raw, entry), *_division(where, raw, len(nodes), entry)]
+    return found
 
 
 def undivided(entry: Entry) -> bool:
@@ -75,6 +75,16 @@ def _ports(where: str, raw: Mapping[str, Any]) -> Iterator[Problem]:
     if raw.get("bridge_port") is not None:
         message = "is not possible for an instance over several nodes: a bridge would need as many nodes again"
         yield Problem(where, message, "bridge_port", raw["bridge_port"])
+
+
+def _flags(where: str, raw: Mapping[str, Any], entry: Entry) -> Iterator[Problem]:
+    computed = {flag for engine in ENGINES.values() for flag in engine.gangs.flags}
+    for flag in sorted(computed & entry.flags.keys()):
+        message = (
+            f"serves {entry.name}, whose {flag} is {entry.flags[flag]}: the role sets this flag on each node of an "
+            "instance over several nodes. Remove the flag from the entry, or serve an entry without the flag"
+        )
+        yield Problem(where, message, NODES, raw[NODES])
 
 
 def _division(where: str, raw: Mapping[str, Any], nodes: int, entry: Entry) -> Iterator[Problem]:

@@ -52,7 +52,6 @@ OWNED_FLAGS: Mapping[str, str] = {
     "node-rank": _NODES,
     "master-addr": _NODES,
     "master-port": _NODES,
-    "distributed-executor-backend": _NODES,
     "data-parallel-address": _RANKS,
     "data-parallel-rpc-port": _RANKS,
     "data-parallel-backend": _RANKS,

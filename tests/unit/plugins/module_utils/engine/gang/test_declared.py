@@ -16,6 +16,8 @@ MODELS: dict[str, Any] = {
     "big": {"model": "/m", "tensor-parallel-size": 8, "pipeline-parallel-size": 2},
     "open": {"model": "/m"},
     "wide": {"model": "/m", "tensor-parallel-size": 2, "data-parallel-size": 2},
+    "ray": {"model": "/m", "tensor-parallel-size": 2, "distributed-executor-backend": "ray"},
+    "both": {"base": "wide", "distributed-executor-backend": "mp"},
 }
 ENTRIES = read(MODELS, choose("0.32.0")).entries
 
@@ -80,6 +82,20 @@ def test_data_parallelism_over_nodes_is_refused_with_the_reason() -> None:
     text = found("wide")
     assert "data-parallel-size is 2" in text and "the gateway balances between them" in text
     assert "enable-expert-parallel" in text
+
+
+def test_a_flag_that_each_member_gets_is_refused_with_the_reason() -> None:
+    text = found("ray")
+    assert "nodes: ['gpu-01', 'gpu-02']: serves ray, whose distributed-executor-backend is ray" in text
+    assert "the role sets this flag on each node of an instance over several nodes" in text
+    # On one node, the flag stays possible.
+    assert found("ray", nodes=..., gang_port=..., rendezvous_port=...) == ""
+
+
+def test_such_a_flag_is_refused_with_all_other_mistakes() -> None:
+    text = found("both", gang_port=...)
+    for part in ("distributed-executor-backend is mp", "data-parallel-size is 2", "gang_port: is missing"):
+        assert part in text
 
 
 def test_a_division_may_be_left_open() -> None:

@@ -75,7 +75,6 @@ def test_arguments_are_sorted_by_flag() -> None:
         ("master-addr", "10.0.0.1", "use the instance's nodes"),
         ("master_port", 29501, "use the instance's nodes"),
         ("headless", True, "use the instance's nodes"),
-        ("distributed-executor-backend", "ray", "use the instance's nodes"),
         ("dpn", 2, "an instance of the same name on each further node, between which the gateway balances"),
         ("data-parallel-size-local", 2, "use data-parallel-size for ranks on one node"),
         ("data-parallel-rpc-port", 29550, "use data-parallel-size for ranks on one node"),
@@ -105,6 +104,12 @@ def test_what_works_but_is_warned_of(flags: dict[str, Any], expected: str) -> No
     found = finding(flags)
     assert found.problems == []
     assert expected in str(found.warnings[0])
+
+
+@pytest.mark.parametrize("backend", ["mp", "ray", "uni", "external_launcher"])
+def test_an_engine_on_one_node_may_choose_how_to_start_its_workers(backend: str) -> None:
+    found = finding({"distributed-executor-backend": backend})
+    assert (found.problems, found.warnings) == ([], [])
 
 
 def test_a_secret_that_stands_in_the_wrong_place_is_not_shown() -> None:
