@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 
@@ -38,7 +39,8 @@ TOLD = (*unit_steps.TOLD, drains.Held, lock.Locked, Refused, swap_settings.NoSet
 
 def main(arguments: Sequence[str] | None = None, paths: Paths | None = None) -> int:
     """Run one command and return the exit code."""
-    return answer(_parser().parse_args(arguments), paths, TOLD)
+    words, engine_words = plan.split(sys.argv[1:] if arguments is None else arguments)
+    return answer(_parser().parse_args(words, argparse.Namespace(engine_words=engine_words)), paths, TOLD)
 
 
 def _parser() -> argparse.ArgumentParser:

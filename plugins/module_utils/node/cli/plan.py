@@ -72,6 +72,16 @@ def add(commands: Commands) -> None:
     command.set_defaults(run=_plan)
 
 
+def split(words: Sequence[str]) -> tuple[list[str], list[str]]:
+    """The words of a command line for argparse, and those of `plan` after `--`.
+
+    argparse refuses `--` where an option follows a name.
+    """
+    words = list(words)
+    dashes = words.index("--") if words[:1] == ["plan"] and "--" in words else len(words)
+    return words[:dashes], words[dashes + 1 :]
+
+
 def _models(options: argparse.Namespace, paths: Paths) -> int:
     found = Desired(paths).models()
     if options.json:
@@ -98,7 +108,7 @@ def _row(model: Model) -> tuple[str, ...]:
 def _plan(options: argparse.Namespace, paths: Paths) -> int:
     hardware = plans.Hardware(paths.root, _named(options.gpus))
     facts = _facts(options.model_config)
-    names, more = _split(options.names)
+    names, more = options.names, _flags(options.engine_words)
     if options.model_config and not names:
         engines: Iterable[plans.Engine] = [_bare(options.model_config)]
     else:
@@ -116,13 +126,12 @@ def _plan(options: argparse.Namespace, paths: Paths) -> int:
     return CODES[ok]
 
 
-def _split(words: Sequence[str]) -> tuple[list[str], dict[str, Any]]:
-    """The names, and the flags after `--` by their names without dashes. Raises UsageError with every mistake."""
-    first = next((place for place, word in enumerate(words) if word.startswith("-")), len(words))
+def _flags(words: Sequence[str]) -> dict[str, Any]:
+    """The flags after `--` by their names without dashes. Raises UsageError with every mistake."""
     flags: dict[str, Any] = {}
     name = ""
     known = catalogue.choose("")
-    for word in words[first:]:
+    for word in words:
         # The engine has short names such as -tp; -1 is a value.
         if word.startswith("--") or word.lstrip("-").partition("=")[0] in known.aliases:
             name, given, value = word.lstrip("-").partition("=")
@@ -137,7 +146,7 @@ def _split(words: Sequence[str]) -> tuple[list[str], dict[str, Any]]:
     check("--", flags, known, (), found)
     if found.problems:
         raise UsageError("; ".join(str(problem) for problem in found.problems))
-    return list(words[:first]), flags
+    return flags
 
 
 def _value(text: str) -> Any:

@@ -230,6 +230,29 @@ def test_flags_stand_behind_two_dashes(call: Call, tmp_path: Path, published: di
     assert found["estimate"]["max_model_len"] == 512
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["main", "--gpus", "2xH100-80GB"],
+        ["--gpus", "2xH100-80GB", "main"],
+        ["--gpus=2xH100-80GB", "main", "--nodes", "1"],
+        ["main", "--nodes", "1", "--gpus", "2xH100-80GB"],
+    ],
+)
+def test_options_stand_before_and_after_the_name(words: list[str], node: Node, call: Call) -> None:
+    words = [*words, "--model-config", str(node.stored / "config.json")]
+    code, found = plan(call, *words, "--", "--max-model-len", "512", "-tp", "2")
+    assert (code, found["instance"], found["estimate"]["max_model_len"]) == (0, "main", 512)
+    assert found["argv"][-4:] == ["--max-model-len", "512", "--tensor-parallel-size", "2"]
+    # Behind the dashes, a word is the engine's, even if `plan` has such an option.
+    code, text = call("plan", *words, "--", "--json")
+    assert (code, "--: json: " in text) == (2, True)
+
+
+def test_two_dashes_without_flags_change_nothing(call: Call) -> None:
+    assert call("plan", "main", "--json", "--") == call("plan", "main", "--json")
+
+
 def test_an_instance_on_other_hardware(node: Node, call: Call) -> None:
     """Its flags and command stay, and no GPU of this node is named."""
     config = str(node.stored / "config.json")
@@ -252,6 +275,7 @@ def test_what_cannot_be_told_is_no_success(node: Node, call: Call, tmp_path: Pat
     [
         (["--", "--max-modl-len", "5"], "did you mean 'max-model-len'?"),
         (["--", "--port", "5"], "port: is set by the role: use the instance's port instead"),
+        (["--", "main"], "'main' is the value of no flag: write --FLAG VALUE after --"),
         (["--", "--dtype", "half", "auto"], "'auto' is the value of no flag: write --FLAG VALUE after --"),
         (["--gpus", "8xH100"], "--gpus: 'H100' is the name of several GPUs: H100-80GB, H100-PCIe-80GB or H100-NVL?"),
         (["--gpus", "8xH100-80G"], "--gpus: 'H100-80G' is no GPU of the hardware table: did you mean 'H100-80GB'"),
@@ -299,7 +323,9 @@ def test_over_several_nodes_like_this_one(call: Call) -> None:
         for one in found["notes"]
     )
     assert "L4 on each of 3 nodes" in call("plan", "llama", "--nodes", "3", "--gpus", "1xL4")[1]
-    assert plan(call, "--nodes", "2", "main", "--", "--tensor-parallel-size", "3")[1]["problems"][0]["key"] == "nodes"
+    for words in (("--nodes", "2", "main"), ("main", "--nodes", "2")):
+        _code, found = plan(call, *words, "--", "--tensor-parallel-size", "3")
+        assert found["problems"][0]["key"] == "nodes"
 
 
 @pytest.mark.parametrize("nodes", ["0", "-1", "65"])
