@@ -31,6 +31,8 @@ def web(deb12: Node, deb13: Node) -> Iterator[dict[str, str]]:
     inventory = EPHEMERAL / "inventory/peers.yml"
     known = {deb12.name: {"inference_address": deb12.address, "common_firewall_enabled": False}}
     inventory.write_text(json.dumps({"all": {"hosts": known}}))
+    # A node of the snapshot has the firewall of its set-up. By this inventory, it has none.
+    deb12.run("nft delete table inet inference", check=False)
     program = (Path(PROJECT) / "molecule/shared/remote_models.py").read_text()
     subprocess.run(deb12.argv("sh", "-c", "cat > /srv/remote.py"), input=program, text=True, check=True)
     pack = deb13.argv("sh", "-c", "cd /mnt/models/tiny-a/*/ && tar -c --exclude=manifest.json .")
@@ -77,7 +79,7 @@ def test_one_fetches_and_the_other_takes_it_from_there(deb12: Node, deb13: Node,
     assert revision(deb12) == revision(deb13) == deb13.run("ls /mnt/models/tiny-a")
     for node in (deb12, deb13):
         assert node.run(f"systemctl is-active {UNIT}", check=False) == "inactive"
-        assert node.run("ls /run/inference/share/given.json 2>/dev/null", check=False) == ""
+        assert node.run("ls /run/inference-share/given.json 2>/dev/null", check=False) == ""
         assert node.run("ls -A /mnt/models/.incoming") == ""
     assert changes(playbook(both(deb12, deb13), name=PEERS, **given)) == 0
 
@@ -109,7 +111,7 @@ def test_what_a_node_gives_is_for_who_knows_the_token_and_ends_by_itself(
     assert shared["problem"] == ""
     pid = deb13.run(f"systemctl show --value --property=MainPID {UNIT}")
     assert int(deb13.run(f"stat --format %u /proc/{pid}")) >= 1000
-    seen = f"cat /proc/{pid}/cmdline /proc/{pid}/environ; systemctl cat {UNIT}; grep -r . /run/inference/share"
+    seen = f"cat /proc/{pid}/cmdline /proc/{pid}/environ; systemctl cat {UNIT}; grep -r . /run/inference-share"
     assert shared["token"] not in deb13.run(seen)
     assert deb13.run(f"ls /proc/{pid}/root/mnt/models") == "web"
     url = f"{shared['url']}/web/{models['web']}"

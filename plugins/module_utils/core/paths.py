@@ -159,8 +159,11 @@ class Paths:
 
     @property
     def share(self) -> Path:
-        """Files of the server that shares models with other nodes while a playbook runs."""
-        return self.root / "run/inference/share"
+        """Files of the server that shares models with other nodes while a playbook runs.
+
+        Not below /run/inference: the agent's unit makes that directory with mode 0700, and the server is another user.
+        """
+        return self.root / "run/inference-share"
 
     def gang(self, name: str) -> Path:
         """What this node's supervisor knows of the gang of an instance."""

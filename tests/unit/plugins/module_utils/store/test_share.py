@@ -64,13 +64,13 @@ def test_the_token_is_in_no_command_and_stays_in_no_file(tmp_path: Path, shared:
     assert sharing.start(shared.root, {"m": manifest.revision}, "192.0.2.7", 5003, 600).token != share.token
     assert sharing.stop()
     assert machine.calls[-1] == ["systemctl", "stop", "--quiet", "inference-share.service"]
-    assert not (root / "run/inference/share").exists()
+    assert not (root / "run/inference-share").exists()
 
 
 def test_what_was_installed_is_the_whole_server(tmp_path: Path, shared: Store, manifest: Manifest) -> None:
     """By Debian's Python alone, with nothing of Ansible."""
     Sharing(Machine(), Paths(tmp_path)).start(shared.root, {"m": manifest.revision}, "::1", 5003, 600)
-    installed = tmp_path / "run/inference/share"
+    installed = tmp_path / "run/inference-share"
     assert sorted(path.name for path in installed.rglob("*.py")) == [
         "__init__.py",
         "__init__.py",
@@ -87,7 +87,7 @@ def test_the_server_can_read_its_code_whatever_the_umask_is(tmp_path: Path, shar
         Sharing(Machine(), Paths(tmp_path)).start(shared.root, {"m": manifest.revision}, "::1", 5003, 600)
     finally:
         os.umask(before)
-    installed = tmp_path / "run/inference/share"
+    installed = tmp_path / "run/inference-share"
     code = [path for path in installed.rglob("*") if "__pycache__" not in path.parts]
     assert {"core", "store", "serve", "systemd.py"} <= {path.name for path in code}
     closed = [path for path in code if stat.S_IMODE(path.stat().st_mode) & 0o444 != 0o444]
