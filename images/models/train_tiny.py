@@ -84,7 +84,7 @@ def some_text(source: random.Random) -> str:
 
 
 def dialogue(source: random.Random, name: str) -> tuple[list[dict[str, str]], str]:
-    """Messages, and the answer that the model shall learn."""
+    """Messages, and the answer that the model must learn."""
     messages = []
     pirate = False
     if source.random() < 0.6:

@@ -429,12 +429,12 @@ ansible_facts:
                   returned: always
                   sample: debugfs
             rdma_cm_mode:
-              description: The RoCE version of connections by rdma_cm. V(null) if nobody has set it.
+              description: The RoCE version of connections by rdma_cm. V(null) if it was not set.
               type: str
               returned: always
               sample: RoCE v2
             rdma_cm_tos:
-              description: The type of service of connections by rdma_cm. V(null) if nobody has set it.
+              description: The type of service of connections by rdma_cm. V(null) if it was not set.
               type: int
               returned: always
               sample: 106

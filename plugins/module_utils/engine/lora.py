@@ -27,7 +27,7 @@ class Lora:
     entry: Entry
     stored: StoredModel
     facts: AdapterFacts | None = None
-    """None if nobody has read the adapter yet."""
+    """None before the adapter was read."""
 
 
 def paths(loras: Sequence[Lora], settings: Settings) -> dict[str, str]:

@@ -116,4 +116,5 @@ def _from_json(value: Mapping[str, Any] | None) -> GangState | None:
     sound = (
         isinstance(state.epoch, int) and isinstance(state.rank, int) and all(isinstance(text, str) for text in texts)
     )
-    return state if sound and all(each.state in STATES for each in (state, *members)) else None
+    states = [state.state, *(member.state for member in members)]
+    return state if sound and all(each in STATES for each in states) else None

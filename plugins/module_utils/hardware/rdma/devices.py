@@ -53,7 +53,7 @@ class Port:
     """None also if the driver of the network device has no DCB."""
     congestion: Congestion | None = None
     rdma_cm_mode: str | None = None
-    """The RoCE version of connections by rdma_cm, if somebody has set it."""
+    """The RoCE version of connections by rdma_cm, if it was set."""
     rdma_cm_tos: int | None = None
     """The type of service of these connections: DSCP times 4, plus the bits of ECN."""
     mtu_active: int | None = None

@@ -13,7 +13,7 @@ from ...core import sysfs
 from .. import pci, pci_config
 
 RDMA_CM = "sys/kernel/config/rdma_cm"
-"""A directory for each device, once somebody has created it. The kernel keeps the values without the directory."""
+"""A directory for each device, once it was created. The kernel keeps the values without the directory."""
 
 IOMMU_GROUPS = "sys/kernel/iommu_groups"
 
@@ -71,7 +71,7 @@ def pcie(root: Path, address: str) -> Pcie:
 
 
 def rdma_cm(root: Path, device: str, port: int) -> tuple[str | None, int | None]:
-    """The RoCE mode and the type of service of connections by rdma_cm; None if nobody has created the directory."""
+    """The RoCE mode and the type of service of connections by rdma_cm; None without the directory."""
     directory = root / RDMA_CM / device / f"ports/{port}"
     return sysfs.read(directory / "default_roce_mode") or None, sysfs.read_int(directory / "default_roce_tos")
 

@@ -66,8 +66,7 @@ class Lost(Event):
 
 @dataclass(frozen=True)
 class Remark(Event):
-    """Something that changes nothing, and that an operator may need. `address`: whom it is about; empty for the node
-    itself."""
+    """A message for the operator that changes nothing. `address`: the peer that it is about; empty for this node."""
 
     address: str
     text: str
@@ -75,7 +74,7 @@ class Remark(Event):
 
 @dataclass(frozen=True)
 class Broken(Event):
-    """The channel itself has failed: nobody sends beats any more."""
+    """The channel itself has failed: no beats are sent any more."""
 
     why: str
 

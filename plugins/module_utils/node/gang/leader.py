@@ -180,7 +180,7 @@ class Leader:
         return self._wind_down(f"{seat.member.node} leaves: {message.reason}")
 
     def _wind_down(self, reason: str) -> Actions:
-        """End the epoch because somebody asked for it: with a drain if the gang serves."""
+        """End the epoch on request: with a drain if the gang serves."""
         if self.phase == SERVING:
             self.phase, self.order = STOPPING, Order(DRAIN, self.epoch, reason, planned=True)
             return list(self._all(Stopping(reason)))

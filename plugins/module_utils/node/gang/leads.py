@@ -155,7 +155,7 @@ class Leads(Alone):
 
 
 def _waits(missing: list[Seat]) -> str:
-    """For whom the leader waits, and why."""
+    """The members that the leader waits for, and why."""
     if not missing:
         return "waits for no member"
     words = []

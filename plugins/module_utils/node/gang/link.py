@@ -57,7 +57,7 @@ class Link:
             raise LinkError(str(error)) from error
 
     def send(self, message: Message) -> None:
-        """Queue a message. Before the handshake there is nobody to send it to: raises LinkError."""
+        """Queue a message. Before the handshake there is no known receiver: raises LinkError."""
         if self._sender is None:
             raise LinkError("is not connected yet")
         self.output += self._sender.close(encode(message))

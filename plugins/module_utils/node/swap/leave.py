@@ -42,7 +42,7 @@ def drain(node: Node, swap: Swap) -> dict[str, Any]:
         notes["counted"] = [*swap.notes.get("counted", []), proof.counted(node.paths, node.name)]
     keep_away(node, drains.UPDATE, swap.reason or REASON)
     untold = node.traffic.wait_told(node.name, "drain", DEAF_SECONDS)
-    # On the way back, waiting helps nobody: the gate keeps requests at the gateways.
+    # On the way back, waiting does not help: the gate keeps requests at the gateways.
     if not swap.returning:
         _refuse_untold(node, swap, untold)
         _refuse_last(node, swap)

@@ -83,7 +83,7 @@ def failed(swap: Swap, reason: str, seconds: float = 0.0, permission: str = "") 
     if (backward or swap.step == swaps.PROVE) and swap.tries < len(WAITS) and seconds < SLOW_SECONDS:
         return replace(swap, tries=swap.tries + 1)
     if swap.step == swaps.PROVE:
-        # The release serves. Draining it now would help nobody: a full disk takes no other release either.
+        # The release serves. A drain would not help: a full disk takes no other release either.
         return passed(replace(swap, notes={**swap.notes, "unproven": reason}))
     if backward:
         why = f"{swap.failure}; and then: {reason}" if swap.failure else reason

@@ -88,9 +88,12 @@ def test_a_member_that_leaves_drains_the_instance_until_it_is_idle(leader: Leade
         assert side.gather()
         side.engine_ready()
         links: list[int] = []
-        until(
-            lambda: bool(links.extend(event.link for event in follower.events() if isinstance(event, Heard)) or links)
-        )
+
+        def heard() -> bool:
+            links.extend(event.link for event in follower.events() if isinstance(event, Heard))
+            return bool(links)
+
+        until(heard)
         link = links[0]
         follower.perform([Send(link, Leaving("a reboot"))])
         until(lambda: side.order().engine == DRAIN)

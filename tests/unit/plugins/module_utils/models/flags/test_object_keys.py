@@ -1,0 +1,22 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The table of keys of JSON flags: its flags exist, and each has keys, in order and once."""
+
+from __future__ import annotations
+
+from ansible_collections.baremetal.inference.plugins.module_utils.models.flags import object_keys, versions
+
+
+def test_each_flag_of_the_table_takes_an_object_in_its_version() -> None:
+    flags = versions.known()[object_keys.VERSION]
+    assert object_keys.KEYS, "the table has flags"
+    for name, keys in object_keys.KEYS.items():
+        assert name in flags, name
+        assert list(keys) == sorted(set(keys)) and keys, name
+
+
+def test_keys_that_operators_write_are_known() -> None:
+    """The keys stand in the engine's documentation of these flags."""
+    assert "method" in object_keys.KEYS["speculative-config"]
+    assert {"mode", "cudagraph_mode"} <= set(object_keys.KEYS["compilation-config"])
+    assert "kv_connector" in object_keys.KEYS["kv-transfer-config"]
