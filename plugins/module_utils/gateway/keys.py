@@ -124,9 +124,8 @@ def _digest(raw: Mapping[str, Any]) -> str:
 def allowed_backends(key: Key, fleet: Fleet) -> list[Backend]:
     """The backends that a key may use.
 
-    A right applies to engines, not names: an engine answers to all of its names. If a body has two keys `model`, the
-    engine reads the last one, HAProxy the first. The model of the inventory counts as well as the model that is served.
-    So an update that is half done, or returned, takes no right from a client.
+    A right applies to engines, not names: an engine answers to all of its names. The model of the inventory counts as
+    well as the model that is served. So an update that is half done, or returned, takes no right from a client.
     """
     if key.models is None:
         return list(fleet.backends)

@@ -160,7 +160,10 @@ def _network(name: str) -> str:
 
 OK, UNKNOWN, WARN, FAIL = "ok", "unknown", "warn", "fail"
 
-ASK = "set rdma_nccl: {NCCL_DEBUG: INFO, NCCL_DEBUG_SUBSYS: 'INIT,NET'}, swap the engine once, and ask again"
+ASK = (
+    "set NCCL_DEBUG: INFO and NCCL_DEBUG_SUBSYS: 'INIT,NET' in vllm_environment, swap the engine once, and run the"
+    " doctor again"
+)
 
 
 @dataclass(frozen=True)

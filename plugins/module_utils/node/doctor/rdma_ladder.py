@@ -182,7 +182,7 @@ def _distance(chosen: Sequence[rails.Port]) -> Finding:
     ]
     if far:
         message = f"{'; '.join(far)} from its nearest GPU: NCCL uses no GPUDirect there by default"
-        return Finding(WARN, message, "if a measurement is better, rdma_nccl: {NCCL_NET_GDR_LEVEL: PHB}")
+        return Finding(WARN, message, "if a measurement is better, set NCCL_NET_GDR_LEVEL: PHB in vllm_environment")
     if all(port.device_facts["nearest_gpu_distance"] is None for port in chosen):
         return Finding(UNKNOWN, "the distance to the GPUs is unknown")
     return Finding(OK, "each rail has a GPU below the same switch")
