@@ -18,7 +18,6 @@ from ansible_collections.baremetal.inference.plugins.module_utils.hardware.rdma 
 LEFT = {
     "ibstat": "sysfs has it all, and needs no program",
     "ibstatus": "sysfs has it all, and needs no program",
-    "nccl_tests": "no fact comes from a benchmark",
     "nvidia_smi_csv": "the report in XML has these values, each with its name",
     "nvidia_smi_q_text": "the report in XML is the same, and made for programs",
     "nvidia_smi_table": "the report in XML has it all; columns are cut off in the table",

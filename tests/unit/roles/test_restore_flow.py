@@ -24,6 +24,7 @@ SNAPSHOT = {
     "only_here": [],
     "instances": ["ill", "main"],
     "served": [{"instance": "main"}],
+    "moved": [],
     "recorded": {},
 }
 
