@@ -382,8 +382,8 @@ ansible_facts:
                   type: dict
                   returned: always
                   sample:
-                    26: 3
-                    48: 6
+                    "26": 3
+                    "48": 6
                 modes:
                   description: The modes of DCBX.
                   type: list

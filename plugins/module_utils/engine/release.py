@@ -448,6 +448,7 @@ def _container_argv(
         command = [*file, image, "-c", _config_script(engine), engine.program, *engine_argv]
     else:
         command = [f"--entrypoint={engine.program}", image, *engine_argv]
+    memory = settings.memory or beside.memory_limit
     return [
         "create",
         f"--name={container_name(instance.name)}",
@@ -460,7 +461,7 @@ def _container_argv(
         *(f"--cap-add={capability}" for capability in settings.cap_add),
         "--security-opt=no-new-privileges",
         f"--shm-size={settings.shm_size}",
-        *([f"--memory={memory}"] if (memory := settings.memory or beside.memory_limit) else []),
+        *([f"--memory={memory}"] if memory else []),
         f"--pids-limit={settings.pids_limit}",
         *ulimit_argv(settings),
         *cdi.gpu_argv(instance.gpus, settings.gpu_request),

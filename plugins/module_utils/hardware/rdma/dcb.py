@@ -128,7 +128,9 @@ def _list(value: Any, kind: type) -> list[Any] | None:
     """A list of one value for each priority; None for anything else."""
     if not isinstance(value, list) or len(value) != len(PRIORITIES):
         return None
-    return value if all(type(item) is kind for item in value) else None
+    # For isinstance(), a bool is an int.
+    sound = all(isinstance(item, kind) and isinstance(item, bool) == (kind is bool) for item in value)
+    return value if sound else None
 
 
 def _is_integer(value: object) -> bool:

@@ -125,6 +125,6 @@ def decode(text: bytes) -> Message:
 def _checked(value: Any, expected: type) -> Any:
     """A field of a message, with texts in one line. Raises ValueError if the field has another type."""
     # A bool is an int for isinstance(), and no number here.
-    if type(value) is not expected:
+    if not isinstance(value, expected) or isinstance(value, bool) != (expected is bool):
         raise ValueError("has a field of the wrong type")
     return " ".join(value.split())[:LONGEST_TEXT] if isinstance(value, str) else value

@@ -78,7 +78,7 @@ def answers() -> dict[str, str]:
 def inside() -> dict[str, Any]:
     """The stages, within the namespaces."""
     subprocess.run(["bash", "-e", "-c", SETUP], check=True)
-    for _ in range(50):
+    for _attempt in range(50):
         if all(link["operstate"] == "UP" for link in ip("link", "show") if link["ifname"].startswith("ens")):
             break
     found: dict[str, Any] = {"default": answers()}
