@@ -41,10 +41,11 @@ def refused(node: Node, **extra: Any) -> str:
 
 def test_an_instance_has_its_own_settings(deb13: Node) -> None:
     own, others = container(deb13, "embed"), container(deb13, "main")
-    assert own["HostConfig"]["ShmSize"] == 2 * GIB and others["HostConfig"]["ShmSize"] == 16 * GIB
+    # The inventory of the demo has 1 GiB and a limit of locked memory for all engines of a node.
+    assert own["HostConfig"]["ShmSize"] == 2 * GIB and others["HostConfig"]["ShmSize"] == GIB
     assert own["Config"]["User"] == "2077:2077" != others["Config"]["User"]
     limits = {limit["Name"]: limit["Soft"] for limit in own["HostConfig"]["Ulimits"]}
-    assert limits["core"] == 0 and limits["memlock"] == -1
+    assert limits["core"] == 0 and limits["memlock"] == 8 * 1024 * 1024, "its own limit, and those of the node"
     assert "KINDS_OWN=5" in own["Config"]["Env"] and f"KINDS_SECRET={SECRET}" in own["Config"]["Env"]
     assert "KINDS_OWN" not in str(others["Config"]["Env"])
     assert container(deb13, "rank")["HostConfig"]["Memory"] == 9 * GIB
