@@ -12,7 +12,7 @@ from __future__ import annotations
 import io
 import threading
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 from ansible.executor.process import worker
 from ansible.plugins import strategy
@@ -22,7 +22,7 @@ from ansible.utils.display import Display
 class OneProcess(worker.WorkerProcess):
     """A worker whose task waits until the strategy waits for results."""
 
-    waiting: list[OneProcess] = []  # noqa: RUF012
+    waiting: ClassVar[list[OneProcess]] = []
     queue: Any = None
     """The queue of results and messages, while a task runs."""
     _host: Any

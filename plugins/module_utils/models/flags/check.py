@@ -54,8 +54,6 @@ OWNED_FLAGS: Mapping[str, str] = {
     "master-port": _NODES,
     "data-parallel-address": _RANKS,
     "data-parallel-rpc-port": _RANKS,
-    "data-parallel-backend": _RANKS,
-    "data-parallel-size-local": _RANKS,
     "data-parallel-rank": _RANKS,
     "data-parallel-start-rank": _RANKS,
     "data-parallel-external-lb": _RANKS,

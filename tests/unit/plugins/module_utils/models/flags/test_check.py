@@ -76,7 +76,6 @@ def test_arguments_are_sorted_by_flag() -> None:
         ("master_port", 29501, "use the instance's nodes"),
         ("headless", True, "use the instance's nodes"),
         ("dpn", 2, "an instance of the same name on each further node, between which the gateway balances"),
-        ("data-parallel-size-local", 2, "use data-parallel-size for ranks on one node"),
         ("data-parallel-rpc-port", 29550, "use data-parallel-size for ranks on one node"),
         # Values: of the wrong form, and not among the choices
         ("dtype", None, "has no value"),
@@ -87,6 +86,12 @@ def test_every_mistake_is_named_by_entry_and_key(name: str, value: Any, expected
     (problem,) = finding({name: value}).problems
     assert str(problem).startswith(f"models.x: {name}" if name else "models.x:")
     assert expected in str(problem)
+
+
+def test_ranks_on_one_node_are_allowed() -> None:
+    """Copied entries have these flags beside data-parallel-size: on one node they place no rank elsewhere."""
+    flags = {"data-parallel-size": 8, "data-parallel-size-local": 8, "data-parallel-backend": "mp"}
+    assert finding(flags).problems == []
 
 
 @pytest.mark.parametrize(
