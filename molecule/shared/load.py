@@ -272,7 +272,7 @@ class Load:
                 # With ignore_eos, the engine generates exactly the requested number of tokens.
                 self.report.tokens += shape.tokens
                 self.report.latencies.append(time.monotonic() - began)
-            except (OSError, EOFError, ValueError, KeyError, IndexError, FailedRequest) as error:
+            except (OSError, EOFError, ValueError, TypeError, KeyError, IndexError, FailedRequest) as error:
                 self.report.failures.append(f"{error or type(error).__name__} [after {time.monotonic() - began:.2f} s]")
                 connection.close()
             if self.pause_seconds:

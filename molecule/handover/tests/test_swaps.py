@@ -50,7 +50,9 @@ def test_tls_and_http2_with_a_reload_in_each_step(lab: Lab, case: str, swaps: in
 @pytest.mark.full
 def test_engines_of_one_model_in_two_sets(lab: Lab) -> None:
     """The backend of the model tracks the servers of both sets, also in old processes."""
-    unharmed(lab("tracked"), "done", "done")
+    result = lab("tracked")
+    unharmed(result, "done", "done")
+    assert result["reloads"], "no gateway was reloaded"
 
 
 @pytest.mark.full

@@ -27,8 +27,9 @@ def machine() -> Machine:
 def rebooted(machine: Machine, pytestconfig: pytest.Config) -> Machine:
     """The machine after a reboot for its new command line. These tests run last.
 
-    In `make test-full`, maintenance.yml reboots the machine. On an emulated processor, its tasks take minutes; unit
-    tests show their order (roles/test_maintenance_flow.py)."""
+    In `make test-full`, maintenance.yml reboots the machine. On an emulated processor, its tasks take minutes, so CI
+    does not run roles/maintenance/tasks/reboot.yml.
+    """
     boot = machine.run("cat /proc/sys/kernel/random/boot_id")
     if pytestconfig.getoption("markexpr") == "not full":
         machine.reboot()

@@ -192,9 +192,13 @@ def _not_copied(value: str, kind: str, copied: Mapping[str, Copied]) -> str:
 def _not_on_node(value: str, kind: str, settings: Settings, on_node: bool) -> str:
     path = PurePosixPath(value)
     if not _stored(value, settings):
-        around = {str(path), *map(str, path.parents)} - ({"/"} if value != "/" else set())
-        if inside := [each for each in _PRIVATE if each in around]:
-            return f"is in {inside[0]}, which no engine gets: {_WAYS}"
+        # Links count: /var/run is /run.
+        for place in dict.fromkeys((path, PurePosixPath(Path(value).resolve()) if on_node else path)):
+            around = {str(place), *map(str, place.parents)} - ({"/"} if str(place) != "/" else set())
+            if inside := [each for each in _PRIVATE if each in around]:
+                return f"is in {inside[0]}, which no engine gets: {_WAYS}"
+            if held := [each for each in _PRIVATE if place in PurePosixPath(each).parents]:
+                return f"has {held[0]} in it, which no engine gets: {_WAYS}"
     if not on_node or _is(Path(value), kind):
         return ""
     return f"is not {kind} on this node, and paths of the image are not taken: {_WAYS}"

@@ -82,7 +82,9 @@ def limit_mib(settings: Settings, fleet: Fleet) -> int:
 
     Each request has a buffer of the greatest size.
     """
-    transcribes = any(TRANSCRIBE in backend.tasks for backend in fleet.backends)
+    # Of each engine: the tasks of a set are unknown while those of one of its engines are.
+    replicas = [replica for backend in fleet.backends for replica in backend.replicas]
+    transcribes = any(TRANSCRIBE in replica.tasks for replica in replicas)
     return settings.audio_mib if transcribes else settings.body_mib
 
 
@@ -247,6 +249,7 @@ UNKNOWN_MODEL = ApiError(
 
 
 def _route() -> list[str]:
+    several = f"{{ var(txn.backend),map({SEVERAL_MAP}) -m found }}"
     return [
         f"http-request lua.form_model {SHOWN} if form",
         f"http-request set-var(txn.model) req.body,json_query('$.model'),bytes(0,{SHOWN}) if !form",
@@ -260,8 +263,9 @@ def _route() -> list[str]:
         " unless { var(txn.backend) -m found }",
         "http-request set-var(txn.right) var(txn.key),concat(|,txn.backend)",
         # Of two names in a body, HAProxy takes the first, and engines take the last.
-        f"http-request lua.model_twice if {{ var(txn.backend),map({SEVERAL_MAP}) -m found }}",
-        _return(errors.MODEL_TWICE, "if { var(txn.model_twice) -m bool }"),
+        f"http-request lua.model_twice if {several}",
+        # lua.form_model sets the variable for each form.
+        _return(errors.MODEL_TWICE, f"if {{ var(txn.model_twice) -m bool }} {several}"),
         _return(errors.NO_RIGHT, "unless local or { var(txn.right),map(rights.map) -m found }"),
         f"http-request set-var(txn.wrong_task) var(txn.backend),concat(|,txn.path),map({WRONG_TASKS_MAP})"
         f" unless local {{ path -m str {LOCAL_PATH} }}",

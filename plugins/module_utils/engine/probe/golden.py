@@ -149,8 +149,13 @@ def _similarity(one: Sequence[float], other: Sequence[float]) -> float:
     return sum(a * b for a, b in zip(one, other, strict=True)) / (math.hypot(*one) * math.hypot(*other))
 
 
+def _falls(scores: Sequence[float]) -> bool:
+    """Whether each score is below the one before. Not where a score is NaN, which compares with nothing."""
+    return all(first > second for first, second in itertools.pairwise(scores))
+
+
 def _check_order(item: Golden, scores: Sequence[float]) -> None:
     # A text in a wrong place is named with all scores: equal ones have no order.
-    if len(scores) != len(item.order) or any(first <= second for first, second in itertools.pairwise(scores)):
+    if len(scores) != len(item.order) or not _falls(scores):
         shown = ", ".join(f"{text[:SHOWN]!r}: {score:.4g}" for text, score in zip(item.order, scores, strict=False))
         raise WrongAnswer(f"does not order the texts as given. Their scores: {shown or 'none'}")

@@ -70,7 +70,9 @@ FAULTS: Sequence[tuple[re.Pattern[str], Fault]] = (
     ),
     (
         re.compile(r"(?:ibv_create_qp|ibv_reg_mr\w*)\b.*(?:failed|Cannot allocate memory)|Cannot allocate memory"),
-        Fault("memlock", "NCCL could not lock memory", "start the container with --ulimit memlock=-1"),
+        Fault(
+            "memlock", "NCCL could not lock memory", "set memlock: '-1' in vllm_ulimits, or in the instance's ulimits"
+        ),
     ),
     (
         re.compile(r"incompatible devices"),
@@ -88,7 +90,11 @@ FAULTS: Sequence[tuple[re.Pattern[str], Fault]] = (
     ),
     (
         re.compile(r"no socket interface found|Bootstrap ?: no socket"),
-        Fault("no_interface", "NCCL_SOCKET_IFNAME names no interface of this node", "check inference_address"),
+        Fault(
+            "no_interface",
+            "NCCL_SOCKET_IFNAME names no interface of this node",
+            "check inference_fabric_address, or inference_address without it",
+        ),
     ),
     (
         re.compile(r"Failed to initialize any NET plugin"),

@@ -95,7 +95,7 @@ def apply(root: Path, difference: Difference, rail: Rail, port: Port, manager: s
             for address in difference.before:
                 _acs_off(root, address)
         elif setting in ("cnp_dscp", "cnp_priority", "ecn"):
-            _congestion(root, port, rail, setting, difference.after)
+            _congestion(root, port, setting, difference.after)
         elif setting == "ipoib_mode":
             _write(root / NETDEVS / netdev / "mode", str(difference.after))
         else:
@@ -194,12 +194,13 @@ def _write_register(root: Path, address: str, offset: int, word: int) -> None:
         os.close(handle)
 
 
-def _congestion(root: Path, port: Port, rail: Rail, setting: str, value: Any) -> None:
+def _congestion(root: Path, port: Port, setting: str, value: Any) -> None:
     known = port.facts["congestion"]
     directory = root / str(known["directory"]).lstrip("/")
     if setting == "ecn":
         for side in SIDES:
-            _write(directory / side / "enable" / str(rail.ecn_priority), str(int(bool(value))))
+            for priority in range(8):
+                _write(directory / side / "enable" / str(priority), str(int(priority in value)))
     else:
         _write(directory / CNP_FILES[known["kind"], setting], str(value))
 

@@ -209,8 +209,8 @@ REFUSED: Mapping[str, str] = {
     "NCCL_NET_DISABLE_INTRA": "is for a single test, not for an engine",
     "NCCL_TOPO_FILE": "hides the real machine; it is for virtual machines",
     "NCCL_IB_HCA": "names devices of one node; set rdma_rails, from which it is made for each node",
-    "NCCL_SOCKET_IFNAME": "is made for each node from the interface of inference_address",
-    "GLOO_SOCKET_IFNAME": "is made for each node from the interface of inference_address",
+    "NCCL_SOCKET_IFNAME": "is made for each node from the interface of inference_fabric_address",
+    "GLOO_SOCKET_IFNAME": "is made for each node from the interface of inference_fabric_address",
     "NCCL_COMM_ID": "is the engine's own affair",
 }
 """Variables that must not be set for all nodes, and why."""

@@ -180,7 +180,9 @@ def _manager(wish: Wish, chosen: Sequence[rails.Port], machine: Machine, address
                 "rdma", f"{port.netdev} is configured by {named}; leave it to one of them", "rdma_network_manager"
             )
         for entry in entries:
-            if entry["mtu"] is not None and entry["mtu"] != wish.mtu:
+            # On InfiniBand, the default leaves the MTU alone.
+            unmanaged = port.layer == INFINIBAND and wish.mtu == MTU
+            if entry["mtu"] is not None and entry["mtu"] != wish.mtu and not unmanaged:
                 findings.problem(
                     "rdma",
                     f"{entry['file']} gives {port.netdev} the MTU {entry['mtu']}, which wins; remove the line, or set "

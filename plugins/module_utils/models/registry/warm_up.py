@@ -41,8 +41,7 @@ def _is_message(value: Any) -> bool:
 
 
 def read(value: Any) -> tuple[Mapping[str, Any], ...]:
-    """Warm-up prompts, each as a dictionary. Wrong ones, which are reported, are left out."""
-    items = value if isinstance(value, list) else []
-    return tuple(
-        {"prompt": item} if isinstance(item, str) else dict(item) for item in items if isinstance(item, (str, Mapping))
-    )
+    """Warm-up prompts, each as a dictionary; none if one has a mistake, which is reported."""
+    if mistake(value):
+        return ()
+    return tuple({"prompt": item} if isinstance(item, str) else dict(item) for item in value)

@@ -95,7 +95,7 @@ def _check(options: argparse.Namespace, paths: Paths) -> int:
         for change in report.changes:
             print(change)
         _print_rest(report)
-        if not report.changes and not report.missing:
+        if not (report.changes or report.missing or report.unknown):
             print(f"{len(wanted.rails)} rails have all recorded settings")
     return FAILED if report.changes or report.missing else OK
 

@@ -13,7 +13,7 @@ from ...core.paths import journal_tag
 from ...hardware.rdma import nccl_log
 from ...hardware.rdma_settings import boot
 from ...hardware.rdma_settings.rails import ports as ports_of
-from .check import OK, STATUSES, UNKNOWN, WARN, Check, Finding
+from .check import OK, STATUSES, UNKNOWN, WARN, CannotTell, Check, Finding
 from .host import TOOL_TIMEOUT, Host
 from .rdma_ladder import NEAR
 
@@ -124,9 +124,16 @@ def nccl(host: Host) -> Finding:
 
 
 def _nccl_of(host: Host, name: str) -> nccl_log.Verdict:
-    """What NCCL said since the engine of an instance started."""
-    log = host.ask("journalctl", "-t", journal_tag(name), "-b", "-o", "cat", "-g", "NCCL", "-n", LINES)
-    recorded = boot.read(host.paths)
+    """What NCCL said on this boot, over all starts of the engine. Raises CannotTell."""
+    command = ("journalctl", "--quiet", "-t", journal_tag(name), "-b", "-o", "cat", "-g", "NCCL", "-n", LINES)
+    outcome = host.run(command, TOOL_TIMEOUT)
+    # journalctl -g exits with 1 if no line matches.
+    if outcome.failure or (outcome.code and (outcome.code != 1 or outcome.stderr.strip())):
+        raise CannotTell(outcome.message or f"journalctl: {outcome.stderr.strip() or outcome.code}")
+    try:
+        recorded = boot.read(host.paths)
+    except ValueError as error:
+        raise CannotTell(f"{error}: run baremetal.inference.site") from error
     expected = []
     near = True
     if recorded is not None:
@@ -134,7 +141,7 @@ def _nccl_of(host: Host, name: str) -> nccl_log.Verdict:
         rails = [port for port in ports_of(host.rdma()) if port.key in keys]
         expected = [f"{port.device}:{port.number}" for port in rails]
         near = all(port.device_facts["nearest_gpu_distance"] in (None, *NEAR) for port in rails)
-    return nccl_log.verdict(nccl_log.read(log.splitlines()), expected, near)
+    return nccl_log.verdict(nccl_log.read(outcome.stdout.splitlines()), expected, near)
 
 
 CHECKS = (

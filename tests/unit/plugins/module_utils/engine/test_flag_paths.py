@@ -99,9 +99,16 @@ def test_paths_of_the_node(tmp_path: Path) -> None:
     assert said({"chat-template": "/nowhere"}, on_node=False) == ""
 
 
-@pytest.mark.parametrize("path", ["/", "/etc/shadow", "/root/t", "/var/lib/docker/x", "/proc/1/environ"])
+@pytest.mark.parametrize(
+    "path", ["/", "/etc/shadow", "/root/t", "/var/lib/docker/x", "/proc/1/environ", "/var", "/var/lib"]
+)
 def test_private_directories_of_the_node(path: str) -> None:
     assert "which no engine gets" in said({"allowed-local-media-path": path})
+
+
+def test_a_link_to_a_private_directory(tmp_path: Path) -> None:
+    (tmp_path / "run").symlink_to("/run")
+    assert "is in /run, which no engine gets" in said({"allowed-local-media-path": f"{tmp_path}/run"})
 
 
 @pytest.mark.parametrize("path", ["../other/x", "/srv/../etc/x", "a,b", "controller:/a/../b"])

@@ -131,6 +131,10 @@ def test_the_limit_of_audio_counts_once_an_engine_transcribes(
     assert "8 MiB" in silent.files["audio-too-large.json"]
     heard = made(settings, [*replicas[:3], replace(replicas[3], tasks=("transcribe",))])
     assert limits(heard.config)[:2] == ["!audio { req.body_size gt 8388608 }", "audio { req.body_size gt 26214400 }"]
+    # Another engine of the same set has not reported its tasks.
+    (one, *others) = replicas
+    mixed = made(settings, [replace(one, tasks=("transcribe",)), replace(one, host="other", tasks=()), *others])
+    assert limits(mixed.config)[1] == "audio { req.body_size gt 26214400 }"
     # Before and after the body has arrived.
     assert limits(heard.config)[2:] == limits(heard.config)[:2]
     assert "tune.bufsize 26279936\n" in heard.config
@@ -145,7 +149,8 @@ def test_a_request_with_two_models_is_refused_before_its_rights_count(
     (refused,) = (number for number, line in enumerate(api) if '"model_twice"' in line)
     (rights,) = (number for number, line in enumerate(api) if '"model_not_allowed"' in line)
     assert asked < refused < rights
-    assert api[refused].endswith(" if { var(txn.model_twice) -m bool }")
+    several = "{ var(txn.backend),map(several.map) -m found }"
+    assert api[refused].endswith(f" if {{ var(txn.model_twice) -m bool }} {several}")
 
 
 def test_what_was_held_is_not_refused_by_a_full_queue(

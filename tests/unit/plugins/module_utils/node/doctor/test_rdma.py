@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from ansible_collections.baremetal.inference.plugins.module_utils.core import files
+from ansible_collections.baremetal.inference.plugins.module_utils.core.commands import Outcome
 from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
 from ansible_collections.baremetal.inference.plugins.module_utils.hardware.rdma_settings import boot, machine
 from ansible_collections.baremetal.inference.plugins.module_utils.hardware.rdma_settings.plan import plan
@@ -97,7 +98,8 @@ def gang_of(seen: Host, monkeypatch: pytest.MonkeyPatch, said: str) -> Finding:
     """The check of an engine over several nodes whose NCCL said this."""
     release = SimpleNamespace(gang=object())
     monkeypatch.setattr(seen, "releases", lambda: {"main": release, "small": SimpleNamespace(gang=None)})
-    monkeypatch.setattr(seen, "ask", lambda *command: said)
+    # journalctl exits with 1 if no line matches.
+    monkeypatch.setattr(seen, "run", lambda command, timeout: Outcome(0 if said else 1, said))
     return rdma.nccl(seen)
 
 
