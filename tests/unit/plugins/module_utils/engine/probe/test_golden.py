@@ -135,3 +135,9 @@ def test_an_answer_of_another_form(engine: Engine) -> None:
     engine.data = [{"object": "x"}]
     with pytest.raises(WrongAnswer, match=r"/v1/score answers in another form: \{'data'"):
         ask(Golden("a", order=ORDER), "score")
+
+
+def test_scores_that_are_not_numbers_have_no_order() -> None:
+    nothing = float("nan")
+    assert golden._falls([2.0, 1.0]) and not golden._falls([1.0, 1.0])
+    assert not golden._falls([nothing, nothing]) and not golden._falls([2.0, nothing])

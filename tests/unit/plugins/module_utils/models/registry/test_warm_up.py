@@ -18,6 +18,7 @@ def test_texts_and_dictionaries() -> None:
     assert mistake(prompts) == ""
     assert read(prompts) == ({"prompt": "Hello"}, {"prompt": "Bye", "max-tokens": 5}, {"messages": CHAT})
     assert read(None) == () and read([5]) == ()
+    assert read([{}]) == () and read(["Hello", {"prompt": "Bye", "max-tokens": 0}]) == (), "a mistake is reported"
 
 
 @pytest.mark.parametrize(
