@@ -76,8 +76,8 @@ def compare(out: Path, found: Discovery) -> list[str]:
     return lines
 
 
-def missing(out: Path, found: Discovery) -> dict[str, str]:
-    """The files that do not exist yet, by path: existing files belong to the operator.
+def missing(out: Path, found: Discovery, *, again: bool = False) -> dict[str, str]:
+    """The files that do not exist yet, by path: existing files belong to the operator. With `again`, also the records.
 
     Into an existing inventory, only the files of new machines are written: an operator may have deleted the others.
     """
@@ -85,5 +85,6 @@ def missing(out: Path, found: Discovery) -> dict[str, str]:
     return {
         path: content
         for path, content in found.files.items()
-        if not (out / path).exists() and (new or path.startswith("host_vars/"))
+        if (not (out / path).exists() and (new or path.startswith("host_vars/")))
+        or (again and path.endswith(f"/{record.VARIABLE}.yml"))
     }

@@ -30,6 +30,9 @@ KEY_URLS: dict[str, str] = {
 }
 """Where the vendor publishes the key of a repository, by the file's name in the directory keys."""
 
+WITH_CODE = (7, 5)
+"""The least compute capability that images built with CUDA 13 have code for. Source: CUDA 13's release notes."""
+
 DOCKERS_OWN = "28.*"
 """A tested version of Docker's own packages, all of which support CDI."""
 
@@ -50,6 +53,11 @@ def propose(machine: Machine, known: Compatibility, cuda: str = "", month: str =
             "nvidia_driver_version", DECIDE, f"no driver fits {cards(machine.usable_gpus)}: {decision.problems[0]}"
         )
         return found
+    for source in _sources(machine):
+        name = str(source["key"]).rpartition("/")[2]
+        if name not in KEY_URLS:
+            directory = CUDA_REPOSITORY.format(release=machine.debian)
+            found.ask("keys", f"keys/{name}", f"which key signs {directory}? Save the .pub file of this directory")
     found.add("common_apt_sources", _sources(machine), "the repositories of the driver and of the container toolkit")
     branch = known.branches.get(decision.plan.branch)
     runs = f", which runs images with CUDA {branch.cuda} and earlier" if branch else ""
@@ -63,9 +71,23 @@ def propose(machine: Machine, known: Compatibility, cuda: str = "", month: str =
         "nvidia_driver_version", version, f"{reason}. Kernel module {decision.plan.flavor}: {decision.plan.reason}"
     )
     found.add("docker_nvidia_toolkit_version", TOOLKIT, "gives containers their GPUs by CDI")
+    _image(machine, found, cuda)
     _docker(machine, found)
     _secure_boot(machine, found)
     return found
+
+
+def _image(machine: Machine, found: Proposal, cuda: str) -> None:
+    """Ask for an older image, if the newest images have no code for the GPUs."""
+    texts = [str(gpu.get("compute_capability") or "") for gpu in machine.usable_gpus]
+    lowest = min((tuple(map(int, text.split("."))) for text in texts if "." in text), default=WITH_CODE)
+    if lowest < WITH_CODE and not cuda:
+        found.ask(
+            "engine_image",
+            DECIDE,
+            f"images built with CUDA 13 have no code for {cards(machine.usable_gpus)} ({machine.entry}): name an image "
+            "built with CUDA 12, and set engine_cuda to its version",
+        )
 
 
 def _version(machine: Machine, known: Compatibility) -> tuple[str, str]:

@@ -28,8 +28,6 @@ IMAGE = "vllm/vllm-openai:v0.33.0"
 class Options:
     """What the operator says at the start."""
 
-    secret: Callable[[], str]
-    """Makes a new secret."""
     login: str = ""
     """The account of the logins; empty if unknown."""
     wanted: layout.Wanted | None = None
@@ -73,6 +71,15 @@ def discover(told: Mapping[str, Mapping[str, Any]], options: Options) -> Discove
     found.questions += naming.questions
     _Writer(found, named, options).write()
     return found
+
+
+def vault(secret: Callable[[], str]) -> str:
+    """The file with the secrets. `secret` makes a new one."""
+    secrets = [
+        Variable(KEY, secret(), "Between gateways and engines."),
+        Variable(CLIENT_KEY, secret(), "The key of client-1 at the gateway."),
+    ]
+    return text.file("Generated secrets. Encrypt the file with ansible-vault encrypt.", text.variables(secrets))
 
 
 class _Writer:
@@ -185,6 +192,9 @@ class _Writer:
             if self.options.image
             else []
         )
+        if self.options.cuda:
+            image.append(Variable("engine_cuda", self.options.cuda, "The CUDA version of the image."))
+            image.append(Variable("nvidia_driver_cuda", "{{ engine_cuda }}", "A driver that cannot run it is refused."))
         key = Variable(
             "vllm_api_key", f"{{{{ {KEY} }}}}", "The gateways' key at the engines. The value is in vault.yml."
         )
@@ -202,13 +212,6 @@ class _Writer:
             "gateway_keys", [client], "The gateway's clients: an entry for each, with its own key from vault.yml."
         )
         self.found.files["group_vars/all/gateway.yml"] = text.file("The gateway.", text.variables([keys]))
-        secrets = [
-            Variable(KEY, self.options.secret(), "Between gateways and engines."),
-            Variable(CLIENT_KEY, self.options.secret(), "The key of client-1 at the gateway."),
-        ]
-        self.found.files[VAULT] = text.file(
-            "Generated secrets. Encrypt: ansible-vault encrypt THIS_FILE", text.variables(secrets)
-        )
 
     def inference(self, shared: Proposal, plan: layout.Layout) -> str:
         """Variables of all nodes."""

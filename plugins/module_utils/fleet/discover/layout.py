@@ -137,7 +137,7 @@ def _place(
     devices = from_facts(gpus)[:count]
     answer = fit(facts, division, devices, lowest_capability=lowest(wanted.cuda), node_gpus=len(gpus))
     if answer.misfits:
-        layout.reasons[name] = f"{wanted.model} does not fit {cards(gpus)}: {answer.misfits[0]}"
+        layout.reasons[name] = f"{wanted.model} does not fit {cards(gpus)}: {'; '.join(map(str, answer.misfits))}"
         layout.proposal.findings.append(f"{name}: serves nothing: {layout.reasons[name]}")
         return
     layout.instances[name] = [{"name": NAME, "model": wanted.entry_name, "port": PORT, "gpus": count}]

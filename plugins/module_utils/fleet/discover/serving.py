@@ -41,8 +41,8 @@ def propose(machine: Machine, name: str, first_port: int) -> Proposal:
         found.ask(
             "services",
             DECIDE,
-            f"{name}: may {_words(service)} be stopped ({_stop(service)})? This {what}. Stop it last: when the site's "
-            "checks have passed and the models are in the store",
+            f"{name}: when may {_words(service)} be stopped ({_stop(service)})? This {what}. Stop it last: when all "
+            "other questions are answered and the plan shows no problem",
         )
     for gpu in machine.usable_gpus:
         held = gpu.get("memory_used_mib") or 0

@@ -37,7 +37,12 @@ def value(content: Mapping[str, Any]) -> str:
 
 def variables(found: Iterable[Variable]) -> str:
     """Variables, each with its reason as a comment."""
-    return "\n".join(f"{comment(one.reason)}{value({one.name: one.value})}" for one in found)
+    return "\n".join(f"{comment(_sentence(one.reason))}{value({one.name: one.value})}" for one in found)
+
+
+def _sentence(words: str) -> str:
+    """A reason as a sentence."""
+    return f"{words[:1].upper()}{words[1:]}" + ("" if words.endswith(".") else ".")
 
 
 def disabled(content: Mapping[str, Any], reason: str) -> str:

@@ -19,6 +19,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.fleet.discover
     Discovery,
     Options,
     discover,
+    vault,
 )
 from ansible_collections.baremetal.inference.plugins.module_utils.fleet.discover.layout import Wanted
 from ansible_collections.baremetal.inference.plugins.module_utils.hardware.driver.choice import Node, Wish
@@ -40,9 +41,8 @@ ARMOUR = "-----BEGIN PGP PUBLIC KEY BLOCK-----"
 
 
 def options(facts: ModelFacts | None = None, **changes: Any) -> Options:
-    numbers = itertools.count(1)
     wanted = Wanted("example/Qwen3-8B", COMMIT, facts.to_dict(), cuda="") if facts else None
-    return Options(**{"secret": lambda: f"{next(numbers):064x}", "login": "admin", "wanted": wanted, **changes})
+    return Options(**{"login": "admin", "wanted": wanted, **changes})
 
 
 def variables(found: Discovery, host: str = "", group: str = "inference") -> Told:
@@ -121,12 +121,14 @@ def test_questions_are_asked_once_and_in_one_place(results: Results, model: Mode
     assert not {"common_disks", "common_admins", "engine_image"} & set(variables(found, "l40s-11"))
 
 
-def test_secrets_differ_and_are_nowhere_else(results: Results) -> None:
+def test_secrets_differ_and_stand_in_the_vault_alone(results: Results) -> None:
     found = discover({"a": results("none")}, options())
-    secrets = yaml.safe_load(found.files["group_vars/all/vault.yml"])
+    numbers = itertools.count(1)
+    secrets = yaml.safe_load(vault(lambda: f"{next(numbers):064x}"))
     assert len(set(secrets.values())) == 2 and all(len(value) == 64 for value in secrets.values())
-    others = "".join(content for path, content in found.files.items() if not path.endswith("vault.yml"))
-    assert not [value for value in secrets.values() if value in others]
+    assert "group_vars/all/vault.yml" not in found.files
+    asked = "".join(found.files.values())
+    assert all(f"{{{{ {name} }}}}" in asked for name in secrets)
     assert variables(found)["gateway_keys"] == [{"name": "client-1", "key": "{{ vault_gateway_client_key }}"}]
 
 
