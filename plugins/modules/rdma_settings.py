@@ -82,6 +82,10 @@ rails:
   type: list
   elements: str
   sample: [rocep65s0f0/1]
+desired:
+  description: The settings of the rails, as the node keeps them for its next boot. Empty without a rail.
+  returned: success
+  type: dict
 changes:
   description: The settings that were changed, or in check mode will be.
   returned: always

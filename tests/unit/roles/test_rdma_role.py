@@ -16,6 +16,7 @@ SAME: dict[str, Any] = {
     "pending": [],
     "serving": [],
     "missing_packages": [],
+    "desired": {},
 }
 
 MODULES = ("rdma_settings", "node_tool")

@@ -74,6 +74,7 @@ def outcome(module: Call, paths: Paths, planned: Plan, stored: Any, facts: dict[
         "due": bool(altered or report.changes or lacking),
         "missing_packages": lacking,
         "rails": [port.name for port in planned.ports],
+        "desired": planned.desired.as_dict() if planned.desired.rails else {},
         "changes": [str(change) for change in report.changes],
         "files": sorted(altered),
         "pending": [str(change) for change in report.pending],
