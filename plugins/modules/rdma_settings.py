@@ -51,6 +51,12 @@ options:
     type: list
     elements: str
     default: []
+  recorded:
+    description:
+      - Whether to make the settings that the last run recorded on the node, in place of O(settings). Writes no files of
+        the network. Fails if a setting must wait, because an engine runs that is not drained.
+    type: bool
+    default: false
   timeout:
     description: Time limit of each program, in seconds.
     type: float
@@ -151,6 +157,7 @@ SPECIFICATION = {
         "address": {"type": "str", "default": ""},
         "peers": {"type": "dict", "default": {}},
         "packages": {"type": "list", "elements": "str", "default": []},
+        "recorded": {"type": "bool", "default": False},
         "timeout": {"type": "float", "default": 30},
     },
     "supports_check_mode": True,

@@ -18,6 +18,7 @@ MODULES = (
     "node_cleanup",
     "node_facts",
     "node_lock",
+    "rdma_settings",
 )
 
 Call = dict[str, Any]
@@ -26,6 +27,7 @@ INSTANCE = {"name": "main", "release": 1, "serving": True, "running": True, "dra
 TURN = {"drain": True, "alone": [], "drain_seconds": None}
 NODE = {
     "reboot_reasons": [],
+    "rails_due": [],
     "driver": False,
     "certificates": [],
     "damaged": [],
@@ -69,7 +71,12 @@ class Maintenance:
 
     def steps(self, on: str) -> list[str]:
         """What was done on a node, in short."""
-        words = {"engine_outage": "away", "apt_packages": "updated", "engine_drain": "drained"}
+        words = {
+            "engine_outage": "away",
+            "apt_packages": "updated",
+            "engine_drain": "drained",
+            "rdma_settings": "rails",
+        }
         return [call.get("state", words[call["module"]]) for call in self.stage.calls(on=on) if call["module"] in words]
 
 
@@ -84,6 +91,33 @@ def test_a_node_has_no_requests_while_it_is_worked_on(maintenance: Maintenance) 
     assert maintenance.steps("a") == maintenance.steps("b") == ["away", "updated", "ended"]
     (away,) = maintenance.stage.calls(module="engine_outage", on="a", reason="maintenance of the node")
     assert (away["names"], away["owner"], away["last"], away["seconds"]) == (["main"], "maintenance", [], 20)
+
+
+MTU = "rail 0 (rocep65s0f0/1): mtu: 1500 -> 9000"
+
+
+def test_rails_that_wait_are_set_while_the_node_has_no_requests(maintenance: Maintenance) -> None:
+    due = {**NODE, "rails_due": [MTU]}
+    more = {"__maintenance_node": due, "maintenance_parts": ["updates", "rails"]}
+    succeeded, output = maintenance.run(seen=[({"module": "rdma_settings"}, {"changes": [MTU]})], **more)
+    assert succeeded and f'"set": [ "{MTU}" ]' in " ".join(output.split()), output
+    assert maintenance.steps("a") == ["away", "updated", "rails", "ended"]
+    (call,) = maintenance.stage.calls(module="rdma_settings", on="a")
+    assert call["recorded"] is True and "settings" not in call
+
+
+def test_rails_that_cannot_be_set_keep_the_node_drained(maintenance: Maintenance) -> None:
+    due = {**NODE, "rails_due": [MTU]}
+    more = {"__maintenance_node": due, "maintenance_parts": ["updates", "rails"]}
+    succeeded, output = maintenance.run({"module": "rdma_settings", "on": "a"}, **more)
+    assert not succeeded and "a stays drained: Work | Make the settings of the rails" in output
+    assert maintenance.steps("a")[-1] == "drained" and maintenance.steps("b") == []
+
+
+@pytest.mark.full
+def test_rails_are_left_alone_without_their_tag(maintenance: Maintenance) -> None:
+    succeeded, output = maintenance.run(__maintenance_node={**NODE, "rails_due": [MTU]})
+    assert succeeded and "rails" not in maintenance.steps("a"), output
 
 
 @pytest.mark.full
