@@ -174,6 +174,10 @@ class Paths:
         """What this node's supervisor knows of the gang of an instance."""
         return self.state / "gang" / f"{name}.json"
 
+    def gang_move(self, name: str) -> Path:
+        """The release to which a follower moves. Removed when its leader has accepted it."""
+        return self.state / "gang-move" / f"{name}.json"
+
     @property
     def drains(self) -> Path:
         return self.state / "drain"

@@ -44,6 +44,12 @@ class MemberState:
     address: str
     state: str
     detail: str = ""
+    active: int = 0
+    current: int = 0
+    desired: int = 0
+    """The releases of a follower, by its own numbers; 0: none. Only the leader knows them."""
+    releases: str = ""
+    """Number and first digits of the gang digest of each release that a follower keeps, as `3:0123456789ab 4:…`."""
 
 
 @dataclass(frozen=True)
@@ -112,9 +118,11 @@ def _from_json(value: Mapping[str, Any] | None) -> GangState | None:
     members = tuple(MemberState(**member) for member in value["members"])
     known = {key: value[key] for key in GangState.__annotations__ if key != "members"}
     state = GangState(**known, members=members)
-    texts = (state.instance, state.since, state.detail, *(member.node for member in members))
-    sound = (
-        isinstance(state.epoch, int) and isinstance(state.rank, int) and all(isinstance(text, str) for text in texts)
-    )
+    texts = [state.instance, state.since, state.detail]
+    numbers = [state.epoch, state.rank]
+    for member in members:
+        texts += [member.node, member.releases]
+        numbers += [member.active, member.current, member.desired]
+    sound = all(isinstance(number, int) for number in numbers) and all(isinstance(text, str) for text in texts)
     states = [state.state, *(member.state for member in members)]
     return state if sound and all(each in STATES for each in states) else None

@@ -51,7 +51,7 @@ class Leader:
 
     def follower(self, wake: Callable[[], None] = lambda: None) -> Dialer:
         gang = Gang("big", 1, members(2), self.gang.gang_port, 29510, "a" * 64)
-        made = Dialer(gang, self.secret, wake, lambda: Hello("gpu-1", 1, "a" * 64, "boot"))
+        made = Dialer(gang, self.secret, wake, lambda: Hello("gpu-1", 1, "a" * 64, "boot", 3, ""))
         made.want(True, 0.05)
         return made
 
