@@ -29,15 +29,11 @@ MOVE_SECONDS = 180.0
 members, no release can serve."""
 
 
-class Unlike(Exception):
-    """A swap cannot lead from one release to the other; the message says why."""
-
-
-def refuse_unlike(origin: Release | None, target: Release) -> None:
-    """Raises Unlike if the target has other members than the release that runs, or runs on one node instead."""
+def unlike(origin: Release | None, target: Release) -> str:
+    """Why a swap cannot lead from one release to the other: the members would not find each other. Empty if it can."""
     if origin is None or seats(origin.gang) == seats(target.gang):
-        return
-    raise Unlike(
+        return ""
+    return (
         f"release {target.number} of {target.instance} has other nodes, addresses or ports of its gang than release"
         f" {origin.number}: drain the instance, stop its unit on all members, and run baremetal.inference.site"
     )

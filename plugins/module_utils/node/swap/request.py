@@ -95,27 +95,21 @@ def begin(paths: Paths, request: Request, *, check: bool = False) -> bool:
 def _refuse_gang(paths: Paths, target: Release) -> None:
     """Raises Refused if an instance is a gang, or becomes one, and this node cannot swap it."""
     name, gang = target.instance, target.gang
-    active = releases.active_number(paths, name)
-    origin = None
-    if active is not None:
-        # A damaged release is no reason against the swap that replaces it.
-        with contextlib.suppress(releases.ReleaseError):
-            origin = releases.load(paths, name, active)
-    try:
-        members.refuse_unlike(origin, target)
-    except members.Unlike as error:
-        raise Refused(str(error)) from error
-    if gang is None:
-        return
-    if not wired.CHANNEL_WIRED:
+    if gang is not None and not wired.CHANNEL_WIRED:
         raise Refused(
             f"{name} spans several nodes, and this version cannot swap such an instance: inferctl drain {name} on its"
             " leader, then systemctl stop on all members, leader first, and run baremetal.inference.site"
         )
-    if not gang.leads:
+    if gang is not None and not gang.leads:
         raise Refused(
             f"{name} follows {gang.leader.node} here, which swaps the whole gang: run the command on {gang.leader.node}"
         )
+    active = releases.active_number(paths, name)
+    # A damaged release is no reason against the swap that replaces it.
+    with contextlib.suppress(releases.ReleaseError):
+        origin = releases.load(paths, name, active) if active is not None else None
+        if problem := members.unlike(origin, target):
+            raise Refused(problem)
 
 
 def _swap(paths: Paths, request: Request, found: Swap | None, terms: Terms) -> Swap | None:
