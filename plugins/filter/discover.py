@@ -27,6 +27,9 @@ def discovery(results: Mapping[str, Mapping[str, Any]], out: str, options: Mappi
     if model:
         facts, error = options.get("facts"), str(options.get("error") or "")
         wanted = Wanted(model, str(options.get("revision") or ""), facts or None, error, cuda)
+    place = Path(out)
+    known = (place / "hosts.yml").exists()
+    named = changes.hosts((place / "hosts.yml").read_text(encoding="utf-8")) if known else {}
     found = discover(
         told,
         Options(
@@ -35,10 +38,9 @@ def discovery(results: Mapping[str, Mapping[str, Any]], out: str, options: Mappi
             image=str(options.get("image") or ""),
             cuda=cuda,
             month=str(options.get("month") or ""),
+            names={**{address: name for name, address in named.items()}, **{name: name for name in named}},
         ),
     )
-    place = Path(out)
-    known = (place / "hosts.yml").exists()
     text = "".join(found.files.values())
     return {
         "files": changes.missing(place, found, again=bool(options.get("record"))),

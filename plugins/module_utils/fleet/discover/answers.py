@@ -9,8 +9,12 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-MODULES: Mapping[str, str] = {"host": "host_facts", "gpu": "gpu_facts", "rdma": "rdma_facts"}
-"""The modules that looked at a machine, by the key of their result."""
+MODULES: Mapping[str, tuple[str, str]] = {
+    "host": ("host_facts", "system"),
+    "gpu": ("gpu_facts", "ansible_facts"),
+    "rdma": ("rdma_facts", "ansible_facts"),
+}
+"""The modules that looked at a machine, by the key of their result, each with a key that a good result has."""
 
 MOST = 300
 """Characters of a message that are shown."""
@@ -38,9 +42,9 @@ def error(told: Mapping[str, Any]) -> str:
         return f"the login has the uid {values['uid']}, and not root's"
     if not values.get("python"):
         return "has no Python: apt-get install python3"
-    for key, module in MODULES.items():
+    for key, (module, expected) in MODULES.items():
         answer = told.get(key) or {}
-        if answer.get("unreachable") or answer.get("failed") or not answer:
+        if expected not in answer:
             words = " ".join(str(answer.get("msg") or "no answer").split())[:MOST]
             return f"the module {module} failed: {words}"
     return ""

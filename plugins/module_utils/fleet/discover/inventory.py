@@ -37,6 +37,8 @@ class Options:
     """The CUDA version of this image; empty if unknown."""
     month: str = ""
     """The present month, as 2026-11."""
+    names: Mapping[str, str] = field(default_factory=dict)
+    """The names of an earlier inventory, by address and by name."""
 
 
 @dataclass
@@ -66,7 +68,7 @@ def discover(told: Mapping[str, Mapping[str, Any]], options: Options) -> Discove
             machines.append(machine)
     machines, lines = names.without_twins(machines)
     found.lines += lines
-    named, naming = names.name_all(machines)
+    named, naming = names.name_all(machines, options.names)
     found.lines += naming.findings
     found.questions += naming.questions
     _Writer(found, named, options).write()

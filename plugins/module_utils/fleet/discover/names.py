@@ -48,13 +48,23 @@ def without_twins(machines: Sequence[Machine]) -> tuple[list[Machine], list[str]
     return list(kept.values()), lines
 
 
-def name_all(machines: Sequence[Machine]) -> tuple[dict[str, Machine], Proposal]:
-    """The machines by their names in the inventory, with a line for everything that two machines share."""
+def name_all(
+    machines: Sequence[Machine], known: Mapping[str, str] | None = None
+) -> tuple[dict[str, Machine], Proposal]:
+    """The machines by their names in the inventory, with a line for everything that two machines share.
+
+    `known` are the names of an earlier inventory, by address and by name.
+    """
     found = Proposal()
+    known = known or {}
     hostnames = [machine.hostname.lower() for machine in machines]
     named: dict[str, Machine] = {}
     for machine in machines:
         name = machine.hostname.lower()
+        given = known.get(machine.entry) or known.get(machine.address)
+        if given:
+            named[given] = machine
+            continue
         if hostnames.count(name) > 1 and name:
             others = [one.entry for one in machines if one is not machine and one.hostname.lower() == name]
             reason = f"has the hostname {name}, like {', '.join(others)}"
