@@ -67,12 +67,18 @@ def _recorded(paths: Paths, name: str) -> dict[str, nccl.Node]:
 
 
 def check(
-    instances: Sequence[Any], transport: Transport, paths: Paths, environment: Mapping[str, Any], *, starts: bool
+    instances: Sequence[Any],
+    transport: Transport,
+    paths: Paths,
+    environment: Mapping[str, Any],
+    secrets: Mapping[str, Any],
+    *,
+    starts: bool,
 ) -> Findings:
     """Every mistake and every warning about the networks of a node's gangs.
 
-    `environment` has the site's variables of every engine, of which some must not be set. `starts`: the run starts
-    engines, so the facts of all members must be known.
+    `environment` has the site's variables of every engine, and `secrets` the secret variables of single instances, of
+    which some must not be set. `starts`: the run starts engines, so the facts of all members must be known.
     """
     found = Findings()
     everywhere: dict[str, nccl.Node] = {}
@@ -88,8 +94,7 @@ def check(
         _variables, findings = nccl.environment(known, transport.options)
         found.problems += findings.problems
         found.warnings += findings.warnings
-        for key in ("environment", "secret_environment"):
-            own = raw.get(key)
+        for own in (raw.get("environment"), secrets.get(name)):
             _refuse(where, own if isinstance(own, Mapping) else {}, known, transport, found)
     if site.gangs_of(instances):
         _refuse("vllm_environment", environment, everywhere, transport, found)

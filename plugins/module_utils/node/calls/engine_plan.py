@@ -312,7 +312,12 @@ def input_problems(
     """Every mistake in the input, and warnings about networks. Raises SystemdError, OSError, ValueError."""
     wrong_address = address_problems(settings.address)
     networks = gang_transport.check(
-        values["instances"], transport, paths, settings.environment, starts=values["strict"]
+        values["instances"],
+        transport,
+        paths,
+        settings.environment,
+        values["instance_secrets"],
+        starts=values["strict"],
     )
     problems = [
         *declared.problems,

@@ -174,7 +174,8 @@ class Stage:
         given = self.module.params
         problems = gang_site.problems(given["instances"], self.site)
         problems += gang_node.problems(given["instances"], self.site, given["gang_key"], environment, starts=True)
-        found = gang_transport.check(given["instances"], self.transport, self.paths, environment, starts=True)
+        instances, secrets = given["instances"], given["instance_secrets"]
+        found = gang_transport.check(instances, self.transport, self.paths, environment, secrets, starts=True)
         problems += found.problems
         if problems:
             raise InputError(problems)

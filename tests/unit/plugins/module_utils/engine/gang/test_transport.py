@@ -23,6 +23,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.hardware.rdma_
 RAIL = Rail("mlx5_0", 1, "ethernet", "ens1", "10.1.0.0/16", 4096, 400.0, 3)
 NODES = {name: Node(f"192.0.2.{number}", "eno1", (RAIL,), 1, 106) for number, name in enumerate(("n1", "n2"))}
 BIG: dict[str, Any] = {"name": "big", "nodes": ["n1", "n2"]}
+SECRETS = {"other": {"NCCL_SHM_DISABLE": "1"}, "main": {"NCCL_COMM_ID": "x"}}
 ALL = Transport(NODES)
 
 
@@ -32,7 +33,7 @@ def paths(tmp_path: Path) -> Paths:
 
 
 def problems(paths: Paths, given: Transport, *instances: Any, starts: bool = True, **environment: Any) -> str:
-    found = transport.check(instances or (BIG,), given, paths, environment, starts=starts)
+    found = transport.check(instances or (BIG,), given, paths, environment, SECRETS, starts=starts)
     return "\n".join(map(str, found.problems))
 
 
@@ -75,16 +76,18 @@ def test_a_node_that_the_run_leaves_out_has_its_last_network(paths: Paths) -> No
 def test_all_mistakes_at_once_and_each_once(paths: Paths) -> None:
     other = replace(NODES["n2"], rails=(), ports=0)
     given = Transport({**NODES, "n2": other}, Options(overrides={"NCCL_TOPO_FILE": "/x"}))
-    own = {**BIG, "name": "other", "environment": {"NCCL_IB_DISABLE": "1"}, "secret_environment": "odd"}
+    own = {**BIG, "name": "other", "environment": {"NCCL_IB_DISABLE": "1"}}
     text = problems(paths, given, BIG, own, {"name": "main"}, NCCL_IB_HCA="mlx5_0", NCCL_DEBUG="INFO")
     for words in (
         "rdma_nccl: NCCL_TOPO_FILE: '/x': hides the real machine",
         "the rails of the nodes differ: n1 has 1; n2 has 0",
         "instance other: NCCL_IB_DISABLE: switches RDMA off",
+        "instance other: NCCL_SHM_DISABLE: is for a single test",
         "vllm_environment: NCCL_IB_HCA: names devices of one node; set rdma_rails",
     ):
         assert text.count(words) == 1, text
-    assert "NCCL_DEBUG" not in text
+    assert "NCCL_DEBUG" not in text and "NCCL_COMM_ID" not in text
+    assert problems(paths, ALL, {**BIG, "environment": "odd"}) == ""
 
 
 def test_a_node_without_a_gang_may_set_anything(paths: Paths) -> None:
@@ -93,5 +96,5 @@ def test_a_node_without_a_gang_may_set_anything(paths: Paths) -> None:
 
 def test_warnings(paths: Paths) -> None:
     slow = replace(NODES["n2"], rails=(replace(RAIL, rate_gbps=200.0),))
-    found = transport.check([BIG], Transport({**NODES, "n2": slow}), paths, {}, starts=True)
+    found = transport.check([BIG], Transport({**NODES, "n2": slow}), paths, {}, {}, starts=True)
     assert not found.problems and "the rates of the rails differ" in str(found.warnings[0])
