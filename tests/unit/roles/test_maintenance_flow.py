@@ -96,6 +96,24 @@ def test_a_node_has_no_requests_while_it_is_worked_on(maintenance: Maintenance) 
 MTU = "rail 0 (rocep65s0f0/1): mtu: 1500 -> 9000"
 
 
+def test_a_node_whose_rails_wait_is_drained(maintenance: Maintenance) -> None:
+    instance = {**INSTANCE, "swapping": False, "drain_reason": "", "load_seconds": 1.0}
+    variables = {
+        "maintenance_store_path": "/mnt/models",
+        "maintenance_keep_models": 2,
+        "maintenance_ready_seconds": 60,
+        "maintenance_parts": ["rails"],
+        "__maintenance_engines": {"instances": [instance]},
+        "__maintenance_node": {**NODE, "rails_due": "{{ [line] if inventory_hostname == 'b' else [] }}"},
+        "__maintenance_due_packages": {"lines": [], "updates": []},
+        "line": MTU,
+    }
+    include = {"name": "baremetal.inference.maintenance", "tasks_from": "prepare"}
+    play = {"hosts": "a:b", "vars": variables, "tasks": [{"ansible.builtin.include_role": include}]}
+    succeeded, output = maintenance.stage.run([play], "a\nb")
+    assert succeeded and f"batch 1: b: set {MTU}, drained" in output and "nothing is due on a" in output, output
+
+
 def test_rails_that_wait_are_set_while_the_node_has_no_requests(maintenance: Maintenance) -> None:
     due = {**NODE, "rails_due": [MTU]}
     more = {"__maintenance_node": due, "maintenance_parts": ["updates", "rails"]}
