@@ -48,7 +48,7 @@ def test_a_virtual_machine_keeps_its_kernel(machine: Make) -> None:
 
 def test_without_an_own_address_the_address_is_asked(machine: Make) -> None:
     found = propose("gpu-01", machine("l40s"), ["10.0.0.11"], KNOWN)
-    assert [one.variable for one in found.own.questions][0] == "inference_address"
+    assert next(one.variable for one in found.own.questions) == "inference_address"
 
 
 def test_common_variables_are_those_of_all_machines_with_one_value() -> None:
