@@ -68,11 +68,9 @@ def compare(out: Path, found: Discovery) -> list[str]:
         elif record.VARIABLE in own:
             lines += record.differences(name, own[record.VARIABLE] or {}, now)
         lines += record.proposals(name, {**common, **own}, found.proposed.get(name, {}))
-    lines += [
-        f"{name}: is in hosts.yml, but was not looked at, or did not answer"
-        for name in declared
-        if name not in found.records
-    ]
+    others = [name for name in declared if name not in found.records]
+    if others:
+        lines.append(f"not looked at, or no answer: {', '.join(others)}")
     return lines
 
 

@@ -251,6 +251,8 @@ class _Writer:
         )
         used = [*variables, *(shared.variables if name in self.nodes else ())]
         self.found.proposed[name] = {variable.name: variable.value for variable in used}
+        if name in plan.instances:
+            self.found.proposed[name] |= {"instances": plan.instances[name], "models": plan.models}
 
     def decide(self) -> str:
         """The questions, and the variables with which most of them are answered."""

@@ -85,7 +85,10 @@ def plan(machines: Mapping[str, Machine], wanted: Wanted | None) -> Layout:
         )
     facts = _facts(wanted)
     if facts is None:
-        reason = wanted.error or "its configuration does not tell the size of its weights"
+        silent = (
+            "nobody has read it on the nodes" if wanted.model.startswith("/") else "its configuration does not tell it"
+        )
+        reason = wanted.error or silent
         layout.proposal.findings.append(f"{wanted.model} is not planned: {reason}")
         layout.proposal.ask(
             "instances", DECIDE, f"on which GPUs does {wanted.model} run? Its size is not known ({reason})"
