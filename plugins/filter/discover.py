@@ -12,15 +12,6 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 
-def _plain(value: Any) -> Any:
-    """A value without Ansible's own types, which YAML cannot write."""
-    if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
-    return str(value) if isinstance(value, str) else value
-
-
 def discovery(results: Mapping[str, Mapping[str, Any]], out: str, options: Mapping[str, Any]) -> dict[str, Any]:
     """The files to write below `out`, and the report. Raises OSError and yaml.YAMLError for an unreadable inventory."""
     from pathlib import Path
@@ -29,8 +20,8 @@ def discovery(results: Mapping[str, Mapping[str, Any]], out: str, options: Mappi
     from ansible_collections.baremetal.inference.plugins.module_utils.fleet.discover.inventory import Options, discover
     from ansible_collections.baremetal.inference.plugins.module_utils.fleet.discover.layout import Wanted
 
-    options = _plain(options)
-    told = {name: answers.read(result) for name, result in _plain(results).items()}
+    options = answers.harmless(options)
+    told = {name: answers.read(result) for name, result in answers.harmless(results).items()}
     logins = [one["login"] for one in told.values() if one["login"]]
     model, cuda = str(options.get("serve") or ""), str(options.get("cuda") or "")
     wanted = None

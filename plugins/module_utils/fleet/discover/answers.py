@@ -20,6 +20,23 @@ MOST = 300
 """Characters of a message that are shown."""
 
 
+CONTROL = re.compile(r"[\x00-\x1f\x7f]+")
+TEMPLATE = re.compile(r"\{(?=[{%#])")
+"""The beginning of a template of Jinja."""
+
+
+def harmless(value: Any) -> Any:
+    """A result without Ansible's own types, templates and control characters.
+
+    The inventory gets texts of the machines, and Ansible evaluates templates of an inventory on the controller.
+    """
+    if isinstance(value, Mapping):
+        return {str(harmless(str(key))): harmless(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [harmless(item) for item in value]
+    return TEMPLATE.sub("{ ", CONTROL.sub(" ", str(value))) if isinstance(value, str) else value
+
+
 def login(result: Mapping[str, Any]) -> dict[str, str]:
     """What the first command on a machine printed: uid, login and python."""
     return dict(re.findall(r"\b(uid|login|python)=(\S*)", str(result.get("stdout") or "")))

@@ -17,6 +17,13 @@ GOOD: dict[str, Any] = {
 }
 
 
+def test_texts_of_a_machine_cannot_be_templates_or_further_lines() -> None:
+    evil = {"a\nb": ["{{ lookup('pipe', 'id') }}", "{% x %}{# y #}", "{{{x", 5, None, True]}
+    assert answers.harmless(evil) == {
+        "a b": ["{ { lookup('pipe', 'id') }}", "{ % x %}{ # y #}", "{ { {x", 5, None, True]
+    }
+
+
 def test_a_machine_that_answers_has_no_error() -> None:
     told = answers.read(GOOD)
     assert told["error"] == "" and told["login"] == "admin" and told["gpu"] == {"gpus": []}
