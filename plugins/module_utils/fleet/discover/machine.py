@@ -115,6 +115,11 @@ def disk_text(disk: Mapping[str, Any]) -> str:
     return f"{disk['path']} ({human(disk.get('size') or 0)}{model}): {content}"
 
 
+def _carries(device: Mapping[str, Any], managers: Sequence[str]) -> bool:
+    """Whether an RDMA device carries traffic: a device of hardware that does not manage NVSwitches."""
+    return bool(device.get("pci_address")) and device["pci_address"] not in managers
+
+
 def read(entry: str, told: Mapping[str, Any]) -> Machine | str:
     """The machine from the results of the run, or the reason why nothing is known about it.
 
@@ -123,6 +128,7 @@ def read(entry: str, told: Mapping[str, Any]) -> Machine | str:
     if told.get("error"):
         return str(told["error"])
     host, gpu, rdma = (told.get(key) or {} for key in ("host", "gpu", "rdma"))
+    managers = gpu.get("nvswitch_managers") or ()
     return Machine(
         entry=entry,
         address=str(told.get("address") or entry),
@@ -130,7 +136,7 @@ def read(entry: str, told: Mapping[str, Any]) -> Machine | str:
         gpus=gpu.get("gpus") or (),
         nvswitch=bool(gpu.get("nvswitches") or gpu.get("nvswitch_managers")),
         driver=gpu.get("gpu_driver") or {},
-        rdma=[device for device in rdma.get("rdma_devices") or () if device.get("pci_address")],
+        rdma=[device for device in rdma.get("rdma_devices") or () if _carries(device, managers)],
         nics_without_driver=rdma.get("rdma_nics_without_driver") or (),
         disks=host.get("disks") or (),
         services=host.get("services") or (),

@@ -13,10 +13,10 @@ from .finding import Proposal
 from .machine import Machine
 from .names import DECIDE
 
-ENGINE_KINDS = frozenset({"vllm", "sglang", "tgi", "ollama", "llama.cpp", "triton"})
+ENGINE_KINDS = frozenset({"vllm", "sglang", "trtllm", "tgi", "ollama", "llama.cpp", "triton"})
 """Programs that hold GPUs and serve models."""
 
-WITH_SAFETENSORS = frozenset({"vllm", "sglang", "tgi"})
+WITH_SAFETENSORS = frozenset({"vllm", "sglang", "trtllm", "tgi"})
 """Programs whose model directories an engine of this collection can load."""
 
 
