@@ -171,6 +171,11 @@ class Release:
     """The prompts of a start, in the order in which they are sent (probe/warm_up)."""
 
     @property
+    def nodes(self) -> tuple[str, ...]:
+        """The members of the gang by rank; empty for an instance on one node."""
+        return tuple(member.node for member in self.gang.members) if self.gang else ()
+
+    @property
     def adapter(self) -> Adapter:
         """The adapter of the release's engine."""
         return adapters.get()

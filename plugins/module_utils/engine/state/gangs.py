@@ -94,16 +94,21 @@ def read(paths: Paths, name: str) -> GangState | None:
 
 
 def follows(paths: Paths, name: str) -> bool:
-    """Whether an instance of this node is a follower of a gang: it has no API, so nothing probes it.
+    """Whether an instance of this node is a follower of a gang: it has no API, so nothing probes it."""
+    return leader(paths, name) != ""
 
-    The installed release counts, or the desired release before the first start. False where the release is unreadable.
+
+def leader(paths: Paths, name: str) -> str:
+    """The node that an instance of this node follows; empty if the instance leads a gang, or is none.
+
+    The installed release counts, or the desired release before the first start. Empty where the release is unreadable.
     """
     try:
         number = releases.active_number(paths, name) or releases.desired_number(paths, name)
         release = releases.load(paths, name, number) if number is not None else None
     except (OSError, ValueError, releases.ReleaseError):
-        return False
-    return release is not None and release.gang is not None and not release.gang.leads
+        return ""
+    return "" if release is None or release.gang is None or release.gang.leads else release.gang.leader.node
 
 
 def ended_as_planned(paths: Paths, name: str) -> bool:
