@@ -62,7 +62,7 @@ class Facts:
             drained_until=(drain.until or "") if drain else "",
             bridge=self.bridge(name, origin, target if due and not problems else None),
             problems=tuple(problems),
-            coming=self.coming(name, origin, target if due else None),
+            coming=None if gangs.follows(self.paths, name) else self.coming(name, origin, target if due else None),
             gang=self.gang(name, target, active),
         )
 

@@ -24,7 +24,7 @@ MODULES = (
 Call = dict[str, Any]
 
 INSTANCE = {"name": "main", "release": 1, "serving": True, "running": True, "drained_by": "", "model": "tiny-a"}
-TURN = {"drain": True, "alone": [], "drain_seconds": None}
+TURN: Call = {"drain": True, "alone": [], "drain_seconds": None, "gangs": []}
 NODE = {
     "reboot_reasons": [],
     "rails_due": [],
@@ -91,6 +91,39 @@ def test_a_node_has_no_requests_while_it_is_worked_on(maintenance: Maintenance) 
     assert maintenance.steps("a") == maintenance.steps("b") == ["away", "updated", "ended"]
     (away,) = maintenance.stage.calls(module="engine_outage", on="a", reason="maintenance of the node")
     assert (away["names"], away["owner"], away["last"], away["seconds"]) == (["main"], "maintenance", [], 20)
+
+
+GANG = [{"name": "big", "leader": "a"}]
+FOLLOWS: Call = {
+    "maintenance_instances": ["main", "big"],
+    "__maintenance_engines": {"instances": [INSTANCE, {**INSTANCE, "name": "big"}]},
+    "__maintenance_batches": [[{"host": "b", **TURN, "gangs": GANG}]],
+}
+
+
+def test_a_gang_is_drained_on_its_leader_before_the_work_and_undrained_after(maintenance: Maintenance) -> None:
+    succeeded, output = maintenance.run(**FOLLOWS)
+    assert succeeded, output
+    assert maintenance.steps("b") == ["away", "away", "updated", "ended", "ended"]
+    own, gang, _back, ended = maintenance.stage.calls(module="engine_outage", on="b")
+    assert own["names"] == ["main"] and "at" not in own
+    assert (gang["names"], gang["at"], gang["reason"]) == (["big"], "a", "maintenance of b, a member of the gang")
+    assert (ended["names"], ended["at"], ended["state"]) == (["big"], "a", "ended")
+
+
+@pytest.mark.parametrize(
+    ("failing", "state"),
+    [({"module": "engine_outage", "names": ["big"]}, "undrained"), ({"module": "apt_packages"}, "drained")],
+    ids=["the gang is not drained", "the work fails"],
+)
+def test_a_gang_stays_drained_only_if_its_member_was_touched(
+    maintenance: Maintenance, failing: Call, state: str
+) -> None:
+    succeeded, _output = maintenance.run({**failing, "on": "b"}, **FOLLOWS)
+    assert not succeeded
+    own, gang = maintenance.stage.calls(module="engine_drain", on="b")
+    assert (own["name"], gang["name"], gang["at"]) == ("main", "big", "a")
+    assert {own["state"], gang["state"]} == {state}
 
 
 MTU = "rail 0 (rocep65s0f0/1): mtu: 1500 -> 9000"
