@@ -162,6 +162,7 @@ def test_a_follower_serves_only_with_its_leader_and_has_no_port(paths: Paths, un
     inferctl.main(["status", "main", "--json"], paths)
     (main,) = json.loads(output()[0])["instances"]
     assert (main["state"], main["serving"], main["gang"]["state"]) == ("stopped", False, gangs.STOPPED)
+    assert main["leader"] == "gpu-0", "for playbooks that drain the leader"
 
 
 def test_a_unit_that_systemd_gave_up(paths: Paths, units: Units, output: Output) -> None:
