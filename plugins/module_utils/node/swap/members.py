@@ -21,6 +21,9 @@ from ...engine.state.swaps import Move, Swap
 from ..gang.leader import DIGEST_DIGITS
 from .node import POLL_SECONDS, Node, StepFailed
 
+STAGE_SECONDS = 30.0
+"""How long members may be missing before a swap. An engine that ends again and again has its members for moments."""
+
 PROVE_SECONDS = 30.0
 """How long followers may take to mark a release as proven."""
 
@@ -67,7 +70,10 @@ def moves(gang: Gang, state: GangState | None) -> tuple[dict[str, Move], list[st
     """The moves of all followers to a release's gang, and why some cannot move."""
     found: dict[str, Move] = {}
     problems: list[str] = []
-    known = {member.node: member for member in state.members} if state else {}
+    if state is None or state.state not in gangs.PRESENT:
+        stopped = f"{gang.name} does not run on {gang.me.node}, so its other members cannot be asked"
+        return {}, [f"{stopped}: systemctl start vllm@{gang.name}"]
+    known = {member.node: member for member in state.members}
     for follower in gang.followers:
         member = known.get(follower.node)
         if member is None or member.state not in gangs.PRESENT or not member.releases:
@@ -122,9 +128,14 @@ def staged(node: Node, swap: Swap) -> dict[str, Any]:
     gang = releases.load(node.paths, node.name, swap.target).gang
     if gang is None:
         return {"gang": False}
-    found, problems = moves(gang, gangs.read(node.paths, node.name))
-    if problems and not swap.touched:
-        raise StepFailed("; ".join(problems))
+    deadline = node.traffic.clock() + STAGE_SECONDS
+    while True:
+        found, problems = moves(gang, gangs.read(node.paths, node.name))
+        if not problems or swap.touched:
+            break
+        if node.traffic.clock() >= deadline:
+            raise StepFailed("; ".join(problems))
+        node.traffic.sleep(POLL_SECONDS)
     # After a stuck swap, the leader's supervisor may not run. Then the gang digest alone tells followers where to go.
     return {"moves": {**found, **swap.moves}}
 

@@ -74,7 +74,12 @@ def test_all_followers_must_keep_the_target() -> None:
 def test_all_followers_must_be_there(gone: dict[str, Any], why: str) -> None:
     _found, problems = members.moves(gang(0, digest=NEW), state(follower(**gone)))
     assert why in problems[0]
-    assert members.moves(gang(0), None)[1]
+
+
+@pytest.mark.parametrize("found", [None, state(follower(), phase=gangs.STOPPED)])
+def test_a_gang_that_does_not_run_cannot_be_asked(found: GangState | None) -> None:
+    moves, (problem,) = members.moves(gang(0), found)
+    assert moves == {} and problem.startswith("big does not run on gpu-0, so its other members cannot be asked")
 
 
 def test_what_is_due_on_followers() -> None:
@@ -144,6 +149,12 @@ def test_nothing_is_touched_if_a_follower_does_not_keep_the_target(paths: Paths)
     write(paths, state(follower(releases=f"11:{OLD[:12]}")))
     with pytest.raises(StepFailed, match="gpu-1 has no release of big with the gang digest bbbbbbbbbbbb"):
         members.staged(node(paths), SWAP)
+
+
+def test_a_member_that_is_missing_for_a_moment_is_waited_for(paths: Paths) -> None:
+    write(paths, state(follower(state=gangs.MISSING)))
+    made = node(paths, lambda: write(paths, state(follower())))
+    assert members.staged(made, SWAP)["moves"] and 0 < made.traffic.now < members.STAGE_SECONDS
 
 
 def test_a_swap_after_a_stuck_one_needs_no_supervisor(paths: Paths) -> None:
