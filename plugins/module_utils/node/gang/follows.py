@@ -195,7 +195,7 @@ class Follows:
             wanted, machine.move = machine.move, None
             # Without a problem, systemd now stops this unit and starts it with the other release.
             machine.unmoved = own.move(wanted)
-            machine.detail = machine.unmoved or f"moves to another release, as {self._gang.leader.node} says"
+            machine.detail = f"{machine.detail}: {machine.unmoved or 'moves to that release'}"
         elif machine.phase == WAITING:
             own.arrived()
 
