@@ -124,12 +124,14 @@ def test_the_site_refuses_open_questions(stage: Any) -> None:
     (play,) = [one for one in site if one["name"] == "Check everything before anything changes"]
     (task,) = [one for one in play["tasks"] if "ansible.builtin.fail" in one]
     plain = {"hosts": "all", "tasks": [task]}
-    for variables, words in (
-        ({"decide": ["common_disks (here): which?"]}, "these questions are open. Answer each"),
-        ({"vllm_update_force": True}, "vllm_update_force is now called update_force"),
-    ):
+    refused: dict[str, dict[str, Any]] = {
+        "these questions are open. Answer each": {"decide": ["common_disks (here): which?"]},
+        "vllm_update_force is now called update_force": {"vllm_update_force": True},
+    }
+    for words, variables in refused.items():
         done, said = stage.run([plain], "one", "--extra-vars", json.dumps(variables))
         assert not done and words in said, said
-    for variables in ({"decide": []}, {"decide": None}, {}):
+    accepted: list[dict[str, Any]] = [{"decide": []}, {"decide": None}, {}]
+    for variables in accepted:
         done, said = stage.run([plain], "one", "--extra-vars", json.dumps(variables))
         assert done, said

@@ -58,7 +58,7 @@ def _model(words: Sequence[str]) -> str:
             return value
         following = words[number + 1] if number + 1 < len(words) else ""
         # python -m MODULE: the flag -m belongs to Python.
-        if word in MODEL_FLAGS and not (word == "-m" and number == 1):
+        if word in MODEL_FLAGS and not (number == 1 and word == "-m" and "python" in PurePosixPath(words[0]).name):
             return following
         if PurePosixPath(word).name in SUBCOMMANDS and following and not following.startswith("-"):
             return following

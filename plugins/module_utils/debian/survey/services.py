@@ -75,7 +75,7 @@ def _more(
     ids = re.findall(r"[0-9a-f]{64}", group)
     units = re.findall(r"/([^/\s]+\.(?:service|scope))\s*$", group, re.MULTILINE)
     container = containers.get(ids[-1][:12], ids[-1][:12]) if ids else ""
-    more = {
+    more: dict[str, Any] = {
         "unit": "" if container or not units else units[-1],
         "container": container,
         "model": program.model,

@@ -34,7 +34,7 @@ def _read(content: str) -> dict[str, Any]:
     class Loader(yaml.SafeLoader):
         """Reads values with tags of Ansible, such as !vault, as nothing."""
 
-    Loader.add_multi_constructor("!", lambda loader, suffix, value: None)  # type: ignore[no-untyped-call]
+    Loader.add_multi_constructor("!", lambda loader, suffix, value: None)
     # A subclass of the safe loader.
     told = yaml.load(content, Loader=Loader)
     return told if isinstance(told, dict) else {}

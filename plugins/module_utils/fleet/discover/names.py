@@ -41,8 +41,8 @@ def without_twins(machines: Sequence[Machine]) -> tuple[list[Machine], list[str]
         boot = str(machine.system.get("boot_id") or machine.entry)
         if boot in kept:
             lines.append(
-                f"{machine.entry}: is the same machine as {kept[boot].entry} ({machine.hostname}), reached by another "
-                "address: it is written once"
+                f"{machine.entry}: is the same machine as {kept[boot].entry} ({kept[boot].hostname}), reached by "
+                "another address: it is written once"
             )
         kept.setdefault(boot, machine)
     return list(kept.values()), lines

@@ -30,7 +30,7 @@ def test_a_machine_that_answers_has_no_error() -> None:
 
 
 def test_each_kind_of_failure_has_its_words() -> None:
-    cases = {
+    cases: dict[str, dict[str, Any]] = {
         "cannot be reached: no route to host": {"login": {"unreachable": True, "msg": "no route\nto host"}},
         "the login gets no root: sudo: a password is required": {
             "login": {"stdout": "", "stderr": "sudo: a password is required"}
