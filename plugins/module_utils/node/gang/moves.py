@@ -13,6 +13,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
+from typing import Any
 
 from ...core import files, systemd
 from ...core.paths import Paths
@@ -113,7 +114,7 @@ class Own:
         files.write_json(self._paths.gang_move(self._name), record)
         return int(tries) + 1
 
-    def _recorded(self) -> dict[str, int | float | str]:
+    def _recorded(self) -> dict[str, Any]:
         """The last move that has not arrived; empty without one, or where the file is damaged."""
         try:
             value = files.read_json(self._paths.gang_move(self._name))
