@@ -96,7 +96,7 @@ class Machine:
         parts += [f"{nodes} NUMA nodes"] if nodes > 1 else []
         ports = [port for device in self.rdma for port in device.get("ports") or ()]
         parts += [f"{len(ports)} RDMA ports"] if ports else []
-        parts += [f"{len(self.disks)} disks"] if self.disks else []
+        parts += [f"{len(self.disks)} disk{'s' * (len(self.disks) > 1)}"] if self.disks else []
         release = f"Debian {self.debian}" if self.debian else str(self.system.get("pretty_name") or "unknown system")
         pve = self.system.get("proxmox")
         return ", ".join([*parts, f"{release} with Proxmox VE {pve}" if pve else release])
