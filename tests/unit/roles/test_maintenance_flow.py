@@ -149,7 +149,7 @@ def test_a_node_whose_rails_wait_is_drained(maintenance: Maintenance) -> None:
 
 def test_rails_that_wait_are_set_while_the_node_has_no_requests(maintenance: Maintenance) -> None:
     due = {**NODE, "rails_due": [MTU]}
-    more = {"__maintenance_node": due, "maintenance_parts": ["updates", "rails"]}
+    more: Call = {"__maintenance_node": due, "maintenance_parts": ["updates", "rails"]}
     succeeded, output = maintenance.run(seen=[({"module": "rdma_settings"}, {"changes": [MTU]})], **more)
     assert succeeded and f'"set": [ "{MTU}" ]' in " ".join(output.split()), output
     assert maintenance.steps("a") == ["away", "updated", "rails", "ended"]
@@ -159,7 +159,7 @@ def test_rails_that_wait_are_set_while_the_node_has_no_requests(maintenance: Mai
 
 def test_rails_that_cannot_be_set_keep_the_node_drained(maintenance: Maintenance) -> None:
     due = {**NODE, "rails_due": [MTU]}
-    more = {"__maintenance_node": due, "maintenance_parts": ["updates", "rails"]}
+    more: Call = {"__maintenance_node": due, "maintenance_parts": ["updates", "rails"]}
     succeeded, output = maintenance.run({"module": "rdma_settings", "on": "a"}, **more)
     assert not succeeded and "a stays drained: Work | Make the settings of the rails" in output
     assert maintenance.steps("a")[-1] == "drained" and maintenance.steps("b") == []

@@ -179,7 +179,8 @@ def test_what_a_plan_sets_counts_as_set() -> None:
 def test_a_node_as_plain_values() -> None:
     assert Node.from_dict(node().to_dict()) == node()
     assert Node.from_dict({**node().to_dict(), "later": 1}) == node()
-    for damaged in (None, {}, {"rails": []}, {**node().to_dict(), "rails": [1]}):
+    values: list[Any] = [None, {}, {"rails": []}, {**node().to_dict(), "rails": [1]}]
+    for damaged in values:
         with pytest.raises(ValueError, match="the network of a node is damaged"):
             Node.from_dict(damaged)
 
