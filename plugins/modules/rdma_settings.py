@@ -57,6 +57,12 @@ options:
         the network. Fails if a setting must wait, because an engine runs that is not drained.
     type: bool
     default: false
+  drained:
+    description:
+      - Instances over several nodes that this node follows, and that are drained on their leaders. For O(recorded) alone.
+    type: list
+    elements: str
+    default: []
   timeout:
     description: Time limit of each program, in seconds.
     type: float
@@ -158,6 +164,7 @@ SPECIFICATION = {
         "peers": {"type": "dict", "default": {}},
         "packages": {"type": "list", "elements": "str", "default": []},
         "recorded": {"type": "bool", "default": False},
+        "drained": {"type": "list", "elements": "str", "default": []},
         "timeout": {"type": "float", "default": 30},
     },
     "supports_check_mode": True,

@@ -69,7 +69,7 @@ def recorded(module: Call, paths: Paths, run: Run) -> None:
         facts = boot.gather(paths.root, run)
         if not module.check_mode:
             facts = boot.wait_for_devices(paths.root, wanted, run, DEVICE_SECONDS)
-        busy = machine.serving(paths, run)
+        busy = [name for name in machine.serving(paths, run) if name not in module.params["drained"]]
         report = boot.settle(paths.root, wanted, facts, run, bool(busy), module.check_mode)
         if not module.check_mode:
             boot.record_waiting(paths, report)

@@ -94,6 +94,8 @@ def test_what_is_recorded_is_set_without_the_inventory(run: RunModule, host: Hos
     refused = run(recorded=True)
     assert refused["failed"] and "mtu: 1500 -> 9000: waits for main; drain the node" in refused["msg"]
     assert run(check=True, recorded=True)["change_pending"] and host.mtu("ens0") == 1500
+    # A follower has no drain of its own.
+    assert not run(check=True, recorded=True, drained=["main"])["change_pending"]
     host.engines = []
     assert run(check=True, recorded=True)["changed"] and host.mtu("ens0") == 1500
     done = run(recorded=True)
