@@ -20,10 +20,10 @@ def names(directory: Path) -> list[Path]:
     best: dict[Path, Path] = {}
     for path in sorted(directory.iterdir()) if directory.is_dir() else []:
         device = path.resolve()
-        # A second name of the same NVMe disk ends with the number of its namespace.
         worse = path.name.startswith(SHORT)
         if NO_DISK.search(path.name) or device.name.startswith(("sr", "loop")):
             continue
+        # Of equally good names, the first: the second name of an NVMe disk is longer.
         if device not in best or (best[device].name.startswith(SHORT) and not worse):
             best[device] = path
     return sorted(best.values())
