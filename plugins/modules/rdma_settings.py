@@ -59,7 +59,7 @@ options:
     default: false
   drained:
     description:
-      - Instances over several nodes that this node follows, and that are drained on their leaders. For O(recorded) alone.
+      - Instances over several nodes that this node follows, and that are drained on their leaders. With O(recorded).
     type: list
     elements: str
     default: []
