@@ -299,8 +299,8 @@ class World:
         if machine.proof is not None:
             machine.proof, node.proven = None, node.digest
         words = " ".join(f"{number}:{digest[:12]}" for digest, number in number_of.items())
-        known = [number_of.get(digest, 0) for digest in (node.digest, node.proven, node.desired)]
-        self._perform(node, machine.offer(Offers(*known, words)))
+        active, current, desired = (number_of.get(digest, 0) for digest in (node.digest, node.proven, node.desired))
+        self._perform(node, machine.offer(Offers(active, current, desired, words)))
         if machine.move is not None:
             wanted, machine.move = machine.move, None
             if wanted.digest in node.kept and wanted.release in (0, number_of[wanted.digest]):
