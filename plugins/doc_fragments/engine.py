@@ -43,6 +43,28 @@ options:
     description: The key with which the members of gangs prove who they are. Required if the node has a gang.
     type: str
     default: ""
+  network:
+    description: What the environment of NCCL needs to know. Used only if the node has a gang.
+    type: dict
+    default: {}
+    suboptions:
+      nodes:
+        description:
+          - The networks of the members in this run, by node, as M(baremetal.inference.gang_facts) returns them. For
+            other members, those of the last run count.
+        type: dict
+        default: {}
+      required:
+        description: Whether an engine must fail rather than use TCP. Refused if a member has no rail.
+        type: bool
+        default: false
+      rails_connected:
+        description: Whether a rail reaches the other rails. If omitted, only rails with one subnet do.
+        type: bool
+      variables:
+        description: Further variables of NCCL, UCX and Gloo. Variables that must not be set are refused.
+        type: dict
+        default: {}
   instance_secrets:
     description: Likewise for single instances, by the name of the instance.
     type: dict

@@ -148,6 +148,10 @@ instances:
         - The tasks of the installed release's model, such as V(generate) or V(embed); empty if they are not certain.
       type: list
       elements: str
+    gang: &gang
+      description: The nodes of an instance over several nodes, the leader first; empty for an instance on one node.
+      type: list
+      elements: str
 bridges:
   description: The instances that have a bridge.
   returned: if V(instances) is gathered
@@ -227,6 +231,7 @@ updates:
       description: The endpoint of a due target release, if it differs from the running release's endpoint. Else null.
       type: dict
       contains: *endpoint
+    gang: *gang
 counters:
   description:
     - The counters of each engine, by the name of its instance; empty if the engine does not answer or has no counters.

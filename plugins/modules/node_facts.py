@@ -20,7 +20,8 @@ options:
         takes too long is V(unknown), and does not count as a fault. C(/etc/inference/doctor.json) of
         M(baremetal.inference.node_recovery) lists the checks that are off.
       - V(status) summarises instances, GPUs, the doctor's verdict, the lock, and the last update and backup.
-      - V(maintenance) reports a due reboot, the disks, O(certificates), and damaged models in O(store).
+      - V(maintenance) reports a due reboot, settings of RDMA rails that wait for a drain, the disks, O(certificates),
+        and damaged models in O(store).
       - V(left) finds services that earlier runs have set up, which the inventory may no longer have. These are a
         gateway with its floating address, a monitoring host, and log shipping. A configuration that this collection did
         not write does not count.
@@ -150,6 +151,11 @@ doctor:
   description: The C(verdict), and a line for each check that is not V(ok), the worst first.
   returned: with the subset V(status)
   type: dict
+rails_waiting:
+  description: The settings of RDMA rails that waited for a drain when the rails were last set.
+  returned: with the subset V(status)
+  type: list
+  elements: str
 lock:
   description: The run that holds the node's lock; null if the lock is free.
   returned: with the subset V(status)
@@ -180,6 +186,11 @@ driver:
   description: Whether DKMS builds the NVIDIA driver; false without DKMS.
   returned: with the subset V(maintenance)
   type: bool
+rails_due:
+  description: The recorded settings of RDMA rails that differ, and that need a drained node.
+  returned: with the subset V(maintenance)
+  type: list
+  elements: str
 disks:
   description: A line for each file system.
   returned: with the subset V(maintenance)

@@ -51,6 +51,18 @@ options:
     type: list
     elements: str
     default: []
+  recorded:
+    description:
+      - Whether to make the settings that the last run recorded on the node, in place of O(settings). Writes no files of
+        the network. Fails if a setting must wait, because an engine runs that is not drained.
+    type: bool
+    default: false
+  drained:
+    description:
+      - Instances over several nodes that this node follows, and that are drained on their leaders. With O(recorded).
+    type: list
+    elements: str
+    default: []
   timeout:
     description: Time limit of each program, in seconds.
     type: float
@@ -82,6 +94,10 @@ rails:
   type: list
   elements: str
   sample: [rocep65s0f0/1]
+desired:
+  description: The settings of the rails, as the node keeps them for its next boot. Empty without a rail.
+  returned: success
+  type: dict
 changes:
   description: The settings that were changed, or in check mode will be.
   returned: always
@@ -147,6 +163,8 @@ SPECIFICATION = {
         "address": {"type": "str", "default": ""},
         "peers": {"type": "dict", "default": {}},
         "packages": {"type": "list", "elements": "str", "default": []},
+        "recorded": {"type": "bool", "default": False},
+        "drained": {"type": "list", "elements": "str", "default": []},
         "timeout": {"type": "float", "default": 30},
     },
     "supports_check_mode": True,

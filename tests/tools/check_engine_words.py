@@ -41,6 +41,10 @@ EXCEPTIONS: Mapping[str, tuple[frozenset[str], str]] = {
         frozenset({"command"}),
         "reads releases from before 0.2.0: all of them run vLLM",
     ),
+    "plugins/module_utils/debian/survey/services.py": (
+        frozenset({"path"}),
+        "asks programs of others, on machines that are not nodes yet, for their models",
+    ),
     "plugins/module_utils/gateway/names.py": (frozenset({"path"}), "the API that the gateway offers to clients"),
     "plugins/module_utils/gateway/settings.py": (
         frozenset({"path", "variable"}),

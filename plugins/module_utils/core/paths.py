@@ -153,6 +153,11 @@ class Paths:
         """The settings of RDMA rails that are made at every boot."""
         return self.etc / "rdma.json"
 
+    @property
+    def rdma_waiting(self) -> Path:
+        """The settings of RDMA rails that wait until the node is drained."""
+        return self.state / "rdma-waiting.json"
+
     def hub_token(self, key: str) -> Path:
         """The token for a hub while a model is fetched. It is removed when the model is complete, and at a boot."""
         return self.root / "run/inference" / f"hub-token-{key}"
@@ -168,6 +173,10 @@ class Paths:
     def gang(self, name: str) -> Path:
         """What this node's supervisor knows of the gang of an instance."""
         return self.state / "gang" / f"{name}.json"
+
+    def gang_move(self, name: str) -> Path:
+        """The release to which a follower moves. Removed when its leader has accepted it."""
+        return self.state / "gang-move" / f"{name}.json"
 
     @property
     def drains(self) -> Path:

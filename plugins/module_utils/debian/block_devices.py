@@ -53,10 +53,10 @@ class Mount:
     source: str
 
 
-def read_mounts(proc: Path) -> list[Mount]:
-    """All mounts; a later mount covers an earlier one. Never accesses a file system, which may hang."""
+def read_mounts(proc: Path, process: str = "self") -> list[Mount]:
+    """All mounts of a process; a later mount covers an earlier one. Never accesses a file system, which may hang."""
     found = []
-    for line in (proc / "self/mountinfo").read_text(encoding="utf-8", errors="replace").splitlines():
+    for line in (proc / process / "mountinfo").read_text(encoding="utf-8", errors="replace").splitlines():
         words = line.split()
         # A dash ends the optional fields. Source: proc(5).
         kind, source = words[words.index("-", 6) + 1 :][:2]

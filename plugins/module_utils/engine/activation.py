@@ -31,9 +31,25 @@ def run(paths: Paths, name: str, number: int) -> None:
     if systemd.active_state(unit) != "inactive":
         # systemd refuses to stop a unit that is not loaded, such as before the first start.
         systemd.systemctl("stop", unit)
+    _install(paths, name, number)
+    systemd.systemctl("start", "--no-block", unit)
+
+
+def restart(paths: Paths, name: str, number: int) -> None:
+    """Install a release, and have systemd restart the instance with it. For the process of the unit itself, which
+    could not wait for its own end.
+
+    Raises ReleaseError, SystemdError and OSError.
+    """
+    releases.verify(paths, name, number)
+    _install(paths, name, number)
+    systemd.systemctl("restart", "--no-block", unit_name(name))
+
+
+def _install(paths: Paths, name: str, number: int) -> None:
+    unit = unit_name(name)
     releases.activate(paths, name, number)
     systemd.systemctl("daemon-reload")
     # Enable before the reset: the target then loads the unit, and systemd cannot reset a unit that is not loaded.
     systemd.systemctl("enable", unit)
     systemd.systemctl("reset-failed", unit)
-    systemd.systemctl("start", "--no-block", unit)

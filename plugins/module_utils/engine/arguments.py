@@ -20,6 +20,14 @@ _OPTIONS: Mapping[str, Mapping[str, str]] = {
 }
 """Fields of release.Settings that the role sets. Facts of the node and secrets are not among them."""
 
+_NETWORK: Mapping[str, Mapping[str, Any]] = {
+    "nodes": {"type": "dict", "default": {}},
+    "required": {"type": "bool", "default": False},
+    "rails_connected": {"type": "bool"},
+    "variables": {"type": "dict", "default": {}},
+}
+"""What engine/gang/transport reads."""
+
 ARGUMENTS: Mapping[str, Mapping[str, Any]] = {
     "instances": {"type": "list", "elements": "dict", "required": True},
     "models": {"type": "dict", "required": True},
@@ -33,5 +41,6 @@ ARGUMENTS: Mapping[str, Mapping[str, Any]] = {
     "settings": {"type": "dict", "default": {}, "options": _OPTIONS},
     "gangs": {"type": "dict", "default": {}},
     "gang_key": {"type": "str", "default": "", "no_log": True},
+    "network": {"type": "dict", "default": {}, "options": _NETWORK},
 }
 """The options of both modules. doc_fragments/engine.py documents them."""

@@ -54,6 +54,8 @@ def place(paths: Paths, name: str, origin: int, target: int, port: int) -> bridg
     bridge = bridge_name(name)
     number = releases.active_number(paths, bridge)
     wanted = releases.load(paths, name, target)
+    if wanted.gang is not None:
+        return bridge_place.Place(problem="it spans several nodes")
     if number is not None:
         # An update has left this bridge: the new bridge takes its GPUs.
         gpus = tuple(releases.load(paths, bridge, number).gpus)

@@ -80,7 +80,7 @@ class Composed:
     _model: StoredModel
     _beside: Beside
     _gang: Gang | None = None
-    _interface: str = ""
+    _network: Mapping[str, str] = field(default_factory=dict)
 
     def rendered(self, number: int = 0, created: str = "", memory_limit: str = "") -> Rendered:
         """Render the release. Raises InputError."""
@@ -94,7 +94,7 @@ class Composed:
             flags=self.flags,
             beside=beside,
             gang=self._gang,
-            interface=self._interface,
+            network=self._network,
             number=number,
             created=created,
         )
@@ -108,12 +108,12 @@ def compose(
     loras: Sequence[Lora],
     draft: StoredModel | None,
     gang: Gang | None = None,
-    interface: str = "",
+    network: Mapping[str, str] | None = None,
 ) -> Composed:
     """The release of an instance, from the places of its model, adapters and draft in the store.
 
-    For a member of a gang, `interface` is the network interface with its address. Raises KeyError for a user that the
-    node does not have.
+    For a member of a gang, `network` has the variables of NCCL and Gloo. Raises KeyError for a user that the node does
+    not have.
     """
     settings = common.settings_of(instance)
     flags, paths = lora.flags(entry, loras, settings), lora.paths(loras, settings)
@@ -122,7 +122,7 @@ def compose(
     image = instance.image or common.image
     arguments = common.declared.spelt(drafts.with_path(placed, drafted), instance.image)
     beside = Beside(paths, drafted, "", mounts, entry.warm_up)
-    return Composed(instance, settings, flags, arguments, image, model, beside, gang, interface)
+    return Composed(instance, settings, flags, arguments, image, model, beside, gang, network or {})
 
 
 def user_problem(instance: Instance) -> Problem:

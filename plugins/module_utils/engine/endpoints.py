@@ -20,6 +20,7 @@ from .gang import declared as gangs
 from .instance import Instance
 from .instance_facts import Endpoint
 from .inventory import bridge_name
+from .state import gangs as gang_states
 from .state import releases, swaps
 
 PORT = "port"
@@ -57,9 +58,11 @@ def of(paths: Paths, name: str, numbers: Sequence[int | None]) -> tuple[Endpoint
 def in_use(paths: Paths, name: str) -> tuple[Endpoint, ...]:
     """The endpoint of the release that runs, and of both releases of a swap; empty where neither is the case.
 
-    Raises SystemdError and OSError.
+    A follower of a gang has none: the leader alone gets requests. Raises SystemdError and OSError.
     """
     swap = swaps.read(paths, name)
+    if gang_states.follows(paths, name):
+        return ()
     if swap is None and systemd.active_state(unit_name(name)) not in systemd.RUNNING:
         return ()
     numbers = [releases.active_number(paths, name), *([swap.origin, swap.target] if swap else [])]

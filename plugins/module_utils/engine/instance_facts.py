@@ -58,6 +58,8 @@ class InstanceFacts:
     """The LoRA adapters that the installed release serves, by name."""
     tasks: tuple[str, ...] = ()
     """The tasks of the installed release's model; empty where they are not certain."""
+    gang: tuple[str, ...] = ()
+    """The members of the gang by rank, if the instance spans several nodes. The first member leads."""
 
     def to_dict(self) -> dict[str, Any]:
         return dict(plain(self))
@@ -65,7 +67,7 @@ class InstanceFacts:
     @classmethod
     def from_dict(cls, value: Mapping[str, Any]) -> InstanceFacts:
         endpoints = tuple(map(Endpoint.from_dict, value.get("endpoints", ())))
-        names = {key: tuple(value.get(key, ())) for key in ("adapters", "tasks")}
+        names = {key: tuple(value.get(key, ())) for key in ("adapters", "tasks", "gang")}
         return cls(**{**known(cls, value), "endpoints": endpoints, **names})
 
 
@@ -119,6 +121,8 @@ class UpdateFacts:
     coming: Endpoint | None = None
     """The endpoint of the target, where the target is due and its endpoint differs from that of the release that
     runs."""
+    gang: tuple[str, ...] = ()
+    """The members of the gang by rank, if the instance spans several nodes. The first member leads."""
 
     def to_dict(self) -> dict[str, Any]:
         return dict(plain(self))
@@ -128,6 +132,7 @@ class UpdateFacts:
         nested = {
             "bridge": BridgeFacts.from_dict(value["bridge"]),
             "problems": tuple(value["problems"]),
+            "gang": tuple(value.get("gang", ())),
             "coming": Endpoint.from_dict(value["coming"]) if value.get("coming") else None,
         }
         return cls(**{**known(cls, value), **nested})

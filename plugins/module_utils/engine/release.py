@@ -171,6 +171,11 @@ class Release:
     """The prompts of a start, in the order in which they are sent (probe/warm_up)."""
 
     @property
+    def nodes(self) -> tuple[str, ...]:
+        """The members of the gang by rank; empty for an instance on one node."""
+        return tuple(member.node for member in self.gang.members) if self.gang else ()
+
+    @property
     def adapter(self) -> Adapter:
         """The adapter of the release's engine."""
         return adapters.get()
@@ -242,12 +247,12 @@ def render(
     flags: Mapping[str, Any] | None = None,
     beside: Beside = NOTHING,
     gang: Gang | None = None,
-    interface: str = "",
+    network: Mapping[str, str] | None = None,
     number: int = 0,
     created: str = "",
 ) -> Rendered:
     """Render a release. `arguments` are the engine's, made from `flags`, which are the flags of the registry entry.
-    For a member of a gang, `interface` is the network interface with its address.
+    For a member of a gang, `network` has the variables of NCCL and Gloo.
 
     The id is a hash over everything but number, time and memory limit: two releases with one id run the same. The limit
     follows from model, flags and settings, which the id has. So a version with another formula makes no other release.
@@ -256,9 +261,9 @@ def render(
     stored = replace(stored, path=engine_path(stored.path, settings))
     rank = None
     if gang is not None:
-        shared = gang_parts(gang, instance, arguments, stored.revision, image, settings)
+        shared = gang_parts(gang, instance, arguments, stored.revision, image, settings, network or {})
         gang = replace(gang, digest=digest.digest(shared, gang.name))
-        rank = _rank(gang, interface)
+        rank = _rank(gang, network)
     environment = _environment(instance, settings, rank)
 
     def numbered(value: int, extra: Beside, identity: str = "") -> Rendered:
@@ -357,21 +362,28 @@ def _release(
 
 
 def gang_parts(
-    gang: Gang, instance: Instance, arguments: Sequence[str], revision: str, image: str, settings: Settings
+    gang: Gang,
+    instance: Instance,
+    arguments: Sequence[str],
+    revision: str,
+    image: str,
+    settings: Settings,
+    network: Mapping[str, str],
 ) -> dict[str, Any]:
     """What all members of a gang must share in their releases. Each member may have other GPUs and containers."""
     model, port = instance.model, instance.port
-    return digest.parts(gang, image, model, revision, port, arguments, settings.environment, adapters.get())
+    environment = {**network, **settings.environment}
+    return digest.parts(gang, image, model, revision, port, arguments, environment, adapters.get())
 
 
-def _rank(gang: Gang, interface: str = "") -> Rank:
+def _rank(gang: Gang, network: Mapping[str, str] | None = None) -> Rank:
     return Rank(
         gang.rank,
         nodes=gang.world,
         address=gang.me.address,
-        interface=interface,
         leader=gang.leader.address,
         port=gang.rendezvous_port,
+        network=network or {},
     )
 
 

@@ -39,6 +39,7 @@ def traces(paths: Paths, name: str) -> list[Path]:
         paths.recovered_meanwhile(name),
         paths.deaths(name),
         paths.gang(name),
+        paths.gang_move(name),
         paths.recovery_requests / name,
     ]
 

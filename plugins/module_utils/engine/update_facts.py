@@ -6,6 +6,8 @@ collection."""
 
 from __future__ import annotations
 
+import contextlib
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -16,7 +18,7 @@ from ..core.paths import Paths
 from . import argument_check, bridge_place, bridges, endpoints, environment, load_time, prepare
 from .instance_facts import BridgeFacts, UpdateFacts
 from .inventory import bridge_name
-from .state import drains, history, install_state, pins, releases, swaps
+from .state import drains, gangs, history, install_state, pins, releases, swaps
 
 
 class Facts:
@@ -32,6 +34,8 @@ class Facts:
     def of(self, name: str) -> UpdateFacts:
         """The facts of one instance. Raises SystemdError, OSError, and ValueError where its state is damaged."""
         active = releases.active_number(self.paths, name)
+        if self.given["rollback"] and gangs.follows(self.paths, name):
+            return self.following(name, active)
         swap = swaps.read(self.paths, name)
         origin = swap.origin if swap else active
         target = self.target(name, active)
@@ -58,8 +62,24 @@ class Facts:
             drained_until=(drain.until or "") if drain else "",
             bridge=self.bridge(name, origin, target if due and not problems else None),
             problems=tuple(problems),
-            coming=self.coming(name, origin, target if due else None),
+            coming=None if gangs.follows(self.paths, name) else self.coming(name, origin, target if due else None),
+            gang=self.gang(name, target, active),
         )
+
+    def following(self, name: str, active: int | None) -> UpdateFacts:
+        """The facts of a follower before a rollback: the leader's release tells where to go. Raises SystemdError."""
+        serving = install_state.serving(self.paths, name, self.now)
+        none = BridgeFacts(name=bridge_name(name), port=None, problem="it spans several nodes")
+        facts = UpdateFacts(name, "", "", active, active, False, False, serving, None, "", "", none, ())
+        return replace(facts, gang=self.gang(name, active))
+
+    def gang(self, name: str, *numbers: int | None) -> tuple[str, ...]:
+        """The members of the gang, by the first of these releases that can be read; empty if there is no gang."""
+        for number in numbers:
+            with contextlib.suppress(releases.ReleaseError):
+                if number is not None:
+                    return releases.load(self.paths, name, number).nodes
+        return ()
 
     def bridge(self, name: str, origin: int | None, target: int | None) -> BridgeFacts:
         """The bridge of an instance. Whether the bridge fits is checked only for a swap that is due.

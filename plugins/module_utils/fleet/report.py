@@ -173,6 +173,9 @@ def _notes(reported: Mapping[str, Any], instances: Sequence[Instance]) -> list[s
         notes.append(f"GPUs: {gpus['error']}")
     if (reported["system"] or {}).get("reboot_required"):
         notes.append("a reboot is due")
+    notes += [
+        f"{line} waits for a drain: run baremetal.inference.maintenance" for line in reported.get("rails_waiting") or ()
+    ]
     if reported["backup"] and reported["backup"]["error"]:
         notes.append(f"backup: {reported['backup']['error']}")
     notes += [f"doctor: {problem}" for problem in (reported["doctor"] or {}).get("problems", ())]

@@ -7,15 +7,17 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from ..core import commands, files
+from ..core.paths import Paths
 from ..debian.block_devices import read_mounts
 from ..hardware.driver import dkms, kernels
+from ..hardware.rdma_settings import boot
 from ..models.manifest import MANIFEST, Manifest
 from ..store.hashes import hash_cache
 from ..store.store import Store
@@ -40,6 +42,23 @@ def has_driver() -> bool:
     """Whether DKMS builds the NVIDIA driver. False on a node without DKMS."""
     outcome = commands.run(["dkms", "status"], SECONDS)
     return any(module.is_nvidia_driver for module in dkms.parse(outcome.stdout))
+
+
+def rails(paths: Paths) -> list[str]:
+    """The recorded settings of RDMA rails that differ, and that need a drained node. Empty without recorded settings,
+    and where the record is damaged, which the doctor reports."""
+    try:
+        wanted = boot.read(paths)
+    except ValueError:
+        return []
+    if wanted is None:
+        return []
+
+    def run(command: Sequence[str]) -> commands.Outcome:
+        return commands.run(command, SECONDS)
+
+    found = boot.gather(paths.root, run)
+    return [str(one) for one in boot.settle(paths.root, wanted, found, run, busy=True, check=True).pending]
 
 
 def usages(root: Path) -> list[report.Usage]:

@@ -18,6 +18,7 @@ from ..backup.places import Places
 from ..backup.settings import Settings
 from ..core import files
 from ..engine.state import drains, history, lock, releases
+from ..hardware.rdma_settings import boot
 from . import status
 from .doctor import catalogue, check
 from .doctor.host import Host
@@ -44,6 +45,7 @@ def gather(host: Host, now: datetime) -> dict[str, Any]:
         "instances": part("instances", lambda: status.as_json(status.collect(host.paths, names))["instances"]),
         "gpus": part("gpus", lambda: _gpus(host.gpus())),
         "doctor": part("doctor", lambda: _doctor(host)),
+        "rails_waiting": part("rails_waiting", lambda: boot.waiting(host.paths)),
         "lock": part("lock", lambda: _lock(host, now)),
         "updated": part("updated", lambda: _updated(host, names)),
         "backup": part("backup", lambda: _backup(host.root)),

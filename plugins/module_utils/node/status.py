@@ -109,6 +109,8 @@ class Status:
     swap: Swap | None = None
     left_over: list[str] = field(default_factory=list)
     """What the last swap left undone, although its release serves."""
+    leader: str = ""
+    """The node that this node follows in a gang; empty if this node leads, or the instance is no gang."""
     gang: GangState | None = None
     """What this node's supervisor knows of the gang; None for an instance on one node."""
     problems: list[str] = field(default_factory=list)
@@ -204,6 +206,7 @@ def _describe_gang(status: Status, known: GangState | None, gang: Gang, now: dat
         status.state = known.state
     if not gang.leads:
         # A follower has no API.
+        status.leader = gang.leader.node
         status.port = 0
         status.serving = status.serving and known.state == gangs.SERVING
 

@@ -315,7 +315,7 @@ class Supervisor:
         self.notifier.send(READY=1, STATUS=f"serving {self.release.model} on {self.target}{self.warmed}")
         since = time.monotonic()
         while not events.died and not self._unwanted(events):
-            events.wait(None)
+            events.wait(self.gang.poll)
         if events.died:
             self.gang.engine_ended("by itself")
             ended = exit_of(self.docker, self.release.container)

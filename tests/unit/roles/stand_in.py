@@ -51,6 +51,8 @@ class ActionModule(ActionBase):
         # As what a module gets.
         given = json.loads(json.dumps(self._task.args))
         call = {"module": name, "on": host, "check_mode": self._task.check_mode, **given}
+        if self._task.delegate_to:
+            call["at"] = self._task.delegate_to
         home = Path(os.environ["STAND_IN_HOME"])
         with (home / "calls").open("a", encoding="utf-8") as calls:
             calls.write(json.dumps(call) + "\n")

@@ -91,3 +91,49 @@ def test_the_leader_refuses_nodes_that_differ(staged: Staged) -> None:
 def test_equal_nodes_pass(staged: Staged) -> None:
     succeeded, output = compare(staged, "abc")
     assert succeeded, output
+
+
+SITE: dict[str, Any] = {
+    "instances": [MAIN, BIG],
+    "models": {"m": {"model": "/m"}},
+    "gang_key": "0123456789abcdef",
+    "engine_image": f"registry.example/vllm@sha256:{'0' * 64}",
+    "model_store_path": "/mnt/models",
+    "rdma_required": True,
+    "rdma_nccl": {"NCCL_ALGO": "Ring"},
+}
+RAILS = {"rails": [{"key": "0000:20:00.0/1"}]}
+
+
+def networks(staged: Staged, *options: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """What engine_plan gets on each host, and the calls of gang_facts."""
+    role = {"name": "baremetal.inference.vllm", "tasks_from": "preflight"}
+    play = {
+        "hosts": "inference",
+        "roles": ["site_variables"],
+        "vars": SITE,
+        "tasks": [
+            {"ansible.builtin.set_fact": {"rdma_planned": RAILS}, "when": "inventory_hostname == 'a'"},
+            {"ansible.builtin.include_role": role},
+        ],
+    }
+    seen = [({"module": "gang_facts", "on": host}, {"network": {"netdev": f"eth-{host}"}}) for host in "ab"]
+    stage = staged(["gang_facts", "engine_plan"])
+    succeeded, output = stage.run([play], HOSTS, *options, seen=seen)
+    assert succeeded, output
+    return {call["on"]: call["network"] for call in stage.calls(module="engine_plan")}, stage.calls(module="gang_facts")
+
+
+def test_each_node_of_a_gang_knows_the_networks_of_all(staged: Staged) -> None:
+    given, calls = networks(staged)
+    both = {"a": {"netdev": "eth-a"}, "b": {"netdev": "eth-b"}}
+    wanted = {"required": True, "rails_connected": None, "variables": {"NCCL_ALGO": "Ring"}}
+    assert given["a"] == given["b"] == {"nodes": both, **wanted}
+    assert given["c"] == {"nodes": {}, **wanted}
+    found = {call["on"]: (call["address"], call["rails"]) for call in calls}
+    assert found == {"a": ("10.0.0.1", RAILS), "b": ("192.0.2.2", {})}
+
+
+def test_a_run_without_a_node_has_not_its_network(staged: Staged) -> None:
+    given, _calls = networks(staged, "--limit", "a")
+    assert given == {"a": {**given["a"], "nodes": {"a": {"netdev": "eth-a"}}}}

@@ -18,14 +18,16 @@ MODULES = (
     "node_cleanup",
     "node_facts",
     "node_lock",
+    "rdma_settings",
 )
 
 Call = dict[str, Any]
 
 INSTANCE = {"name": "main", "release": 1, "serving": True, "running": True, "drained_by": "", "model": "tiny-a"}
-TURN = {"drain": True, "alone": [], "drain_seconds": None}
+TURN: Call = {"drain": True, "alone": [], "drain_seconds": None, "gangs": []}
 NODE = {
     "reboot_reasons": [],
+    "rails_due": [],
     "driver": False,
     "certificates": [],
     "damaged": [],
@@ -69,7 +71,12 @@ class Maintenance:
 
     def steps(self, on: str) -> list[str]:
         """What was done on a node, in short."""
-        words = {"engine_outage": "away", "apt_packages": "updated", "engine_drain": "drained"}
+        words = {
+            "engine_outage": "away",
+            "apt_packages": "updated",
+            "engine_drain": "drained",
+            "rdma_settings": "rails",
+        }
         return [call.get("state", words[call["module"]]) for call in self.stage.calls(on=on) if call["module"] in words]
 
 
@@ -84,6 +91,84 @@ def test_a_node_has_no_requests_while_it_is_worked_on(maintenance: Maintenance) 
     assert maintenance.steps("a") == maintenance.steps("b") == ["away", "updated", "ended"]
     (away,) = maintenance.stage.calls(module="engine_outage", on="a", reason="maintenance of the node")
     assert (away["names"], away["owner"], away["last"], away["seconds"]) == (["main"], "maintenance", [], 20)
+
+
+GANG = [{"name": "big", "leader": "a"}]
+FOLLOWS: Call = {
+    "maintenance_instances": ["main", "big"],
+    "__maintenance_engines": {"instances": [INSTANCE, {**INSTANCE, "name": "big"}]},
+    "__maintenance_batches": [[{"host": "b", **TURN, "gangs": GANG}]],
+}
+
+
+def test_a_gang_is_drained_on_its_leader_before_the_work_and_undrained_after(maintenance: Maintenance) -> None:
+    succeeded, output = maintenance.run(**FOLLOWS)
+    assert succeeded, output
+    assert maintenance.steps("b") == ["away", "away", "updated", "ended", "ended"]
+    own, gang, _back, ended = maintenance.stage.calls(module="engine_outage", on="b")
+    assert own["names"] == ["main"] and "at" not in own
+    assert (gang["names"], gang["at"], gang["reason"]) == (["big"], "a", "maintenance of b, a member of the gang")
+    assert (ended["names"], ended["at"], ended["state"]) == (["big"], "a", "ended")
+
+
+@pytest.mark.parametrize(
+    ("failing", "state"),
+    [({"module": "engine_outage", "names": ["big"]}, "undrained"), ({"module": "apt_packages"}, "drained")],
+    ids=["the gang is not drained", "the work fails"],
+)
+def test_a_gang_stays_drained_only_if_its_member_was_touched(
+    maintenance: Maintenance, failing: Call, state: str
+) -> None:
+    succeeded, _output = maintenance.run({**failing, "on": "b"}, **FOLLOWS)
+    assert not succeeded
+    own, gang = maintenance.stage.calls(module="engine_drain", on="b")
+    assert (own["name"], gang["name"], gang["at"]) == ("main", "big", "a")
+    assert {own["state"], gang["state"]} == {state}
+
+
+MTU = "rail 0 (rocep65s0f0/1): mtu: 1500 -> 9000"
+
+
+def test_a_node_whose_rails_wait_is_drained(maintenance: Maintenance) -> None:
+    instance = {**INSTANCE, "swapping": False, "drain_reason": "", "load_seconds": 1.0}
+    variables = {
+        "maintenance_store_path": "/mnt/models",
+        "maintenance_keep_models": 2,
+        "maintenance_ready_seconds": 60,
+        "maintenance_parts": ["rails"],
+        "__maintenance_engines": {"instances": [instance]},
+        "__maintenance_node": {**NODE, "rails_due": "{{ [line] if inventory_hostname == 'b' else [] }}"},
+        "__maintenance_due_packages": {"lines": [], "updates": []},
+        "line": MTU,
+    }
+    include = {"name": "baremetal.inference.maintenance", "tasks_from": "prepare"}
+    play = {"hosts": "a:b", "vars": variables, "tasks": [{"ansible.builtin.include_role": include}]}
+    succeeded, output = maintenance.stage.run([play], "a\nb")
+    assert succeeded and f"batch 1: b: set {MTU}, drained" in output and "nothing is due on a" in output, output
+
+
+def test_rails_that_wait_are_set_while_the_node_has_no_requests(maintenance: Maintenance) -> None:
+    due = {**NODE, "rails_due": [MTU]}
+    more: Call = {"__maintenance_node": due, "maintenance_parts": ["updates", "rails"]}
+    succeeded, output = maintenance.run(seen=[({"module": "rdma_settings"}, {"changes": [MTU]})], **more)
+    assert succeeded and f'"set": [ "{MTU}" ]' in " ".join(output.split()), output
+    assert maintenance.steps("a") == ["away", "updated", "rails", "ended"]
+    (call,) = maintenance.stage.calls(module="rdma_settings", on="a")
+    assert call["recorded"] is True and "settings" not in call
+
+
+def test_rails_that_cannot_be_set_keep_the_node_drained(maintenance: Maintenance) -> None:
+    due = {**NODE, "rails_due": [MTU]}
+    more: Call = {"__maintenance_node": due, "maintenance_parts": ["updates", "rails"]}
+    succeeded, output = maintenance.run({"module": "rdma_settings", "on": "a"}, **more)
+    assert not succeeded and "a stays drained: Work | Make the settings of the rails" in output
+    assert maintenance.steps("a")[-1] == "drained" and maintenance.steps("b") == []
+
+
+@pytest.mark.full
+def test_rails_are_left_alone_without_their_tag(maintenance: Maintenance) -> None:
+    succeeded, output = maintenance.run(__maintenance_node={**NODE, "rails_due": [MTU]})
+    assert succeeded and "rails" not in maintenance.steps("a"), output
 
 
 @pytest.mark.full

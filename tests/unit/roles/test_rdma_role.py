@@ -16,6 +16,7 @@ SAME: dict[str, Any] = {
     "pending": [],
     "serving": [],
     "missing_packages": [],
+    "desired": {},
 }
 
 MODULES = ("rdma_settings", "node_tool")
@@ -49,7 +50,7 @@ def test_what_makes_it_due(staged: Callable[..., Stage]) -> None:
     answers = dict(re.findall(r'"msg": "(\w+)=(\w+,\w+)"', output))
     assert answers == {"same": "False,False", "differs": "True,False", "waits": "False,True"}
     assert all(call["check_mode"] for call in stage.calls(module="rdma_settings"))
-    assert output.count("so they wait for main. Drain the node") == 1
+    assert output.count("so they wait for main. baremetal.inference.maintenance drains the node") == 1
 
 
 def test_the_module_gets_all_variables_without_their_prefix(staged: Callable[..., Stage]) -> None:

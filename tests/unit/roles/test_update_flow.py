@@ -426,7 +426,7 @@ def test_a_maintenance_without_a_gateway_s_word_tells_the_way_round(update: Upda
         __maintenance_due_packages={"lines": ["curl 1 -> 2"], "updates": []},
         __maintenance_due_cleanup={},
         __maintenance_due_models={},
-        __maintenance_node={"reboot_reasons": []},
+        __maintenance_node={"reboot_reasons": [], "rails_due": []},
     )
     assert not succeeded and f"The maintenance cannot begin. Nothing was changed. - {WAY}" in output, output
     assert """-e '{"update_gateways": ["a"]}'""" in output

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 GENERATE, TRANSCRIBE, EMBED, SCORE, CLASSIFY, REWARD = (
@@ -57,12 +57,12 @@ class Rank:
     """The number of members."""
     address: str
     """The address at which other members reach this engine."""
-    interface: str
-    """The network interface with that address; empty where unknown."""
     leader: str
     """The address of the leader."""
     port: int
     """The port of the leader at which the engines find each other."""
+    network: Mapping[str, str] = field(default_factory=dict)
+    """The variables of the libraries by which engines exchange data, NCCL and Gloo."""
 
 
 @dataclass(frozen=True)

@@ -52,7 +52,7 @@ def _environment(serving: Serving) -> dict[str, str]:
 
 
 _EXECUTOR = "distributed-executor-backend"
-_ADDRESS, _GLOO, _NCCL = "VLLM_HOST_IP", "GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME"
+_ADDRESS = "VLLM_HOST_IP"
 
 
 def _rank_argv(rank: Rank) -> list[str]:
@@ -70,10 +70,8 @@ def _rank_argv(rank: Rank) -> list[str]:
 
 def _rank_environment(rank: Rank) -> dict[str, str]:
     """Without these variables, an engine takes the address of the default route."""
-    # NCCL takes a name without = as the beginning of names.
-    interface = {_GLOO: rank.interface, _NCCL: f"={rank.interface}"} if rank.interface else {}
     # The default is 300 s. A leader whose network is cut answers /health for that long.
-    return {_ADDRESS: rank.address, **interface, "VLLM_EXECUTE_MODEL_TIMEOUT_SECONDS": "120"}
+    return {_ADDRESS: rank.address, **rank.network, "VLLM_EXECUTE_MODEL_TIMEOUT_SECONDS": "120"}
 
 
 def _claimed_share(entry: Mapping[str, Any]) -> float:
@@ -151,7 +149,8 @@ ADAPTER = Adapter(
         computed={_ADDRESS: "inference_fabric_address"},
         per_node=frozenset(
             {
-                *(_ADDRESS, _GLOO, _NCCL, "TP_SOCKET_IFNAME", "NCCL_IB_HCA", "NCCL_IB_GID_INDEX", "UCX_NET_DEVICES"),
+                *(_ADDRESS, "GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME", "TP_SOCKET_IFNAME"),
+                *("NCCL_IB_HCA", "NCCL_IB_GID_INDEX", "UCX_NET_DEVICES"),
                 *("CUDA_VISIBLE_DEVICES", "OMP_NUM_THREADS", "VLLM_CPU_OMP_THREADS_BIND", "VLLM_CPU_KVCACHE_SPACE"),
             }
         ),

@@ -28,8 +28,9 @@ def parts(
     environment: Mapping[str, str],
     engine: Adapter,
 ) -> dict[str, Any]:
-    """What all members must share. `environment` has the site's variables: those that a member may have for itself, and
-    those with keys of the API, are left out. Values are hashed, because they may be secrets.
+    """What all members must share. `environment` has the site's variables, and those of NCCL and Gloo. Those that a
+    member may have for itself, and those with keys of the API, are left out. Values are hashed, because they may be
+    secrets.
     """
     free = {*engine.gangs.per_node, engine.variables.api_key, ENGINE_CONFIG}
     return {

@@ -66,8 +66,7 @@ def run(command: Sequence[str]) -> commands.Outcome:
 
 def find(address: str, root: Path, run: tools.Run = run) -> Network:
     """The network of this node at an address. Raises nothing."""
-    found = tools.addresses(IP, run).by_netdev
-    interface = next((name for name, has in found.items() if _has(has, address)), "")
+    interface = interface_of(address, run)
     path = root / rdma_facts.NETDEVS / interface
     speed = sysfs.read_int(path / "speed") if interface else None
     ports = rdma(root, run)
@@ -79,6 +78,12 @@ def find(address: str, root: Path, run: tools.Run = run) -> Network:
         ports.rdma_devices,
         ports.rdma_gbps,
     )
+
+
+def interface_of(address: str, run: tools.Run = run) -> str:
+    """The network interface of this node that has an address; empty where none has it. Raises nothing."""
+    found = tools.addresses(IP, run).by_netdev
+    return next((name for name, has in found.items() if _has(has, address)), "")
 
 
 def rdma(root: Path, run: tools.Run = run) -> Network:

@@ -44,6 +44,12 @@ class MemberState:
     address: str
     state: str
     detail: str = ""
+    active: int = 0
+    current: int = 0
+    desired: int = 0
+    """The releases of a follower, by its own numbers; 0: none. Only the leader knows them."""
+    releases: str = ""
+    """Number and first digits of the gang digest of each release that a follower keeps, as `3:0123456789ab 4:…`."""
 
 
 @dataclass(frozen=True)
@@ -88,16 +94,21 @@ def read(paths: Paths, name: str) -> GangState | None:
 
 
 def follows(paths: Paths, name: str) -> bool:
-    """Whether an instance of this node is a follower of a gang: it has no API, so nothing probes it.
+    """Whether an instance of this node is a follower of a gang: it has no API, so nothing probes it."""
+    return leader(paths, name) != ""
 
-    The installed release counts, or the desired release before the first start. False where the release is unreadable.
+
+def leader(paths: Paths, name: str) -> str:
+    """The node that an instance of this node follows; empty if the instance leads a gang, or is none.
+
+    The installed release counts, or the desired release before the first start. Empty where the release is unreadable.
     """
     try:
         number = releases.active_number(paths, name) or releases.desired_number(paths, name)
         release = releases.load(paths, name, number) if number is not None else None
     except (OSError, ValueError, releases.ReleaseError):
-        return False
-    return release is not None and release.gang is not None and not release.gang.leads
+        return ""
+    return "" if release is None or release.gang is None or release.gang.leads else release.gang.leader.node
 
 
 def ended_as_planned(paths: Paths, name: str) -> bool:
@@ -112,9 +123,11 @@ def _from_json(value: Mapping[str, Any] | None) -> GangState | None:
     members = tuple(MemberState(**member) for member in value["members"])
     known = {key: value[key] for key in GangState.__annotations__ if key != "members"}
     state = GangState(**known, members=members)
-    texts = (state.instance, state.since, state.detail, *(member.node for member in members))
-    sound = (
-        isinstance(state.epoch, int) and isinstance(state.rank, int) and all(isinstance(text, str) for text in texts)
-    )
+    texts = [state.instance, state.since, state.detail]
+    numbers = [state.epoch, state.rank]
+    for member in members:
+        texts += [member.node, member.releases]
+        numbers += [member.active, member.current, member.desired]
+    sound = all(isinstance(number, int) for number in numbers) and all(isinstance(text, str) for text in texts)
     states = [state.state, *(member.state for member in members)]
     return state if sound and all(each in STATES for each in states) else None

@@ -34,6 +34,7 @@ def of(paths: Paths, name: str, now: datetime) -> InstanceFacts:
         endpoints=endpoints.in_use(paths, name),
         adapters=tuple(release.lora) if release else (),
         tasks=task.certain(release) if release else (),
+        gang=release.nodes if release else (),
     )
 
 

@@ -30,11 +30,20 @@ DAMAGED = "damaged"
 
 BEGUN, BRIDGE, DRAIN, GATE, STOP, START = "begun", "bridge", "drain", "gate", "stop", "start"
 PROBE, ADMIT, WATCH, PROVE, RELEASE, UNBRIDGE = "probe", "admit", "watch", "prove", "release", "unbridge"
+STAGED, MEMBERS = "staged", "members"
 STUCK = "stuck"
 """The steps; node/swap/machine.py tells their order, node/swap/acts.py what each does."""
 
-STEPS = frozenset({LED, BEGUN, BRIDGE, DRAIN, GATE, STOP, START, PROBE, ADMIT, WATCH, PROVE, RELEASE, UNBRIDGE, STUCK})
+STEPS = frozenset(
+    {
+        *(LED, BEGUN, STAGED, BRIDGE, DRAIN, GATE, STOP, START, PROBE, ADMIT, WATCH, MEMBERS, PROVE, RELEASE),
+        *(UNBRIDGE, STUCK),
+    }
+)
 """What a record may have as its step."""
+
+OF_GANGS = frozenset({STAGED, MEMBERS})
+"""Steps that only a gang takes."""
 
 CLOSED = frozenset({GATE, STOP, START, PROBE})
 """Steps in which the gate in front of the engine is closed."""
@@ -46,6 +55,15 @@ ended."""
 
 _NO_FILE = object()
 """Stands for a record that does not exist: a file with JSON's null is damaged."""
+
+
+@dataclass(frozen=True)
+class Move:
+    """The numbers of a gang's releases on a follower. Each node has its own numbers."""
+
+    origin: int
+    """The follower's release at the start of the swap; 0 without one."""
+    target: int
 
 
 @dataclass(frozen=True)
@@ -84,11 +102,25 @@ class Swap:
     """What steps have measured, for later steps and for the report."""
     words: tuple[str, ...] = ()
     """Lines for the operator."""
+    gang: bool = False
+    """Whether the instance is a gang, which this node leads."""
+    moves: Mapping[str, Move] = field(default_factory=dict)
+    """The followers' releases, by node. Empty before the step STAGED has passed."""
 
     @property
     def release(self) -> int | None:
         """The release that the swap leads to now."""
         return self.origin if self.returning else self.target
+
+    def release_of(self, node: str, number: int) -> int:
+        """A follower's number of the release that the leader numbers `number`; 0 where the swap knows none."""
+        move = self.moves.get(node)
+        if move is None or number not in (self.origin, self.target):
+            return 0
+        if self.origin == self.target:
+            # Only followers change, in what the gang digest does not cover.
+            return move.target if self.touched and not self.returning else move.origin
+        return move.target if number == self.target else move.origin
 
     @property
     def closed_ports(self) -> tuple[int, ...]:
@@ -99,7 +131,7 @@ class Swap:
     def gated(self) -> bool:
         """Whether the gate must be closed: also after a restart of the node, before the engine starts."""
         # After a stop, the gate stays closed until the engine has passed the probe.
-        closed = CLOSED | {STUCK} | ({BEGUN, BRIDGE, DRAIN} if self.touched else set())
+        closed = CLOSED | {STUCK} | ({BEGUN, STAGED, BRIDGE, DRAIN} if self.touched else set())
         return self.closed_port is not None and self.step in closed
 
 
@@ -120,6 +152,8 @@ class Report:
     words: tuple[str, ...] = ()
     unheard: tuple[str, ...] = ()
     """Gateways that did not report whether they send requests again."""
+    behind: str = ""
+    """Which members of a gang could not mark the release as proven, and why; empty if all could."""
     kept_bridge: str = ""
     """Why the bridge could not be removed; empty where there is none."""
     unproven: str = ""
@@ -171,6 +205,7 @@ def _from_json(value: Any) -> Swap:
         raise ValueError(f"is no record of schema {SCHEMA}")
     value["terms"] = Terms.from_dict(value["terms"])
     value["words"] = tuple(value["words"])
+    value["moves"] = {node: Move(**move) for node, move in value.get("moves", {}).items()}
     return _checked(Swap(**value))
 
 
@@ -184,6 +219,8 @@ def _checked(swap: Swap) -> Swap:
     numbers = (swap.origin, swap.closed_port, swap.other_port)
     if not _is_number(swap.target) or not all(number is None or _is_number(number) for number in numbers):
         raise ValueError("has a release or a port that is no number")
+    if not all(_is_number(number) for move in swap.moves.values() for number in (move.origin, move.target)):
+        raise ValueError("has a member's release that is no number")
     if swap.step not in STEPS or not isinstance(swap.notes, dict):
         raise ValueError("has no step that this version knows")
     return swap
@@ -236,7 +273,8 @@ def last(paths: Paths, name: str) -> Report | None:
         value = files.read_json(paths.swap_report(name))
         if not isinstance(value, dict) or value.pop("schema", None) != SCHEMA:
             return None
-        return Report(**{**value, "words": tuple(value["words"]), "unheard": tuple(value["unheard"])})
+        lists = {key: tuple(value.get(key, ())) for key in ("words", "unheard")}
+        return Report(**{**value, **lists})
     except (OSError, ValueError, TypeError, KeyError):
         return None
 

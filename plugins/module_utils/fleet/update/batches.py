@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from .serving import Serving
 
@@ -25,6 +25,13 @@ class Due:
     host: str
     name: str
     """Name of the instance, and so of the replica set."""
+    followers: tuple[str, ...] = field(default=(), compare=False)
+    """The other nodes of a gang. `host` is the leader's."""
+
+    @property
+    def nodes(self) -> frozenset[str]:
+        """The nodes on which an engine of the instance runs."""
+        return frozenset((self.host, *self.followers))
 
 
 class BatchError(ValueError):
@@ -51,7 +58,8 @@ class Batch:
 def batches(due: Iterable[Due], serving: Serving, sizes: Sequence[str | int]) -> list[Batch]:
     """The batches in their order.
 
-    The last size is repeated until every instance is in a batch. A node swaps one instance at a time. Instances that
+    The last size is repeated until every instance is in a batch. A node swaps one instance at a time, and
+    a gang is an instance of each of its nodes. Instances that
     get requests from the fewest gateways come first: their swaps disturb the fewest clients, and they may serve during
     the swaps of other instances. Raises BatchError.
     """
@@ -80,7 +88,7 @@ def _fill(waiting: Sequence[Due], serving: Serving, limit: int) -> list[Due]:
         # A gateway's last server is not swapped together with other instances of its set.
         if fellows and serving.lost(item.name, [*fellows, item.host]):
             continue
-        if any(other.host == item.host for other in batch):
+        if any(other.nodes & item.nodes for other in batch):
             continue
         batch.append(item)
     return batch

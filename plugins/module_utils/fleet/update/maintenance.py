@@ -17,6 +17,7 @@ from ...core.records import plain
 from ...engine.instance_facts import InstanceFacts
 from ...gateway.view import GatewayView
 from .batches import BatchError, size_of
+from .gangs import server
 from .gateways import holds, unanswered
 from .serving import Serving, gateways
 from .serving import left_out as left_out_lines
@@ -65,9 +66,20 @@ class Host:
     def has_turn(self) -> bool:
         return bool(self.due) or self.interrupted
 
-    @property
-    def sets(self) -> list[str]:
-        return [item.name for item in self.instances]
+    def servers(self, host: str) -> list[tuple[str, str]]:
+        """The servers that go when this node goes, with their sets: its own, and the leaders of gangs it follows."""
+        return [server(host, item.name, item.gang) for item in self.instances]
+
+    def followed(self, host: str) -> list[Followed]:
+        return [Followed(item.name, item.gang[0]) for item in self.instances if item.gang and item.gang[0] != host]
+
+
+@dataclass(frozen=True)
+class Followed:
+    """A gang that a node follows."""
+
+    name: str
+    leader: str
 
 
 @dataclass(frozen=True)
@@ -82,6 +94,8 @@ class Turn:
     drain_seconds: int | None
     """How many seconds the node's requests may take to end. Held requests must not wait longer than the gateways allow.
     None if no requests are held."""
+    gangs: list[Followed] = field(default_factory=list)
+    """The gangs that the node follows. They are drained on their leaders."""
 
 
 @dataclass
@@ -109,6 +123,14 @@ def plan_maintenance(hosts: Mapping[str, Host], terms: Terms, left_out: Collecti
     """Make the plan for all hosts of a run. `left_out`: nodes that cannot be reached, and are not in `hosts`."""
     made = MaintenancePlan()
     made.problems += [problem for host, facts in hosts.items() for problem in _in_the_way(host, facts)]
+    made.problems += [
+        f"{gang.name} on {host} follows {gang.leader}, where the gang is drained, and {gang.leader} is not in this run:"
+        f" -l {gang.leader},{host}"
+        for host, facts in hosts.items()
+        if facts.has_turn and facts.drains
+        for gang in facts.followed(host)
+        if gang.leader not in hosts
+    ]
     views = [view for facts in hosts.values() for view in facts.gateways]
     unreachable = [name for facts in hosts.values() for name in facts.unreachable]
     serving = Serving.of(views, _serving(hosts))
@@ -120,7 +142,7 @@ def plan_maintenance(hosts: Mapping[str, Host], terms: Terms, left_out: Collecti
     waiting = sorted(
         (host for host, facts in hosts.items() if facts.has_turn),
         # Nodes that do not serve come first: no client notices, and they may serve during the turns of other nodes.
-        key=lambda host: (any(serving.count(name, host) for name in serving.views), host),
+        key=lambda host: (_serves(host, hosts[host], serving), host),
     )
     try:
         if not terms.sizes:
@@ -135,10 +157,16 @@ def plan_maintenance(hosts: Mapping[str, Host], terms: Terms, left_out: Collecti
         made.lines += [f"batch {len(made.batches)}: {host}: {_words(hosts[host])}" for host in batch]
         waiting = [host for host in waiting if host not in batch]
         for host in batch:
-            for name in hosts[host].sets:
-                serving.back(name, [host])
+            for name, one in hosts[host].servers(host):
+                serving.back(name, [one])
     made.lines += [f"nothing is due on {host}" for host, facts in hosts.items() if not facts.has_turn]
     return made
+
+
+def _serves(host: str, facts: Host, serving: Serving) -> bool:
+    """Whether clients may notice that a node goes."""
+    gone = [*((name, host) for name in serving.views), *facts.servers(host)]
+    return any(serving.count(name, one) for name, one in gone)
 
 
 def _serving(hosts: Mapping[str, Host]) -> dict[str, set[str]]:
@@ -146,7 +174,8 @@ def _serving(hosts: Mapping[str, Host]) -> dict[str, set[str]]:
     found: dict[str, set[str]] = {}
     for host, facts in hosts.items():
         for item in facts.instances:
-            found.setdefault(item.name, set()).update({host} if item.serving else ())
+            leads = not item.gang or item.gang[0] == host
+            found.setdefault(item.name, set()).update({host} if item.serving and leads else ())
     return found
 
 
@@ -164,16 +193,20 @@ def _bearable(batch: Sequence[str], host: str, hosts: Mapping[str, Host], servin
     """Whether a host may join a batch: then every gateway still has a server of each set."""
     if not hosts[host].drains:
         return True
-    for name in hosts[host].sets:
-        fellows = [other for other in batch if hosts[other].drains and name in hosts[other].sets]
-        if fellows and serving.lost(name, [*fellows, host]):
+    drained = [one for other in batch if hosts[other].drains for one in hosts[other].servers(other)]
+    for name, own in hosts[host].servers(host):
+        # Two members of a gang in one batch: the first that is done could not undrain the gang.
+        if (name, own) in drained:
+            return False
+        fellows = [one for fellow, one in drained if fellow == name]
+        if fellows and serving.lost(name, [*fellows, own]):
             return False
     return True
 
 
 def _turn(host: str, facts: Host, serving: Serving, terms: Terms, made: MaintenancePlan) -> Turn:
     """Make the turn of a node. Problems of the turn are added to the plan `made`."""
-    last = {name: serving.lost(name, [host]) for name in facts.sets if facts.drains}
+    last = {name: serving.lost(name, [one]) for name, one in facts.servers(host) if facts.drains}
     alone = [name for name, views in last.items() if views]
     drain_seconds: int | None = None
     if alone and not terms.allow_downtime:
@@ -196,7 +229,7 @@ def _turn(host: str, facts: Host, serving: Serving, terms: Terms, made: Maintena
         made.problems.append(
             f"{host} is also a gateway, which serves no client during the reboot: set allow_downtime=true"
         )
-    return Turn(host, facts.drains, alone, drain_seconds)
+    return Turn(host, facts.drains, alone, drain_seconds, facts.followed(host) if facts.drains else [])
 
 
 def _in_the_way(host: str, facts: Host) -> list[str]:

@@ -13,6 +13,7 @@ from ...core.problems import nearest
 from ...core.records import plain
 from ...engine.instance_facts import UpdateFacts
 from ...gateway.view import GatewayView
+from . import gangs
 from .batches import Batch, BatchError, Due, batches
 from .gateways import holds, unanswered
 from .serving import Serving
@@ -101,18 +102,23 @@ def plan(
 ) -> Plan:
     """Make the plan for all hosts of a run. `left_out`: nodes that cannot be reached, and are not in `hosts`."""
     made = Plan()
-    known = {host: {item.name: item for item in facts.instances} for host, facts in hosts.items()}
+    folded = gangs.fold(
+        {host: {item.name: item for item in facts.instances} for host, facts in hosts.items()}, left_out
+    )
+    known = folded.known
     _check_choice(choice, known, made)
     chosen = {
-        Due(host, name): item
+        Due(host, name, item.gang[1:]): item
         for host, items in known.items()
         for name, item in items.items()
         if item.target is not None or item.problems
-        if choice.takes(name, item.model)
+        if choice.takes(name, item.model) and (host, name) not in folded.lines
     }
     due = {key: item for key, item in chosen.items() if item.due or item.problems or item.bridge.left}
     seen = [view for facts in hosts.values() for view in facts.gateways]
     made.problems += [f"{key.host}: {problem}" for key, item in due.items() for problem in item.problems]
+    made.problems += [gang.problem for gang in folded.missing if choice.takes(gang.name, gang.model)]
+    made.lines += folded.lines.values()
     made.problems += _left_behind(known, chosen)
     made.problems += [words for key, item in due.items() if (words := _in_the_way(key, item, hosts))]
     if choice.release:
@@ -200,12 +206,13 @@ def _unbridged(key: Due, item: UpdateFacts, hosts: Mapping[str, Host]) -> str:
 
 
 def _line(key: Due, item: UpdateFacts, meanwhile: str) -> str:
+    where = ", ".join([key.host, *key.followers])
     if not item.due:
         return f"{key.name} on {key.host}: the leftover bridge of an earlier update is removed"
     origin = f"from release {item.origin}" if item.origin is not None else "for the first time"
     again = ", finishing a swap that was cut off" if item.interrupted else ""
     held = f"; stays drained by {item.drained_by}" if item.drained_by not in ("", "update") else ""
-    return f"{key.name} on {key.host} {origin} to {item.target} ({item.model}){again}{held}{meanwhile}"
+    return f"{key.name} on {where} {origin} to {item.target} ({item.model}){again}{held}{meanwhile}"
 
 
 def _left_behind(known: Mapping[str, Mapping[str, UpdateFacts]], chosen: Collection[Due]) -> list[str]:

@@ -70,6 +70,20 @@ def read(paths: Paths) -> Desired | None:
     return None if stored is None else desired.of(stored, str(paths.rdma_settings))
 
 
+def record_waiting(paths: Paths, report: Report) -> None:
+    """Keep what waits for a drain, for the status of the node. Raises OSError."""
+    lines = [str(one) for one in report.pending]
+    files.write(paths.rdma_waiting, files.to_json(lines) if lines else None)
+
+
+def waiting(paths: Paths) -> list[str]:
+    """What waited for a drain when settings were last made. Empty where the file is missing or damaged."""
+    try:
+        return [str(line) for line in files.read_json(paths.rdma_waiting) or ()]
+    except (OSError, ValueError, TypeError):
+        return []
+
+
 def compare(root: Path, wanted: Desired, facts: dict[str, Any], run: Run) -> Comparison:
     """Compare the recorded settings with the machine."""
     found = rails.ports(facts)

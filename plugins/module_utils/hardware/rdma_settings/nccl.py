@@ -14,9 +14,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...core.problems import Findings
-from . import addresses, rails
+from ...core.records import known, plain
+from . import addresses, desired, rails
 from .desired import Desired
-from .variables import ETHERNET
+from .variables import ETHERNET, packet_size
 
 LONGEST_VALUE = 1023
 """NCCL cuts longer lines of a configuration file without a word. Source: initEnvFunc of misc/param.cc of NCCL."""
@@ -60,6 +61,19 @@ class Node:
     tos: int | None = None
     """The type of service of the lossless class; None if the plan has no such class."""
 
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        return dict(plain(self))
+
+    @classmethod
+    def from_dict(cls, value: Any) -> Node:
+        """A node from the form of to_dict(), of any version. Raises ValueError where the value is damaged."""
+        try:
+            made = tuple(Rail(**known(Rail, each)) for each in value["rails"])
+            return cls(**{**known(cls, value), "rails": made})
+        except (AttributeError, KeyError, TypeError) as error:
+            raise ValueError(f"the network of a node is damaged ({error!r})") from error
+
 
 @dataclass(frozen=True)
 class Options:
@@ -75,29 +89,38 @@ class Options:
     """The version of NCCL in the engine's image; None if unknown."""
 
 
-def node(facts: Mapping[str, Any], desired: Desired | None, address: str, netdev: str) -> Node:
-    """A node by its facts of rdma_facts. Without a plan, its rails are all active ports, but that of `netdev`."""
+def node(facts: Mapping[str, Any], wanted: Desired | None, address: str, netdev: str) -> Node:
+    """A node by its facts of rdma_facts and its plan. Without a plan, its rails are all active ports, but that of
+    `netdev`.
+
+    What the plan sets counts as set, so that neither the end of a first run nor a drain changes a release.
+    """
     found = rails.ports(facts)
-    if desired is None:
-        chosen = [port for port in found if port.active and port.netdev != netdev]
+    if wanted is None:
+        chosen = [_rail(port) for port in found if port.active and port.netdev != netdev]
         tos = None
     else:
         by_key = {port.key: port for port in found}
-        chosen = [by_key[rail.key] for rail in desired.rails if rail.key in by_key]
-        tos = next((rail.rdma_cm_tos for rail in desired.rails if rail.pfc), None)
-    return Node(address, netdev, tuple(map(_rail, chosen)), len(found), tos)
+        chosen = [_rail(by_key[rail.key], rail) for rail in wanted.rails if rail.key in by_key]
+        tos = next((rail.rdma_cm_tos for rail in wanted.rails if rail.pfc), None)
+    return Node(address, netdev, tuple(chosen), len(found), tos)
 
 
-def _rail(port: rails.Port) -> Rail:
+def _rail(port: rails.Port, wanted: desired.Rail | None = None) -> Rail:
     texts = port.facts.get("netdev_addresses") or ()
     parsed = [found for found in map(addresses.parsed, texts) if found is not None and not found.is_link_local]
+    network = str(parsed[0].network) if parsed else None
+    mtu = port.facts.get("mtu_active")
+    if wanted is not None:
+        network = wanted.network or network
+        mtu = packet_size(wanted.mtu) if wanted.mtu and port.layer == ETHERNET else mtu
     return Rail(
         device=port.device,
         port=port.number,
         layer=port.layer,
         netdev=port.netdev,
-        network=str(parsed[0].network) if parsed else None,
-        mtu_active=port.facts.get("mtu_active"),
+        network=network,
+        mtu_active=mtu,
         rate_gbps=port.facts.get("rate_gbps"),
         gid_index=port.facts.get("recommended_gid_index"),
     )
@@ -115,14 +138,17 @@ def environment(nodes: Mapping[str, Node], options: Options) -> tuple[dict[str, 
         alike = _alike(nodes, options, findings)
         for name, one in nodes.items():
             found[name] = {
-                # Without the sign, NCCL would take all devices whose names begin so.
-                "NCCL_SOCKET_IFNAME": f"={one.netdev}",
-                "GLOO_SOCKET_IFNAME": one.netdev,
+                **(_sockets(one.netdev) if one.netdev else {}),
                 **(_rdma(name, one, nodes, options, findings) if alike else {}),
             }
     for variables in found.values():
         variables.update(options.overrides)
     return found, findings
+
+
+def _sockets(netdev: str) -> dict[str, str]:
+    # Without the sign, NCCL would take all devices whose names begin so.
+    return {"NCCL_SOCKET_IFNAME": f"={netdev}", "GLOO_SOCKET_IFNAME": netdev}
 
 
 def _alike(nodes: Mapping[str, Node], options: Options, findings: Findings) -> bool:
@@ -136,8 +162,10 @@ def _alike(nodes: Mapping[str, Node], options: Options, findings: Findings) -> b
         return False
     before = len(findings.problems)
     _equal("rails", counts, findings)
-    _equal("link layers", {name: _set(one, "layer") for name, one in nodes.items()}, findings)
-    _equal("MTUs of RDMA packets", {name: _set(one, "mtu_active") for name, one in nodes.items()}, findings)
+    for what, key in (("link layers", "layer"), ("MTUs of RDMA packets", "mtu_active")):
+        # What a node does not show, because a tool is missing, does not count as different.
+        shown = {name: one for name, one in nodes.items() if all(getattr(rail, key) is not None for rail in one.rails)}
+        _equal(what, {name: _set(one, key) for name, one in shown.items() if one.rails}, findings)
     _equal("types of service", {name: str(one.tos) for name, one in nodes.items()}, findings)
     rates = {name: _set(one, "rate_gbps") for name, one in nodes.items()}
     if len(set(rates.values())) > 1:
@@ -226,14 +254,29 @@ MOST: Mapping[str, int] = {"NCCL_IB_RETRY_CNT": 7, "NCCL_IB_TC": 255, "NCCL_IB_F
 
 
 def _overrides(nodes: Mapping[str, Node], options: Options, findings: Findings) -> None:
-    roce = any(rail.layer == ETHERNET for one in nodes.values() for rail in one.rails)
-    for key, value in (options.overrides).items():
+    for key, value in options.overrides.items():
         if not isinstance(value, str):
             findings.problem("rdma_nccl", "must be a text in quotes", key, value)
             continue
-        message = _refusal(key, value, roce, options)
+        message = _refusal(key, value, has_roce(nodes), options)
         if message:
             findings.problem("rdma_nccl", message, key, value)
+
+
+def has_roce(nodes: Mapping[str, Node]) -> bool:
+    """Whether any rail of the nodes is RoCE."""
+    return any(rail.layer == ETHERNET for one in nodes.values() for rail in one.rails)
+
+
+def refusals(variables: Mapping[str, Any], nodes: Mapping[str, Node], options: Options) -> dict[str, str]:
+    """Why variables of an engine of these nodes must not be set so, by their names. Other variables than those of NCCL,
+    UCX and Gloo are left out. No message has the value of a variable, unless the value is a number."""
+    found = {
+        key: _refusal(key, str(value), has_roce(nodes), options)
+        for key, value in variables.items()
+        if key.startswith(PREFIXES)
+    }
+    return {key: message for key, message in found.items() if message}
 
 
 def _refusal(key: str, value: str, roce: bool, options: Options) -> str:
@@ -242,6 +285,8 @@ def _refusal(key: str, value: str, roce: bool, options: Options) -> str:
         return f"is no variable of NCCL, UCX or Gloo; allowed are names with {', '.join(PREFIXES)}"
     if key in REFUSED:
         return f"{REFUSED[key]}; remove it"
+    if key == "NCCL_NET" and options.required and value != "IB":
+        return "contradicts rdma_required, which sets IB; remove one of the two"
     if key == "NCCL_NET_GDR_LEVEL" and value not in GDR_WORDS:
         word = GDR_NUMBERS.get(value)
         return f"{value} means {word}; write the word" if word else f"allowed are {', '.join(GDR_WORDS)}"

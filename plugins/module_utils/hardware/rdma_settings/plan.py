@@ -15,7 +15,19 @@ from typing import Any
 from ...core.problems import Findings
 from . import addresses, files, rails
 from .desired import Desired, Rail
-from .variables import AUTO, ETHERNET, FULL_MTU, INFINIBAND, IPOIB_MTU, LEAST_MTU, MTU, Wish, of, without_meaning
+from .variables import (
+    AUTO,
+    ETHERNET,
+    FULL_MTU,
+    INFINIBAND,
+    IPOIB_MTU,
+    LEAST_MTU,
+    MTU,
+    Wish,
+    of,
+    packet_size,
+    without_meaning,
+)
 
 ARP = {"arp_announce": 2, "arp_ignore": 1, "rp_filter": 2}
 """With several rails in one subnet: each answers for its own address only, and takes packets that another rail could
@@ -242,7 +254,7 @@ def _mtu(wish: Wish, layer: str, chosen: Sequence[rails.Port], findings: Finding
         if most and wish.mtu > most:
             findings.problem("rdma", f"{port.netdev} takes at most {most}; set at most that", "rdma_mtu", wish.mtu)
     if wish.mtu < FULL_MTU:
-        size = next(size for size in (2048, 1024, 512, 256) if wish.mtu >= size + 100 or size == 256)
+        size = packet_size(wish.mtu)
         findings.warning(
             "rdma",
             f"the packets of RDMA will have {size} bytes instead of 4096; set {FULL_MTU} or more here and on switches",

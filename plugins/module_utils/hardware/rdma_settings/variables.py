@@ -19,6 +19,9 @@ MTU, LEAST_MTU = 9000, 1280
 FULL_MTU = 4200
 """Bytes: an Ethernet MTU with room for packets of 4096 bytes and their headers."""
 
+PACKET_SIZES = (2048, 1024, 512, 256)
+"""Bytes of RDMA packets below FULL_MTU."""
+
 MODES = ("datagram", "connected")
 IPOIB_MTU = {"datagram": 4092, "connected": 65520}
 """The largest MTU of IP over InfiniBand, by mode. Source: Documentation/infiniband/ipoib.rst of Linux."""
@@ -27,6 +30,13 @@ READ_REQUESTS = (128, 256, 512, 1024, 2048, 4096)
 
 RAIL_KEYS = ("pci", "netdev", "device")
 """The keys by which an entry of rails can name a port."""
+
+
+def packet_size(mtu: int) -> int:
+    """The bytes of an RDMA packet on an Ethernet device with an MTU."""
+    if mtu >= FULL_MTU:
+        return 4096
+    return next((size for size in PACKET_SIZES if mtu >= size + 100), PACKET_SIZES[-1])
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from typing import Any
 
 from ...core.call import Call
 from ...core.paths import Paths
-from ...core.problems import InputError, Problem
+from ...core.problems import Findings, InputError, Problem
 from ...core.sizes import GIB
 from ...core.systemd import SystemdError
 from ...engine import (
@@ -41,6 +41,8 @@ from ...engine.flag_paths import Copied
 from ...engine.gang import compare as gang_compare
 from ...engine.gang import node as gang_node
 from ...engine.gang import site as gang_site
+from ...engine.gang import transport as gang_transport
+from ...engine.gang.transport import Transport
 from ...engine.instance import Instance
 from ...engine.inventory import present_instances, want_gpus
 from ...engine.release import Settings, gang_parts
@@ -160,13 +162,14 @@ def golden_problems(entries: Sequence[Entry], facts: ModelFacts | None, flags: M
 class Planner:
     """Plans the instances of a node one by one."""
 
-    def __init__(self, module: Call, paths: Paths, common: Common, site: gang_site.Site) -> None:
+    def __init__(self, module: Call, paths: Paths, common: Common, site: gang_site.Site, transport: Transport) -> None:
         self._module = module
         self._paths = paths
         self._common = common
         self._declared = common.declared
         self._settings = common.settings
         self._site = site
+        self._transport = transport
         self.gangs: list[dict[str, Any]] = []
         """This node's part of each of its gangs, for the comparison of members."""
         self._docker = module.get_bin_path("docker")
@@ -242,10 +245,12 @@ class Planner:
         draft = self._place(beside, in_use.get(beside.store_name)) if beside else None
         gang, network = gang_node.member(instance, self._site, self._paths.root)
         drafted = draft.stored if draft else None
-        composed = compose.compose(self._common, instance, entry, place.stored, loras, drafted, gang, network.interface)
+        variables = self._transport.variables(self._paths, name, instance.nodes, self._site.node) if gang else {}
+        composed = compose.compose(self._common, instance, entry, place.stored, loras, drafted, gang, variables)
         if gang:
+            revision, image = place.stored.revision, composed.image
             shared = gang_parts(
-                gang, instance, composed.arguments, place.stored.revision, composed.image, composed.settings
+                gang, instance, composed.arguments, revision, image, composed.settings, network=variables
             )
             self.gangs.append(gang_compare.report(gang, shared, (), network))
         draft_facts = self._facts(beside, draft.files) if beside and draft else None
@@ -302,9 +307,18 @@ def input_problems(
     settings: Settings,
     paths: Paths,
     site: gang_site.Site,
-) -> list[Problem]:
-    """Every mistake in the input. Raises SystemdError, OSError, ValueError."""
+    transport: Transport,
+) -> Findings:
+    """Every mistake in the input, and warnings about networks. Raises SystemdError, OSError, ValueError."""
     wrong_address = address_problems(settings.address)
+    networks = gang_transport.check(
+        values["instances"],
+        transport,
+        paths,
+        settings.environment,
+        values["instance_secrets"],
+        starts=values["strict"],
+    )
     problems = [
         *declared.problems,
         *check_settings(vars(settings)),
@@ -314,13 +328,14 @@ def input_problems(
         *gang_node.problems(
             values["instances"], site, values["gang_key"], settings.environment, starts=values["strict"]
         ),
+        *networks.problems,
     ]
     if not wrong_address:
         own = site.hosts.get(site.node, gang_site.Host()).address
         problems += port_problems(reachable, settings.address, running_instances(paths), own)
     if values["cdi_problem"]:
         problems += cdi_problems(reachable, values["cdi_problem"])
-    return problems
+    return Findings(problems, networks.warnings)
 
 
 def agent(values: dict[str, Any], paths: Paths) -> tuple[bool, list[Problem]]:
@@ -387,9 +402,13 @@ def run(module: Call) -> None:
     common = Common(declared, values["image"], settings, compose.ids, secrets, copied)
     made = []
     differs: dict[str, Any] = {}
+    warned: list[str] = []
     try:
         site = gang_site.Site.from_dict(values["gangs"])
-        problems += input_problems(values, declared, reachable, settings, paths, site)
+        transport = Transport.from_dict(values["network"])
+        wrong = input_problems(values, declared, reachable, settings, paths, site, transport)
+        problems += wrong.problems
+        warned = [*declared.warnings, *map(str, wrong.warnings)]
         problems += own_problems(common, instances)
         agent_due, found_problems = agent(values, paths)
         problems += found_problems
@@ -397,13 +416,13 @@ def run(module: Call) -> None:
             problems += input_check.image_problems(values["image"])
             problems += input_check.prompt_problems(declared.served, Path(settings.store_path))
             problems += input_check.golden_problems(declared.served, declared.adapters_of, Path(settings.store_path))
-            for warning in declared.warnings:
+            for warning in warned:
                 module.warn(warning)
             if problems:
                 refuse(module, problems)
         differs = services(module, paths)
         if values["fit"]:
-            planner = Planner(module, paths, replace(common, ids=compose.ids_or_root), site)
+            planner = Planner(module, paths, replace(common, ids=compose.ids_or_root), site, transport)
             made, gangs = planner.all(hardware), planner.gangs
     except (SystemdError, OSError, ValueError) as error:
         module.fail_json(msg=str(error))
@@ -415,7 +434,7 @@ def run(module: Call) -> None:
         ok=False if found else verdict,
         plans=made,
         problems=found,
-        warned=declared.warnings,
+        warned=warned,
         orphans=orphans,
         gangs=gangs,
         image_space=space,
@@ -423,5 +442,5 @@ def run(module: Call) -> None:
         **differs,
         engine_version=version,
         catalogue_version=declared.catalogue.version,
-        text=plan_text.of_node(made, found, declared.warnings, orphans) if values["fit"] else "",
+        text=plan_text.of_node(made, found, warned, orphans) if values["fit"] else "",
     )

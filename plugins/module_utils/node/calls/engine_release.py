@@ -23,9 +23,11 @@ from ...engine.declared import Declared
 from ...engine.flag_paths import Copied
 from ...engine.gang import node as gang_node
 from ...engine.gang import site as gang_site
+from ...engine.gang import transport as gang_transport
+from ...engine.gang.transport import Transport
 from ...engine.instance import Instance
 from ...engine.inventory import want_gpus
-from ...engine.release import SCHEMA, Rendered, Settings
+from ...engine.release import SCHEMA, Release, Rendered, Settings
 from ...engine.settings import read_settings
 from ...engine.state import pins, releases
 from ...hardware import host_memory
@@ -80,10 +82,11 @@ def loras(entry: Entry, declared: Declared, stored: dict[str, StoredModel]) -> l
 class Stage:
     """Stages the instances of a node one by one, and records whether anything changed."""
 
-    def __init__(self, module: Call, paths: Paths, site: gang_site.Site) -> None:
+    def __init__(self, module: Call, paths: Paths, site: gang_site.Site, transport: Transport) -> None:
         self.module = module
         self.paths = paths
         self.site = site
+        self.transport = transport
         self.changed = False
         self.before: list[str] = []
         self.after: list[str] = []
@@ -96,10 +99,12 @@ class Stage:
         declared, entry = common.declared, common.declared.entries[instance.model]
         beside, model = declared.draft_of(entry), stored[entry.served_as]
         draft = stored[beside.store_name] if beside else None
-        gang, network = gang_node.member(instance, self.site, self.paths.root)
+        gang, _network = gang_node.member(instance, self.site, self.paths.root)
+        nodes, here = instance.nodes, self.site.node
+        network = self.transport.variables(self.paths, instance.name, nodes, here) if gang else None
         loaded = loras(entry, declared, stored)
         try:
-            composed = compose.compose(common, instance, entry, model, loaded, draft, gang, network.interface)
+            composed = compose.compose(common, instance, entry, model, loaded, draft, gang, network)
         except KeyError as error:
             raise InputError([compose.user_problem(instance)]) from error
         settings = composed.settings
@@ -130,7 +135,7 @@ class Stage:
             "gpus": list(instance.gpus),
             "accelerator": instance.accelerator,
             "release": number,
-            **({"gang": staged.release.gang.to_dict()} if staged.release.gang else {}),
+            **self._gang(staged.release),
             **own_settings.to_dict(instance),
         }
         if self.module.params["desired"]:
@@ -156,11 +161,22 @@ class Stage:
             "differences": self._differences(staged, active) if pending and active is not None else [],
         }
 
+    def _gang(self, release: Release) -> dict[str, Any]:
+        """The gang in the record of an instance; empty for an instance on one node."""
+        if release.gang is None:
+            return {}
+        nodes = [member.node for member in release.gang.members]
+        recorded = self.transport.record(self.paths, release.instance, nodes)
+        return {"gang": release.gang.to_dict(), gang_transport.RECORDED: recorded}
+
     def require_gangs(self, environment: Mapping[str, Any]) -> None:
         """Raise InputError with every mistake of this node about its gangs."""
         given = self.module.params
         problems = gang_site.problems(given["instances"], self.site)
         problems += gang_node.problems(given["instances"], self.site, given["gang_key"], environment, starts=True)
+        instances, secrets = given["instances"], given["instance_secrets"]
+        found = gang_transport.check(instances, self.transport, self.paths, environment, secrets, starts=True)
+        problems += found.problems
         if problems:
             raise InputError(problems)
 
@@ -245,9 +261,10 @@ def run(module: Call) -> None:
     own_versions = image_version.of_instances(given["instances"], paths.registry, docker, module.run_command)
     declared = Declared.read(given["models"], given["instances"], version, gpus, own_versions)
     result = []
-    stage = Stage(module, paths, gang_site.Site())
+    stage = Stage(module, paths, gang_site.Site(), Transport())
     try:
         stage.site = gang_site.Site.from_dict(given["gangs"])
+        stage.transport = Transport.from_dict(given["network"])
         declared.require()
         stage.require_gangs({**given["environment"], **given["secret_environment"]})
         adapters = [each for entry in declared.served for each in declared.adapters_of(entry.name)]

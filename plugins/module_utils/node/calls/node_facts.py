@@ -32,8 +32,9 @@ def doctor(paths: Paths, names: list[str]) -> dict[str, Any]:
     return found
 
 
-def maintenance(root: Path, params: dict[str, Any], *, check_mode: bool) -> dict[str, Any]:
+def maintenance(paths: Paths, params: dict[str, Any], *, check_mode: bool) -> dict[str, Any]:
     """The subset `maintenance`. Raises OSError."""
+    root = paths.root
     count, wrong = 0, list[str]()
     if params["store"]:
         store, cache = Path(params["store"]), Path(params["store_cache"])
@@ -41,6 +42,7 @@ def maintenance(root: Path, params: dict[str, Any], *, check_mode: bool) -> dict
     return {
         "reboot_reasons": facts.reboot_reasons(root),
         "driver": facts.has_driver(),
+        "rails_due": facts.rails(paths),
         "disks": [str(usage) for usage in facts.usages(root)],
         "certificates": facts.certificates(
             params["certificates"],
@@ -63,7 +65,7 @@ def run(module: Call) -> None:
     found: dict[str, Any] = {}
     try:
         if "maintenance" in parts:
-            found |= maintenance(paths.root, params, check_mode=module.check_mode)
+            found |= maintenance(paths, params, check_mode=module.check_mode)
         if "status" in parts:
             found |= overview.gather(Host(paths), datetime.now(UTC))
         if "doctor" in parts:

@@ -19,6 +19,9 @@ from ...hardware.rdma_settings.plan import Plan, plan
 
 ROOT = Path("/")
 
+DEVICE_SECONDS = 60.0
+"""How long the devices of rails may take to appear after a boot."""
+
 
 def refusal(findings: Findings) -> str:
     """The message with all mistakes; empty without any."""
@@ -36,6 +39,8 @@ def run(module: Call) -> None:
     def ask(command: Sequence[str]) -> commands.Outcome:
         return commands.run(command, params["timeout"])
 
+    if params["recorded"]:
+        recorded(module, paths, ask)
     try:
         stored = files.read_json(paths.rdma_settings)
     except ValueError:
@@ -55,6 +60,43 @@ def run(module: Call) -> None:
         module.fail_json(msg=f"rdma_settings: {error}")
 
 
+def recorded(module: Call, paths: Paths, run: Run) -> None:
+    """Make the settings that the last run has recorded. Ends the module."""
+    try:
+        wanted = boot.read(paths)
+        if wanted is None:
+            module.exit_json(changed=False, due=False, **told(boot.Report(), []))
+        facts = boot.gather(paths.root, run)
+        if not module.check_mode:
+            facts = boot.wait_for_devices(paths.root, wanted, run, DEVICE_SECONDS)
+        busy = [name for name in machine.serving(paths, run) if name not in module.params["drained"]]
+        report = boot.settle(paths.root, wanted, facts, run, bool(busy), module.check_mode)
+        if not module.check_mode:
+            boot.record_waiting(paths, report)
+    except (OSError, ValueError) as error:
+        module.fail_json(msg=f"rdma_settings: {error}")
+    found = told(report, busy)
+    failures = [*report.failures]
+    if report.pending and not module.check_mode:
+        failures += [f"{change}: waits for {', '.join(busy)}; drain the node" for change in report.pending]
+    if failures:
+        module.fail_json(msg="\n- ".join(["rdma_settings: not everything was set.", *failures]), **found)
+    diff = written.diff_of_settings(report.changes)
+    module.exit_json(changed=bool(report.changes), due=bool(report.changes), diff=diff, **found)
+
+
+def told(report: boot.Report, busy: Sequence[str]) -> dict[str, Any]:
+    """What a report has, in plain values."""
+    return {
+        "changes": [str(change) for change in report.changes],
+        "pending": [str(change) for change in report.pending],
+        "change_pending": bool(report.pending),
+        "serving": list(busy) if report.pending else [],
+        "unknown": report.unknown,
+        "failures": report.failures,
+    }
+
+
 def outcome(module: Call, paths: Paths, planned: Plan, stored: Any, facts: dict[str, Any], run: Run) -> dict[str, Any]:
     """Carry out the plan, and return the module's result. Fails the module if a setting could not be made."""
     check = module.check_mode
@@ -69,20 +111,18 @@ def outcome(module: Call, paths: Paths, planned: Plan, stored: Any, facts: dict[
     lacking = machine.lacking(paths.root, module.params["packages"])
     busy = machine.serving(paths, run)
     report = boot.settle(paths.root, planned.desired, facts, run, bool(busy), check)
+    if not check:
+        boot.record_waiting(paths, report)
     result = {
         "changed": bool(altered or report.changes),
         "due": bool(altered or report.changes or lacking),
         "missing_packages": lacking,
         "rails": [port.name for port in planned.ports],
-        "changes": [str(change) for change in report.changes],
+        "desired": planned.desired.as_dict() if planned.desired.rails else {},
         "files": sorted(altered),
-        "pending": [str(change) for change in report.pending],
-        "change_pending": bool(report.pending),
-        "serving": busy if report.pending else [],
-        "unknown": report.unknown,
         "gpudirect": planned.gpudirect,
         "gpudirect_reason": planned.gpudirect_reason,
-        "failures": report.failures,
+        **told(report, busy),
         "diff": [*diff, *written.diff_of_settings(report.changes)],
     }
     if report.failures:

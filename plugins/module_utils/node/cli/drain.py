@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from ...core import journal
 from ...core.paths import Paths
-from ...engine.state import drains
+from ...engine.state import drains, gangs
 from ...engine.state.drains import Drain, Outcome
 from .command import OK, UsageError, known
 
@@ -60,6 +60,12 @@ def _drain(options: argparse.Namespace, paths: Paths) -> int:
     reason, owner = (_one_line(text) for text in (options.reason, options.owner or _caller()))
     if not reason:
         raise UsageError("--reason is empty: say what the drain is for; the person on call reads the reason")
+    for name in names:
+        if leader := gangs.leader(paths, name):
+            raise UsageError(
+                f"{name} follows {leader} here, and only {leader} gets its requests: run the command on {leader}, or"
+                " baremetal.inference.drain for this node"
+            )
     wanted = Drain(owner, reason, drains.format_time(now), _end(options, now))
     return _tell("drain", drains.drain(paths, names, wanted, force=options.force), options.json)
 

@@ -22,6 +22,7 @@ from ...engine.probe import wait
 from ...engine.state import drains, lock
 from ...hardware.gpu_settings import boot
 from ...hardware.gpu_settings.apply import NoAnswer
+from ...hardware.rdma_settings import boot as rails
 from .. import status
 from ..swap.request import Refused
 from . import bundle, doctor, drain, health, metrics, plan, rdma, recover, swap, unit_steps
@@ -87,14 +88,17 @@ def _parser() -> argparse.ArgumentParser:
 
 def _status(options: argparse.Namespace, paths: Paths) -> int:
     statuses = status.collect(paths, known(paths, options.names))
+    waiting = rails.waiting(paths)
     if options.json:
-        print(json.dumps(status.as_json(statuses), indent=2))
+        print(json.dumps({**status.as_json(statuses), "rails_waiting": waiting}, indent=2))
     else:
         print(
             status.as_text(statuses)
             if statuses
             else "no instance on this node: baremetal.inference.site makes those of the inventory"
         )
+        for line in waiting:
+            print(f"{line}: waits until this node is drained: baremetal.inference.maintenance")
     return OK if status.healthy(statuses) else FAILED
 
 

@@ -72,6 +72,7 @@ def _apply(options: argparse.Namespace, paths: Paths) -> int:
     facts = boot.wait_for_devices(paths.root, wanted, run, options.wait)
     busy = [] if options.force else machine.serving(paths, run)
     report = boot.settle(paths.root, wanted, facts, run, bool(busy))
+    boot.record_waiting(paths, report)
     if options.json:
         print(json.dumps({"schema": SCHEMA, **report.as_dict(), "serving": busy}, indent=2))
     else:

@@ -10,6 +10,7 @@ from typing import Any
 
 from ...core.commands import Outcome
 from ...core.paths import journal_tag
+from ...engine import environment
 from ...hardware.rdma import nccl_log
 from ...hardware.rdma_settings import boot
 from ...hardware.rdma_settings.rails import ports as ports_of
@@ -19,6 +20,9 @@ from .rdma_ladder import NEAR
 
 LINES = "5000"
 """Lines of the journal to read: NCCL prints some hundred for each start, with NCCL_DEBUG=INFO."""
+
+HCA = "NCCL_IB_HCA"
+"""The variable with the devices of the rails, which the collection computes."""
 
 NONE = Finding(OK, "does not apply: there is no RDMA device")
 
@@ -115,12 +119,24 @@ def nccl(host: Host) -> Finding:
     members = sorted(name for name, release in host.releases().items() if release.gang is not None)
     if not members:
         return Finding(OK, "does not apply: no engine runs over several nodes")
+    gone = sorted({device for name in members for device in _renamed(host, name)})
+    if gone:
+        message = f"{HCA} of {', '.join(members)} has {', '.join(gone)}, and this node has no such device"
+        return Finding(WARN, message, "names of devices changed: stop the gang, and run baremetal.inference.site")
     found = [(name, _nccl_of(host, name)) for name in members]
     worst = max((verdict.status for _name, verdict in found), key=STATUSES.index)
     words = "; ".join(f"{name}: {verdict.message}" for name, verdict in found)
     action = next((verdict.action for _name, verdict in found if verdict.status == worst), "")
     # NCCL names its network only with NCCL_DEBUG=INFO, which is not for daily use: that is no fault of the node.
     return Finding(OK if worst == UNKNOWN else worst, words, action)
+
+
+def _renamed(host: Host, name: str) -> list[str]:
+    """The devices in the environment of an instance that this node does not have. A new version of rdma-core may give
+    devices other names at a boot, and NCCL then uses TCP."""
+    named = environment.read(host.paths, name).get(HCA, "").removeprefix("=").split(",")
+    there = {f"{port.device}:{port.number}" for port in ports_of(host.rdma())}
+    return [device for device in named if device and device not in there]
 
 
 def _nccl_of(host: Host, name: str) -> nccl_log.Verdict:

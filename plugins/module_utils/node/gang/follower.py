@@ -9,6 +9,8 @@ its leader is gone, it kills its engine, gets a fresh container, and waits for t
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from ...engine.gang.members import Gang
 from ...engine.state.gangs import (
     ENDED,
@@ -21,7 +23,22 @@ from ...engine.state.gangs import (
     STOPPING,
     WAITING,
 )
-from .messages import Down, Exited, Go, Hello, Joined, Leaving, Message, Ready, Refused, Stopping, Welcome
+from .messages import (
+    Down,
+    Exited,
+    Go,
+    Hello,
+    Joined,
+    Leaving,
+    Message,
+    Move,
+    Offers,
+    Prove,
+    Ready,
+    Refused,
+    Stopping,
+    Welcome,
+)
 from .orders import KILL, RUN, Actions, Close, Order, Send
 
 WITH_ENGINE = (LOADING, SERVING, STOPPING, LEAVING, ENDED)
@@ -31,8 +48,18 @@ WITH_ENGINE = (LOADING, SERVING, STOPPING, LEAVING, ENDED)
 class Follower:
     """A follower over all epochs."""
 
-    def __init__(self, gang: Gang, boot: str) -> None:
+    def __init__(self, gang: Gang, boot: str, release: int = 0) -> None:
+        """`release`: this node's own number of its release."""
         self.gang = gang
+        self.release = release
+        self.move: Move | None = None
+        """The release to which the leader wants this node to move; the caller takes it away."""
+        self.proof: Prove | None = None
+        """The leader's word that the release has proved itself; the caller takes it away."""
+        self.unmoved = ""
+        """Why this node could not move; empty if it could."""
+        self._offers: Offers | None = None
+        self._offered: Offers | None = None
         self.phase = MISSING
         """MISSING: without a leader; ENDED: the engine must end, or has just ended."""
         self.detail = "has not reached its leader yet"
@@ -50,7 +77,7 @@ class Follower:
 
     @property
     def hello(self) -> Hello:
-        return Hello(self.gang.me.node, self.gang.rank, self.gang.digest, self._boot)
+        return Hello(self.gang.me.node, self.gang.rank, self.gang.digest, self._boot, self.release, self.unmoved)
 
     @property
     def wants_link(self) -> bool:
@@ -65,9 +92,15 @@ class Follower:
             if self.phase in (MISSING, REFUSED):
                 self.phase, self.detail, self._refused = REFUSED, message.reason, link
             return []
+        if isinstance(message, Move):
+            # Only a leader without this node sends it: no engine runs here.
+            if self.phase in (MISSING, REFUSED) and self.wants_link:
+                self.move = message
+            return []
         if isinstance(message, Welcome) and self.phase in (MISSING, REFUSED) and self.wants_link:
             self._link, self.phase, self.detail = link, WAITING, ""
-            return []
+            self.unmoved, self._offered = "", None
+            return list(self._offer())
         if link != self._link:
             return [Close(link)]
         if isinstance(message, Go) and self.phase == WAITING:
@@ -76,6 +109,8 @@ class Follower:
             self.phase = SERVING
         elif isinstance(message, Stopping) and self.phase in (LOADING, SERVING):
             self.phase, self.detail = STOPPING, message.reason
+        elif isinstance(message, Prove) and self.phase == SERVING:
+            self.proof = message
         elif isinstance(message, Down):
             return self._leader_is_gone(message.reason, planned=True)
         return []
@@ -88,6 +123,16 @@ class Follower:
         if self.phase in (MISSING, REFUSED) and link != self._refused:
             self.phase, self.detail = MISSING, f"{self.gang.leader.node} {why}"
         return []
+
+    def offer(self, offers: Offers) -> Actions:
+        """The releases that this node keeps. The leader hears of each change."""
+        self._offers = offers
+        return list(self._offer())
+
+    def _offer(self) -> Iterator[Send]:
+        if self._link is not None and self._offers is not None and self._offers != self._offered:
+            self._offered = self._offers
+            yield Send(self._link, self._offers)
 
     def engine_started(self) -> Actions:
         """The engine that was ordered runs."""

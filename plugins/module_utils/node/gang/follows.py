@@ -26,6 +26,7 @@ from ..events import Events, Job
 from ..supervisor import Engine, EngineError, attach, exit_of
 from .channel import RETRY, Broken, Dialer, Heard, Lost, Remark
 from .follower import Follower
+from .moves import Own
 from .orders import KILL, RUN
 from .record import Record
 
@@ -47,6 +48,9 @@ EXIT_LIMIT = 1.0
 CREATE_RETRY = 5.0
 """Seconds between two attempts to create a container."""
 
+OFFER_INTERVAL = 5.0
+"""Seconds between two looks at the releases of this node."""
+
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
@@ -54,7 +58,8 @@ class Follows:
     """Runs the engine of a follower. `run` returns the process's exit code.
 
     `create` removes the container that has ended and creates a new one; it raises EngineError. `on_ready` must raise
-    nothing. `leave_limit`: seconds that the leader may take to drain the gang when this unit is being stopped.
+    nothing. `own`: the releases of this node, which follow the leader's. `leave_limit`: seconds that the leader may
+    take to drain the gang when this unit is being stopped.
     """
 
     def __init__(
@@ -68,6 +73,7 @@ class Follows:
         *,
         create: Callable[[], None],
         on_ready: Callable[[], None] = lambda: None,
+        own: Own | None = None,
         leave_limit: float,
         boot: str = "",
     ) -> None:
@@ -80,7 +86,10 @@ class Follows:
         self._create = create
         self._on_ready = on_ready
         self._leave_limit = leave_limit
-        self._machine = Follower(gang, boot)
+        self._own = own
+        self._machine = Follower(gang, boot, release.number)
+        if own is not None:
+            self._machine.unmoved = own.unmoved()
         self._engine: Engine | None = None
         self._starting: Job[Engine] | None = None
         self._creating: Job[None] | None = None
@@ -89,6 +98,7 @@ class Follows:
         self._killed = False
         self._ready = False
         self._next_report = 0.0
+        self._next_offer = 0.0
         self._told = ""
 
     def run(self) -> int:
@@ -112,6 +122,7 @@ class Follows:
                     channel.perform(machine.stop("its unit is being stopped", now, self._leave_limit))
                 self._tend_engine(events, channel)
                 self._tend_container(events)
+                self._tend_releases(channel, now)
                 channel.want(machine.wants_link, REFUSED_RETRY if machine.phase == REFUSED else RETRY)
                 self._report()
                 events.wait(TURN)
@@ -168,6 +179,25 @@ class Follows:
             self._creating = None
         if self._machine.wants_container and self._creating is None and time.monotonic() >= self._create_at:
             self._creating = Job(events, self._create)
+
+    def _tend_releases(self, channel: Dialer, now: float) -> None:
+        """Offer the releases to the leader, mark the own one as proven, and move to another one, as the leader says."""
+        machine, own = self._machine, self._own
+        if own is None:
+            return
+        if machine.proof is not None:
+            own.prove(machine.proof)
+            machine.proof, self._next_offer = None, now
+        if now >= self._next_offer:
+            self._next_offer = now + OFFER_INTERVAL
+            channel.perform(machine.offer(own.offers()))
+        if machine.move is not None:
+            wanted, machine.move = machine.move, None
+            # Without a problem, systemd now stops this unit and starts it with the other release.
+            machine.unmoved = own.move(wanted)
+            machine.detail = f"{machine.detail}: {machine.unmoved or 'moves to that release'}"
+        elif machine.phase == WAITING:
+            own.arrived()
 
     def _abandon(self, events: Events, why: str) -> None:
         """End at once, since the channel has failed: no engine may run without it."""

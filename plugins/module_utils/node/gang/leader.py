@@ -9,8 +9,8 @@ time. A leader leads one epoch: after its end, systemd starts the supervisor aga
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 
 from ...engine.gang.members import Gang, Member
 from ...engine.state.gangs import (
@@ -25,7 +25,22 @@ from ...engine.state.gangs import (
     STOPPING,
     WAITING,
 )
-from .messages import Down, Exited, Go, Hello, Joined, Leaving, Message, Ready, Refused, Stopping, Welcome
+from .messages import (
+    Down,
+    Exited,
+    Go,
+    Hello,
+    Joined,
+    Leaving,
+    Message,
+    Move,
+    Offers,
+    Prove,
+    Ready,
+    Refused,
+    Stopping,
+    Welcome,
+)
 from .orders import DRAIN, KILL, NONE, RUN, Actions, Close, Order, Send, same
 
 EXIT_GRACE = 10.0
@@ -34,6 +49,9 @@ end together, and the leader's engine ends last."""
 
 REFUSAL = 30.0
 """Seconds for which a refusal tells how a member is."""
+
+PROVE_INTERVAL = 5.0
+"""Seconds after which a follower is asked again to mark its release as proven."""
 
 DIGEST_DIGITS = 12
 """Digits of a digest in messages."""
@@ -50,13 +68,23 @@ class Seat:
     """The follower's connection; None without a connection."""
     refused: float = 0.0
     """When the follower was last refused."""
+    release: int = 0
+    """The follower's own number of its release."""
+    offers: Offers = field(default_factory=lambda: Offers(0, 0, 0, ""))
+    asked: float | None = None
+    """When the follower was last asked to mark its release as proven."""
 
 
 class Leader:
     """Leads one epoch of a gang."""
 
-    def __init__(self, gang: Gang, epoch: int) -> None:
+    def __init__(self, gang: Gang, epoch: int, numbers: Mapping[str, int] | None = None) -> None:
+        """`numbers`: the release that followers must run, by node, as a swap has recorded. 0, or none: the digest alone
+        decides."""
         self.gang = gang
+        self.proof: Prove | None = None
+        """What to tell followers whose release is not marked as proven; None if the leader's release is not proven."""
+        self._numbers = numbers or {}
         self.epoch = epoch
         self.phase = WAITING
         self.order = Order()
@@ -83,6 +111,8 @@ class Leader:
             return self._leaving(seat, message)
         if isinstance(message, Joined) and message.epoch == self.epoch and seat.state == WAITING:
             seat.state = SERVING if self.phase == SERVING else LOADING
+        elif isinstance(message, Offers):
+            seat.offers = message
         elif isinstance(message, Exited) and message.epoch == self.epoch:
             seat.state, seat.detail = ENDED, message.detail
             if self.phase in (LOADING, SERVING):
@@ -139,7 +169,15 @@ class Leader:
                 seat.state, seat.detail = MISSING, "has stopped asking"
         if self._kill_at is not None and now >= self._kill_at and self.order.engine == DRAIN:
             return self._break("an engine of the gang has ended, and the leader's engine did not follow")
-        return []
+        return list(self._prove(now))
+
+    def _prove(self, now: float) -> Iterator[Send]:
+        """Have followers mark their release as proven, until their offers show the mark."""
+        for seat in self.seats.values() if self.proof and self.phase == SERVING else ():
+            due = seat.asked is None or now - seat.asked >= PROVE_INTERVAL
+            if self.proof and seat.link is not None and due and seat.offers.current != seat.release:
+                seat.asked = now
+                yield Send(seat.link, self.proof)
 
     def _hello(self, link: int, hello: Hello, address: str, now: float) -> Actions:
         seat = self.seats.get(hello.rank)
@@ -147,15 +185,11 @@ class Leader:
             # Two nodes disagree about the members: no seat may show the state of such a node.
             told = f"{hello.node} at {address} with rank {hello.rank} is no member of this gang at {self._me}"
             return [Send(link, Refused(f"{told}: run baremetal.inference.site on all members")), Close(link)]
-        if hello.digest != self.gang.digest:
-            reason = (
-                f"{hello.node} has the gang release {hello.digest[:DIGEST_DIGITS]}, and {self._me} has"
-                f" {self.gang.digest[:DIGEST_DIGITS]}: docs/gangs.md has the remedy"
-            )
-            if seat.link is None and self.phase == WAITING:
-                seat.state, seat.detail, seat.refused = REFUSED, reason, now
-            return [Send(link, Refused(reason)), Close(link)]
+        number = self._numbers.get(hello.node, 0)
+        if hello.digest != self.gang.digest or (number and number != hello.release):
+            return self._move(link, hello, seat, number, now)
         before, seat.link = seat.link, link
+        seat.release, seat.asked = hello.release, None
         actions: list[Send | Close] = [] if before is None else [Close(before)]
         if self.phase != WAITING:
             # A member that says hello has no engine any more.
@@ -163,6 +197,19 @@ class Leader:
             return [*actions, *broken] if broken else [*actions, *self._refuse_late(seat)]
         seat.state, seat.detail = WAITING, ""
         return [*actions, Send(link, Welcome()), *self._go()]
+
+    def _move(self, link: int, hello: Hello, seat: Seat, number: int, now: float) -> Actions:
+        """Turn away a member with another release. The member moves to the leader's release if it has that release."""
+        reason = (
+            f"{hello.node} has the gang release {hello.digest[:DIGEST_DIGITS]}, and {self._me} has"
+            f" {self.gang.digest[:DIGEST_DIGITS]}"
+        )
+        if hello.digest == self.gang.digest:
+            reason = f"{hello.node} has its release {hello.release}, and its release {number} must run"
+        if seat.link is None and self.phase == WAITING:
+            seat.state, seat.refused = REFUSED, now
+            seat.detail = f"{reason}: {hello.detail or 'it moves'}"
+        return [Send(link, Refused(reason)), Send(link, Move(number, self.gang.digest)), Close(link)]
 
     def _refuse_late(self, seat: Seat) -> Actions:
         """Turn away a member that comes after the end of the epoch: the next epoch is the next process's."""

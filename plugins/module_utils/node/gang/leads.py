@@ -6,9 +6,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 from ...core.systemd import Notifier
 from ...engine.gang.members import Gang
@@ -17,6 +19,7 @@ from ..events import Events, Job
 from .alone import Alone
 from .channel import Broken, Heard, Listener, Lost, Remark
 from .leader import Leader, Seat
+from .messages import Prove
 from .orders import DRAIN, KILL, Actions, Order
 from .record import Record
 
@@ -27,7 +30,10 @@ EXTENSION = 60
 """Seconds by which each report extends systemd's start timeout: members may come as late as they want."""
 
 POLL = 0.5
-"""Seconds between two looks at the order while the engine drains."""
+"""Seconds between two looks at the order when nothing happens."""
+
+PROOF_INTERVAL = 2.0
+"""Seconds between two looks whether the leader's release has proved itself."""
 
 IDLE_INTERVAL = 1.0
 """Seconds between two questions whether the engine has requests."""
@@ -51,9 +57,17 @@ class Leads(Alone):
         drain: Callable[[str], None],
         undrain: Callable[[], None],
         is_idle: Callable[[], bool],
+        numbers: Mapping[str, int] | None = None,
+        proof: Callable[[], Prove | None] = lambda: None,
     ) -> None:
-        """`drain` and `undrain` record and remove a drain with a reason. They and `is_idle` must raise nothing."""
-        self._machine = Leader(gang, record.epoch + 1)
+        """`drain` and `undrain` record and remove a drain with a reason. No callable here may raise anything.
+
+        `numbers`: the releases of followers, as the machine needs them. `proof`: what to tell followers if the leader's
+        release has proved itself.
+        """
+        self._machine = Leader(gang, record.epoch + 1, numbers)
+        self._proof = proof
+        self._next_proof = 0.0
         self._gang = gang
         self._secret = secret
         self._record = record
@@ -110,7 +124,11 @@ class Leads(Alone):
                 self._record.remark(event.address, event.text)
             elif isinstance(event, Broken):
                 self._broken = f"the gang's channel has failed: {event.why}"
-        self._perform(self._machine.tick(time.monotonic()))
+        now = time.monotonic()
+        if now >= self._next_proof:
+            self._next_proof = now + PROOF_INTERVAL
+            self._machine.proof = self._proof()
+        self._perform(self._machine.tick(now))
         if self._broken:
             return Order(KILL, self._machine.epoch, self._broken)
         return self._machine.order
@@ -145,13 +163,20 @@ class Leads(Alone):
         me = MemberState(self._gang.me.node, 0, self._gang.me.address, state)
         seats = sorted(machine.seats.values(), key=lambda seat: seat.member.rank)
         others = tuple(
-            MemberState(seat.member.node, seat.member.rank, seat.member.address, seat.state, seat.detail)
+            MemberState(
+                seat.member.node, seat.member.rank, seat.member.address, seat.state, seat.detail, **_offered(seat)
+            )
             for seat in seats
         )
         present = state in (LOADING, SERVING)
         detail = _waits(machine.missing()) if state == WAITING else "" if present else machine.order.reason
         planned = state in (STOPPING, STOPPED) or machine.order.planned
         self._record.write(machine.epoch, state, detail, planned, (me, *others))
+
+
+def _offered(seat: Seat) -> dict[str, Any]:
+    """The releases of a follower, for the state file."""
+    return asdict(seat.offers)
 
 
 def _waits(missing: list[Seat]) -> str:

@@ -32,6 +32,10 @@ class Hello(Message):
     digest: str
     boot: str
     """The kernel's id of the node's present boot."""
+    release: int
+    """The follower's own number of its release."""
+    detail: str
+    """Why the follower could not do the leader's last Move; empty if it could."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +48,37 @@ class Refused(Message):
     """Leader: it does not accept the follower, and closes the connection."""
 
     reason: str
+
+
+@dataclass(frozen=True)
+class Move(Message):
+    """Leader: the follower has to run another release of the gang, and then say hello again. The leader closes the
+    connection."""
+
+    release: int
+    """The follower's own number of the release; 0: the follower looks for a release with the digest."""
+    digest: str
+
+
+@dataclass(frozen=True)
+class Offers(Message):
+    """Follower: the releases that it keeps, by its own numbers. 0: none."""
+
+    active: int
+    current: int
+    desired: int
+    releases: str
+    """Number and gang digest of each release, as `3:0123456789ab 4:…`."""
+
+
+@dataclass(frozen=True)
+class Prove(Message):
+    """Leader: the gang's release has proved itself. The follower marks its own, and then offers it as current."""
+
+    reason: str
+    """Why the release stays where the inventory asks for another one; empty: it does not stay."""
+    back: int
+    """1 after a rollback, else 0."""
 
 
 @dataclass(frozen=True)
@@ -98,7 +133,10 @@ class Leaving(Message):
 
 KINDS: dict[str, type[Message]] = {
     kind.__name__.lower(): kind
-    for kind in (Beat, Hello, Welcome, Refused, Go, Joined, Ready, Stopping, Down, Exited, Leaving)
+    for kind in (
+        *(Beat, Hello, Welcome, Refused, Move, Offers, Prove),
+        *(Go, Joined, Ready, Stopping, Down, Exited, Leaving),
+    )
 }
 
 _TYPES: dict[str, type] = {"str": str, "int": int}

@@ -14,11 +14,13 @@ from ...core.paths import Paths
 from ...core.systemd import Notifier
 from ...engine.gang.members import Gang
 from ...engine.release import Release
-from ...engine.state import drains
+from ...engine.state import drains, pins, releases, swaps
 from ...engine.state.drains import Drain, format_time
 from ..supervisor import EngineError
 from .follows import Follows, boot_id
 from .leads import Leads
+from .messages import Prove
+from .moves import Own
 from .record import Record
 
 DOCKER = "/usr/bin/docker"
@@ -31,6 +33,9 @@ DRAIN_SLACK = 60
 
 LEAVE_SLACK = 10
 """Seconds that the leader may take longer to drain the gang than its engine: less than CLEAN_UP of the unit."""
+
+PROVEN = frozenset({swaps.MEMBERS, swaps.PROVE, swaps.UNBRIDGE})
+"""Steps of a swap at which the leader's release has passed all checks."""
 
 Say = Callable[[str], None]
 
@@ -59,7 +64,39 @@ def leads(
             say(f"the drain cannot be removed: {error}")
 
     record = Record(paths, gang, say)
-    return Leads(gang, paths.gang_key, record, notifier, drain=drain, undrain=undrain, is_idle=is_idle)
+    return Leads(
+        gang,
+        paths.gang_key,
+        record,
+        notifier,
+        drain=drain,
+        undrain=undrain,
+        is_idle=is_idle,
+        numbers=numbers(paths, release, gang),
+        proof=lambda: proof(paths, release),
+    )
+
+
+def numbers(paths: Paths, release: Release, gang: Gang) -> dict[str, int]:
+    """The followers' own numbers of the leader's release, as far as a swap has recorded them."""
+    swap = swaps.read(paths, release.instance)
+    found = {follower.node: swap.release_of(follower.node, release.number) for follower in gang.followers if swap}
+    return {node: number for node, number in found.items() if number}
+
+
+def proof(paths: Paths, release: Release) -> Prove | None:
+    """What to tell followers if the leader's release has proved itself; None if it has not. Raises nothing."""
+    name, number = release.instance, release.number
+    swap = swaps.read(paths, name)
+    if swap is not None:
+        if swap.step not in PROVEN or swap.release != number:
+            return None
+        keeps = swap.pin and not swap.returning
+        return Prove((swap.reason or "a swap of the gang") if keeps else "", int(swap.back))
+    if releases.current_number(paths, name) != number:
+        return None
+    pin = pins.read(paths, name)
+    return Prove(pin.reason, int(pin.back)) if pin and pin.release == number else Prove("", 0)
 
 
 def follows(
@@ -79,6 +116,7 @@ def follows(
         notifier,
         paths.gang_key,
         Record(paths, gang, say),
+        own=Own(paths, release.instance, release.number, say),
         create=lambda: create(release, docker),
         on_ready=on_ready,
         leave_limit=release.drain_timeout + release.adapter.stop.kill_grace + LEAVE_SLACK,

@@ -15,11 +15,12 @@ from typing import Any
 
 from ...engine.state import swaps
 from ...engine.state.swaps import Swap
-from . import begin, bridge, leave, serve
+from . import begin, bridge, leave, members, serve
 from .node import Node
 
 STEPS: Mapping[str, Callable[[Node, Swap], dict[str, Any]]] = {
     swaps.BEGUN: begin.begun,
+    swaps.STAGED: members.staged,
     swaps.BRIDGE: bridge.bridge,
     swaps.DRAIN: leave.drain,
     swaps.GATE: leave.gate,
@@ -28,6 +29,7 @@ STEPS: Mapping[str, Callable[[Node, Swap], dict[str, Any]]] = {
     swaps.PROBE: serve.probe,
     swaps.ADMIT: serve.admit,
     swaps.WATCH: serve.watch,
+    swaps.MEMBERS: members.prove,
     swaps.PROVE: serve.prove,
     swaps.RELEASE: leave.release,
     swaps.UNBRIDGE: bridge.unbridge,

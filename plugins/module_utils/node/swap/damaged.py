@@ -31,6 +31,7 @@ def rebuilt(paths: Paths, name: str, found: Swap) -> Swap:
         closed_port=runs[0].port if runs else None,
         # Also without a bridge: the gate of its port may be closed.
         bridged=True,
+        gang=_spans_nodes(paths, name, found.origin),
     )
     if _untouched(paths, name):
         if found.origin is not None and not releases.proven(paths, name, found.origin):
@@ -38,6 +39,14 @@ def rebuilt(paths: Paths, name: str, found: Swap) -> Swap:
         return replace(swap, step=swaps.RELEASE)
     step = swaps.DRAIN if found.origin is not None else swaps.STUCK
     return replace(swap, step=step, returning=True, touched=True)
+
+
+def _spans_nodes(paths: Paths, name: str, number: int | None) -> bool:
+    """Whether a release is a gang's. False where that is unknown: then followers are told when the gang serves."""
+    try:
+        return number is not None and releases.load(paths, name, number).gang is not None
+    except releases.ReleaseError:
+        return False
 
 
 def run_id(paths: Paths, name: str) -> str:

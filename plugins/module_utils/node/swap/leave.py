@@ -146,7 +146,9 @@ def stop(node: Node, swap: Swap) -> dict[str, Any]:
         # Read before the engine ends: if the next release is damaged, the engine must keep serving.
         _verify(node, number)
     unit = unit_name(node.name)
-    if number is not None and activation.runs(node.paths, node.name, number) and not swap.returning:
+    moved = number is not None and activation.runs(node.paths, node.name, number)
+    # With the same release on the leader, only followers of a gang move: their engines end with the leader's.
+    if moved and not swap.returning and not (swap.gang and swap.origin == number):
         return {}
     if systemd.active_state(unit) != "inactive":
         systemd.systemctl("stop", unit)

@@ -19,6 +19,11 @@ def words(report: Report, name: str) -> list[str]:
     found = []
     if report.kept_bridge:
         found.append(f"{bridge_name(name)} could not be removed, which the next swap does: {report.kept_bridge}")
+    if report.behind:
+        found.append(
+            f"not all members of {name} have marked the release as proven, which they do when the gang serves with"
+            f" them: {report.behind}"
+        )
     if report.unproven:
         number = _serving(report)
         again = f"inferctl swap {name} --to {number}"
@@ -34,7 +39,8 @@ def still(paths: Paths, name: str) -> list[str]:
     kept = report.kept_bridge if bridges.left(paths, name) else ""
     number = releases.active_number(paths, name)
     proven = number is None or number != _serving(report) or releases.proven(paths, name, number)
-    return words(replace(report, kept_bridge=kept, unproven="" if proven else report.unproven), name)
+    behind = "" if proven else report.behind
+    return words(replace(report, kept_bridge=kept, behind=behind, unproven="" if proven else report.unproven), name)
 
 
 def _serving(report: Report) -> int | None:

@@ -5,12 +5,15 @@
 
 begun - bridge - drain - gate - stop - start - probe - admit - watch - prove - unbridge: done.
 
+A gang has two more steps: `staged` after `begun`, and `members` before `prove`. The leader swaps for the whole gang. In
+`members`, followers mark the release as proven, so the leader's mark comes last: if the leader has it, all have it.
+
 - Before `stop`, a failure undrains the instance, and nothing was touched: refused.
 - From `stop` on, a failure starts the release before by the same steps: returned.
 - On both ways back, a failed step is tried again. If all tries fail, or there is no release before, requests stay away:
   stuck.
-- From `prove` on, the release has passed all checks and serves, so the swap neither goes back nor is stuck. `prove` is
-  tried again as well. The report names what is undone.
+- From `members` and `prove` on, the release has passed all checks and serves, so the swap neither goes back nor is
+  stuck. Both steps are tried again as well. The report names what is undone.
 """
 
 from __future__ import annotations
@@ -22,6 +25,7 @@ from ...engine.state.swaps import Swap
 
 _FORWARD = (
     swaps.BEGUN,
+    swaps.STAGED,
     swaps.BRIDGE,
     swaps.DRAIN,
     swaps.GATE,
@@ -30,20 +34,24 @@ _FORWARD = (
     swaps.PROBE,
     swaps.ADMIT,
     swaps.WATCH,
+    swaps.MEMBERS,
     swaps.PROVE,
     swaps.UNBRIDGE,
 )
 """The steps of a swap that succeeds."""
 
-_NOT_RETURNING = frozenset({swaps.BEGUN, swaps.BRIDGE, swaps.WATCH})
+_NOT_RETURNING = frozenset({swaps.BEGUN, swaps.STAGED, swaps.BRIDGE, swaps.WATCH})
 """Steps that the way back leaves out, since the release before is known to work."""
 
-_BLIND = frozenset({swaps.ADMIT, swaps.WATCH, swaps.PROVE, swaps.RELEASE, swaps.UNBRIDGE})
+_SERVES = frozenset({swaps.MEMBERS, swaps.PROVE})
+"""Steps that mark a release, which has passed all checks and serves."""
+
+_BLIND = frozenset({swaps.ADMIT, swaps.WATCH, *_SERVES, swaps.RELEASE, swaps.UNBRIDGE})
 """Steps that need no gateways: the engine that runs is already the right one. They continue without the settings."""
 
 WAITS = (2.0, 4.0, 8.0, 16.0, 30.0)
-"""Seconds before each further try of `prove`, or of a step on the way back. nft, systemd or Docker may work again after
-a minute. Meanwhile, systemd restarts an engine that does not start, and the next try finds it."""
+"""Seconds before each further try of `members` or `prove`, or of a step on the way back. nft, systemd or Docker may
+work again after a minute. Meanwhile, systemd restarts an engine that does not start, and the next try finds it."""
 
 SLOW_SECONDS = 60.0
 """A failed step that took longer has waited for the engine long enough, and is not tried again."""
@@ -64,7 +72,8 @@ def passed(swap: Swap) -> Swap | Ended:
         return _ended(swap)
     if swap.step == swaps.RELEASE:
         return replace(swap, step=swaps.UNBRIDGE, tries=0)
-    steps = [step for step in _FORWARD if not (swap.returning and step in _NOT_RETURNING)]
+    left_out = (_NOT_RETURNING if swap.returning else frozenset()) | (frozenset() if swap.gang else swaps.OF_GANGS)
+    steps = [step for step in _FORWARD if step not in left_out]
     following = steps[steps.index(swap.step) + 1]
     # At `stop`, the engine that served ends.
     return replace(swap, step=following, touched=swap.touched or following == swaps.STOP, tries=0)
@@ -80,8 +89,11 @@ def failed(swap: Swap, reason: str, seconds: float = 0.0, permission: str = "") 
         # The release serves. The bridge stays and serves, too, and the next swap removes it.
         return _ended(replace(swap, notes={**swap.notes, "kept_bridge": reason}))
     backward = swap.returning or swap.step == swaps.RELEASE
-    if (backward or swap.step == swaps.PROVE) and swap.tries < len(WAITS) and seconds < SLOW_SECONDS:
+    if (backward or swap.step in _SERVES) and swap.tries < len(WAITS) and seconds < SLOW_SECONDS:
         return replace(swap, tries=swap.tries + 1)
+    if swap.step == swaps.MEMBERS:
+        # The release serves. The leader has the members that are behind mark the release when they are back.
+        return passed(replace(swap, notes={**swap.notes, "behind": reason}))
     if swap.step == swaps.PROVE:
         # The release serves. A drain would not help: a full disk takes no other release either.
         return passed(replace(swap, notes={**swap.notes, "unproven": reason}))

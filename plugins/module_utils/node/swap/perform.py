@@ -148,6 +148,7 @@ def _report(ended: machine.Ended, now: str) -> Report:
         permission=swap.permission,
         words=(*swap.words, *(notes[key] for key in ("speed", "errors") if notes.get(key))),
         unheard=tuple(notes.get("unheard", ())),
+        behind=notes.get("behind", ""),
         kept_bridge=notes.get("kept_bridge", ""),
         unproven=notes.get("unproven", ""),
         load_seconds=notes.get("load_seconds"),

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,11 +15,13 @@ from typing import Any
 from ...core import systemd
 from ...core.paths import Paths, swap_unit
 from ...engine import activation, bridges, swap_settings
-from ...engine.state import pins, releases, swaps
+from ...engine.gang import wired
+from ...engine.release import Release
+from ...engine.state import gangs, pins, releases, swaps
 from ...engine.state.drains import format_time
 from ...engine.state.swaps import Report, Swap
 from ...engine.swap_terms import Terms
-from . import damaged
+from . import damaged, members
 
 POLL_SECONDS = 0.5
 
@@ -61,11 +64,8 @@ def begin(paths: Paths, request: Request, *, check: bool = False) -> bool:
     if request.release not in kept:
         shown = ", ".join(map(str, kept)) or "none"
         raise Refused(f"{name} has no release {request.release}; it has {shown} (inferctl releases {name})")
-    if releases.load(paths, name, request.release).gang is not None:
-        raise Refused(
-            f"{name} spans several nodes, and this version cannot swap such an instance: inferctl drain {name} on its"
-            " leader, then systemctl stop on all members, leader first, and run baremetal.inference.site"
-        )
+    target = releases.load(paths, name, request.release)
+    _refuse_gang(paths, target)
     found = swaps.read(paths, name)
     if found and found.step not in (swaps.LED, swaps.STUCK):
         if (found.target, found.run_id) == (request.release, request.run_id):
@@ -92,9 +92,30 @@ def begin(paths: Paths, request: Request, *, check: bool = False) -> bool:
     return True
 
 
+def _refuse_gang(paths: Paths, target: Release) -> None:
+    """Raises Refused if an instance is a gang, or becomes one, and this node cannot swap it."""
+    name, gang = target.instance, target.gang
+    if gang is not None and not wired.CHANNEL_WIRED:
+        raise Refused(
+            f"{name} spans several nodes, and this version cannot swap such an instance: inferctl drain {name} on its"
+            " leader, then systemctl stop on all members, leader first, and run baremetal.inference.site"
+        )
+    if gang is not None and not gang.leads:
+        raise Refused(
+            f"{name} follows {gang.leader.node} here, which swaps the whole gang: run the command on {gang.leader.node}"
+        )
+    active = releases.active_number(paths, name)
+    # A damaged release is no reason against the swap that replaces it.
+    with contextlib.suppress(releases.ReleaseError):
+        origin = releases.load(paths, name, active) if active is not None else None
+        if problem := members.unlike(origin, target):
+            raise Refused(problem)
+
+
 def _swap(paths: Paths, request: Request, found: Swap | None, terms: Terms) -> Swap | None:
     """The swap that would begin; None if there is nothing to do. Raises ReleaseError, SystemdError."""
     name, now = request.name, format_time(datetime.now(UTC))
+    gang = releases.load(paths, name, request.release).gang
     wanted = Swap(
         origin=found.origin if found else releases.active_number(paths, name),
         target=request.release,
@@ -111,8 +132,11 @@ def _swap(paths: Paths, request: Request, found: Swap | None, terms: Terms) -> S
         closed_port=found.closed_port if found else None,
         other_port=found.other_port if found else None,
         notes={"counted": [dict(request.counted)] if request.counted else []},
+        gang=gang is not None,
+        moves=found.moves if found and found.touched and found.target == request.release else {},
     )
-    if found or not _serves(paths, name, request.release):
+    unequal = gang is not None and members.due(gang, gangs.read(paths, name))
+    if found or unequal or not _serves(paths, name, request.release):
         return wanted
     if bridges.left(paths, name):
         return Swap(**{**vars(wanted), "step": swaps.UNBRIDGE, "bridged": True})

@@ -26,7 +26,7 @@ def start(node: Node, swap: Swap) -> dict[str, Any]:
     with node.traffic.kept_closed(swap.closed_ports):
         if not activation.runs(node.paths, node.name, number):
             activation.run(node.paths, node.name, number)
-        await_ready(node, node.name, number)
+        await_ready(node, node.name, number, patient=swap.returning)
     return {"notes": {**swap.notes, "load_seconds": load_time.seconds(node.name)}}
 
 

@@ -14,7 +14,7 @@ from ...engine.probe import acceptance, wait
 from ...engine.release import Release
 from ...engine.state import releases
 from ...engine.state.swaps import Swap
-from . import gateways, proof
+from . import gateways, members, proof
 from .gateways import SetView, Views
 from .node import POLL_SECONDS, Node, StepFailed
 from .traffic import DEAF_SECONDS, FRESH_SECONDS
@@ -33,11 +33,22 @@ gateway_slow_start_seconds is at most 180, and starts when agent and health chec
 FULL_WEIGHT = 100
 
 
-def await_ready(node: Node, name: str, number: int) -> None:
-    """Wait until a release is ready. Raises StepFailed with the engine's last words if it does not become ready."""
+def await_ready(node: Node, name: str, number: int, *, patient: bool = False) -> None:
+    """Wait until a release is ready. Raises StepFailed with the engine's last words if it does not become ready.
+
+    `patient`: the members of a gang may be missing for any time, and the release's time limit begins when all are
+    there.
+    """
     limit = releases.load(node.paths, name, number).start_timeout + START_MARGIN_SECONDS
-    deadline = node.traffic.clock() + limit
+    began = node.traffic.clock()
+    deadline = began + limit
     while True:
+        if missing := members.absent(node):
+            if patient:
+                deadline = node.traffic.clock() + limit
+            elif node.traffic.clock() >= began + members.MOVE_SECONDS:
+                waited = f"waits for {', '.join(missing)} since {members.MOVE_SECONDS:.0f} s"
+                raise StepFailed(f"release {number} of {name} {waited}")
         outcome = wait.wait_ready(node.paths, [name], READY_SECONDS)[0]
         if outcome.state == "ready":
             return

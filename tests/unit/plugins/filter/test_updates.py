@@ -74,7 +74,7 @@ def test_the_plan_of_a_maintenance() -> None:
     hosts = {"a": {**host, "instances": [INSTANCE], "gateways": [{**GATEWAY, "up": ["a"]}]}}
     made = FILTERS["maintenance_plan"](hosts, ["1"], 90)
     assert made == {
-        "batches": [[{"host": "a", "drain": True, "alone": ["main"], "drain_seconds": 30}]],
+        "batches": [[{"host": "a", "drain": True, "alone": ["main"], "drain_seconds": 30, "gangs": []}]],
         "problems": [],
         "lines": ["batch 1: a: update curl, drained"],
     }

@@ -258,12 +258,13 @@ def test_a_draft_is_part_of_a_release_and_of_its_bridge() -> None:
 GANG = Gang("main", 0, (Member("n1", 0, "10.0.0.1"), Member("n2", 1, "10.0.0.2")), 5110, 29510)
 
 
-def member(rank: int, interface: str = "bond0", **changes: Any) -> Rendered:
+def member(rank: int, netdev: str = "bond0", tos: str = "106", **changes: Any) -> Rendered:
     """The release of one member, which may have other GPUs and settings than the others."""
+    network = {"NCCL_SOCKET_IFNAME": f"={netdev}", "GLOO_SOCKET_IFNAME": netdev, "NCCL_IB_TC": tos}
     gang = replace(GANG, rank=rank)
     instance = replace(INSTANCE, gpus=(str(rank),), nodes=("n1", "n2"), gang_port=5110, rendezvous_port=29510)
     settings = replace(SETTINGS, address=f"192.0.2.{rank}", **changes)
-    return render(instance, ["--dtype", "half"], STORED, IMAGE, settings, gang=gang, interface=interface)
+    return render(instance, ["--dtype", "half"], STORED, IMAGE, settings, gang=gang, network=network)
 
 
 def test_the_members_of_a_gang_have_one_digest() -> None:
@@ -276,13 +277,16 @@ def test_the_members_of_a_gang_have_one_digest() -> None:
     assert "--headless" not in leader.release.engine_argv and leader.release.engine_argv[-1] == "29510"
     assert follower.release.engine_argv[-1] == "--headless"
     assert "VLLM_HOST_IP=10.0.0.2\n" in follower.environment and "GLOO_SOCKET_IFNAME=eth7\n" in follower.environment
-    assert "NCCL_SOCKET_IFNAME==bond0\n" in leader.environment
+    assert "NCCL_SOCKET_IFNAME==bond0\n" in leader.environment and "NCCL_IB_TC=106\n" in leader.environment
 
 
 def test_a_member_that_runs_something_else_has_another_digest() -> None:
     other = member(1, environment={**SETTINGS.environment, "VLLM_LOGGING_LEVEL": "DEBUG"}).release
     own = member(0).release
     assert other.gang and own.gang and other.gang.digest != own.gang.digest
+    # Engines with different settings of NCCL hang, or are slow.
+    slow = member(1, tos="0").release
+    assert slow.gang and slow.gang.digest != own.gang.digest
     # So the id differs, too, although the member's own command does not.
     assert member(0).release.id != render(INSTANCE, ["--dtype", "half"], STORED, IMAGE, SETTINGS).release.id
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,6 +19,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.core.docker_ap
 from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
 from ansible_collections.baremetal.inference.plugins.module_utils.engine import load_time, update_facts
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.environment import mark
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.gang.members import Gang, Member
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.instance import Instance
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.release import Settings, render
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import history, releases
@@ -121,3 +123,18 @@ def test_gateways_are_told_what_comes_where_that_differs(
     found = rollback(first)
     assert found["problems"] == []
     assert found["coming"] == (coming and dict(zip(("address", "port", "marks"), coming, strict=True)))
+
+
+def test_the_members_of_a_gang(tmp_path: Path, rollback: Callable[..., dict[str, Any]]) -> None:
+    assert rollback()["gang"] == []
+    paths = Paths(tmp_path)
+    for number in (1, 2):
+        path = paths.release("main", number) / releases.RELEASE_FILE
+        members = (Member("n1", 0, "10.0.0.1"), Member("n2", 1, "10.0.0.2"))
+        release = replace(releases.load(paths, "main", number), gang=Gang("main", 1, members, 5110, 29510))
+        path.write_text(release.to_json())
+    # A follower has no target of its own in a rollback: it goes where its leader goes.
+    found = facts(paths, rollback=True, release=7, targets={}, ask_engine=False).of("main")
+    assert (found.gang, found.origin, found.target, found.due, found.problems) == (("n1", "n2"), 2, 2, False, ())
+    staged = facts(paths, targets={"main": 1}, ask_engine=False).of("main")
+    assert (staged.gang, staged.due, staged.coming) == (("n1", "n2"), True, None)

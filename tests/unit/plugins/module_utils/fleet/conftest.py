@@ -57,6 +57,7 @@ def node(*instances: dict[str, Any], **changes: Any) -> dict[str, Any]:
             "error": "",
         },
         "doctor": {"verdict": "ok", "problems": []},
+        "rails_waiting": [],
         "lock": None,
         "updated": "2026-04-28T12:00:00Z",
         "backup": BACKUP,
@@ -80,6 +81,7 @@ FLEET = {
         doctor={"verdict": "fail", "problems": ["fail: gpu-count: 3 of 4"]},
         backup=None,
         updated=None,
+        rails_waiting=["rail 0 (rocep65s0f0/1): mtu: 1500 -> 9000"],
         lock={
             "run_id": "1",
             "user": "bob",

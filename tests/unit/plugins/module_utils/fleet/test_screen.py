@@ -34,6 +34,7 @@ def test_the_screen_says_it_in_a_row() -> None:
         "gpu2: main: release 4 is pending: run baremetal.inference.update_model to swap to it",
         "gpu2: baremetal.inference.update_model has left its lock (by bob on ops, since 2026-05-01T11:00:00Z)",
         "gpu2: a reboot is due",
+        "gpu2: rail 0 (rocep65s0f0/1): mtu: 1500 -> 9000 waits for a drain: run baremetal.inference.maintenance",
         "gpu2: doctor: fail: gpu-count: 3 of 4",
     ):
         assert words in text

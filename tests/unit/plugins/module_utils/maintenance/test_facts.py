@@ -11,11 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.baremetal.inference.plugins.module_utils.core import commands
+from ansible_collections.baremetal.inference.plugins.module_utils.core import commands, files
+from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
+from ansible_collections.baremetal.inference.plugins.module_utils.hardware.rdma_settings.desired import Desired, Rail
 from ansible_collections.baremetal.inference.plugins.module_utils.maintenance import facts
 from ansible_collections.baremetal.inference.plugins.module_utils.store.describe import build
 from ansible_collections.baremetal.inference.plugins.module_utils.store.hashes import HashCache
 from ansible_collections.baremetal.inference.plugins.module_utils.store.store import Store
+from ansible_collections.baremetal.inference.tests.unit.plugins.module_utils.hardware.rdma_settings.host import Host
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 
@@ -48,6 +51,19 @@ def test_a_reboot_that_is_due(tmp_path: Path) -> None:
     (tmp_path / "run/reboot-required").touch()
     (tmp_path / "run/reboot-required.pkgs").write_text("libc6\ndbus\n")
     assert facts.reboot_reasons(tmp_path) == ["libc6, dbus"]
+
+
+def test_rails_that_wait_for_a_drain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    paths = Paths(tmp_path)
+    assert facts.rails(paths) == []
+    host = Host(tmp_path)
+    monkeypatch.setattr(commands, "run", lambda command, _seconds: host.run(command))
+    # Relaxed ordering is lost as well, but needs no drain.
+    rail = Rail("0000:20:00.0/1", "ethernet", mtu=9000, relaxed_ordering=True, max_read_request=4096)
+    files.write_json(paths.rdma_settings, Desired([rail]).as_dict())
+    assert facts.rails(paths) == ["rail 0 (rocep0s0/1): mtu: 1500 -> 9000"] and host.mtu("ens0") == 1500
+    paths.rdma_settings.write_text("{")
+    assert facts.rails(paths) == []
 
 
 def test_a_driver_that_dkms_builds(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -119,8 +119,10 @@ def make_member(paths: Paths, rank: int, state: str, *details: str) -> None:
     path = paths.release("main", 1) / releases.RELEASE_FILE
     release = replace(releases.load(paths, "main", 1), gang=replace(gang(rank), name="main"))
     files.write(path, release.to_json())
-    words = {rank: (state, ""), 1 - rank: details or (state, "")}
-    members = tuple(MemberState(f"gpu-{each}", each, f"10.0.0.{each + 1}", *words[each]) for each in (0, 1))
+    mine = MemberState(f"gpu-{rank}", rank, f"10.0.0.{rank + 1}", state)
+    word, detail = details or (state, "")
+    other = MemberState(f"gpu-{1 - rank}", 1 - rank, f"10.0.0.{2 - rank}", word, detail)
+    members = (mine, other) if rank == 0 else (other, mine)
     known = GangState("main", rank, 4, state, "2026-11-26T04:00:00Z", members=members)
     files.write_json(paths.gang("main"), known.to_json())
 
@@ -162,6 +164,7 @@ def test_a_follower_serves_only_with_its_leader_and_has_no_port(paths: Paths, un
     inferctl.main(["status", "main", "--json"], paths)
     (main,) = json.loads(output()[0])["instances"]
     assert (main["state"], main["serving"], main["gang"]["state"]) == ("stopped", False, gangs.STOPPED)
+    assert main["leader"] == "gpu-0", "for playbooks that drain the leader"
 
 
 def test_a_unit_that_systemd_gave_up(paths: Paths, units: Units, output: Output) -> None:

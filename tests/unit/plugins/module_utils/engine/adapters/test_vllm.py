@@ -57,7 +57,7 @@ def test_the_environment() -> None:
 
 
 def test_the_ranks_of_a_gang() -> None:
-    leader = Rank(0, nodes=2, address="10.0.0.1", interface="bond0", leader="10.0.0.1", port=29510)
+    leader = Rank(0, nodes=2, address="10.0.0.1", leader="10.0.0.1", port=29510)
     follower = replace(leader, number=1, address="10.0.0.2")
     assert " ".join(ADAPTER.gangs.argv(leader)) == (
         "--distributed-executor-backend mp --nnodes 2 --node-rank 0 --master-addr 10.0.0.1 --master-port 29510"
@@ -70,14 +70,14 @@ def test_the_ranks_of_a_gang() -> None:
 
 
 def test_the_environment_of_a_rank() -> None:
-    rank = Rank(1, nodes=2, address="10.0.0.2", interface="bond0", leader="10.0.0.1", port=29510)
+    network = {"GLOO_SOCKET_IFNAME": "bond0", "NCCL_IB_HCA": "=mlx5_0:1"}
+    rank = Rank(1, nodes=2, address="10.0.0.2", leader="10.0.0.1", port=29510, network=network)
     assert ADAPTER.gangs.environment(rank) == {
         "VLLM_HOST_IP": "10.0.0.2",
-        "GLOO_SOCKET_IFNAME": "bond0",
-        "NCCL_SOCKET_IFNAME": "=bond0",
+        **network,
         "VLLM_EXECUTE_MODEL_TIMEOUT_SECONDS": "120",
     }
-    assert ADAPTER.gangs.environment(replace(rank, interface="")).keys() == {
+    assert ADAPTER.gangs.environment(replace(rank, network={})).keys() == {
         "VLLM_HOST_IP",
         "VLLM_EXECUTE_MODEL_TIMEOUT_SECONDS",
     }

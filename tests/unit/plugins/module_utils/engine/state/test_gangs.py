@@ -45,6 +45,8 @@ def test_a_state_comes_back(tmp_path: Path) -> None:
         {"epoch": "4"},
         {"members": [{"node": "gpu-0"}]},
         {"members": 3},
+        {"members": [{"node": "gpu-0", "rank": 0, "address": "10.0.0.1", "state": "waiting", "active": "3"}]},
+        {"members": [{"node": "gpu-0", "rank": 0, "address": "10.0.0.1", "state": "waiting", "releases": None}]},
         {"detail": None},
     ],
 )

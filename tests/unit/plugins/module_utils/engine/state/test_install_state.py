@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import pytest
 from ansible_collections.baremetal.inference.plugins.module_utils.core import files, systemd
 from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
 from ansible_collections.baremetal.inference.plugins.module_utils.engine import load_time, task
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.gang.members import Gang, Member
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.instance_facts import Endpoint, InstanceFacts
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import (
     drains,
@@ -89,3 +91,13 @@ def test_the_agent_tells_whether_an_engine_serves(paths: Paths) -> None:
     # An old verdict tells nothing.
     assert probed(paths, "hung", "2026-11-21T02:00:00Z")
     assert not install_state.serving(paths, "side", NOW)
+
+
+def test_a_follower_of_a_gang_has_no_endpoint(paths: Paths) -> None:
+    members = (Member("n1", 0, "10.0.0.1"), Member("n2", 1, "10.0.0.2"))
+    release = releases.load(paths, "main", 1)
+    for rank, endpoints in ((0, 1), (1, 0)):
+        text = replace(release, gang=Gang("main", rank, members, 5110, 29510)).to_json()
+        files.write(paths.release("main", 1) / releases.RELEASE_FILE, text)
+        found = install_state.of(paths, "main", NOW)
+        assert (found.gang, len(found.endpoints)) == (("n1", "n2"), endpoints)

@@ -47,6 +47,8 @@ def test_all_that_a_swap_knows_is_noted(paths: Paths) -> None:
         closed_port=5005,
         notes={"way": "others"},
         words=("one", "two"),
+        gang=True,
+        moves={"gpu-1": swaps.Move(3, 4)},
     )
     swaps.write(paths, "main", swap)
     assert swaps.read(paths, "main") == swap and swaps.names(paths) == ["main"]

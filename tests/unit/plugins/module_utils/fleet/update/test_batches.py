@@ -76,6 +76,16 @@ def test_one_replica_stays() -> None:
     assert not any(batch.alone for batch in made)
 
 
+def test_a_gang_is_an_instance_of_each_of_its_nodes() -> None:
+    due = [Due("n0", "big", ("n1",)), Due("n1", "side"), Due("n2", "side"), Due("n3", "big", ("n4",))]
+    made = batches(due, told(("gw", "big", "n0 n3"), ("gw", "side", "n1 n2")), ["100%"])
+    for batch in made:
+        nodes = [node for item in batch.items for node in item.nodes]
+        assert len(nodes) == len(set(nodes))
+    assert sorted(item for batch in made for item in batch.items) == sorted(due)
+    assert not any(batch.alone for batch in made)
+
+
 def test_the_only_replica_goes_alone_and_is_named() -> None:
     due = fleet(1)
     assert batches(due, all_healthy(due), SIZES) == [Batch((due[0],), (due[0],))]

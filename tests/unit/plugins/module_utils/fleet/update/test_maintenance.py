@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ansible_collections.baremetal.inference.plugins.module_utils.fleet.update.maintenance import (
+    Followed,
     Host,
     MaintenancePlan,
     Terms,
@@ -66,6 +67,45 @@ def test_a_canary_and_then_growing_batches() -> None:
 def test_one_replica_stays() -> None:
     assert order(plan(fleet(2), ("100%",))) == [["n1"], ["n2"]]
     assert order(plan(fleet(3), ("100%",))) == [["n1", "n2"], ["n3"]]
+
+
+def gangs(*, others: bool = True, **more: Any) -> dict[str, dict[str, Any]]:
+    """n1 leads a gang with n2; n3 has another replica."""
+    up = ("n1", "n3") if others else ("n1",)
+    item = {"gang": ("n1", "n2")}
+    hosts = {name: node("main", up=up, item=item, **more) for name in ("n1", "n2")}
+    return {**hosts, "n3": node("main", up=up, **more)} if others else hosts
+
+
+def test_the_members_of_a_gang_take_one_server_with_them() -> None:
+    made = plan(gangs(), ("100%",))
+    assert made.problems == []
+    assert not any(turn.alone for batch in made.batches for turn in batch)
+    # Neither two members at once, nor a member and the other replica.
+    assert sorted(order(made)) == [["n1"], ["n2"], ["n3"]]
+    turns = {turn.host: turn.gangs for batch in made.batches for turn in batch}
+    assert turns == {"n1": [], "n2": [Followed("main", "n1")], "n3": []}
+
+
+@pytest.mark.parametrize("host", ["n1", "n2"])
+def test_a_lone_gang_is_held_or_refused_for_any_member(host: str) -> None:
+    hosts = gangs(others=False)
+    hosts = {name: facts if name == host else {**facts, "due": []} for name, facts in hosts.items()}
+    made = plan(hosts)
+    assert made.problems == [] and [turn.alone for batch in made.batches for turn in batch] == [["main"]]
+    hosts[host]["reboot"] = True
+    (problem,) = plan(hosts).problems
+    assert f"main on {host} is the only replica that serves at gw, and a reboot takes longer" in problem
+    assert plan(hosts, allow_downtime=True).problems == []
+
+
+def test_a_gang_is_drained_on_its_leader_which_must_be_in_the_run() -> None:
+    hosts = gangs()
+    del hosts["n1"]
+    (problem,) = plan(hosts).problems
+    assert problem == ("main on n2 follows n1, where the gang is drained, and n1 is not in this run: -l n1,n2")
+    hosts["n2"]["drain"] = False
+    assert plan(hosts).problems == []
 
 
 def test_work_that_nobody_notices_needs_no_order() -> None:

@@ -38,6 +38,7 @@ def instance(**more: Any) -> dict[str, Any]:
         "problems": [],
         "bridge": NO_BRIDGE,
         "coming": None,
+        "gang": [],
         **more,
     }
     assert UpdateFacts.from_dict(facts).to_dict() == facts
@@ -79,6 +80,38 @@ def test_two_nodes() -> None:
         "batch 1: main on a from release 1 to 2 (new)",
         "batch 2: main on b for the first time to 2 (new)",
     ]
+
+
+GANG = ["a", "b"]
+
+
+def test_a_gang_is_one_instance_of_its_leader() -> None:
+    big = {"name": "big", "gang": GANG}
+    found = made(
+        {
+            "a": host(instance(**big, due=False), up=["a", "c"]),
+            "b": host(instance(**big, origin=11, target=12), instance(), up=["b", "c"]),
+            "c": host(instance(name="big"), instance(), up=["b", "c"]),
+        },
+    )
+    assert found.problems == []
+    turns = [item for batch in found.batches for item in batch if item.name == "big"]
+    assert {(item.host, item.origin, item.release) for item in turns} == {("a", 1, 2), ("c", 1, 2)}
+    assert any("big on a, b from release 1 to 2" in line for line in found.lines)
+    assert not any("big on b" in line for line in found.lines)
+
+
+def test_a_gang_needs_all_of_its_members_in_the_run() -> None:
+    found = made({"b": host(instance(gang=GANG), up=["a", "c"])})
+    assert found.problems == ["main spans a, b, and a is not in this run: run it for all members (-l a,b)"]
+    assert found.batches == []
+
+
+def test_a_gang_whose_member_cannot_be_reached_is_left_out() -> None:
+    read = {"a": Host.from_dict(host(instance(gang=GANG), up=["a", "c"]))}
+    found = plan(read, [1], Choice(), allow_downtime=False, left_out=["b"])
+    assert found.problems == [] and found.batches == []
+    assert "main spans a, b, and b cannot be reached: main is left out" in found.lines
 
 
 def test_nothing_due() -> None:

@@ -37,6 +37,18 @@ def settle(host: Host, wanted: Desired, busy: bool = False, check: bool = False)
     return boot.settle(host.root, wanted, boot.gather(host.root, host.run), host.run, busy, check)
 
 
+def test_what_waits_is_kept_for_the_status(host: Host) -> None:
+    paths, wanted = Paths(host.root), wanted_of(host)
+    assert boot.waiting(paths) == []
+    boot.record_waiting(paths, settle(host, wanted, busy=True))
+    assert "rail 0 (rocep0s0/1): mtu: 1500 -> 9000" in boot.waiting(paths)
+    boot.record_waiting(paths, settle(host, wanted))
+    assert boot.waiting(paths) == [] and not paths.rdma_waiting.exists()
+    for damage in ("{", "5"):
+        files.write(paths.rdma_waiting, damage)
+        assert boot.waiting(paths) == []
+
+
 @pytest.fixture
 def host(tmp_path: Path) -> Host:
     return Host(tmp_path)

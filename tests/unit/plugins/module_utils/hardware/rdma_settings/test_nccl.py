@@ -166,6 +166,44 @@ def test_a_node_by_its_plan() -> None:
     assert nccl.node(facts(infiniband(0)), planned.desired, "192.0.2.1", "eno1").tos is None
 
 
+def test_what_a_plan_sets_counts_as_set() -> None:
+    """The facts have the MTU before the first run, and no address."""
+    wish = {"addresses": ["10.1.0.7/16", "10.2.0.7/16"]}
+    planned, _findings = planning.plan(wish, planning.Machine(roce()))
+    made = nccl.node(roce(), planned.desired, "192.0.2.1", "eno1")
+    assert [(one.network, one.mtu_active) for one in made.rails] == [("10.1.0.0/16", 4096), ("10.2.0.0/16", 4096)]
+    planned, _findings = planning.plan({**wish, "mtu": 1500}, planning.Machine(roce()))
+    assert {one.mtu_active for one in nccl.node(roce(), planned.desired, "192.0.2.1", "eno1").rails} == {1024}
+
+
+def test_a_node_as_plain_values() -> None:
+    assert Node.from_dict(node().to_dict()) == node()
+    assert Node.from_dict({**node().to_dict(), "later": 1}) == node()
+    values: list[Any] = [None, {}, {"rails": []}, {**node().to_dict(), "rails": [1]}]
+    for damaged in values:
+        with pytest.raises(ValueError, match="the network of a node is damaged"):
+            Node.from_dict(damaged)
+
+
+def test_a_node_without_the_address_gets_no_interface() -> None:
+    found, problems = both(Node("192.0.2.1", ""), Node("192.0.2.2", "eth0"))
+    assert not problems and found["node1"] == {} and found["node2"]
+
+
+def test_what_a_node_does_not_show_is_no_difference() -> None:
+    assert both(node(mtu_active=None), node(2))[1] == []
+    assert "the MTUs of RDMA packets of the nodes differ" in both(node(mtu_active=1024), node(2))[1][0]
+
+
+def test_what_an_engine_must_not_set() -> None:
+    nodes = {"node1": node(), "node2": node(2)}
+    given = {"NCCL_IB_SL": "3", "NCCL_DEBUG": "INFO", "VLLM_X": "1", "NCCL_NET_GDR_LEVEL": 5, "NCCL_NET": "Socket"}
+    assert nccl.refusals(given, nodes, Options()).keys() == {"NCCL_IB_SL", "NCCL_NET_GDR_LEVEL"}
+    assert "contradicts rdma_required" in nccl.refusals(given, nodes, Options(required=True))["NCCL_NET"]
+    # A value may be a secret.
+    assert "s3cret" not in str(nccl.refusals({"NCCL_TOPO_FILE": "s3cret", "NCCL_IB_TC": "s3cret"}, nodes, Options()))
+
+
 @given(st.integers(2, 5), st.integers(0, 6), st.integers(0, 3), st.booleans())
 def test_variables_are_lines_of_an_environment_and_no_node_depends_on_the_order(
     hosts: int, count: int, more: int, required: bool

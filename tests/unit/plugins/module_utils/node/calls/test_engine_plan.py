@@ -635,6 +635,23 @@ def test_a_run_that_starts_engines_refuses_gangs_with_all_other_mistakes(node: N
         **given,
     )
     assert "instance main: nodes: ['n1', 'n2']: spans several nodes" in result["msg"]
+    assert "instance main: nodes: the network of n1, n2 is unknown" in result["msg"]
+
+
+def test_the_networks_of_all_nodes_are_in_the_plan(node: Node) -> None:
+    rail = {"device": "mlx5_0", "port": 1, "layer": "ethernet", "netdev": "ens1", "network": "10.1.0.0/16"}
+    rail |= {"mtu_active": 4096, "rate_gbps": 400.0, "gid_index": 3}
+    nodes = {
+        name: {"address": address, "netdev": "eno1", "rails": [{**rail, "rate_gbps": rate}], "ports": 1, "tos": 106}
+        for name, address, rate in (("n1", "127.0.0.1", 400.0), ("n2", "192.0.2.2", 200.0))
+    }
+    node.models["llama"]["tensor-parallel-size"] = 2
+    result = node.call(network={"nodes": nodes}, **gang_node(node))
+    assert "NCCL_IB_TC" in result["gangs"][0]["shared"]["environment"]
+    assert any("the rates of the rails differ" in warning for warning in result["warned"])
+    nodes["n2"]["rails"] = []
+    problems = node.call(network={"nodes": nodes}, **gang_node(node))["problems"]
+    assert any("the rails of the nodes differ: n1 has 1; n2 has 0" in problem["message"] for problem in problems)
 
 
 def test_every_golden_prompt_of_another_task_is_a_problem(node: Node, config: dict[str, Any]) -> None:

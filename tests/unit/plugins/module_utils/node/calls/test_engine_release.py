@@ -151,6 +151,15 @@ GANGS: dict[str, Any] = {
 }
 
 
+NETWORK: dict[str, Any] = {
+    "nodes": {
+        name: {"address": address, "netdev": netdev, "rails": [], "ports": 0, "tos": None}
+        for name, address, netdev in (("n1", "192.0.2.1", "eno1"), ("n2", "192.0.2.2", "eth7"))
+    },
+    "variables": {"NCCL_ALGO": "Ring"},
+}
+
+
 def stage_gang(node: EngineNode, run_module: RunModule, **more: Any) -> dict[str, Any]:
     ports = {"port": 5005, "gang_port": 5110, "rendezvous_port": 29510}
     big = {"name": "big", "model": "tiny-a", "accelerator": "cpu", "nodes": ["n1", "n2"], **ports}
@@ -166,7 +175,7 @@ def stage_gang(node: EngineNode, run_module: RunModule, **more: Any) -> dict[str
         user=pwd.getpwuid(os.getuid()).pw_name,
         settings={"cache_path": str(node.paths.root / "cache")},
         gangs={**GANGS, "hosts": hosts},
-        **{"gang_key": "0123456789abcdef", **more},
+        **{"gang_key": "0123456789abcdef", "network": NETWORK, **more},
     )
 
 
@@ -187,11 +196,36 @@ def test_a_member_of_a_gang(fresh_node: EngineNode, run_module: RunModule, monke
     release = releases.load(fresh_node.paths, "big", 1)
     assert release.gang and (release.gang.rank, len(release.gang.digest)) == (1, 64)
     assert release.engine_argv[-1] == "--headless"
-    assert files.read_json(fresh_node.paths.instance("big"))["gang"] == release.gang.to_dict()
+    recorded = files.read_json(fresh_node.paths.instance("big"))
+    assert recorded["gang"] == release.gang.to_dict() and recorded["networks"] == NETWORK["nodes"]
+    environment = (fresh_node.paths.release("big", 1) / releases.ENV_FILE).read_text()
+    for line in ("NCCL_SOCKET_IFNAME==eth7", "GLOO_SOCKET_IFNAME=eth7", "NCCL_ALGO=Ring", "VLLM_HOST_IP=192.0.2.2"):
+        assert f"{line}\n" in environment
     assert not stage_gang(fresh_node, run_module)["changed"]
+    # A run without the other node takes the networks of the last run.
+    alone = {**NETWORK, "nodes": {"n2": NETWORK["nodes"]["n2"]}}
+    assert not stage_gang(fresh_node, run_module, network=alone)["changed"]
     # A node that leaves its last gang does not keep the key.
     fresh_node.site()
     assert not fresh_node.paths.gang_key.exists()
+
+
+def test_the_network_of_a_gang_is_refused_with_all_mistakes(
+    fresh_node: EngineNode, run_module: RunModule, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(wired, "CHANNEL_WIRED", True)
+    monkeypatch.setattr(gang_node, "address_problems", lambda address: [])
+    wrong = {"nodes": {}, "required": True, "variables": {"NCCL_IB_DISABLE": "1"}}
+    said = stage_gang(fresh_node, run_module, network=wrong, environment={"NCCL_P2P_DISABLE": "1"})["msg"]
+    for words in (
+        "the network of n1, n2 is unknown: run this playbook once without -l",
+        "rdma_nccl: NCCL_IB_DISABLE: '1': switches RDMA off",
+        "vllm_environment: NCCL_P2P_DISABLE: switches NVLink off",
+    ):
+        assert words in said, said
+    said = stage_gang(fresh_node, run_module, network={**NETWORK, "required": True})["msg"]
+    assert "n1, n2 have no rail; set rdma_required: false" in said
+    assert releases.names(fresh_node.paths) == []
 
 
 def test_an_instance_with_its_own_image_and_secrets(serving_node: EngineNode, monkeypatch: pytest.MonkeyPatch) -> None:

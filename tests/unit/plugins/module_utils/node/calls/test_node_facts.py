@@ -24,8 +24,20 @@ from ansible_collections.baremetal.inference.plugins.module_utils.store.store im
 
 Call = Callable[..., dict[str, Any]]
 
-STATUS = {"time", "system", "instances", "gpus", "doctor", "lock", "updated", "backup", "errors", "schema"}
-MAINTENANCE = {"reboot_reasons", "driver", "disks", "certificates", "damaged", "models"}
+STATUS = {
+    "time",
+    "system",
+    "instances",
+    "gpus",
+    "doctor",
+    "lock",
+    "updated",
+    "backup",
+    "errors",
+    "schema",
+    "rails_waiting",
+}
+MAINTENANCE = {"reboot_reasons", "driver", "rails_due", "disks", "certificates", "damaged", "models"}
 DOCTOR = {"verdict", "checks", "problems"}
 LEFT = {"left", "gateway", "monitoring", "logs"}
 
@@ -103,6 +115,7 @@ def test_damaged_settings_of_the_doctor_are_named(gather: Call, root: Path) -> N
 def test_the_status_is_read_at_the_node(gather: Call) -> None:
     result = gather("status")
     assert result["system"] is None and "debian_version" in result["errors"]["system"]
+    assert result["rails_waiting"] == []
     assert result["instances"] == [] and result["lock"] is None and result["backup"] is None
     assert result["changed"] is False and re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", result["time"])
 
@@ -110,6 +123,7 @@ def test_the_status_is_read_at_the_node(gather: Call) -> None:
 def test_what_maintenance_has_to_do(gather: Call, root: Path, write_model: Callable[..., Path]) -> None:
     result = gather("maintenance", certificates=["/nowhere/tls.pem"])
     assert result["reboot_reasons"] != [] and result["driver"] is False and result["models"] == 0
+    assert result["rails_due"] == []
     assert len(result["disks"]) == 1 and str(root) in result["disks"][0]
     (certificate,) = result["certificates"]
     assert certificate["status"] == "fail" and certificate["words"].startswith("does not exist: ")

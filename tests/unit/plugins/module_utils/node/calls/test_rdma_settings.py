@@ -86,6 +86,25 @@ def test_engines_that_run_keep_their_rails(run: RunModule, host: Host) -> None:
     assert not run(settings=WANTED)["change_pending"] and host.mtu("ens0") == 9000
 
 
+def test_what_is_recorded_is_set_without_the_inventory(run: RunModule, host: Host) -> None:
+    assert run(recorded=True)["changes"] == []
+    host.engines = ["main"]
+    planned = run(settings=WANTED)["desired"]
+    assert planned["rails"][0]["mtu"] == 9000 and Paths(host.root).rdma_waiting.exists()
+    refused = run(recorded=True)
+    assert refused["failed"] and "mtu: 1500 -> 9000: waits for main; drain the node" in refused["msg"]
+    assert run(check=True, recorded=True)["change_pending"] and host.mtu("ens0") == 1500
+    # A follower has no drain of its own.
+    assert not run(check=True, recorded=True, drained=["main"])["change_pending"]
+    host.engines = []
+    assert run(check=True, recorded=True)["changed"] and host.mtu("ens0") == 1500
+    done = run(recorded=True)
+    assert done["changed"] and host.mtu("ens0") == 9000 and not Paths(host.root).rdma_waiting.exists()
+    assert not run(recorded=True)["changed"]
+    Paths(host.root).rdma_settings.write_text("{}")
+    assert "run baremetal.inference.site, which repairs it" in run(recorded=True)["msg"]
+
+
 def test_a_setting_that_does_not_stay(run: RunModule, host: Host) -> None:
     host.stuck = {"pfc"}
     result = run(settings=WANTED)

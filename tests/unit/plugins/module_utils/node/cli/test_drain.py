@@ -10,7 +10,7 @@ import pytest
 
 from ansible_collections.baremetal.inference.plugins.module_utils.core import files
 from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
-from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import drains
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import drains, gangs
 
 from .conftest import Run, RunJson
 
@@ -87,3 +87,10 @@ def test_undrain_of_what_has_left_the_node(run: Run, paths: Paths) -> None:
     assert run("undrain", "gone")[0] == 0
     assert run("undrain", "gone")[0] == 2
     assert drains.names(paths) == []
+
+
+def test_a_follower_of_a_gang_is_drained_on_its_leader(run: Run, paths: Paths, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gangs, "leader", lambda _paths, name: "gpu-01" if name == "main" else "")
+    code, _output, errors = run("drain", "side", "main", "--reason", "new disk")
+    assert code != 0 and "main follows gpu-01 here" in errors and "run the command on gpu-01" in errors
+    assert not paths.drain("side").exists()

@@ -57,8 +57,13 @@ def test_engines_that_run_keep_their_rails(host: Host, capsys: pytest.CaptureFix
     host.engines = ["main"]
     code, out, _err = call(host, capsys, "apply")
     assert code == 0 and "waits until main is drained: rail 0 (rocep0s0/1): mtu" in out and host.mtu("ens0") == 1500
+    assert inferctl.main(["status"], Paths(host.root)) == 0
+    line = "rail 0 (rocep0s0/1): mtu: 1500 -> 9000: waits until this node is drained: baremetal.inference.maintenance"
+    assert line in capsys.readouterr().out.splitlines()
     code, out, _err = call(host, capsys, "apply", "--force")
     assert code == 0 and host.mtu("ens0") == 9000
+    inferctl.main(["status", "--json"], Paths(host.root))
+    assert json.loads(capsys.readouterr().out)["rails_waiting"] == []
 
 
 def test_a_rail_that_is_missing(host: Host, capsys: pytest.CaptureFixture[str]) -> None:

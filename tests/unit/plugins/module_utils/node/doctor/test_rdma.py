@@ -116,5 +116,14 @@ def test_whether_the_engine_of_a_gang_uses_its_rails(
     assert silent.status == OK and silent.message == "main: NCCL printed nothing" and "NCCL_DEBUG" in silent.action
 
 
+def test_devices_that_have_other_names_now(rails: tuple[RailHost, Host], monkeypatch: pytest.MonkeyPatch) -> None:
+    one, seen = rails
+    write(Paths(one.root).env("main"), "NCCL_IB_HCA==rocep0s0:1,rocep1s0:1\n")
+    assert gang_of(seen, monkeypatch, "").status == OK
+    write(Paths(one.root).env("main"), "NCCL_IB_HCA==mlx5_0:1,rocep1s0:1\n")
+    found = gang_of(seen, monkeypatch, "")
+    assert found.status == WARN and found.message.startswith("NCCL_IB_HCA of main has mlx5_0:1, and this node")
+
+
 def test_engines_of_one_node_are_not_asked(tmp_path: Path) -> None:
     assert rdma.nccl(host(tmp_path)).message == "does not apply: no engine runs over several nodes"

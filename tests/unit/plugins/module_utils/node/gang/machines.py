@@ -42,11 +42,12 @@ from inference.core.paths import Paths
 from inference.engine.gang.members import Gang
 from inference.engine.release import Release
 from inference.node import supervisor
-from inference.node.gang import channel, follows, leads, link, record
+from inference.node.gang import channel, follows, leads, link, messages, record
 supervisor.PROBE_INTERVAL = 0.05
 supervisor.EXIT_CODE_TIMEOUT = 0.3
 leads.STATUS_INTERVAL = follows.STATUS_INTERVAL = 0.2
 leads.IDLE_INTERVAL = leads.GATEWAYS_NOTICE = leads.POLL = follows.TURN = 0.1
+leads.PROOF_INTERVAL = follows.OFFER_INTERVAL = 0.1
 follows.REFUSED_RETRY = follows.CREATE_RETRY = channel.RETRY = 0.1
 channel.Dialer.want.__defaults__ = (0.1,)
 link.SILENCE, link.BEAT, link.HELLO_LIMIT = float(silence), 0.2, 1.0
@@ -56,13 +57,24 @@ secret = Path(root) / "gang.key"
 api, notifier = docker_api.Docker(Path(docker)), systemd.Notifier()
 say = lambda text: print(text, file=sys.stderr, flush=True)
 notes = record.Record(paths, gang, say)
+class Own:
+    def __init__(self): self.current = 0
+    def unmoved(self): return ""
+    def arrived(self): pass
+    def offers(self): return messages.Offers(release.number, self.current, release.number, "3:aaaaaaaaaaaa")
+    def prove(self, proof): self.current = release.number
+    def move(self, wanted):
+        (Path(root) / "moved").write_text(wanted.digest)
+        return "has no such release"
 if gang.rank:
     sys.exit(follows.Follows(
-        gang, release, api, notifier, secret, notes, create=lambda: api.remove(release.container), leave_limit=8.0
+        gang, release, api, notifier, secret, notes, create=lambda: api.remove(release.container), leave_limit=8.0,
+        own=Own(),
     ).run())
 drained = Path(root) / "drained"
 side = leads.Leads(
     gang, secret, notes, notifier, is_idle=lambda: idle == "yes",
+    proof=lambda: messages.Prove("", 0) if (Path(root) / "proven").exists() else None,
     drain=drained.write_text, undrain=lambda: drained.unlink(missing_ok=True),
 )
 sys.exit(supervisor.Supervisor(release, api, notifier, gang=side, is_idle=lambda: idle == "yes").run())

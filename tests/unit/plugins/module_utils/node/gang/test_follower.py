@@ -15,6 +15,9 @@ from ansible_collections.baremetal.inference.plugins.module_utils.node.gang.mess
     Joined,
     Leaving,
     Message,
+    Move,
+    Offers,
+    Prove,
     Ready,
     Refused,
     Stopping,
@@ -22,7 +25,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.node.gang.mess
 )
 from ansible_collections.baremetal.inference.plugins.module_utils.node.gang.orders import KILL, NONE, RUN, Close, Send
 
-from .world import OLD, gang
+from .world import NEW, OLD, gang
 
 LINK, EPOCH = 5, 3
 
@@ -62,6 +65,58 @@ def test_the_engine_starts_only_on_go() -> None:
     assert made.engine_started() == [Send(LINK, Joined(EPOCH))]
     made.receive(LINK, Ready(EPOCH))
     assert made.phase == gangs.SERVING
+
+
+def test_a_leader_with_another_release_is_followed_without_an_engine() -> None:
+    made = follower()
+    made.receive(LINK, Refused("gpu-1 has the gang release a"))
+    made.receive(LINK, Move(4, NEW))
+    assert made.move == Move(4, NEW) and made.order.engine == NONE
+
+
+@pytest.mark.parametrize("made", [waiting(), loading(), serving()], ids=["waiting", "loading", "serving"])
+def test_a_follower_that_takes_part_moves_nowhere(made: Follower) -> None:
+    phase = made.phase
+    made.receive(LINK, Move(4, NEW))
+    made.receive(LINK + 1, Move(4, NEW))
+    assert made.move is None and made.phase == phase
+
+
+def test_no_move_before_the_container_is_fresh() -> None:
+    made = serving()
+    made.lost(LINK, "closed the connection")
+    made.receive(LINK + 1, Move(4, NEW))
+    made.engine_ended("killed")
+    made.receive(LINK + 1, Move(4, NEW))
+    assert made.move is None
+
+
+def test_why_a_follower_could_not_move_is_in_its_next_hello() -> None:
+    made = Follower(gang(1), "boot", 3)
+    made.unmoved = "has no such release"
+    assert (made.hello.release, made.hello.detail) == (3, "has no such release")
+    made.receive(LINK, Welcome())
+    assert made.hello.detail == ""
+
+
+def test_each_connection_gets_the_offers_and_each_change() -> None:
+    one, other = Offers(3, 3, 3, "3:aaaaaaaaaaaa"), Offers(3, 3, 4, "4:bbbbbbbbbbbb 3:aaaaaaaaaaaa")
+    made = follower()
+    assert made.offer(one) == []
+    assert made.receive(LINK, Welcome()) == [Send(LINK, one)]
+    assert made.offer(one) == []
+    assert made.offer(other) == [Send(LINK, other)]
+    made.receive(LINK, Down("a stop"))
+    assert made.receive(LINK + 1, Welcome()) == [Send(LINK + 1, other)]
+
+
+def test_only_a_release_that_serves_is_marked() -> None:
+    made = loading()
+    made.receive(LINK, Prove("a rollback", 1))
+    assert made.proof is None
+    made.receive(LINK, Ready(EPOCH))
+    made.receive(LINK, Prove("a rollback", 1))
+    assert made.proof == Prove("a rollback", 1)
 
 
 def test_go_over_another_connection_starts_nothing() -> None:

@@ -85,6 +85,36 @@ def test_the_end_of_a_followers_engine_ends_the_gang_and_the_next_epoch_serves(m
     assert follower.code is None
 
 
+def offered(leader: Unit) -> tuple[int, int]:
+    """The active and the proven release of the first follower, as its leader has recorded them."""
+    state = leader.state
+    return (state.members[1].active, state.members[1].current) if state and len(state.members) > 1 else (0, 0)
+
+
+def test_followers_mark_the_release_when_their_leader_says_so(make_gang: Make) -> None:
+    leader, follower = units = make_gang()
+    serve(units)
+    until(lambda: offered(leader) == (3, 0), told=logs(units))
+    (leader.directory / "proven").touch()
+    until(lambda: offered(leader) == (3, 3), told=logs(units))
+    assert leader.running and follower.running, "the mark disturbs no engine"
+
+
+def test_a_leader_with_another_release_takes_its_followers_along(make_gang: Make) -> None:
+    leader, follower = units = make_gang()
+    serve(units)
+    leader.signal(signal.SIGTERM)
+    until(lambda: leader.code is not None, told=logs(units))
+    leader.gang = replace(leader.gang, digest="b" * 64)
+    leader.start()
+    moved = follower.directory / "moved"
+    until(lambda: moved.exists() and moved.read_text() == "b" * 64, told=logs(units))
+    assert not follower.running
+    # Why the follower does not move is at the leader, in its state and for systemd.
+    until(lambda: leader.told("gpu-1 has the gang release aaaaaaaaaaaa"), told=logs(units))
+    until(lambda: leader.told("has no such release"), told=logs(units))
+
+
 def test_the_end_of_the_leaders_engine_ends_the_follower(make_gang: Make) -> None:
     leader, follower = units = make_gang()
     serve(units)

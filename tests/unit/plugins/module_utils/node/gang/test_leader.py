@@ -12,7 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import gangs
-from ansible_collections.baremetal.inference.plugins.module_utils.node.gang.leader import EXIT_GRACE, REFUSAL, Leader
+from ansible_collections.baremetal.inference.plugins.module_utils.node.gang.leader import (
+    EXIT_GRACE,
+    PROVE_INTERVAL,
+    REFUSAL,
+    Leader,
+)
 from ansible_collections.baremetal.inference.plugins.module_utils.node.gang.messages import (
     Down,
     Exited,
@@ -21,6 +26,9 @@ from ansible_collections.baremetal.inference.plugins.module_utils.node.gang.mess
     Joined,
     Leaving,
     Message,
+    Move,
+    Offers,
+    Prove,
     Ready,
     Refused,
     Stopping,
@@ -42,7 +50,7 @@ EPOCH = 7
 
 
 def hello(rank: int = 1, digest: str = OLD, node: str = "") -> Hello:
-    return Hello(node or f"gpu-{rank}", rank, digest, "boot")
+    return Hello(node or f"gpu-{rank}", rank, digest, "boot", 3, "")
 
 
 def said(actions: Actions, link: int) -> list[Message]:
@@ -93,12 +101,14 @@ def test_a_member_that_goes_while_others_are_missing_is_waited_for_again() -> No
 def test_a_member_with_another_release_is_refused_by_name() -> None:
     leader = Leader(gang(0), EPOCH)
     actions = leader.receive(11, hello(digest=NEW), "10.0.0.2", 0.0)
-    (refused,) = said(actions, 11)
-    assert isinstance(refused, Refused)
+    refused, move = said(actions, 11)
+    assert isinstance(refused, Refused) and move == Move(0, OLD)
     assert "gpu-1 has the gang release bbbbbbbbbbbb, and gpu-0 has aaaaaaaaaaaa" in refused.reason
     assert closed(actions) == {11}
     (seat,) = leader.missing()
-    assert (seat.state, seat.detail) == (gangs.REFUSED, refused.reason)
+    assert (seat.state, seat.detail) == (gangs.REFUSED, f"{refused.reason}: it moves")
+    leader.receive(12, Hello("gpu-1", 1, NEW, "boot", 3, "has no such release"), "10.0.0.2", 0.0)
+    assert seat.detail == f"{refused.reason}: has no such release"
     leader.tick(REFUSAL)
     assert seat.state == gangs.MISSING
     leader.receive(12, hello(), "10.0.0.2", 40.0)
@@ -237,6 +247,34 @@ def test_a_member_that_starts_anew_ends_the_gang() -> None:
     assert (leader.order.engine, leader.order.reason) == (KILL, "gpu-1 started anew")
     assert closed(actions) >= {11, 21}
     assert [type(message) for message in said(leader.receive(22, hello(), "10.0.0.2", 1.5), 22)] == [Down]
+
+
+def test_a_member_runs_the_release_that_a_swap_has_recorded() -> None:
+    """Two releases may have the same digest: GPUs, for example, are not part of it."""
+    leader = Leader(gang(0), EPOCH, {"gpu-1": 4})
+    actions = leader.receive(11, hello(), "10.0.0.2", 0.0)
+    refused, move = said(actions, 11)
+    assert refused == Refused("gpu-1 has its release 3, and its release 4 must run") and move == Move(4, OLD)
+    assert closed(actions) == {11} and leader.order.engine == NONE
+    leader.receive(12, Hello("gpu-1", 1, OLD, "boot", 4, ""), "10.0.0.2", 1.0)
+    assert leader.order.engine == RUN
+
+
+def test_members_mark_a_proven_release_until_they_offer_the_mark() -> None:
+    leader = serving(3)
+    assert leader.tick(0.0) == []
+    leader.proof = Prove("", 0)
+    assert leader.tick(1.0) == [Send(11, leader.proof), Send(12, leader.proof)]
+    assert leader.tick(2.0) == []
+    leader.receive(11, Offers(3, 3, 3, "3:aaaaaaaaaaaa"), "10.0.0.2", 2.0)
+    assert leader.seats[1].offers.current == 3
+    assert leader.tick(1.0 + PROVE_INTERVAL) == [Send(12, leader.proof)]
+
+
+def test_a_gang_that_does_not_serve_proves_nothing() -> None:
+    leader = joined()
+    leader.proof = Prove("", 0)
+    assert leader.tick(1.0) == []
 
 
 # Every order of two events, and random orders of more.

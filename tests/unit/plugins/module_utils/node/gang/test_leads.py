@@ -21,7 +21,13 @@ from ansible_collections.baremetal.inference.plugins.module_utils.node.events im
 from ansible_collections.baremetal.inference.plugins.module_utils.node.gang import leads
 from ansible_collections.baremetal.inference.plugins.module_utils.node.gang.channel import Dialer, Heard
 from ansible_collections.baremetal.inference.plugins.module_utils.node.gang.leads import Leads
-from ansible_collections.baremetal.inference.plugins.module_utils.node.gang.messages import Hello, Leaving
+from ansible_collections.baremetal.inference.plugins.module_utils.node.gang.messages import (
+    Hello,
+    Leaving,
+    Offers,
+    Prove,
+    Welcome,
+)
 from ansible_collections.baremetal.inference.plugins.module_utils.node.gang.orders import DRAIN, KILL, RUN, Send
 from ansible_collections.baremetal.inference.plugins.module_utils.node.gang.record import Record
 
@@ -51,7 +57,7 @@ class Leader:
 
     def follower(self, wake: Callable[[], None] = lambda: None) -> Dialer:
         gang = Gang("big", 1, members(2), self.gang.gang_port, 29510, "a" * 64)
-        made = Dialer(gang, self.secret, wake, lambda: Hello("gpu-1", 1, "a" * 64, "boot"))
+        made = Dialer(gang, self.secret, wake, lambda: Hello("gpu-1", 1, "a" * 64, "boot", 3, ""))
         made.want(True, 0.05)
         return made
 
@@ -73,6 +79,32 @@ def test_gathering_ends_with_the_last_member_and_is_recorded(leader: Leader) -> 
     assert known.detail == "the leader's engine ended: the supervisor ends"
     # A drain that a killed process left is removed at the start, and this process's own at the end.
     assert leader.drained == ["", ""]
+
+
+def test_what_a_follower_keeps_is_recorded_and_a_proven_release_is_told(leader: Leader) -> None:
+    proof = Prove("", 0)
+    leader.side._proof = lambda: proof
+    with Events() as events, leader.side.over(events) as side, leader.follower(events.wake) as follower:
+        assert side.gather()
+        side.engine_ready()
+        heard: list[Heard] = []
+
+        def told(kind: type) -> bool:
+            heard.extend(event for event in follower.events() if isinstance(event, Heard))
+            side.order()
+            return any(isinstance(event.message, kind) for event in heard)
+
+        until(lambda: told(Welcome))
+        follower.perform([Send(heard[0].link, Offers(3, 2, 4, "4:bbbbbbbbbbbb 3:aaaaaaaaaaaa"))])
+        until(lambda: told(Prove))
+
+        def recorded() -> bool:
+            side.order()
+            known = gangs.read(leader.paths, "big")
+            seen = known.members[1] if known else None
+            return seen is not None and (seen.active, seen.current, seen.desired) == (3, 2, 4)
+
+        until(recorded)
 
 
 def test_a_stop_ends_the_wait(leader: Leader) -> None:

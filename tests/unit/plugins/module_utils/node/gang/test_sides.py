@@ -4,20 +4,23 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
+from ansible_collections.baremetal.inference.plugins.module_utils.core import files
 from ansible_collections.baremetal.inference.plugins.module_utils.core.docker_api import Docker
 from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
 from ansible_collections.baremetal.inference.plugins.module_utils.core.systemd import Notifier
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.instances import Instance
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.release import Release, Settings, render
-from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import drains
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import drains, pins, swaps
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.state.drains import Drain, parse_time
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.state.swaps import Move, Swap
 from ansible_collections.baremetal.inference.plugins.module_utils.node.gang import sides
+from ansible_collections.baremetal.inference.plugins.module_utils.node.gang.messages import Prove
 from ansible_collections.baremetal.inference.plugins.module_utils.node.supervisor import EngineError
 from ansible_collections.baremetal.inference.plugins.module_utils.store.stored_model import StoredModel
 
@@ -90,3 +93,37 @@ def test_a_container_is_created_anew(docker: FakeDocker, tmp_path: Path) -> None
 
 def test_the_boot_has_an_id() -> None:
     assert len(sides.boot_id()) == 36
+
+
+SWAP = Swap(3, 4, "run", "2026-11-26T06:00:00Z", step=swaps.PROBE, gang=True, moves={"gpu-1": Move(11, 12)})
+
+
+def test_followers_must_run_what_a_swap_has_recorded(tmp_path: Path) -> None:
+    paths = Paths(tmp_path)
+    assert sides.numbers(paths, release(), gang(0)) == {}
+    swaps.write(paths, "big", SWAP)
+    assert sides.numbers(paths, release(), gang(0)) == {"gpu-1": 11}
+    assert sides.numbers(paths, replace(release(), number=4), gang(0)) == {"gpu-1": 12}
+    assert sides.numbers(paths, replace(release(), number=9), gang(0)) == {}
+
+
+def test_followers_mark_a_release_when_the_leaders_has_passed_all_checks(tmp_path: Path) -> None:
+    paths, following = Paths(tmp_path), replace(release(), number=4)
+    assert sides.proof(paths, following) is None
+    swaps.write(paths, "big", SWAP)
+    assert sides.proof(paths, following) is None
+    swaps.write(paths, "big", replace(SWAP, step=swaps.MEMBERS, reason="a rollback by mira", back=True))
+    assert sides.proof(paths, release()) is None, "another release"
+    assert sides.proof(paths, following) == Prove("a rollback by mira", 1)
+    swaps.write(paths, "big", replace(SWAP, step=swaps.MEMBERS, returning=True))
+    assert sides.proof(paths, release()) == Prove("", 0)
+
+
+def test_a_follower_that_comes_later_marks_the_release_as_the_leader_keeps_it(tmp_path: Path) -> None:
+    paths = Paths(tmp_path)
+    paths.releases("big").mkdir(parents=True)
+    files.link(paths.current("big"), "3")
+    assert sides.proof(paths, release()) == Prove("", 0)
+    pin = pins.Pin(3, 5, "a rollback", "2026-11-26T06:00:00Z", True)
+    files.write_json(paths.pin("big"), {"schema": 1, **asdict(pin)})
+    assert sides.proof(paths, release()) == Prove("a rollback", 1)

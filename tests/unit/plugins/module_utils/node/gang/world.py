@@ -13,6 +13,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.engine.state i
 from ansible_collections.baremetal.inference.plugins.module_utils.node.gang.follower import Follower
 from ansible_collections.baremetal.inference.plugins.module_utils.node.gang.leader import Leader
 from ansible_collections.baremetal.inference.plugins.module_utils.node.gang.link import Link, LinkError
+from ansible_collections.baremetal.inference.plugins.module_utils.node.gang.messages import Go, Offers, Prove
 from ansible_collections.baremetal.inference.plugins.module_utils.node.gang.orders import (
     DRAIN,
     KILL,
@@ -75,12 +76,19 @@ class Node:
     powered: bool = True
     cut: bool = False
     digest: str = OLD
+    kept: tuple[str, ...] = (OLD, NEW)
+    """The releases on the disk, by their digests: release 1 is kept[0]."""
+    proven: str = OLD
+    desired: str = OLD
     drains_until: float | None = None
     faults: list[str] = field(default_factory=list)
 
 
 class World:
     """The whole gang. `step` lets STEP seconds pass, and checks what must always hold."""
+
+    outlives = 12.0
+    """Seconds by which an engine may outlive its gang."""
 
     def __init__(self, size: int = 2) -> None:
         self.size = size
@@ -180,10 +188,11 @@ class World:
     def _systemd(self, node: Node) -> None:
         if node.powered and node.wanted and node.machine is None and self.now >= node.starts_at:
             if node.rank:
-                node.machine = Follower(gang(node.rank, self.size, node.digest), "boot")
+                number = node.kept.index(node.digest) + 1 + 10 * node.rank
+                node.machine = Follower(gang(node.rank, self.size, node.digest), "boot", number)
             else:
                 self.epoch += 1
-                node.machine = Leader(gang(0, self.size, node.digest), self.epoch)
+                node.machine = Leader(gang(0, self.size, node.digest), self.epoch, self.expected())
 
     def _dial(self, node: Node) -> None:
         machine, leader = node.machine, self.nodes[0]
@@ -247,6 +256,8 @@ class World:
             if isinstance(action, Close):
                 self._close(pipe, self._end(node.rank), "closed the connection")
             elif isinstance(action, Send):
+                if isinstance(action.message, Go):
+                    self.went.add(action.message.epoch)
                 pipe.ends[self._end(node.rank)].send(action.message)
 
     def _pipes_of(self, rank: int) -> Iterator[Pipe] | list[Pipe]:
@@ -263,6 +274,8 @@ class World:
         machine = node.machine
         if machine is None:
             return
+        if isinstance(machine, Leader):
+            machine.proof = self.proof()
         self._perform(node, machine.tick(self.now))
         if not node.wanted:
             if isinstance(machine, Leader):
@@ -274,15 +287,30 @@ class World:
         if isinstance(machine, Follower):
             if machine.wants_container:
                 machine.created()
+            self._tend_releases(node, machine)
             if machine.phase == gangs.STOPPED:
                 self._exit(node)
         elif machine.order.engine == NONE and machine.phase in (gangs.ENDED, gangs.STOPPED):
             self._exit(node)
 
+    def _tend_releases(self, node: Node, machine: Follower) -> None:
+        numbers = [number + 1 + 10 * node.rank for number in range(len(node.kept))]
+        number_of = dict(zip(node.kept, numbers, strict=True))
+        if machine.proof is not None:
+            machine.proof, node.proven = None, node.digest
+        words = " ".join(f"{number}:{digest[:12]}" for digest, number in number_of.items())
+        active, current, desired = (number_of.get(digest, 0) for digest in (node.digest, node.proven, node.desired))
+        self._perform(node, machine.offer(Offers(active, current, desired, words)))
+        if machine.move is not None:
+            wanted, machine.move = machine.move, None
+            if wanted.digest in node.kept and wanted.release in (0, number_of[wanted.digest]):
+                node.digest = wanted.digest
+                self.supervisor_dies(node.rank)
+            else:
+                machine.unmoved = "has no such release"
+
     def _obey(self, node: Node, machine: Leader | Follower) -> None:
         order = machine.order
-        if isinstance(machine, Leader) and order.engine == RUN:
-            self.went.add(order.epoch)
         if node.engine and node.engine != order.epoch and order.engine != KILL:
             raise AssertionError(f"gpu-{node.rank} has an engine of epoch {node.engine}, and the order {order}")
         if order.engine == RUN:
@@ -314,6 +342,14 @@ class World:
             self._close(pipe, self._end(node.rank), "closed the connection")
         node.machine, node.starts_at = None, self.now + RESTART
 
+    # What the leader's supervisor reads of a swap.
+
+    def expected(self) -> dict[str, int]:
+        return {}
+
+    def proof(self) -> Prove | None:
+        return None
+
     # What must always hold.
 
     def _check(self) -> None:
@@ -331,4 +367,6 @@ class World:
             elif epoch in self.complete:
                 since = self.alone_since.setdefault(epoch, self.now)
                 outlived = self.now - since
-                assert outlived <= 12.0, f"gpu-{there[0].rank} outlives the gang of epoch {epoch} by {outlived} s"
+                assert outlived <= self.outlives, (
+                    f"gpu-{there[0].rank} outlives the gang of epoch {epoch} by {outlived} s"
+                )

@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from ansible_collections.baremetal.inference.plugins.module_utils.core import files
@@ -12,6 +14,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.engine.state i
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.state.swaps import Swap
 from ansible_collections.baremetal.inference.plugins.module_utils.node.swap import damaged
 
+from ..gang.world import gang
 from .fake_node import NAME, RUN, SINCE, TARGET, Engine, FakeNode
 
 
@@ -99,3 +102,12 @@ def test_the_lock_of_a_swap_by_hand_is_that_swap_s(fake: FakeNode) -> None:
     with fake.resting():
         files.write(fake.paths.lock, None)
     assert damaged.run_id(fake.paths, NAME) == ""
+
+
+def test_the_swap_of_a_gang_stays_one(fake: FakeNode) -> None:
+    assert not rebuilt(fake).gang
+    release = releases.load(fake.paths, NAME, 1)
+    with fake.resting():
+        path = fake.paths.release(NAME, 1) / releases.RELEASE_FILE
+        files.write(path, replace(release, gang=replace(gang(0), name=NAME)).to_json())
+    assert rebuilt(fake).gang

@@ -215,6 +215,14 @@ def test_what_runs_already_is_left_alone_but_on_the_way_back(fake: FakeNode) -> 
     assert NAME not in fake.engines
 
 
+def test_a_gang_is_stopped_also_if_only_followers_change(fake: FakeNode) -> None:
+    same = replace(at(fake, swaps.STOP, replace(SWAP, target=1)), gang=True)
+    fake.closed.add(PORT)
+    fake.engines[NAME].connections = []
+    leave.stop(fake.node(), same)
+    assert NAME not in fake.engines
+
+
 def test_requests_come_back_to_what_was_not_touched(fake: FakeNode) -> None:
     swap = replace(at(fake, swaps.GATE), step=swaps.RELEASE)
     fake.closed.add(PORT)

@@ -62,3 +62,9 @@ def test_the_next_swap_takes_over(paths: Paths) -> None:
 def test_without_a_report_nothing_is_left(paths: Paths) -> None:
     files.write(paths.swap_report("main"), None)
     assert left_over.still(paths, "main") == []
+
+
+def test_members_that_are_behind_are_told_until_the_leader_is_proven(paths: Paths) -> None:
+    report = Report(1, 2, "run", SINCE, SINCE, swaps.RETURNED, "no", behind="gpu-1 is away")
+    (words,) = left_over.words(report, "main")
+    assert words.startswith("not all members of main have marked the release as proven") and "gpu-1 is away" in words

@@ -123,10 +123,10 @@ def test_a_refusal_keeps_which_term_would_have_allowed_the_step() -> None:
 
 @pytest.mark.parametrize("step", STEPS)
 def test_without_gateways_a_release_that_is_not_judged_goes_back(step: str) -> None:
-    touched = step in FORWARD[4:]
+    touched = step in (*FORWARD[4:], "members")
     swap = Swap(1, 2, "run", "2026-11-25T12:00:00Z", step=step, touched=touched)
     found = machine.blind(swap, "unknown")
-    if step in ("admit", "watch", "prove", "unbridge", swaps.RELEASE):
+    if step in ("admit", "watch", "members", "prove", "unbridge", swaps.RELEASE):
         assert found == swap
     else:
         assert (found.step, found.returning) == ((swaps.DRAIN, True) if touched else (swaps.RELEASE, False))
@@ -146,9 +146,41 @@ def test_a_restart_of_the_node_has_an_engine_prove_itself_again(step: str) -> No
     anew = machine.restarted(swap)
     assert anew.step == (swaps.START if step in (swaps.ADMIT, swaps.WATCH) else step)
     # Behind the gate, unless the release has passed all.
-    passed = step in (swaps.PROVE, swaps.UNBRIDGE, swaps.RELEASE)
+    passed = step in (swaps.MEMBERS, swaps.PROVE, swaps.UNBRIDGE, swaps.RELEASE)
     assert anew.gated is not passed
 
 
+GANG = replace(BEGUN, gang=True)
+GANG_FORWARD = ["begun", "staged", *FORWARD[1:-2], "members", *FORWARD[-2:]]
+GANG_BACK = [*BACK[:-2], "members", *BACK[-2:]]
+
+
+def test_a_gang_stages_first_and_its_followers_mark_the_release_before_the_leader() -> None:
+    taken, end = way(GANG)
+    assert taken == GANG_FORWARD
+    assert isinstance(end, machine.Ended) and end.outcome == swaps.DONE
+
+
+def test_a_gang_whose_follower_lacks_the_release_is_not_touched() -> None:
+    taken, end = way(GANG, {2: "gpu-1 has no such release"})
+    assert taken == ["begun", "staged", swaps.RELEASE, swaps.UNBRIDGE]
+    assert isinstance(end, machine.Ended) and end.outcome == swaps.REFUSED and not end.swap.touched
+
+
+@pytest.mark.parametrize("at", range(6, 11))
+def test_a_gang_goes_back_as_a_whole(at: int) -> None:
+    taken, end = way(GANG, {at: "no"})
+    assert taken == [*GANG_FORWARD[:at], *GANG_BACK]
+    assert isinstance(end, machine.Ended) and end.outcome == swaps.RETURNED
+
+
+@pytest.mark.parametrize("failing", [{11: "gpu-1 is away"}, {7: "no", 14: "gpu-1 is away"}], ids=["forward", "back"])
+def test_a_follower_that_is_behind_stops_no_release_that_serves(failing: dict[int, str]) -> None:
+    taken, end = way(GANG, failing)
+    assert "members" in taken
+    assert isinstance(end, machine.Ended) and end.outcome in (swaps.DONE, swaps.RETURNED)
+    assert end.swap.notes["behind"] == "gpu-1 is away"
+
+
 def test_every_step_has_its_act() -> None:
-    assert set(STEPS) == {*FORWARD, swaps.RELEASE}
+    assert set(STEPS) == {*GANG_FORWARD, swaps.RELEASE}

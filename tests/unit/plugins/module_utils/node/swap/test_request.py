@@ -13,14 +13,16 @@ import pytest
 from ansible_collections.baremetal.inference.plugins.module_utils.core import files, systemd
 from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
 from ansible_collections.baremetal.inference.plugins.module_utils.engine import bridges, swap_settings
-from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import pins, releases, swaps
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.gang import wired
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import gangs, pins, releases, swaps
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.state.gangs import GangState, MemberState
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.state.swaps import Report, Swap
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.swap_terms import Terms
 from ansible_collections.baremetal.inference.plugins.module_utils.node.swap import request
 from ansible_collections.baremetal.inference.plugins.module_utils.node.swap.request import Request
 
 from ...conftest import stage
-from ..gang.world import gang
+from ..gang.world import NEW, OLD, gang
 
 SINCE = "2026-11-25T12:00:00Z"
 UNIT = "inference-swap@main.service"
@@ -126,6 +128,50 @@ def test_an_instance_over_several_nodes_is_refused(paths: Paths) -> None:
     with pytest.raises(request.Refused, match="main spans several nodes"):
         request.begin(paths, ASKED)
     assert swaps.read(paths, "main") is None
+
+
+def spans(paths: Paths, number: int, rank: int, digest: str, port: int = 5110) -> None:
+    """Make a release of `main` a member's release of a gang."""
+    path = paths.release("main", number) / releases.RELEASE_FILE
+    member = replace(gang(rank, digest=digest), name="main", gang_port=port)
+    files.write(path, replace(releases.load(paths, "main", number), gang=member).to_json())
+
+
+@pytest.mark.parametrize(
+    ("rank", "port", "reason"),
+    [(1, 5110, "main follows gpu-0 here"), (0, 5111, "release 2 of main has other nodes, addresses or ports")],
+    ids=["a follower", "another port"],
+)
+def test_a_gang_that_this_node_cannot_swap(
+    paths: Paths, monkeypatch: pytest.MonkeyPatch, rank: int, port: int, reason: str
+) -> None:
+    monkeypatch.setattr(wired, "CHANNEL_WIRED", True)
+    spans(paths, 1, rank, OLD)
+    spans(paths, 2, rank, NEW, port)
+    with pytest.raises(request.Refused, match=reason):
+        request.begin(paths, ASKED)
+
+
+def test_the_leader_swaps_for_the_gang(paths: Paths, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wired, "CHANNEL_WIRED", True)
+    spans(paths, 1, 0, OLD)
+    spans(paths, 2, 0, NEW)
+    assert request.begin(paths, ASKED) is True
+    found = swaps.read(paths, "main")
+    assert found and found.gang and found.step == swaps.BEGUN
+
+
+def test_a_gang_whose_follower_is_behind_is_swapped_although_the_leader_serves_the_release(
+    paths: Paths, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(wired, "CHANNEL_WIRED", True)
+    spans(paths, 1, 0, OLD)
+    known = [MemberState("gpu-0", 0, "10.0.0.1", gangs.SERVING)]
+    for current, due in ((11, False), (10, True)):
+        follower = MemberState("gpu-1", 1, "10.0.0.2", gangs.SERVING, "", 11, current, 11, f"11:{OLD[:12]}")
+        state = GangState("main", 0, 3, gangs.SERVING, SINCE, members=(*known, follower))
+        files.write_json(paths.gang("main"), state.to_json())
+        assert request.begin(paths, replace(ASKED, release=1), check=True) is due
 
 
 def test_a_node_that_knows_no_gateways_says_so(paths: Paths) -> None:

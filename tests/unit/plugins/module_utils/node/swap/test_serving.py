@@ -100,6 +100,29 @@ def test_an_engine_that_loads_is_waited_for(fake: FakeNode, monkeypatch: pytest.
     assert fake.clock - began >= limit
 
 
+@pytest.mark.parametrize("patient", [False, True])
+def test_members_of_a_gang_may_be_missing_for_ever_only_on_the_way_back(
+    fake: FakeNode, monkeypatch: pytest.MonkeyPatch, patient: bool
+) -> None:
+    node, began = fake.node(), fake.clock
+    away = 100_000.0
+    monkeypatch.setattr(
+        serving.members, "absent", lambda _node: ["gpu-1 (is off)"] if fake.clock - began < away else []
+    )
+
+    def loads(*_given: object) -> list[wait.Outcome]:
+        fake.clock += serving.READY_SECONDS
+        ready = fake.clock - began > away
+        return [wait.Outcome(NAME, "ready" if ready else "loading", "waits")]
+
+    monkeypatch.setattr(wait, "wait_ready", loads)
+    if patient:
+        serving.await_ready(node, NAME, 1, patient=True)
+        return
+    with pytest.raises(StepFailed, match=r"release 1 of main waits for gpu-1 \(is off\) since 180 s"):
+        serving.await_ready(node, NAME, 1)
+
+
 def test_who_came_back_is_not_asked_golden_prompts(fake: FakeNode, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
     fake.settings = replace(fake.settings, golden={"tiny-a": [{"prompt": "1+1", "expect": "2"}]})

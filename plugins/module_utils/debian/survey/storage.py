@@ -1,0 +1,50 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Lists the disks of a machine by their lasting names, with what is on them. Private to the collection."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from ..block_devices import NO_DISK, BlockDevices
+from ..disks import DiskError, obstacles
+
+SHORT = ("nvme-eui.", "wwn-", "scsi-3", "nvme-nvme.", "scsi-SATA_", "scsi-0")
+"""Names that say nothing to a person: another name of the same disk is better."""
+
+
+def names(directory: Path) -> list[Path]:
+    """One name of each whole disk below /dev/disk/by-id: of several, the most telling."""
+    best: dict[Path, Path] = {}
+    for path in sorted(directory.iterdir()) if directory.is_dir() else []:
+        device = path.resolve()
+        worse = path.name.startswith(SHORT)
+        if NO_DISK.search(path.name) or device.name.startswith(("sr", "loop")):
+            continue
+        # Of equally good names, the first: the second name of an NVMe disk is longer.
+        if device not in best or (best[device].name.startswith(SHORT) and not worse):
+            best[device] = path
+    return sorted(best.values())
+
+
+def read(blocks: BlockDevices) -> list[dict[str, Any]]:
+    """The disks, each with why it is not blank. Opens disks to read them, and writes nothing."""
+    found = []
+    for path in names(blocks.dev / "disk/by-id"):
+        try:
+            device = blocks.device(str(path))
+        except (DiskError, OSError) as error:
+            found.append({"path": str(path), "size": 0, "model": "", "nvme": False, "obstacles": [str(error)]})
+            continue
+        found.append(
+            {
+                "path": str(path),
+                "size": device.size,
+                "model": device.model,
+                "nvme": device.kernel.startswith("nvme"),
+                "obstacles": obstacles(device),
+            }
+        )
+    return found

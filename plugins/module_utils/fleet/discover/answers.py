@@ -1,0 +1,79 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Reads the results of the tasks that looked at a machine, or why there are none. Private to the collection. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+MODULES: Mapping[str, tuple[str, str]] = {
+    "host": ("host_facts", "system"),
+    "gpu": ("gpu_facts", "ansible_facts"),
+    "rdma": ("rdma_facts", "ansible_facts"),
+}
+"""The modules that looked at a machine, by the key of their result, each with a key that a good result has."""
+
+MOST = 300
+"""Characters of a message that are shown."""
+
+
+CONTROL = re.compile(r"[\x00-\x1f\x7f]+")
+TEMPLATE = re.compile(r"\{(?=[{%#])")
+"""The beginning of a template of Jinja."""
+
+
+def harmless(value: Any) -> Any:
+    """A result without Ansible's own types, templates and control characters.
+
+    The inventory gets texts of the machines, and Ansible evaluates templates of an inventory on the controller.
+    """
+    if isinstance(value, Mapping):
+        return {str(harmless(str(key))): harmless(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [harmless(item) for item in value]
+    return TEMPLATE.sub("{ ", CONTROL.sub(" ", str(value))) if isinstance(value, str) else value
+
+
+def login(result: Mapping[str, Any]) -> dict[str, str]:
+    """What the first command on a machine printed: uid, login and python."""
+    return dict(re.findall(r"\b(uid|login|python)=(\S*)", str(result.get("stdout") or "")))
+
+
+def error(told: Mapping[str, Any]) -> str:
+    """Why nothing is known about a machine; empty if all modules have answered."""
+    result = told.get("login") or {}
+    message = " ".join(str(result.get("msg") or "").split())[:MOST]
+    if result.get("unreachable"):
+        return f"cannot be reached: {message}"
+    values = login(result)
+    if "uid" not in values:
+        words = message or " ".join(str(result.get("stderr") or result.get("stdout") or "").split())[:MOST]
+        return (
+            f"the login gets no root: {words or 'no answer'}. Allow sudo without a password, or add --ask-become-pass, "
+            "or log in as root: -u root"
+        )
+    if values["uid"] != "0":
+        return f"the login has the uid {values['uid']}, and not root's"
+    if not values.get("python"):
+        return "has no Python: apt-get install python3"
+    for key, (module, expected) in MODULES.items():
+        answer = told.get(key) or {}
+        if expected not in answer:
+            words = " ".join(str(answer.get("msg") or "no answer").split())[:MOST]
+            return f"the module {module} failed: {words}"
+    return ""
+
+
+def read(told: Mapping[str, Any]) -> dict[str, Any]:
+    """The results in the form of machine.read: address, login, error, host, gpu and rdma."""
+    return {
+        "address": str(told.get("address") or ""),
+        "login": login(told.get("login") or {}).get("login", ""),
+        "error": error(told),
+        "host": told.get("host") or {},
+        "gpu": (told.get("gpu") or {}).get("ansible_facts") or {},
+        "rdma": (told.get("rdma") or {}).get("ansible_facts") or {},
+    }

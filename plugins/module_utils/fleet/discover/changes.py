@@ -1,0 +1,88 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Compares a discovery with the inventory of an earlier one. Private to the collection; runs on the controller."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from . import record
+from .inventory import Discovery
+
+
+def variables(directory: Path) -> dict[str, Any]:
+    """The variables of all files of a directory, encrypted files left out. Empty if there is no directory.
+
+    Raises OSError and yaml.YAMLError.
+    """
+    found: dict[str, Any] = {}
+    for path in sorted(directory.rglob("*.yml")):
+        found |= _read(path.read_text(encoding="utf-8"))
+    return found
+
+
+def _read(content: str) -> dict[str, Any]:
+    """The variables of one file. Raises yaml.YAMLError."""
+    import yaml
+
+    if content.startswith("$ANSIBLE_VAULT"):
+        return {}
+
+    class Loader(yaml.SafeLoader):
+        """Reads values with tags of Ansible, such as !vault, as nothing."""
+
+    Loader.add_multi_constructor("!", lambda loader, suffix, value: None)
+    # A subclass of the safe loader.
+    told = yaml.load(content, Loader=Loader)
+    return told if isinstance(told, dict) else {}
+
+
+def hosts(content: str) -> dict[str, str]:
+    """The addresses of the machines of a hosts.yml, by name. Raises yaml.YAMLError."""
+    return dict(_hosts(_read(content)))
+
+
+def _hosts(groups: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    for group in groups.values():
+        if isinstance(group, Mapping):
+            for name, values in (group.get("hosts") or {}).items():
+                yield str(name), str((values or {}).get("ansible_host") or name)
+            yield from _hosts(group.get("children") or {})
+
+
+def compare(out: Path, found: Discovery) -> list[str]:
+    """A line for each difference between the machines and the inventory below `out`, and for each new machine.
+
+    Raises OSError and yaml.YAMLError.
+    """
+    common = variables(out / "group_vars/all") | variables(out / "group_vars/inference")
+    declared = hosts((out / "hosts.yml").read_text(encoding="utf-8"))
+    lines = []
+    for name, now in found.records.items():
+        own = variables(out / "host_vars" / name)
+        if name not in declared:
+            lines.append(f"{name}: is new: add it to hosts.yml, with its files in host_vars/{name}")
+        elif record.VARIABLE in own:
+            lines += record.differences(name, own[record.VARIABLE] or {}, now)
+        lines += record.proposals(name, {**common, **own}, found.proposed.get(name, {}))
+    others = [name for name in declared if name not in found.records]
+    if others:
+        lines.append(f"not looked at, or no answer: {', '.join(others)}")
+    return lines
+
+
+def missing(out: Path, found: Discovery, *, again: bool = False) -> dict[str, str]:
+    """The files that do not exist yet, by path: existing files belong to the operator. With `again`, also the records.
+
+    Into an existing inventory, only the files of new machines are written: an operator may have deleted the others.
+    """
+    new = not (out / "hosts.yml").exists()
+    return {
+        path: content
+        for path, content in found.files.items()
+        if (not (out / path).exists() and (new or path.startswith("host_vars/")))
+        or (again and path.endswith(f"/{record.VARIABLE}.yml"))
+    }

@@ -1,0 +1,42 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Programs by their command lines."""
+
+from __future__ import annotations
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.module_utils.debian.survey.programs import proxied, recognise
+
+
+@pytest.mark.parametrize(
+    ("line", "kind", "model"),
+    [
+        ("/usr/bin/python3 /usr/local/bin/vllm serve Qwen/Qwen3-32B --port 8000", "vllm", "Qwen/Qwen3-32B"),
+        ("python3 -m vllm.entrypoints.openai.api_server --model /models/a", "vllm", "/models/a"),
+        ("vllm serve --model=Qwen/Qwen3-8B", "vllm", "Qwen/Qwen3-8B"),
+        ("python3 -m sglang.launch_server --model-path /models/b", "sglang", "/models/b"),
+        ("text-generation-launcher --model-id org/name", "tgi", "org/name"),
+        ("/usr/local/bin/ollama serve", "ollama", ""),
+        ("/opt/llama-server -m /models/c.gguf", "llama.cpp", "/models/c.gguf"),
+        ("tritonserver --model-repository=/repo", "triton", "/repo"),
+        ("/usr/lib/ray/core/src/ray/raylet/raylet --x", "ray", ""),
+        ("/usr/bin/python3 /usr/bin/jupyter-lab --ip 0.0.0.0", "jupyter", ""),
+        ("/usr/bin/python3 /usr/bin/litellm --config x.yaml", "litellm", ""),
+        ("nginx: master process /usr/sbin/nginx", "", ""),
+        ("vim /srv/vllm/notes", "", ""),
+    ],
+)
+def test_a_command_line_tells_kind_and_model(line: str, kind: str, model: str) -> None:
+    found = recognise(line.split())
+    assert (found.kind, found.model) == (kind, model)
+
+
+def test_no_command_line_is_no_program() -> None:
+    assert recognise([]).kind == "" and proxied([]) == 0
+
+
+def test_a_published_port_of_a_container() -> None:
+    line = "/usr/bin/docker-proxy -proto tcp -host-port 80 -container-ip 172.17.0.2 -container-port 8000"
+    assert proxied(line.split()) == 8000
+    assert proxied(["nginx"]) == 0

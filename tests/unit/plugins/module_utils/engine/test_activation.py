@@ -1,0 +1,64 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""In which order a release takes the place of another one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.module_utils.core import systemd
+from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
+from ansible_collections.baremetal.inference.plugins.module_utils.engine import activation
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import releases
+
+from ..conftest import stage
+
+UNIT = "vllm@main.service"
+
+
+@pytest.fixture
+def paths(tmp_path: Path) -> Paths:
+    made = Paths(tmp_path)
+    stage(made, "main", 5005)
+    return made
+
+
+@pytest.fixture
+def ordered(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The commands for systemd, by their first word."""
+    made: list[str] = []
+    monkeypatch.setattr(systemd, "systemctl", lambda *words: made.append(words[0]))
+    monkeypatch.setattr(systemd, "active_state", lambda _unit: "active")
+    return made
+
+
+INSTALL = ["daemon-reload", "enable", "reset-failed"]
+
+
+def test_the_engine_that_runs_is_stopped_first(paths: Paths, ordered: list[str]) -> None:
+    activation.run(paths, "main", 1)
+    assert ordered == ["stop", *INSTALL, "start"]
+    assert activation.runs(paths, "main", 1)
+
+
+def test_a_unit_that_was_never_loaded_is_not_stopped(
+    paths: Paths, ordered: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(systemd, "active_state", lambda _unit: "inactive")
+    activation.run(paths, "main", 1)
+    assert ordered == [*INSTALL, "start"]
+
+
+def test_a_unit_does_not_wait_for_its_own_end(paths: Paths, ordered: list[str]) -> None:
+    activation.restart(paths, "main", 1)
+    assert ordered == [*INSTALL, "restart"]
+
+
+@pytest.mark.parametrize("start", [activation.run, activation.restart])
+def test_a_damaged_release_ends_nothing(paths: Paths, ordered: list[str], start: object) -> None:
+    (paths.release("main", 1) / releases.ENV_FILE).unlink()
+    with pytest.raises(releases.ReleaseError):
+        start(paths, "main", 1)  # type: ignore[operator]
+    assert ordered == [] and releases.active_number(paths, "main") is None

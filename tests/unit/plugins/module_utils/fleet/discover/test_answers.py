@@ -1,0 +1,44 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Why nothing is known about a machine."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ansible_collections.baremetal.inference.plugins.module_utils.fleet.discover import answers
+
+GOOD: dict[str, Any] = {
+    "address": "10.0.0.11",
+    "login": {"stdout": "uid=0 login=admin python=/usr/bin/python3\r\n"},
+    "host": {"system": {}},
+    "gpu": {"ansible_facts": {"gpus": []}},
+    "rdma": {"ansible_facts": {}},
+}
+
+
+def test_texts_of_a_machine_cannot_be_templates_or_further_lines() -> None:
+    evil = {"a\nb": ["{{ lookup('pipe', 'id') }}", "{% x %}{# y #}", "{{{x", 5, None, True]}
+    assert answers.harmless(evil) == {
+        "a b": ["{ { lookup('pipe', 'id') }}", "{ % x %}{ # y #}", "{ { {x", 5, None, True]
+    }
+
+
+def test_a_machine_that_answers_has_no_error() -> None:
+    told = answers.read(GOOD)
+    assert told["error"] == "" and told["login"] == "admin" and told["gpu"] == {"gpus": []}
+
+
+def test_each_kind_of_failure_has_its_words() -> None:
+    cases: dict[str, dict[str, Any]] = {
+        "cannot be reached: no route to host": {"login": {"unreachable": True, "msg": "no route\nto host"}},
+        "the login gets no root: sudo: a password is required": {
+            "login": {"stdout": "", "stderr": "sudo: a password is required"}
+        },
+        "the login has the uid 1000": {"login": {"stdout": "uid=1000 login=admin python=/usr/bin/python3"}},
+        "has no Python": {"login": {"stdout": "uid=0 login=root python="}},
+        "the module gpu_facts failed: it broke": {"gpu": {"msg": "it broke"}},
+        "the module host_facts failed: no answer": {"host": {}},
+    }
+    for words, change in cases.items():
+        assert answers.error({**GOOD, **change}).startswith(words), words

@@ -1,0 +1,58 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A discovery with an inventory of an earlier one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from ansible_collections.baremetal.inference.plugins.module_utils.fleet.discover.changes import (
+    compare,
+    hosts,
+    missing,
+    variables,
+)
+from ansible_collections.baremetal.inference.plugins.module_utils.fleet.discover.inventory import Options, discover
+
+Results = Callable[..., dict[str, Any]]
+
+
+def write(out: Path, files: dict[str, str]) -> None:
+    for path, content in files.items():
+        (out / path).parent.mkdir(parents=True, exist_ok=True)
+        (out / path).write_text(content)
+
+
+def test_a_second_discovery_finds_nothing_new(tmp_path: Path, results: Results) -> None:
+    found = discover({"a": results("l40s"), "b": results("none", 12)}, Options())
+    assert missing(tmp_path, found) == found.files
+    write(tmp_path, found.files)
+    assert compare(tmp_path, found) == [] and missing(tmp_path, found) == {}
+    assert hosts(found.files["hosts.yml"]) == {"l40s-11": "10.0.0.11", "none-12": "10.0.0.12"}
+    assert list(missing(tmp_path, found, again=True)) == [
+        "host_vars/l40s-11/discovered.yml",
+        "host_vars/none-12/discovered.yml",
+    ]
+
+
+def test_new_lost_and_changed_machines_get_lines(tmp_path: Path, results: Results) -> None:
+    write(tmp_path, discover({"a": results("l40s"), "b": results("none", 12)}, Options()).files)
+    main = tmp_path / "group_vars/inference/main.yml"
+    main.write_text(main.read_text().replace("'580'", "'570'"))
+    (tmp_path / "group_vars/all/decide.yml").unlink()
+    later = discover({"a": results("l40s", disks=[]), "c": results("l40s", 13)}, Options())
+    lines = compare(tmp_path, later)
+    assert "l40s-11: nvidia_driver_version is '570' in the inventory, this discovery proposes '580'" in lines
+    assert "l40s-11: disks: /dev/disk/by-id/nvme-a is gone (blank)" in lines
+    assert "l40s-13: is new: add it to hosts.yml, with its files in host_vars/l40s-13" in lines
+    assert lines[-1] == "not looked at, or no answer: none-12"
+    # The operator has answered the questions and removed the file: it does not come back.
+    assert list(missing(tmp_path, later)) == ["host_vars/l40s-13/main.yml", "host_vars/l40s-13/discovered.yml"]
+
+
+def test_encrypted_files_and_values_are_no_obstacle(tmp_path: Path) -> None:
+    write(tmp_path, {"vault.yml": "$ANSIBLE_VAULT;1.1;AES256\n6162\n", "own.yml": "a: !vault |\n  x\nb: 1\n"})
+    assert variables(tmp_path) == {"a": None, "b": 1}
+    assert variables(tmp_path / "none") == {}

@@ -1,0 +1,86 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The proposed driver, repositories, toolkit and Docker."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.module_utils.fleet.discover.drivers import propose
+from ansible_collections.baremetal.inference.plugins.module_utils.fleet.discover.finding import Proposal
+from ansible_collections.baremetal.inference.plugins.module_utils.fleet.discover.machine import Machine
+from ansible_collections.baremetal.inference.plugins.module_utils.hardware.driver.compatibility import load
+
+Make = Callable[..., Machine]
+
+KNOWN = load()
+
+
+def values(found: Proposal) -> dict[str, Any]:
+    return {one.name: one.value for one in found.variables}
+
+
+@pytest.mark.parametrize(
+    ("kind", "version", "flavor"),
+    [
+        ("hgx-h100", "580.105.08", "open"),
+        ("hgx-b200", "580.105.08", "open"),
+        ("a100", "580.105.08", "open"),
+        ("l40s", "580", "open"),
+        ("v100s", "580", "proprietary"),
+    ],
+)
+def test_each_kind_of_gpu_gets_a_driver_with_a_reason(machine: Make, kind: str, version: str, flavor: str) -> None:
+    found = propose(machine(kind), KNOWN)
+    assert values(found)["nvidia_driver_version"] == version
+    reasons = {one.name: one.reason for one in found.variables}
+    assert f"Kernel module {flavor}" in reasons["nvidia_driver_version"]
+    assert ("fabric manager" in reasons["nvidia_driver_source"]) == (version != "580")
+
+
+def test_docker_comes_from_where_cdi_works(machine: Make) -> None:
+    assert values(propose(machine("l40s"), KNOWN))["docker_source"] == "docker"
+    # Debian 13's Docker knows CDI.
+    assert "docker_source" not in values(propose(machine("hgx-b200"), KNOWN))
+    snap = propose(machine("l40s", docker={"owner": "snap", "running": []}), KNOWN)
+    assert "docker_source" not in values(snap) and "docker_source" in [one.variable for one in snap.questions]
+
+
+def test_a_machine_without_gpus_gets_nothing(machine: Make) -> None:
+    assert propose(machine("none"), KNOWN) == Proposal()
+
+
+def test_volta_needs_an_image_of_an_older_cuda(machine: Make) -> None:
+    asked = [one for one in propose(machine("v100s"), KNOWN).questions if one.variable == "engine_image"]
+    assert "no code for 3 x V100S-32GB" in asked[0].text
+    assert not propose(machine("v100s"), KNOWN, cuda="12.9").questions
+
+
+def test_a_driver_that_is_there_secure_boot_and_containers_are_named(machine: Make) -> None:
+    found = propose(
+        machine(
+            "l40s",
+            driver={"package": {"name": "nvidia-kernel-dkms", "version": "535.1-1"}, "module_version": "535.1"},
+            secure_boot={"enabled": True},
+            docker={"owner": "debian", "running": ["web", "db"]},
+        ),
+        KNOWN,
+    )
+    text = "\n".join(found.findings)
+    assert "has the driver of the package nvidia-kernel-dkms 535.1-1" in text
+    assert "Docker runs 2 containers already (web, db)" in text
+    assert "nvidia_driver_mok_password" in [one.variable for one in found.questions]
+
+
+def test_the_key_of_an_unknown_repository_is_asked_for(machine: Make) -> None:
+    asked = [str(one) for one in propose(machine("hgx-b200"), KNOWN).questions]
+    assert [text for text in asked if text.startswith("keys (keys/nvidia-debian13.asc): which key signs ")]
+
+
+def test_a_gpu_without_any_driver_becomes_a_question(machine: Make) -> None:
+    kepler = {"architecture": "Kepler", "pci_bus_id": "0000:1a:00.0", "name": "Tesla K80", "product": None}
+    found = propose(machine("l40s", gpus=[kepler]), KNOWN)
+    assert not found.variables and "no driver fits" in found.questions[0].text

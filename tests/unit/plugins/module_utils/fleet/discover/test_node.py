@@ -1,0 +1,66 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The proposal for one machine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ansible_collections.baremetal.inference.plugins.module_utils.fleet.discover.finding import Proposal
+from ansible_collections.baremetal.inference.plugins.module_utils.fleet.discover.machine import Machine
+from ansible_collections.baremetal.inference.plugins.module_utils.fleet.discover.node import propose, split
+from ansible_collections.baremetal.inference.plugins.module_utils.hardware.driver.compatibility import load
+
+Make = Callable[..., Machine]
+
+KNOWN = load()
+
+
+def findings(found: Machine) -> str:
+    return "\n".join(propose("gpu-01", found, [], KNOWN).findings)
+
+
+def test_proxmox_is_named_with_kernel_and_repositories(machine: Make) -> None:
+    found = machine("l40s", proxmox="8.4", repositories=["https://enterprise.proxmox.com/debian/pve"])
+    assert "runs Proxmox VE 8.4 with the kernel 6.1.0-50-amd64, from https://enterprise.proxmox.com/debian/pve" in (
+        findings(found)
+    )
+    assert "names" in [one.variable for one in propose("gpu-01", found, [], KNOWN).own.questions]
+
+
+def test_another_firewall_is_a_question(machine: Make) -> None:
+    for firewall in ({"others": ["ufw"]}, {"others": [], "foreign_rules": True}):
+        found = propose("gpu-01", machine("l40s", firewall=firewall), [], KNOWN)
+        assert "common_firewall_replace" in [one.variable for one in found.own.questions]
+
+
+def test_clock_rdma_and_reboot_are_findings(machine: Make) -> None:
+    text = findings(machine("hgx-h100", clock={"synchronized": False, "daemons": []}))
+    assert "its clock is not synchronised (nothing)" in text
+    assert "has 8 RDMA ports (InfiniBand), 8 of them up" in text and "needs one reboot for iommu=pt" in text
+    assert "reboot" not in findings(machine("hgx-h100", cmdline="quiet iommu=pt"))
+
+
+def test_a_virtual_machine_keeps_its_kernel(machine: Make) -> None:
+    found = propose("gpu-01", machine("l40s", virtualization="kvm"), [], KNOWN)
+    assert "common_kernel_cmdline" not in [one.name for one in found.shared.variables]
+
+
+def test_without_an_own_address_the_address_is_asked(machine: Make) -> None:
+    found = propose("gpu-01", machine("l40s"), ["10.0.0.11"], KNOWN)
+    assert next(one.variable for one in found.own.questions) == "inference_address"
+
+
+def test_common_variables_are_those_of_all_machines_with_one_value() -> None:
+    one, two = Proposal(), Proposal()
+    one.add("same", 1, "")
+    one.add("differs", 1, "")
+    one.add("alone", 1, "")
+    two.add("same", 1, "")
+    two.add("differs", 2, "")
+    shared, own = split({"a": one, "b": two})
+    assert [each.name for each in shared.variables] == ["same"]
+    assert [[each.name for each in proposal.variables] for proposal in own.values()] == [
+        ["differs", "alone"],
+        ["differs"],
+    ]
