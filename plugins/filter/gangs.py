@@ -38,11 +38,11 @@ def gang_rules(gangs: Mapping[str, Any], instances: Sequence[Any]) -> list[dict[
         raise AnsibleFilterError(f"gang_rules: {error}") from error
 
 
-def gang_differences(reports: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The differences between the members of gangs."""
+def gang_differences(reports: Sequence[Mapping[str, Any]], node: str) -> list[str]:
+    """The differences between a node and the other members of its gangs."""
     from ansible_collections.baremetal.inference.plugins.module_utils.engine.gang import compare
 
-    return compare.differences(reports)
+    return compare.differences(reports, node)
 
 
 class FilterModule:

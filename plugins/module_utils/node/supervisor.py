@@ -219,13 +219,16 @@ class Supervisor:
             events.wait(STATUS_INTERVAL)
             self._report("waiting for dockerd to start the container")
         if not job.done:
+            if events.stop:
+                self.gang.stop()
             # The container may start at any moment. Wait briefly for dockerd;
             # the unit's ExecStopPost removes the container.
             deadline = time.monotonic() + 1
             while not job.done and time.monotonic() < deadline:
                 events.wait(0.1)
             if not job.done:
-                self._obey()
+                if not events.stop:
+                    self._obey()
                 return None
         engine = job.result()
         events.watch(engine.pidfd)

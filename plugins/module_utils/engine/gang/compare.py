@@ -8,6 +8,8 @@ Each member reports its part (`report`), and the controller compares the parts.
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -16,22 +18,30 @@ from .members import Gang
 from .network import Network
 
 
-def report(gang: Gang, shared: Mapping[str, Any], devices: Sequence[str], network: Network) -> dict[str, Any]:
+def report(gang: Gang, shared: Mapping[str, Any], devices: Sequence[str], network: Network, key: str) -> dict[str, Any]:
     """A member's part, in plain values. `shared` is what all members must share, `devices` are the names of its
-    GPUs."""
+    GPUs.
+
+    Logs may show the result. So the digests of variables, which may be secret, are sealed with `key`, the key of the
+    channel: without the key, nobody can try values. Without a key, which is a mistake, only names are compared.
+    """
+    environment = {name: _sealed(value, key) for name, value in shared["environment"].items()}
     return {
         "name": gang.name,
         "node": gang.me.node,
         "rank": gang.rank,
-        "shared": dict(shared),
+        "shared": {**shared, "environment": environment},
         "devices": list(devices),
         "network": network.to_dict(),
     }
 
 
-def differences(reports: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Every difference between a member and its leader, for an operator. A gang whose leader has not reported is
-    compared with its first member that has."""
+def differences(reports: Sequence[Mapping[str, Any]], node: str) -> list[str]:
+    """Every difference between a node and the other members of its gangs, for an operator.
+
+    A gang is compared with its leader, or else with the first member that has reported. Only this member gets the
+    differences, so that a run reports each once.
+    """
     gangs: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
     for one in reports:
         # The names of members tell apart gangs of one replica set.
@@ -40,7 +50,7 @@ def differences(reports: Sequence[Mapping[str, Any]]) -> list[str]:
     found = []
     for (name, _names), parts in sorted(gangs.items(), key=lambda item: item[0]):
         first, *others = sorted(parts, key=lambda part: part["rank"])
-        for other in others:
+        for other in others if first["node"] == node else ():
             found += [f"instance {name}: {text}; make both nodes the same" for text in _between(first, other)]
     return found
 
@@ -63,6 +73,10 @@ def _between(first: Mapping[str, Any], other: Mapping[str, Any]) -> Iterator[str
     if here.has_rdma != there.has_rdma:
         with_rdma, without = (one, two) if here.has_rdma else (two, one)
         yield f"{with_rdma} has an active RDMA port, and {without} has none"
+
+
+def _sealed(digest: str, key: str) -> str:
+    return hmac.digest(key.encode(), digest.encode(), hashlib.sha256).hex() if key else ""
 
 
 def _text(value: Any) -> str:

@@ -11,6 +11,9 @@ from typing import Any
 
 from ...core.records import known
 
+DIGEST_DIGITS = 12
+"""Digits of a gang digest in messages."""
+
 
 @dataclass(frozen=True)
 class Member:

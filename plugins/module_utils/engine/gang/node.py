@@ -28,10 +28,16 @@ KEY_LENGTH = 16
 
 
 def problems(
-    instances: Sequence[Any], shared: Site, key: str, environment: Mapping[str, str], *, starts: bool
+    instances: Sequence[Any],
+    shared: Site,
+    key: str,
+    environment: Mapping[str, str],
+    secrets: Mapping[str, Any],
+    *,
+    starts: bool,
 ) -> list[Problem]:
     """Every mistake of this node about its gangs. `instances` are declared for the node, also with mistakes. `key` is
-    that of the channel; `environment` has the site's variables.
+    that of the channel; `environment` has the site's variables, and `secrets` the secret variables of single instances.
 
     `starts`: the run starts engines, so a gang is refused until nodes can start gangs.
     """
@@ -40,7 +46,7 @@ def problems(
         return []
     found = [*_key_problems(key), *_variable_problems("vllm_environment", environment), *_address_problems(shared)]
     for one in gangs:
-        own = {**_variables(one.get("environment")), **_variables(one.get("secret_environment"))}
+        own = {**_variables(one.get("environment")), **_variables(secrets.get(str(one.get("name"))))}
         found += _variable_problems(f"instance {one.get('name')}", own)
     if starts and not wired.CHANNEL_WIRED:
         found += [

@@ -252,7 +252,8 @@ class Planner:
             shared = gang_parts(
                 gang, instance, composed.arguments, revision, image, composed.settings, network=variables
             )
-            self.gangs.append(gang_compare.report(gang, shared, (), network))
+            key = self._module.params["gang_key"]
+            self.gangs.append(gang_compare.report(gang, shared, (), network, key))
         draft_facts = self._facts(beside, draft.files) if beside and draft else None
         held = memory_limit.of(instance, composed.flags, facts, draft_facts, composed.settings, self._numa)
         where = "memory" if instance.memory else "vllm_memory"
@@ -326,7 +327,12 @@ def input_problems(
         *wrong_address,
         *gang_site.problems(values["instances"], site),
         *gang_node.problems(
-            values["instances"], site, values["gang_key"], settings.environment, starts=values["strict"]
+            values["instances"],
+            site,
+            values["gang_key"],
+            settings.environment,
+            values["instance_secrets"],
+            starts=values["strict"],
         ),
         *networks.problems,
     ]

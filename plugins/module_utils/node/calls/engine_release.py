@@ -172,9 +172,9 @@ class Stage:
     def require_gangs(self, environment: Mapping[str, Any]) -> None:
         """Raise InputError with every mistake of this node about its gangs."""
         given = self.module.params
-        problems = gang_site.problems(given["instances"], self.site)
-        problems += gang_node.problems(given["instances"], self.site, given["gang_key"], environment, starts=True)
-        instances, secrets = given["instances"], given["instance_secrets"]
+        instances, key, secrets = given["instances"], given["gang_key"], given["instance_secrets"]
+        problems = gang_site.problems(instances, self.site)
+        problems += gang_node.problems(instances, self.site, key, environment, secrets, starts=True)
         found = gang_transport.check(instances, self.transport, self.paths, environment, secrets, starts=True)
         problems += found.problems
         if problems:

@@ -10,15 +10,12 @@ from collections.abc import Iterator
 from ...core import systemd
 from ...core.docker_api import DockerError, DockerUnavailable
 from ...core.paths import unit_name
-from ...engine.gang.members import Gang
+from ...engine.gang.members import DIGEST_DIGITS, Gang
 from ...engine.release import GANG_LABEL, Release
 from ...engine.state import gangs
 from ...engine.state.gangs import GangState
 from .check import FAIL, OK, CannotTell, Check, Finding
 from .host import Host
-
-DIGITS = 12
-"""Digits of a digest in messages."""
 
 
 def members(host: Host) -> Finding:
@@ -36,7 +33,10 @@ def members(host: Host) -> Finding:
         state = gangs.read(host.paths, name) if running else None
         wrong += [f"{name}: {words}" for words in (*_engine(host, release, gang, state), *_absent(gang, state))]
     if not _has_key(host):
-        wrong.append(f"{host.paths.gang_key} is missing or empty, so no gang can start")
+        wrong.append(
+            f"{host.paths.gang_key} is missing or empty, so no gang can start: set gang_key in the inventory, and run"
+            " baremetal.inference.site"
+        )
     if wrong:
         return Finding(FAIL, "; ".join(wrong), "inferctl status; docs/gangs.md has a section for each fault")
     return Finding(OK, f"{len(found)} gangs are complete, or stopped")
@@ -54,9 +54,10 @@ def _engine(host: Host, release: Release, gang: Gang, state: GangState | None) -
     if state is None or state.state in gangs.WITHOUT_ENGINE:
         yield f"its engine runs without its gang: systemctl restart {unit_name(release.instance)}"
     elif digest != gang.digest:
+        runs, installed = digest[:DIGEST_DIGITS] or "of no gang", gang.digest[:DIGEST_DIGITS]
         yield (
-            f"its engine runs the gang release {digest[:DIGITS] or 'of no gang'}, and {gang.digest[:DIGITS]} is"
-            f" installed: systemctl restart {unit_name(release.instance)}"
+            f"its engine runs the gang release {runs}, and {installed} is installed: systemctl restart"
+            f" {unit_name(release.instance)}"
         )
 
 

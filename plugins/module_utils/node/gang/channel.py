@@ -302,7 +302,7 @@ class Channel:
         try:
             secret = self._secret.read_bytes().strip()
         except OSError as error:
-            self._tell(Remark("", f"{self._secret} cannot be read: {_why(error)}"))
+            self._tell(Remark("", f"{self._secret} cannot be read ({_why(error)}): run baremetal.inference.site"))
             return None
         if not secret:
             self._tell(Remark("", f"{self._secret} is empty: set gang_key and run baremetal.inference.site"))

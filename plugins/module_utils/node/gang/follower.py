@@ -48,7 +48,7 @@ WITH_ENGINE = (LOADING, SERVING, STOPPING, LEAVING, ENDED)
 class Follower:
     """A follower over all epochs."""
 
-    def __init__(self, gang: Gang, boot: str, release: int = 0) -> None:
+    def __init__(self, gang: Gang, release: int = 0) -> None:
         """`release`: this node's own number of its release."""
         self.gang = gang
         self.release = release
@@ -68,7 +68,6 @@ class Follower:
         self.order = Order()
         self.wants_container = False
         """Whether the container must be created anew, since its engine has ended."""
-        self._boot = boot
         self._link: int | None = None
         self._refused = 0
         """The connection over which the leader last refused this follower."""
@@ -77,7 +76,7 @@ class Follower:
 
     @property
     def hello(self) -> Hello:
-        return Hello(self.gang.me.node, self.gang.rank, self.gang.digest, self._boot, self.release, self.unmoved)
+        return Hello(self.gang.me.node, self.gang.rank, self.gang.digest, self.release, self.unmoved)
 
     @property
     def wants_link(self) -> bool:

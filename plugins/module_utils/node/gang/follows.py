@@ -23,18 +23,12 @@ from ...engine.gang.members import Gang
 from ...engine.release import Release
 from ...engine.state.gangs import LEAVING, LOADING, MISSING, REFUSED, SERVING, STOPPED, STOPPING, WAITING, MemberState
 from ..events import Events, Job
-from ..supervisor import Engine, EngineError, attach, exit_of
+from ..supervisor import EXTENSION, STATUS_INTERVAL, Engine, EngineError, attach, exit_of
 from .channel import RETRY, Broken, Dialer, Heard, Lost, Remark
 from .follower import Follower
 from .moves import Own
 from .orders import KILL, RUN
 from .record import Record
-
-STATUS_INTERVAL = 5.0
-"""Seconds between two reports to systemd."""
-
-EXTENSION = 60
-"""Seconds by which each report extends systemd's start timeout: the leader may come as late as it wants."""
 
 TURN = 0.5
 """Seconds between two looks at the clock, when nothing happens."""
@@ -50,8 +44,6 @@ CREATE_RETRY = 5.0
 
 OFFER_INTERVAL = 5.0
 """Seconds between two looks at the releases of this node."""
-
-BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
 class Follows:
@@ -75,7 +67,6 @@ class Follows:
         on_ready: Callable[[], None] = lambda: None,
         own: Own | None = None,
         leave_limit: float,
-        boot: str = "",
     ) -> None:
         self._gang = gang
         self._release = release
@@ -87,7 +78,7 @@ class Follows:
         self._on_ready = on_ready
         self._leave_limit = leave_limit
         self._own = own
-        self._machine = Follower(gang, boot, release.number)
+        self._machine = Follower(gang, release.number)
         if own is not None:
             self._machine.unmoved = own.unmoved()
         self._engine: Engine | None = None
@@ -244,11 +235,3 @@ class Follows:
 def _of_leader(phase: str) -> str:
     """The leader's state, as far as a follower in a phase knows it."""
     return phase if phase in (WAITING, LOADING, SERVING, STOPPING) else STOPPING if phase == LEAVING else MISSING
-
-
-def boot_id() -> str:
-    """The kernel's id of the present boot; empty where it cannot be read."""
-    try:
-        return BOOT_ID.read_text(encoding="ascii").strip()
-    except (OSError, ValueError):
-        return ""

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from ...engine.gang.members import Gang, Member
+from ...engine.gang.members import DIGEST_DIGITS, Gang, Member
 from ...engine.state.gangs import (
     ENDED,
     LEAVING,
@@ -52,9 +52,6 @@ REFUSAL = 30.0
 
 PROVE_INTERVAL = 5.0
 """Seconds after which a follower is asked again to mark its release as proven."""
-
-DIGEST_DIGITS = 12
-"""Digits of a digest in messages."""
 
 
 @dataclass

@@ -16,18 +16,13 @@ from ...core.systemd import Notifier
 from ...engine.gang.members import Gang
 from ...engine.state.gangs import LOADING, MISSING, SERVING, STOPPED, STOPPING, WAITING, MemberState
 from ..events import Events, Job
+from ..supervisor import EXTENSION, STATUS_INTERVAL
 from .alone import Alone
 from .channel import Broken, Heard, Listener, Lost, Remark
 from .leader import Leader, Seat
 from .messages import Prove
 from .orders import DRAIN, KILL, Actions, Order
 from .record import Record
-
-STATUS_INTERVAL = 5.0
-"""Seconds between two reports to systemd while members are missing."""
-
-EXTENSION = 60
-"""Seconds by which each report extends systemd's start timeout: members may come as late as they want."""
 
 POLL = 0.5
 """Seconds between two looks at the order when nothing happens."""

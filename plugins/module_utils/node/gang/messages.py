@@ -30,8 +30,6 @@ class Hello(Message):
     node: str
     rank: int
     digest: str
-    boot: str
-    """The kernel's id of the node's present boot."""
     release: int
     """The follower's own number of its release."""
     detail: str

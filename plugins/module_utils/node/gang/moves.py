@@ -18,9 +18,9 @@ from typing import Any
 from ...core import files, systemd
 from ...core.paths import Paths
 from ...engine import activation
+from ...engine.gang.members import DIGEST_DIGITS
 from ...engine.state import pins, releases
 from ...engine.state.drains import format_time
-from .leader import DIGEST_DIGITS
 from .messages import LONGEST_TEXT, Move, Offers, Prove
 
 SCHEMA = 1

@@ -17,6 +17,7 @@ from ...engine.state import gangs
 from ...engine.state.drains import format_time
 from ...engine.state.gangs import GangState, MemberState
 from ..writer import Writer
+from .orders import same
 
 REPEAT = 60.0
 """Seconds after which a remark is said again, if it still holds."""
@@ -65,5 +66,5 @@ class Record:
         self._writer.flush(FLUSH)
 
     def _name(self, address: str) -> str:
-        names = [member.node for member in self._gang.members if member.address == address]
+        names = [member.node for member in self._gang.members if same(member.address, address)]
         return f"a process at {address} ({names[0]}) " if address and names else f"{address} " if address else ""

@@ -17,7 +17,7 @@ from ...engine.release import Release
 from ...engine.state import drains, pins, releases, swaps
 from ...engine.state.drains import Drain, format_time
 from ..supervisor import EngineError
-from .follows import Follows, boot_id
+from .follows import Follows
 from .leads import Leads
 from .messages import Prove
 from .moves import Own
@@ -120,7 +120,6 @@ def follows(
         create=lambda: create(release, docker),
         on_ready=on_ready,
         leave_limit=release.drain_timeout + release.adapter.stop.kill_grace + LEAVE_SLACK,
-        boot=boot_id(),
     )
 
 

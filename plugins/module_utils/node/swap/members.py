@@ -13,12 +13,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ...engine.gang.members import Gang
+from ...engine.gang.members import DIGEST_DIGITS, Gang
 from ...engine.release import Release
 from ...engine.state import gangs, releases
 from ...engine.state.gangs import GangState, MemberState
 from ...engine.state.swaps import Move, Swap
-from ..gang.leader import DIGEST_DIGITS
 from .node import POLL_SECONDS, Node, StepFailed
 
 STAGE_SECONDS = 30.0

@@ -27,7 +27,7 @@ def test_a_node_without_a_gang() -> None:
     own = FILTERS["node_instances"](INSTANCES, "n3")
     assert own == [{"name": "main"}]
     assert FILTERS["gang_site"](own, HOSTVARS, list(HOSTVARS), "n3") == {}
-    assert FILTERS["gang_rules"]({}, own) == FILTERS["gang_differences"]([]) == []
+    assert FILTERS["gang_rules"]({}, own) == FILTERS["gang_differences"]([], "a") == []
 
 
 def test_a_damaged_site() -> None:

@@ -16,16 +16,21 @@ from ansible_collections.baremetal.inference.plugins.module_utils.engine.gang.ne
 
 from .test_members import gang
 
+KEY = "0123456789abcdef"
 
-def report(rank: int, nodes: int = 2, devices: tuple[str, ...] = ("H100",) * 8, **changes: Any) -> dict[str, Any]:
+
+def report(
+    rank: int, nodes: int = 2, devices: tuple[str, ...] = ("H100",) * 8, key: str = KEY, **changes: Any
+) -> dict[str, Any]:
     shared = digest.parts(gang(rank, nodes), "i@sha256:0", "llama", "abc", 5010, [], {"A": "1"}, adapters.get())
     network = changes.pop("network", Network("bond0", 9000, 25.0))
-    return compare.report(gang(rank, nodes), {**shared, **changes}, devices, network)
+    return compare.report(gang(rank, nodes), {**shared, **changes}, devices, network, key)
 
 
 @given(order=st.permutations(range(4)))
 def test_equal_members_do_not_differ_in_any_order(order: list[int]) -> None:
-    assert compare.differences([report(rank, nodes=4) for rank in order]) == []
+    reports = [report(rank, nodes=4) for rank in order]
+    assert [compare.differences(reports, f"gpu-{rank}") for rank in order] == [[]] * 4
 
 
 @pytest.mark.parametrize(
@@ -42,12 +47,26 @@ def test_equal_members_do_not_differ_in_any_order(order: list[int]) -> None:
     ],
 )
 def test_each_difference(changes: dict[str, Any], text: str) -> None:
-    assert compare.differences([report(1, **changes), report(0)]) == [f"instance big: {text}; make both nodes the same"]
+    reports = [report(1, **changes), report(0)]
+    assert compare.differences(reports, "gpu-0") == [f"instance big: {text}; make both nodes the same"]
+    assert compare.differences(reports, "gpu-1") == []
 
 
 def test_gangs_of_one_name_are_not_compared_with_each_other() -> None:
-    assert compare.differences([report(0), report(0, nodes=3, devices=())]) == []
+    assert compare.differences([report(0), report(0, nodes=3, devices=())], "gpu-0") == []
 
 
 def test_a_member_alone_has_nothing_to_differ_from() -> None:
-    assert compare.differences([report(1)]) == compare.differences([]) == []
+    assert compare.differences([report(1)], "gpu-1") == compare.differences([], "gpu-1") == []
+
+
+def test_without_its_leader_the_first_member_refuses() -> None:
+    reports = [report(2, 3, devices=()), report(1, 3)]
+    assert len(compare.differences(reports, "gpu-1")) == 1 and compare.differences(reports, "gpu-2") == []
+
+
+def test_nobody_without_the_key_can_try_values_of_variables() -> None:
+    plain = digest.parts(gang(0), "i@sha256:0", "llama", "abc", 5010, [], {"A": "1"}, adapters.get())["environment"]
+    told = [report(0, key=key)["shared"]["environment"] for key in (KEY, "another key of 16", "")]
+    assert len({*map(str, told), str(plain)}) == 4
+    assert told[2] == {"A": ""}, "without a key, no value is compared"

@@ -27,8 +27,15 @@ KEY = "0123456789abcdef"
 DECLARED = {"name": "big", "nodes": ["n1", "n2"]}
 
 
-def found(instances: tuple[Any, ...] = (DECLARED,), key: str = KEY, *, starts: bool = False, **more: str) -> str:
-    return "\n".join(map(str, node.problems(instances, SITE, key, more, starts=starts)))
+def found(
+    instances: tuple[Any, ...] = (DECLARED,),
+    key: str = KEY,
+    secrets: dict[str, Any] | None = None,
+    *,
+    starts: bool = False,
+    **more: str,
+) -> str:
+    return "\n".join(map(str, node.problems(instances, SITE, key, more, secrets or {}, starts=starts)))
 
 
 def test_a_node_without_a_gang_needs_no_key() -> None:
@@ -50,16 +57,18 @@ def test_what_is_computed_must_not_be_set() -> None:
 
 
 def test_nor_may_an_instance_set_it() -> None:
-    own = {**DECLARED, "environment": {"VLLM_HOST_IP": "x"}, "secret_environment": "odd"}
-    assert found((own,)).startswith("instance big: VLLM_HOST_IP: is computed")
+    own = {**DECLARED, "environment": {"VLLM_HOST_IP": "x"}}
+    assert found((own,), secrets={"big": "odd"}).startswith("instance big: VLLM_HOST_IP: is computed")
+    text = found(secrets={"big": {"VLLM_HOST_IP": "s3cret"}, "main": {"VLLM_HOST_IP": "y"}})
+    assert text.startswith("instance big: VLLM_HOST_IP: is computed") and "s3cret" not in text and "main" not in text
 
 
 def test_the_address_is_one_of_the_node() -> None:
     site = replace(SITE, hosts={**SITE.hosts, "n2": Host("192.0.2.99", "inference_fabric_address")})
-    (problem,) = node.problems([DECLARED], site, KEY, {}, starts=False)
+    (problem,) = node.problems([DECLARED], site, KEY, {}, {}, starts=False)
     assert str(problem).startswith("node n2: inference_fabric_address: '192.0.2.99': is no address of this node")
     # Its form is checked with those of the other members.
-    assert node.problems([DECLARED], replace(SITE, hosts={"n2": Host("nonsense")}), KEY, {}, starts=False) == []
+    assert node.problems([DECLARED], replace(SITE, hosts={"n2": Host("nonsense")}), KEY, {}, {}, starts=False) == []
 
 
 def test_no_gang_is_started_before_the_channel_is_there(monkeypatch: pytest.MonkeyPatch) -> None:

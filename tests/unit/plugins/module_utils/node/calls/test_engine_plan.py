@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import pwd
@@ -587,6 +588,10 @@ def test_a_gang_is_planned_with_its_share_and_its_ranks(node: Node, config: dict
     assert plan["argv"][-8:-2] == ["--nnodes", "2", "--node-rank", "0", "--master-addr", "127.0.0.1"]
     assert any("answers are slow" in note for note in plan["notes"])
     (part,) = result["gangs"]
+    # A digest of a secret without a key could be tried out.
+    secrets = {"main": {"HF_TOKEN": "s3cret-value"}}
+    told = node.call(facts=facts, instance_secrets=secrets, **gang_node(node))["gangs"][0]["shared"]["environment"]
+    assert told["HF_TOKEN"] not in ("", hashlib.sha256(b"s3cret-value").hexdigest())
     assert (part["name"], part["node"], part["rank"], part["devices"]) == ("main", "n1", 0, ["L4"])
     assert "on each of 2 nodes" in result["text"]
     # 127.0.0.1 is an address of this machine, and none that another node reaches.

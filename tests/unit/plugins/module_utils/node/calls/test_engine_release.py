@@ -189,6 +189,9 @@ def test_a_member_of_a_gang(fresh_node: EngineNode, run_module: RunModule, monke
     monkeypatch.setattr(wired, "CHANNEL_WIRED", True)
     monkeypatch.setattr(gang_node, "address_problems", lambda address: [])
     assert "(site variable gang_key)" in stage_gang(fresh_node, run_module, gang_key="short")["msg"]
+    own = {"big": {"VLLM_HOST_IP": "192.0.2.9"}}
+    said = stage_gang(fresh_node, run_module, instance_secrets=own)
+    assert "instance big: VLLM_HOST_IP: is computed" in said["msg"]
     said = stage_gang(fresh_node, run_module)
     assert said["changed"] and "0123456789abcdef" not in str(said)
     assert fresh_node.paths.gang_key.read_text() == "0123456789abcdef\n"

@@ -93,7 +93,7 @@ def test_an_engine_of_another_release(node: Node) -> None:
 def test_a_missing_key(node: Node) -> None:
     node.state(0, gangs.SERVING, SERVES)
     node.paths.gang_key.write_text("\n")
-    assert "gang.key is missing or empty, so no gang can start" in node.check().message
+    assert "gang.key is missing or empty, so no gang can start: set gang_key" in node.check().message
     node.paths.gang_key.unlink()
     assert node.check().status == FAIL
 

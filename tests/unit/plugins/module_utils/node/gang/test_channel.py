@@ -30,7 +30,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.node.gang.orde
 from .conftest import free_port
 from .machines import members, until
 
-HELLO = Hello("gpu-1", 1, "a" * 64, "boot", 3, "")
+HELLO = Hello("gpu-1", 1, "a" * 64, 3, "")
 
 
 class Side:

@@ -31,7 +31,7 @@ LINK, EPOCH = 5, 3
 
 
 def follower() -> Follower:
-    return Follower(gang(1), "boot")
+    return Follower(gang(1))
 
 
 def waiting() -> Follower:
@@ -56,7 +56,7 @@ def serving() -> Follower:
 def test_the_engine_starts_only_on_go() -> None:
     made = follower()
     assert made.wants_link and made.order.engine == NONE
-    assert (made.hello.node, made.hello.rank, made.hello.digest, made.hello.boot) == ("gpu-1", 1, OLD, "boot")
+    assert (made.hello.node, made.hello.rank, made.hello.digest) == ("gpu-1", 1, OLD)
     made.receive(LINK, Welcome())
     assert (made.phase, made.order.engine) == (gangs.WAITING, NONE)
     assert made.receive(LINK, Ready(EPOCH)) == [] and made.phase == gangs.WAITING
@@ -92,7 +92,7 @@ def test_no_move_before_the_container_is_fresh() -> None:
 
 
 def test_why_a_follower_could_not_move_is_in_its_next_hello() -> None:
-    made = Follower(gang(1), "boot", 3)
+    made = Follower(gang(1), 3)
     made.unmoved = "has no such release"
     assert (made.hello.release, made.hello.detail) == (3, "has no such release")
     made.receive(LINK, Welcome())

@@ -185,7 +185,10 @@ def test_no_key_means_no_gang(make_gang: Make) -> None:
     follower.secret.unlink()
     leader.start()
     follower.start()
-    until(lambda: "gang.key cannot be read: No such file" in follower.log, told=logs(units))
+    until(
+        lambda: "gang.key cannot be read (No such file or directory): run" in follower.log,
+        told=logs(units),
+    )
     leader.secret.write_text("\n")
     follower.secret.write_text("0123456789abcdef")
     until(lambda: "gang.key is empty: set gang_key" in leader.log, told=logs(units))

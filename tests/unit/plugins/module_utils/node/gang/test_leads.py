@@ -9,14 +9,17 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from ansible_collections.baremetal.inference.plugins.module_utils.core.docker_api import Docker
 from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
 from ansible_collections.baremetal.inference.plugins.module_utils.core.systemd import Notifier
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.gang.members import Gang
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import gangs
+from ansible_collections.baremetal.inference.plugins.module_utils.node import supervisor
 from ansible_collections.baremetal.inference.plugins.module_utils.node.events import Events
 from ansible_collections.baremetal.inference.plugins.module_utils.node.gang import leads
 from ansible_collections.baremetal.inference.plugins.module_utils.node.gang.channel import Dialer, Heard
@@ -30,9 +33,11 @@ from ansible_collections.baremetal.inference.plugins.module_utils.node.gang.mess
 )
 from ansible_collections.baremetal.inference.plugins.module_utils.node.gang.orders import DRAIN, KILL, RUN, Send
 from ansible_collections.baremetal.inference.plugins.module_utils.node.gang.record import Record
+from ansible_collections.baremetal.inference.plugins.module_utils.node.supervisor import Supervisor
 
 from .conftest import free_port
 from .machines import members, until
+from .test_sides import release
 
 
 class Leader:
@@ -57,7 +62,7 @@ class Leader:
 
     def follower(self, wake: Callable[[], None] = lambda: None) -> Dialer:
         gang = Gang("big", 1, members(2), self.gang.gang_port, 29510, "a" * 64)
-        made = Dialer(gang, self.secret, wake, lambda: Hello("gpu-1", 1, "a" * 64, "boot", 3, ""))
+        made = Dialer(gang, self.secret, wake, lambda: Hello("gpu-1", 1, "a" * 64, 3, ""))
         made.want(True, 0.05)
         return made
 
@@ -113,6 +118,19 @@ def test_a_stop_ends_the_wait(leader: Leader) -> None:
         assert not side.gather()
     known = gangs.read(leader.paths, "big")
     assert known is not None and known.state == gangs.STOPPED and known.planned
+
+
+def test_a_stop_while_dockerd_is_slow_is_no_fault(leader: Leader, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The unit is stopped before its container runs."""
+    dockerd = threading.Event()
+    monkeypatch.setattr(supervisor, "attach", lambda *_given: dockerd.wait(10))
+    made = Supervisor(replace(release(), gang=leader.gang), Docker(leader.secret), Notifier({}), gang=leader.side)
+    threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGTERM)).start()
+    with leader.follower():
+        assert made.run() == 0
+    dockerd.set()
+    known = gangs.read(leader.paths, "big")
+    assert known is not None and (known.state, known.planned) == (gangs.STOPPED, True), known
 
 
 def test_a_member_that_leaves_drains_the_instance_until_it_is_idle(leader: Leader) -> None:

@@ -24,7 +24,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.node.gang.mess
 from ansible_collections.baremetal.inference.plugins.module_utils.node.gang.wire import FOLLOWER, LEADER, gang_key
 
 KEY = gang_key(b"0123456789abcdef", "big")
-HELLO = Hello("gpu-1", 1, "a" * 64, "boot", 3, "")
+HELLO = Hello("gpu-1", 1, "a" * 64, 3, "")
 
 
 def ends(now: float = 0.0, key: bytes = KEY) -> tuple[Link, Link]:

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -49,6 +50,10 @@ def test_a_remark_is_not_repeated_at_once(tmp_path: Path, monkeypatch: pytest.Mo
         "10.9.9.9 closed the connection",
         "cannot listen",
     ]
+    one, two = gang(0).members
+    six = replace(gang(0), members=(one, replace(two, address="fd00:0::2")))
+    Record(Paths(tmp_path), six, said.append).remark("fd00::2", "has another key")
+    assert said[-1] == "a process at fd00::2 (gpu-1) has another key"
     monkeypatch.setattr(record, "REPEAT", 0.0)
     kept.remark("", "cannot listen")
-    assert said[-1] == "cannot listen" and len(said) == 4
+    assert said[-1] == "cannot listen" and len(said) == 5

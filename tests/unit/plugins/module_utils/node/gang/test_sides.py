@@ -91,10 +91,6 @@ def test_a_container_is_created_anew(docker: FakeDocker, tmp_path: Path) -> None
         sides.create(release(), Docker(docker.path), str(program))
 
 
-def test_the_boot_has_an_id() -> None:
-    assert len(sides.boot_id()) == 36
-
-
 SWAP = Swap(3, 4, "run", "2026-11-26T06:00:00Z", step=swaps.PROBE, gang=True, moves={"gpu-1": Move(11, 12)})
 
 

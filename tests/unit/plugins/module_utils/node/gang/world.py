@@ -189,7 +189,7 @@ class World:
         if node.powered and node.wanted and node.machine is None and self.now >= node.starts_at:
             if node.rank:
                 number = node.kept.index(node.digest) + 1 + 10 * node.rank
-                node.machine = Follower(gang(node.rank, self.size, node.digest), "boot", number)
+                node.machine = Follower(gang(node.rank, self.size, node.digest), number)
             else:
                 self.epoch += 1
                 node.machine = Leader(gang(0, self.size, node.digest), self.epoch, self.expected())

@@ -152,6 +152,14 @@ def test_a_gang_that_this_node_cannot_swap(
         request.begin(paths, ASKED)
 
 
+@pytest.mark.parametrize("rank", [0, 1])
+def test_a_gang_does_not_become_an_instance_on_one_node(paths: Paths, rank: int) -> None:
+    """The other members would wait for a leader for ever."""
+    spans(paths, 1, rank, OLD)
+    with pytest.raises(request.Refused, match="release 2 of main has other nodes, addresses or ports of its gang"):
+        request.begin(paths, ASKED)
+
+
 def test_the_leader_swaps_for_the_gang(paths: Paths, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(wired, "CHANNEL_WIRED", True)
     spans(paths, 1, 0, OLD)
