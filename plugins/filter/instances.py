@@ -19,6 +19,13 @@ def present_instances(instances: Sequence[Any]) -> list[Any]:
     return inventory.present_instances(instances)
 
 
+def own_images(instances: Sequence[Any]) -> list[str]:
+    """The images that single present instances have."""
+    from ansible_collections.baremetal.inference.plugins.module_utils.engine import inventory
+
+    return inventory.own_images(instances)
+
+
 def served_models(models: Mapping[str, Any], instances: Sequence[Any]) -> dict[str, Any]:
     """The entries of the model registry whose weights at least one present instance needs."""
     from ansible_collections.baremetal.inference.plugins.module_utils.engine import served
@@ -53,6 +60,7 @@ class FilterModule:
     def filters(self) -> dict[str, Callable[..., Any]]:
         return {
             "instance_secrets": instance_secrets,
+            "own_images": own_images,
             "present_instances": present_instances,
             "served_models": served_models,
             "want_gpus": want_gpus,

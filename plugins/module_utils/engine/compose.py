@@ -8,7 +8,6 @@ A plan and a staging compose the same release, so that a plan reports exactly wh
 
 from __future__ import annotations
 
-import pwd
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -27,23 +26,6 @@ from .release import Beside, Rendered, Settings, engine_path, render
 
 Ids = Callable[[str], tuple[int, int]]
 """The ids of a user and its group, by name, UID or UID:GID. Raises KeyError for a user that the node does not have."""
-
-
-def ids(user: str) -> tuple[int, int]:
-    """The ids of a user and its group. Raises KeyError for a user that the node does not have."""
-    if user[:1].isdigit():
-        uid, _colon, gid = user.partition(":")
-        return int(uid), int(gid or uid)
-    found = pwd.getpwnam(user)
-    return found.pw_uid, found.pw_gid
-
-
-def ids_or_root(user: str) -> tuple[int, int]:
-    """Like ids, for a user that may be missing: nothing runs yet with other ids, and the check of users reports it."""
-    try:
-        return ids(user)
-    except KeyError:
-        return 0, 0
 
 
 @dataclass(frozen=True)

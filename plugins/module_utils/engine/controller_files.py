@@ -14,13 +14,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ..core.paths import ON_CONTROLLER
 from ..models.registry.needed import needed
 from .inventory import present_instances
 
-PREFIX = "controller:"
-
-WEIGHTS = frozenset({"model", "adapter"})
-"""Keys of an entry whose directories the store fetches."""
+NOT_FLAGS = frozenset({"model", "adapter", "description", "system-prompt", "golden-prompts", "warm-up-prompts"})
+"""Keys of an entry that hold texts, and are no flags. The store fetches the first two."""
 
 MOST_FILES, MOST_BYTES = 200, 128 << 20
 """Of one directory. The store is the place for more."""
@@ -37,20 +36,21 @@ def read(models: Mapping[str, Any], instances: Sequence[Any]) -> dict[str, dict[
         entry = models[name]
         if isinstance(entry, Mapping):
             for key, value in entry.items():
-                for text in _texts(value) if key not in WEIGHTS else ():
-                    found.setdefault(text, _one(text.removeprefix(PREFIX)))
+                for text in texts(value) if key not in NOT_FLAGS else ():
+                    found.setdefault(text, _one(text.removeprefix(ON_CONTROLLER)))
     return found
 
 
-def _texts(value: Any) -> Iterator[str]:
-    if isinstance(value, str) and value.startswith(PREFIX):
+def texts(value: Any) -> Iterator[str]:
+    """The texts in a value that name a path of the controller."""
+    if isinstance(value, str) and value.startswith(ON_CONTROLLER):
         yield value
     elif isinstance(value, Mapping):
         for each in value.values():
-            yield from _texts(each)
+            yield from texts(each)
     elif isinstance(value, list):
         for each in value:
-            yield from _texts(each)
+            yield from texts(each)
 
 
 def _one(place: str) -> dict[str, Any]:

@@ -25,8 +25,9 @@ command line, which everybody on the node can read."""
 _PUBLIC = frozenset({"HOME", "USER"}).union(*(engine.variables.public for engine in ENGINES.values()))
 """Variables of every environment file with long values that are not secret."""
 
-_SECRET_LENGTH = 8
-"""Characters. A shorter value is not masked: masking it would also mask numbers and plain words."""
+SECRET_LENGTH = 8
+"""Characters. Ansible and we mask a secret wherever the secret occurs: a shorter one would mask numbers and plain
+words too."""
 
 _TOKENS = re.compile(
     r"(?i)(\bbearer\s+|--api-key\s+|\bapi[_-]?key['\"]?\s*[:=]\s*\[?['\"]?)[^\s'\",\]]+|\bhf_[a-z0-9]{16,}"
@@ -90,7 +91,7 @@ def mark(key: str) -> str:
 
 def secrets(environment: dict[str, str]) -> list[str]:
     """The values that may be secret: the API keys, and all long values that are neither public nor a number."""
-    long = (value for key, value in environment.items() if key not in _PUBLIC and len(value) >= _SECRET_LENGTH)
+    long = (value for key, value in environment.items() if key not in _PUBLIC and len(value) >= SECRET_LENGTH)
     return list(dict.fromkeys([*keys(environment), *(value for value in long if not value.isdigit())]))
 
 

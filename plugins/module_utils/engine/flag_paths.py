@@ -17,13 +17,12 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from ..core.defaults import DOCKER_DATA_ROOT
-from ..core.paths import Paths
+from ..core.paths import ON_CONTROLLER, Paths
 from ..core.problems import Problem
 from . import adapters
 from .adapters.contract import DIRECTORY, FILE, WRITTEN, PathFlag
+from .controller_files import texts
 from .release import Settings
-
-CONTROLLER = "controller:"
 
 _WAYS = (
     "put it into the model's own directory and name it without a slash in front, or write controller:/PATH of the "
@@ -110,7 +109,7 @@ def place(
     placed, mounts = dict(flags), []
     for item in named(flags):
         path = item.value
-        if path.startswith(CONTROLLER):
+        if path.startswith(ON_CONTROLLER):
             path = copied[path].path if path in copied else path
             mounts.append(str(PurePosixPath(path).parent))
         elif not path.startswith("/"):
@@ -140,11 +139,20 @@ def problems(
     `model_files` is the model's directory, None where the model is not on the node yet. `on_node`: paths of the node
     are looked for.
     """
-    found = []
-    for item in named(flags):
+    found, items = [], list(named(flags))
+    for item in items:
         if mistake := _mistake(item, copied, settings, model_files, on_node):
             found.append(Problem(where, mistake, item.place, item.value))
+    placed = {(item.flag, item.value) for item in items}
+    for flag, value in flags.items():
+        left = dict.fromkeys(text for text in texts(_object(value) or value) if (flag, text) not in placed)
+        found += [Problem(where, _no_path(), flag, text) for text in left]
     return found
+
+
+def _no_path() -> str:
+    takes = (place.removesuffix(".*") for place, takes in adapters.get().path_flags.items() if takes.kind != WRITTEN)
+    return f"is copied from the controller only for flags and keys that take a path: {', '.join(takes)}"
 
 
 def _mistake(
@@ -155,7 +163,7 @@ def _mistake(
         return "must be a path without a comma, a line break and the part .."
     if kind == WRITTEN:
         return _not_writable(value, settings)
-    if value.startswith(CONTROLLER):
+    if value.startswith(ON_CONTROLLER):
         return _not_copied(value, kind, copied)
     if value.startswith("/"):
         return _not_on_node(value, kind, settings, on_node)
@@ -178,7 +186,7 @@ def _not_writable(value: str, settings: Settings) -> str:
 
 
 def _not_copied(value: str, kind: str, copied: Mapping[str, Copied]) -> str:
-    if not value.removeprefix(CONTROLLER).startswith("/"):
+    if not value.removeprefix(ON_CONTROLLER).startswith("/"):
         return "must have an absolute path of the controller after controller:"
     source = copied.get(value)
     if source is None:

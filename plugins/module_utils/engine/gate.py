@@ -13,9 +13,9 @@ and so opens every gate.
 from __future__ import annotations
 
 import json
-import pwd
 
 from ..core import commands
+from ..debian.users import ids
 
 TABLE = "inference_gate"
 
@@ -36,7 +36,7 @@ class GateError(Exception):
 def local_clients() -> set[int]:
     """The ids of the users on this node that connect to engines for clients."""
     try:
-        return {pwd.getpwnam(GATEWAY_USER).pw_uid}
+        return {ids(GATEWAY_USER)[0]}
     except KeyError:
         return set()
 

@@ -9,13 +9,13 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from ..core.paths import ON_CONTROLLER
 from ..core.problems import Problem
 from ..models.config import tasks
 from ..models.config.facts import gather
 from ..models.registry import golden
 from ..models.registry.entries import Entry
 from ..store import stored, variants
-from ..store.sources.source import PREFIX
 from . import agent_service
 from .inventory import present_instances
 from .settings import BY_DIGEST
@@ -60,7 +60,7 @@ def prompt_problems(entries: Iterable[Entry], store: Path) -> list[Problem]:
     """
     found = []
     for entry in entries:
-        if entry.system_prompt is not None and not entry.model.startswith(PREFIX):
+        if entry.system_prompt is not None and not entry.model.startswith(ON_CONTROLLER):
             files = stored.find(store, entry).files
             found += variants.check_model(entry, files) if files is not None and files.is_dir() else []
     return found

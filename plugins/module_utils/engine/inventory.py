@@ -45,6 +45,12 @@ def present_instances(instances: Sequence[Any]) -> list[Any]:
     return [item for item in instances if not isinstance(item, Mapping) or item.get("state") != "absent"]
 
 
+def own_images(instances: Sequence[Any]) -> list[str]:
+    """The images that single present instances have, each once."""
+    present = (item for item in present_instances(instances) if isinstance(item, Mapping))
+    return list(dict.fromkeys(str(item["image"]) for item in present if item.get("image")))
+
+
 def node_instances(instances: Sequence[Any], node: str) -> list[Any]:
     """The instances that run on a node: those without `nodes`, and those whose `nodes` name the node.
 

@@ -34,9 +34,6 @@ _SECRET_VALUE = re.compile(
 )
 """Forms of tokens, keys, and addresses with a password."""
 
-_LEAST_SECRET = 8
-"""Characters. A shorter value is a number or a plain word."""
-
 
 def check(where: str, raw: Mapping[str, Any]) -> list[Problem]:
     """All mistakes in the own settings of a declared instance. No message has the value of a variable."""
@@ -107,15 +104,17 @@ def _secret_mistakes(variables: Mapping[Any, Any]) -> list[tuple[Any, str]]:
             found.append((name, f"is set by the role: {environment.instead(str(name))}"))
         elif isinstance(value, (Mapping, list)) or value is None or _lines(value):
             found.append((name, "must have a value of one line"))
-        elif len(str(value)) < _LEAST_SECRET:
-            found.append((name, f"must have {_LEAST_SECRET} characters or more: logs mask each place of a secret"))
+        elif len(str(value)) < environment.SECRET_LENGTH:
+            found.append(
+                (name, f"must have {environment.SECRET_LENGTH} characters or more: logs mask each place of a secret")
+            )
     return found
 
 
 def looks_secret(name: str, value: object) -> bool:
     """Whether a variable looks like a secret, by its name or by the form of its value."""
     text = str(value)
-    named = _SECRET_NAME.search(name) and len(text) >= _LEAST_SECRET and not text.isdigit()
+    named = _SECRET_NAME.search(name) and len(text) >= environment.SECRET_LENGTH and not text.isdigit()
     return bool(named or _SECRET_VALUE.search(text))
 
 

@@ -10,11 +10,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..core.problems import Problem, nearest
+from .environment import SECRET_LENGTH
 from .release import GPU_REQUESTS, Settings
-
-SECRET_LENGTH = 8
-"""Characters. Ansible masks a secret wherever the secret occurs in a result: a shorter one would mask other words
-too."""
 
 ULIMITS = frozenset(
     {

@@ -60,7 +60,10 @@ NO_FORM_MODEL = ApiError(
     400, "model_missing", "The form must have the name of a model in its field model, and at most 64 fields."
 )
 MODEL_TWICE = ApiError(
-    400, "model_twice", "The request must name its model once: one key or field model, and no key with a backslash."
+    400,
+    "model_twice",
+    "The request must name its model once. In JSON: one key model, and no key with a backslash. In a form: one field"
+    " model, and no part with a backslash or an asterisk in its headers, or with headers of more than 1024 bytes.",
 )
 WRONG_TASK = ApiError(
     400,

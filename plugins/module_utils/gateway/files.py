@@ -14,6 +14,7 @@ from typing import Any
 from ..core.problems import Problem
 from ..engine import adapters
 from ..engine.environment import mark
+from ..models.registry.routing import Routing
 from . import floating
 from .backends import Backend, Fleet, Replica, check_replicas, fleet_of
 from .config import UNKNOWN_MODEL, limit_mib, render
@@ -21,7 +22,7 @@ from .endpoints import is_loopback
 from .errors import too_large
 from .keys import ANONYMOUS, Key, key_maps, read_keys
 from .names import AUDIO_TOO_LARGE, MARKS_MAP, SET, SETS_PATH, SEVERAL_MAP, STATES_AWK, TOO_LARGE, WRONG_TASKS_MAP
-from .settings import Settings, absent_settings, read_settings
+from .settings import ENGINE_PATHS, Settings, absent_settings, read_settings
 
 LUA = Path(__file__).with_name("gateway.lua")
 AWK = Path(__file__).with_name(STATES_AWK)
@@ -93,16 +94,20 @@ def plan(
             if backend.own
         },
         floating=floating.render(shared) if shared else "",
-        warnings=_routing_warnings(fleet),
+        warnings=_routing_warnings(fleet, settings.routing),
     )
 
 
-def _routing_warnings(fleet: Fleet) -> list[Problem]:
-    """A warning for each replica set whose models ask for an affinity that has no effect."""
+def _routing_warnings(fleet: Fleet, default: Routing) -> list[Problem]:
+    """A warning for each replica set whose models ask for an affinity that has no effect.
+
+    `default` is the routing of models that ask for none. A set of one engine is no mistake then.
+    """
     found = []
     for backend in fleet.backends:
-        asked = {replica.routing for replica in backend.replicas}
-        if not backend.own or not any(routing and routing.sources for routing in asked):
+        asked = {replica.routing or default for replica in backend.replicas}
+        own = any(replica.routing and replica.routing.sources for replica in backend.replicas)
+        if not backend.own or not any(routing.sources for routing in asked):
             continue
         where, hosts = f"replica set {backend.name.removeprefix(SET)}", len({each.host for each in backend.replicas})
         if len(asked) > 1:
@@ -112,7 +117,7 @@ def _routing_warnings(fleet: Fleet) -> list[Problem]:
                 " the least connections, until all engines of the set serve models with the same routing"
             )
             found.append(Problem(where, message, "routing"))
-        elif hosts == 1:
+        elif hosts == 1 and own:
             message = (
                 f"has no effect: the set has one engine, on {backend.replicas[0].host}. Remove it, or add an engine"
             )
@@ -179,14 +184,13 @@ def _marks(fleet: Fleet) -> str:
 def _wrong_tasks(settings: Settings, fleet: Fleet) -> str:
     """The lines of wrong_tasks.map. If a backend's tasks are unknown, or a path is no task's, the engine decides."""
     by_task = adapters.get().paths
-    of_tasks = {path for paths in by_task.values() for path in paths}
     lines = []
     for backend in fleet.backends:
         own = [path for task in backend.tasks for path in by_task.get(task, ())]
         paths = ", ".join(dict.fromkeys(path for path in own if path in settings.paths)) or "none of this gateway"
         noun = "task is" if len(backend.tasks) == 1 else "tasks are"
         text = f"Its {noun} {', '.join(backend.tasks)}. Paths: {paths}"
-        wrong = [path for path in settings.paths if path in of_tasks and path not in own]
+        wrong = [path for path in settings.paths if path in ENGINE_PATHS and path not in own]
         lines += [f"{backend.name}|{path} {text}\n" for path in wrong if backend.tasks]
     return "".join(lines)
 

@@ -21,7 +21,7 @@ from typing import Any
 
 from ..adapters.contract import GENERATE, Body, json_body
 from . import golden, probe
-from .golden import Golden
+from .golden import SHOWN, Golden, another_form
 from .probe import Target, WrongAnswer
 
 STREAM_TOKENS = 32
@@ -37,9 +37,6 @@ LONG_PROMPT = 8192
 
 TOKEN_IDS = range(1, 100)
 """The tokens of long prompts: every vocabulary has these."""
-
-SHOWN = 300
-"""Characters of a wrong answer that are shown."""
 
 
 @dataclass(frozen=True)
@@ -124,8 +121,9 @@ def _stream(target: Target, timeout: float) -> float:
     began = time.monotonic()
     with _post(target, target.request.path, json_body(**body), timeout) as response:
         for message in _events(response):
-            finish = next((item["finish_reason"] for item in message["choices"] if item["finish_reason"]), finish)
-            tokens = (message.get("usage") or {}).get("completion_tokens", tokens)
+            with another_form(target.request.path, message):
+                finish = next((item["finish_reason"] for item in message["choices"] if item["finish_reason"]), finish)
+                tokens = (message.get("usage") or {}).get("completion_tokens", tokens)
     if not finish:
         raise WrongAnswer("ended without a finish_reason")
     if tokens != STREAM_TOKENS:
@@ -152,8 +150,9 @@ def _long_prompt(target: Target, timeout: float) -> str:
     """Send a long prompt. Raises WrongAnswer."""
     models = target.adapter.models_path
     with _get(target, models, timeout) as response:
-        listed = probe.decode(models, response.status, response.read())["data"]
-    length = min(LONG_PROMPT, int(listed[0].get("max_model_len") or LONG_PROMPT) // 2)
+        listed = probe.decode(models, response.status, response.read())
+    with another_form(models, listed):
+        length = min(LONG_PROMPT, int(listed["data"][0].get("max_model_len") or LONG_PROMPT) // 2)
     prompt = random.choices(TOKEN_IDS, k=length)
     with _post(target, target.request.path, json_body(**_body(target, prompt, 1)), timeout) as response:
         answer = probe.decode(target.request.path, response.status, response.read())
@@ -173,8 +172,9 @@ def _warm_up(target: Target, timeout: float) -> str:
     def one(_number: int) -> int:
         body = json_body(**_body(target, _unique("tell"), WARM_TOKENS))
         with _post(target, target.request.path, body, timeout) as response:
-            usage = probe.decode(target.request.path, response.status, response.read()).get("usage") or {}
-        return int(usage.get("completion_tokens") or 0)
+            answer = probe.decode(target.request.path, response.status, response.read())
+        with another_form(target.request.path, answer):
+            return int((answer.get("usage") or {}).get("completion_tokens") or 0)
 
     with concurrent.futures.ThreadPoolExecutor(WARM_REQUESTS) as pool:
         tokens = list(pool.map(one, range(WARM_REQUESTS)))

@@ -8,7 +8,8 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -111,7 +112,8 @@ def _check_text(item: Golden, target: Target, timeout: float) -> None:
         "temperature": 0,
     }
     answer = probe.ask(target, "POST", target.adapter.chat_path, json_body(**body), timeout)
-    text = str(answer["choices"][0]["message"].get("content") or "")
+    with another_form(target.adapter.chat_path, answer):
+        text = str(answer["choices"][0]["message"].get("content") or "")
     if not re.search(item.expect, text):
         raise WrongAnswer(f"answered {text[:SHOWN]!r}, in which {item.expect!r} does not occur")
 
@@ -121,10 +123,17 @@ def _answer(target: Target, task: str, item: Golden, timeout: float) -> Any:
     question = target.adapter.questions[task]
     body = question.body(item.model or target.served_names[0], item.prompt, item.order)
     answer = probe.ask(target, "POST", question.path, body, timeout)
-    try:
+    with another_form(question.path, answer):
         return question.read(answer)
+
+
+@contextmanager
+def another_form(path: str, answer: Any) -> Iterator[None]:
+    """Reads an answer. Raises WrongAnswer if parts of the answer are missing, or have other types."""
+    try:
+        yield
     except (LookupError, TypeError, ValueError, AttributeError) as error:
-        raise WrongAnswer(f"{question.path} answers in another form: {str(answer)[:SHOWN]}") from error
+        raise WrongAnswer(f"{path} answers in another form: {str(answer)[:SHOWN]}") from error
 
 
 def _check_label(item: Golden, label: str) -> None:

@@ -13,12 +13,10 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from ...models.registry.warm_up import MESSAGES, PROMPT, TOKENS
 from ..adapters.contract import GENERATE, Body, json_body
 from . import probe
 from .probe import Target, Verdict, WrongAnswer
-
-MESSAGES, PROMPT, TOKENS = "messages", "prompt", "max-tokens"
-"""Keys of a prompt: a chat; or a text for the smallest request of the model's task, and how many tokens to make."""
 
 _REPEATED = (408, 425, 429)
 """Statuses of 400 to 499 that a later request may not get. Every other one stays: the prompt itself is wrong."""

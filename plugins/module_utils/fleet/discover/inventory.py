@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ...core.paths import ON_CONTROLLER
 from ...hardware.driver.compatibility import load
 from . import layout, names, node, record, text
 from .finding import Proposal, Question, Variable
@@ -206,7 +207,7 @@ class _Writer:
         )
         parts = [text.variables([models])]
         entry = next(iter(plan.models.values()), {})
-        if entry and "revision" not in entry and not str(entry["model"]).startswith(("/", "controller:")):
+        if entry and "revision" not in entry and not str(entry["model"]).startswith(("/", ON_CONTROLLER)):
             parts.append(text.comment("In the entry: revision: the commit's 40 digits"))
         self.found.files["group_vars/all/models.yml"] = text.file("The models.", *parts)
         client = {"name": "client-1", "key": f"{{{{ {CLIENT_KEY} }}}}"}

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from ...core.paths import ON_CONTROLLER
 from ...engine.image_cuda import lowest
 from ...models.config.computed import compute
 from ...models.config.facts import ModelFacts
@@ -73,7 +74,7 @@ def plan(machines: Mapping[str, Machine], wanted: Wanted | None) -> Layout:
         )
         return layout
     entry: dict[str, Any] = {"model": wanted.model}
-    remote = not wanted.model.startswith(("/", "controller:"))
+    remote = not wanted.model.startswith(("/", ON_CONTROLLER))
     if remote and REVISION.fullmatch(wanted.revision):
         entry["revision"] = wanted.revision
     elif remote:

@@ -10,6 +10,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
+from ...core.paths import ON_CONTROLLER
+
 CONTROLLER, NODE, URL = "controller", "node", "url"
 
 CHECKSUM = re.compile(r"sha256:[0-9a-fA-F]{64}")
@@ -86,8 +88,8 @@ def origin(text: str) -> Origin | None:
     """The place named by controller:/PATH, /PATH or https://…; None for another text."""
     if text.startswith("https://") and urlsplit(text).hostname:
         return Origin(URL, text)
-    kind = CONTROLLER if text.startswith("controller:") else NODE
-    path = text.removeprefix("controller:")
+    kind = CONTROLLER if text.startswith(ON_CONTROLLER) else NODE
+    path = text.removeprefix(ON_CONTROLLER)
     return Origin(kind, path) if path.startswith("/") and not path.endswith("/") else None
 
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+from ...core.paths import ON_CONTROLLER
 from ...core.problems import Findings, Problem
 from ..flags.catalogue import Catalogue
 from ..flags.check import check as check_flags
@@ -189,7 +190,7 @@ def _check_remote_code(where: str, entry: Mapping[str, Any], resolved: Mapping[s
     model, revision = str(resolved.get("model", "")), str(resolved.get("revision") or "")
     if model.startswith(("https://", "http://")) and resolved.get("checksum"):
         return
-    directory = model.startswith(("/", "controller:"))
+    directory = model.startswith(("/", ON_CONTROLLER))
     if not _COMMIT.match(revision) and not (directory and _STORE_REVISION.match(revision)):
         pin = "the store's, of 12 hexadecimal digits" if directory else "a commit of 40 hexadecimal digits"
         message = f"must pin the code that trust-remote-code runs: {pin}"

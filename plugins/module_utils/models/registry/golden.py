@@ -7,6 +7,7 @@ Pure."""
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -14,11 +15,12 @@ from ..config.task_names import CLASSIFY, EMBED, GENERATE, SCORE
 
 KEY = "golden-prompts"
 
-FORM = (
-    "must be a list of dictionaries with prompt, expect (a regular expression) and, if wanted, max-tokens; for vectors"
-    " and scores with prompt and order (texts, the most similar one first), for vectors also dimension and norm; for"
-    " classes with prompt and label"
+ITEM = (
+    "must be a dictionary with prompt, expect (a regular expression) and, if wanted, max-tokens; for vectors and scores"
+    " with prompt and order (texts, the most similar one first), for vectors also dimension and norm; for classes with"
+    " prompt and label"
 )
+FORM = f"must be a list, and not empty. Each prompt {ITEM}"
 
 
 def _is_text(value: Any) -> bool:
@@ -27,7 +29,7 @@ def _is_text(value: Any) -> bool:
 
 def _expression(value: Any) -> str:
     if not _is_text(value):
-        return FORM
+        return ITEM
     try:
         re.compile(value)
     except re.error as error:
@@ -44,7 +46,8 @@ def _whole(key: str) -> Callable[[Any], str]:
 
 
 def _norm(value: Any) -> str:
-    wrong = isinstance(value, bool) or not isinstance(value, (int, float)) or value <= 0
+    # A norm that is not a number compares with nothing.
+    wrong = isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value <= sys.float_info.max
     return "has a norm that is not a number above 0" if wrong else ""
 
 
@@ -73,10 +76,11 @@ LABELS = frozenset({"label"})
 
 
 def mistake(value: Any) -> str:
-    """The mistake in the golden prompts of an entry; empty without one."""
+    """The first mistake in the golden prompts of an entry, with the number of the prompt; empty without one."""
     if not isinstance(value, list) or not value:
         return FORM
-    return next(filter(None, map(_item, value)), "")
+    found = ((number, _item(item)) for number, item in enumerate(value, 1))
+    return next((f"prompt {number} {words}" for number, words in found if words), "")
 
 
 def sound(value: Any) -> tuple[Mapping[str, Any], ...]:
@@ -86,10 +90,10 @@ def sound(value: Any) -> tuple[Mapping[str, Any], ...]:
 
 def _item(item: Any) -> str:
     if not isinstance(item, Mapping) or not _is_text(item.get("prompt")):
-        return FORM
+        return ITEM
     keys = set(item) - {"prompt"}
     if not any(keys <= form for form in (TEXTS, VECTORS, LABELS)) or keys <= {"max-tokens"}:
-        return FORM
+        return ITEM
     return next(filter(None, (CHECKS[key](item[key]) for key in CHECKS if key in keys)), "")
 
 

@@ -13,26 +13,32 @@ from typing import Any
 
 KEY = "warm-up-prompts"
 
-KEYS = frozenset({"prompt", "messages", "max-tokens"})
+MESSAGES, PROMPT, TOKENS = "messages", "prompt", "max-tokens"
+"""Keys of a prompt: a chat; or a text for the smallest request of the model's task, and how many tokens to make."""
+
+ITEM = "must be a text, or a dictionary with prompt or messages and, if wanted, max-tokens"
 
 
 def mistake(value: Any) -> str:
-    """The mistake in warm-up prompts; empty without one."""
-    form = "must be a list of texts, or of dictionaries with prompt or messages and, if wanted, max-tokens"
+    """The first mistake in warm-up prompts, with the number of the prompt; empty without one."""
     if not isinstance(value, list) or not value:
-        return form
-    for item in value:
-        if isinstance(item, str) and item:
-            continue
-        if not isinstance(item, Mapping) or not set(item) <= KEYS:
-            return form
-        prompt, messages, tokens = item.get("prompt"), item.get("messages"), item.get("max-tokens", 1)
-        if (prompt is None) == (messages is None) or (prompt is not None and not (isinstance(prompt, str) and prompt)):
-            return form
-        if messages is not None and not (isinstance(messages, list) and messages and all(map(_is_message, messages))):
-            return "has messages that are no list of dictionaries with role and content"
-        if isinstance(tokens, bool) or not isinstance(tokens, int) or tokens < 1:
-            return "has a max-tokens that is not a whole number from 1"
+        return f"must be a list, and not empty. Each prompt {ITEM}"
+    found = ((number, _item(item)) for number, item in enumerate(value, 1))
+    return next((f"prompt {number} {words}" for number, words in found if words), "")
+
+
+def _item(item: Any) -> str:
+    if isinstance(item, str) and item:
+        return ""
+    if not isinstance(item, Mapping) or not set(item) <= {MESSAGES, PROMPT, TOKENS}:
+        return ITEM
+    prompt, messages, tokens = item.get(PROMPT), item.get(MESSAGES), item.get(TOKENS, 1)
+    if (prompt is None) == (messages is None) or (prompt is not None and not (isinstance(prompt, str) and prompt)):
+        return ITEM
+    if messages is not None and not (isinstance(messages, list) and messages and all(map(_is_message, messages))):
+        return "has messages that are no list of dictionaries with role and content"
+    if isinstance(tokens, bool) or not isinstance(tokens, int) or tokens < 1:
+        return "has a max-tokens that is not a whole number from 1"
     return ""
 
 
@@ -44,4 +50,4 @@ def read(value: Any) -> tuple[Mapping[str, Any], ...]:
     """Warm-up prompts, each as a dictionary; none if one has a mistake, which is reported."""
     if mistake(value):
         return ()
-    return tuple({"prompt": item} if isinstance(item, str) else dict(item) for item in value)
+    return tuple({PROMPT: item} if isinstance(item, str) else dict(item) for item in value)

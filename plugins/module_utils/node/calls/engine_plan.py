@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import os
-import pwd
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -18,6 +17,7 @@ from ...core.paths import Paths
 from ...core.problems import Findings, InputError, Problem
 from ...core.sizes import GIB
 from ...core.systemd import SystemdError
+from ...debian import users
 from ...engine import (
     agent_service,
     bridges,
@@ -44,7 +44,7 @@ from ...engine.gang import site as gang_site
 from ...engine.gang import transport as gang_transport
 from ...engine.gang.transport import Transport
 from ...engine.instance import Instance
-from ...engine.inventory import present_instances, want_gpus
+from ...engine.inventory import own_images, present_instances, want_gpus
 from ...engine.release import Settings, gang_parts
 from ...engine.settings import (
     check_environment,
@@ -91,11 +91,6 @@ def image_space(module: Call) -> tuple[dict[str, int], list[Problem]]:
     return {}, [Problem("disk", message, str(root))]
 
 
-def own_images(instances: Sequence[Any]) -> set[str]:
-    """The images that single instances have."""
-    return {str(raw["image"]) for raw in present_instances(instances) if isinstance(raw, dict) and raw.get("image")}
-
-
 def machine_problems(machine: str) -> list[Problem]:
     """A problem if the node's architecture is not supported."""
     if machine == "x86_64":
@@ -111,15 +106,6 @@ def cdi_problems(instances: Sequence[Instance], reason: str) -> list[Problem]:
         for instance in instances
         if instance.gpus
     ]
-
-
-def user_ids(name: str) -> tuple[int, int]:
-    """The ids of a user and its group; 0 if the user does not exist yet, since then nothing runs with other ids."""
-    try:
-        user = pwd.getpwnam(name)
-    except KeyError:
-        return 0, 0
-    return user.pw_uid, user.pw_gid
 
 
 def revisions_in_use(paths: Paths, name: str, model: str) -> dict[str, str]:
@@ -392,7 +378,7 @@ def run(module: Call) -> None:
     problems += machine_problems(os.uname().machine)
     version = image_version.find(values["engine_version"], values["image"], paths.registry, docker, module.run_command)
     settings = read_settings(
-        values["settings"], *user_ids(values["user"]), values["environment"], values["secret_environment"]
+        values["settings"], *users.ids_or_root(values["user"]), values["environment"], values["secret_environment"]
     )
     instances, gpus = values["instances"], values["gpus"]
     gangs: list[dict[str, Any]] = []
@@ -405,7 +391,7 @@ def run(module: Call) -> None:
     reachable = Declared.read(values["models"], instances, version, None, own_versions).instances
     copied = {source: Copied.from_dict(value) for source, value in values["flag_files"].items()}
     secrets = values["instance_secrets"]
-    common = Common(declared, values["image"], settings, compose.ids, secrets, copied)
+    common = Common(declared, values["image"], settings, users.ids, secrets, copied)
     made = []
     differs: dict[str, Any] = {}
     warned: list[str] = []
@@ -428,7 +414,7 @@ def run(module: Call) -> None:
                 refuse(module, problems)
         differs = services(module, paths)
         if values["fit"]:
-            planner = Planner(module, paths, replace(common, ids=compose.ids_or_root), site, transport)
+            planner = Planner(module, paths, replace(common, ids=users.ids_or_root), site, transport)
             made, gangs = planner.all(hardware), planner.gangs
     except (SystemdError, OSError, ValueError) as error:
         module.fail_json(msg=str(error))

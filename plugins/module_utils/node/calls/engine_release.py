@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import os
-import pwd
 import time
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -17,6 +16,7 @@ from ...core import files, systemd
 from ...core.call import Call
 from ...core.paths import Paths
 from ...core.problems import InputError, Problem, nearest
+from ...debian import users
 from ...engine import bridges, changes, compose, flag_paths, image_version, lora, memory_limit, own_settings, plans
 from ...engine.compose import Common
 from ...engine.declared import Declared
@@ -44,8 +44,7 @@ def settings_for(module: Call) -> Settings:
     """The containers' settings. Raises InputError if the user is not on the node."""
     values = module.params
     try:
-        user = pwd.getpwnam(values["user"])
-        ids = user.pw_uid, user.pw_gid
+        ids = users.ids(values["user"])
     except KeyError:
         if not module.check_mode:
             message = "is no user of this node: create the user, or name another one"
@@ -275,7 +274,7 @@ def run(module: Call) -> None:
             declared,
             image,
             settings_for(module),
-            compose.ids_or_root if module.check_mode else compose.ids,
+            users.ids_or_root if module.check_mode else users.ids,
             given["instance_secrets"],
             {source: Copied.from_dict(value) for source, value in given["flag_files"].items()},
         )

@@ -10,14 +10,14 @@ from pathlib import Path
 
 from ...core import files
 from ...core.call import Call
-from ...core.paths import Paths
+from ...core.paths import ON_CONTROLLER, Paths
 from ...core.problems import InputError, Problem, nearest
 from ...engine.container import python_argv
 from ...engine.declared import Declared
 from ...models.manifest import MANIFEST, NAME, find_files
 from ...models.registry.entries import Entry
 from ...store import stored, variant_files, variants
-from ...store.sources.source import CONTROLLER, PREFIX
+from ...store.sources.source import CONTROLLER
 from ...store.store import make_directory
 from ...store.stored import NOT_KNOWN
 from ...store.stored_model import StoredModel
@@ -155,11 +155,11 @@ class Checker:
 
     def _directory(self, entry: Entry) -> Path | None:
         """The files of an entry's model on this machine; None if they are missing, or on another machine."""
-        from_controller = entry.model.startswith(PREFIX)
+        from_controller = entry.model.startswith(ON_CONTROLLER)
         if from_controller != (self._origin == CONTROLLER):
             return None
         if from_controller:
-            return Path(entry.model.removeprefix(PREFIX))
+            return Path(entry.model.removeprefix(ON_CONTROLLER))
         return stored.find(self._store, entry).files
 
 

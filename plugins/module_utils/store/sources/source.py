@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ...core.paths import ON_CONTROLLER
 from ...core.problems import Problem
 from ...models.manifest import NAME
 from .remote import Remote
@@ -20,7 +21,6 @@ from .remote import parse as parse_remote
 CONTROLLER = "controller"
 NODE = "node"
 REMOTE = "remote"
-PREFIX = f"{CONTROLLER}:"
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ def parse_source(entry: Mapping[str, Any]) -> Source:
         return Source(REMOTE, Path(), remote)
     given = entry.get("model")
     text = given if isinstance(given, str) else ""
-    origin, path = (CONTROLLER, text.removeprefix(PREFIX)) if text.startswith(PREFIX) else (NODE, text)
+    origin, path = (CONTROLLER, text.removeprefix(ON_CONTROLLER)) if text.startswith(ON_CONTROLLER) else (NODE, text)
     if not path.startswith("/"):
         raise ValueError(
             "must be controller:/absolute/path for a directory on the controller, /absolute/path for one on the node, "

@@ -18,6 +18,7 @@ def test_only_instances_that_must_be_there_count() -> None:
     assert [item["name"] for item in FILTERS["present_instances"](INSTANCES)] == ["main"]
     assert list(FILTERS["served_models"](MODELS, INSTANCES)) == ["base"]
     assert FILTERS["want_gpus"](INSTANCES) is False
+    assert FILTERS["own_images"]([{**item, "image": item["name"]} for item in INSTANCES]) == ["main"]
     assert FILTERS["want_gpus"]([*INSTANCES, {"name": "big", "model": "other"}]) is True
 
 

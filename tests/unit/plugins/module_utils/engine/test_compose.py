@@ -4,13 +4,12 @@
 
 from __future__ import annotations
 
-import os
-import pwd
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from ansible_collections.baremetal.inference.plugins.module_utils.debian import users
 from ansible_collections.baremetal.inference.plugins.module_utils.engine import compose
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.compose import Common
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.declared import Declared
@@ -30,7 +29,7 @@ def composed(instance: Instance = INSTANCE, entry: dict[str, Any] | None = None,
     models = {"tiny": {"model": "/srv/tiny", "dtype": "half", **(entry or {})}}
     declared = Declared.read(models, [], "0.32.0", None, more.pop("versions", None))
     assert declared.problems == ()
-    common = replace(Common(declared, IMAGE, SETTINGS, compose.ids), **more)
+    common = replace(Common(declared, IMAGE, SETTINGS, users.ids), **more)
     return compose.compose(common, instance, declared.entries["tiny"], STORED, [], None).rendered(3, "now", "48g")
 
 
@@ -44,7 +43,7 @@ def test_a_plain_instance() -> None:
 def test_the_limit_is_no_part_of_the_id() -> None:
     declared = Declared.read({"tiny": {"model": "/srv/tiny"}}, [], "0.32.0")
     made = compose.compose(
-        Common(declared, IMAGE, SETTINGS, compose.ids), INSTANCE, declared.entries["tiny"], STORED, [], None
+        Common(declared, IMAGE, SETTINGS, users.ids), INSTANCE, declared.entries["tiny"], STORED, [], None
     )
     assert made.rendered(memory_limit="48g").release.id == made.rendered().release.id
     assert made.rendered(memory_limit="48g").unit != made.rendered().unit
@@ -90,10 +89,6 @@ def test_files_and_prompts() -> None:
 
 
 def test_users() -> None:
-    me = pwd.getpwuid(os.getuid())
-    assert compose.ids(me.pw_name) == (me.pw_uid, me.pw_gid)
-    assert compose.ids("5") == (5, 5) and compose.ids("5:6") == (5, 6)
     with pytest.raises(KeyError):
         composed(replace(INSTANCE, user="nobody-has-this"))
-    assert compose.ids_or_root("nobody-has-this") == (0, 0)
     assert "create the user first" in str(compose.user_problem(replace(INSTANCE, user="nobody-has-this")))

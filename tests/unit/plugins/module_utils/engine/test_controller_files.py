@@ -49,6 +49,13 @@ def test_only_what_instances_need_and_only_flags(tmp_path: Path) -> None:
         "other": {"model": "/a", "chat-template": "controller:/missing"},
     }
     assert list(read(models)) == [text]
+    texts = {
+        "system-prompt": text,
+        "description": text,
+        "warm-up-prompts": [text],
+        "golden-prompts": [{"prompt": text}],
+    }
+    assert read(entry(**texts)) == {}, "prompts are no paths"
     assert controller_files.read(models, []) == {}
 
 

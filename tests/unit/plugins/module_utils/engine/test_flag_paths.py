@@ -126,6 +126,23 @@ def test_files_of_the_controller() -> None:
     assert "must be a directory" in said({"generation-config": "controller:/srv/chat.jinja"})
 
 
+@pytest.mark.parametrize(
+    ("flags", "place"),
+    [
+        ({"middleware": ["a.B", "controller:/srv/chat.jinja"]}, "middleware"),
+        ({"ssl-certfile": "controller:/srv/chat.jinja"}, "ssl-certfile"),
+        ({"speculative-config": {"model": "controller:/srv/chat.jinja"}}, "speculative-config"),
+        ({"structured-outputs-config": '{"backend": "controller:/srv/chat.jinja"}'}, "structured-outputs-config"),
+    ],
+)
+def test_a_flag_that_takes_no_path_gets_no_file_of_the_controller(flags: dict[str, Any], place: str) -> None:
+    (words,) = said({**flags, "tokenizer": "controller:/srv/tokenizer"}).splitlines()
+    assert words.startswith(
+        f"models.tiny: {place}: 'controller:/srv/chat.jinja': is copied from the controller only for"
+    )
+    assert "chat-template, tokenizer" in words and "default-mm-loras" in words and "cache_dir" not in words
+
+
 def test_places_that_the_engine_writes_to() -> None:
     flags = {"mm-encoder-fp8-scale-save-path": "/srv/scales", "profiler-config": {"torch_profiler_dir": "/tmp/traces"}}
     words = said(flags)

@@ -14,6 +14,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.engine.invento
     led_instances,
     models_once,
     node_instances,
+    own_images,
     present_instances,
     want_gpus,
     with_models,
@@ -27,6 +28,11 @@ def instance(**changes: Any) -> dict[str, Any]:
 def test_what_is_absent_is_left_out_and_mistakes_are_kept() -> None:
     instances = [instance(), instance(name="old", model="big", state="absent"), "a mistake"]
     assert present_instances(instances) == [instances[0], "a mistake"]
+
+
+def test_the_images_of_single_instances() -> None:
+    images = [instance(image="a"), instance(image="b"), instance(image="a"), instance(image="c", state="absent")]
+    assert own_images([*images, instance(), "a mistake"]) == ["a", "b"]
 
 
 def test_a_node_has_its_own_instances_and_leads_some() -> None:

@@ -18,6 +18,7 @@ import pytest
 from ansible_collections.baremetal.inference.plugins.module_utils.gateway.affinity import rules
 from ansible_collections.baremetal.inference.plugins.module_utils.gateway.backends import Replica
 from ansible_collections.baremetal.inference.plugins.module_utils.gateway.files import Plan
+from ansible_collections.baremetal.inference.plugins.module_utils.gateway.settings import AFFINITIES
 from ansible_collections.baremetal.inference.plugins.module_utils.models.registry.routing import Routing
 
 from .running import Engine, Haproxy, free_port, wait
@@ -76,6 +77,19 @@ def test_the_roles_setting_is_for_models_that_do_not_say(
     found = made(settings, replicas, affinity="prefix")
     sections = {text.splitlines()[0] for text in found.config.split("\n\n") if "lua.prefer" in text}
     assert sections == {"backend set_batch", "backend set_code"} and found.warnings == []
+
+
+def test_a_model_that_does_not_say_may_agree_with_one_that_does(
+    settings: dict[str, Any], replicas: list[Replica], made: Callable[..., Plan]
+) -> None:
+    (first, *_others) = (replica for replica in replicas if replica.name == "chat")
+    asks = replace(first, routing=AFFINITIES["session"])
+    both = [asks if replica is first else replace(replica, routing=None) for replica in replicas]
+    agreed = made(settings, both, affinity="session")
+    assert agreed.warnings == [] and "lua.prefer" in agreed.config
+    # The default is for all sets: one engine alone is no mistake.
+    (warning,) = map(str, made(settings, both, affinity="prefix").warnings)
+    assert warning.startswith("replica set chat: routing: its models (large) ask for different routing")
 
 
 @pytest.fixture

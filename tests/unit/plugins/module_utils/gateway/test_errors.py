@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 from ansible_collections.baremetal.inference.plugins.module_utils.gateway import errors
 from ansible_collections.baremetal.inference.plugins.module_utils.gateway.errors import BUILT_IN, quoted
@@ -26,6 +27,13 @@ def test_an_error_is_a_directive_of_haproxys() -> None:
     )
     computed = errors.ApiError(404, "gone", "%[var(txn.model)] is gone", computed=True)
     assert " lf-string " in computed.directive()
+
+
+def test_two_models_are_refused_with_every_cause() -> None:
+    for words in ("one key model", "no key with a backslash", "one field model", "an asterisk", "1024 bytes"):
+        assert words in errors.MODEL_TWICE.message
+    lua = Path(errors.__file__).with_name("gateway.lua").read_text(encoding="utf-8")
+    assert "LONGEST_HEADERS = 1024\n" in lua
 
 
 def test_an_error_names_what_is_allowed() -> None:

@@ -34,7 +34,7 @@ class Engine:
 
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
-                self.answer(200, {"data": [{"id": "main", "max_model_len": 512}]})
+                self.answer(200, {"data": [{"id": "main", "max_model_len": 512}] * (engine.fault != "unlisted")})
 
             def do_POST(self) -> None:
                 body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
@@ -55,7 +55,8 @@ class Engine:
                     self.completion(3 if engine.fault == "warm" else body["max_tokens"])
 
             def completion(self, tokens: int) -> None:
-                self.answer(200, {"model": "main", "choices": [{"text": "x"}], "usage": {"completion_tokens": tokens}})
+                usage: Any = ["x"] if engine.fault == "odd" and tokens > 1 else {"completion_tokens": tokens}
+                self.answer(200, {"model": "main", "choices": [{"text": "x"}], "usage": usage})
 
             def stream(self, body: dict[str, Any]) -> None:
                 tokens = body["max_tokens"] - (engine.fault == "short")
@@ -66,6 +67,8 @@ class Engine:
                     self.event({"choices": [{"text": "x", "finish_reason": None}]})
                     if engine.fault == "cut":
                         return
+                if engine.fault == "bare":
+                    self.event({"choices": [{}]})
                 if engine.fault == "error":
                     self.event({"error": {"message": "EngineDeadError"}})
                 if engine.fault != "unfinished":
@@ -126,6 +129,9 @@ def test_an_engine_that_is_well(engine: Engine) -> None:
         ("unfinished", "a stream: ended without a finish_reason"),
         ("short", "a stream: brought 31 of 32 tokens"),
         ("long", "a long prompt: /v1/completions answers HTTP 500: .*out of memory"),
+        ("unlisted", "a long prompt: /v1/models answers in another form: "),
+        ("bare", "a stream: /v1/completions answers in another form: "),
+        ("odd", "8 requests at once: /v1/completions answers in another form: "),
         ("warm", "8 requests at once: brought .* tokens instead of 16 each"),
     ],
 )

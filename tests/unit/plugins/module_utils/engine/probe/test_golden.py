@@ -137,6 +137,16 @@ def test_an_answer_of_another_form(engine: Engine) -> None:
         ask(Golden("a", order=ORDER), "score")
 
 
+@pytest.mark.parametrize(
+    "answer",
+    [{}, {"choices": []}, {"choices": [{}]}, {"choices": None}, {"choices": ["x"]}, {"choices": [{"message": None}]}],
+)
+def test_a_text_of_another_form(monkeypatch: pytest.MonkeyPatch, answer: dict[str, Any]) -> None:
+    monkeypatch.setattr(probe, "ask", lambda *_given: answer)
+    with pytest.raises(WrongAnswer, match=r"/v1/chat/completions answers in another form: \{"):
+        ask(Golden("Where?", "Paris"), "generate")
+
+
 def test_scores_that_are_not_numbers_have_no_order() -> None:
     nothing = float("nan")
     assert golden._falls([2.0, 1.0]) and not golden._falls([1.0, 1.0])

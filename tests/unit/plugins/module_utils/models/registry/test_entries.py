@@ -55,9 +55,12 @@ def mistakes(**models: Any) -> list[str]:
         ({"base": ["y"]}, "models.x: base: ['y']: must be another entry"),
         ({"base": "x"}, "models.x: base: 'x': goes in a circle, x → x"),
         ({"model": "m", "system-prompt": " "}, "models.x: system-prompt: ' ': must be a text"),
-        ({"model": "m", "golden-prompts": []}, "models.x: golden-prompts: []: must be a list of dictionaries"),
+        ({"model": "m", "golden-prompts": []}, "models.x: golden-prompts: []: must be a list, and not empty"),
         ({"model": "m", "golden-prompts": [{"prompt": "a"}]}, "with prompt, expect (a regular expression)"),
-        ({"model": "m", "golden-prompts": [{"prompt": "a", "expect": "b", "x": 1}]}, "must be a list of dictionaries"),
+        (
+            {"model": "m", "golden-prompts": [{"prompt": "a", "expect": "b", "x": 1}]},
+            "prompt 1 must be a dictionary",
+        ),
         ({"model": "m", "golden-prompts": [{"prompt": "a", "expect": "("}]}, "is not a regular expression"),
         (
             {"model": "m", "golden-prompts": [{"prompt": "a", "expect": "b", "max-tokens": 0}]},
@@ -203,4 +206,4 @@ def test_warm_up_prompts_of_the_base() -> None:
     registry = reading({"a": {"model": "/srv/a", "warm-up-prompts": ["Hello"]}, "b": {"base": "a"}})
     assert registry.problems == [] and registry.entries["b"].warm_up == ({"prompt": "Hello"},)
     (problem,) = reading({"a": {"model": "/srv/a", "warm-up-prompts": "Hello"}}).problems
-    assert problem.key == "warm-up-prompts" and "must be a list of texts" in problem.message
+    assert problem.key == "warm-up-prompts" and "must be a list, and not empty" in problem.message

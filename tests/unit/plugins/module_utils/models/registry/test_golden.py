@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
@@ -28,24 +29,29 @@ def test_a_golden_prompt(item: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("item", "words"),
     [
-        ({"prompt": "a"}, "must be a list"),
-        ({"expect": "a"}, "must be a list"),
-        ({"prompt": "a", "max-tokens": 4}, "must be a list"),
-        ({**TEXT, "order": ["a", "b"]}, "must be a list"),
-        ({**LABEL, "norm": 1}, "must be a list"),
-        ({**TEXT, "expect": ""}, "must be a list"),
+        ({"prompt": "a"}, golden.ITEM),
+        ({"expect": "a"}, golden.ITEM),
+        ({"prompt": "a", "max-tokens": 4}, golden.ITEM),
+        ({**TEXT, "order": ["a", "b"]}, golden.ITEM),
+        ({**LABEL, "norm": 1}, golden.ITEM),
+        ({**TEXT, "expect": ""}, golden.ITEM),
         ({**TEXT, "expect": "("}, "expects '(', which is not a regular expression"),
         ({**TEXT, "max-tokens": True}, "has a max-tokens that is not a whole number from 1"),
         ({**VECTOR, "dimension": 0}, "has a dimension that is not a whole number from 1"),
-        ({**VECTOR, "norm": 0}, "has a norm that is not a number above 0"),
+        *(
+            ({**VECTOR, "norm": norm}, "has a norm that is not a number above 0")
+            for norm in (0, math.inf, -math.inf, math.nan, 10**400, True)
+        ),
         ({**ORDER, "order": ["a"]}, "at least two different texts"),
         ({**ORDER, "order": ["a", "a"]}, "at least two different texts"),
         ({**LABEL, "label": 1}, "has a label that is not a text"),
-        ("2 + 2 =", "must be a list"),
+        ("2 + 2 =", golden.ITEM),
     ],
 )
 def test_a_mistake(item: Any, words: str) -> None:
-    assert words in golden.mistake([TEXT, item])
+    found = golden.mistake([TEXT, item])
+    assert found.startswith("prompt 2 ") and words in found
+    assert golden.mistake([item, "another"]).startswith("prompt 1 ")
     assert golden.sound([TEXT, item]) == golden.sound(None) == ()
     assert golden.mistake([]) == golden.mistake("x") == golden.FORM
 

@@ -24,16 +24,19 @@ def test_texts_and_dictionaries() -> None:
 @pytest.mark.parametrize(
     ("prompts", "words"),
     [
-        ("Hello", "must be a list of texts"),
-        ([], "must be a list of texts"),
-        ([5], "must be a list of texts"),
-        ([""], "must be a list of texts"),
-        ([{"prompt": "a", "messages": []}], "must be a list of texts"),
-        ([{"text": "a"}], "must be a list of texts"),
-        ([{"messages": [{"role": "user"}]}], "no list of dictionaries with role and content"),
-        ([{"prompt": "a", "max-tokens": 0}], "max-tokens that is not a whole number"),
-        ([{"prompt": "a", "max-tokens": True}], "max-tokens that is not a whole number"),
+        ("Hello", "must be a list, and not empty"),
+        ([], "must be a list, and not empty"),
+        ([5], "prompt 1 must be a text, or a dictionary"),
+        (["a", ""], "prompt 2 must be a text, or a dictionary"),
+        ([{"prompt": "a", "messages": []}], "prompt 1 must be a text, or a dictionary"),
+        (["a", "b", {"text": "a"}], "prompt 3 must be a text, or a dictionary"),
+        (
+            [{"messages": [{"role": "user"}]}],
+            "prompt 1 has messages that are no list of dictionaries with role and content",
+        ),
+        (["a", {"prompt": "a", "max-tokens": 0}], "prompt 2 has a max-tokens that is not a whole number"),
+        ([{"prompt": "a", "max-tokens": True}], "prompt 1 has a max-tokens that is not a whole number"),
     ],
 )
 def test_mistakes(prompts: Any, words: str) -> None:
-    assert words in mistake(prompts)
+    assert mistake(prompts).startswith(words)
