@@ -157,6 +157,11 @@ class Paths:
         return self.etc / "rdma.json"
 
     @property
+    def rdma_lock(self) -> Path:
+        """The lock of processes that make settings of RDMA rails."""
+        return self.root / "run/inference/rdma.lock"
+
+    @property
     def rdma_waiting(self) -> Path:
         """The settings of RDMA rails that wait until the node is drained."""
         return self.state / "rdma-waiting.json"

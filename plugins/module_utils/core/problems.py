@@ -54,6 +54,11 @@ class InputError(Exception):
         super().__init__("\n".join(str(problem) for problem in self.problems))
 
 
+def is_integer(value: object) -> bool:
+    """Whether a value is an integer. For isinstance(), True and False are integers, too."""
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """A hint for an unknown name: the most similar known name; empty if none is similar.
 

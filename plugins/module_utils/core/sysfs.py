@@ -10,6 +10,9 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
+NETDEVS = "sys/class/net"
+"""A directory for each network device."""
+
 LIMIT = 1 << 16
 """The most bytes to read. An attribute has at most one page. Source: Documentation/filesystems/sysfs.rst."""
 

@@ -67,7 +67,7 @@ def run(command: Sequence[str]) -> commands.Outcome:
 def find(address: str, root: Path, run: tools.Run = run) -> Network:
     """The network of this node at an address. Raises nothing."""
     interface = interface_of(address, run)
-    path = root / rdma_facts.NETDEVS / interface
+    path = root / sysfs.NETDEVS / interface
     speed = sysfs.read_int(path / "speed") if interface else None
     ports = rdma(root, run)
     return Network(

@@ -17,7 +17,7 @@ from ...core import sysfs
 
 DEBUGFS = ("sys/kernel/debug/mlx5/{address}/cc_params", "sys/kernel/debug/mlx5_ib/{address}/cc_params")
 
-OFED = "sys/class/net/{netdev}/ecn"
+OFED = f"{sysfs.NETDEVS}/{{netdev}}/ecn"
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...core.commands import Outcome
+from ...core.problems import is_integer
 
 Run = Callable[[Sequence[str]], Outcome]
 
@@ -93,7 +94,7 @@ def pfc(answer: Any) -> tuple[list[int] | None, int | None]:
     delay = data.get("delay")
     return (
         None if flags is None else [number for number, on in enumerate(flags) if on],
-        delay if _is_integer(delay) else None,
+        delay if is_integer(delay) else None,
     )
 
 
@@ -114,7 +115,7 @@ def dscp(answer: Any) -> dict[int, int] | None:
     entries = answer.get("dscp_prio", [])
     found = {}
     for entry in entries if isinstance(entries, list) else []:
-        if isinstance(entry, list) and len(entry) >= 2 and all(map(_is_integer, entry[:2])):
+        if isinstance(entry, list) and len(entry) >= 2 and all(map(is_integer, entry[:2])):
             found[entry[0]] = entry[1]
     return dict(sorted(found.items()))
 
@@ -131,7 +132,3 @@ def _list(value: Any, kind: type) -> list[Any] | None:
     # For isinstance(), a bool is an int.
     sound = all(isinstance(item, kind) and isinstance(item, bool) == (kind is bool) for item in value)
     return value if sound else None
-
-
-def _is_integer(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)

@@ -26,8 +26,6 @@ NODE_TYPES = {"ca": "CA", "rnic": "RNIC"}
 LINK_LAYERS = {"ib": "InfiniBand", "opa": "InfiniBand", "roce": "Ethernet", "iw": "Ethernet"}
 """The link layer under each protocol that `rdma` names. Source: fill_nldev_handle of infiniband/core/nldev.c."""
 
-NETDEVS = "sys/class/net"
-
 
 @dataclass(frozen=True)
 class Programs:
@@ -142,7 +140,7 @@ def _complete(root: Path, device: Device, port: Port, mtus: tools.Mtus, addresse
     return replace(
         port,
         netdev=netdev,
-        netdev_mtu=sysfs.read_int(root / NETDEVS / netdev / "mtu") if netdev else None,
+        netdev_mtu=sysfs.read_int(root / sysfs.NETDEVS / netdev / "mtu") if netdev else None,
         netdev_addresses=addresses.by_netdev.get(netdev) if netdev else None,
         netdev_mac=known.mac if known else None,
         netdev_mtu_max=known.mtu_max if known else None,

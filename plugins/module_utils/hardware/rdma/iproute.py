@@ -10,6 +10,8 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+from ...core.problems import is_integer
+
 ENTRY = re.compile(r"^(?:link |[0-9]+(?:/[0-9]+)?: )([^\s/:]+)(?:/([0-9]+))?:?(?=\s|$)", re.MULTILINE)
 """Start of an entry in text: "link mlx5_0/1 ", in old versions "0/1: mlx5_0/1: "; for a device "0: mlx5_0: "."""
 
@@ -131,4 +133,4 @@ def _integer(entry: dict[str, Any], key: str) -> int | None:
     number = entry.get(key)
     if isinstance(number, str) and re.fullmatch("[0-9]{1,9}", number):
         return int(number)
-    return number if isinstance(number, int) and not isinstance(number, bool) else None
+    return number if is_integer(number) else None

@@ -30,8 +30,6 @@ NETWORKD_UNMANAGED = ("", "unmanaged", "linger", "pending")
 NM_DEVICES = "run/NetworkManager/devices"
 NM_PROFILES = ("etc/NetworkManager/system-connections", "run/NetworkManager/system-connections")
 
-NETDEVS = "sys/class/net"
-
 
 @dataclass(frozen=True)
 class Manager:
@@ -55,7 +53,7 @@ class Stanza:
 
 def managers(root: Path, netdev: str, stanzas: Sequence[Stanza]) -> list[Manager]:
     """The programs that configure a network device; several if their configurations disagree about the owner."""
-    index = sysfs.read(root / NETDEVS / netdev / "ifindex")
+    index = sysfs.read(root / sysfs.NETDEVS / netdev / "ifindex")
     own = [stanza for stanza in stanzas if stanza.netdev == netdev]
     found = []
     if own:

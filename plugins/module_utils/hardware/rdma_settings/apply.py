@@ -8,9 +8,11 @@ Every value is read again after it was set: some drivers and devices take a valu
 
 from __future__ import annotations
 
+import errno
 import ipaddress
 import json
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -20,7 +22,7 @@ from ...core import sysfs
 from ...core.commands import Outcome
 from .. import pci, pci_config
 from ..rdma import settings
-from .desired import Rail
+from .desired import Rail, full_key
 from .differences import Difference, State
 from .files import PREFIX
 from .rails import Port
@@ -28,7 +30,19 @@ from .rails import Port
 Run = Callable[[Sequence[str]], Outcome]
 
 IPV4 = "proc/sys/net/ipv4/conf"
-NETDEVS = "sys/class/net"
+LOCKDOWN = "sys/kernel/security/lockdown"
+"""Whether the kernel keeps root from changing the kernel and devices: the mode stands in brackets. Source:
+security/lockdown/lockdown.c of Linux; pci_write_config asks for LOCKDOWN_PCI_ACCESS, debugfs for LOCKDOWN_DEBUGFS."""
+
+LEAVE_ALONE: Mapping[str, str] = {
+    "max_read_request": "rdma_max_read_request: null",
+    "relaxed_ordering": "rdma_relaxed_ordering: null",
+    "acs_bridges": "rdma_acs: unmanaged",
+    "cnp_dscp": "rdma_ecn: unmanaged",
+    "cnp_priority": "rdma_ecn: unmanaged",
+    "ecn": "rdma_ecn: unmanaged",
+}
+"""What leaves the settings alone that a locked kernel refuses."""
 
 SIDES = ("roce_np", "roce_rp")
 """The side that notices marks of congestion, and the side that obeys."""
@@ -51,8 +65,17 @@ def state(root: Path, rail: Rail, port: Port, run: Run) -> State:
     return State(
         sysctls={key: sysfs.read_int(directory / key) for key in rail.sysctls or {}},
         rule=_has_rule(rail, port, run) if rail.table is not None and port.netdev else None,
-        ipoib_mode=sysfs.read(root / NETDEVS / port.netdev / "mode") if port.netdev else None,
+        ipoib_mode=sysfs.read(root / sysfs.NETDEVS / port.netdev / "mode") if port.netdev else None,
+        partition_keys=_partitions(root, port.netdev) if port.netdev and rail.partition_keys else None,
     )
+
+
+def _partitions(root: Path, netdev: str) -> list[str]:
+    """The keys of the partitions that have a network device on top of `netdev`."""
+    netdevs = root / sysfs.NETDEVS
+    children = [name for name in sysfs.names(netdevs) if sysfs.read(netdevs / name / "parent") == netdev]
+    numbers = [sysfs.read_int(netdevs / name / "pkey", 16) for name in children]
+    return [full_key(number) for number in numbers if number is not None]
 
 
 def _has_rule(rail: Rail, port: Port, run: Run) -> bool | None:
@@ -96,12 +119,34 @@ def apply(root: Path, difference: Difference, rail: Rail, port: Port, manager: s
                 _acs_off(root, address)
         elif setting in ("cnp_dscp", "cnp_priority", "ecn"):
             _congestion(root, port, setting, difference.after)
+        elif setting == "partition_keys":
+            for key in difference.after:
+                if key not in difference.before:
+                    _run(run, partition(netdev, key))
         elif setting == "ipoib_mode":
-            _write(root / NETDEVS / netdev / "mode", str(difference.after))
+            _write(root / sysfs.NETDEVS / netdev / "mode", str(difference.after))
         else:
             _run(run, command(netdev, setting, difference.after))
     except OSError as error:
-        raise SettingError(f"{error.filename or ''}: {error.strerror or error}") from error
+        reason = f"{error.filename or ''}: {error.strerror or error}"
+        raise SettingError(f"{reason}{_locked_down(root, setting, error)}") from error
+
+
+def _locked_down(root: Path, setting: str, error: OSError) -> str:
+    """The reason why the kernel refuses to write a register or a file of debugfs, and what to do; empty if unknown."""
+    mode = re.search(r"\[(?!none)(\w+)\]", sysfs.read(root / LOCKDOWN) or "")
+    if error.errno != errno.EPERM or mode is None or setting not in LEAVE_ALONE:
+        return ""
+    return (
+        f": the kernel is locked down ({mode[1]} in /{LOCKDOWN}), usually because of Secure Boot, and lets no program "
+        f"write this file; switch Secure Boot off in the firmware, or set {LEAVE_ALONE[setting]}"
+    )
+
+
+def partition(netdev: str, key: str) -> list[str]:
+    """The command that adds the network device of a partition. Its name is the kernel's: ib0.8001."""
+    name = f"{netdev}.{int(key, 16):04x}"
+    return ["ip", "link", "add", "link", netdev, "name", name, "type", "ipoib", "pkey", key]
 
 
 def command(netdev: str, setting: str, value: Any) -> list[str]:
@@ -187,9 +232,14 @@ def _acs_off(root: Path, address: str) -> None:
 
 
 def _write_register(root: Path, address: str, offset: int, word: int) -> None:
-    handle = os.open(root / pci.DEVICES / address / "config", os.O_WRONLY | os.O_CLOEXEC)
+    path = root / pci.DEVICES / address / "config"
+    handle = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
     try:
         os.pwrite(handle, word.to_bytes(2, "little"), offset)
+    except OSError as error:
+        # An error of a write names no file.
+        error.filename = str(path)
+        raise
     finally:
         os.close(handle)
 

@@ -8,9 +8,11 @@ All settings but those in files are lost at a reboot, and when a driver is loade
 
 from __future__ import annotations
 
+import fcntl
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -46,6 +48,7 @@ class Report:
     failures: list[str] = field(default_factory=list)
     unknown: list[str] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
+    """The keys of rails whose port is not there."""
 
     def as_dict(self) -> dict[str, Any]:
         """The report for JSON."""
@@ -54,6 +57,30 @@ class Report:
             "changes": [{**asdict(one), "text": str(one)} for one in self.changes],
             "pending": [{**asdict(one), "text": str(one)} for one in self.pending],
         }
+
+
+@contextmanager
+def alone(paths: Paths, check: bool = False) -> Iterator[None]:
+    """Keep other processes from making settings: at a boot, each device starts one. With `check`, no lock is needed.
+
+    Raises OSError.
+    """
+    if check:
+        yield
+        return
+    paths.rdma_lock.parent.mkdir(parents=True, exist_ok=True)
+    with paths.rdma_lock.open("w", encoding="ascii") as handle:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+
+
+def absent(wanted: Desired, report: Report) -> list[str]:
+    """A line for each rail whose port is not there."""
+    return [
+        f"rail {number} ({rail.key}): this node has no such RDMA device; see lspci and dmesg"
+        for number, rail in enumerate(wanted.rails)
+        if rail.key in report.missing
+    ]
 
 
 def gather(root: Path, run: Run, parts: Sequence[str] = PARTS) -> dict[str, Any]:

@@ -15,6 +15,9 @@ from typing import Any
 
 SCHEMA = 1
 
+FULL_MEMBER = 0x8000
+"""The bit of a partition key by which a port reaches all members of the partition."""
+
 
 @dataclass(frozen=True)
 class Rail:
@@ -81,6 +84,11 @@ class Desired:
                 for rail in self.rails
             ],
         }
+
+
+def full_key(number: int) -> str:
+    """A partition key as the kernel shows it for a network device: with the bit of full members."""
+    return f"0x{number | FULL_MEMBER:04x}"
 
 
 def of(stored: Any, where: str) -> Desired:

@@ -43,6 +43,8 @@ class State:
     rule: bool | None = None
     """Whether packets from the rail's address use its own routing table; None if unknown."""
     ipoib_mode: str | None = None
+    partition_keys: Sequence[str] | None = None
+    """The keys of partitions with a network device on top of the rail's own; None without a network device."""
 
 
 @dataclass(frozen=True)
@@ -88,6 +90,7 @@ NEEDS_VALUE: Mapping[str, str] = {
     "max_read_request": "the device is not on PCIe",
     "relaxed_ordering": "the device is not on PCIe",
     "ipoib_mode": "the port has no IP over InfiniBand",
+    "partition_keys": "the port has no IP over InfiniBand",
     "rule": "the routing rules are not known",
 }
 """Settings that can only be set where they can be read, and why a value is missing."""
@@ -98,6 +101,11 @@ def _pairs(rail: Rail, port: Port, state: State) -> Iterator[tuple[str, Any, Any
     facts = port.facts
     if rail.ipoib_mode is not None:
         yield "ipoib_mode", state.ipoib_mode, rail.ipoib_mode
+    if rail.partition_keys:
+        # Other partitions are the operator's.
+        there = state.partition_keys
+        present = None if there is None else [key for key in rail.partition_keys if key in there]
+        yield "partition_keys", present, rail.partition_keys
     if rail.mtu is not None:
         yield "mtu", facts["netdev_mtu"], rail.mtu
     yield from _dcb(rail, facts.get("dcb"))

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import ipaddress
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from .desired import Rail
@@ -50,9 +50,6 @@ def render(places: Sequence[Place], manager: str, networkmanager_runs: bool) -> 
         if place.rail.address and manager in RENDERERS:
             path, text = RENDERERS[manager](place)
             texts[path] = text
-        for key in place.rail.partition_keys:
-            if manager in CHILDREN:
-                texts.update(CHILDREN[manager](place, key))
     lines = [line for place in places for line in _sysctls(place)]
     if lines:
         texts[SYSCTL] = HEADER + "".join(lines)
@@ -147,37 +144,6 @@ def networkmanager(place: Place) -> tuple[str, str]:
 
 
 RENDERERS = {"networkd": networkd, "ifupdown": ifupdown, "networkmanager": networkmanager}
-
-
-def _networkd_child(place: Place, key: str) -> Mapping[str, str]:
-    """A partition of InfiniBand as a network device of its own. Its addresses are the operator's."""
-    name = child(place.netdev, key)
-    return {
-        f"{LINKS}/{PREFIX}-{name}.netdev": (
-            f"{HEADER}[NetDev]\nName={name}\nKind=ipoib\n\n[IPoIB]\nPartitionKey={key}\n"
-        ),
-        f"{LINKS}/{PREFIX}-{place.netdev}.network.d/{PREFIX}-{name}.conf": f"{HEADER}[Network]\nIPoIB={name}\n",
-    }
-
-
-def _ifupdown_child(place: Place, key: str) -> Mapping[str, str]:
-    name = child(place.netdev, key)
-    return {
-        f"{INTERFACES}/{PREFIX}-{name}": (
-            f"{HEADER}auto {name}\niface {name} inet manual\n"
-            f"    pre-up ip link show dev {name} >/dev/null 2>&1 || "
-            f"ip link add link {place.netdev} name {name} type ipoib pkey {key}\n"
-            f"    post-down ip link del dev {name} || true\n"
-        )
-    }
-
-
-CHILDREN = {"networkd": _networkd_child, "ifupdown": _ifupdown_child}
-
-
-def child(netdev: str, key: str) -> str:
-    """The name of a partition's network device, as the kernel would name it: ib0.8001."""
-    return f"{netdev}.{int(key, 16) | 0x8000:04x}"
 
 
 def _sysctls(place: Place) -> list[str]:

@@ -16,8 +16,6 @@ from ..rdma import managers, tools
 from .apply import Run
 from .plan import Machine
 
-NETDEVS = "sys/class/net"
-
 PEER_MEMORY = "ib_register_peer_memory_client"
 """The symbol of the RDMA core that nvidia-peermem needs. Debian's kernel does not have it."""
 
@@ -82,7 +80,7 @@ def _of_default_routes(run: Run) -> set[str]:
 
 def _lower(root: Path, netdev: str) -> Iterator[str]:
     """The network devices below a bond, a bridge or a VLAN."""
-    for name in sysfs.names(root / NETDEVS / netdev):
+    for name in sysfs.names(root / sysfs.NETDEVS / netdev):
         if name.startswith("lower_"):
             lower = name.removeprefix("lower_")
             yield lower

@@ -13,8 +13,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...core.problems import Findings
+from ..rdma.managers import MANAGERS
 from . import addresses, files, rails
-from .desired import Desired, Rail
+from .desired import Desired, Rail, full_key
 from .variables import (
     AUTO,
     ETHERNET,
@@ -32,8 +33,6 @@ from .variables import (
 ARP = {"arp_announce": 2, "arp_ignore": 1, "rp_filter": 2}
 """With several rails in one subnet: each answers for its own address only, and takes packets that another rail could
 answer. Source: Documentation/networking/ip-sysctl.rst of Linux."""
-
-MANAGERS = ("networkd", "ifupdown", "networkmanager")
 
 
 @dataclass(frozen=True)
@@ -115,7 +114,7 @@ def _rail(
             del values["rdma_cm_tos"]
     else:
         values.update(mtu=wish.mtu if wish.mtu != MTU else None, ipoib_mode=wish.ipoib_mode)
-        values["partition_keys"] = [f"0x{int(key, 16):04x}" for key in wish.partition_keys]
+        values["partition_keys"] = [full_key(int(key, 16)) for key in wish.partition_keys]
     if port.pci_address is not None:
         values.update(
             max_read_request=wish.max_read_request,

@@ -9,7 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from ...core.problems import Findings, nearest
+from ...core.problems import Findings, is_integer, nearest
+from ..pci_config import SIZES
+from ..rdma.managers import MANAGERS
 
 ETHERNET, INFINIBAND, AUTO = "ethernet", "infiniband", "auto"
 
@@ -25,8 +27,6 @@ PACKET_SIZES = (2048, 1024, 512, 256)
 MODES = ("datagram", "connected")
 IPOIB_MTU = {"datagram": 4092, "connected": 65520}
 """The largest MTU of IP over InfiniBand, by mode. Source: Documentation/infiniband/ipoib.rst of Linux."""
-
-READ_REQUESTS = (128, 256, 512, 1024, 2048, 4096)
 
 RAIL_KEYS = ("pci", "netdev", "device")
 """The keys by which an entry of rails can name a port."""
@@ -74,7 +74,7 @@ class Wish:
 
 CHOICES: Mapping[str, Sequence[object]] = {
     "link_layer": (AUTO, ETHERNET, INFINIBAND),
-    "network_manager": (AUTO, "ifupdown", "networkd", "networkmanager", "none"),
+    "network_manager": (AUTO, *MANAGERS, "none"),
     "same_subnet": (AUTO, True, False),
     "trust": ("dscp", "pcp", "unmanaged"),
     "ecn": ("unmanaged", True, False),
@@ -82,7 +82,7 @@ CHOICES: Mapping[str, Sequence[object]] = {
     "gpudirect": (AUTO, "dma_buf", "peermem", "none"),
     "ipoib_mode": (None, *MODES),
     "relaxed_ordering": (None, True, False),
-    "max_read_request": (None, *READ_REQUESTS),
+    "max_read_request": (None, *SIZES),
 }
 
 RANGES: Mapping[str, tuple[int, int, bool]] = {
@@ -119,10 +119,10 @@ def of(raw: Mapping[str, Any], found: Findings) -> Wish:
 
 
 def without_meaning(wish: Wish, layer: str) -> list[str]:
-    """The variables that differ from their defaults, but have no meaning on this link layer."""
+    """The variables that ask for something, but have no meaning on this link layer. None asks for nothing."""
     default = Wish()
     keys = ETHERNET_ONLY if layer == INFINIBAND else INFINIBAND_ONLY
-    return [key for key in keys if getattr(wish, key) != getattr(default, key)]
+    return [key for key in keys if getattr(wish, key) not in (None, getattr(default, key))]
 
 
 def _valid(key: str, value: Any, found: Findings) -> bool:
@@ -133,9 +133,9 @@ def _valid(key: str, value: Any, found: Findings) -> bool:
             message = f"allowed are {', '.join(_shown(choice) for choice in CHOICES[key])}"
     elif key in RANGES:
         least, most, null = RANGES[key]
-        if not (null and value is None) and not (_is_integer(value) and least <= value <= most):
+        if not (null and value is None) and not (is_integer(value) and least <= value <= most):
             message = f"must be an integer from {least} to {most}" + (", or null" if null else "")
-            if key in ("dscp", "cnp_dscp") and _is_integer(value) and 63 < value <= 255:
+            if key in ("dscp", "cnp_dscp") and is_integer(value) and 63 < value <= 255:
                 message = f"that is a traffic class; the DSCP is {value >> 2}"
     else:
         message = _LISTS[key](value)
@@ -170,6 +170,16 @@ def _together(wish: Wish, found: Findings) -> None:
                 "rdma_trust",
                 "pcp",
             )
+    else:
+        # Without a lossless priority, this role leaves all settings of priorities alone.
+        for key, chosen in (("ets", bool(wish.ets)), ("ecn", wish.ecn != "unmanaged")):
+            if chosen:
+                found.problem(
+                    "rdma",
+                    f"has no effect while rdma_lossless_priority is null; set a priority, or remove rdma_{key}",
+                    f"rdma_{key}",
+                    getattr(wish, key),
+                )
     total = sum(wish.ets.values())
     if wish.ets and total != 100:
         found.problem("rdma", f"the shares sum up to {total}; they must be 100 percent", "rdma_ets", dict(wish.ets))
@@ -219,16 +229,12 @@ def _ets(value: Any) -> str:
     if not isinstance(value, Mapping):
         return "must map priorities to percent, such as {3: 50, 0: 50}"
     for priority, share in value.items():
-        if str(priority) not in map(str, range(8)) or not _is_integer(share) or not 0 <= share <= 100:
+        if str(priority) not in map(str, range(8)) or not is_integer(share) or not 0 <= share <= 100:
             return f"{priority}: {share}: priorities are 0 to 7, shares 0 to 100 percent"
     return ""
 
 
 _LISTS = {"rails": _rails, "addresses": _texts, "subnets": _texts, "partition_keys": _keys, "ets": _ets}
-
-
-def _is_integer(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _shown(choice: object) -> str:

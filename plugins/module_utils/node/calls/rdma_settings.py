@@ -66,17 +66,20 @@ def recorded(module: Call, paths: Paths, run: Run) -> None:
         wanted = boot.read(paths)
         if wanted is None:
             module.exit_json(changed=False, due=False, **told(boot.Report(), []))
-        facts = boot.gather(paths.root, run)
         if not module.check_mode:
-            facts = boot.wait_for_devices(paths.root, wanted, run, DEVICE_SECONDS)
-        busy = [name for name in machine.serving(paths, run) if name not in module.params["drained"]]
-        report = boot.settle(paths.root, wanted, facts, run, bool(busy), module.check_mode)
-        if not module.check_mode:
-            boot.record_waiting(paths, report)
+            boot.wait_for_devices(paths.root, wanted, run, DEVICE_SECONDS)
+        with boot.alone(paths, module.check_mode):
+            facts = boot.gather(paths.root, run)
+            busy = [name for name in machine.serving(paths, run) if name not in module.params["drained"]]
+            report = boot.settle(paths.root, wanted, facts, run, bool(busy), module.check_mode)
+            if not module.check_mode:
+                boot.record_waiting(paths, report)
     except (OSError, ValueError) as error:
         module.fail_json(msg=f"rdma_settings: {error}")
     found = told(report, busy)
     failures = [*report.failures]
+    if not module.check_mode:
+        failures += boot.absent(wanted, report)
     if report.pending and not module.check_mode:
         failures += [f"{change}: waits for {', '.join(busy)}; drain the node" for change in report.pending]
     if failures:
@@ -110,9 +113,12 @@ def outcome(module: Call, paths: Paths, planned: Plan, stored: Any, facts: dict[
         written.write(paths.root, altered, run)
     lacking = machine.lacking(paths.root, module.params["packages"])
     busy = machine.serving(paths, run)
-    report = boot.settle(paths.root, planned.desired, facts, run, bool(busy), check)
-    if not check:
-        boot.record_waiting(paths, report)
+    with boot.alone(paths, check):
+        report = boot.settle(paths.root, planned.desired, facts, run, bool(busy), check)
+        if not check:
+            boot.record_waiting(paths, report)
+    for line in report.unknown:
+        module.warn(f"rdma_settings: cannot be set: {line}")
     result = {
         "changed": bool(altered or report.changes),
         "due": bool(altered or report.changes or lacking),

@@ -69,10 +69,13 @@ def _recorded(paths: Paths) -> Desired:
 
 def _apply(options: argparse.Namespace, paths: Paths) -> int:
     wanted = _recorded(paths)
-    facts = boot.wait_for_devices(paths.root, wanted, run, options.wait)
-    busy = [] if options.force else machine.serving(paths, run)
-    report = boot.settle(paths.root, wanted, facts, run, bool(busy))
-    boot.record_waiting(paths, report)
+    if options.wait:
+        boot.wait_for_devices(paths.root, wanted, run, options.wait)
+    with boot.alone(paths):
+        facts = boot.gather(paths.root, run)
+        busy = [] if options.force else machine.serving(paths, run)
+        report = boot.settle(paths.root, wanted, facts, run, bool(busy))
+        boot.record_waiting(paths, report)
     if options.json:
         print(json.dumps({"schema": SCHEMA, **report.as_dict(), "serving": busy}, indent=2))
     else:
@@ -80,7 +83,7 @@ def _apply(options: argparse.Namespace, paths: Paths) -> int:
             print(change)
         for change in report.pending:
             print(f"waits until {', '.join(busy)} is drained: {change}")
-        _print_rest(report)
+        _print_rest(wanted, report)
     for failure in report.failures:
         fail(failure, FAILED)
     return FAILED if report.failures or report.missing else OK
@@ -95,15 +98,15 @@ def _check(options: argparse.Namespace, paths: Paths) -> int:
     else:
         for change in report.changes:
             print(change)
-        _print_rest(report)
+        _print_rest(wanted, report)
         if not (report.changes or report.missing or report.unknown):
             print(f"{len(wanted.rails)} rails have all recorded settings")
     return FAILED if report.changes or report.missing else OK
 
 
-def _print_rest(report: boot.Report) -> None:
-    for key in report.missing:
-        print(f"missing: {key}: the device is not there, or has no network device")
+def _print_rest(wanted: Desired, report: boot.Report) -> None:
+    for line in boot.absent(wanted, report):
+        print(line)
     for line in report.unknown:
         print(f"cannot be set: {line}")
 

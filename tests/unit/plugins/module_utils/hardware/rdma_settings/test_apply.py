@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import errno
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,12 +14,16 @@ import pytest
 from ansible_collections.baremetal.inference.plugins.module_utils.core.commands import Outcome
 from ansible_collections.baremetal.inference.plugins.module_utils.hardware.rdma_settings import apply, rails
 from ansible_collections.baremetal.inference.plugins.module_utils.hardware.rdma_settings.desired import Rail
-from ansible_collections.baremetal.inference.plugins.module_utils.hardware.rdma_settings.differences import Difference
+from ansible_collections.baremetal.inference.plugins.module_utils.hardware.rdma_settings.differences import (
+    NEEDS_VALUE,
+    Difference,
+)
 from ansible_collections.baremetal.inference.tests.unit.plugins.module_utils.hardware.rdma_settings.samples import (
     device,
     facts,
     port,
 )
+from ansible_collections.baremetal.inference.tests.unit.plugins.module_utils.hardware.test_pci_config import space
 
 RAIL = Rail("0000:10:00.0/1", "ethernet", address="10.7.0.1/24", network="10.7.0.0/24", table=1001, ecn_priority=3)
 
@@ -102,6 +107,47 @@ def test_files_of_the_kernel(tmp_path: Path) -> None:
         (tmp_path / path).write_text("a longer value before\n")
         assert not [command for command in make(tmp_path, setting, value, **more) if "modprobe" not in command]
         assert (tmp_path / path).read_text() == str(value)
+
+
+def test_partitions_of_infiniband(tmp_path: Path) -> None:
+    netdevs = tmp_path / "sys/class/net"
+    for name, parent, key in (("ens0.8001", "ens0", "0x8001"), ("ib9.8002", "ib9", "0x8002"), ("eno1", "", "")):
+        (netdevs / name).mkdir(parents=True)
+        for file, text in (("parent", parent), ("pkey", key)):
+            if text:
+                (netdevs / name / file).write_text(f"{text}\n")
+    wanted = ["0x8001", "0x8002"]
+    (one,) = rails.ports(facts(device(0, port(0))))
+    rail = replace(RAIL, table=None, partition_keys=wanted)
+    found = apply.state(tmp_path, rail, one, lambda command: Outcome(0)).partition_keys
+    assert found == ["0x8001"]
+    assert make(tmp_path, "partition_keys", wanted, before=found) == [
+        "ip link add link ens0 name ens0.8002 type ipoib pkey 0x8002"
+    ]
+
+
+def test_a_kernel_that_is_locked_down(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The message has the file, the reason, and what to do."""
+    name = "0000:10:00.0"
+    config = tmp_path / f"sys/bus/pci/devices/{name}/config"
+    config.parent.mkdir(parents=True)
+    config.write_bytes(space(0x2950))
+    lockdown = tmp_path / apply.LOCKDOWN
+    lockdown.parent.mkdir(parents=True)
+
+    def refuse(handle: int, data: bytes, offset: int) -> int:
+        raise PermissionError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(apply.os, "pwrite", refuse)
+    hint = "switch Secure Boot off in the firmware, or set rdma_max_read_request: null"
+    for mode, hinted in (("none [integrity] confidentiality", True), ("[none] integrity confidentiality", False)):
+        lockdown.write_text(f"{mode}\n")
+        with pytest.raises(apply.SettingError) as caught:
+            make(tmp_path, "max_read_request", 4096)
+        message = str(caught.value)
+        assert message.startswith(f"{config}: Operation not permitted")
+        assert (hint in message) is hinted and ("locked down (integrity in" in message) is hinted
+    assert set(apply.LEAVE_ALONE) <= {*NEEDS_VALUE, "acs_bridges"}
 
 
 def test_marks_of_congestion_on_both_sides(tmp_path: Path) -> None:

@@ -90,17 +90,6 @@ def test_no_file_without_an_address_beside_the_link() -> None:
         assert list(files.render([bare], manager, False)) == ["/etc/systemd/network/60-inference-rdma-ens1.link"]
 
 
-def test_partitions_of_infiniband() -> None:
-    place = replace(IB, rail=replace(IB.rail, partition_keys=["0x0001"]))
-    texts = files.render([place], "networkd", False)
-    found = ini(texts["/etc/systemd/network/60-inference-rdma-ib0.8001.netdev"])
-    assert dict(found["NetDev"]) == {"Name": "ib0.8001", "Kind": "ipoib"} and found["IPoIB"]["PartitionKey"] == "0x0001"
-    inner = "/etc/systemd/network/60-inference-rdma-ib0.network.d/60-inference-rdma-ib0.8001.conf"
-    assert ini(texts[inner])["Network"]["IPoIB"] == "ib0.8001"
-    text = files.render([place], "ifupdown", False)["/etc/network/interfaces.d/60-inference-rdma-ib0.8001"]
-    assert "ip link add link ib0 name ib0.8001 type ipoib pkey 0x0001" in text
-
-
 @pytest.mark.parametrize("manager", ["networkd", "ifupdown", "networkmanager", "none"])
 def test_every_file_has_the_prefix_and_says_who_wrote_it(manager: str) -> None:
     places = [PLACE, IB, Place(replace(RAIL, key="b/1"), "ens2.7", "02:00:00:00:00:02")]

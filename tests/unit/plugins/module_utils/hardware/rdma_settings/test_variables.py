@@ -79,7 +79,14 @@ def test_all_mistakes_at_once() -> None:
 
 
 def test_quality_of_service_that_is_left_alone_is_not_checked() -> None:
-    assert refusals(lossless_priority=None, dscp=48, cnp_priority=3, trust="pcp", ets={0: 100}) == []
+    assert refusals(lossless_priority=None, dscp=48, cnp_priority=3, trust="pcp") == []
+
+
+@pytest.mark.parametrize(("key", "value"), [("ets", {0: 100}), ("ecn", True), ("ecn", False)])
+def test_what_needs_a_lossless_priority_is_refused_without_one(key: str, value: Any) -> None:
+    (refusal,) = refusals(lossless_priority=None, **{key: value})
+    assert f"rdma_{key}: {value!r}: has no effect while rdma_lossless_priority is null" in refusal
+    assert f"set a priority, or remove rdma_{key}" in refusal
 
 
 def test_priorities_of_json_are_texts() -> None:
@@ -89,6 +96,7 @@ def test_priorities_of_json_are_texts() -> None:
 def test_what_has_no_meaning_on_a_link_layer() -> None:
     assert variables.without_meaning(Wish(), "infiniband") == variables.without_meaning(Wish(), "ethernet") == []
     assert variables.without_meaning(Wish(dscp=10, ecn=True), "infiniband") == ["dscp", "ecn"]
+    assert variables.without_meaning(Wish(lossless_priority=None), "infiniband") == []
     assert variables.without_meaning(Wish(ipoib_mode="datagram"), "ethernet") == ["ipoib_mode"]
 
 

@@ -86,7 +86,9 @@ def test_engines_that_run_keep_their_rails(run: RunModule, host: Host) -> None:
     assert not run(settings=WANTED)["change_pending"] and host.mtu("ens0") == 9000
 
 
-def test_what_is_recorded_is_set_without_the_inventory(run: RunModule, host: Host) -> None:
+def test_what_is_recorded_is_set_without_the_inventory(
+    run: RunModule, host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert run(recorded=True)["changes"] == []
     host.engines = ["main"]
     planned = run(settings=WANTED)["desired"]
@@ -101,6 +103,10 @@ def test_what_is_recorded_is_set_without_the_inventory(run: RunModule, host: Hos
     done = run(recorded=True)
     assert done["changed"] and host.mtu("ens0") == 9000 and not Paths(host.root).rdma_waiting.exists()
     assert not run(recorded=True)["changed"]
+    monkeypatch.setattr(module, "DEVICE_SECONDS", 0)
+    (host.root / "sys/class/infiniband/rocep1s0").unlink()
+    missing = run(recorded=True)
+    assert missing["failed"] and "rail 1 (0000:21:00.0/1): this node has no such RDMA device" in missing["msg"]
     Paths(host.root).rdma_settings.write_text("{}")
     assert "run baremetal.inference.site, which repairs it" in run(recorded=True)["msg"]
 
@@ -110,6 +116,14 @@ def test_a_setting_that_does_not_stay(run: RunModule, host: Host) -> None:
     result = run(settings=WANTED)
     assert result["failed"] and "the value did not stay" in result["msg"] and len(result["failures"]) == 2
     assert Paths(host.root).rdma_settings.exists()
+
+
+def test_a_setting_that_the_machine_does_not_show_is_a_warning(run: RunModule, host: Host) -> None:
+    del host.dcb["ens1"]
+    for check in (True, False):
+        result = run(check, settings=WANTED)
+        line = "rail 1 (rocep1s0/1): pfc: the driver of the network device has no DCB"
+        assert line in result["unknown"] and f"rdma_settings: cannot be set: {line}" in str(result["warnings"])
 
 
 def test_without_rails_nothing_is_left(run: RunModule, host: Host) -> None:

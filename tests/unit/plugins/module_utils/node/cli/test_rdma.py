@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -69,7 +70,26 @@ def test_engines_that_run_keep_their_rails(host: Host, capsys: pytest.CaptureFix
 def test_a_rail_that_is_missing(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
     (host.root / "sys/class/infiniband/rocep1s0").unlink()
     code, out, _err = call(host, capsys, "apply", "--wait", "0")
-    assert code == 1 and "missing: 0000:21:00.0/1" in out and host.mtu("ens0") == 9000
+    line = "rail 1 (0000:21:00.0/1): this node has no such RDMA device; see lspci and dmesg"
+    assert code == 1 and line in out.splitlines() and host.mtu("ens0") == 9000
+
+
+def test_one_process_at_a_time_makes_settings(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
+    """After a boot, each device starts one."""
+    finished = threading.Event()
+
+    def apply() -> None:
+        inferctl.main(["rdma", "apply"], Paths(host.root))
+        finished.set()
+
+    thread = threading.Thread(target=apply)
+    with boot.alone(Paths(host.root)):
+        thread.start()
+        assert not finished.wait(0.3) and host.mtu("ens0") == 1500
+        # A comparison does not wait.
+        assert call(host, capsys, "check")[0] == 1
+    thread.join(20)
+    assert finished.is_set() and host.mtu("ens0") == 9000
 
 
 def test_a_setting_that_does_not_stay(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
