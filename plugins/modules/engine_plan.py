@@ -283,7 +283,7 @@ plans:
           description: Memory in MiB, without the memory that the driver reserves; null if unknown.
           type: int
         compute_capability:
-          description: Compute capability; null if unknown, and for processors.
+          description: Compute capability; null if unknown, and for CPUs.
           type: str
     estimate:
       description: The memory estimate of the device with the most data; null if unknown.

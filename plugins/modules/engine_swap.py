@@ -11,8 +11,8 @@ version_added: 0.1.0
 author:
   - The baremetal.inference contributors (@baremetal-inference)
 description:
-  - Starts a swap like C(inferctl swap). The node runs all steps itself, and finishes the swap or goes back also if the
-    run of the playbook ends before.
+  - Starts a swap like C(inferctl swap). The node takes all steps by itself. It finishes the swap or goes back, even if
+    the run of the playbook ends earlier.
   - Continues a swap that was cut off, towards O(release).
   - Internal to this collection; its options may change without notice.
 extends_documentation_fragment:
@@ -146,8 +146,8 @@ line:
   type: str
 failure:
   description:
-    - Why the swap went back, was refused or is stuck. After outcome C(done), why the next swap must not start. Then a
-      gateway did not confirm that it sends requests again, or the bridge could not be removed.
+    - Why the swap went back, was refused or is stuck. After outcome C(done), why the next swap must not
+      start. For example, a gateway did not confirm that it sends requests again, or the bridge could not be removed.
   returned: success
   type: str
 permission:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+
 from ansible_collections.baremetal.inference.plugins.module_utils.node.cli import inferctl, plan
 from ansible_collections.baremetal.inference.plugins.module_utils.node.doctor import catalogue
 

@@ -47,8 +47,9 @@ def add(commands: Commands) -> None:
     """Add the commands to the parser."""
     command = commands.add_parser(
         "probe",
-        help="request one token from engines now",
-        description="Request one token from each engine, and judge the answer. Changes nothing; takes up to 40 s.",
+        help="probe engines now: send each engine the smallest request of its model's task",
+        description="Send each engine the smallest request of its model's task, and judge the answer. Changes nothing; "
+        "takes up to 40 s.",
         epilog="Exit codes: 0 healthy or busy, 1 hung, dead, wrong or stopped, 2 wrong usage, 3 starting, "
         "4 unknown. With several instances: 1 if any has 1, else 4 if any has 4, else 3 if any has 3.",
     )

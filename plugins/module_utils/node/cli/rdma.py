@@ -37,7 +37,9 @@ def add(parsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     one.add_argument(
         "--wait", type=float, default=0.0, metavar="S", help="wait for missing devices, in seconds (default: 0)"
     )
-    one.add_argument("--force", action="store_true", help="also what stops the traffic of a rail that engines use")
+    one.add_argument(
+        "--force", action="store_true", help="also make settings that stop the traffic of a rail that engines use"
+    )
     _json(one)
     one.set_defaults(run=_apply)
     one = inner.add_parser("check", help="compare the settings with the rails; 1 if one differs")
@@ -63,7 +65,9 @@ def _recorded(paths: Paths) -> Desired:
     except ValueError as error:
         raise UsageError(str(error)) from error
     if wanted is None:
-        raise UsageError("no rails are recorded on this node: set the variables of the role rdma, and run the playbook")
+        raise UsageError(
+            "no rails are recorded on this node: set the variables of the role rdma, and run baremetal.inference.site"
+        )
     return wanted
 
 

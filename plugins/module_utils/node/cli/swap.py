@@ -49,7 +49,7 @@ def add(commands: Commands) -> None:
     """Add the commands to the parser."""
     command = commands.add_parser(
         "swap",
-        help="swap the release of an instance without clients noticing",
+        help="swap the release of an instance without a failed request",
         description="Swap the release of an instance in the steps of docs/updates.md, and wait for the end."
         " If this command is interrupted, the swap continues. If the new release fails, the release before returns.",
         epilog="Exit codes: 0 the release serves, 1 it does not, 2 wrong usage, 3 the swap is under way (--no-wait).",
