@@ -25,16 +25,16 @@ options:
       - V(started) starts each instance that does not run. It installs and enables the unit of the pinned release, or
         else of the desired release, and does not wait for an answer. For an instance that runs, it repairs the files of
         the running release, so that systemd can start the engine again.
-      - V(ready) waits until every instance has answered a request of its task, and marks the release as proven. If a start fails
-        and the release has never answered, the unit is stopped; otherwise, systemd tries again. The module then fails
-        with the engine's last log lines.
+      - V(ready) waits until every instance has answered a request of its task, and marks the release as proven. If a
+        start fails and the release has never answered, the unit is stopped; otherwise, systemd tries again. The module
+        then fails with the engine's last log lines.
       - V(stopped) stops the instances, and keeps their units.
       - V(absent) stops the engines, and removes their units, containers, environments, releases, histories, probes,
         drains, compile caches and records of recovery. It also removes images that only their releases needed. Models
         and logs stay. A missing instance is no error.
-      - V(absent) does not check whether clients still need an instance. The playbook C(baremetal.inference.decommission)
-        does, and drains first. An instance's bridge is removed with the instance, or alone by its own name, as RV(bridge) or
-        M(baremetal.inference.engine_facts) returns it.
+      - V(absent) does not check whether clients still need an instance. The playbook
+        C(baremetal.inference.decommission) does, and drains first. An instance's bridge is removed with the instance, or
+        alone by its own name, as RV(bridge) or M(baremetal.inference.engine_facts) returns it.
     type: str
     choices: [started, ready, stopped, absent]
     default: started
