@@ -33,8 +33,8 @@ options:
         drains, compile caches and records of recovery. It also removes images that only their releases needed. Models
         and logs stay. A missing instance is no error.
       - V(absent) does not check whether clients still need an instance. The playbook
-        C(baremetal.inference.decommission) does, and drains first. An instance's bridge is removed with the instance, or
-        alone by its own name, as RV(bridge) or M(baremetal.inference.engine_facts) returns it.
+        C(baremetal.inference.decommission) does, and drains first. An instance's bridge is removed with the instance,
+        or alone by its own name, as RV(bridge) or M(baremetal.inference.engine_facts) returns it.
     type: str
     choices: [started, ready, stopped, absent]
     default: started
