@@ -67,7 +67,7 @@ def arguments(directory: Path, accel: str, port: int, public_key: str, serials: 
     return [
         *("qemu-system-x86_64", "-name", directory.name, "-accel", accel, "-cpu", cpu, "-smp", "2", "-m", "2048"),
         *("-nodefaults", "-vga", "none", "-display", "none", "-serial", f"file:{directory}/console.log"),
-        *("-daemonize", "-pidfile", f"{directory}/qemu.pid"),
+        *("-daemonize", "-pidfile", f"{directory}/qemu.pid", "-qmp", f"unix:{directory}/qmp,server=on,wait=off"),
         *("-drive", f"if=none,id=root,format=qcow2,cache=unsafe,file={directory}/disk.qcow2"),
         *("-device", "virtio-blk-pci,drive=root,bootindex=0"),
         *("-netdev", f"user,id=net,hostfwd=tcp:127.0.0.1:{port}-:22", "-device", "virtio-net-pci,netdev=net"),
@@ -113,7 +113,7 @@ class Machine:
             if not DISK.exists():
                 raise MachineError(f"{DISK} is not there. Run: make setup")
             self._make_files()
-            self._start()
+            self.start()
         self.wait()
 
     def _make_files(self) -> None:
@@ -123,21 +123,26 @@ class Machine:
             path.unlink(missing_ok=True)
         if not self.key.exists():
             _run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", self.name, "-f", str(self.key))
-        _run(
-            *("qemu-img", "create", "-q", "-f", "qcow2", "-F", "qcow2", "-b", str(DISK.resolve())),
-            str(self.directory / "disk.qcow2"),
-        )
+        self.make_disk(DISK.resolve())
         for serial in SERIALS:
             with (self.directory / f"{serial}.raw").open("wb") as stream:
                 stream.truncate(DISK_MIB << 20)
 
-    def _start(self) -> None:
+    def make_disk(self, base: Path) -> None:
+        """Make the root disk, which has what another disk has and keeps its own changes. Raises MachineError."""
+        _run(
+            *("qemu-img", "create", "-q", "-f", "qcow2", "-F", "qcow2", "-b", str(base)),
+            str(self.directory / "disk.qcow2"),
+        )
+
+    def start(self, *options: str) -> None:
+        """Start qemu, also with other options. Raises MachineError."""
         public_key = self.key.with_suffix(".pub").read_text()
         # Another process may take the port after free_port and before qemu.
         for attempts_left in (2, 1, 0):
             port = free_port()
             try:
-                _run(*arguments(self.directory, accelerator(), port, public_key, SERIALS))
+                _run(*arguments(self.directory, accelerator(), port, public_key, SERIALS), *options)
                 break
             except MachineError as error:
                 if "host forwarding" not in str(error) or not attempts_left:
@@ -164,17 +169,18 @@ class Machine:
         boot = self.ssh("cat /proc/sys/kernel/random/boot_id").stdout.strip()
         # With a delay of a second: from a machine that shuts down at once, ssh would wait long for the answer.
         self.ssh("systemd-run --quiet --on-active=1s --timer-property=AccuracySec=100ms systemctl reboot")
-        self._disconnect()
+        self.disconnect()
         self.wait(boot)
 
-    def _disconnect(self) -> None:
+    def disconnect(self) -> None:
+        """Close the connection that ssh keeps open."""
         _run("ssh", *self.ssh_options(), "-O", "exit", "root@127.0.0.1", check=False)
 
     def down(self) -> None:
         """Switch the machine off and remove its disks. The console log stays, for the search for faults."""
         pid = self.pid()
         if pid:
-            self._disconnect()
+            self.disconnect()
             os.kill(pid, signal.SIGTERM)
             deadline = time.monotonic() + STOP_SECONDS
             while self.pid():

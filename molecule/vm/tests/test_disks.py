@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Blank disks, which the role formats, and disks with data of prepare.yml, which stay. Before and after a reboot."""
+"""Blank disks, which the role formats, and disks with data of occupy.sh, which stay. Before and after a reboot."""
 
 from __future__ import annotations
 

@@ -141,7 +141,7 @@ def test_a_port_that_is_taken_in_between_is_tried_again(tmp_path: Path, monkeypa
     monkeypatch.setattr(machines, "accelerator", lambda: "tcg")
     monkeypatch.setattr(machines, "_run", run)
     machine = machines.Machine(tmp_path)
-    machine._start()
+    machine.start()
     assert machine.port == 2222
     assert len(started) == 2
 
