@@ -54,7 +54,7 @@ def up(machine: Machine, script: str) -> None:
 def ensure(script: str) -> Path:
     """The directory of the saved machine. Makes a missing one, and removes others. Raises MachineError."""
     directory = SAVED / key(script)
-    with alone("machine"):
+    with alone("saved-machine"):
         if not directory.exists():
             shutil.rmtree(SAVED, ignore_errors=True)
             # Short, because the path of a socket has at most 107 characters.
