@@ -2,8 +2,9 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Checks the machine below the engines: disks, memory limits, shared memory, clock, and whether a reboot is due.
-Private to
-the collection."""
+
+Private to the collection.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +18,7 @@ from .host import TOOL_TIMEOUT, Host
 
 MEMLOCK_LIMIT = 1 << 30
 """Least bytes that a container must be able to lock if it uses RDMA, since NCCL registers its buffers. The old default
-of
-64 KiB is too little. limits.d alone does not change the limit of a service."""
+of 64 KiB is too little. limits.d alone does not change the limit of a service."""
 
 SHM = "dev/shm"
 
@@ -103,7 +103,9 @@ def _timedated(host: Host) -> Finding:
     if text == "yes":
         return Finding(OK, "synchronised")
     return Finding(
-        WARN, "the clock is not synchronised", "install chrony, or set common_clock and run baremetal.inference.site"
+        WARN,
+        "the clock is not synchronised",
+        "install chrony, or set common_time_enabled and run baremetal.inference.site",
     )
 
 
