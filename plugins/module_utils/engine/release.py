@@ -41,7 +41,10 @@ CLEAN_UP = 30
 """Seconds that systemd gives the supervisor to clean up, after it has killed an engine that hangs."""
 
 PREPARE_TIMEOUT = 120
-"""Seconds for the steps before the engine is started; the supervisor extends the time-out from then on."""
+"""Seconds for the steps before the engine is started."""
+
+FIRST_TIMEOUT = 120
+"""TimeoutStartSec= in the units of version 0.1.0, in seconds. The ids of releases are made with this value."""
 
 START_BURST = 5
 """Failed starts in a row before systemd gives up."""
@@ -273,7 +276,8 @@ def render(
         return Rendered(release, _unit(release), environment)
 
     # Only unit, environment, revision and prompts make the id: a new field of a later version changes no id.
-    unnumbered = f"{numbered(0, replace(beside, memory_limit='')).unit}\0{environment}\0{stored.revision}"
+    base = numbered(0, replace(beside, memory_limit="")).release
+    unnumbered = f"{_unit(base, FIRST_TIMEOUT)}\0{environment}\0{stored.revision}"
     if beside.warm_up:
         unnumbered += f"\0{json.dumps(list(beside.warm_up), sort_keys=True)}"
     return numbered(number, beside, hashlib.sha256(unnumbered.encode()).hexdigest())
@@ -517,7 +521,16 @@ def mount_argv(name: str, model_path: str, settings: Settings, more: Sequence[st
     ]
 
 
-def _unit(release: Release) -> str:
+def _start_timeout(release: Release) -> int | str:
+    """TimeoutStartSec= of a unit: longer than the supervisor's own limit. A gang waits for its members without a limit.
+
+    The supervisor does not rely on EXTEND_TIMEOUT_USEC=: `systemctl daemon-reload` makes systemd forget by how much a
+    service has extended its timeout (seen with systemd 252 and 257), and systemd would stop an engine that loads.
+    """
+    return "infinity" if release.gang else PREPARE_TIMEOUT + release.start_timeout + CLEAN_UP
+
+
+def _unit(release: Release, timeout: int | str | None = None) -> str:
     name, number = release.instance, release.number
     command = Paths().command
     create = " \\\n    ".join(systemd_quote(argument) for argument in release.container_argv)
@@ -541,7 +554,7 @@ ExecStart={command} supervise {name} --release {number}
 ExecStopPost=-{command} clear {name}
 Restart=always
 RestartSec={RESTART_DELAY}
-TimeoutStartSec={PREPARE_TIMEOUT}
+TimeoutStartSec={timeout or _start_timeout(release)}
 TimeoutStopSec={release.drain_timeout + release.adapter.stop.kill_grace + CLEAN_UP}
 {SANDBOX}
 [Install]

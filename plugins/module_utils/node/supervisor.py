@@ -40,7 +40,8 @@ STATUS_INTERVAL = 5.0
 """Seconds between two reports to systemd while the engine loads."""
 
 EXTENSION = 60
-"""Seconds by which each report extends systemd's start timeout. Eleven reports in a row may get lost."""
+"""Seconds by which each report extends systemd's start timeout. Only units of version 0.1.0 need this: their timeout is
+two minutes."""
 
 IDLE_TIMEOUT = 3.0
 """Seconds within which an engine must report whether it is idle. An engine that hangs does not report."""

@@ -156,10 +156,12 @@ def test_on_the_fast_path_an_engine_gets_both_roots_and_the_path_of_the_link() -
 
 
 def test_time_limits_nest() -> None:
-    """Drain of the engine < stop of the unit; five slowest starts fit into the start limit's window."""
+    """Drain of the engine < stop of the unit; start of the engine < start of the unit; five slowest starts fit into the
+    start limit's window."""
     unit = rendered(settings=dataclasses.replace(SETTINGS, drain_timeout=100, start_timeout=600)).unit
     values = dict(line.split("=", 1) for line in unit.splitlines() if "=" in line and " " not in line)
     assert int(values["TimeoutStopSec"]) > 100 + 30
+    assert int(values["TimeoutStartSec"]) > 600
     assert int(values["StartLimitIntervalSec"]) >= int(values["StartLimitBurst"]) * (600 + int(values["RestartSec"]))
 
 
