@@ -62,13 +62,11 @@ def answers() -> list[tuple[dict[str, Any], dict[str, Any]]]:
 def plays() -> list[dict[str, Any]]:
     """The plays of the playbook, with another first command, and without the Internet."""
     look, write = yaml.safe_load((ROOT / "playbooks/discover.yml").read_text(encoding="utf-8"))
-    for task in look["tasks"]:
-        if "ansible.builtin.raw" in task:
-            task["ansible.builtin.raw"] = f"echo {{{{ said | default('{GOOD}') }}}}"
+    (login,) = [task["block"][0] for task in look["tasks"] if task["name"] == "Try the login"]
+    login["ansible.builtin.raw"] = f"echo {{{{ said | default('{GOOD}') }}}}"
     for number, task in enumerate(write["tasks"]):
         if "ansible.builtin.get_url" in task:
-            failed = {"results": [{"status_code": -1, "item": {"key": "nvidia-debian12.asc"}}]}
-            write["tasks"][number] = {"name": task["name"], "ansible.builtin.set_fact": {"__keys": failed}}
+            write["tasks"][number] = {"name": task["name"], "ansible.builtin.debug": {"msg": "fails"}}
     # The machines are this one: its own interpreter runs the modules.
     del look["vars"], write["vars"]["ansible_python_interpreter"]
     return [look, write]
@@ -88,7 +86,7 @@ def test_it_writes_an_inventory_and_a_line_for_each_machine_with_a_fault(stage: 
     assert {call["on"] for call in stage.calls(module="host_facts")} == {"gpu"}
     assert "user: is left out: the login has the uid 1000" in said
     assert "bare: is left out: has no Python: apt-get install python3" in said
-    assert "could not be fetched, save in" in said and "/keys: nvidia-debian12.asc" in said
+    assert f"could not be fetched, save in {out}/group_vars/all/keys: nvidia-debian12.asc" in said
     hosts = yaml.safe_load((out / "hosts.yml").read_text())["all"]
     assert hosts["children"]["inference"]["hosts"] == {"gpu-01": {"ansible_host": "10.0.0.11"}}
     common = yaml.safe_load((out / "group_vars/inference/main.yml").read_text())

@@ -9,6 +9,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from .machine import SSH_PORT
+
 MODULES: Mapping[str, tuple[str, str]] = {
     "host": ("host_facts", "system"),
     "gpu": ("gpu_facts", "ansible_facts"),
@@ -19,6 +21,8 @@ MODULES: Mapping[str, tuple[str, str]] = {
 MOST = 300
 """Characters of a message that are shown."""
 
+ANSIBLE = re.compile(r"^(?:Task failed: )?(?:Failed to connect to the host via ssh: )?(?:ssh: )?")
+"""What Ansible puts before the reason."""
 
 CONTROL = re.compile(r"[\x00-\x1f\x7f]+")
 TEMPLATE = re.compile(r"\{(?=[{%#])")
@@ -45,7 +49,7 @@ def login(result: Mapping[str, Any]) -> dict[str, str]:
 def error(told: Mapping[str, Any]) -> str:
     """Why nothing is known about a machine; empty if all modules have answered."""
     result = told.get("login") or {}
-    message = " ".join(str(result.get("msg") or "").split())[:MOST]
+    message = ANSIBLE.sub("", " ".join(str(result.get("msg") or "").split()))[:MOST]
     if result.get("unreachable"):
         return f"cannot be reached: {message}"
     values = login(result)
@@ -68,9 +72,10 @@ def error(told: Mapping[str, Any]) -> str:
 
 
 def read(told: Mapping[str, Any]) -> dict[str, Any]:
-    """The results in the form of machine.read: address, login, error, host, gpu and rdma."""
+    """The results in the form of machine.read: address, port, login, error, host, gpu and rdma."""
     return {
         "address": str(told.get("address") or ""),
+        "port": int(told.get("port") or SSH_PORT),
         "login": login(told.get("login") or {}).get("login", ""),
         "error": error(told),
         "host": told.get("host") or {},

@@ -21,11 +21,12 @@ CUDA_REPOSITORY = "https://developer.download.nvidia.com/compute/cuda/repos/debi
 TOOLKIT_REPOSITORY = "https://nvidia.github.io/libnvidia-container/stable/deb/amd64/"
 TOOLKIT = "1.20.0"
 
-KEYS_DIRECTORY = "controller:{{ inventory_dir }}/keys"
-"""Where the inventory keeps the keys of repositories."""
+KEYS_DIRECTORY = "controller:{{ inventory_dir }}/group_vars/all/keys"
+"""Where the inventory keeps the keys of repositories. Ansible reads files beside hosts.yml as inventories."""
 
 KEY_URLS: dict[str, str] = {
     "nvidia-debian12.asc": "https://developer.download.nvidia.com/compute/cuda/repos/debian12/x86_64/3bf863cc.pub",
+    "nvidia-debian13.asc": "https://developer.download.nvidia.com/compute/cuda/repos/debian13/x86_64/8793F200.pub",
     "nvidia-container-toolkit.asc": "https://nvidia.github.io/libnvidia-container/gpgkey",
 }
 """Where the vendor publishes the key of a repository, by the file's name in the directory keys."""
@@ -53,11 +54,6 @@ def propose(machine: Machine, known: Compatibility, cuda: str = "", month: str =
             "nvidia_driver_version", DECIDE, f"no driver fits {cards(machine.usable_gpus)}: {decision.problems[0]}"
         )
         return found
-    for source in _sources(machine):
-        name = str(source["key"]).rpartition("/")[2]
-        if name not in KEY_URLS:
-            directory = CUDA_REPOSITORY.format(release=machine.debian)
-            found.ask("keys", f"keys/{name}", f"which key signs {directory}? Save the .pub file of this directory")
     found.add("common_apt_sources", _sources(machine), "the repositories of the driver and of the container toolkit")
     branch = known.branches.get(decision.plan.branch)
     runs = f", which runs images with CUDA {branch.cuda} and earlier" if branch else ""

@@ -14,7 +14,7 @@ from ...core.paths import ON_CONTROLLER
 from ...hardware.driver.compatibility import load
 from . import layout, names, node, record, text
 from .finding import Proposal, Question, Variable
-from .machine import Machine, read
+from .machine import SSH_PORT, Machine, read
 
 VAULT = "group_vars/all/vault.yml"
 
@@ -186,6 +186,7 @@ class _Writer:
                 f"        {name}:",
                 f"          ansible_host: {machine.address}",
             ]
+            lines += [f"          ansible_port: {machine.port}"] if machine.port != SSH_PORT else []
         return lines
 
     def site(self, plan: layout.Layout) -> None:
@@ -261,8 +262,10 @@ class _Writer:
             "Questions that only a person can answer. Answer each question in the file that it names, then delete its "
             "line. baremetal.inference.site refuses to run while a line is left."
         )
+        # root cannot be an admin: the role common refuses the name.
+        admin = self.options.login if self.options.login not in ("", "root") else "admin"
         examples: dict[str, Any] = {
-            "common_admins": [{"name": self.options.login or "admin", "keys": ["ssh-ed25519 AAAA… you@example.com"]}],
+            "common_admins": [{"name": admin, "keys": ["ssh-ed25519 AAAA… you@example.com"]}],
             "common_firewall_ssh_sources": ["192.0.2.0/24"],
             "gateway_clients": ["192.0.2.0/24"],
         }

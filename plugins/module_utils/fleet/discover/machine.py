@@ -25,6 +25,8 @@ ARCHITECTURE = "x86_64"
 
 MIB_PER_GIB = 1024
 
+SSH_PORT = 22
+
 
 @dataclass(frozen=True)
 class Machine:
@@ -46,6 +48,8 @@ class Machine:
     firewall: Mapping[str, Any]
     secure_boot: Mapping[str, Any]
     clock: Mapping[str, Any]
+    port: int = SSH_PORT
+    """The port of the login."""
 
     @property
     def hostname(self) -> str:
@@ -123,7 +127,7 @@ def _carries(device: Mapping[str, Any], managers: Sequence[str]) -> bool:
 def read(entry: str, told: Mapping[str, Any]) -> Machine | str:
     """The machine from the results of the run, or the reason why nothing is known about it.
 
-    `told` has `address`, `error`, and the results `host`, `gpu` and `rdma` of the modules.
+    `told` has `address`, `port`, `error`, and the results `host`, `gpu` and `rdma` of the modules.
     """
     if told.get("error"):
         return str(told["error"])
@@ -144,4 +148,5 @@ def read(entry: str, told: Mapping[str, Any]) -> Machine | str:
         firewall=host.get("firewall") or {},
         secure_boot=host.get("secure_boot") or {},
         clock=host.get("clock") or {},
+        port=int(told.get("port") or SSH_PORT),
     )

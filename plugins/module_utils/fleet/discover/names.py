@@ -7,7 +7,8 @@ Pure."""
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from itertools import count
 
 from ...debian.hosts import valid_name
 from .finding import Proposal
@@ -28,6 +29,12 @@ DECIDE = "group_vars/all/decide.yml"
 def fallback(machine: Machine) -> str:
     """A name from the machine's address."""
     return "node-" + re.sub(r"[^a-z0-9]+", "-", machine.address.lower()).strip("-")
+
+
+def _free(name: str, taken: Collection[str]) -> str:
+    """The name, or the name with a number: machines behind one address differ by their port alone."""
+    numbered = (f"{name}-{number}" for number in count(2))
+    return name if name not in taken else next(one for one in numbered if one not in taken)
 
 
 def without_twins(machines: Sequence[Machine]) -> tuple[list[Machine], list[str]]:
@@ -73,7 +80,7 @@ def name_all(
         else:
             reason = ""
         if reason:
-            name = fallback(machine)
+            name = _free(fallback(machine), named)
             found.findings.append(f"{machine.entry}: {reason}: it is called {name} here")
             found.ask(
                 "names", "hosts.yml", f"{name} {reason}: rename {name} in hosts.yml and host_vars, or keep the name"
@@ -120,4 +127,6 @@ def service_address(machine: Machine, taken: Sequence[str]) -> tuple[str, str]:
         return machine.address, "the address of the login"
     if machine.default_address in own:
         return machine.default_address, "the address on the device of the default route"
+    if machine.address in taken:
+        return "", "several machines have the login's address"
     return "", "the login's address is none of the machine's own addresses, as behind NAT"

@@ -27,11 +27,19 @@ def test_texts_of_a_machine_cannot_be_templates_or_further_lines() -> None:
 def test_a_machine_that_answers_has_no_error() -> None:
     told = answers.read(GOOD)
     assert told["error"] == "" and told["login"] == "admin" and told["gpu"] == {"gpus": []}
+    assert told["port"] == 22 and answers.read({**GOOD, "port": "2222"})["port"] == 2222
 
 
 def test_each_kind_of_failure_has_its_words() -> None:
     cases: dict[str, dict[str, Any]] = {
         "cannot be reached: no route to host": {"login": {"unreachable": True, "msg": "no route\nto host"}},
+        "cannot be reached: connect to host x port 22": {
+            "login": {
+                "unreachable": True,
+                "msg": "Task failed: Failed to connect to the host via ssh: ssh: connect to host x port 22",
+            }
+        },
+        "the login gets no root: Missing sudo password": {"login": {"msg": "Task failed: Missing sudo password"}},
         "the login gets no root: sudo: a password is required": {
             "login": {"stdout": "", "stderr": "sudo: a password is required"}
         },

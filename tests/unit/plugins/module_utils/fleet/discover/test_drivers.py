@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.baremetal.inference.plugins.module_utils.fleet.discover.drivers import propose
+from ansible_collections.baremetal.inference.plugins.module_utils.fleet.discover.drivers import KEY_URLS, propose
 from ansible_collections.baremetal.inference.plugins.module_utils.fleet.discover.finding import Proposal
-from ansible_collections.baremetal.inference.plugins.module_utils.fleet.discover.machine import Machine
+from ansible_collections.baremetal.inference.plugins.module_utils.fleet.discover.machine import DEBIAN, Machine
 from ansible_collections.baremetal.inference.plugins.module_utils.hardware.driver.compatibility import load
 
 Make = Callable[..., Machine]
@@ -75,9 +75,15 @@ def test_a_driver_that_is_there_secure_boot_and_containers_are_named(machine: Ma
     assert "nvidia_driver_mok_password" in [one.variable for one in found.questions]
 
 
-def test_the_key_of_an_unknown_repository_is_asked_for(machine: Make) -> None:
-    asked = [str(one) for one in propose(machine("hgx-b200"), KNOWN).questions]
-    assert [text for text in asked if text.startswith("keys (keys/nvidia-debian13.asc): which key signs ")]
+def test_the_address_of_each_repositorys_key_is_known(machine: Make) -> None:
+    for debian in DEBIAN:
+        (sources,) = [
+            one.value
+            for one in propose(machine("l40s", debian=debian), KNOWN).variables
+            if one.name == "common_apt_sources"
+        ]
+        assert {source["key"].rpartition("/")[2] for source in sources} <= KEY_URLS.keys()
+        assert all(source["key"].startswith("controller:{{ inventory_dir }}/group_vars/all/") for source in sources)
 
 
 def test_a_gpu_without_any_driver_becomes_a_question(machine: Make) -> None:

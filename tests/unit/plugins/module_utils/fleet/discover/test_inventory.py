@@ -74,9 +74,9 @@ def check(found: Discovery, host: str, gpus: list[Told]) -> Told:
     return got
 
 
-def enabled(content: str) -> Told:
-    """The variables of a file when a person has enabled the lines with disks."""
-    lines = content.split("FORMATS")[1].splitlines()[1:]
+def enabled(content: str, mark: str = "FORMATS") -> Told:
+    """The variables of a file when a person has enabled the lines below the mark: by default, those with disks."""
+    lines = content.split(mark)[1].splitlines()[1:]
     return yaml.safe_load("\n".join(line.removeprefix("# ") for line in lines))
 
 
@@ -121,6 +121,13 @@ def test_questions_are_asked_once_and_in_one_place(results: Results, model: Mode
     assert not {"common_disks", "common_admins", "engine_image"} & set(variables(found, "l40s-11"))
 
 
+def test_the_example_of_an_admin_is_one_that_the_site_accepts(results: Results) -> None:
+    for login, name in (("root", "admin"), ("", "admin"), ("debian", "debian")):
+        found = discover({"a": results("l40s")}, Options(login=login))
+        (admin,) = enabled(found.files["group_vars/all/decide.yml"], "Answers for all machines")["common_admins"]
+        assert admin["name"] == name
+
+
 def test_secrets_differ_and_stand_in_the_vault_alone(results: Results) -> None:
     found = discover({"a": results("none")}, options())
     numbers = itertools.count(1)
@@ -142,6 +149,13 @@ def test_a_machine_without_gpu_becomes_the_gateway(results: Results, model: Mode
         ["none-13"],
     ]
     assert "instances" not in yaml.safe_load(found.files["host_vars/none-12/main.yml"])
+
+
+def test_another_port_of_the_login_stands_in_the_inventory(results: Results, model: Model) -> None:
+    told = {"a": {**results("hgx-h100"), "port": 2222}, "b": {**results("none", 12), "port": 22}}
+    groups = yaml.safe_load(discover(told, options(model("qwen3-8b"))).files["hosts.yml"])["all"]["children"]
+    assert groups["inference"]["hosts"] == {"hgx-h100-11": {"ansible_host": "10.0.0.11", "ansible_port": 2222}}
+    assert groups["gateway"]["hosts"] == {"none-12": {"ansible_host": "10.0.0.12"}}
 
 
 def test_machines_that_cannot_be_nodes_get_a_line(results: Results, model: Model) -> None:

@@ -32,6 +32,11 @@ def test_two_machines_with_one_hostname_get_names_of_their_addresses(machine: Ma
     assert [question.variable for question in found.questions] == ["names", "names"]
 
 
+def test_machines_behind_one_address_get_names_with_a_number(machine: Make) -> None:
+    named, _found = name_all([machine("l40s", hostname="gpu") for _ in range(3)])
+    assert list(named) == ["node-10-0-0-11", "node-10-0-0-11-2", "node-10-0-0-11-3"]
+
+
 def test_names_of_installers_and_groups_name_no_machine(machine: Make) -> None:
     for hostname in ("debian", "localhost", "gateway", "", "with_underscore"):
         named, found = name_all([machine("l40s", hostname=hostname)])
@@ -55,7 +60,8 @@ def test_a_shared_address_or_machine_id_gets_a_line(machine: Make) -> None:
     assert "l40s-11, l40s-12: have the same /etc/machine-id" in text
     # Every machine with Docker has this address.
     assert "172.17.0.1" not in text
-    assert service_address(one, ["10.0.0.20"])[0] == ""
+    address, reason = service_address(one, ["10.0.0.20", "10.0.0.11"])
+    assert address == "" and "several machines have the login's address" in reason
 
 
 def test_engines_listen_on_the_address_of_the_login_or_of_the_default_route(machine: Make) -> None:
