@@ -78,7 +78,7 @@ options:
         description: The share of requests that may fail while the release is watched.
         type: float
       force:
-        description: Whether to cut requests that do not end in time.
+        description: Whether to cut requests that do not end in time, and those of an engine that hangs.
         type: bool
       allow_downtime:
         description: Whether the only serving engine of a replica set may be swapped, so that clients may get errors.

@@ -10,6 +10,7 @@ import socket
 import subprocess
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -112,20 +113,16 @@ async def slow_reader(url: str) -> None:
 
 
 @dataclass
-class Arrivals:
-    """Requests that begin one after the other at each gateway, `every` so many seconds, each on its own connection."""
+class Background(ABC):
+    """Clients in a thread of their own."""
 
-    urls: Sequence[str]
-    kind: Callable[[str], Awaitable[None]]
-    every: float
-    report: Report = field(default_factory=Report)
-    _stopping: threading.Event = field(default_factory=threading.Event)
-    _thread: threading.Thread | None = None
+    report: Report = field(default_factory=Report, init=False)
+    _stopping: threading.Event = field(default_factory=threading.Event, init=False)
+    _thread: threading.Thread | None = field(default=None, init=False)
 
-    def start(self) -> Arrivals:
-        self._thread = threading.Thread(target=lambda: asyncio.run(self._all()), daemon=True)
+    def start(self) -> None:
+        self._thread = threading.Thread(target=self._work, daemon=True)
         self._thread.start()
-        return self
 
     def stop(self) -> Report:
         """Wait for the end of all requests in flight. Returns the report."""
@@ -133,6 +130,22 @@ class Arrivals:
         assert self._thread
         self._thread.join()
         return self.report
+
+    @abstractmethod
+    def _work(self) -> None:
+        """Send requests until `_stopping` is set."""
+
+
+@dataclass
+class Arrivals(Background):
+    """Requests that begin one after the other at each gateway, `every` so many seconds, each on its own connection."""
+
+    urls: Sequence[str]
+    kind: Callable[[str], Awaitable[None]]
+    every: float
+
+    def _work(self) -> None:
+        asyncio.run(self._all())
 
     async def _all(self) -> None:
         running = []
@@ -151,26 +164,12 @@ class Arrivals:
 
 
 @dataclass
-class Http2:
+class Http2(Background):
     """curl with HTTP/2: connections with several requests at once, one connection after the other."""
 
     url: str
-    report: Report = field(default_factory=Report)
-    _stopping: threading.Event = field(default_factory=threading.Event)
-    _thread: threading.Thread | None = None
 
-    def start(self) -> Http2:
-        self._thread = threading.Thread(target=self._all, daemon=True)
-        self._thread.start()
-        return self
-
-    def stop(self) -> Report:
-        self._stopping.set()
-        assert self._thread
-        self._thread.join()
-        return self.report
-
-    def _all(self) -> None:
+    def _work(self) -> None:
         while not self._stopping.is_set():
             self._connection()
 

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from ansible_collections.baremetal.inference.plugins.module_utils.core import files, systemd
+from ansible_collections.baremetal.inference.plugins.module_utils.core.defaults import AGENT_PORT
 from ansible_collections.baremetal.inference.plugins.module_utils.core.journal import Journal
 from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths, unit_name
 from ansible_collections.baremetal.inference.plugins.module_utils.engine import bridges, load_time, prepare
@@ -49,7 +50,7 @@ PROBE_SECONDS = 1.0
 STOP_SECONDS = 0.5
 """Seconds from the order to stop an engine until its process is gone. A request that arrives meanwhile is lost."""
 
-# A hung engine is cut after this time. With the real limit of 60 s, the test would take as much longer.
+# Requests of a gateway that does not know of the drain get this time. With the real 60 s, the tests would take longer.
 leave.GATED_SECONDS = 5.0
 
 
@@ -258,7 +259,7 @@ def main() -> None:
         interval=PROBE_SECONDS,
     )
     try:
-        asyncio.run(agent.run("0.0.0.0", 5004))
+        asyncio.run(agent.run("0.0.0.0", AGENT_PORT))
     finally:
         for name in list(node.engines):
             node._stop(name)

@@ -22,13 +22,13 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ansible_collections.baremetal.inference.plugins.module_utils.core.defaults import AGENT_PORT
 from ansible_collections.baremetal.inference.plugins.module_utils.gateway import files, unit
 from ansible_collections.baremetal.inference.plugins.module_utils.gateway.backends import Replica
 
 LAB = Path(__file__).resolve().parent
 WORK = Path("/tmp/lab")
 NETWORK = "10.77.0"
-AGENT_PORT = 5004
 API_PORT, METRICS_PORT = 8000, 8404
 
 DEFAULTS: dict[str, Any] = json.loads((LAB.parent / "defaults.json").read_text())
@@ -192,7 +192,14 @@ class Node:
 
     def freeze(self) -> None:
         """The first engine hangs: its process stops."""
-        self.run(f"kill -STOP $(cat {WORK}/{self.name}/{self.engines[0].name}.pid)")
+        self._signal("STOP")
+
+    def thaw(self) -> None:
+        """The first engine continues if it hangs."""
+        self._signal("CONT")
+
+    def _signal(self, name: str) -> None:
+        self.run(f"kill -{name} $(cat {WORK}/{self.name}/{self.engines[0].name}.pid)")
 
 
 @dataclass
@@ -201,7 +208,7 @@ class World:
 
     gateways: list[Gateway]
     nodes: list[Node]
-    load_seconds: float = 1.5
+    load_seconds: float
     steps: list[str] = field(default_factory=list)
     """The steps at which all gateways were reloaded."""
     _lock: threading.Lock = field(default_factory=threading.Lock)

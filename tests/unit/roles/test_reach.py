@@ -40,6 +40,8 @@ def test_a_machine_that_is_gone_is_named_at_the_end(stage: Any) -> None:
     assert f"{said} playbook again with -l gone." in output
     # One machine tells, and the others do not look as if they had failed.
     assert output.count("failed=1") == 1 and output.count("unreachable=1") == 1
+    # The last one: if another one failed early, the next one would find itself in its place, and fail as well.
+    assert "fatal: [b]: FAILED!" in output
 
 
 @pytest.mark.full

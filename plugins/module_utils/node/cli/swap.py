@@ -78,7 +78,8 @@ def add(commands: Commands) -> None:
 
 
 def _add_options(command: argparse.ArgumentParser) -> None:
-    command.add_argument("--force", action="store_true", help="cut requests that do not end in time")
+    force = "cut requests that do not end in time, and those of an engine that hangs"
+    command.add_argument("--force", action="store_true", help=force)
     command.add_argument("--allow-downtime", action="store_true", help="swap even if clients find no engine meanwhile")
     command.add_argument("--drain-seconds", type=int, metavar="S", help="how long requests in flight may take to end")
     command.add_argument("--watch-seconds", type=int, metavar="S", help="how long the release is watched")

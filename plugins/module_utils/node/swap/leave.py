@@ -7,18 +7,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from ...core import systemd
 from ...core.paths import unit_name
 from ...engine import activation
-from ...engine.state import drains, install_state, releases
+from ...engine.probe import health
+from ...engine.state import drains, install_state, probe_state, releases
 from ...engine.state.drains import format_time
 from ...engine.state.swaps import Swap
 from ...engine.swap_terms import FORCE
 from . import gateways, proof, way
 from .node import POLL_SECONDS, Node, StepFailed
-from .traffic import DEAF_SECONDS
+from .traffic import DEAF_SECONDS, ILL_SECONDS
 
 REASON = "a swap of releases"
 """Reason of the drain if the swap has none."""
@@ -28,9 +30,6 @@ GATED_SECONDS = 60.0
 
 QUIET_SECONDS = 15.0
 """Seconds after which the swap reports the clients for which it waits."""
-
-ILL_SECONDS = 5.0
-"""Seconds for requests in flight if the release does not serve, on the way back. A hanging engine ends no request."""
 
 
 def drain(node: Node, swap: Swap) -> dict[str, Any]:
@@ -48,7 +47,7 @@ def drain(node: Node, swap: Swap) -> dict[str, Any]:
         _refuse_last(node, swap)
     port = node.port(swap.target)
     if port is not None and node.settings.gateways and serves:
-        _await_clients(node, port, max(0.0, limit - GATED_SECONDS))
+        _await_clients(node, swap, port, max(0.0, limit - GATED_SECONDS))
     if port is None:
         # The active release is damaged. A gate that an earlier step has closed must be opened in the end.
         return {"notes": notes}
@@ -56,12 +55,22 @@ def drain(node: Node, swap: Swap) -> dict[str, Any]:
     return {"notes": notes, "closed_port": port, "other_port": other}
 
 
-def _await_clients(node: Node, port: int, seconds: float) -> None:
+def _await_clients(node: Node, swap: Swap, port: int, seconds: float) -> None:
     """Wait until no client is connected, and report clients that stay connected."""
     quiet = min(seconds, QUIET_SECONDS)
     if left := node.traffic.wait_unused(port, quiet, looks=1, gated=False):
         node.say(f"waits up to {seconds:.0f} s for {len(left)} connections of {addresses(left)}")
-        node.traffic.wait_unused(port, seconds - quiet, looks=1, gated=False)
+        hopeless = partial(_hopeless, node, swap)
+        node.traffic.wait_unused(port, seconds - quiet, looks=1, gated=False, hopeless=hopeless)
+
+
+def _hopeless(node: Node, swap: Swap) -> bool:
+    """Whether the swap may cut requests, and the engine will not end them: by the agent's verdict, the engine is hung,
+    dead or wrong."""
+    if not swap.terms.force:
+        return False
+    state = probe_state.read(node.paths, node.name)
+    return state is not None and state.verdict in health.CONDEMNED and not probe_state.stale(state, node.now())
 
 
 def keep_away(node: Node, owner: str, reason: str) -> None:
@@ -118,7 +127,8 @@ def gate(node: Node, swap: Swap) -> dict[str, Any]:
         node.traffic.close(each)
     ill = swap.returning and not swap.notes.get("served")
     used = time.time() - swap.notes.get("drained", time.time())
-    left = node.traffic.wait_unused(port, ILL_SECONDS if ill else max(GATED_SECONDS, drain_limit(swap) - used))
+    limit = ILL_SECONDS if ill else max(GATED_SECONDS, drain_limit(swap) - used)
+    left = node.traffic.wait_unused(port, limit, hopeless=partial(_hopeless, node, swap))
     busy = node.in_flight() if not left and not node.settings.gateways else 0
     deadline = node.traffic.clock() + GATED_SECONDS
     while busy and node.traffic.clock() < deadline:
@@ -128,6 +138,8 @@ def gate(node: Node, swap: Swap) -> dict[str, Any]:
     if (left or busy) and not (swap.terms.force or swap.returning):
         of = f", of {addresses(left)}" if left else ""
         raise StepFailed(f"{len(left) or busy} requests are still in flight after {drain_limit(swap):.0f} s{of}", FORCE)
+    if left and swap.terms.force:
+        node.say(f"cuts {len(left)} requests of {addresses(left)}")
     return {}
 
 

@@ -43,6 +43,9 @@ LOOKS = 2
 
 LOOK_SECONDS = 0.25
 
+ILL_SECONDS = 5.0
+"""Seconds for requests in flight at an engine that does not serve. An engine that hangs ends no request."""
+
 SEEN_BEFORE = "a client that has just disconnected"
 """The text for a client that left after the last look but one, if time has run out."""
 
@@ -138,15 +141,24 @@ class Traffic:
         """Allow new connections to a port. Raises GateError."""
         gate.open_(port)
 
-    def wait_unused(self, port: int, seconds: float, looks: int = LOOKS, *, gated: bool = True) -> list[str]:
+    def wait_unused(
+        self,
+        port: int,
+        seconds: float,
+        looks: int = LOOKS,
+        *,
+        gated: bool = True,
+        hopeless: Callable[[], bool] = lambda: False,
+    ) -> list[str]:
         """Wait up to `seconds` until no client is connected in `looks` looks in a row. Returns the addresses of clients
-        that
-        are left.
+        that are left.
 
+        `hopeless`: whether requests will not end. The wait ends if they have been hopeless for ILL_SECONDS.
         With `gated`, keeps the gate of the port closed, and raises GateError.
         """
         deadline = self.clock() + seconds
         in_a_row = 0
+        over = deadline
         while True:
             if gated:
                 self.hold(port)
@@ -154,6 +166,7 @@ class Traffic:
             in_a_row = 0 if found else in_a_row + 1
             if in_a_row >= looks:
                 return []
-            if self.clock() >= deadline:
+            over = min(over, self.clock() + ILL_SECONDS) if hopeless() else deadline
+            if self.clock() >= over:
                 return found or [SEEN_BEFORE]
             self.sleep(LOOK_SECONDS)

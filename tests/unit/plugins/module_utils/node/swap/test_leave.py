@@ -4,16 +4,19 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import asdict, replace
 
 import pytest
 
 from ansible_collections.baremetal.inference.plugins.module_utils.core import files
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.instance_facts import Endpoint
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.probe import health
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import drains, swaps
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.state.probe_state import ProbeState
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.state.swaps import Swap
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.swap_terms import Terms
-from ansible_collections.baremetal.inference.plugins.module_utils.node.swap import leave, way
+from ansible_collections.baremetal.inference.plugins.module_utils.node.swap import leave, traffic, way
 from ansible_collections.baremetal.inference.plugins.module_utils.node.swap.gateways import Server, SetView
 from ansible_collections.baremetal.inference.plugins.module_utils.node.swap.node import Node, StepFailed
 
@@ -162,6 +165,40 @@ def test_those_of_an_engine_that_does_not_serve_are_not_waited_for(fake: FakeNod
     began = fake.clock
     leave.gate(fake.node(), served)
     assert fake.clock - began >= leave.GATED_SECONDS
+
+
+@pytest.mark.parametrize(
+    ("force", "verdict", "checked", "waits"),
+    [
+        (True, health.HUNG, SINCE, traffic.ILL_SECONDS),
+        (True, health.BUSY, SINCE, 100),
+        (True, health.HUNG, "2026-11-25T11:00:00Z", 100),
+        (False, health.HUNG, SINCE, 100),
+    ],
+    ids=["hangs", "is busy", "hung an hour ago", "without force"],
+)
+def test_force_cuts_the_requests_of_an_engine_that_hangs_at_once(
+    fake: FakeNode, force: bool, verdict: str, checked: str, waits: float
+) -> None:
+    fake.engines[NAME].connections = [fake.clock + 9999]
+    swap = replace(at(fake, swaps.GATE), terms=Terms(drain_seconds=100, force=force))
+    state = ProbeState(NAME, verdict, checked, checked, None, "no answer")
+    files.write_json(fake.paths.probe(NAME), state.to_json())
+    node, began = replace(fake.node(), now=lambda: drains.parse_time(SINCE)), fake.clock
+    with contextlib.nullcontext() if force else pytest.raises(StepFailed, match="still in flight"):
+        leave.gate(node, swap)
+    assert waits <= fake.clock - began < waits + 2
+    assert fake.said == (["cuts 1 requests of 10.0.0.9"] if force else [])
+
+
+def test_an_engine_that_begins_to_hang_is_not_waited_for_before_the_gate(fake: FakeNode) -> None:
+    fake.hostile = False
+    fake.engines[NAME].connections = [fake.clock + 9999]
+    state = ProbeState(NAME, health.HUNG, SINCE, SINCE, None, "no answer")
+    files.write_json(fake.paths.probe(NAME), state.to_json())
+    node, began = replace(fake.node(), now=lambda: drains.parse_time(SINCE)), fake.clock
+    leave.drain(node, at(fake, swaps.DRAIN, replace(SWAP, terms=Terms(drain_seconds=1000, force=True))))
+    assert fake.clock - began < leave.QUIET_SECONDS + traffic.ILL_SECONDS + 5
 
 
 def test_without_gateways_the_engines_own_count_tells_of_its_clients(

@@ -108,6 +108,17 @@ def test_clients_that_stay_are_counted(bench: Bench) -> None:
     assert bench.traffic.wait_unused(PORT, 0) == [traffic.SEEN_BEFORE]
 
 
+def test_requests_that_will_not_end_are_not_waited_for(bench: Bench) -> None:
+    bench.traffic.close(PORT)
+    bench.clients = iter([3])
+    # They end all the same in one look, so the time counts anew.
+    hopeless = iter([False] * 4 + [True] * 4 + [False])
+    assert bench.traffic.wait_unused(PORT, 60, hopeless=lambda: next(hopeless, True)) == ["10.0.0.9"] * 3
+    began = 1000 + 9 * traffic.LOOK_SECONDS
+    assert began + traffic.ILL_SECONDS <= bench.now < began + traffic.ILL_SECONDS + 1
+    assert bench.traffic.wait_unused(PORT, 2, hopeless=lambda: True) and bench.now < began + traffic.ILL_SECONDS + 4
+
+
 def test_a_gate_that_somebody_opens_is_closed_again(bench: Bench) -> None:
     bench.traffic.close(PORT)
     bench.clients = iter([1] * 20 + [0, 0])
