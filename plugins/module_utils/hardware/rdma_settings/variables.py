@@ -119,10 +119,11 @@ def of(raw: Mapping[str, Any], found: Findings) -> Wish:
 
 
 def without_meaning(wish: Wish, layer: str) -> list[str]:
-    """The variables that ask for something, but have no meaning on this link layer. None asks for nothing."""
+    """The variables that ask for something, but have no meaning on this link layer. Null and empty lists ask for
+    nothing."""
     default = Wish()
     keys = ETHERNET_ONLY if layer == INFINIBAND else INFINIBAND_ONLY
-    return [key for key in keys if getattr(wish, key) not in (None, getattr(default, key))]
+    return [key for key in keys if getattr(wish, key) not in (None, [], getattr(default, key))]
 
 
 def _valid(key: str, value: Any, found: Findings) -> bool:

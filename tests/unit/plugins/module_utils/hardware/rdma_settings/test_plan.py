@@ -5,9 +5,11 @@
 from __future__ import annotations
 
 import copy
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -51,6 +53,17 @@ def test_the_defaults_on_ethernet() -> None:
     assert rail.bandwidth is rail.ecn is rail.cnp_dscp is rail.address is rail.table is rail.sysctls is None
     assert set(found.texts) == {f"/etc/systemd/network/60-inference-rdma-ens{number}.link" for number in (0, 1)}
     assert (found.gpudirect, found.gpudirect_reason) == ("dma_buf", "open modules")
+
+
+@pytest.mark.parametrize("found", [roce(), facts(infiniband(0))])
+def test_the_defaults_of_the_role_are_those_of_the_plan(found: dict[str, Any]) -> None:
+    """Only the role's variables without a key in the plan are left out: its __rdma_settings has all others."""
+    root = Path(__file__).parents[6]
+    defaults = yaml.safe_load((root / "roles/rdma/defaults/main.yml").read_text())
+    given = yaml.safe_load((root / "roles/rdma/vars/main.yml").read_text())["__rdma_settings"]
+    raw = {key: defaults[f"rdma_{key}"] for key in given}
+    assert not problems(found, **raw)
+    assert planned(found, **raw)[0].desired == planned(found)[0].desired
 
 
 def test_quality_of_service_that_is_left_alone() -> None:
