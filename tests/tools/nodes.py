@@ -166,6 +166,16 @@ class Site:
         self.own_address = network["Gateway"]
         return self.addresses[name]
 
+    def stop(self, name: str, unit: str) -> None:
+        """Stop a unit of a node that boots, as soon as the node's systemd answers. Raises NodeError."""
+        container = self.prefix + name
+        for _ in range(2 * BOOT_SECONDS):
+            stopped = run("docker", "exec", container, "systemctl", "stop", unit, check=False)
+            if stopped.returncode == 0:
+                return
+            time.sleep(0.5)
+        raise NodeError(f"{container} does not stop {unit}: {stopped.stderr.strip()}")
+
     def _create(self, name: str, origin: Origin) -> None:
         container = self.prefix + name
         # systemd 257 needs this option on a host with cgroup v1; older versions ignore it.

@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import shlex
 import subprocess
+from pathlib import Path
 from typing import Any
 
 import nodes
@@ -57,6 +58,24 @@ def test_an_old_network_is_told_with_the_way_out(monkeypatch: pytest.MonkeyPatch
     docker(monkeypatch, {"Subnet": "172.18.0.0/16"}, [])
     with pytest.raises(nodes.NodeError, match="docker network rm inference; make setup"):
         nodes.free_address()
+
+
+def test_a_unit_is_stopped_as_soon_as_systemd_answers(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    statuses = [1, 1, 0]
+
+    def run(*argv: str, check: bool = True) -> subprocess.CompletedProcess[str]:
+        assert argv == ("docker", "exec", "x-one", "systemctl", "stop", "some.service") and not check
+        return subprocess.CompletedProcess(argv, statuses.pop(0), "", "no bus")
+
+    (tmp_path / "id_ed25519").touch()
+    site = nodes.Site(tmp_path, "x-")
+    monkeypatch.setattr(nodes, "run", run)
+    monkeypatch.setattr("time.sleep", lambda _seconds: None)
+    site.stop("one", "some.service")
+    assert not statuses
+    statuses[:] = [1] * 2 * nodes.BOOT_SECONDS
+    with pytest.raises(nodes.NodeError, match=r"x-one does not stop some\.service: no bus"):
+        site.stop("one", "some.service")
 
 
 def test_the_curl_line_is_the_question_that_is_asked() -> None:

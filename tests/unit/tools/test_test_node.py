@@ -28,6 +28,9 @@ class Containers(nodes.Site):
     def create(self, name: str, origin: nodes.Origin) -> None:
         self.did.append(f"create {name} from {origin.image} {origin.volume}".strip())
 
+    def stop(self, name: str, unit: str) -> None:
+        self.did.append(f"stop {unit} on {name}")
+
     def wait(self, name: str) -> str:
         self.did.append(f"wait for {name}")
         self.addresses[name] = f"172.18.0.{len(self.addresses)}"
@@ -54,7 +57,9 @@ def test_all_nodes_boot_at_once_and_the_inventory_leads_to_each(tool: ModuleType
     assert inventory["all"]["vars"] == {"ansible_user": "root"}
 
 
-def test_nodes_from_snapshots_keep_the_lists_of_packages(tool: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nodes_from_snapshots_keep_the_lists_of_packages_and_wait_for_no_address(
+    tool: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
     asked: list[list[str]] = []
 
     def ensure(releases: list[str]) -> dict[str, nodes.Origin]:
@@ -64,7 +69,11 @@ def test_nodes_from_snapshots_keep_the_lists_of_packages(tool: ModuleType, monke
     monkeypatch.setattr(snapshots, "ensure", ensure)
     site = Containers()
     tool.up(site, {"deb12": "bookworm"}, "snapshot")
-    assert site.did == ["create deb12 from snapshot-bookworm disk-bookworm", "wait for deb12"]
+    assert site.did == [
+        "create deb12 from snapshot-bookworm disk-bookworm",
+        "stop inference-agent.service on deb12",
+        "wait for deb12",
+    ]
     assert asked == [["bookworm"]]
 
 
