@@ -94,7 +94,7 @@ def test_a_second_run_changes_nothing(watcher: Watcher, deb12: Node, deb13: Node
     ("extra", "said"),
     [
         ({"monitoring_users": {}}, "monitoring_users: is empty"),
-        ({"monitoring_users": {"operator": ""}}, "the password of operator must be"),
+        ({"monitoring_users": {"operator": ""}}, "monitoring_users.operator: is empty"),
         ({"monitoring_scrape_seconds": 0}, "monitoring_scrape_seconds: 0"),
         ({"gateway_metrics_port": 70000}, "the port of its target gateway is 70000"),
         (

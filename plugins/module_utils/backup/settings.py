@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
+from ..core.secrets import ADVICE, SECRET_LENGTH, is_placeholder
 from . import repository
 
 SCHEMA = 1
@@ -80,6 +81,8 @@ def problems(settings: Settings, environment: Mapping[str, str], *, password: st
         )
     elif "\n" in password:
         found.append("backup_password has several lines: it must have one")
+    elif is_placeholder(password) or len(password) < SECRET_LENGTH:
+        found.append(f"backup_password is a placeholder or has fewer than {SECRET_LENGTH} characters: {ADVICE}")
     if not settings.host.strip():
         found.append("backup_host is empty: set the name under which the node's snapshots are kept")
     found += repository.environment_problems(environment)

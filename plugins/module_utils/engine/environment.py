@@ -14,6 +14,7 @@ from pathlib import Path
 
 from ..core import files
 from ..core.paths import Paths
+from ..core.secrets import SECRET_LENGTH
 from . import adapters
 from .adapters import ENGINES
 from .adapters.contract import Serving
@@ -24,10 +25,6 @@ command line, which everybody on the node can read."""
 
 _PUBLIC = frozenset({"HOME", "USER"}).union(*(engine.variables.public for engine in ENGINES.values()))
 """Variables of every environment file with long values that are not secret."""
-
-SECRET_LENGTH = 8
-"""Characters. Ansible and we mask a secret wherever the secret occurs: a shorter one would mask numbers and plain
-words too."""
 
 _TOKENS = re.compile(
     r"(?i)(\bbearer\s+|--api-key\s+|\bapi[_-]?key['\"]?\s*[:=]\s*\[?['\"]?)[^\s'\",\]]+|\bhf_[a-z0-9]{16,}"

@@ -15,6 +15,7 @@ from dataclasses import replace
 from typing import Any
 
 from ..core.problems import Problem
+from ..core.secrets import SECRET_LENGTH, is_placeholder
 from . import environment
 from .instance import Instance
 from .inventory import SECRETS
@@ -104,17 +105,17 @@ def _secret_mistakes(variables: Mapping[Any, Any]) -> list[tuple[Any, str]]:
             found.append((name, f"is set by the role: {environment.instead(str(name))}"))
         elif isinstance(value, (Mapping, list)) or value is None or _lines(value):
             found.append((name, "must have a value of one line"))
-        elif len(str(value)) < environment.SECRET_LENGTH:
-            found.append(
-                (name, f"must have {environment.SECRET_LENGTH} characters or more: logs mask each place of a secret")
-            )
+        elif is_placeholder(value):
+            found.append((name, "is a placeholder: set the secret itself in the vault"))
+        elif len(str(value)) < SECRET_LENGTH:
+            found.append((name, f"must have {SECRET_LENGTH} characters or more: logs mask each place of a secret"))
     return found
 
 
 def looks_secret(name: str, value: object) -> bool:
     """Whether a variable looks like a secret, by its name or by the form of its value."""
     text = str(value)
-    named = _SECRET_NAME.search(name) and len(text) >= environment.SECRET_LENGTH and not text.isdigit()
+    named = _SECRET_NAME.search(name) and len(text) >= SECRET_LENGTH and not text.isdigit()
     return bool(named or _SECRET_VALUE.search(text))
 
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..core.problems import Problem, nearest
-from .environment import SECRET_LENGTH
+from ..core.secrets import ADVICE, SECRET_LENGTH, is_placeholder
 from .release import GPU_REQUESTS, Settings
 
 ULIMITS = frozenset(
@@ -104,5 +104,10 @@ def check_environment(environment: Mapping[str, Any], secrets: Mapping[str, Any]
         Problem("vllm_secret_environment or vllm_api_key", f"must have {SECRET_LENGTH} characters or more", str(key))
         for key, value in secrets.items()
         if len(str(value)) < SECRET_LENGTH
+    ]
+    problems += [
+        Problem("vllm_secret_environment or vllm_api_key", f"is a placeholder: {ADVICE}", str(key))
+        for key, value in secrets.items()
+        if is_placeholder(value)
     ]
     return problems

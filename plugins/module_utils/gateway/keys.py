@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..core.problems import Problem, nearest
+from ..core.secrets import ADVICE, is_placeholder
 from .backends import Backend, Fleet
 from .names import KEYS_MAP
 
@@ -97,6 +98,8 @@ def _check(where: str, raw: Mapping[str, Any], fleet: Fleet) -> list[Problem]:
     elif plain is not None and not (isinstance(plain, str) and KEY.fullmatch(plain)):
         message = "must be 16 to 512 letters, digits and . _ ~ + / = - (`openssl rand -hex 32` makes one)"
         problems.append(Problem(where, message, "key"))
+    elif plain is not None and is_placeholder(plain):
+        problems.append(Problem(where, f"is a placeholder: {ADVICE}", "key"))
     elif digest is not None and not DIGEST.fullmatch(str(digest)):
         problems.append(Problem(where, "must be 64 lower-case hexadecimal digits", "sha256"))
     if models is not None and not isinstance(models, (list, tuple)):

@@ -125,10 +125,14 @@ def test_the_site_refuses_open_questions(stage: Any) -> None:
     refused: dict[str, dict[str, Any]] = {
         "these questions are open. Answer each": {"decide": ["common_disks (here): which?"]},
         "vllm_update_force is now called update_force": {"vllm_update_force": True},
+        "one: vllm_api_key: is a placeholder": {"vllm_api_key": "{{ vaulted }}", "vaulted": "change-me-7f31"},
+        "one: gang_key: is the same secret as vllm_api_key": {"vllm_api_key": "long-7f31", "gang_key": "long-7f31"},
+        "(portal): has fewer than 8 characters": {"gateway_keys": [{"name": "portal", "key": "-7f31"}]},
     }
     for words, variables in refused.items():
         done, said = stage.run([plain], "one", "--extra-vars", json.dumps(variables))
         assert not done and words in said, said
+        assert "7f31" not in said
     accepted: list[dict[str, Any]] = [{"decide": []}, {"decide": None}, {}]
     for variables in accepted:
         done, said = stage.run([plain], "one", "--extra-vars", json.dumps(variables))

@@ -132,7 +132,7 @@ def test_a_node_that_was_not_set_up_says_so(tmp_path: Path, capsys: pytest.Captu
 
 
 def test_all_mistakes_of_the_settings_are_found() -> None:
-    assert problems(SETTINGS, {}, password="x") == []
+    assert problems(SETTINGS, {}, password="a-long-password") == []
     wrong = Settings("b2:x", " ", ("etc", "/", "/a/../b"), ("x",), {"often": 1, "daily": 0}, "5 %", "ca", 0, 0)
     found = problems(wrong, {"A-B": "x"}, password="")
     for words in (
@@ -149,7 +149,7 @@ def test_all_mistakes_of_the_settings_are_found() -> None:
         "A-B",
     ):
         assert any(words in one for one in found), words
-    assert any("keep is empty" in one for one in problems(Settings("/x", "h", ("/y",)), {}, password="x"))
+    assert any("keep is empty" in one for one in problems(Settings("/x", "h", ("/y",)), {}, password="a-long-password"))
     assert Settings.from_json(json.loads(json.dumps(SETTINGS.to_json()))) == SETTINGS
 
 

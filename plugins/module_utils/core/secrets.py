@@ -1,0 +1,81 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Finds secrets that are no secrets: placeholders, short ones, and one secret for two purposes. Private to the
+collection. Pure. No message shows a value."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+SECRET_LENGTH = 8
+"""Characters. Ansible and we mask a secret wherever the secret occurs: a shorter one would mask numbers and plain
+words too."""
+
+OWN = ("vllm_api_key", "vllm_accepted_keys", "gang_key", "gateway_keys", "backup_password", "monitoring_users")
+"""Variables with secrets that the site makes itself: long enough, and each for one purpose."""
+
+OTHERS = (
+    *("vllm_secret_environment", "model_store_hub_token", "docker_registry_credentials", "nvidia_driver_mok_password"),
+    *("backup_environment", "backup_sftp_key", "recovery_webhook", "monitoring_heartbeat_url", "monitoring_receivers"),
+    *("monitoring_alertmanager_global", "monitoring_remote_write", "monitoring_scrape_configs"),
+)
+"""Variables with secrets that others make, who also decide on their length."""
+
+PURPOSES: Mapping[str, str] = {"vllm_accepted_keys": "vllm_api_key"}
+"""Variables that may have the secrets of another variable."""
+
+ADVICE = "set a secret of your own in the vault (`openssl rand -hex 32` makes one)"
+
+_PLACEHOLDER = re.compile(r"(?i:change[-_ ]?(?:me|this|it)(?![a-z]))|^CHANGE|^<[^<>]*>$")
+
+
+def is_placeholder(value: object) -> bool:
+    """Whether a value is a text that the operator had to replace, such as change-me."""
+    return bool(_PLACEHOLDER.search(str(value)))
+
+
+def weak(variables: Mapping[str, Any]) -> list[str]:
+    """A line for each secret that is none, by the site's variables. An unset or empty variable is not a secret."""
+    found = []
+    seen: dict[str, tuple[str, str]] = {}
+    for name in (*OWN, *OTHERS):
+        for place, value, digest in _values(name, variables.get(name)):
+            purpose = PURPOSES.get(name, name)
+            if is_placeholder(value):
+                found.append(f"{place}: is a placeholder: {ADVICE}")
+            elif name in OWN and not digest and len(value) < SECRET_LENGTH:
+                state = f"has fewer than {SECRET_LENGTH} characters" if value.strip() else "is empty"
+                found.append(f"{place}: {state}: {ADVICE}")
+            elif name in OWN:
+                other, known = seen.setdefault(digest or _sha256(value), (place, purpose))
+                # Two purposes, or two people.
+                if other != place and (known != purpose or name not in ("vllm_api_key", *PURPOSES)):
+                    found.append(f"{place}: is the same secret as {other}: give each its own")
+    return found
+
+
+def _sha256(value: str) -> str:
+    return hashlib.sha256(value.encode()).hexdigest()
+
+
+def _values(place: str, value: Any) -> Iterator[tuple[str, str, str]]:
+    """The texts in a variable, each with its place, and with its SHA-256 if the inventory has only this."""
+    if isinstance(value, Mapping):
+        if place.startswith("gateway_keys["):
+            place = f"{place} ({value.get('name')})"
+            if value.get("sha256") is not None:
+                yield place, "", str(value["sha256"])
+            if value.get("key") is not None:
+                yield place, str(value["key"]), ""
+            return
+        for key in value:
+            yield from _values(f"{place}.{key}", value[key])
+    elif isinstance(value, (list, tuple)):
+        for number, item in enumerate(value):
+            yield from _values(f"{place}[{number}]", item)
+    elif isinstance(value, str) and (value or "." in place or "[" in place):
+        yield place, value, ""
