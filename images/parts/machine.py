@@ -85,6 +85,8 @@ def make_disk(scratch: Path, authorities: list[Path], disk: Path) -> None:
         f"sync-in {SOURCE}/root /",
         *(f"copy-in {path} /usr/local/share/ca-certificates/" for path in authorities),
         *("chroot $1 update-ca-certificates", *HOOKS),
+        # Network devices with DCB: qemu has none.
+        str(SOURCE / "module/build"),
     )
     bootstrap(
         *(SUITE, PACKAGES, tarball, "--dpkgopt=force-confold"),

@@ -66,11 +66,14 @@ def arguments(directory: Path, accel: str, port: int, public_key: str, serials: 
     cpu = "max" if accel == "kvm" else "qemu64"
     return [
         *("qemu-system-x86_64", "-name", directory.name, "-accel", accel, "-cpu", cpu, "-smp", "2", "-m", "2048"),
+        *("-machine", "q35"),
         *("-nodefaults", "-vga", "none", "-display", "none", "-serial", f"file:{directory}/console.log"),
         *("-daemonize", "-pidfile", f"{directory}/qemu.pid", "-qmp", f"unix:{directory}/qmp,server=on,wait=off"),
         *("-drive", f"if=none,id=root,format=qcow2,cache=unsafe,file={directory}/disk.qcow2"),
         *("-device", "virtio-blk-pci,drive=root,bootindex=0"),
-        *("-netdev", f"user,id=net,hostfwd=tcp:127.0.0.1:{port}-:22", "-device", "virtio-net-pci,netdev=net"),
+        # The NIC is below a bridge with Access Control Services (ACS), as on a server.
+        *("-device", "pcie-root-port,id=above,chassis=1", "-device", "virtio-net-pci,netdev=net,bus=above"),
+        *("-netdev", f"user,id=net,hostfwd=tcp:127.0.0.1:{port}-:22"),
         *("-device", "virtio-rng-pci", "-device", "i6300esb", "-action", "watchdog=reset"),
         *("-smbios", f"type=11,value=io.systemd.credential.binary:ssh.authorized_keys.root={key}"),
         *devices,

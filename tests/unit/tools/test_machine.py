@@ -56,6 +56,15 @@ def test_every_disk_is_known_by_its_serial_and_the_first_one_boots(tmp_path: Pat
     assert "hostfwd=tcp:127.0.0.1:2222-:22" in " ".join(words)
 
 
+def test_the_nic_is_below_a_bridge_of_pcie(tmp_path: Path) -> None:
+    """The bridge has Access Control Services, which the role rdma switches off."""
+    words = machines.arguments(tmp_path, "tcg", 2222, "key", [])
+    assert words[words.index("-machine") + 1] == "q35"
+    bridge = next(word for word in words if word.startswith("pcie-root-port,"))
+    nic = next(word for word in words if word.startswith("virtio-net-pci,"))
+    assert "id=above" in bridge and "bus=above" in nic
+
+
 def qemu(directory: Path, script: str) -> None:
     """A program that stands in for qemu."""
     path = directory / "qemu-system-x86_64"

@@ -60,18 +60,23 @@ class Report:
 
 
 @contextmanager
-def alone(paths: Paths, check: bool = False) -> Iterator[None]:
+def alone(paths: Paths, check: bool = False) -> Iterator[bool]:
     """Keep other processes from making settings: at a boot, each device starts one. With `check`, no lock is needed.
 
-    Raises OSError.
+    Yields whether another process made settings meanwhile, so that facts read before are stale. Raises OSError.
     """
     if check:
-        yield
+        yield False
         return
     paths.rdma_lock.parent.mkdir(parents=True, exist_ok=True)
     with paths.rdma_lock.open("w", encoding="ascii") as handle:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
+        waited = False
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            waited = True
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield waited
 
 
 def absent(wanted: Desired, report: Report) -> list[str]:

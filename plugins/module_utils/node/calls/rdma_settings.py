@@ -66,10 +66,10 @@ def recorded(module: Call, paths: Paths, run: Run) -> None:
         wanted = boot.read(paths)
         if wanted is None:
             module.exit_json(changed=False, due=False, **told(boot.Report(), []))
-        if not module.check_mode:
-            boot.wait_for_devices(paths.root, wanted, run, DEVICE_SECONDS)
-        with boot.alone(paths, module.check_mode):
-            facts = boot.gather(paths.root, run)
+        facts = boot.wait_for_devices(paths.root, wanted, run, 0 if module.check_mode else DEVICE_SECONDS)
+        with boot.alone(paths, module.check_mode) as stale:
+            if stale:
+                facts = boot.gather(paths.root, run)
             busy = [name for name in machine.serving(paths, run) if name not in module.params["drained"]]
             report = boot.settle(paths.root, wanted, facts, run, bool(busy), module.check_mode)
             if not module.check_mode:
@@ -113,7 +113,9 @@ def outcome(module: Call, paths: Paths, planned: Plan, stored: Any, facts: dict[
         written.write(paths.root, altered, run)
     lacking = machine.lacking(paths.root, module.params["packages"])
     busy = machine.serving(paths, run)
-    with boot.alone(paths, check):
+    with boot.alone(paths, check) as stale:
+        if stale:
+            facts = boot.gather(paths.root, run)
         report = boot.settle(paths.root, planned.desired, facts, run, bool(busy), check)
         if not check:
             boot.record_waiting(paths, report)

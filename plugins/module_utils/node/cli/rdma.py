@@ -73,10 +73,10 @@ def _recorded(paths: Paths) -> Desired:
 
 def _apply(options: argparse.Namespace, paths: Paths) -> int:
     wanted = _recorded(paths)
-    if options.wait:
-        boot.wait_for_devices(paths.root, wanted, run, options.wait)
-    with boot.alone(paths):
-        facts = boot.gather(paths.root, run)
+    facts = boot.wait_for_devices(paths.root, wanted, run, options.wait)
+    with boot.alone(paths) as stale:
+        if stale:
+            facts = boot.gather(paths.root, run)
         busy = [] if options.force else machine.serving(paths, run)
         report = boot.settle(paths.root, wanted, facts, run, bool(busy))
         boot.record_waiting(paths, report)
