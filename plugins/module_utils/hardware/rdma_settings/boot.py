@@ -31,6 +31,9 @@ PARTS = (
 )
 """All facts but the counters, which are not needed here."""
 
+NAMES = (rdma_facts.GIDS, rdma_facts.ADDRESSES, rdma_facts.TOOLS)
+"""The facts that name each port, with its network device."""
+
 POLL_SECONDS = 1.0
 """Time between two looks for devices and addresses that are still missing."""
 
@@ -184,11 +187,11 @@ def wait_for_devices(
     """The facts, as soon as the devices of all rails are there, or after some seconds."""
     deadline = time.monotonic() + seconds
     while True:
-        facts = gather(root, run)
-        there = {port.key: port.netdev for port in rails.ports(facts)}
+        # Settings take many programs: while a node boots, others need its processors.
+        there = {port.key: port.netdev for port in rails.ports(gather(root, run, NAMES))}
         ready = all(rail.key in there and (there[rail.key] or not _needs_netdev(rail)) for rail in wanted.rails)
         if ready or time.monotonic() >= deadline:
-            return facts
+            return gather(root, run)
         sleep(POLL_SECONDS)
 
 
