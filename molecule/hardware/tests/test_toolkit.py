@@ -31,7 +31,6 @@ devices:
 
 IMAGE = """
 docker image inspect gpu-test >/dev/null 2>&1 && exit
-apt-get -qq install --yes --no-install-recommends busybox-static >/dev/null
 mkdir -p /srv/image/bin; cp /bin/busybox /srv/image/bin; ln -sf busybox /srv/image/bin/sh
 tar -C /srv/image -c . | docker import - gpu-test >/dev/null
 """
@@ -113,7 +112,7 @@ def test_unsupported_versions_are_refused(bare12: Toolkit, version: str) -> None
 
 @on_deb13
 def test_without_a_gpu_nothing_is_installed(bare: Toolkit) -> None:
-    """The run installs Docker, so that later tests see only the changes of the toolkit."""
+    """The run configures Docker, so that later tests see only the changes of the toolkit."""
     bare.role(docker_nvidia="auto")
     assert "nvidia-container-toolkit" not in bare.run("dpkg-query -W")
 
