@@ -99,7 +99,9 @@ def test_a_copy_has_its_own_disks_and_the_time_of_now(
     saved.mkdir(parents=True)
     for name in ("id_ed25519", "id_ed25519.pub", *(f"{serial}.raw" for serial in machines.SERIALS)):
         (saved / name).write_text(name)
-    machine, options, bases = Machine(home / "box"), [], []
+    machine = Machine(home / "box")
+    options: list[str] = []
+    bases: list[Path] = []
     monkeypatch.setattr(Machine, "start", lambda _machine, *words: options.extend(words))
     monkeypatch.setattr(Machine, "make_disk", lambda _machine, base: bases.append(base))
     monkeypatch.setattr(Machine, "wait", lambda _machine: calls.append("wait"))
