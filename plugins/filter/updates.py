@@ -120,6 +120,34 @@ def maintenance_plan(
     return maintenance.plan_maintenance(read, terms, left_out).to_dict()
 
 
+def waiting_lines(stage: Mapping[str, Any], host: str) -> list[str]:
+    """What waits on a host for an update or a removal; empty if nothing waits."""
+    from ansible_collections.baremetal.inference.plugins.module_utils.fleet.update import waiting
+
+    return waiting.lines(stage, host)
+
+
+def maintenance_mistakes(settings: Mapping[str, Any], known: Sequence[str]) -> list[str]:
+    """A text for each setting of a maintenance that is not allowed."""
+    from ansible_collections.baremetal.inference.plugins.module_utils.fleet.update import maintenance_words
+
+    return maintenance_words.mistakes(settings, known)
+
+
+def maintenance_failure(failed: Sequence[str], host: str, state: str, left_out: Sequence[str] = ()) -> str:
+    """Why a maintenance has stopped, and what became of a host."""
+    from ansible_collections.baremetal.inference.plugins.module_utils.fleet.update import maintenance_words
+
+    return maintenance_words.failure(host, failed, state, left_out)
+
+
+def maintenance_unsound(facts: Mapping[str, Any]) -> str:
+    """The certificates that expire soon and the damaged models of a node; empty if there are none."""
+    from ansible_collections.baremetal.inference.plugins.module_utils.fleet.update import maintenance_words
+
+    return maintenance_words.unsound(facts)
+
+
 def with_models(instances: Sequence[Any], models: Mapping[str, str]) -> list[Any]:
     """All instances, with the new models of those that `models` names."""
     from ansible_collections.baremetal.inference.plugins.module_utils.engine.inventory import with_models as changed
@@ -140,6 +168,10 @@ class FilterModule:
             "fit_refusal": fit_refusal,
             "removal_plan": removal_plan,
             "maintenance_plan": maintenance_plan,
+            "maintenance_mistakes": maintenance_mistakes,
+            "maintenance_failure": maintenance_failure,
+            "maintenance_unsound": maintenance_unsound,
             "set_models": set_models,
+            "waiting_lines": waiting_lines,
             "with_models": with_models,
         }

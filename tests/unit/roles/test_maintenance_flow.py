@@ -5,9 +5,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
+
+ROOT = Path(__file__).parents[3]
 
 MODULES = (
     "apt_packages",
@@ -57,7 +60,6 @@ class Maintenance:
             "maintenance_unfinished": False,
             "__maintenance_engines": {"instances": [INSTANCE]},
             "__maintenance_batches": [[{"host": host, **TURN}] for host in "ab"],
-            "__maintenance_doctor": {"checks": [], "problems": []},
             "__maintenance_node": NODE,
             "__maintenance_due_packages": {"lines": []},
             **extra,
@@ -76,6 +78,7 @@ class Maintenance:
             "apt_packages": "updated",
             "engine_drain": "drained",
             "rdma_settings": "rails",
+            "machine_reboot": "rebooted",
         }
         return [call.get("state", words[call["module"]]) for call in self.stage.calls(on=on) if call["module"] in words]
 
@@ -124,6 +127,66 @@ def test_a_gang_stays_drained_only_if_its_member_was_touched(
     own, gang = maintenance.stage.calls(module="engine_drain", on="b")
     assert (own["name"], gang["name"], gang["at"]) == ("main", "big", "a")
     assert {own["state"], gang["state"]} == {state}
+
+
+@pytest.fixture
+def rebooting(staged: Callable[..., Any]) -> Maintenance:
+    """Roles that ask a stand-in for the reboot: Ansible's own module would reboot this machine."""
+    name = "roles/maintenance/tasks/reboot.yml"
+    text = (ROOT / name).read_text(encoding="utf-8")
+    texts = {name: text.replace("ansible.builtin.reboot:", "baremetal.inference.machine_reboot:")}
+    return Maintenance(staged((*MODULES, "machine_reboot", "nvidia_driver_facts"), texts))
+
+
+def reboot(maintenance: Maintenance, *failures: Call, planned: bool, reasons: int = 1, **more: Any) -> tuple[bool, str]:
+    """A maintenance that may reboot the node a. `more`: other facts of its turn, and whether it is a gateway."""
+    gateway = more.pop("gateway", False)
+    found = {**NODE, "reboot_reasons": ["linux-image-6.12"] * reasons, "driver": True}
+    return maintenance.run(
+        *failures,
+        seen=[({"module": "node_facts"}, found)],
+        maintenance_parts=["updates", "reboot"],
+        maintenance_reboot_allowed=True,
+        maintenance_is_gateway=gateway,
+        __maintenance_here={"reboot": planned},
+        __maintenance_batches=[[{"host": "a", **TURN, **more}]],
+        __maintenance_node=NODE,
+    )
+
+
+def test_a_reboot_that_is_due_comes_after_the_updates_and_before_requests(rebooting: Maintenance) -> None:
+    succeeded, output = reboot(rebooting, planned=True, alone=["main"])
+    assert succeeded and '"rebooted": "yes"' in output, output
+    assert rebooting.steps("a") == ["away", "updated", "rebooted", "ended"]
+    (call,) = rebooting.stage.calls(module="machine_reboot", on="a")
+    assert call["reboot_timeout"] == 1800 and "/proc/1/stat" in call["boot_time_command"]
+    (gate,) = rebooting.stage.calls(module="nvidia_driver_facts", on="a")
+    assert gate["gather_subset"] == ["gate"]
+
+
+@pytest.mark.parametrize(
+    ("turn", "reboots"),
+    [
+        ({"planned": False}, True),
+        ({"planned": False, "alone": ["main"]}, False),
+        pytest.param({"planned": False, "gateway": True}, False, marks=pytest.mark.full),
+        pytest.param({"planned": False, "drain": False}, False, marks=pytest.mark.full),
+        pytest.param({"planned": True, "reasons": 0}, False, marks=pytest.mark.full),
+    ],
+    ids=["others serve", "the only replica", "a gateway", "not drained", "not due"],
+)
+def test_a_reboot_that_nobody_planned_waits_if_clients_would_notice(
+    rebooting: Maintenance, turn: Call, reboots: bool
+) -> None:
+    succeeded, output = reboot(rebooting, **turn)
+    assert succeeded, output
+    assert ("rebooted" in rebooting.steps("a")) == reboots
+
+
+def test_a_node_whose_next_kernel_has_no_driver_is_not_rebooted(rebooting: Maintenance) -> None:
+    succeeded, output = reboot(rebooting, {"module": "nvidia_driver_facts"}, planned=True)
+    assert not succeeded and "a stays drained: Reboot | Check that every kernel that may boot has the driver" in output
+    assert rebooting.steps("a") == ["away", "updated", "drained"]
 
 
 MTU = "rail 0 (rocep65s0f0/1): mtu: 1500 -> 9000"
@@ -217,7 +280,7 @@ def test_what_was_touched_stays_drained_and_stops_the_others(maintenance: Mainte
     assert not succeeded and "baremetal.inference.maintenance stopped: it failed on a. a stays drained" in output
     assert maintenance.steps("a")[-1] == "drained" and maintenance.steps("b") == []
     (drained,) = maintenance.stage.calls(module="engine_drain", on="a")
-    assert drained["reason"].startswith("maintenance failed: Work | ")
+    assert drained["reason"].startswith("maintenance of a failed: Work | ")
 
 
 @pytest.mark.full

@@ -119,6 +119,18 @@ def test_a_run_of_swaps() -> None:
     assert report["state"] == ["b: its instances are unknown: gone"] and "c could not be reached" in report["failure"]
 
 
+def test_the_words_of_a_maintenance_and_of_what_waits() -> None:
+    settings = dict.fromkeys(("journal_max_mib", "journal_max_days", "keep_models", "keep_releases"), 0)
+    days = {"certificate_warn_days": 3, "certificate_fail_days": 1}
+    named = {f"maintenance_{key}": value for key, value in {**settings, **days, "updates": "all"}.items()}
+    found = FILTERS["maintenance_mistakes"]({**named, "maintenance_parts": ["updates"]}, ["updates"])
+    assert found == ["maintenance_keep_models must be 1 or more (found 0)"]
+    assert "b is done.\nc could not" in FILTERS["maintenance_failure"](["a"], "b", "is done.", ["c"])
+    assert FILTERS["maintenance_unsound"]({"certificates": [], "damaged": []}) == ""
+    stage = {"releases": [], "orphans": ["old"], "bridges": []}
+    assert FILTERS["waiting_lines"](stage, "a")[0].startswith("a still has old")
+
+
 def test_variables_that_have_other_names_now() -> None:
     assert FILTERS["renamed_variables"](["vllm_update_force"]) == "vllm_update_force is now called update_force"
 

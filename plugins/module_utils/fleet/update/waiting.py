@@ -1,0 +1,36 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What waits on a node for an update or a removal, in words for the operator. Private to the collection; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+
+def lines(stage: Mapping[str, Any], host: str) -> list[str]:
+    """The texts about a result of engine_release on a host; empty if nothing waits."""
+    found: list[str] = []
+    for release in stage["releases"]:
+        if release["pending"]:
+            found += [
+                f"{release['name']} on {host} serves release {release['active']}; release {release['wanted']} is staged"
+                " and pending. Nothing was restarted. To roll it out: baremetal.inference.update_model.",
+                *release["differences"],
+            ]
+        if release["pin"]:
+            found.append(f"{release['name']} on {host} stays with {release['pin']}")
+    if stage["orphans"]:
+        found.append(
+            f"{host} still has {', '.join(stage['orphans'])}, which the inventory does not declare. Nothing was"
+            " removed. To remove: baremetal.inference.decommission -e orphans=true."
+        )
+    if stage["bridges"]:
+        found.append(
+            f"{host} still has {', '.join(stage['bridges'])}, which stood in for an instance during an update that did"
+            " not end. baremetal.inference.update_model removes the bridge of an instance that the inventory declares."
+            f" For any other instance, declare it again, or run: ansible {host} -b -m"
+            " baremetal.inference.engine_service -a 'names=INSTANCE_bridge state=absent'"
+        )
+    return found
