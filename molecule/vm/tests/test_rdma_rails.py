@@ -75,7 +75,7 @@ def foreseen(bare: Railed, tmp_path_factory: pytest.TempPathFactory, pytestconfi
 @pytest.fixture(scope="session")
 def done(bare: Railed, foreseen: set[str], tmp_path_factory: pytest.TempPathFactory) -> set[str]:
     """The tasks that changed the machine. The run after a check mode begins with the comparison; in CI, without."""
-    due = {} if foreseen else {"rdma_due": True}
+    due: dict[str, Any] = {} if foreseen else {"rdma_due": True}
     return changed_tasks(bare, tmp_path_factory.mktemp("done"), **due)[0]
 
 
