@@ -109,7 +109,7 @@ def test_the_rails_have_all_settings(rails: Railed) -> None:
 
 def test_a_device_that_is_added_again_gets_its_settings(rails: Railed) -> None:
     rails.run("rdma link delete roce0 && rdma link add roce0 type rxe netdev rail0")
-    # The unit compares the settings again before it ends: a device that another test removes meanwhile would be a failure.
+    # The unit compares the settings again before it ends. It fails if a later test removes the device meanwhile.
     state = f"{TOS}; systemctl is-active inference-rdma@roce0"
     wait_for("the settings of rdma_cm", lambda: rails.run(state, check=False).split() == ["106", "inactive"], 90)
 
