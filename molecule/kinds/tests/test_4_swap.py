@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Swaps of engines that make vectors and scores, under load, with golden prompts."""
+"""Swaps of engines of several tasks, under load, with golden prompts."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import yaml
+from load import Load, Shape
 from node import PROJECT, Node, playbook
 from pooling_load import Asked, PoolingLoad
 
@@ -21,6 +22,10 @@ TEXTS = ("The cat sat on the mat.", "The cat sat on the mat!", "9475 0023 1187")
 
 ENGINES = {"embed": "tiny-embed", "rank": "tiny-score"}
 """The models by instance."""
+
+NAMES = {"tiny-legal": ("I am tiny-legal",), "tiny-medical": ("I am tiny-medical",), "main": ("I am tiny-",)}
+"""The beginning of each right answer. vLLM's kernels for the CPU answer a request for the base as an adapter of the same
+batch."""
 
 
 @pytest.fixture
@@ -63,7 +68,7 @@ def active(node: Node) -> dict[str, int]:
         instance["name"]: kept["release"]
         for instance in found
         for kept in instance["releases"]
-        if "active" in kept["roles"] and instance["name"] in ENGINES
+        if "active" in kept["roles"]
     }
 
 
@@ -100,3 +105,18 @@ def test_vectors_and_scores_are_swapped_without_a_failed_request(deb13: Node, mo
     assert active(deb13) == after
     # The run ends at the first one.
     assert "has a vector of 128 numbers instead of 127" in said[0] or "does not order the texts as given" in said[0]
+
+
+@pytest.mark.full
+def test_two_adapters_and_their_base_are_swapped_at_once(deb13: Node, models: dict[str, Any]) -> None:
+    shapes = (Shape(True, 20), Shape(False, 20))
+    load = Load(f"http://{deb13.address}:8000", tuple(NAMES), 3, KEY, shapes, answers=NAMES, pause_seconds=0.5)
+    before = active(deb13)
+    longer = {**models, "tiny-a": {**models["tiny-a"], "max-model-len": 384}}
+    report = load.during(lambda: playbook("deb13", name=UPDATE, models=longer, instance="main"), seconds_after=10)
+    assert not report.failures, report
+    assert all(report.texts[right] > 5 for (right,) in NAMES.values()), report
+    after = active(deb13)
+    assert after["main"] > before["main"] and all(after[name] == before[name] for name in ENGINES)
+    # Alone, the base answers as itself.
+    assert [deb13.ask(name) for name in NAMES] == ["I am tiny-legal.", "I am tiny-medical.", "I am tiny-a."]

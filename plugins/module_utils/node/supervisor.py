@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from ..core.docker_api import Docker, DockerError, DockerUnavailable
+from ..core.sizes import human
 from ..core.systemd import Notifier
 from ..engine import listeners, task
 from ..engine.probe import probe, warm_up
@@ -88,12 +89,16 @@ class Exit:
 
     code: int | None
     out_of_memory: bool = False
+    limit: int = 0
+    """The memory limit of the container in bytes; 0 if it has none."""
 
     def __str__(self) -> str:
         if self.code is None:
             return "exit code unknown: dockerd does not answer"
-        why = ": killed by the kernel because memory ran out" if self.out_of_memory else ""
-        return f"exit code {self.code}{why}"
+        if not self.out_of_memory:
+            return f"exit code {self.code}"
+        limit = f"the container's limit is {human(self.limit)}" if self.limit else "the container has no limit"
+        return f"exit code {self.code}: killed by the kernel because memory ran out; {limit}"
 
 
 def attach(docker: Docker, container: str, give_up_after: float = DOCKER_TIMEOUT) -> Engine:
@@ -123,11 +128,15 @@ def attach(docker: Docker, container: str, give_up_after: float = DOCKER_TIMEOUT
         time.sleep(0.5)
 
 
-def _state(docker: Docker, container: str) -> dict[str, Any]:
+def _inspected(docker: Docker, container: str) -> dict[str, Any]:
     found = docker.inspect(container)
     if found is None:
         raise DockerError(404, "it is gone: something else removed it")
-    state: dict[str, Any] = found["State"]
+    return found
+
+
+def _state(docker: Docker, container: str) -> dict[str, Any]:
+    state: dict[str, Any] = _inspected(docker, container)["State"]
     return state
 
 
@@ -139,9 +148,11 @@ def exit_of(docker: Docker, container: str, limit: float | None = None) -> Exit:
     deadline = time.monotonic() + limit
     while True:
         try:
-            state = _state(asker, container)
+            found = _inspected(asker, container)
+            state = found["State"]
             if not state.get("Running"):
-                return Exit(int(state.get("ExitCode", 1)), bool(state.get("OOMKilled")))
+                limit = int((found.get("HostConfig") or {}).get("Memory") or 0)
+                return Exit(int(state.get("ExitCode", 1)), bool(state.get("OOMKilled")), limit)
         except (DockerUnavailable, DockerError):
             pass
         if time.monotonic() >= deadline:

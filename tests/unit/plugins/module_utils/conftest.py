@@ -58,6 +58,8 @@ class FakeDocker:
         self.images: set[str] = set()
         self.removed: list[str] = []
         self.start_error = ""
+        self.out_of_memory = 0
+        """Bytes: the limit of containers that the kernel has killed because they reached it; 0 for another death."""
         self._server: socketserver.BaseServer | None = None
 
     def create(self, name: str, **engine: Any) -> None:
@@ -135,7 +137,8 @@ class FakeDocker:
         # Docker tells a death by signal as 128 + its number.
         code = 128 - code if code is not None and code < 0 else code
         state = {"Running": running, "Pid": process.pid if process and running else 0, "ExitCode": code or 0}
-        return 200, {"Name": f"/{name}", "State": state}
+        state["OOMKilled"] = bool(self.out_of_memory)
+        return 200, {"Name": f"/{name}", "State": state, "HostConfig": {"Memory": self.out_of_memory}}
 
 
 @pytest.fixture

@@ -187,8 +187,18 @@ def test_the_engines_code_after_serving(supervise: Supervise, docker: FakeDocker
     status, said = run.ended()
     assert time.monotonic() - began < 1
     assert status == 137
-    assert "ended by itself after serving" in said
+    assert "ended by itself after serving" in said and "(exit code 137)" in said
     assert run.told("STATUS=the engine ended by itself")
+
+
+def test_an_engine_above_its_memory_limit_is_told_the_limit(supervise: Supervise, docker: FakeDocker) -> None:
+    run = supervise({})
+    run.until(lambda: run.ready)
+    docker.out_of_memory = 9 << 30
+    docker.processes["vllm-main"].kill()
+    status, said = run.ended()
+    words = "(exit code 137: killed by the kernel because memory ran out; the container's limit is 9.0 GiB)"
+    assert status == 137 and words in said and run.told(words)
 
 
 @pytest.mark.parametrize("engine", [{"load_seconds": 60, "ignore_term": True}, {"completion_seconds": 60}])
