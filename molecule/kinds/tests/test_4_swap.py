@@ -24,8 +24,8 @@ ENGINES = {"embed": "tiny-embed", "rank": "tiny-score"}
 """The models by instance."""
 
 NAMES = {"tiny-legal": ("I am tiny-legal",), "tiny-medical": ("I am tiny-medical",), "main": ("I am tiny-",)}
-"""The beginning of each right answer. vLLM's kernels for the CPU answer a request for the base as an adapter of the same
-batch."""
+"""The beginning of each right answer. vLLM's kernels for the CPU answer a request for the base as an adapter of the
+same batch."""
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.baremetal.inference.plugins.module_utils.engine import controller_files
+from ansible_collections.baremetal.inference.plugins.module_utils.models.registry.entries import OWN_KEYS
 
 INSTANCES = [{"name": "main", "model": "bot", "port": 5005}]
 
@@ -56,6 +57,7 @@ def test_only_what_instances_need_and_only_flags(tmp_path: Path) -> None:
         "golden-prompts": [{"prompt": text}],
     }
     assert read(entry(**texts)) == {}, "prompts are no paths"
+    assert controller_files.NOT_FLAGS < OWN_KEYS.keys()
     assert controller_files.read(models, []) == {}
 
 
