@@ -33,7 +33,7 @@ def test_two_machines_with_one_hostname_get_names_of_their_addresses(machine: Ma
 
 
 def test_machines_behind_one_address_get_names_with_a_number(machine: Make) -> None:
-    named, _found = name_all([machine("l40s", hostname="gpu") for _ in range(3)])
+    named, _found = name_all([machine("l40s", hostname="gpu") for _number in range(3)])
     assert list(named) == ["node-10-0-0-11", "node-10-0-0-11-2", "node-10-0-0-11-3"]
 
 
