@@ -77,7 +77,10 @@ def dialer(side: Side) -> Dialer:
 
 
 def connect(sides: Sides) -> tuple[int, int]:
-    """Connect both, and return the numbers of the connection at each end."""
+    """Connect both, and return the numbers of the connection at each end.
+
+    Attempts before the leader listens are no events of this connection.
+    """
     leader, follower = sides
     dialer(follower).want(True, 0.05)
     until(lambda: bool(leader.of(Heard)))
@@ -87,6 +90,8 @@ def connect(sides: Sides) -> tuple[int, int]:
     until(lambda: bool(follower.of(Heard)))
     welcome = follower.of(Heard)[-1]
     assert isinstance(welcome, Heard) and welcome.message == Welcome()
+    early = [event for event in follower.of(Lost) if isinstance(event, Lost) and event.link != welcome.link]
+    follower.seen = [event for event in follower.seen if event not in early]
     return heard.link, welcome.link
 
 
