@@ -31,7 +31,7 @@ class Terms:
     error_share: float = defaults.SWAP_ERROR_SHARE
     """The share of a watched release's requests that may fail."""
     force: bool = False
-    """Whether requests that do not end within `drain_seconds` are cut off, or within half a minute if the engine hangs."""
+    """Whether requests are cut off that do not end within `drain_seconds`, or within 30 s if the engine hangs."""
     allow_downtime: bool = False
     """Whether a replica set may be without any engine during the swap."""
     vouched: bool = False
