@@ -11,9 +11,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-ON_CONTROLLER = "controller:"
-"""In front of a path of the machine that runs Ansible."""
-
 
 @dataclass(frozen=True)
 class Paths:

@@ -30,7 +30,10 @@ PURPOSES: Mapping[str, str] = {"vllm_accepted_keys": "vllm_api_key"}
 
 ADVICE = "set a secret of your own in the vault (`openssl rand -hex 32` makes one)"
 
-_PLACEHOLDER = re.compile(r"(?i:change[-_ ]?(?:me|this|it)(?![a-z]))|^CHANGE|^<[^<>]*>$")
+_PLACEHOLDER = re.compile(
+    r"(?i:(?<![a-z])change[-_]?(?:me|this|it)(?![a-z]))|^(?i:change (?:me|this|it)\b)|^CHANGE|^<[^<>]*>$"
+)
+"""A placeholder, also as a part of a value such as an address. A sentence, such as the text of an alert, is none."""
 
 
 def is_placeholder(value: object) -> bool:

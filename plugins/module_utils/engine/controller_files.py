@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..core.paths import ON_CONTROLLER
+from ..core.controller import ON_CONTROLLER
 from ..models.registry.needed import needed
 from .inventory import present_instances
 

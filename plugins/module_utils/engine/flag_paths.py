@@ -16,8 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from ..core.controller import ON_CONTROLLER
 from ..core.defaults import DOCKER_DATA_ROOT
-from ..core.paths import ON_CONTROLLER, Paths
+from ..core.paths import Paths
 from ..core.problems import Problem
 from . import adapters
 from .adapters.contract import DIRECTORY, FILE, WRITTEN, PathFlag

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..core.paths import ON_CONTROLLER
+from ..core.controller import ON_CONTROLLER
 from ..core.problems import Problem
 from ..models.config import tasks
 from ..models.config.facts import gather

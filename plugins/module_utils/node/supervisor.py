@@ -151,8 +151,8 @@ def exit_of(docker: Docker, container: str, limit: float | None = None) -> Exit:
             found = _inspected(asker, container)
             state = found["State"]
             if not state.get("Running"):
-                limit = int((found.get("HostConfig") or {}).get("Memory") or 0)
-                return Exit(int(state.get("ExitCode", 1)), bool(state.get("OOMKilled")), limit)
+                memory = int((found.get("HostConfig") or {}).get("Memory") or 0)
+                return Exit(int(state.get("ExitCode", 1)), bool(state.get("OOMKilled")), memory)
         except (DockerUnavailable, DockerError):
             pass
         if time.monotonic() >= deadline:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...core.paths import ON_CONTROLLER
+from ...core.controller import ON_CONTROLLER
 from ...hardware.driver.compatibility import load
 from . import layout, names, node, record, text
 from .finding import Proposal, Question, Variable

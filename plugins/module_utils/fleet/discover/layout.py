@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ...core.paths import ON_CONTROLLER
+from ...core.controller import ON_CONTROLLER
 from ...engine.image_cuda import lowest
 from ...models.config.computed import compute
 from ...models.config.facts import ModelFacts

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from ...core.paths import ON_CONTROLLER
+from ...core.controller import ON_CONTROLLER
 
 CONTROLLER, NODE, URL = "controller", "node", "url"
 

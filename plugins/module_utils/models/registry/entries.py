@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from ...core.paths import ON_CONTROLLER
+from ...core.controller import ON_CONTROLLER
 from ...core.problems import Findings, Problem
 from ..flags.catalogue import Catalogue
 from ..flags.check import check as check_flags

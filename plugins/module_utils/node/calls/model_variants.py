@@ -10,7 +10,8 @@ from pathlib import Path
 
 from ...core import files
 from ...core.call import Call
-from ...core.paths import ON_CONTROLLER, Paths
+from ...core.controller import ON_CONTROLLER
+from ...core.paths import Paths
 from ...core.problems import InputError, Problem, nearest
 from ...engine.container import python_argv
 from ...engine.declared import Declared

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ...core.paths import ON_CONTROLLER
+from ...core.controller import ON_CONTROLLER
 from ...core.problems import Problem
 from ...models.manifest import NAME
 from .remote import Remote

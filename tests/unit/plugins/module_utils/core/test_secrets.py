@@ -31,7 +31,8 @@ def test_good_secrets_have_no_line() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["change-me", "CHANGE", "CHANGEME", "change_me-now", "https://hooks.example.com/change-me", "<key>"]
+    "text",
+    ["change-me", "CHANGE", "CHANGEME", "change_me-now", "change me", "https://hooks.example.com/change-me", "<key>"],
 )
 def test_placeholders_are_found_in_every_variable_at_once(text: str) -> None:
     variables: dict[str, Any] = {name: [{"some": text}] for name in (*OWN, *OTHERS)}
@@ -43,7 +44,14 @@ def test_placeholders_are_found_in_every_variable_at_once(text: str) -> None:
 
 
 def test_random_secrets_and_plain_words_are_no_placeholders() -> None:
-    for text in ("f00dchange", "exchange-metrics", "changelog", "0" * 64):
+    for text in (
+        "f00dchange",
+        "exchange-metrics",
+        "changelog",
+        "0" * 64,
+        "Please change it soon.",
+        "https://exchange-it.example",
+    ):
         assert not is_placeholder(text), text
 
 
