@@ -91,10 +91,20 @@ def test_a_step_that_cannot_even_start_holds_up_no_other(tool: ModuleType, ran: 
 
 def test_a_step_over_its_budget_is_told(tool: ModuleType) -> None:
     results = [
-        tool.Result("lint", True, tool.BUDGETS["lint"] + 0.2, []),
+        tool.Result("lint", True, tool.BUDGETS["lint"] + 0.2, [], 0.5),
         tool.Result("sanity", False, 1.0, ["no"]),
         tool.Result("molecule models", True, 50.0, []),
     ]
-    lines = tool.table(results, 51.0).splitlines()
+    lines = tool.table(results, 51.0, 0.875).splitlines()
     assert [line.endswith("WARNING: over its budget") for line in lines] == [False, True, False, False, False]
-    assert "FAILED" in lines[2] and lines[-1].split() == ["in", "all", "51.0"]
+    assert "FAILED" in lines[2] and lines[-1].split() == ["in", "all", "51.0", "88%"]
+    assert "50%" in lines[1].split()
+
+
+def test_the_use_of_the_processors_is_that_between_two_readings(tool: ModuleType) -> None:
+    # user, nice, system, idle, iowait, irq, softirq, steal, guest (counted in user already), guest_nice
+    before = tool.processor_time("cpu  100 10 50 1000 40 0 5 5 90 0\ncpu0 1 2 3 4 5 6 7 8 9 10\n")
+    after = tool.processor_time("cpu  160 10 60 1020 50 0 5 5 150 0\n")
+    assert (before.total, before.used) == (1210, 170)
+    assert after.busy_since(before) == pytest.approx(70 / 100)
+    assert before.busy_since(before) == 0
