@@ -42,7 +42,7 @@ def is_placeholder(value: object) -> bool:
 
 
 def weak(variables: Mapping[str, Any]) -> list[str]:
-    """A line for each secret that is none, by the site's variables. An unset or empty variable is not a secret."""
+    """A line for each weak secret in the site's variables. An unset or empty variable is not a secret."""
     found = []
     seen: dict[str, tuple[str, str]] = {}
     for name in (*OWN, *OTHERS):

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Reads files of the controller that flags of a registry name. Private to the collection.
+"""Reads the controller's files whose paths stand in flags of the model registry. Private to the collection.
 
 A filter that several tasks use imports this file, so the file imports little.
 """
@@ -26,7 +26,7 @@ MOST_FILES, MOST_BYTES = 200, 128 << 20
 
 
 def read(models: Mapping[str, Any], instances: Sequence[Any]) -> dict[str, dict[str, Any]]:
-    """The files and directories of the controller in entries that present instances need, by their text there.
+    """The controller's files and directories that the entries of present instances name, by the value in the entry.
 
     Each has `name`, `source`, `digest` and `directory`, or `problem`: why it cannot be copied.
     """

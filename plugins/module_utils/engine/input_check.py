@@ -29,8 +29,8 @@ def image_problems(image: str) -> list[Problem]:
         return []
     message = (
         "(site variable engine_image) must name the image by digest, REPOSITORY@sha256: and 64 hexadecimal digits, so "
-        "that every node runs the same bytes: `docker buildx imagetools inspect IMAGE:TAG`, or the registry's own "
-        "page, tells the digest"
+        "that every node runs the same bytes: `docker buildx imagetools inspect IMAGE:TAG`, or the web page of the "
+        "image registry, shows the digest"
     )
     return [Problem(ROLE, message, "vllm_image", image)]
 

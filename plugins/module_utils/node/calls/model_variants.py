@@ -129,7 +129,7 @@ class Publisher:
             last = (errors.strip() or "no message").rpartition("\n")[2]
             message = (
                 f"the engine's image could not put the prompt into the chat template (exit {status}: {last}). A "
-                f"template may take at most {RENDER_SECONDS} s: correct it, or remove the entry's system_prompt"
+                f"template may take at most {RENDER_SECONDS} s: correct it, or remove the entry's system-prompt"
             )
             raise InputError([Problem(where, message, "system-prompt")])
         if answer["problems"]:

@@ -4,7 +4,7 @@
 """Keeps requests away from an engine of this node, and lets requests back. Private to the collection.
 
 The agent reports the drain to gateways. The gate refuses gateways that do not know of it. The kernel's table of
-connections shows when the last request has ended (docs/updates.md, "Why nothing is lost").
+connections shows when the last request has ended (docs/updates.md, "No request is lost").
 """
 
 from __future__ import annotations
