@@ -136,7 +136,7 @@ def _texts(values: Mapping[Any, Any]) -> dict[str, str]:
 
 
 def _text(value: Any) -> str:
-    # Programs read true as 1, and YAML's true as Python's True would surprise them.
+    # Programs read 1 as true. The text of Python's True, which YAML's true becomes, would surprise them.
     return str(int(value)) if isinstance(value, bool) else str(value)
 
 

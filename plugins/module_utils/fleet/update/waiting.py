@@ -28,7 +28,7 @@ def lines(stage: Mapping[str, Any], host: str) -> list[str]:
         )
     if stage["bridges"]:
         found.append(
-            f"{host} still has {', '.join(stage['bridges'])}, which stood in for an instance during an update that did"
+            f"{host} still has {', '.join(stage['bridges'])}, which served for an instance during an update that did"
             " not end. baremetal.inference.update_model removes the bridge of an instance that the inventory declares."
             f" For any other instance, declare it again, or run: ansible {host} -b -m"
             " baremetal.inference.engine_service -a 'names=INSTANCE_bridge state=absent'"

@@ -31,5 +31,5 @@ def test_a_pin_an_orphan_and_a_bridge_are_named_with_what_to_do() -> None:
     said = lines({"releases": [pinned], "orphans": ["old", "gone"], "bridges": ["gone_bridge"]}, "node1")
     assert said[0] == "main on node1 stays with release 1 instead of 2 (mira)"
     assert said[1].startswith("node1 still has old, gone, which the inventory does not declare. Nothing was removed.")
-    assert said[2].startswith("node1 still has gone_bridge, which stood in for an instance during an update")
+    assert said[2].startswith("node1 still has gone_bridge, which served for an instance during an update")
     assert "ansible node1 -b -m baremetal.inference.engine_service" in said[2]
