@@ -535,5 +535,5 @@ def test_a_bridge_whose_instance_is_not_declared_has_a_way_out(update: Update) -
     """An update, which walks what is declared, would not come by."""
     staged = ({"module": "engine_release"}, {"releases": [], "orphans": ["gone"], "bridges": ["gone_bridge"]})
     succeeded, output = update.run(seen=[staged], role="vllm", tasks=["stage"], __vllm_variants={})
-    assert succeeded and "a still has gone_bridge, which stood in for an instance" in output, output
+    assert succeeded and "a still has gone_bridge, which served for an instance" in output, output
     assert "ansible a -b -m baremetal.inference.engine_service -a 'names=INSTANCE_bridge state=absent'" in output
