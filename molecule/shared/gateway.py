@@ -93,6 +93,14 @@ class Gateway:
             asked.close()
         return found
 
+    def deaths(self, query: str = "") -> list[dict[str, Any]]:
+        """The deaths of the last hour that the gateway knows; with a query, after a node's report."""
+        asked = http.client.HTTPConnection(self.address, 8404, timeout=30)
+        asked.request("POST" if query else "GET", f"/deaths{query}")
+        found = json.loads(asked.getresponse().read())["deaths"]
+        asked.close()
+        return list(found)
+
     def engine(self, address: str = "127.0.0.1", port: int = 5005, **orders: Any) -> dict[str, Any]:
         """Give orders to an engine. Returns its report."""
         command = f"curl --silent --show-error http://{address}:{port}/control --data '{json.dumps(orders)}'"
@@ -126,6 +134,13 @@ class Gateway:
         """Clients that ask for short answers."""
         given = {"shapes": SHORT, **more}
         return Load(f"http://{self.address}:8000", models or ("main",), clients, KEY, **given)
+
+
+def reload(gateway: Gateway) -> None:
+    """Reload HAProxy, and wait for its new process."""
+    pid = gateway.command("show info").split("\nPid: ")[1].split()[0]
+    gateway.node.run("systemctl reload haproxy")
+    wait_for("another process", lambda: f"\nPid: {pid}\n" not in gateway.command("show info"), 30)
 
 
 def reset(gateway: Gateway) -> None:

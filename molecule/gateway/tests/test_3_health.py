@@ -11,16 +11,9 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from gateway import CHAT, KEY, Gateway, body
+from gateway import CHAT, KEY, Gateway, body, reload
 from load import Report, Shape
 from node import wait_for
-
-
-def reload(gateway: Gateway) -> None:
-    """Reload HAProxy, and wait for its new process."""
-    pid = gateway.command("show info").split("\nPid: ")[1].split()[0]
-    gateway.node.run("systemctl reload haproxy")
-    wait_for("another process", lambda: f"\nPid: {pid}\n" not in gateway.command("show info"), 30)
 
 
 def answer_on(connection: http.client.HTTPConnection) -> str:

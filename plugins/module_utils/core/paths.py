@@ -241,7 +241,7 @@ class Paths:
         return self.root / "run/inference/recovered" / f"{name}.json"
 
     def deaths(self, name: str) -> Path:
-        """The times at which a serving engine died and systemd restarted it."""
+        """The deaths of an engine that served, with the requests that were in flight."""
         return self.recovery / "deaths" / f"{name}.json"
 
     def evidence(self, name: str) -> Path:

@@ -15,13 +15,15 @@ from dataclasses import replace
 from ..core.addresses import in_url
 from ..engine import adapters
 from ..engine.adapters.contract import TRANSCRIBE
-from . import affinity, errors
+from . import affinity, deaths, errors
 from .backends import Backend, Fleet, Replica
 from .errors import ApiError
 from .keys import ANONYMOUS, NO_LIMIT
 from .names import (
     CERTIFICATE,
     CONTROL_SOCKET,
+    DEATHS_LUA,
+    DEATHS_PATH,
     HEADER,
     KEEP_ALIVE_SECONDS,
     LOCAL_PATH,
@@ -109,6 +111,7 @@ def _global(settings: Settings, fleet: Fleet) -> list[str]:
             f"server-state-base {STATE_DIRECTORY}",
             f"server-state-file {STATE_FILE}",
             "lua-load gateway.lua",
+            f"lua-load {DEATHS_LUA}",
             "ssl-default-bind-options ssl-min-ver TLSv1.2 no-tls-tickets",
         ],
     )
@@ -175,6 +178,7 @@ def _api(settings: Settings, fleet: Fleet) -> list[str]:
             *_key(settings),
             # From a file, since a line of HAProxy's configuration has a limited length.
             "http-request return status 200 content-type application/json file models.json if models",
+            *deaths.refusal(settings),
             *_limits(),
             *_body(settings, fleet),
             *_route(),
@@ -193,6 +197,7 @@ def _identity() -> list[str]:
         "http-after-response set-header X-Request-ID %[var(txn.id)] if { var(txn.id) -m found }",
         "http-after-response del-header Server",
         f"http-request set-var(txn.path) path,bytes(0,{SHOWN})",
+        *deaths.REMEMBERED,
     ]
 
 
@@ -287,9 +292,11 @@ def _metrics(settings: Settings, fleet: Fleet) -> list[str]:
             "http-request use-service prometheus-exporter if { path /metrics } { method GET }",
             "http-request return status 200 content-type text/plain string ok if { path /health }",
             _return(errors.NO_SET, f"if {{ path -m beg {SETS_PATH} }} !set"),
-            _return(errors.NO_PATH, "unless set or { path /metrics }"),
-            _return(errors.wrong_method("GET"), "unless { method GET }"),
+            f"acl deaths path {DEATHS_PATH}",
+            _return(errors.NO_PATH, "unless set or deaths or { path /metrics }"),
+            _return(errors.wrong_method("GET"), "unless { method GET } or deaths { method POST }"),
             _return(errors.OLD_PROCESS, "if { stopping }"),
+            *deaths.service(settings),
             # HAProxy 2.6 passes no arguments to a Lua service, so variables do.
             f"http-request set-var(txn.hold_seconds) int({settings.hold_seconds})",
             f"http-request set-var(txn.key_mark) path,map({MARKS_MAP})",
@@ -375,6 +382,7 @@ LOG_FORMAT = (
     '{"time":%Ts.%ms,"id":"%[var(txn.id)]","client":"%ci","key":"%[var(txn.key)]","method":"%HM",'
     '"path":"%[var(txn.path),json(utf8s)]","model":"%[var(txn.model),json(utf8s)]","backend":"%b","engine":"%s",'
     '"status":%ST,"bytes_in":%U,"bytes_out":%B,"ms_request":%TR,"ms_queue":%Tw,"ms_connect":%Tc,"ms_first_byte":%Tr,'
-    '"ms_total":%Ta,"end":"%ts","preferred":"%[var(txn.preferred)]","retries":"%rc","queued_engine":%sq,"queued_backend":%bq}'
+    '"ms_total":%Ta,"end":"%ts","preferred":"%[var(txn.preferred)]","retries":"%rc","queued_engine":%sq,"queued_backend":%bq,'
+    f"{deaths.FIELD}}}"
 )
 """A line of JSON for each request, without prompts and keys. `end` is HAProxy's termination state (manual, 8.5)."""

@@ -52,6 +52,15 @@ NO_KEY = ApiError(
 )
 FOREIGN_CLIENT = ApiError(403, "address_not_allowed", "This address may not use the gateway.", "permission_error")
 NO_RIGHT = ApiError(403, "model_not_allowed", "This API key may not use that model.", "permission_error")
+REFUSED = ApiError(
+    403,
+    "key_refused",
+    "This API key is refused for another %[var(txn.refused_seconds)] seconds: it had requests in flight at several"
+    " deaths of engines within an hour. Do not repeat these requests. The operator of the gateway has their ids.",
+    "permission_error",
+    (("Retry-After", "%[var(txn.refused_seconds)]"),),
+    computed=True,
+)
 NO_PATH = ApiError(404, "unknown_url", "There is nothing at this path.")
 NO_MODEL = ApiError(
     400, "model_missing", "The body must be a JSON object with the name of a model under the key model."

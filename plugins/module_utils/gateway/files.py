@@ -21,10 +21,21 @@ from .config import UNKNOWN_MODEL, limit_mib, render
 from .endpoints import is_loopback
 from .errors import too_large
 from .keys import ANONYMOUS, Key, key_maps, read_keys
-from .names import AUDIO_TOO_LARGE, MARKS_MAP, SET, SETS_PATH, SEVERAL_MAP, STATES_AWK, TOO_LARGE, WRONG_TASKS_MAP
+from .names import (
+    AUDIO_TOO_LARGE,
+    DEATHS_LUA,
+    MARKS_MAP,
+    SET,
+    SETS_PATH,
+    SEVERAL_MAP,
+    STATES_AWK,
+    TOO_LARGE,
+    WRONG_TASKS_MAP,
+)
 from .settings import ENGINE_PATHS, Settings, absent_settings, read_settings
 
 LUA = Path(__file__).with_name("gateway.lua")
+DEATHS = Path(__file__).with_name(DEATHS_LUA)
 AWK = Path(__file__).with_name(STATES_AWK)
 
 
@@ -223,6 +234,7 @@ def _files(settings: Settings, fleet: Fleet) -> dict[str, str]:
     known = json.dumps(", ".join(names) or "none")[1:-1].replace("%", "%%")
     files = {
         "gateway.lua": LUA.read_text(encoding="utf-8"),
+        DEATHS_LUA: DEATHS.read_text(encoding="utf-8"),
         "agents.txt": _agents(fleet),
         STATES_AWK: AWK.read_text(encoding="utf-8"),
         TOO_LARGE: too_large(settings.body_mib).body,

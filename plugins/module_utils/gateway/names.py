@@ -36,6 +36,12 @@ SETS_PATH = "/sets/"
 """Path on the metrics port. With the name of a replica set after it, it shows what the gateway sends to the set's
 engines."""
 
+DEATHS_PATH = "/deaths"
+"""Path on the metrics port. Nodes report deaths of engines there, and read which requests were in flight."""
+
+DEATHS_LUA = "deaths.lua"
+"""The program that remembers requests, and answers at DEATHS_PATH."""
+
 STATE_DIRECTORY = "/var/lib/haproxy"
 STATE_FILE = "state"
 """The file that keeps the states of servers over a reload."""

@@ -61,6 +61,9 @@ class Settings:
     hold_seconds: int
     slow_start_seconds: int
     retry_sent: bool
+    refuse_deaths: int
+    """At how many deaths within an hour a key was in flight before it is refused; 0 for no refusal."""
+    refuse_seconds: int
     affinity: str
     agent_port: int
     max_connections: int
@@ -88,6 +91,8 @@ NUMBERS: Mapping[str, tuple[int, int]] = {
     "hold_seconds": (0, 3600),
     # An update waits for a full share a little longer than this (node/swap/serving.py).
     "slow_start_seconds": (0, 180),
+    "refuse_deaths": (0, 50),
+    "refuse_seconds": (1, 86400),
     "max_connections": (16, 10**6),
 }
 """The least and the greatest value of each number."""

@@ -93,6 +93,10 @@ def _line(one: dict[str, object]) -> str:
     breaker = one["breaker"]
     if isinstance(breaker, dict):
         parts.insert(0, f"BREAKER OPEN since {breaker['since']}: {breaker['reason']}")
+    keys = one["in_flight"]
+    if isinstance(keys, dict) and keys:
+        shown = ", ".join(f"{key} ({count})" for key, count in keys.items())
+        parts.append(f"{one['deaths']} deaths within an hour, keys in flight: {shown}")
     steps = one["steps"]
     if isinstance(steps, tuple | list) and steps:
         last = steps[-1]

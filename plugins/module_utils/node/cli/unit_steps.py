@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import time
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -22,13 +23,17 @@ from ...core.paths import Paths, container_name, unit_name
 from ...engine import environment, prepare
 from ...engine.probe import idle
 from ...engine.state import attempts, gangs, releases
-from ...engine.state.drains import format_time
-from ..recovery import state
 from ..supervisor import Supervisor
 from .command import FAILED, OK, UsageError, answer, fail
 
 if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
+
+LAST_END = "ActiveExitTimestampMonotonic"
+"""systemd's property: when the engine's main process last ended."""
+
+SHOWN_REQUESTS = 5
+"""The most requests that the journal names. The record of the death has all of them."""
 
 VERBS = ("prepare", "supervise", "clear")
 
@@ -66,7 +71,7 @@ def _unit_of_caller(options: argparse.Namespace) -> dict[str, str]:
     Raises UsageError for any other caller, since these commands would take the container from an engine that serves.
     """
     unit = unit_name(options.name)
-    properties = systemd.show([unit], ["InvocationID", "NRestarts"])[unit]
+    properties = systemd.show([unit], ["InvocationID", "NRestarts", LAST_END])[unit]
     caller = os.environ.get("INVOCATION_ID", "")
     # A unit that was never started has no id either.
     if not caller or caller != properties["InvocationID"]:
@@ -76,7 +81,8 @@ def _unit_of_caller(options: argparse.Namespace) -> dict[str, str]:
 
 def _prepare(options: argparse.Namespace, paths: Paths) -> int:
     properties = _unit_of_caller(options)
-    _keep_count(options.name, lambda: count_start(paths, options.name, int(properties["NRestarts"])))
+    age = seconds_since(properties.get(LAST_END, ""))
+    _keep_count(options.name, lambda: count_start(paths, options.name, int(properties["NRestarts"]), age))
     release = releases.load(paths, options.name, options.release)
     try:
         prepare.prepare(release, Docker(), lambda text: print(f"{options.name}: {text}", file=sys.stderr, flush=True))
@@ -87,13 +93,39 @@ def _prepare(options: argparse.Namespace, paths: Paths) -> int:
     return OK
 
 
-def count_start(paths: Paths, name: str, restarts: int) -> None:
-    """Count a start. If it follows the death of an engine that served, count the death for recovery's budget.
+def seconds_since(monotonic: str) -> float:
+    """Seconds since a time of the monotonic clock, in microseconds as systemd shows it; 0 if there is none."""
+    return max(0.0, time.monotonic() - int(monotonic) / 1e6) if monotonic.isdigit() and int(monotonic) else 0.0
+
+
+def count_start(paths: Paths, name: str, restarts: int, age: float = 0.0) -> None:
+    """Count a start. If it follows the death of an engine that served, `age` seconds ago, record the death.
 
     The end of a gang because a member leaves is no death. Raises OSError.
     """
     if attempts.begin(paths, name, restarts) == 1 and restarts and not gangs.ended_as_planned(paths, name):
-        state.record_death(paths, name, format_time(datetime.now(UTC)))
+        _record_death(paths, name, age)
+
+
+def _record_death(paths: Paths, name: str, age: float) -> None:
+    """Report a death to the gateways, and record it with the requests that were in flight there. Raises OSError."""
+    from ...engine import swap_settings
+    from ..recovery import deaths, in_flight
+
+    try:
+        settings = swap_settings.read(paths)
+    except swap_settings.NoSettings:
+        settings = swap_settings.UNKNOWN
+    seen, silent = in_flight.report(settings.gateways, name, settings.node, age)
+    death = deaths.record(paths, name, datetime.now(UTC), seen, settings.node)
+    if not settings.gateways:
+        return
+    shown = "; ".join(map(str, death.requests[:SHOWN_REQUESTS])) or "none that a gateway knows"
+    more = len(death.requests) - SHOWN_REQUESTS
+    told = [f"requests in flight at its death: {shown}" + (f"; and {more} more" if more > 0 else "")]
+    told += [f"cannot read from {gateway} which requests were in flight: {why}" for gateway, why in silent.items()]
+    for line in told:
+        print(f"{name}: {line}", file=sys.stderr, flush=True)
 
 
 def _supervise(options: argparse.Namespace, paths: Paths) -> int:

@@ -48,6 +48,7 @@ def capture(paths: Paths, name: str, now: datetime, pid: int | None, kept: int, 
         "processes.txt": lambda: processes(pid),
         "nvidia-smi.txt": lambda: _tool(run, "nvidia-smi", "-q"),
         "kernel.log": lambda: "\n".join((kernel_log.read(root, 5.0) or "").splitlines()[-KERNEL_LINES:]),
+        "deaths.json": lambda: files.text(paths.deaths(name)) or "",
         "probe.json": lambda: paths.probe(name).read_text(encoding="utf-8", errors="replace"),
     }
     for file, source in sources.items():

@@ -22,7 +22,7 @@ from ...engine.state import attempts, drains, lock, probe_state, releases
 from ...hardware import kernel_log
 from ...hardware.gpu import facts as gpu_facts
 from ...hardware.gpu import xid_actions
-from . import actions, gpus, managed, models, policy, state
+from . import actions, deaths, gpus, managed, models, policy, state
 from .gpus import Gpus
 from .managed import WrongFile
 from .models import Damage
@@ -64,7 +64,8 @@ def inspect_instance(
     release, broken = _release(paths, name)
     wrong = managed.verify(paths, name)
     damaged = models.find_damage(release) if release else []
-    known = state.read(paths, name)
+    known, died = state.read(paths, name), deaths.read(paths, name)
+    recent = died.recent(now)
     situation = Situation(
         name=name,
         verdict=probe.verdict if probe else health.UNKNOWN,
@@ -73,8 +74,9 @@ def inspect_instance(
         unit_state=unit.get("ActiveState", ""),
         attempt=attempts.count(paths, name),
         state=known,
-        deaths=state.deaths(paths, name, now),
-        died_last=state.died_last(paths, known),
+        deaths=recent.faults,
+        died_last=deaths.died_last(died, known),
+        in_flight=recent.by_key,
         lock=str(holder) if (holder := lock.held(paths, now)) else None,
         drain=drains.read(paths, name, now),
         docker_answers=actions.docker_answers(docker),

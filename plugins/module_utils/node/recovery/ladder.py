@@ -20,7 +20,7 @@ from ...core.docker_api import Docker, DockerError, DockerUnavailable
 from ...core.paths import Paths, container_name, unit_name
 from ...engine.state import drains
 from ...engine.state.drains import Drain, format_time
-from . import actions, alerts, evidence, managed, models, policy, state
+from . import actions, alerts, deaths, evidence, managed, models, policy, state
 from .inspect import Inspection, inspect_instance
 from .policy import Decision, Situation
 from .settings import Settings
@@ -283,13 +283,14 @@ def summaries(paths: Paths, names: Sequence[str], settings: Settings, now: datet
     """The state of recovery of each instance, as `inferctl recover --json` shows it."""
     found: list[dict[str, object]] = []
     for name in names:
-        known, died = state.read(paths, name), state.deaths(paths, name, now)
+        known, died = state.read(paths, name), deaths.read(paths, name).recent(now)
         found.append(
             {
                 **known.to_json(),
                 "armed": known.armed and settings.armed,
-                "deaths": died,
-                "budget_left": policy.budget_left(known, died, settings, now),
+                "deaths": len(died.own),
+                "in_flight": died.by_key,
+                "budget_left": policy.budget_left(known, died.faults, settings, now),
             }
         )
     return found

@@ -9,6 +9,7 @@ restarts. One budget counts both.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
@@ -28,6 +29,10 @@ FAILED_STARTS = 1
 """After this many failed starts in a row, files are suspected."""
 
 
+SUSPECTS = 5
+"""The most keys that a reason names."""
+
+
 @dataclass(frozen=True)
 class Situation:
     """The facts of an instance by which the policy chooses the next step. None if unknown."""
@@ -43,9 +48,11 @@ class Situation:
     """Starts in a row without success, the present one included."""
     state: State
     deaths: int = 0
-    """How often the engine died within the last hour after it had served."""
+    """How many deaths of the engine within the last hour count as faults of this node."""
     died_last: bool = False
     """Whether the last of these deaths came after the last step."""
+    in_flight: Mapping[str, int] = field(default_factory=dict)
+    """Names of keys that had requests in flight at deaths within the last hour, and at how many deaths."""
     lock: str | None = None
     drain: Drain | None = None
     docker_answers: bool = True
@@ -96,7 +103,8 @@ def decide(situation: Situation, settings: Settings, now: datetime, *, by_hand: 
     faults = _faults_in_window(situation, now)
     if faults >= settings.budget and not by_hand:
         answered = f"{faults} faults within an hour were answered already"
-        return Decision(GIVE_UP, f"{answered}, and it is {situation.verdict} again: {situation.detail}")
+        again = f"it is {situation.verdict} again: {situation.detail}"
+        return Decision(GIVE_UP, f"{answered}, and {again}{_suspects(situation)}")
     if not situation.docker_answers:
         return _docker(situation, settings)
     if (until := _back_off(situation.state, settings, now)) and not by_hand:
@@ -137,9 +145,8 @@ def _while_it_starts(situation: Situation, settings: Settings, now: datetime, fu
         return Decision(GIVE_UP, futile, futile=True)
     faults = _faults_in_window(situation, now)
     if situation.died_last and faults > settings.budget:
-        return Decision(
-            GIVE_UP, f"it serves and dies: {faults} faults within an hour, {situation.deaths} of them deaths"
-        )
+        died = f"{faults} faults within an hour, {situation.deaths} of them deaths"
+        return Decision(GIVE_UP, f"it serves and dies: {died}{_suspects(situation)}")
     if not situation.docker_answers:
         return _docker(situation, settings)
     if situation.damaged_copies:
@@ -149,6 +156,12 @@ def _while_it_starts(situation: Situation, settings: Settings, now: datetime, fu
     if failed and situation.wrong_files:
         return Decision(RESTART, "its starts fail, and managed files are wrong", situation.wrong_files)
     return Decision(NOTHING, f"systemd starts it (attempt {max(situation.attempt, 1)}): {situation.detail}")
+
+
+def _suspects(situation: Situation) -> str:
+    """The keys with requests in flight at deaths, for the end of a reason; empty if there are none."""
+    shown = ", ".join(f"{key} ({count})" for key, count in list(situation.in_flight.items())[:SUSPECTS])
+    return f"; keys in flight at its deaths: {shown}" if shown else ""
 
 
 def _docker(situation: Situation, settings: Settings) -> Decision:

@@ -111,30 +111,3 @@ def write(paths: Paths, state: State) -> bool:
         return files.write_json(meanwhile, state.to_json())
     meanwhile.unlink(missing_ok=True)
     return changed
-
-
-def record_death(paths: Paths, name: str, now: str) -> None:
-    """Record the death of an engine that served. systemd restarts the engine, and the budget counts it.
-    Raises OSError."""
-    files.write_json(paths.deaths(name), {"schema": SCHEMA, "times": [*_times(paths, name), now][-KEPT:]})
-
-
-def deaths(paths: Paths, name: str, now: datetime) -> int:
-    """Number of deaths within the window."""
-    return sum(in_window(time, now) for time in _times(paths, name))
-
-
-def died_last(paths: Paths, known: State) -> bool:
-    """Whether the last fault was a death that came after the last step."""
-    times = _times(paths, known.instance)
-    # ISO 8601 in UTC sorts by time.
-    return bool(times) and (not known.steps or times[-1] >= known.steps[-1].time)
-
-
-def _times(paths: Paths, name: str) -> list[str]:
-    try:
-        value = files.read_json(paths.deaths(name))
-    except (OSError, ValueError):
-        return []
-    times = value.get("times") if isinstance(value, dict) else None
-    return [time for time in times if isinstance(time, str)] if isinstance(times, list) else []

@@ -37,6 +37,8 @@ def settings() -> dict[str, Any]:
         "hold_seconds": 120,
         "slow_start_seconds": 10,
         "retry_sent": False,
+        "refuse_deaths": 0,
+        "refuse_seconds": 600,
         "affinity": "none",
         "agent_port": 5004,
         "max_connections": 4096,

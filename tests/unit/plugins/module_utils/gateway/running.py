@@ -40,10 +40,12 @@ def free_port() -> int:
 
 
 class Engine:
-    """An engine that answers its own name after `seconds`, and counts its requests at a time."""
+    """An engine that answers its own name after `seconds`, and counts its requests at a time. `fails`: it answers 500.
+    `breaks`: it breaks off its answers. `streams`: its answers are streams."""
 
     def __init__(self, name: str) -> None:
         self.name, self.seconds, self.running, self.most = name, 0.0, 0, 0
+        self.fails = self.breaks = self.streams = False
         self._lock = threading.Lock()
         engine = self
 
@@ -60,13 +62,18 @@ class Engine:
                 self.rfile.read(int(self.headers["Content-Length"]))
                 with engine.during():
                     time.sleep(engine.seconds)
-                self._answer(json.dumps({"engine": engine.name}))
+                if engine.breaks and not engine.streams:
+                    self.close_connection = True
+                else:
+                    self._answer(json.dumps({"engine": engine.name}), 500 if engine.fails else 200)
 
-            def _answer(self, text: str) -> None:
-                self.send_response(200)
-                self.send_header("Content-Length", str(len(text)))
+            def _answer(self, text: str, status: int = 200) -> None:
+                self.send_response(status)
+                self.send_header("Content-Type", "text/event-stream" if engine.streams else "application/json")
+                self.send_header("Content-Length", str(len(text) + engine.breaks))
                 self.end_headers()
                 self.wfile.write(text.encode())
+                self.close_connection = engine.breaks
 
         class Server(ThreadingHTTPServer):
             request_queue_size = 64
@@ -146,6 +153,27 @@ class Haproxy:
         connection.close()
         assert answer.status == 200, text
         return str(json.loads(text)["engine"])
+
+    def post(self, key: str, request_id: str) -> tuple[int, dict[str, str], str]:
+        """Status, headers and text of the answer to a request. A text that breaks off is empty."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=SECONDS)
+        given = {"Content-Type": "application/json", "Authorization": f"Bearer {key}", "X-Request-ID": request_id}
+        connection.request("POST", CHAT, json.dumps({"model": "chat"}), given)
+        answer = connection.getresponse()
+        try:
+            text = answer.read().decode()
+        except http.client.IncompleteRead:
+            text = ""
+        connection.close()
+        return answer.status, dict(answer.getheaders()), text
+
+    def deaths(self, query: str = "") -> list[dict[str, Any]]:
+        """What the gateway knows of deaths; with a query, after a report."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.metrics_port, timeout=SECONDS)
+        connection.request("POST" if query else "GET", f"/deaths{query}")
+        found = json.loads(connection.getresponse().read())["deaths"]
+        connection.close()
+        return list(found)
 
     def ask_at_once(self, requests: list[dict[str, Any]]) -> list[str]:
         """The engines that answer requests which are sent at the same time."""

@@ -180,11 +180,16 @@ def test_nodes_ask_what_the_gateway_sends_to_a_set_that_it_has(
         "http-request set-var(txn.key_mark) path,map(marks.map)",
         "http-request use-service lua.set_view",
     ]
+    # Nodes report deaths by POST.
+    (method,) = (line for line in metrics if "method_not_allowed" in line)
+    assert method.endswith(" unless { method GET } or deaths { method POST }")
     (unknown,) = (line for line in metrics if "unknown_set" in line)
     assert "status 404" in unknown and unknown.endswith(" if { path -m beg /sets/ } !set")
     # A process that a reload has left knows nothing new.
     assert metrics[-3] == "http-request set-var(txn.hold_seconds) int(90)"
-    assert metrics[-4].startswith("http-request return status 503 ") and metrics[-4].endswith(" if { stopping }")
+    (old,) = (line for line in metrics if line.endswith(" if { stopping }"))
+    assert old.startswith("http-request return status 503 ")
+    assert metrics.index(old) < metrics.index("http-request use-service lua.deaths if deaths") < len(metrics) - 3
 
 
 def test_a_gateway_without_engines_has_no_set(settings: dict[str, Any], made: Callable[..., Plan]) -> None:

@@ -14,7 +14,8 @@ import pytest
 from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.probe import health
 from ansible_collections.baremetal.inference.plugins.module_utils.node.cli import inferctl, recover, unit_steps
-from ansible_collections.baremetal.inference.plugins.module_utils.node.recovery import requests, state
+from ansible_collections.baremetal.inference.plugins.module_utils.node.recovery import deaths, requests, state
+from ansible_collections.baremetal.inference.plugins.module_utils.node.recovery.deaths import Deaths, Seen
 from ansible_collections.baremetal.inference.plugins.module_utils.node.recovery.state import Breaker, State
 
 from ..conftest import install
@@ -88,16 +89,27 @@ def test_the_command_does_what_it_is_told_to_every_instance(
 
 def test_a_death_costs_budget_and_a_failed_start_does_not(machine: Machine) -> None:
     unit_steps.count_start(machine.paths, "main", 0)
-    assert state.deaths(machine.paths, "main", datetime.now(UTC)) == 0
+    assert deaths.read(machine.paths, "main") == Deaths()
     machine.paths.starts("main").unlink()
     unit_steps.count_start(machine.paths, "main", 1)
     unit_steps.count_start(machine.paths, "main", 2)
-    assert state.deaths(machine.paths, "main", datetime.now(UTC)) == 1
-    assert state.died_last(machine.paths, state.read(machine.paths, "main"))
+    assert deaths.read(machine.paths, "main").recent(datetime.now(UTC)).faults == 1
+    assert deaths.died_last(deaths.read(machine.paths, "main"), state.read(machine.paths, "main"))
     machine.time += timedelta(minutes=1)
     machine.is_seen(health.HUNG)
     machine.ladder().recover("main")
-    assert not state.died_last(machine.paths, state.read(machine.paths, "main"))
+    assert not deaths.died_last(deaths.read(machine.paths, "main"), state.read(machine.paths, "main"))
+
+
+def test_the_keys_in_flight_at_deaths_are_shown(machine: Machine, capsys: pytest.CaptureFixture[str]) -> None:
+    for seconds, keys in ((60, ("bob", "alice")), (30, ("bob",))):
+        told = [Seen("main", "node1", 1, keys, ())]
+        deaths.record(machine.paths, "main", datetime.now(UTC) - timedelta(seconds=seconds), told, "node1")
+    assert inferctl.main(["recover"], machine.paths) == 0
+    assert "2 deaths within an hour, keys in flight: bob (2), alice (1)" in capsys.readouterr().out
+    inferctl.main(["recover", "--json"], machine.paths)
+    (shown,) = json.loads(capsys.readouterr().out)["instances"]
+    assert (shown["deaths"], shown["in_flight"], shown["budget_left"]) == (2, {"bob": 2, "alice": 1}, 1)
 
 
 def test_an_open_breaker_is_shown_and_is_a_failure_but_not_of_the_unit(

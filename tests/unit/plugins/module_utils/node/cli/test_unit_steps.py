@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -13,12 +14,14 @@ import pytest
 from ansible_collections.baremetal.inference.plugins.module_utils.core import files
 from ansible_collections.baremetal.inference.plugins.module_utils.core.docker_api import Docker
 from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
-from ansible_collections.baremetal.inference.plugins.module_utils.engine import prepare
+from ansible_collections.baremetal.inference.plugins.module_utils.engine import prepare, swap_settings
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import drains, gangs, releases
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.state.gangs import GangState
 from ansible_collections.baremetal.inference.plugins.module_utils.node.cli import unit_steps
 from ansible_collections.baremetal.inference.plugins.module_utils.node.gang import sides
-from ansible_collections.baremetal.inference.plugins.module_utils.node.recovery import state
+from ansible_collections.baremetal.inference.plugins.module_utils.node.recovery import in_flight
+from ansible_collections.baremetal.inference.plugins.module_utils.node.recovery.deaths import Request, Seen
+from ansible_collections.baremetal.inference.plugins.module_utils.node.recovery.deaths import read as read_deaths
 
 from ...conftest import FakeDocker
 from ..gang.world import gang
@@ -161,7 +164,48 @@ def test_the_end_of_a_gang_for_a_member_that_leaves_is_no_death(paths: Paths, pl
     known = GangState("main", 0, 1, gangs.ENDED, "2026-11-26T04:00:00Z", "gpu-1 leaves", planned)
     files.write_json(paths.gang("main"), known.to_json())
     unit_steps.count_start(paths, "main", restarts=1)
-    assert state.deaths(paths, "main", datetime.now(UTC)) == deaths
+    assert len(read_deaths(paths, "main").own) == deaths
+
+
+def test_a_death_is_recorded_and_told_with_its_requests(
+    run: Run, paths: Paths, monkeypatch: pytest.MonkeyPatch, unit: Unit
+) -> None:
+    """Without a gateway, only the death is recorded."""
+    asked: list[tuple[object, ...]] = []
+    requests = tuple(Request(f"req-{number}", "bob", "/v1/completions", 502) for number in range(7))
+
+    def report(*arguments: object) -> tuple[list[Seen], dict[str, str]]:
+        asked.append(arguments)
+        return [Seen("main", "gpu-1", 2, ("bob",), requests)], {"gw2": "timed out"}
+
+    monkeypatch.setenv("INVOCATION_ID", "abc")
+    monkeypatch.setattr(unit_steps.prepare, "prepare", lambda *_given: None)
+    unit.properties |= {"NRestarts": "1", unit_steps.LAST_END: str(int((time.monotonic() - 3) * 1e6))}
+    assert run("prepare", "main", "--release", "1") == (0, "", "")
+    assert len(read_deaths(paths, "main").own) == 1
+
+    gateways = [{"name": name, "address": "192.0.2.1", "port": 8404} for name in ("gw1", "gw2")]
+    files.write(paths.swap_settings, swap_settings.text({"node": "gpu-1", "gateways": gateways}), swap_settings.MODE)
+    monkeypatch.setattr(in_flight, "report", report)
+    paths.starts("main").unlink()
+    code, _out, errors = run("prepare", "main", "--release", "1")
+    shown = "; ".join(f"req-{number} (key bob, /v1/completions)" for number in range(5))
+    assert (code, errors.splitlines()) == (
+        0,
+        [
+            f"main: requests in flight at its death: {shown}; and 2 more",
+            "main: cannot read from gw2 which requests were in flight: timed out",
+        ],
+    )
+    ((told, name, node, age),) = asked
+    assert (told, name, node) == (swap_settings.read(paths).gateways, "main", "gpu-1")
+    assert isinstance(age, float) and 3 <= age < 30
+    assert read_deaths(paths, "main").own[-1].requests == requests
+
+
+@pytest.mark.parametrize("text", ["", "0", "n/a"])
+def test_an_engine_that_never_ended(text: str) -> None:
+    assert unit_steps.seconds_since(text) == 0
 
 
 def test_a_release_that_is_not_there(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

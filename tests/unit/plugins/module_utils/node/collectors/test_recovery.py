@@ -10,7 +10,9 @@ from pathlib import Path
 
 from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.state.drains import format_time
+from ansible_collections.baremetal.inference.plugins.module_utils.node.recovery import deaths
 from ansible_collections.baremetal.inference.plugins.module_utils.node.recovery import state as recovery_state
+from ansible_collections.baremetal.inference.plugins.module_utils.node.recovery.deaths import Seen
 from ansible_collections.baremetal.inference.plugins.module_utils.node.recovery.state import Step
 
 from ..conftest import write
@@ -33,6 +35,21 @@ def test_recovery_as_time_goes_by(tmp_path: Path) -> None:
         assert 'inference_recovery_breaker_open{name="main"} 0\n' in text
     write(paths.recovery_settings, json.dumps({"schema": 1, "armed": False}))
     assert 'inference_recovery_armed{name="main"} 0\n' in collect("recovery", paths)
+
+
+def test_deaths_and_the_keys_in_flight(tmp_path: Path) -> None:
+    paths = Paths(tmp_path)
+    declare(paths)
+    write(paths.recovery_settings, json.dumps({"schema": 1, "budget": 3}))
+    now = datetime.now(UTC)
+    for minutes in (90, 5, 1):
+        told = [Seen("main", "node1", 1, ("bob",), ()), Seen("main", "node2", 60, ("bob",), ())]
+        deaths.record(paths, "main", now - timedelta(minutes=minutes), told, "node1")
+    text = collect("recovery", paths)
+    assert 'inference_recovery_deaths{name="main"} 2\n' in text
+    assert 'inference_recovery_deaths_in_flight{name="main",key="bob"} 2\n' in text
+    # Each of the two deaths on node2 excuses one here.
+    assert 'inference_recovery_budget_left{name="main"} 3\n' in text
 
 
 def test_a_time_that_is_none_costs_only_its_own_line(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Sequence
 from datetime import timedelta
@@ -11,8 +12,10 @@ from datetime import timedelta
 from ansible_collections.baremetal.inference.plugins.module_utils.core.commands import Outcome
 from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
 from ansible_collections.baremetal.inference.plugins.module_utils.node.recovery import (
+    deaths,
     evidence,
 )
+from ansible_collections.baremetal.inference.plugins.module_utils.node.recovery.deaths import Request, Seen
 
 from ...conftest import FakeProc
 from ..conftest import KEY
@@ -41,6 +44,15 @@ def test_evidence_is_without_secrets_and_prompts_and_rotated(paths: Paths) -> No
     assert KEY not in everything and "medical" not in everything
     assert "last words" in everything
     assert {path.stat().st_mode & 0o777 for path in where.iterdir()} == {0o600}
+
+
+def test_evidence_has_the_requests_in_flight_at_deaths(paths: Paths) -> None:
+    request = Request("req-7", "bob", "/v1/completions", 502)
+    deaths.record(paths, "main", NOW, [Seen("main", "node1", 1, ("bob",), (request,))], "node1")
+    where = evidence.capture(paths, "main", NOW, None, 2, lambda *_given: Outcome(0, ""), paths.root)
+    (death,) = json.loads((where / "deaths.json").read_text())["deaths"]
+    assert death["keys"] == ["bob"]
+    assert death["requests"] == [{"id": "req-7", "key": "bob", "path": "/v1/completions", "status": 502}]
 
 
 def test_the_processes_of_a_container_are_told_with_their_states() -> None:

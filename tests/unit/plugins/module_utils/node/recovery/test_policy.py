@@ -119,6 +119,14 @@ def test_an_engine_that_serves_and_dies_over_and_over_is_given_up() -> None:
     assert decide(**loading, deaths=3, died_last=True).act == NOTHING
     assert decide(**loading, deaths=4, died_last=True).act == GIVE_UP
     assert decide(**loading, deaths=2, died_last=True, state=steps(900, 300)).act == GIVE_UP
+    # The reason names the keys that were in flight, and so does the alert.
+    keys = {f"key-{number}": 9 - number for number in range(7)}
+    given_up = [decide(**loading, deaths=4, died_last=True, in_flight=keys), decide(deaths=3, in_flight=keys)]
+    for decision in given_up:
+        assert decision.reason.endswith(
+            "; keys in flight at its deaths: key-0 (9), key-1 (8), key-2 (7), key-3 (6), key-4 (5)"
+        )
+    assert "in flight" not in decide(**loading, deaths=4, died_last=True).reason
     # What a person has just started is not given up while it loads.
     assert decide(**loading, deaths=2, state=steps(900, 300, 5)).act == NOTHING
 

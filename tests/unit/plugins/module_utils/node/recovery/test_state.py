@@ -47,14 +47,6 @@ def test_a_full_disk_makes_nothing_forget(paths: Paths, monkeypatch: pytest.Monk
     assert state.read(paths, "main") == State("main", total=2)
 
 
-def test_deaths_count_for_an_hour(paths: Paths) -> None:
-    for minutes in (70, 50, 10):
-        state.record_death(paths, "main", format_time(NOW - timedelta(minutes=minutes)))
-    assert state.deaths(paths, "main", NOW) == 2
-    paths.deaths("main").write_text("7")
-    assert state.deaths(paths, "main", NOW) == 0
-
-
 def test_steps_of_the_last_hour_count_by_their_kind() -> None:
     ago = {minutes: format_time(NOW - timedelta(minutes=minutes)) for minutes in (-10, 10, 70)}
     steps = [Step(time, "restart", "hung", "r") for time in ago.values()]
@@ -69,12 +61,3 @@ def test_only_the_last_steps_are_kept_and_all_are_counted() -> None:
     for number in range(state.KEPT + 1):
         known = known.with_step(Step(str(number), "restart", "hung", "r"))
     assert (len(known.steps), known.steps[0].time, known.total) == (state.KEPT, "1", state.KEPT + 1)
-
-
-def test_the_last_fault_was_a_death_or_what_a_step_has_answered(paths: Paths) -> None:
-    known = State("main", steps=(Step("2026-05-04T02:00:00Z", "restart", "hung", "r"),))
-    assert not state.died_last(paths, known)
-    state.record_death(paths, "main", "2026-05-04T01:59:59Z")
-    assert not state.died_last(paths, known) and state.died_last(paths, State("main"))
-    state.record_death(paths, "main", "2026-05-04T02:00:00Z")
-    assert state.died_last(paths, known)

@@ -1,0 +1,211 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Requests in flight at the death of an engine. Where HAProxy is installed, a real HAProxy has them."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.module_utils.gateway import deaths
+from ansible_collections.baremetal.inference.plugins.module_utils.gateway.backends import Replica
+from ansible_collections.baremetal.inference.plugins.module_utils.gateway.files import Plan, plan
+from ansible_collections.baremetal.inference.plugins.module_utils.gateway.settings import read_settings
+
+from .running import CHAT, Engine, Haproxy, free_port, wait
+
+ALICE, BOB = "a-key-of-20-letters-", "another-key-of-bob-s"
+
+KEYS = [{"name": "alice", "key": ALICE}, {"name": "bob", "key": BOB}]
+
+real = pytest.mark.skipif(shutil.which("haproxy") is None, reason="no HAProxy here: the controllers' container has one")
+
+Serve = Callable[..., AbstractContextManager[tuple[Haproxy, Engine, Engine]]]
+
+
+def test_a_key_is_refused_only_where_the_site_allows_it(settings: dict[str, Any]) -> None:
+    assert deaths.refusal(read_settings(settings)[0]) == []
+    allowed = read_settings({**settings, "refuse_deaths": 3, "refuse_seconds": 60})[0]
+    asked, refused = deaths.refusal(allowed)
+    assert asked == "http-request lua.refused unless local"
+    assert "status 403" in refused and "key_refused" in refused and 'hdr Retry-After "%[var(' in refused
+    assert "http-request set-var(txn.refuse_deaths) int(3) if deaths" in deaths.service(allowed)
+    assert "http-request set-var(txn.refuse_seconds) int(60) if deaths" in deaths.service(allowed)
+
+
+def test_the_refusal_comes_after_the_key_and_before_its_limits(
+    settings: dict[str, Any], replicas: list[Replica], made: Callable[..., Plan]
+) -> None:
+    config = made(settings, replicas, refuse_deaths=3).config
+    places = [config.index(text) for text in ("keys.map", "models.json", "lua.refused", "track-sc0")]
+    assert places == sorted(places)
+    assert "lua.refused" not in made(settings, replicas).config
+    for text in ("set-var(txn.began)", '"remembered":"%[lua.remember]"', "lua-load deaths.lua", "lua.deaths if deaths"):
+        assert text in made(settings, replicas).config
+
+
+@pytest.fixture
+def serve(settings: dict[str, Any]) -> Serve:
+    """Starts two engines of one set, and an HAProxy in front of them."""
+
+    @contextmanager
+    def start(**changes: Any) -> Iterator[tuple[Haproxy, Engine, Engine]]:
+        engines = (Engine("gpu1"), Engine("gpu2"))
+        replicas = [Replica(each.name, "127.0.0.1", "chat", "large", each.port) for each in engines]
+        ports = {"port": free_port(), "metrics_port": free_port()}
+        given = {**settings, **ports, "agent_port": 0, "slow_start_seconds": 0, **changes}
+        found = plan(given, replicas, KEYS)
+        assert not found.problems
+        with tempfile.TemporaryDirectory(prefix="gateway-") as directory:
+            haproxy = Haproxy(found, Path(directory), ports["port"], ports["metrics_port"], ALICE)
+            try:
+                wait("the servers", lambda: all(each["up"] for each in haproxy.view()["servers"].values()))
+                yield haproxy, *engines
+            finally:
+                haproxy.stop()
+                for engine in engines:
+                    engine.stop()
+
+    return start
+
+
+def only(haproxy: Haproxy, name: str) -> None:
+    """Send all requests to one engine."""
+    for each in ("gpu1", "gpu2"):
+        haproxy.command(f"set server set_chat/{each} state {'ready' if each == name else 'maint'}")
+    wait(name, lambda: bool(haproxy.view()["servers"][name]["up"]))
+
+
+def die(haproxy: Haproxy, engine: Engine, *requests: tuple[str, str], **how: bool) -> list[dict[str, Any]]:
+    """Let an engine die of requests, each a key and an id, and report the death. Returns all deaths."""
+    only(haproxy, engine.name)
+    for name, value in {**how, "seconds": 0.3}.items():
+        setattr(engine, name, value)
+    with ThreadPoolExecutor(len(requests)) as pool:
+        list(pool.map(lambda request: haproxy.post(*request), requests))
+    for request in requests:
+        wait_logged(haproxy, request[1])
+    for name in (*how, "seconds"):
+        setattr(engine, name, 0)
+    return report(haproxy, engine)
+
+
+def wait_logged(haproxy: Haproxy, request_id: str) -> None:
+    wait(request_id, lambda: request_id in [line["id"] for line in haproxy.lines()])
+
+
+def report(haproxy: Haproxy, engine: Engine, age: float = 0) -> list[dict[str, Any]]:
+    """Report a death that was `age` seconds ago, as the engine's node does. Returns all deaths."""
+    return haproxy.deaths(f"?set=chat&node={engine.name}&age={age:.3f}")
+
+
+@real
+@pytest.mark.parametrize(
+    ("how", "status"),
+    [
+        ({"breaks": True}, 502),
+        ({"fails": True}, 500),
+        ({"breaks": True, "streams": True}, 200),
+        ({"streams": True}, 200),
+    ],
+    ids=["without an answer", "with an error", "in a stream", "at the end of a stream"],
+)
+def test_a_death_names_its_requests(serve: Serve, how: dict[str, bool], status: int) -> None:
+    """A complete answer before the death is none of them."""
+    with serve() as (haproxy, one, _other):
+        only(haproxy, "gpu1")
+        assert haproxy.post(ALICE, "before")[0] == 200
+        (death,) = die(haproxy, one, (BOB, "deadly"), **how)
+        assert (death["set"], death["node"], death["keys"]) == ("chat", "gpu1", ["bob"])
+        assert death["requests"] == [{"id": "deadly", "key": "bob", "path": CHAT, "status": status}]
+        assert 0 <= death["age"] < 5
+        # A node that got no answer reports again, and operators read.
+        assert len(report(haproxy, one)) == len(haproxy.deaths()) == 1
+        assert {line["id"]: line["remembered"] for line in haproxy.lines()} == {"before": "0", "deadly": "1"}
+
+
+@real
+def test_requests_that_meet_a_dead_engine_are_not_its_cause(serve: Serve) -> None:
+    with serve() as (haproxy, one, _other):
+        only(haproxy, "gpu1")
+        one.fails = True
+        for key, request_id in ((BOB, "deadly"), (ALICE, "later")):
+            haproxy.post(key, request_id)
+            wait_logged(haproxy, request_id)
+        (death,) = report(haproxy, one)
+        assert [request["id"] for request in death["requests"]] == ["deadly"]
+
+
+@real
+def test_a_request_that_came_after_the_death_was_not_in_flight(serve: Serve) -> None:
+    with serve() as (haproxy, one, _other):
+        only(haproxy, "gpu1")
+        time.sleep(0.5)
+        one.breaks = True
+        haproxy.post(BOB, "later")
+        wait_logged(haproxy, "later")
+        (death,) = report(haproxy, one, 0.5)
+        assert death["requests"] == [] and 0.5 <= death["age"] < 5
+
+
+@real
+def test_a_failure_before_a_good_answer_is_no_cause(serve: Serve) -> None:
+    with serve() as (haproxy, one, _other):
+        only(haproxy, "gpu1")
+        one.fails = True
+        haproxy.post(ALICE, "wrong")
+        one.fails = False
+        assert haproxy.post(ALICE, "good")[0] == 200
+        (death,) = die(haproxy, one, (BOB, "deadly"), breaks=True)
+        assert [request["id"] for request in death["requests"]] == ["deadly"]
+
+
+@real
+def test_an_engine_that_the_gateway_does_not_have(serve: Serve) -> None:
+    with serve() as (haproxy, _one, _other):
+        for query in ("?set=chat&node=gpu9&age=1", "?set=code&node=gpu1&age=1", "?set=chat&node=gpu1", "?x"):
+            assert haproxy.deaths(query) == []
+
+
+@real
+def test_a_key_that_is_not_alone_is_not_refused(serve: Serve) -> None:
+    """The requests of a client with much traffic are in flight at each death."""
+    with serve(refuse_deaths=2) as (haproxy, one, other):
+        die(haproxy, one, (BOB, "bob-1"), (ALICE, "alice-1"), breaks=True)
+        found = die(haproxy, other, (BOB, "bob-2"), (ALICE, "alice-2"), breaks=True)
+        assert [sorted(death["keys"]) for death in found] == [["alice", "bob"]] * 2
+        only(haproxy, "gpu1")
+        assert {haproxy.post(key, key)[0] for key in (ALICE, BOB)} == {200}
+
+
+@real
+def test_a_refusal_says_why_and_for_how_long(serve: Serve) -> None:
+    with serve(refuse_deaths=2, refuse_seconds=300) as (haproxy, one, other):
+        die(haproxy, one, (BOB, "bob-1"), breaks=True)
+        die(haproxy, other, (BOB, "bob-2"), breaks=True)
+        only(haproxy, "gpu1")
+        status, headers, text = haproxy.post(BOB, "bob-3")
+        error = json.loads(text)["error"]
+        assert (status, error["code"], error["type"]) == (403, "key_refused", "permission_error")
+        assert (
+            290 <= int(headers["retry-after"]) <= 300
+            and f"another {headers['retry-after']} seconds" in error["message"]
+        )
+        assert haproxy.post(ALICE, "alice")[0] == 200
+
+
+@real
+def test_a_refusal_ends(serve: Serve) -> None:
+    with serve(refuse_deaths=1, refuse_seconds=1) as (haproxy, one, _other):
+        die(haproxy, one, (BOB, "bob-1"), breaks=True)
+        assert haproxy.post(BOB, "bob-2")[0] == 403
+        wait("the end of the refusal", lambda: haproxy.post(BOB, "bob-3")[0] == 200)
