@@ -54,7 +54,7 @@ def test_a_dead_engine_is_being_restarted_within_seconds(deb12: Node) -> None:
 
 
 def test_a_request_that_kills_engines_is_named_and_its_key_refused(deb12: Node) -> None:
-    """For log probabilities, vLLM needs a compiler. The image of the tests has none, so such a request ends the engine."""
+    """vLLM needs a compiler for log probabilities. The tests' image has none: such a request ends the engine."""
     # A reload begins anew: the gateway forgets the deaths of an earlier run.
     deb12.run("systemctl reload haproxy")
     deadly = {"model": "main", "prompt": "Who are you?", "max_tokens": 3, "logprobs": 2}
