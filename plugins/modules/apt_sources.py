@@ -75,6 +75,13 @@ options:
           - If empty, APT accepts every key in its trusted keyrings.
         type: str
         default: ""
+      fingerprints:
+        description:
+          - The fingerprints that the key may have, as C(gpg --show-keys) prints them. A primary key with another fingerprint
+            is refused. An empty list allows each key.
+        type: list
+        elements: str
+        default: []
       state:
         description: V(absent) removes the source's file, and the key that this module wrote for the source.
         type: str
@@ -168,6 +175,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.debian.apt_sou
     Transport,
     active,
     attribute,
+    check_key,
     complaints,
     declared_files,
     duplicates,
@@ -434,6 +442,12 @@ def check(sources: list[Source], transport: Transport, exclusive: bool) -> list[
         for source in sources
         if source.present and source.key and not source.key_is_text and not Path(source.key).is_file()
     ]
+    found += [
+        problem
+        for source in sources
+        if source.present and source.key and not source.key_is_text and Path(source.key).is_file()
+        for problem in check_key(source, Path(source.key).read_bytes())
+    ]
     if exclusive and not any(source.present for source in sources):
         found.append(Problem("exclusive", "would leave the node without any source: declare at least one"))
     return found
@@ -457,6 +471,7 @@ def main() -> None:
                     "architectures": words,
                     # A public key.
                     "key": {"type": "str", "default": "", "no_log": False},
+                    "fingerprints": words,
                     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
                 },
             },

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from ..core.problems import InputError, Problem
+from . import openpgp
 
 HEADER = "Managed by Ansible, module baremetal.inference.apt_sources: changes made here are lost."
 
@@ -23,6 +24,8 @@ CA_FILE = "inference-ca.pem"
 
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]*")
 """A source's name, which becomes a file's name. apt ignores files with other characters. Source: sources.list(5)."""
+
+FINGERPRINT = re.compile(r"[0-9A-F]{40}|[0-9A-F]{64}")
 
 WORD = re.compile(r"[^\s#\"';]+")
 """A value in a list of deb822. White space separates values."""
@@ -61,6 +64,8 @@ class Source:
     types: tuple[str, ...] = ("deb",)
     architectures: tuple[str, ...] = ()
     key: str = ""
+    fingerprints: tuple[str, ...] = ()
+    """The fingerprints that the key's primary keys may have, in upper case without blanks; empty for all."""
     present: bool = True
 
     @property
@@ -120,6 +125,7 @@ def _source(entry: Mapping[str, object]) -> Source:
         types=words("types") or ("deb",),
         architectures=words("architectures"),
         key=str(entry.get("key") or "").strip(),
+        fingerprints=tuple(re.sub(r"\s", "", one).upper() for one in words("fingerprints")),
         present=entry.get("state", "present") != "absent",
     )
 
@@ -158,7 +164,38 @@ def _problems(source: Source) -> list[Problem]:
         found.append(
             Problem(where, f"must be an absolute path on the node, or text that begins with {ARMOUR}", "key", shown)
         )
+    return [*found, *_fingerprint_problems(where, source)]
+
+
+def _fingerprint_problems(where: str, source: Source) -> list[Problem]:
+    found = [
+        Problem(where, "must be 40 or 64 hexadecimal digits, as gpg --show-keys prints them", "fingerprints", value)
+        for value in source.fingerprints
+        if not FINGERPRINT.fullmatch(value)
+    ]
+    if source.fingerprints and not source.key:
+        found.append(Problem(where, "is missing: fingerprints are for a key", "key"))
+    if source.fingerprints and source.key_is_text and not found:
+        found += check_key(source, source.key.encode())
     return found
+
+
+def check_key(source: Source, data: bytes) -> list[Problem]:
+    """A problem if a source has fingerprints, and its key `data` has a primary key with another fingerprint."""
+    if not source.fingerprints:
+        return []
+    where = f"source {source.name}"
+    try:
+        others = [each for each in openpgp.fingerprints(data) if each not in source.fingerprints]
+    except openpgp.NoKey as error:
+        return [Problem(where, f"cannot be compared with the fingerprints: {error}", "key")]
+    if not others:
+        return []
+    message = (
+        f"has the fingerprint {', '.join(others)}, but fingerprints allows {', '.join(source.fingerprints)}. Compare"
+        " both with what the vendor publishes: somebody may have replaced the key"
+    )
+    return [Problem(where, message, "key")]
 
 
 def _uri_problems(where: str, uri: str) -> list[Problem]:

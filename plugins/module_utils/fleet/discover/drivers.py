@@ -31,6 +31,11 @@ KEY_URLS: dict[str, str] = {
 }
 """Where the vendor publishes the key of a repository, by the file's name in the directory keys."""
 
+CUDA_FINGERPRINTS = {12: "EB693B3035CD5710E231E123A4B469963BF863CC"}
+"""The fingerprint of the key of CUDA_REPOSITORY, by Debian release."""
+
+TOOLKIT_FINGERPRINT = "C95B321B61E88C1809C4F759DDCAE044F796ECB0"
+
 WITH_CODE = (7, 5)
 """The least compute capability that images built with CUDA 13 have code for. Source: CUDA 13's release notes."""
 
@@ -119,12 +124,14 @@ def _sources(machine: Machine) -> list[dict[str, object]]:
             "uris": [CUDA_REPOSITORY.format(release=release)],
             "suites": ["/"],
             "key": f"{KEYS_DIRECTORY}/nvidia-debian{release}.asc",
+            **({"fingerprints": [CUDA_FINGERPRINTS[release]]} if release in CUDA_FINGERPRINTS else {}),
         },
         {
             "name": "nvidia-container-toolkit",
             "uris": [TOOLKIT_REPOSITORY],
             "suites": ["/"],
             "key": f"{KEYS_DIRECTORY}/nvidia-container-toolkit.asc",
+            "fingerprints": [TOOLKIT_FINGERPRINT],
         },
     ]
 

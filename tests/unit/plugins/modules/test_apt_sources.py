@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.baremetal.inference.plugins.module_utils.debian import openpgp
 from ansible_collections.baremetal.inference.plugins.module_utils.debian.apt_sources import (
     ARMOUR,
     Transport,
@@ -170,3 +171,12 @@ def test_a_node_is_not_left_without_sources(node: Node) -> None:
         "source test: key: '/nowhere.gpg': must be a file on the node: correct the path"
     ]
     assert "without any source" in str(apt_sources.check(sources[1:], Transport(), True)[0])
+
+
+def test_a_keyring_on_the_node_is_compared_with_its_fingerprints(tmp_path: Path) -> None:
+    path = tmp_path / "vendor.gpg"
+    path.write_bytes(bytes.fromhex("c60e0400000001160001020304050607"))
+    (pin,) = openpgp.fingerprints(path.read_bytes())
+    for fingerprints, found in (([], 0), ([pin], 0), (["0" * 40], 1)):
+        sources = read_sources([{**TEST, "key": str(path), "fingerprints": fingerprints}])
+        assert len(apt_sources.check(sources, Transport(), False)) == found

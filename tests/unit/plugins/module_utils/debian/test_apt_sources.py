@@ -4,12 +4,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from ansible_collections.baremetal.inference.plugins.module_utils.core.problems import InputError
 from ansible_collections.baremetal.inference.plugins.module_utils.debian import apt_sources as apt
+from ansible_collections.baremetal.inference.plugins.module_utils.debian import openpgp
 
 DEBIAN: dict[str, Any] = {
     "name": "debian",
@@ -18,6 +20,7 @@ DEBIAN: dict[str, Any] = {
     "components": ["main", "non-free-firmware"],
     "key": "/usr/share/keyrings/debian-archive-keyring.gpg",
 }
+PUBLIC = f"{apt.ARMOUR}\n\nxg4EAAAAARYAAQIDBAUGBw==\n-----END PGP PUBLIC KEY BLOCK-----"
 KEY = f"{apt.ARMOUR}\n\nabc\n-----END PGP PUBLIC KEY BLOCK-----"
 
 
@@ -73,6 +76,30 @@ def test_a_flat_repository_has_no_components() -> None:
 )
 def test_what_apt_could_not_read_is_refused(changed: dict[str, Any], words: str) -> None:
     assert words in mistakes(**changed)
+
+
+PIN = openpgp.fingerprints(PUBLIC.encode())[0]
+
+
+@pytest.mark.parametrize("text", [PIN, PIN.lower(), " ".join(PIN[at : at + 4] for at in range(0, 40, 4))])
+def test_a_key_has_one_of_its_fingerprints(text: str) -> None:
+    (source,) = apt.read_sources([{**DEBIAN, "key": PUBLIC, "fingerprints": ["0" * 40, text]}])
+    assert source.fingerprints == ("0" * 40, PIN)
+    # The key of a path is on the node: the module reads it.
+    (source,) = apt.read_sources([{**DEBIAN, "fingerprints": [text]}])
+    assert apt.check_key(source, PUBLIC.encode()) == []
+    assert "cannot be compared with the fingerprints: it is neither" in str(apt.check_key(source, b"<html>")[0])
+    assert apt.check_key(replace(source, fingerprints=()), b"<html>") == []
+
+
+def test_another_key_is_refused_with_both_fingerprints() -> None:
+    words = mistakes(key=PUBLIC, fingerprints=["0" * 40])
+    assert f"key: has the fingerprint {PIN}, but fingerprints allows {'0' * 40}" in words
+    assert "cannot be compared with the fingerprints: its armour is damaged" in mistakes(key=KEY, fingerprints=[PIN])
+    assert "fingerprints: '3BF863CC': must be 40 or 64 hexadecimal digits" in mistakes(
+        key=PUBLIC, fingerprints=["3bf863cc"]
+    )
+    assert "key: is missing: fingerprints are for a key" in mistakes(key="", fingerprints=[PIN])
 
 
 def test_all_mistakes_at_once_and_no_login_in_them() -> None:

@@ -1,0 +1,108 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Fingerprints of keys, compared with those of gpg where it is installed."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import itertools
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.module_utils.debian.openpgp import NoKey, fingerprints
+
+KEYRINGS = sorted(Path("/usr/share/keyrings").glob("debian-archive-*.gpg"))
+
+BODY = bytes([4, 0, 0, 0, 1, 22]) + bytes(range(40))
+
+V6 = bytes([6, 0, 0, 0, 1, 27]) + bytes(range(40))
+
+
+def old(tag: int, body: bytes, size: int = 1) -> bytes:
+    """A packet with a header of the old form, whose length has so many bytes."""
+    return bytes([0x80 | tag << 2 | {1: 0, 2: 1, 4: 2}[size]]) + len(body).to_bytes(size, "big") + body
+
+
+def new(tag: int, body: bytes) -> bytes:
+    length = len(body)
+    if length < 192:
+        shown = bytes([length])
+    elif length < 8384:
+        shown = bytes([((length - 192) >> 8) + 192, (length - 192) & 0xFF])
+    else:
+        shown = b"\xff" + length.to_bytes(4, "big")
+    return bytes([0xC0 | tag]) + shown + body
+
+
+def armoured(data: bytes, headers: str = "") -> bytes:
+    text = base64.encodebytes(data).decode()
+    return (
+        f"-----BEGIN PGP PUBLIC KEY BLOCK-----\n{headers}\n{text}=AbCd\n-----END PGP PUBLIC KEY BLOCK-----\n".encode()
+    )
+
+
+def sha1(body: bytes) -> str:
+    return hashlib.sha1(b"\x99" + len(body).to_bytes(2, "big") + body).hexdigest().upper()
+
+
+KEY = sha1(BODY)
+
+
+@pytest.mark.parametrize("size", [1, 2, 4])
+def test_a_key_behind_headers_of_the_old_form(size: int) -> None:
+    """User ids, signatures and subkeys are no primary keys."""
+    data = old(6, BODY, size) + old(13, b"NVIDIA <nobody@example.com>") + old(2, bytes(300), 2) + old(14, V6)
+    assert fingerprints(data) == [KEY]
+
+
+@pytest.mark.parametrize("length", [10, 191, 192, 1000, 8383, 8384, 70000])
+def test_a_key_between_packets_of_each_length(length: int) -> None:
+    assert fingerprints(new(13, bytes(length)) + new(6, BODY) + new(2, bytes(length))) == [KEY]
+
+
+def test_a_key_of_version_6() -> None:
+    assert fingerprints(new(6, V6)) == [hashlib.sha256(b"\x9b" + len(V6).to_bytes(4, "big") + V6).hexdigest().upper()]
+
+
+def test_armour_with_headers_with_windows_lines_and_with_several_keys() -> None:
+    other = BODY + b"x"
+    first, second = armoured(old(6, BODY), "Version: GnuPG v1\nComment: a key\n"), armoured(new(6, other))
+    assert fingerprints(b"words\n" + first + second) == [KEY, sha1(other)]
+    assert fingerprints(first.replace(b"\n", b"\r\n")) == [KEY]
+    assert fingerprints(first + first) == [KEY]
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (b"", "no public key"),
+        (b"<html>moved</html>", "neither a keyring"),
+        (old(13, b"name"), "no public key"),
+        (old(6, BODY)[:-1], "breaks off"),
+        (b"\x99\x00", "breaks off"),
+        (b"\xc6", "breaks off"),
+        (old(6, b"\x03" + BODY), "version 3"),
+        (old(6, b""), "version 0"),
+        (bytes([0x80 | 6 << 2 | 3]) + BODY, "without a length"),
+        (b"\xc6\xe1" + BODY, "in parts"),
+        (armoured(old(6, BODY)).replace(b"\n=AbCd", b"!\n=AbCd"), "armour is damaged"),
+    ],
+)
+def test_what_is_no_key(data: bytes, words: str) -> None:
+    with pytest.raises(NoKey, match=words):
+        fingerprints(data)
+
+
+@pytest.mark.skipif(not KEYRINGS or not shutil.which("gpg"), reason="no keyrings of Debian, or no gpg")
+def test_debians_own_keyrings(tmp_path: Path) -> None:
+    for path in KEYRINGS:
+        command = ["gpg", "--homedir", str(tmp_path), "--with-colons", "--show-keys", str(path)]
+        lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+        kinds = [line.split(":") for line in lines if line.startswith(("pub:", "fpr:"))]
+        # The first line `fpr` after a line `pub`; later ones are those of subkeys.
+        shown = [after[9] for before, after in itertools.pairwise(kinds) if before[0] == "pub"]
+        assert sorted(fingerprints(path.read_bytes())) == sorted(shown)
