@@ -77,8 +77,8 @@ options:
         default: ""
       fingerprints:
         description:
-          - The fingerprints that the key may have, as C(gpg --show-keys) prints them. A primary key with another fingerprint
-            is refused. An empty list allows each key.
+          - The fingerprints that the key may have, as C(gpg --show-keys) prints them. A primary key with another
+            fingerprint is refused. An empty list allows each key.
         type: list
         elements: str
         default: []
