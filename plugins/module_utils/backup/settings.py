@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
+from ..core.problems import is_integer
 from ..core.secrets import ADVICE, SECRET_LENGTH, is_placeholder
 from . import repository
 
@@ -93,7 +94,7 @@ def problems(settings: Settings, environment: Mapping[str, str], *, password: st
     for key, count in settings.keep.items():
         if key not in KEEP:
             found.append(f"backup_keep: {key!r} is not a known key: use {', '.join(KEEP)}")
-        elif not isinstance(count, int) or isinstance(count, bool) or count < 1:
+        elif not is_integer(count) or count < 1:
             found.append(f"backup_keep: {key} is {count!r}: it must be a whole number of 1 or more")
     if not settings.keep:
         found.append(f"backup_keep is empty, so no snapshot would be kept: set at least one of {', '.join(KEEP)}")

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..core.defaults import DOCKER_DATA_ROOT
+from ..core.problems import is_integer
 from .service_files import ServiceError
 
 SCHEMA = 1
@@ -304,11 +305,7 @@ def _pool_problems(config: Mapping[str, Any]) -> list[str]:
                 f"default-address-pools: {pool!r}: base is not a network ({error}): use a form like 10.200.0.0/16"
             )
             continue
-        if (
-            isinstance(size, bool)
-            or not isinstance(size, int)
-            or not network.prefixlen <= size <= network.max_prefixlen
-        ):
+        if not is_integer(size) or not network.prefixlen <= size <= network.max_prefixlen:
             found.append(
                 f"default-address-pools: {pool!r}: size {size!r} must be the prefix length of one network in the pool, "
                 f"{network.prefixlen} to {network.max_prefixlen}"

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from ..core import defaults
-from ..core.problems import InputError, Problem, nearest
+from ..core.problems import InputError, Problem, is_integer, nearest
 from ..models.fit.flags import PARALLEL_SIZES, world_size
 from ..models.prompts import refusals
 from ..models.registry.entries import Entry, Registry
@@ -156,7 +156,7 @@ def _check_instance(where: str, raw: Mapping[str, Any], registry: Registry) -> l
         if raw.get(key, allowed[0]) not in allowed:
             problems.append(Problem(where, f"must be one of {', '.join(allowed)}", key, raw[key]))
     gpus = raw.get("gpus", 1)
-    counted = isinstance(gpus, int) and not isinstance(gpus, bool) and 0 <= gpus <= MAX_GPUS
+    counted = is_integer(gpus) and 0 <= gpus <= MAX_GPUS
     listed = isinstance(gpus, list) and all(isinstance(gpu, (int, str)) and not isinstance(gpu, bool) for gpu in gpus)
     if not counted and not listed:
         problems.append(
@@ -166,7 +166,7 @@ def _check_instance(where: str, raw: Mapping[str, Any], registry: Registry) -> l
 
 
 def _check_port(where: str, key: str, port: Any) -> list[Problem]:
-    if isinstance(port, bool) or not isinstance(port, int) or not 1024 <= port <= 65535:
+    if not is_integer(port) or not 1024 <= port <= 65535:
         return [Problem(where, "must be a number from 1024 to 65535 (the first engine has 5005)", key, port)]
     if port in RESERVED_PORTS:
         return [Problem(where, f"belongs to {RESERVED_PORTS[port]}: take another one", key, port)]

@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from ..core.problems import Problem
+from ..core.problems import Problem, is_integer
 from .names import CONTROL_SOCKET, HEADER
 from .settings import PREFIX
 
@@ -39,7 +39,7 @@ def problems(given: Mapping[str, Any]) -> list[Problem]:
     if given["source"] in given["peers"]:
         refuse("source", "is also in gateway_floating_peers: set it to this gateway's own address")
     for name, (least, most) in NUMBERS.items():
-        if isinstance(given[name], bool) or not isinstance(given[name], int) or not least <= given[name] <= most:
+        if not is_integer(given[name]) or not least <= given[name] <= most:
             refuse(name, f"must be a whole number from {least} to {most}")
     return found
 

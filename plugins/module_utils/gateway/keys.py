@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ..core.problems import Problem, nearest
+from ..core.problems import Problem, is_integer, nearest
 from ..core.secrets import ADVICE, is_placeholder
 from .backends import Backend, Fleet
 from .names import KEYS_MAP
@@ -113,7 +113,7 @@ def _check(where: str, raw: Mapping[str, Any], fleet: Fleet) -> list[Problem]:
         ]
     for limit, least in (("requests_per_minute", 0), ("concurrent_requests", 0)):
         value = raw.get(limit, least)
-        if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        if not is_integer(value) or value < least:
             problems.append(Problem(where, "must be a whole number, 0 for no limit", limit, value))
     return problems
 

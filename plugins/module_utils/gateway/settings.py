@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-from ..core.problems import Problem
+from ..core.problems import Problem, is_integer
 from ..engine import adapters
 from ..models.registry import routing
 from ..models.registry.routing import Routing
@@ -112,7 +112,7 @@ def read_settings(raw: Mapping[str, Any]) -> tuple[Settings, list[Problem]]:
         problems.append(Problem("role gateway", message, PREFIX + name, value))
 
     for name, (least, most) in NUMBERS.items():
-        if isinstance(raw[name], bool) or not isinstance(raw[name], int) or not least <= raw[name] <= most:
+        if not is_integer(raw[name]) or not least <= raw[name] <= most:
             refuse(name, f"must be a whole number from {least} to {most}", raw[name])
     if raw["port"] == raw["metrics_port"]:
         refuse("metrics_port", "is also gateway_port: choose another port", raw["metrics_port"])

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..core.problems import Problem
+from ..core.problems import Problem, is_integer
 from . import manifest, safetensors, shards
 from .file_names import ADAPTER_CONFIG
 from .shards import FileProblem
@@ -157,7 +157,7 @@ def _mistakes(config: Mapping[str, Any]) -> Iterator[str]:
 def _ranks(config: Mapping[str, Any]) -> list[int]:
     pattern = config.get("rank_pattern")
     values = [config.get("r"), *(pattern.values() if isinstance(pattern, dict) else ())]
-    return [value for value in values if isinstance(value, int) and not isinstance(value, bool) and value > 0]
+    return [value for value in values if is_integer(value) and value > 0]
 
 
 def _side(name: str) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from ..core.addresses import in_url
-from ..core.problems import Problem
+from ..core.problems import Problem, is_integer
 
 PREFIX = "monitoring_"
 """The prefix of the role's variables, which the settings do not have."""
@@ -104,7 +104,7 @@ def read_settings(raw: Mapping[str, Any]) -> tuple[Settings, list[Problem]]:
         problems.append(Problem(WHERE, message, PREFIX + name, value))
 
     for name, (least, most) in NUMBERS.items():
-        if isinstance(raw[name], bool) or not isinstance(raw[name], int) or not least <= raw[name] <= most:
+        if not is_integer(raw[name]) or not least <= raw[name] <= most:
             refuse(name, f"must be a whole number from {least} to {most}", raw[name])
     if not MEMORY.fullmatch(str(raw["memory_max"])):
         refuse("memory_max", "must be a size in systemd's form: 8G, 512M, 25%, or infinity", raw["memory_max"])

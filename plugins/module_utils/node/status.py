@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -145,8 +145,7 @@ def _one(paths: Paths, name: str, unit: dict[str, str], now: datetime) -> Status
         serving=active == "active",
         desired=isinstance(declared, dict) or bool(problems),
         pending=numbers["wanted"] is not None and numbers["wanted"] != numbers["active"],
-        # After the end of an engine, this is the last message of its supervisor.
-        status=unit.get("StatusText", ""),
+        status="" if _stopped_well(unit) else unit.get("StatusText", ""),
         result=unit.get("Result", ""),
         since=_time(entered) if active in systemd.RUNNING else "",
         restarts=int(unit.get("NRestarts") or 0),
@@ -215,6 +214,15 @@ def _state(active: str, sub: str) -> str:
     """The unit's state in one word."""
     words = {"active": "serving", "activating": "loading", "deactivating": "stopping", "inactive": "stopped"}
     return "restarting" if sub == "auto-restart" else words.get(active, active)
+
+
+def _stopped_well(unit: Mapping[str, str]) -> bool:
+    """Whether a unit was stopped, and its end was no failure.
+
+    systemd keeps the last message of a supervisor. Here, it is about the stop, such as `draining`. After a failure, it
+    is the reason.
+    """
+    return unit.get("ActiveState") == "inactive" and unit.get("Result", "success") == "success"
 
 
 def _time(text: str) -> str:

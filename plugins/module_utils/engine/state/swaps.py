@@ -16,6 +16,7 @@ from typing import Any
 
 from ...core import files
 from ...core.paths import Paths
+from ...core.problems import is_integer
 from ..swap_terms import Terms
 from . import releases
 from .drains import format_time
@@ -209,17 +210,12 @@ def _from_json(value: Any) -> Swap:
     return _checked(Swap(**value))
 
 
-def _is_number(value: object) -> bool:
-    """Python counts True and False as numbers, too."""
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
 def _checked(swap: Swap) -> Swap:
     """Raises ValueError where a swap has what no step can work with."""
     numbers = (swap.origin, swap.closed_port, swap.other_port)
-    if not _is_number(swap.target) or not all(number is None or _is_number(number) for number in numbers):
+    if not is_integer(swap.target) or not all(number is None or is_integer(number) for number in numbers):
         raise ValueError("has a release or a port that is no number")
-    if not all(_is_number(number) for move in swap.moves.values() for number in (move.origin, move.target)):
+    if not all(is_integer(number) for move in swap.moves.values() for number in (move.origin, move.target)):
         raise ValueError("has a member's release that is no number")
     if swap.step not in STEPS or not isinstance(swap.notes, dict):
         raise ValueError("has no step that this version knows")

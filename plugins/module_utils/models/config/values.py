@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ...core.problems import is_integer
+
 LIMIT = 1 << 40
 """Largest plausible size in a configuration. A larger number is damage."""
 
@@ -29,7 +31,7 @@ def text_or_none(value: Any) -> str | None:
 
 def positive(value: Any, most: int = LIMIT) -> int | None:
     """The value if it is a whole number from 1 on, else None. JSON's true is not a number."""
-    return value if isinstance(value, int) and not isinstance(value, bool) and 0 < value <= most else None
+    return value if is_integer(value) and 0 < value <= most else None
 
 
 class Reader:

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from ...core.problems import is_integer
 from ..config.task_names import CLASSIFY, EMBED, GENERATE, SCORE
 
 KEY = "golden-prompts"
@@ -39,7 +40,7 @@ def _expression(value: Any) -> str:
 
 def _whole(key: str) -> Callable[[Any], str]:
     def check(value: Any) -> str:
-        wrong = isinstance(value, bool) or not isinstance(value, int) or value < 1
+        wrong = not is_integer(value) or value < 1
         return f"has a {key} that is not a whole number from 1" if wrong else ""
 
     return check

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ...core.problems import Findings
+from ...core.problems import Findings, is_integer
 from .adapters import is_adapter
 from .variants import resolve
 
@@ -94,7 +94,7 @@ def bad(key: str, value: Any) -> str:
     if key == NAME:
         return _bad_header(value)
     least, most = LENGTHS if key == LENGTH else LOADS
-    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+    if not is_integer(value) or not least <= value <= most:
         unit = "bytes of the prompt" if key == LENGTH else "percent of the mean load"
         return f"must be a whole number from {least} to {most}: {unit}"
     return ""

@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ...core.problems import is_integer
+
 KEY = "warm-up-prompts"
 
 MESSAGES, PROMPT, TOKENS = "messages", "prompt", "max-tokens"
@@ -37,7 +39,7 @@ def _item(item: Any) -> str:
         return ITEM
     if messages is not None and not (isinstance(messages, list) and messages and all(map(_is_message, messages))):
         return "has messages that are no list of dictionaries with role and content"
-    if isinstance(tokens, bool) or not isinstance(tokens, int) or tokens < 1:
+    if not is_integer(tokens) or tokens < 1:
         return "has a max-tokens that is not a whole number from 1"
     return ""
 

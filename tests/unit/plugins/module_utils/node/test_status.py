@@ -167,6 +167,29 @@ def test_a_follower_serves_only_with_its_leader_and_has_no_port(paths: Paths, un
     assert main["leader"] == "gpu-0", "for playbooks that drain the leader"
 
 
+def test_a_drained_engine_that_was_stopped_no_longer_drains(paths: Paths, units: Units, output: Output) -> None:
+    last = "draining: it is drained and has no requests"
+    files.write_json(paths.drain("main"), {"schema": 1, "owner": "test", "reason": "new disk", "since": SINCE})
+    units["vllm@main.service"].update(ActiveState="deactivating", SubState="stop-sigterm", StatusText=last)
+    inferctl.main(["status", "main"], paths)
+    assert f"main: {last}" in output()[0], "systemd still waits for its end"
+    units["vllm@main.service"].update(ActiveState="inactive", SubState="dead")
+    assert inferctl.main(["status", "main"], paths) == 1
+    said = output()[0]
+    assert re.match(r"main +stopped +-, drained", said.splitlines()[1]) and "draining" not in said
+    assert "main: drained by test " in said and "main: does not serve" in said
+    inferctl.main(["status", "main", "--json"], paths)
+    (main,) = json.loads(output()[0])["instances"]
+    assert (main["state"], main["status"], main["drain"]["owner"]) == ("stopped", "", "test")
+
+
+def test_an_engine_that_failed_and_was_stopped_tells_why(paths: Paths, units: Units, output: Output) -> None:
+    last = "the engine ended before it was ready"
+    units["vllm@main.service"].update(ActiveState="inactive", SubState="dead", Result="exit-code", StatusText=last)
+    assert inferctl.main(["status", "main"], paths) == 1
+    assert f"main: {last}" in output()[0]
+
+
 def test_a_unit_that_systemd_gave_up(paths: Paths, units: Units, output: Output) -> None:
     units["vllm@main.service"].update(ActiveState="failed", SubState="failed", Result="start-limit-hit")
     assert inferctl.main(["status", "main"], paths) == 1
