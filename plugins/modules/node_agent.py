@@ -19,6 +19,8 @@ description:
   - Installs, enables and starts two timers that write metrics to C(/var/lib/prometheus/node-exporter). One runs every
     minute for GPUs, RDMA, releases and recovery, the other every 5 minutes for the doctor. Without node_exporter, both
     do nothing.
+  - Renews the units of all kept releases of engines that version 0.1.0 made, before systemd reloads. Their
+    C(TimeoutStartSec) was too short for a reload during the start of an engine. This does not affect engines that run.
   - If the node does not have the address, or another process uses the port, the module fails before any change.
   - Internal to this collection; its options may change without notice.
 author:

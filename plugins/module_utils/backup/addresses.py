@@ -5,13 +5,15 @@
 
 A machine that replaces another often has another address. Before such releases are restored, this machine's address
 takes the place of the old one in the fetched snapshot, in every kept release: a rollback must be able to start, too.
+Ids and known-good checksums follow, so that baremetal.inference.site and the doctor know the releases again.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,8 +21,10 @@ from typing import Any
 from ..core import files
 from ..core.addresses import is_own
 from ..core.paths import Paths, unit_name
+from ..engine import known_good, unit_text
 
 RELEASE_FILE = "release.json"
+ENV_FILE = "engine.env"
 
 
 @dataclass(frozen=True)
@@ -64,17 +68,35 @@ def move(saved: Path, live: Path, own: Callable[[str], bool] = is_own) -> tuple[
 def _rewrite(paths: Paths, file: Path, release: dict[str, Any], old: str, new: str) -> None:
     """Replace the address in release.json, in the release's unit, and in the installed unit of an active release."""
     name = file.parent.parent.name
-    # Two releases with one id run the same, so the id must be another one.
-    identity = hashlib.sha256(f"{release.get('id', '')}\0{new}".encode()).hexdigest()
-    files.write_json(file, {**_replaced(release, old, new), "id": identity})
-    units = [file.parent / unit_name(name)]
-    if paths.active(name).resolve() == file.parent.resolve():
-        units.append(paths.unit(name))
+    kept = file.parent / unit_name(name)
     word = re.compile(rf"(?<![\w.:]){re.escape(old)}(?![\w.:])")
-    for unit in units:
-        if unit.is_file():
-            text = word.sub(new, unit.read_text(encoding="utf-8"))
-            files.write(unit, text, unit.stat().st_mode & 0o7777)
+    moved = {**_replaced(release, old, new), "id": _id(release, kept, word, new)}
+    texts = {file: files.to_json(moved)}
+    installed = [paths.unit(name)] if paths.active(name).resolve() == file.parent.resolve() else []
+    texts |= {unit: word.sub(new, unit.read_text(encoding="utf-8")) for unit in (kept, *installed) if unit.is_file()}
+    digests = {known_good.digest(path.read_bytes()): known_good.digest(text) for path, text in texts.items()}
+    for path, text in texts.items():
+        files.write(path, text, path.stat().st_mode & 0o7777)
+    # The snapshot has the paths of its machine, not those below `paths`: the checksums themselves tell which they are.
+    checksums = known_good.replaced(paths.known_good(name), digests)
+    if checksums is not None:
+        files.write(paths.known_good(name), checksums, paths.known_good(name).stat().st_mode & 0o7777)
+
+
+def _id(release: Mapping[str, Any], kept: Path, word: re.Pattern[str], new: str) -> str:
+    """The id of the release at the new address: the id that baremetal.inference.site makes on this machine, if this
+    version can compute the old id. Otherwise, site takes the inventory's release for another one.
+
+    Two releases with one id run the same, so the new id always differs.
+    """
+    old = str(release.get("id", ""))
+    unit, environment = files.text(kept) or "", files.text(kept.with_name(ENV_FILE)) or ""
+    with contextlib.suppress(KeyError, TypeError, ValueError):
+        base = unit_text.unnumbered(unit, int(release["number"]), str(release.get("memory_limit", "")))
+        rest = environment, str(release["revision"]), release.get("warm_up") or ()
+        if unit_text.identity(base, *rest) == old:
+            return unit_text.identity(word.sub(new, base), *rest)
+    return hashlib.sha256(f"{old}\0{new}".encode()).hexdigest()
 
 
 def _replaced(value: Any, old: str, new: str) -> Any:

@@ -1,7 +1,10 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The services of the node's agent and of the timers that gather metrics. Private to the collection."""
+"""The services of the node's agent and of the timers that gather metrics. Private to the collection.
+
+They are the first units that a run installs, so the units of engines are renewed with them: before systemd reloads.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from pathlib import Path
 
 from ..core import files, systemd
 from ..core.paths import AGENT_UNIT, GATES_UNIT, METRICS_TIMERS, Paths
-from . import listeners
+from . import listeners, renewal
 from .swap_settings import MODE
 from .units import agent_unit, metrics_units, swap_units
 
@@ -60,7 +63,8 @@ def outdated(paths: Paths, started: int) -> bool:
 
 
 class Units:
-    """The units of agent, metrics and swaps, and what differs from them on the node. Raises SystemdError, OSError."""
+    """The units of agent, metrics and swaps, and what differs from them on the node. Also the units of engines that
+    version 0.1.0 made (renewal.py). Raises SystemdError, OSError."""
 
     def __init__(
         self, paths: Paths, address: str, port: int, *, tool_changed: bool = False, swap_settings: str | None = None
@@ -73,6 +77,7 @@ class Units:
             paths.agent_unit: agent_unit.render(address, port),
             **{paths.metrics_units[name]: text for name, text in metrics_units.render().items()},
             **{paths.swap_units[name]: text for name, text in swap_units.render().items()},
+            **renewal.wanted(paths),
         }
         self.before = {path: files.text(path) for path in self.wanted}
         self.written = [path for path, text in self.wanted.items() if not files.same(path, text)]

@@ -21,30 +21,19 @@ from ..core.problems import InputError, Problem
 from ..core.unit_files import sandbox, systemd_quote
 from ..hardware import cdi
 from ..store.stored_model import StoredModel
-from . import adapters, first_releases
+from . import adapters, first_releases, unit_text
 from .adapters.contract import Adapter, Rank, Serving
 from .environment import ENGINE_CONFIG
 from .gang import digest, members
 from .gang.members import Gang
 from .instance import Instance
 from .inventory import bridge_name, bridged_instance
+from .unit_text import CLEAN_UP, LABEL, PREPARE_TIMEOUT
 
 SCHEMA = 1
 
-LABEL = "inference.release"
-"""Container label that holds the release's number."""
-
 GANG_LABEL = "inference.gang"
 """Container label of a member of a gang, with the digest of the gang's release."""
-
-CLEAN_UP = 30
-"""Seconds that systemd gives the supervisor to clean up, after it has killed an engine that hangs."""
-
-PREPARE_TIMEOUT = 120
-"""Seconds for the steps before the engine is started."""
-
-FIRST_TIMEOUT = 120
-"""TimeoutStartSec= in the units of version 0.1.0, in seconds. The ids of releases are made with this value."""
 
 START_BURST = 5
 """Failed starts in a row before systemd gives up."""
@@ -275,12 +264,9 @@ def render(
         release = replace(release, id=identity, created=created)
         return Rendered(release, _unit(release), environment)
 
-    # Only unit, environment, revision and prompts make the id: a new field of a later version changes no id.
     base = numbered(0, replace(beside, memory_limit="")).release
-    unnumbered = f"{_unit(base, FIRST_TIMEOUT)}\0{environment}\0{stored.revision}"
-    if beside.warm_up:
-        unnumbered += f"\0{json.dumps(list(beside.warm_up), sort_keys=True)}"
-    return numbered(number, beside, hashlib.sha256(unnumbered.encode()).hexdigest())
+    unnumbered = _unit(base, unit_text.FIRST_TIMEOUT)
+    return numbered(number, beside, unit_text.identity(unnumbered, environment, stored.revision, beside.warm_up))
 
 
 def bridge_of(release: Release, environment: str, port: int, gpus: Sequence[str], number: int = 0) -> Rendered:
@@ -521,17 +507,9 @@ def mount_argv(name: str, model_path: str, settings: Settings, more: Sequence[st
     ]
 
 
-def _start_timeout(release: Release) -> int | str:
-    """TimeoutStartSec= of a unit: longer than the supervisor's own limit. A gang waits for its members without a limit.
-
-    The supervisor does not rely on EXTEND_TIMEOUT_USEC=: `systemctl daemon-reload` makes systemd forget by how much a
-    service has extended its timeout (seen with systemd 252 and 257), and systemd would stop an engine that loads.
-    """
-    return "infinity" if release.gang else PREPARE_TIMEOUT + release.start_timeout + CLEAN_UP
-
-
 def _unit(release: Release, timeout: int | str | None = None) -> str:
     name, number = release.instance, release.number
+    timeout = timeout or unit_text.start_timeout(release.start_timeout, gang=release.gang is not None)
     command = Paths().command
     create = " \\\n    ".join(systemd_quote(argument) for argument in release.container_argv)
     # The window must hold START_BURST starts, each as slow as the supervisor allows.
@@ -554,7 +532,7 @@ ExecStart={command} supervise {name} --release {number}
 ExecStopPost=-{command} clear {name}
 Restart=always
 RestartSec={RESTART_DELAY}
-TimeoutStartSec={timeout or _start_timeout(release)}
+TimeoutStartSec={timeout}
 TimeoutStopSec={release.drain_timeout + release.adapter.stop.kill_grace + CLEAN_UP}
 {SANDBOX}
 [Install]

@@ -17,6 +17,7 @@ from pathlib import Path
 from ...core import files
 from ...core.paths import Paths
 from ..release import SCHEMA, Release, Rendered
+from ..unit_text import FIRST_TIMEOUT, with_timeout
 
 RELEASE_FILE = "release.json"
 ENV_FILE = "engine.env"
@@ -111,7 +112,7 @@ def stage(
     directory = paths.release(name, number)
     # The id is made from these two: releases with the same id and number have the same files.
     content = {rendered.release.unit: (rendered.unit, 0o644), ENV_FILE: (rendered.environment, 0o600)}
-    changed = known is None or not all(files.same(directory / file, *wanted) for file, wanted in content.items())
+    changed = known is None or not all(_keeps(directory / file, *wanted) for file, wanted in content.items())
     if not changed or check:
         return rendered, changed
     if known:
@@ -124,6 +125,12 @@ def stage(
         files.write(temporary / file, *wanted)
     os.replace(temporary, directory)
     return rendered, True
+
+
+def _keeps(path: Path, text: str, mode: int) -> bool:
+    """Whether a kept file is sound. The unit may still have the first timeout: renewal.py changes it, together with the
+    known-good checksums."""
+    return any(files.same(path, each, mode) for each in (text, with_timeout(text, FIRST_TIMEOUT)))
 
 
 def remove(paths: Paths, name: str, number: int) -> None:

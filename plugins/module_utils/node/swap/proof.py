@@ -17,9 +17,10 @@ from ...core.paths import Paths, unit_name
 from ...engine import environment, task
 from ...engine.probe import acceptance, health, probe, throughput, wait
 from ...engine.probe import golden as golden_prompts
-from ...engine.release import LABEL, Release
+from ...engine.release import Release
 from ...engine.state import history, probe_state, releases
 from ...engine.state.drains import parse_time
+from ...engine.unit_text import LABEL
 
 ANSWER_SECONDS = 300.0
 """Limit for each answer in the probe, in seconds. The first request may compile kernels."""

@@ -16,6 +16,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.engine.instanc
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.release import Rendered, render
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.settings import Settings
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import releases
+from ansible_collections.baremetal.inference.plugins.module_utils.node.recovery import managed
 from ansible_collections.baremetal.inference.plugins.module_utils.store.stored_model import StoredModel
 
 OLD, NEW = "10.0.0.1", "10.0.0.11"
@@ -63,7 +64,26 @@ def test_every_kept_release_gets_the_address_of_this_machine(tmp_path: Path, liv
         assert (found.unit, found.environment) == (wanted.unit, wanted.environment), "as if made for this machine"
         assert found.release.engine_argv == wanted.release.engine_argv and found.release.address == NEW
         assert found.release.settings == wanted.release.settings and found.release.id not in before
+        assert found.release.id == wanted.release.id, "site finds the release again, and a pin stays valid"
     assert releases.installed(saved, "main", 2), "the installed unit is that of the active release"
+
+
+def test_checksums_of_a_proven_release_follow(tmp_path: Path, live: Path) -> None:
+    saved = stage(tmp_path / "saved", 1, 2)
+    releases.commit(saved, "main", 2)
+    addresses.move(saved.root, live, own)
+    assert managed.verify(saved, "main") == [] and releases.proven(saved, "main", 2)
+    saved.env("main").write_text("edited")
+    assert [wrong.path for wrong in managed.verify(saved, "main")] == [saved.env("main")]
+
+
+def test_an_id_that_this_version_cannot_compute_still_changes(tmp_path: Path, live: Path) -> None:
+    saved = stage(tmp_path / "saved", 1)
+    kept = saved.release("main", 1) / "vllm@main.service"
+    kept.write_text(kept.read_text().replace("Restart=always", "Restart=on-failure"))
+    before = releases.load(saved, "main", 1).id
+    addresses.move(saved.root, live, own)
+    assert releases.load(saved, "main", 1).id not in (before, rendered(1, NEW, "model-1").release.id)
 
 
 def test_a_second_restore_makes_the_same_files(tmp_path: Path, live: Path) -> None:

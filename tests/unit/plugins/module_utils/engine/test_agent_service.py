@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.baremetal.inference.plugins.module_utils.core import systemd
+from ansible_collections.baremetal.inference.plugins.module_utils.core import files, systemd
 from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import GATES_UNIT, METRICS_TIMERS, Paths
 from ansible_collections.baremetal.inference.plugins.module_utils.engine import agent_service
 
@@ -78,6 +78,20 @@ def test_a_unit_that_is_not_the_collection_s_is_written_anew(node: Paths, fake: 
     assert found.changed and found.restart and found.written == [node.agent_unit]
     found.install()
     assert node.agent_unit.read_text() == sound and fake.calls == ["daemon-reload", "restart"]
+
+
+def test_the_first_reload_already_uses_the_renewed_units_of_engines(node: Paths, fake: AgentSystemd) -> None:
+    """A reload would end the start of an engine whose unit has the timeout of version 0.1.0."""
+    kept = node.release("main", 1) / "vllm@main.service"
+    files.write_json(kept.with_name("release.json"), {"start_timeout": 600})
+    for path in (kept, node.unit("main")):
+        files.write(path, "[Service]\nTimeoutStartSec=120\n")
+    found = units(node)
+    assert found.changed and not found.restart and found.written == [kept, node.unit("main")]
+    assert "TimeoutStartSec=120" in found.diff()["before"] and "TimeoutStartSec=750" in found.diff()["after"]
+    found.install()
+    assert node.unit("main").read_text() == "[Service]\nTimeoutStartSec=750\n" and fake.calls == ["daemon-reload"]
+    assert not units(node).changed
 
 
 def test_gates_are_closed_at_boot(node: Paths, fake: AgentSystemd) -> None:
