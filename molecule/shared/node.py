@@ -67,6 +67,11 @@ class Node:
 
     # --- engines
 
+    @property
+    def engine_host(self) -> str:
+        """The address at which the node itself asks its engines."""
+        return "127.0.0.1"
+
     def request(
         self, path: str, body: dict[str, Any] | None = None, port: int = 5005, key: str = ""
     ) -> tuple[int, Any]:
@@ -77,7 +82,7 @@ class Node:
         if body is not None:
             options += ["--header", "Content-Type: application/json", "--data-binary", "@-"]
         result = subprocess.run(
-            self.argv("curl", *options, f"http://127.0.0.1:{port}{path}"),
+            self.argv("curl", *options, f"http://{self.engine_host}:{port}{path}"),
             input=json.dumps(body) if body is not None else "",
             capture_output=True,
             text=True,

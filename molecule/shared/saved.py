@@ -4,7 +4,10 @@
 
 from __future__ import annotations
 
+import base64
+import io
 import json
+import tarfile
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,5 +41,15 @@ class Saved:
 
     def files(self) -> str:
         """Kind, mode, owner, link and content of all files that a restore of a node covers."""
-        listed = f"find {SAVED} -printf '%p %y %m %u %g %l\\n' | sort"
-        return self.node.run(f"{listed}; find {SAVED} -type f | sort | xargs sha256sum")
+        return self.listing() + "\n" + self.node.run(f"find {SAVED} -type f | sort | xargs sha256sum")
+
+    def listing(self) -> str:
+        """Kind, mode, owner and link of the same files."""
+        return self.node.run(f"find {SAVED} -printf '%p %y %m %u %g %l\\n' | sort")
+
+    def contents(self) -> dict[str, str]:
+        """The texts of the same files by path."""
+        packed = base64.b64decode(self.node.run(f"tar --create --absolute-names {SAVED} | base64 --wrap=0"))
+        with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
+            found = {member.name: archive.extractfile(member) for member in archive.getmembers() if member.isfile()}
+            return {name: stream.read().decode() for name, stream in found.items() if stream is not None}

@@ -16,11 +16,26 @@ PROJECT = Path(os.environ["MOLECULE_PROJECT_DIRECTORY"])
 sys.path[:0] = [str(PROJECT / "molecule/shared"), str(PROJECT / "tests/tools")]
 
 import s3_server
-from fixtures import deb12, deb13
 from fleet import Fleet
 from node import Node
 
-__all__ = ["deb12", "deb13"]
+
+class Addressed(Node):
+    """A node whose engines listen at its own address alone."""
+
+    @property
+    def engine_host(self) -> str:
+        return self.address
+
+
+@pytest.fixture(scope="session")
+def deb12() -> Node:
+    return Addressed("deb12")
+
+
+@pytest.fixture(scope="session")
+def deb13() -> Node:
+    return Addressed("deb13")
 
 
 @pytest.fixture(scope="session")

@@ -1,15 +1,18 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A lost node is restored on a blank machine."""
+"""A lost node is restored on a blank machine with another address."""
 
 from __future__ import annotations
 
+import hashlib
+import json
+import re
 import subprocess
 import time
 from typing import Any
 
 import pytest
-from fleet import Fleet, unharmed
+from fleet import ROLLBACK, Fleet, unharmed
 from node import EPHEMERAL, PROJECT, Node, changes, playbook
 from saved import Saved
 
@@ -17,6 +20,35 @@ BACKUP = "baremetal.inference.backup"
 
 # Our own table: Docker's table for its name server has other ports in every container.
 FIREWALL = "nft --stateless list table inet inference"
+
+RELEASED = re.compile(r"/var/lib/inference/releases/.*/(release\.json|vllm@main\.service)|/etc/systemd/.*")
+"""Files of releases that have the address at which the engine listens."""
+
+KNOWN_GOOD = "/var/lib/inference/known-good/main.json"
+
+
+def whole(address: str) -> re.Pattern[str]:
+    """A pattern that finds an address, but no other address that begins or ends like it."""
+    return re.compile(rf"(?<![\w.]){re.escape(address)}(?![\w.])")
+
+
+def state(node: Node) -> dict[str, str]:
+    """All that a restore of the node covers, without the node's address and what follows from the address.
+
+    These are in releases alone: the address, the ids, and the known-good checksums, which must be those of the files.
+    """
+    contents, own = Saved(node).contents(), whole(node.address)
+    checksums = json.loads(contents[KNOWN_GOOD])["files"]
+    wrong = [path for path, text in checksums.items() if hashlib.sha256(contents[path].encode()).hexdigest() != text]
+    assert wrong == [], "the doctor would report them"
+    found = dict(contents)
+    for path, text in contents.items():
+        if RELEASED.fullmatch(path):
+            assert own.search(text), f"{path} has no address"
+            found[path] = re.sub(r'"id": "[0-9a-f]{64}"', '"id": ""', own.sub("ADDRESS", text))
+    for text in checksums.values():
+        found[KNOWN_GOOD] = found[KNOWN_GOOD].replace(text, "CHECKSUM")
+    return {**found, "listing": Saved(node).listing()}
 
 
 def burn_down(node: Node) -> None:
@@ -35,11 +67,13 @@ def lost(fleet: Fleet, repository: dict[str, Any]) -> dict[str, Any]:
     fleet.only(node).update(set={"main": "tiny-b"})
     said = playbook(fleet.limit, name=BACKUP, run_backup=True, **repository)
     assert said.count(": snapshot ") == 2, said[-3000:]
-    was = {"files": Saved(node).files(), "firewall": node.run(FIREWALL), "serving": fleet.serving()[node.name]}
+    was: dict[str, Any] = {"address": node.address, "state": state(node)}
+    was |= {"firewall": node.run(FIREWALL), "serving": fleet.serving()[node.name]}
     fleet.wait_up()
     # Drain first: another test covers lost requests.
     node.run("inferctl drain main --owner test --reason 'it burns'")
     burn_down(node)
+    assert node.address != was["address"]
     return was
 
 
@@ -59,10 +93,14 @@ def test_a_blank_machine_becomes_what_the_lost_one_was(
     print(f"restored to serving in {time.monotonic() - began:.0f} s, under load")
     unharmed(report)
     assert node.ask(key="restore-engine-key-5b1f") == "I am tiny-b."
-    assert blank.files() == lost["files"]
+    assert state(node) == lost["state"]
+    left = whole(lost["address"])
+    assert [path for path, text in blank.contents().items() if left.search(text)] == []
+    for number in (1, 2):
+        assert f"main, release {number}: {node.address} in place of {lost['address']}" in said[0]
     assert node.run(FIREWALL) == lost["firewall"]
     assert fleet.serving()[node.name] == lost["serving"]
-    # The blank machine has another address.
+    # The gateway still has the address of the lost machine.
     fleet.gateway.site()
     fleet.wait_up()
 
@@ -90,4 +128,12 @@ def test_what_could_not_serve_is_refused_before_anything_changes(
     assert "Nothing was restored" in said and ":4712 on this node" in said
     assert node.run("cat /etc/inference/instances/main.json") == "{}" and node.engine_pid() == pid
     Saved(node).restore(snapshot="latest", **repository)
-    assert Saved(node).files() == lost["files"] and node.engine_pid() == pid
+    assert state(node) == lost["state"] and node.engine_pid() == pid
+
+
+def test_a_rollback_starts_a_release_of_the_lost_machine(fleet: Fleet, lost: dict[str, Any]) -> None:
+    """The release before the lost one listened at the old address, too."""
+    node = fleet.nodes[0]
+    unharmed(fleet.load().during(lambda: fleet.only(node).update(name=ROLLBACK, instance="main")))
+    assert node.ask(key="restore-engine-key-5b1f").startswith("I am tiny-a") and lost["serving"][0] == "tiny-b"
+    fleet.wait_up()
