@@ -120,11 +120,13 @@ def maintenance_plan(
     return maintenance.plan_maintenance(read, terms, left_out).to_dict()
 
 
-def waiting_lines(stage: Mapping[str, Any], host: str) -> list[str]:
-    """What waits on a host for an update or a removal; empty if nothing waits."""
+def waiting_lines(
+    stage: Mapping[str, Any], host: str, instances: Sequence[Any] = (), playing: Sequence[str] = ()
+) -> list[str]:
+    """What waits on a host for an update, a removal or other nodes; empty if nothing waits."""
     from ansible_collections.baremetal.inference.plugins.module_utils.fleet.update import waiting
 
-    return waiting.lines(stage, host)
+    return waiting.lines(stage, host, instances, playing)
 
 
 def maintenance_mistakes(settings: Mapping[str, Any], known: Sequence[str]) -> list[str]:

@@ -1,18 +1,32 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What waits on a node for an update or a removal, in words for the operator. Private to the collection; pure."""
+"""What waits on a node for an update, a removal or other nodes, in words for the operator. Private to the collection;
+pure."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ...engine.gang.site import gangs_of
 
-def lines(stage: Mapping[str, Any], host: str) -> list[str]:
-    """The texts about a result of engine_release on a host; empty if nothing waits."""
+
+def lines(stage: Mapping[str, Any], host: str, instances: Sequence[Any] = (), playing: Sequence[str] = ()) -> list[str]:
+    """The texts about a result of engine_release on a host; empty if nothing waits. `instances` are those of the host,
+    `playing` the hosts of the run."""
+    gangs = {raw.get("name"): raw["nodes"] for raw in gangs_of(instances)}
     found: list[str] = []
     for release in stage["releases"]:
+        nodes = gangs.get(release["name"], ())
+        away = [node for node in nodes if node not in playing]
+        if away and release["state"] != "active":
+            # Otherwise, the run would wait for the engine without a word, until vllm_start_timeout.
+            found.append(
+                f"{release['name']} on {host} starts only with all its nodes, and this run leaves out"
+                f" {', '.join(away)}. If vllm@{release['name']} does not run there, the engine waits: run"
+                f" baremetal.inference.site -l {','.join(nodes)}"
+            )
         if release["pending"]:
             found += [
                 f"{release['name']} on {host} serves release {release['active']}; release {release['wanted']} is staged"

@@ -8,7 +8,15 @@ from typing import Any
 
 from ansible_collections.baremetal.inference.plugins.module_utils.fleet.update.waiting import lines
 
-RELEASE: dict[str, Any] = {"name": "main", "active": 1, "wanted": 2, "pending": False, "pin": "", "differences": []}
+RELEASE: dict[str, Any] = {
+    "name": "main",
+    "state": "active",
+    "active": 1,
+    "wanted": 2,
+    "pending": False,
+    "pin": "",
+    "differences": [],
+}
 STAGE: dict[str, Any] = {"releases": [RELEASE], "orphans": [], "bridges": []}
 
 
@@ -33,3 +41,15 @@ def test_a_pin_an_orphan_and_a_bridge_are_named_with_what_to_do() -> None:
     assert said[1].startswith("node1 still has old, gone, which the inventory does not declare. Nothing was removed.")
     assert said[2].startswith("node1 still has gone_bridge, which served for an instance during an update")
     assert "ansible node1 -b -m baremetal.inference.engine_service" in said[2]
+
+
+def test_a_gang_that_starts_without_all_its_nodes_is_named_before_the_run_waits() -> None:
+    gang = {"name": "main", "nodes": ["node1", "node2", "node3"]}
+    stage = {**STAGE, "releases": [{**RELEASE, "state": "inactive"}]}
+    assert lines(stage, "node1", [gang], ["node1", "node3"]) == [
+        "main on node1 starts only with all its nodes, and this run leaves out node2. If vllm@main does not run there,"
+        " the engine waits: run baremetal.inference.site -l node1,node2,node3"
+    ]
+    assert lines(stage, "node1", [gang], gang["nodes"]) == []
+    assert lines(stage, "node1", [{"name": "main"}], ["node1"]) == []
+    assert lines(STAGE, "node1", [gang], ["node1"]) == [], "it serves"
