@@ -109,6 +109,7 @@ class Fetcher:
         progress = download.fetch(files, self._seconds)
         if progress.done:
             self._token_file.unlink(missing_ok=True)
+            hub_source.give(target, 0)
             check_complete(files, target)
         return progress
 

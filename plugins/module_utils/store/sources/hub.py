@@ -43,6 +43,11 @@ PICKLED = "*.bin"
 """Pickled weights, left out if the repository has safetensors."""
 
 TOKEN_IN_CONTAINER = "/run/hub-token"
+
+FETCHER = 65534
+"""The user and group of the client's process: Debian's nobody, which owns no files elsewhere. The client reads what a
+stranger sends, so it does not run as root."""
+
 CERTIFICATES = Path("/etc/ssl/certs/ca-certificates.crt")
 """The certificates that the node trusts, with a site's own authority (Debian, ca-certificates)."""
 
@@ -170,9 +175,14 @@ class Download:
 
     def _start(self, files: Mapping[str, int]) -> None:
         self._target.mkdir(parents=True, exist_ok=True)
+        # Also what a client of an earlier version has fetched as root.
+        give(self._target, FETCHER)
+        if self.token_file:
+            give(self.token_file, FETCHER)
         options = [
             *("run", "--detach", "--name", self.name, "--pull", "never", "--network", "host", "--cap-drop", "ALL"),
-            *("--security-opt", "no-new-privileges", "--read-only", "--tmpfs", "/tmp", "--user", "0:0"),
+            *("--security-opt", "no-new-privileges", "--read-only", "--tmpfs", "/tmp"),
+            *("--user", f"{FETCHER}:{FETCHER}", "--env", "HOME=/tmp", "--env", "USER=nobody"),
             *("--env", f"HF_ENDPOINT={self._endpoint}", "--env", "HF_HOME=/tmp/hf", "--env", "HF_HUB_OFFLINE=0"),
             *("--env", "HF_HUB_DISABLE_TELEMETRY=1", "--env", "HF_HUB_DISABLE_PROGRESS_BARS=1", "--env", "NO_COLOR=1"),
             # Without a value, Docker passes this process's variable on.
@@ -195,6 +205,19 @@ class Download:
 
     def _call(self, *arguments: str) -> tuple[int, str, str]:
         return self._run([self._docker, *arguments])
+
+
+def give(path: Path, owner: int) -> None:
+    """Make a user and its group the owner of a file, or of a directory with all that is in it. Links are not followed.
+
+    Only root can do this: another user, as in tests, changes nothing. Raises OSError.
+    """
+    if os.geteuid() != 0:
+        return
+    os.lchown(path, owner, owner)
+    for directory, subdirectories, names in os.walk(path):
+        for name in (*subdirectories, *names):
+            os.lchown(os.path.join(directory, name), owner, owner)
 
 
 def held(target: Path) -> int:

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -79,15 +80,41 @@ def test_a_client_that_brings_nothing_says_why(tmp_path: Path) -> None:
 def test_the_client_gets_the_commit_the_mirror_and_the_token_in_a_file(tmp_path: Path) -> None:
     docker = Docker(tmp_path, 0)
     made = download(docker, tmp_path)
-    made.token_file = Path("/run/inference/hub-token")
+    made.token_file = tmp_path / "hub-token"
+    made.token_file.write_text("secret")
     made.fetch(FILES, 5)
     ((*options, _last),) = docker.started
     said = " ".join(options)
     assert "HF_ENDPOINT=https://mirror.example.com" in said
     assert f"download acme/tiny --revision {REMOTE.pin} --local-dir /model" in said
-    assert "source=/run/inference/hub-token,target=/run/hub-token,readonly" in said
+    assert f"source={made.token_file},target=/run/hub-token,readonly" in said and "secret" not in said
     assert "HF_TOKEN_PATH=/run/hub-token" in said
     assert "--cap-drop ALL" in said
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+def test_the_client_owns_what_it_fetches_and_its_token_until_the_end(tmp_path: Path) -> None:
+    """It runs as nobody. A link that it makes leads nowhere else."""
+    target, token, secret = tmp_path / "model", tmp_path / "token", tmp_path / "secret"
+    (target / "below").mkdir(parents=True)
+    for path in (target / "below/earlier", token, secret):
+        path.write_text("x")
+    (target / "link").symlink_to(secret)
+    (target / "links").symlink_to(tmp_path)
+    docker = Docker(target, 0)
+    client = download(docker, target)
+    client.token_file = token
+    assert client.fetch(FILES, 5).done
+
+    def owners() -> set[int]:
+        return {path.lstat().st_uid for path in (target, *target.rglob("*"), token) if path.name != "part1"}
+
+    assert owners() == {hub.FETCHER} and secret.stat().st_uid == 0
+    (argv,) = docker.started
+    assert argv[argv.index("--user") + 1] == "65534:65534"
+    hub.give(target, 0)
+    hub.give(token, 0)
+    assert owners() == {0}
 
 
 def test_what_no_engine_reads_is_left_out() -> None:
