@@ -23,6 +23,9 @@ INTERFACES = "etc/network/interfaces"
 DEEPEST_SOURCE = 5
 """Files of ifupdown that include each other end here."""
 
+NETWORKD_STATE = "run/systemd/netif/state"
+"""networkd writes this file when it starts."""
+
 NETWORKD_LINKS = "run/systemd/netif/links"
 NETWORKD_UNMANAGED = ("", "unmanaged", "linger", "pending")
 """States of a link that networkd does not configure. Source: network-util.c and networkd-link.c of systemd."""

@@ -22,9 +22,10 @@ from ...core import sysfs
 from ...core.commands import Outcome
 from .. import pci, pci_config
 from ..rdma import settings
+from ..rdma.managers import IFUPDOWN, NETWORKD, NETWORKMANAGER
 from .desired import Rail, full_key
 from .differences import Difference, State
-from .files import PREFIX
+from .files import KEPT_PROTOCOL, PREFIX
 from .rails import Port
 
 Run = Callable[[Sequence[str]], Outcome]
@@ -64,7 +65,7 @@ def state(root: Path, rail: Rail, port: Port, run: Run) -> State:
     directory = root / IPV4 / (port.netdev or "")
     return State(
         sysctls={key: sysfs.read_int(directory / key) for key in rail.sysctls or {}},
-        rule=_has_rule(rail, port, run) if rail.table is not None and port.netdev else None,
+        rule=has_rule(rail, port.netdev, run) if rail.table is not None and port.netdev else None,
         ipoib_mode=sysfs.read(root / sysfs.NETDEVS / port.netdev / "mode") if port.netdev else None,
         partition_keys=_partitions(root, port.netdev) if port.netdev and rail.partition_keys else None,
     )
@@ -78,16 +79,26 @@ def _partitions(root: Path, netdev: str) -> list[str]:
     return [full_key(number) for number in numbers if number is not None]
 
 
-def _has_rule(rail: Rail, port: Port, run: Run) -> bool | None:
+def has_rule(rail: Rail, netdev: str, run: Run) -> bool | None:
     """Whether packets from the rail's address leave by the rail; None if unknown."""
+    ruled = _ruled(rail, run)
+    return ruled and _routed(rail, netdev, run)
+
+
+def _ruled(rail: Rail, run: Run) -> bool | None:
+    """Whether packets from the rail's address use the rail's routing table; None if unknown."""
     source = _source(rail)
     rules = _json(run(["ip", "-j", "-4", "rule", "show", "from", source]))
     if rules is None:
         return None
+    return any(rule.get("src") == source and str(rule.get("table")) == str(rail.table) for rule in rules)
+
+
+def _routed(rail: Rail, netdev: str, run: Run) -> bool:
+    """Whether the rail's routing table has the route of the rail."""
     # An empty or missing table is an error of `ip route`.
     routes = _json(run(["ip", "-j", "-4", "route", "show", "table", str(rail.table)])) or []
-    ruled = any(rule.get("src") == source and str(rule.get("table")) == str(rail.table) for rule in rules)
-    return ruled and any(route.get("dst") == rail.network and route.get("dev") == port.netdev for route in routes)
+    return any(route.get("dst") == rail.network and route.get("dev") == netdev for route in routes)
 
 
 def _json(outcome: Outcome) -> list[dict[str, Any]] | None:
@@ -109,7 +120,7 @@ def apply(root: Path, difference: Difference, rail: Rail, port: Port, manager: s
         elif setting == "address":
             _address(netdev, manager, run)
         elif setting == "rule":
-            _rule(rail, netdev, run)
+            _rule(rail, netdev, manager, run)
         elif setting in ("rdma_cm_tos", "rdma_cm_mode"):
             _rdma_cm(root, port, setting, difference.after, run)
         elif setting in ("max_read_request", "relaxed_ordering"):
@@ -171,13 +182,13 @@ def command(netdev: str, setting: str, value: Any) -> list[str]:
 
 def _address(netdev: str, manager: str, run: Run) -> None:
     """Let the program that owns the link read its new file."""
-    if manager == "networkd":
+    if manager == NETWORKD:
         _run(run, ["networkctl", "reload"])
         _run(run, ["networkctl", "reconfigure", netdev])
-    elif manager == "networkmanager":
+    elif manager == NETWORKMANAGER:
         _run(run, ["nmcli", "connection", "reload"])
         _run(run, ["nmcli", "--wait", "30", "connection", "up", f"{PREFIX}-{netdev}"])
-    elif manager == "ifupdown":
+    elif manager == IFUPDOWN:
         # Without the old address. It is no error if the device is not configured yet.
         run(["ifdown", "--force", netdev])
         _run(run, ["ifup", "--force", netdev])
@@ -185,14 +196,22 @@ def _address(netdev: str, manager: str, run: Run) -> None:
         raise SettingError("no program owns the link; set rdma_network_manager, or configure the address yourself")
 
 
-def _rule(rail: Rail, netdev: str, run: Run) -> None:
-    """The rule by which packets from the rail's address leave by the rail."""
+def _rule(rail: Rail, netdev: str, manager: str, run: Run) -> None:
+    """What is missing of rule and route by which packets from the rail's address leave by the rail. A rule that is
+    there already is that of the program which owns the link, and stays.
+    """
     source, table = _source(rail), str(rail.table)
-    rule = ["from", source, "table", table, "priority", table]
-    # It is no error if there is no such rule.
-    run(["ip", "-4", "rule", "del", *rule])
-    _run(run, ["ip", "-4", "rule", "add", *rule])
-    _run(run, ["ip", "-4", "route", "replace", str(rail.network), "dev", netdev, "src", source, "table", table])
+    if not _ruled(rail, run):
+        # networkd knows a rule of its file again if all words are equal.
+        protocol = "static" if manager == NETWORKD else KEPT_PROTOCOL
+        words = ["from", source, "table", table, "priority", table, "protocol", protocol]
+        outcome = run(["ip", "-4", "rule", "add", *words])
+        # The program that owns the link can be faster: the rule is there then.
+        if (outcome.failure or outcome.code) and not _ruled(rail, run):
+            raise SettingError(_said(["ip", "-4", "rule", "add", *words], outcome))
+    if not _routed(rail, netdev, run):
+        route = [str(rail.network), "dev", netdev, "src", source, "table", table, "proto", "static"]
+        _run(run, ["ip", "-4", "route", "replace", *route])
 
 
 def _source(rail: Rail) -> str:
@@ -270,5 +289,10 @@ def _write(path: Path, text: str) -> None:
 def _run(run: Run, words: list[str]) -> None:
     outcome = run(words)
     if outcome.failure or outcome.code:
-        said = outcome.message or " ".join(f"{outcome.stderr} {outcome.stdout}".split())[:300]
-        raise SettingError(f"{' '.join(words)}: {said or f'exit status {outcome.code}'}")
+        raise SettingError(_said(words, outcome))
+
+
+def _said(words: Sequence[str], outcome: Outcome) -> str:
+    """The command, and why it failed."""
+    said = outcome.message or " ".join(f"{outcome.stderr} {outcome.stdout}".split())[:300]
+    return f"{' '.join(words)}: {said or f'exit status {outcome.code}'}"

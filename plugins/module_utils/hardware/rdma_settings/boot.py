@@ -11,7 +11,7 @@ from __future__ import annotations
 import fcntl
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -20,10 +20,12 @@ from typing import Any
 from ...core import files
 from ...core.paths import Paths
 from ..rdma import facts as rdma_facts
+from ..rdma.managers import NETWORKD
 from . import apply, desired, differences, rails
 from .apply import Run, SettingError, state
 from .desired import Desired, Rail
 from .differences import Comparison, Difference
+from .rails import Port
 
 PARTS = (
     *(rdma_facts.GIDS, rdma_facts.ADDRESSES, rdma_facts.TOOLS, rdma_facts.GPUS, rdma_facts.NICS, rdma_facts.SETTINGS),
@@ -38,7 +40,7 @@ POLL_SECONDS = 1.0
 """Time between two looks for devices and addresses that are still missing."""
 
 ADDRESS_SECONDS = 10.0
-"""How long a network device may take to get its address."""
+"""How long a network device may take to get its address and routing rule."""
 
 
 @dataclass
@@ -143,19 +145,21 @@ def settle(
     compared = compare(root, wanted, facts, run)
     report = Report(unknown=compared.unknown, missing=compared.missing)
     ports = {port.key: port for port in rails.ports(facts)}
-    for difference in compared.differences:
-        if busy and difference.disruptive:
-            report.pending.append(difference)
-            continue
-        rail = wanted.rails[difference.rail]
-        if not check:
-            try:
-                apply.apply(root, difference, rail, ports[rail.key], wanted.manager, run)
-            except SettingError as error:
-                report.failures.append(f"{difference}: {error}")
-                continue
-        report.changes.append(difference)
-    if report.changes and not check:
+    report.pending = [one for one in compared.differences if busy and one.disruptive]
+    due = [one for one in compared.differences if one not in report.pending]
+    rules = [one for one in due if one.setting == "rule"]
+    others = [one for one in due if one not in rules]
+    if check:
+        report.changes = [*others, *rules]
+        return report
+    _make(root, wanted, others, ports, run, report)
+    if rules and wanted.manager == NETWORKD:
+        if not report.pending:
+            # A file can have changed although the address is the same. Addresses that wait would change, too.
+            run(["networkctl", "reload"])
+        _wait_for_networkd([(wanted.rails[one.rail], ports[wanted.rails[one.rail].key]) for one in rules], run, sleep)
+    _make(root, wanted, rules, ports, run, report)
+    if report.changes:
         still = _left(root, wanted, report.changes, run, sleep)
         for change in list(report.changes):
             same = still.get((change.rail, change.setting))
@@ -165,17 +169,42 @@ def settle(
     return report
 
 
+def _make(
+    root: Path, wanted: Desired, due: Sequence[Difference], ports: Mapping[str, Port], run: Run, report: Report
+) -> None:
+    """Make settings. Adds changes and failures to the report."""
+    for difference in due:
+        rail = wanted.rails[difference.rail]
+        try:
+            apply.apply(root, difference, rail, ports[rail.key], wanted.manager, run)
+        except SettingError as error:
+            report.failures.append(f"{difference}: {error}")
+        else:
+            report.changes.append(difference)
+
+
+def _wait_for_networkd(ruled: Sequence[tuple[Rail, Port]], run: Run, sleep: Callable[[float], None]) -> None:
+    """Wait until networkd has made the rules of its files, as far as networkd does. networkd configures a link after
+    `networkctl` has ended.
+    """
+    deadline = time.monotonic() + ADDRESS_SECONDS
+    while not all(apply.has_rule(rail, port.netdev or "", run) for rail, port in ruled):
+        if time.monotonic() >= deadline:
+            return
+        sleep(POLL_SECONDS)
+
+
 def _left(
     root: Path, wanted: Desired, changes: Sequence[Difference], run: Run, sleep: Callable[[float], None]
 ) -> dict[tuple[int, str], Difference]:
-    """The changes that differ after they were made, by rail and setting. networkd gives an address some time after the
-    command has ended."""
+    """The changes that differ after they were made, by rail and setting. networkd gives address and rule some time
+    after the command has ended."""
     made = {(change.rail, change.setting) for change in changes}
     deadline = time.monotonic() + ADDRESS_SECONDS
     while True:
         left = compare(root, wanted, gather(root, run), run).differences
         still = {(one.rail, one.setting): one for one in left if (one.rail, one.setting) in made}
-        late = any(setting == "address" for _rail, setting in still)
+        late = any(setting in ("address", "rule") for _rail, setting in still)
         if not late or time.monotonic() >= deadline:
             return still
         sleep(POLL_SECONDS)

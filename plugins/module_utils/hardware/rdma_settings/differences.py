@@ -69,11 +69,14 @@ def compare(desired: Desired, found: Sequence[Port], states: Mapping[str, State]
         if port is None:
             missing.append(rail.key)
             continue
+        moves = False
         for setting, before, after in _pairs(rail, port, states.get(rail.key, State({}))):
             if before is None and setting in NEEDS_VALUE:
                 unknown.append(f"rail {number} ({port.name}): {setting}: {NEEDS_VALUE[setting]}")
             elif before != after:
-                disruptive = setting in DISRUPTIVE or (setting == "address" and bool(before))
+                moves = moves or (setting == "address" and bool(before))
+                # A rule of an address waits with the address.
+                disruptive = setting in DISRUPTIVE or (moves and setting in ("address", "rule"))
                 differences.append(Difference(number, port.name, setting, before, after, disruptive))
     return Comparison(differences, unknown, missing)
 

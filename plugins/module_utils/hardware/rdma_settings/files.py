@@ -15,6 +15,7 @@ import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ..rdma.managers import IFUPDOWN, NETWORKD, NETWORKMANAGER
 from .desired import Rail
 from .variables import ETHERNET
 
@@ -27,6 +28,12 @@ INTERFACES = "/etc/network/interfaces.d"
 NM_PROFILES = "/etc/NetworkManager/system-connections"
 NM_CONF = f"/etc/NetworkManager/conf.d/{PREFIX}.conf"
 SYSCTL = f"/etc/sysctl.d/{PREFIX}.conf"
+
+NETWORKD_CONF = f"/etc/systemd/networkd.conf.d/{PREFIX}.conf"
+
+KEPT_PROTOCOL = "kernel"
+"""The protocol of routing rules that networkd does not own. Whenever networkd configures a link, it removes all rules
+that no .network file has, but those of the kernel. Source: manager_mark_routing_policy_rules of systemd."""
 
 PRIVATE = 0o600
 """The mode of profiles: NetworkManager ignores others."""
@@ -41,7 +48,9 @@ class Place:
     mac: str | None
 
 
-def render(places: Sequence[Place], manager: str, networkmanager_runs: bool) -> dict[str, str]:
+def render(
+    places: Sequence[Place], manager: str, networkmanager_runs: bool, networkd_runs: bool = False
+) -> dict[str, str]:
     """The text of each file, by its path."""
     texts: dict[str, str] = {}
     for place in places:
@@ -58,6 +67,13 @@ def render(places: Sequence[Place], manager: str, networkmanager_runs: bool) -> 
         texts[NM_CONF] = (
             f"{HEADER}# Without this, NetworkManager makes a connection with DHCP for a rail that has no profile.\n"
             f"[main]\nno-auto-default={','.join(macs)}\n"
+        )
+    if networkd_runs and manager == NETWORKMANAGER and any(place.rail.table is not None for place in places):
+        # A profile cannot give its rule a protocol.
+        texts[NETWORKD_CONF] = (
+            f"{HEADER}# Without this, networkd removes the routing rules that NetworkManager makes for the rails.\n"
+            "# networkd reads this file when it starts.\n"
+            "[Network]\nManageForeignRoutingPolicyRules=no\n"
         )
     return texts
 
@@ -113,7 +129,7 @@ def ifupdown(place: Place) -> tuple[str, str]:
     if rail.layer != ETHERNET and rail.mtu:
         text += f"    mtu {rail.mtu}\n"
     if rail.table is not None:
-        rule = f"from {_ip(rail)} table {rail.table} priority {rail.table}"
+        rule = f"from {_ip(rail)} table {rail.table} priority {rail.table} protocol {KEPT_PROTOCOL}"
         text += (
             f"    post-up ip -4 rule del {rule} 2>/dev/null || true\n"
             f"    post-up ip -4 rule add {rule}\n"
@@ -143,7 +159,7 @@ def networkmanager(place: Place) -> tuple[str, str]:
     return f"{NM_PROFILES}/{name}.nmconnection", text + "\n[ipv6]\nmethod=link-local\n"
 
 
-RENDERERS = {"networkd": networkd, "ifupdown": ifupdown, "networkmanager": networkmanager}
+RENDERERS = {NETWORKD: networkd, IFUPDOWN: ifupdown, NETWORKMANAGER: networkmanager}
 
 
 def _sysctls(place: Place) -> list[str]:

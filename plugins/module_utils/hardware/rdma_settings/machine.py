@@ -43,6 +43,7 @@ def read(
         management_addresses=[text for name in management if name in by_netdev for text in by_netdev[name]],
         managers=sorted(set(found)),
         networkmanager_runs=(root / "run/NetworkManager").is_dir(),
+        networkd_runs=(root / managers.NETWORKD_STATE).is_file(),
         known=known,
         peers=peers,
         peer_memory=_peer_memory(root),

@@ -47,6 +47,7 @@ class Machine:
     managers: Sequence[str] = ()
     """The programs that configure them."""
     networkmanager_runs: bool = False
+    networkd_runs: bool = False
     known: Sequence[str] = ()
     """The keys of the rails of the last run."""
     peers: Mapping[str, Sequence[str]] = field(default_factory=dict)
@@ -94,7 +95,7 @@ def plan(variables: Mapping[str, Any], machine: Machine) -> tuple[Plan, Findings
             places.append(files.Place(rail, port.netdev, port.mac))
         elif rail.address:
             findings.problem("rdma", f"{port.name} has no network device, so it can have no address", "rdma_addresses")
-    texts = files.render(places, manager, machine.networkmanager_runs)
+    texts = files.render(places, manager, machine.networkmanager_runs, machine.networkd_runs)
     return Plan(Desired(desired_rails, manager, tuple(sorted(texts))), texts, chosen, method, reason), findings
 
 

@@ -20,7 +20,7 @@ from .differences import Difference
 
 DIRECTORIES = (
     *(files.LINKS, files.INTERFACES, files.NM_PROFILES),
-    *(str(Path(path).parent) for path in (files.NM_CONF, files.SYSCTL)),
+    *(str(Path(path).parent) for path in (files.NM_CONF, files.NETWORKD_CONF, files.SYSCTL)),
 )
 """Where files with our prefix can be."""
 

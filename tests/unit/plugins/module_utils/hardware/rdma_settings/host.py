@@ -29,6 +29,10 @@ class Host:
         self.stuck: set[str] = set()
         """Subcommands that end well but change nothing."""
         self.rules: dict[str, str] = {}
+        self.protocols: dict[str, str] = {}
+        """The protocol of each rule, by its source."""
+        self.late: list[list[str]] | None = None
+        """Calls of networkctl that networkd has not carried out yet; None if networkd does at once."""
         self.routes: dict[str, list[dict[str, str]]] = {}
         self.dcb: dict[str, dict[str, Any]] = {}
         self.addresses: dict[str, list[str]] = {"eno1": ["192.0.2.7/24"]}
@@ -100,11 +104,13 @@ class Host:
                 return [{"src": source, "table": self.rules[source]}] if source in self.rules else []
             case ["-j", "-4", "route", "show", "table", table]:
                 return self.routes.get(table) or Outcome(2, "", "Error: ipv4: FIB table does not exist.")
-            case ["-4", "rule", "del", "from", source, *_rest]:
-                return [] if self.rules.pop(source, "") else Outcome(2, "", "RTNETLINK answers: No such file")
-            case ["-4", "rule", "add", "from", source, "table", table, *_rest]:
-                self.rules[source] = table
-            case ["-4", "route", "replace", network, "dev", name, "src", _source, "table", table]:
+            case ["-4", "rule", "add", "from", source, "table", table, "priority", _priority, "protocol", protocol]:
+                if source in self.rules:
+                    return Outcome(2, "", "RTNETLINK answers: File exists")
+                self.rules[source], self.protocols[source] = table, protocol
+            case ["-4", "route", "replace", network, "dev", name, "src", source, "table", table, "proto", "static"]:
+                if source not in [address.partition("/")[0] for address in self.addresses[name]]:
+                    return Outcome(2, "", "Error: Invalid prefsrc address.")
                 self.routes[table] = [{"dst": network, "dev": name}]
             case ["link", "set", "dev", name, "mtu", size]:
                 if "mtu" not in self.stuck:
@@ -138,9 +144,33 @@ class Host:
 
     def _networkctl(self, words: list[str]) -> Any:
         if words[0] == "reconfigure":
-            text = (self.root / f"etc/systemd/network/60-inference-rdma-{words[1]}.network").read_text()
-            self.addresses[words[1]] = re.findall("(?m)^Address=(.*)$", text)
+            if self.late is None:
+                self.networkd(words[1])
+            else:
+                self.late.append(words)
         return []
+
+    def networkd(self, name: str) -> None:
+        """What networkd does with a link: it removes all rules that no file has, but the kernel's."""
+        files = self.root / "etc/systemd/network"
+        texts = {path.stem.rpartition("-")[2]: path.read_text() for path in files.glob("*.network")}
+        owned = {source for text in texts.values() for source in re.findall("(?m)^From=(.*)$", text)}
+        for source, protocol in list(self.protocols.items()):
+            if protocol != "kernel" and not (protocol == "static" and source in owned):
+                del self.rules[source], self.protocols[source]
+        self.addresses[name] = re.findall("(?m)^Address=(.*)$", texts.get(name, ""))
+        for source, table, network in re.findall(
+            "(?s)From=(.*?)\nTable=(.*?)\n.*Destination=(.*?)\n", texts.get(name, "")
+        ):
+            # An equal rule is no error, and remains.
+            self.rules.setdefault(source, table)
+            self.protocols.setdefault(source, "static")
+            self.routes[table] = [{"dst": network, "dev": name}]
+
+    def carry_out(self, _seconds: float) -> None:
+        """Let networkd carry out the next call, as time goes on."""
+        if self.late:
+            self.networkd(self.late.pop(0)[1])
 
     def _systemctl(self, words: list[str]) -> Any:
         return Outcome(0, "".join(f"vllm@{name}.service loaded active running x\n" for name in self.engines))

@@ -80,11 +80,29 @@ def test_an_address_without_an_owner(tmp_path: Path) -> None:
 
 
 def test_the_rule(tmp_path: Path) -> None:
-    assert make(tmp_path, "rule", True) == [
-        "ip -4 rule del from 10.7.0.1 table 1001 priority 1001",
-        "ip -4 rule add from 10.7.0.1 table 1001 priority 1001",
-        "ip -4 route replace 10.7.0.0/24 dev ens0 src 10.7.0.1 table 1001",
-    ]
+    for manager, protocol in (("none", "kernel"), ("ifupdown", "kernel"), ("networkd", "static")):
+        assert make(tmp_path, "rule", True, manager) == [
+            "ip -j -4 rule show from 10.7.0.1",
+            f"ip -4 rule add from 10.7.0.1 table 1001 priority 1001 protocol {protocol}",
+            "ip -j -4 route show table 1001",
+            "ip -4 route replace 10.7.0.0/24 dev ens0 src 10.7.0.1 table 1001 proto static",
+        ]
+    with pytest.raises(apply.SettingError, match=r"ip -4 rule add .*: RTNETLINK answers: Operation not permitted"):
+        make(tmp_path, "rule", True, answer=Outcome(2, "", "RTNETLINK answers: Operation not permitted"))
+
+
+def test_a_rule_that_is_made_meanwhile(tmp_path: Path) -> None:
+    """The program that owns the link is faster, and `ip` finds its rule."""
+    (one,) = rails.ports(facts(device(0, port(0))))
+    shown = iter(["[]", '[{"src": "10.7.0.1", "table": "1001"}]'])
+
+    def run(command: Any) -> Outcome:
+        if "show" in command:
+            found = '[{"dst": "10.7.0.0/24", "dev": "ens0"}]' if "route" in command else next(shown)
+            return Outcome(0, found)
+        return Outcome(2, "", "RTNETLINK answers: File exists")
+
+    apply.apply(tmp_path, Difference(0, one.name, "rule", False, True), RAIL, one, "networkd", run)
 
 
 def test_files_of_the_kernel(tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ def wanted_of(host: Host, **raw: Any) -> Desired:
 
 
 def settle(host: Host, wanted: Desired, busy: bool = False, check: bool = False) -> boot.Report:
-    return boot.settle(host.root, wanted, boot.gather(host.root, host.run), host.run, busy, check)
+    return boot.settle(host.root, wanted, boot.gather(host.root, host.run), host.run, busy, check, host.carry_out)
 
 
 def test_what_waits_is_kept_for_the_status(host: Host) -> None:
@@ -148,17 +148,55 @@ def test_missing_devices_are_waited_for(host: Host) -> None:
 
 def test_an_address_may_take_its_time(host: Host) -> None:
     wanted = wanted_of(host, addresses=["10.1.0.1/24", "10.2.0.1/24"])
-    reconfigured: list[list[str]] = []
-    real = host._networkctl
-    host._networkctl = lambda words: reconfigured.append(words) or []  # type: ignore[method-assign,func-returns-value]
-
-    def sleep(seconds: float) -> None:
-        for words in reconfigured:
-            real(words)
-
-    facts = boot.gather(host.root, host.run)
-    report = boot.settle(host.root, wanted, facts, host.run, busy=False, sleep=sleep)
+    host.late = []
+    report = settle(host, wanted)
     assert not report.failures and host.addresses["ens0"] == ["10.1.0.1/24"]
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_networkd_makes_the_rules_of_its_files(host: Host, late: bool) -> None:
+    """A rule of another program would be in networkd's way: networkd removes it with the next link."""
+    wanted = wanted_of(host, **EVERYTHING)
+    host.late = [] if late else None
+    report = settle(host, wanted)
+    assert not report.failures and {change.rail for change in report.changes if change.setting == "rule"} == {0, 1}
+    assert host.rules == {"10.7.0.1": "1001", "10.7.0.2": "1002"} and set(host.protocols.values()) == {"static"}
+    assert not [command for command in host.commands if "rule add" in command or "rule del" in command]
+
+
+def test_a_rule_that_networkd_does_not_make_again_stays(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    wanted = wanted_of(host, **EVERYTHING)
+    settle(host, wanted)
+    monkeypatch.setattr(boot, "ADDRESS_SECONDS", 0)
+    for missing in ("rule", "route"):
+        host.rules.pop("10.7.0.1") if missing == "rule" else host.routes.pop("1001")
+        host.protocols.pop("10.7.0.1" if missing == "rule" else "", "")
+        report = settle(host, wanted)
+        assert [change.setting for change in report.changes] == ["rule"] and not report.failures
+        host.networkd("ens1")
+        assert settle(host, wanted).changes == []
+
+
+def test_networkd_leaves_rules_alone_that_are_not_its_own(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(boot, "ADDRESS_SECONDS", 0)
+    wanted = replace(wanted_of(host, **EVERYTHING), manager="ifupdown")
+    for file in (host.root / "etc/systemd/network").glob("*.network"):
+        file.unlink()
+    host.addresses.update(ens0=["10.7.0.1/24"], ens1=["10.7.0.2/24"])
+    assert not settle(host, wanted).failures and "networkctl reload" not in host.commands
+    host.networkd("eno1")
+    assert settle(host, wanted).changes == [] and len(host.rules) == 2
+
+
+def test_a_rule_waits_with_its_address(host: Host) -> None:
+    settle(host, wanted_of(host, **EVERYTHING))
+    wanted = wanted_of(host, addresses=["10.7.0.3/24", "10.7.0.2/24"], ets={0: 50, 3: 50})
+    host.commands.clear()
+    report = settle(host, wanted, busy=True)
+    assert [(change.rail, change.setting) for change in report.pending] == [(0, "address"), (0, "rule")]
+    assert not report.changes and not report.failures and "networkctl reload" not in host.commands
+    report = settle(host, wanted)
+    assert not report.pending and not report.failures and host.rules == {"10.7.0.2": "1002", "10.7.0.3": "1001"}
 
 
 def test_infiniband_without_a_network_device_is_not_waited_for(host: Host) -> None:

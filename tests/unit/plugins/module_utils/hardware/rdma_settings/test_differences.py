@@ -74,6 +74,12 @@ def test_what_stops_the_traffic_of_a_rail() -> None:
     assert str(result.differences[0]) == "rail 0 (rocep0s0/1): mtu: 1500 -> 9000"
     assert str(result.differences[1]) == "rail 0 (rocep0s0/1): pfc: none -> 3"
     assert str(result.differences[3]) == "rail 0 (rocep0s0/1): rdma_cm_tos: unset -> 106"
+    # A rule waits with the address that it is for.
+    moved = replace(RAIL, address="10.1.0.7/16", table=1001)
+    states = {RAIL.key: State({}, rule=False)}
+    for found_rails, waits in ((found, True), (roce(), False)):
+        result = differences.compare(Desired([moved]), rails.ports(found_rails), states)
+        assert [(one.setting, one.disruptive) for one in result.differences] == [("address", waits), ("rule", waits)]
     # A rail without an address does not carry traffic.
     assert not differences.compare(Desired([wanted]), rails.ports(roce()), {}).differences[2].disruptive
 

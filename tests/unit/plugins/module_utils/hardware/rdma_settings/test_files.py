@@ -62,7 +62,7 @@ def test_ifupdown() -> None:
     path, text = files.ifupdown(PLACE)
     assert path == "/etc/network/interfaces.d/60-inference-rdma-ens1"
     assert "iface ens1 inet static\n    address 10.7.0.1/24\n" in text
-    assert "ip -4 rule add from 10.7.0.1 table 1001 priority 1001\n" in text
+    assert "ip -4 rule add from 10.7.0.1 table 1001 priority 1001 protocol kernel\n" in text
     assert "ip -4 route replace 10.7.0.0/24 dev ens1 src 10.7.0.1 table 1001\n" in text
     assert "mtu" not in text and "    mtu 2044\n" in files.ifupdown(IB)[1]
     assert "echo datagram > /sys/class/net/ib0/mode" in files.ifupdown(IB)[1]
@@ -82,6 +82,19 @@ def test_networkmanager() -> None:
     assert files.networkmanager(PLACE) == files.networkmanager(PLACE)
     infiniband = ini(files.networkmanager(IB)[1])
     assert dict(infiniband["infiniband"]) == {"transport-mode": "datagram", "mtu": "2044"}
+
+
+def test_networkd_is_told_to_keep_the_rules_of_networkmanager() -> None:
+    path = "/etc/systemd/networkd.conf.d/60-inference-rdma.conf"
+    found = ini(files.render([PLACE], "networkmanager", True, True)[path])
+    assert dict(found["Network"]) == {"ManageForeignRoutingPolicyRules": "no"}
+    for manager, place, runs in (
+        ("networkmanager", PLACE, False),
+        ("networkmanager", Place(RAIL, "ens1", None), True),
+        ("networkd", PLACE, True),
+        ("ifupdown", PLACE, True),
+    ):
+        assert path not in files.render([place], manager, True, runs)
 
 
 def test_no_file_without_an_address_beside_the_link() -> None:

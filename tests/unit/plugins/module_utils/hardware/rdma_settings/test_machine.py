@@ -51,8 +51,10 @@ def test_whether_the_rdma_core_takes_memory_of_other_modules(tmp_path: Path) -> 
 
 def test_networkmanager(tmp_path: Path) -> None:
     host = Host(tmp_path)
+    assert not read(host).networkd_runs
     (tmp_path / "run/NetworkManager").mkdir()
-    assert read(host).networkmanager_runs
+    host.machine.write("run/systemd/netif/state", "OPER_STATE=routable")
+    assert read(host).networkmanager_runs and read(host).networkd_runs
 
 
 def test_instances_that_use_the_network(tmp_path: Path) -> None:
