@@ -310,6 +310,13 @@ ansible_facts:
               type: int
               returned: always
               sample: 9978
+            partition_keys:
+              description: The keys of the InfiniBand partitions of which the port is a member. V(null) on Ethernet and without
+                V(settings).
+              type: list
+              elements: str
+              returned: always
+              sample: ["0xffff", "0x8001"]
             netdev_managers:
               description: The programs that configure the network device. V(null) without V(settings).
               type: list

@@ -73,7 +73,7 @@ def test_the_module_gets_all_variables_without_their_prefix(staged: Callable[...
     assert given["settings"]["lossless_priority"] is None and given["settings"]["ets"] == {"0": 50, "3": 50}
     assert given["settings"]["mtu"] == 9000 and given["settings"]["relaxed_ordering"] is True
     assert given["address"] == "192.0.2.7" and given["peers"] == {"node2": [[], ["10.1.0.0/16"], 8]}
-    assert "opensm" in given["packages"]
+    assert "opensm" in given["packages"] and given["settings"]["subnet_manager"] is True
 
 
 def test_a_node_that_has_all_settings_is_left_alone(staged: Callable[..., Stage]) -> None:

@@ -56,6 +56,8 @@ class Port:
     """The RoCE version of connections by rdma_cm, if it was set."""
     rdma_cm_tos: int | None = None
     """The type of service of these connections: DSCP times 4, plus the bits of ECN."""
+    partition_keys: list[str] | None = None
+    """The keys of the partitions that the subnet manager has made the port a member of."""
     mtu_active: int | None = None
     """Bytes of payload in an RDMA packet."""
     mtu_max: int | None = None

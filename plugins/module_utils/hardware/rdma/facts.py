@@ -198,6 +198,7 @@ def _port_settings(
     root: Path, device: Device, port: Port, stanzas: Sequence[managers.Stanza], program: str | None, run: tools.Run
 ) -> Port:
     roce = port.link_layer == "Ethernet"
+    keys = settings.partition_keys(root, device.name, port.port) if port.link_layer == "InfiniBand" else None
     mode, tos = settings.rdma_cm(root, device.name, port.port) if roce else (None, None)
     return replace(
         port,
@@ -206,4 +207,5 @@ def _port_settings(
         congestion=congestion.read(root, device.pci_address, port.netdev) if roce else None,
         rdma_cm_mode=mode,
         rdma_cm_tos=tos,
+        partition_keys=keys,
     )

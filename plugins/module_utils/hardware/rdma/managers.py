@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import configparser
 import glob
+import os
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase as fnmatch
 from pathlib import Path
 
 from ...core import files, sysfs
@@ -69,6 +71,19 @@ def managers(root: Path, netdev: str, stanzas: Sequence[Stanza]) -> list[Manager
 def stanzas(root: Path) -> list[Stanza]:
     """The network devices in the files of ifupdown, except the loopback device. Files that are missing have none."""
     return [stanza for stanza in _stanzas(root, root / INTERFACES, DEEPEST_SOURCE) if stanza.netdev != "lo"]
+
+
+def reads_directory(root: Path, directory: str) -> bool:
+    """Whether ifupdown's main file reads the files of a directory, such as /etc/network/interfaces.d."""
+    path = root / INTERFACES
+    base = f"/{INTERFACES.rpartition('/')[0]}"
+    for line in _logical_lines(_text(path)):
+        kind, *patterns = line.split()
+        if kind in ("source", "source-directory"):
+            wanted = f"{directory}/file" if kind == "source" else directory
+            if any(fnmatch(wanted, os.path.normpath(f"{base}/{one}" if one[0] != "/" else one)) for one in patterns):
+                return True
+    return False
 
 
 def _stanzas(root: Path, path: Path, depth: int) -> Iterator[Stanza]:

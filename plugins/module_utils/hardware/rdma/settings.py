@@ -76,6 +76,14 @@ def rdma_cm(root: Path, device: str, port: int) -> tuple[str | None, int | None]
     return sysfs.read(directory / "default_roce_mode") or None, sysfs.read_int(directory / "default_roce_tos")
 
 
+def partition_keys(root: Path, device: str, port: int) -> list[str] | None:
+    """The keys of an InfiniBand port's partitions; None if the kernel shows none. Empty entries are left out."""
+    directory = root / f"sys/class/infiniband/{device}/ports/{port}/pkeys"
+    numbers = [sysfs.read_int(directory / str(index), 16) for index in sysfs.numbers(directory)]
+    found = [f"0x{number:04x}" for number in numbers if number]
+    return found or None
+
+
 def iommu(root: Path) -> Iommu:
     """The IOMMU, by the files of the kernel."""
     words = (sysfs.read(root / "proc/cmdline") or "").split()

@@ -135,7 +135,10 @@ def apply(root: Path, difference: Difference, rail: Rail, port: Port, manager: s
                 if key not in difference.before:
                     _run(run, partition(netdev, key))
         elif setting == "ipoib_mode":
-            _write(root / sysfs.NETDEVS / netdev / "mode", str(difference.after))
+            _mode(root / sysfs.NETDEVS / netdev / "mode", str(difference.after))
+            if rail.mtu:
+                # The kernel changes the MTU with the mode.
+                _run(run, command(netdev, "mtu", rail.mtu))
         else:
             _run(run, command(netdev, setting, difference.after))
     except OSError as error:
@@ -152,6 +155,19 @@ def _locked_down(root: Path, setting: str, error: OSError) -> str:
         f": the kernel is locked down ({mode[1]} in /{LOCKDOWN}), usually because of Secure Boot, and lets no program "
         f"write this file; switch Secure Boot off in the firmware, or set {LEAVE_ALONE[setting]}"
     )
+
+
+def _mode(path: Path, mode: str) -> None:
+    """Set the mode of IP over InfiniBand. Raises SettingError, OSError."""
+    try:
+        # The kernel compares the mode with its line end. Source: ipoib_set_mode of Linux.
+        _write(path, f"{mode}\n")
+    except OSError as error:
+        if error.errno != errno.EINVAL:
+            raise
+        raise SettingError(
+            f"{path}: the driver of this device has no mode {mode}; set rdma_ipoib_mode: datagram, or null"
+        ) from error
 
 
 def partition(netdev: str, key: str) -> list[str]:

@@ -26,6 +26,7 @@ from .apply import Run, SettingError, state
 from .desired import Desired, Rail
 from .differences import Comparison, Difference
 from .rails import Port
+from .variables import INFINIBAND
 
 PARTS = (
     *(rdma_facts.GIDS, rdma_facts.ADDRESSES, rdma_facts.TOOLS, rdma_facts.GPUS, rdma_facts.NICS, rdma_facts.SETTINGS),
@@ -41,6 +42,12 @@ POLL_SECONDS = 1.0
 
 ADDRESS_SECONDS = 10.0
 """How long a network device may take to get its address and routing rule."""
+
+
+GROUP_MTU = (
+    "the multicast group of IP over InfiniBand allows no more: give the group an MTU of 4096 in the subnet manager, or "
+    "set rdma_mtu to 2044"
+)
 
 
 @dataclass
@@ -165,8 +172,14 @@ def settle(
             same = still.get((change.rail, change.setting))
             if same is not None:
                 report.changes.remove(change)
-                report.failures.append(f"{change}: the value did not stay; it is now {same.before}")
+                hint = f"; {GROUP_MTU}" if _of_group(wanted, same) else ""
+                report.failures.append(f"{change}: the value did not stay; it is now {same.before}{hint}")
     return report
+
+
+def _of_group(wanted: Desired, difference: Difference) -> bool:
+    """Whether the subnet manager limits the setting. Source: ipoib_change_mtu of Linux."""
+    return difference.setting == "mtu" and wanted.rails[difference.rail].layer == INFINIBAND
 
 
 def _make(
@@ -198,13 +211,13 @@ def _left(
     root: Path, wanted: Desired, changes: Sequence[Difference], run: Run, sleep: Callable[[float], None]
 ) -> dict[tuple[int, str], Difference]:
     """The changes that differ after they were made, by rail and setting. networkd gives address and rule some time
-    after the command has ended."""
+    after the command has ended, the subnet manager the MTU."""
     made = {(change.rail, change.setting) for change in changes}
     deadline = time.monotonic() + ADDRESS_SECONDS
     while True:
         left = compare(root, wanted, gather(root, run), run).differences
         still = {(one.rail, one.setting): one for one in left if (one.rail, one.setting) in made}
-        late = any(setting in ("address", "rule") for _rail, setting in still)
+        late = any(setting in ("address", "rule") or _of_group(wanted, one) for (_rail, setting), one in still.items())
         if not late or time.monotonic() >= deadline:
             return still
         sleep(POLL_SECONDS)

@@ -10,9 +10,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ...core import files as core_files
 from ...core import sysfs
 from ...core.paths import Paths
 from ..rdma import managers, tools
+from . import files
 from .apply import Run
 from .plan import Machine
 
@@ -45,9 +47,20 @@ def read(
         networkmanager_runs=(root / "run/NetworkManager").is_dir(),
         networkd_runs=(root / managers.NETWORKD_STATE).is_file(),
         known=known,
+        partitions_foreign=_partitions_foreign(root),
+        ifupdown_reads=managers.reads_directory(root, files.INTERFACES),
         peers=peers,
         peer_memory=_peer_memory(root),
     )
+
+
+def _partitions_foreign(root: Path) -> bool:
+    """Whether opensm has a file of partitions that is not of this collection."""
+    try:
+        text = core_files.text(root / files.PARTITIONS.lstrip("/"))
+    except OSError:
+        return True
+    return text is not None and not text.startswith(files.HEADER)
 
 
 def serving(paths: Paths, run: Run) -> list[str]:

@@ -13,6 +13,8 @@ from ...core.problems import Findings, nearest
 from .. import pci
 from .variables import AUTO, ETHERNET, INFINIBAND, Wish
 
+NO_MANAGER = "no subnet manager makes the port active; set rdma_subnet_manager on one node, or start a switch's manager"
+
 LAYERS = {"Ethernet": ETHERNET, "InfiniBand": INFINIBAND}
 """The link layers by the words of sysfs."""
 
@@ -37,6 +39,11 @@ class Port:
     def name(self) -> str:
         """The name in messages, as the program `rdma` writes it."""
         return f"{self.device}/{self.number}"
+
+    @property
+    def unmanaged(self) -> bool:
+        """Whether the link of InfiniBand is up, but no subnet manager has made the port active."""
+        return self.layer == INFINIBAND and self.facts["state"] in ("INIT", "ARMED")
 
     @property
     def key(self) -> str:
@@ -89,12 +96,15 @@ def choose(
 def _auto(
     wish: Wish, found: Sequence[Port], management: Sequence[str], known: Sequence[str], findings: Findings
 ) -> Iterator[Port]:
-    for port in found:
-        if port.netdev in management and port.netdev is not None:
-            continue
-        if wish.link_layer not in (AUTO, port.layer):
-            continue
+    candidates = [port for port in found if port.netdev is None or port.netdev not in management]
+    candidates = [port for port in candidates if wish.link_layer in (AUTO, port.layer)]
+    # Ports without a manager are rails that wait for one, unless the node has active rails.
+    waiting = not any(port.active for port in candidates)
+    for port in candidates:
         if port.active:
+            yield port
+        elif port.unmanaged and (waiting or port.key in known):
+            _without_manager(wish, port, findings)
             yield port
         elif port.key in known:
             findings.warning("rdma", f"{port.name} is down, but remains a rail; check its cable", "rdma_rails")
@@ -122,12 +132,20 @@ def _named(wish: Wish, found: Sequence[Port], management: Sequence[str], finding
             findings.problem("rdma", f"{port.name} is {port.layer}, not {wish.link_layer}", where, value)
         else:
             seen.add(port.key)
-            if not port.active:
+            if port.unmanaged:
+                _without_manager(wish, port, findings)
+            elif not port.active:
                 state = port.facts["state"] or "unknown"
                 findings.problem(
                     "rdma", f"{port.name} is {state}; check cable and switch, or remove the rail", where, value
                 )
             yield port
+
+
+def _without_manager(wish: Wish, port: Port, findings: Findings) -> None:
+    """Warn of a port without a subnet manager, unless this node becomes the manager."""
+    if not wish.subnet_manager:
+        findings.warning("rdma", f"{port.name} is {port.facts['state']}: {NO_MANAGER}", "rdma_rails")
 
 
 def _find(kind: str, name: str, found: Sequence[Port]) -> Port | None:

@@ -24,6 +24,9 @@ FULL_MTU = 4200
 PACKET_SIZES = (2048, 1024, 512, 256)
 """Bytes of RDMA packets below FULL_MTU."""
 
+DATAGRAM_MTU = 2044
+"""Bytes: the MTU of IP over InfiniBand that every subnet manager allows, in datagram mode."""
+
 MODES = ("datagram", "connected")
 IPOIB_MTU = {"datagram": 4092, "connected": 65520}
 """The largest MTU of IP over InfiniBand, by mode. Source: Documentation/infiniband/ipoib.rst of Linux."""
@@ -65,6 +68,8 @@ class Wish:
     gpudirect: str = AUTO
     ipoib_mode: str | None = None
     partition_keys: Sequence[str] = ()
+    subnet_manager: bool = False
+    """Whether this node runs opensm."""
 
     @property
     def tos(self) -> int:
@@ -83,6 +88,7 @@ CHOICES: Mapping[str, Sequence[object]] = {
     "ipoib_mode": (None, *MODES),
     "relaxed_ordering": (None, True, False),
     "max_read_request": (None, *SIZES),
+    "subnet_manager": (True, False),
 }
 
 RANGES: Mapping[str, tuple[int, int, bool]] = {

@@ -52,6 +52,9 @@ def write(root: Path, changes: Mapping[str, Change], run: Run) -> None:
     """Write and remove files, and let systemd and udev read theirs again. Raises OSError."""
     for path, change in changes.items():
         core_files.write(root / path.lstrip("/"), change.after, files.mode(path))
+    if files.PARTITIONS in changes:
+        # Not if opensm does not run yet.
+        run(["systemctl", "try-restart", "opensm.service"])
     if not set(changes) & set(units.texts(Paths(root))):
         return
     link = root / units.LINK.lstrip("/")

@@ -13,6 +13,7 @@ from ...core.paths import journal_tag
 from ...engine import environment
 from ...hardware.rdma import nccl_log
 from ...hardware.rdma_settings import boot
+from ...hardware.rdma_settings.rails import NO_MANAGER
 from ...hardware.rdma_settings.rails import ports as ports_of
 from .check import OK, STATUSES, UNKNOWN, WARN, CannotTell, Check, Finding
 from .host import TOOL_TIMEOUT, Host
@@ -49,6 +50,9 @@ def ports(host: Host) -> Finding:
         for name, port in found
         if not _is_active(port)
     ]
+    unmanaged = [port for _name, port in found if port["link_layer"] == "InfiniBand" and port["state"] == "INIT"]
+    if unmanaged:
+        return Finding(WARN, "; ".join(down), f"{NO_MANAGER}; or switch the check off")
     if down:
         return Finding(WARN, "; ".join(down), "check cable, transceiver and switch; or switch the check off")
     return Finding(OK, f"{len(found)} ports are active")

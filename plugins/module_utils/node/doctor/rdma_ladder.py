@@ -103,6 +103,9 @@ def _found(chosen: Sequence[rails.Port], desired: Desired | None) -> Finding:
 
 
 def _links(chosen: Sequence[rails.Port]) -> Finding:
+    unmanaged = [f"{port.name} is {port.facts['state']}" for port in chosen if port.unmanaged]
+    if unmanaged:
+        return Finding(FAIL, f"{'; '.join(unmanaged)}: {rails.NO_MANAGER}", "systemctl status opensm, on its node")
     down = [f"{port.name} is {port.facts['state'] or 'unknown'}" for port in chosen if not port.active]
     if down:
         return Finding(FAIL, "; ".join(down), "check cable, transceiver and switch")

@@ -156,6 +156,7 @@ def test_everything(node: Any) -> None:
                         },
                         "rdma_cm_mode": "RoCE v2",
                         "rdma_cm_tos": 106,
+                        "partition_keys": None,
                         "mtu_active": 1024,
                         "mtu_max": 4096,
                         "gids": [
@@ -199,7 +200,8 @@ def test_what_is_left_out_is_null_or_not_there(node: Any) -> None:
     assert device["nearest_gpus"] is device["nearest_gpu_distance"] is None
     unknown = {"netdev_addresses", "mtu_active", "mtu_max", "gids", "recommended_gid_index", "counters"}
     settings = {"netdev_mac", "netdev_mtu_max", "netdev_managers", "dcb", "congestion", "rdma_cm_mode", "rdma_cm_tos"}
-    assert {name for name, value in port.items() if value is None} == {*unknown, *settings, "recommended_gid_reason"}
+    others = {"recommended_gid_reason", "partition_keys"}
+    assert {name for name, value in port.items() if value is None} == {*unknown, *settings, *others}
     assert device["pcie"] is device["dma_buf"] is device["gpu_distances"] is None
     assert found["rdma_tools"] == {name: {"ok": None, "error": None} for name in ("rdma", "ibv_devinfo", "ip")}
 
@@ -350,5 +352,7 @@ def test_settings_of_infiniband_have_no_ethernet(machine: Any) -> None:
     machine.netdev("ib0", function)
     machine.port(machine.rdma("mlx5_0", function), link_layer="InfiniBand")
     machine.write("sys/kernel/config/rdma_cm/mlx5_0/ports/1/default_roce_tos", "0")
+    machine.write("sys/class/infiniband/mlx5_0/ports/1/pkeys/0", "0xffff")
     port = gather(machine)["rdma_devices"][0]["ports"][0]
     assert port["dcb"] is port["rdma_cm_tos"] is None and port["netdev_managers"] == []
+    assert port["partition_keys"] == ["0xffff"]

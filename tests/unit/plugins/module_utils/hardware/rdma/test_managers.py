@@ -6,12 +6,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ansible_collections.baremetal.inference.plugins.module_utils.hardware.rdma.managers import (
     Manager,
     managers,
+    reads_directory,
     stanzas,
 )
 
@@ -28,6 +30,25 @@ source interfaces.d/*
 source-directory /etc/network/more
 source /etc/network/interfaces
 """
+
+
+@pytest.mark.parametrize(
+    ("text", "reads"),
+    [
+        ("source /etc/network/interfaces.d/*", True),
+        ("source interfaces.d/*", True),
+        ("source /etc/network/interfaces.d/*.cfg", False),
+        ("source-directory /etc/network/interfaces.d", True),
+        ("source-directory interfaces.d/", True),
+        ("# source /etc/network/interfaces.d/*", False),
+        ("source /etc/network/more/* /etc/network/interfaces.d/*", True),
+        ("iface lo inet loopback", False),
+    ],
+)
+def test_whether_ifupdown_reads_a_directory(machine: Any, text: str, reads: bool) -> None:
+    assert not reads_directory(machine.root, "/etc/network/interfaces.d")
+    machine.write("etc/network/interfaces", f"auto lo\n{text}")
+    assert reads_directory(machine.root, "/etc/network/interfaces.d") is reads
 
 
 def found(machine: Any, netdev: str) -> list[Manager]:

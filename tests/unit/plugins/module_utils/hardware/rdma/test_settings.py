@@ -36,6 +36,13 @@ def test_rdma_cm(machine: Any) -> None:
     assert settings.rdma_cm(machine.root, "rocep26s0", 1) == ("RoCE v2", 106)
 
 
+def test_partition_keys(machine: Any) -> None:
+    assert settings.partition_keys(machine.root, "ibp26s0", 1) is None
+    for index, key in enumerate(("0xffff", "0x0000", "0x8001", "0x0002", "")):
+        machine.write(f"sys/class/infiniband/ibp26s0/ports/1/pkeys/{index}", key)
+    assert settings.partition_keys(machine.root, "ibp26s0", 1) == ["0xffff", "0x8001", "0x0002"]
+
+
 @pytest.mark.parametrize(
     ("cmdline", "passthrough"),
     [("ro quiet iommu=pt", True), ("iommu.passthrough=1", True), ("intel_iommu=pt xiommu=pt", False), ("", False)],

@@ -21,8 +21,11 @@ FAILED = Outcome(1, "", "Attribute read: Operation not supported")
 class Host:
     """The node below `root`. `commands` has all commands that were run."""
 
-    def __init__(self, root: Path, rails: int = 2) -> None:
+    def __init__(self, root: Path, rails: int = 2, infiniband: bool = False) -> None:
         self.root = root
+        self.infiniband = infiniband
+        self.group_mtu = 2044
+        """Bytes: what the multicast group of IP over InfiniBand allows in datagram mode."""
         self.machine = Machine(root)
         self.commands: list[str] = []
         self.engines: list[str] = []
@@ -55,6 +58,15 @@ class Host:
         function = self.machine.pci(f"0000:{number + 32:02x}:00.0", f"pci0000:10/{BRIDGE}", driver="mlx5_core")
         self.config(function).write_bytes(space(0x2950))
         self.machine.netdev(name, function, mtu="1500", ifindex=str(number + 10))
+        if self.infiniband:
+            port = self.machine.port(self.machine.rdma(device, function), link_layer="InfiniBand", sm_lid="0x1")
+            self.machine.write(f"{port}/pkeys/0", "0xffff")
+            self.machine.write(f"{port}/pkeys/1", "0x0000")
+            self.machine.write(f"sys/class/net/{name}/mode", "datagram")
+            self.machine.write(f"sys/class/net/{name}/mtu", "2044")
+            self.addresses[name] = []
+            self.sysctls(name)
+            return
         self.machine.port(self.machine.rdma(device, function))
         self.machine.write(f"sys/kernel/config/rdma_cm/{device}/ports/1/default_roce_tos", "0")
         self.machine.write(f"sys/kernel/config/rdma_cm/{device}/ports/1/default_roce_mode", "IB/RoCE v1")
@@ -113,6 +125,9 @@ class Host:
                     return Outcome(2, "", "Error: Invalid prefsrc address.")
                 self.routes[table] = [{"dst": network, "dev": name}]
             case ["link", "set", "dev", name, "mtu", size]:
+                mode = self.root / f"sys/class/net/{name}/mode"
+                if mode.exists() and mode.read_text() == "datagram\n":
+                    size = str(min(int(size), self.group_mtu))
                 if "mtu" not in self.stuck:
                     (self.root / f"sys/class/net/{name}/mtu").write_text(f"{size}\n")
         return []

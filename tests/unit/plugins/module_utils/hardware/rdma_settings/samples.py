@@ -78,7 +78,8 @@ def device(number: int = 0, *ports: dict[str, Any], **facts: Any) -> dict[str, A
 def infiniband(number: int = 0, **facts: Any) -> dict[str, Any]:
     """A device of InfiniBand."""
     inner = port(number, link_layer="InfiniBand", netdev=f"ib{number}", netdev_mtu=2044, dcb=None, congestion=None)
-    return device(number, {**inner, "lid": 7, "sm_lid": 1, **facts}, name=f"ibp{number}s0")
+    keys = ["0xffff"]
+    return device(number, {**inner, "lid": 7, "sm_lid": 1, "partition_keys": keys, **facts}, name=f"ibp{number}s0")
 
 
 def facts(*devices: dict[str, Any], **more: Any) -> dict[str, Any]:

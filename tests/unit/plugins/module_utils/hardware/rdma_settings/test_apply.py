@@ -112,7 +112,6 @@ def test_files_of_the_kernel(tmp_path: Path) -> None:
         ("proc/sys/net/ipv4/conf/ens0/arp_ignore", 1, "arp_ignore", {"rail": {"sysctls": {"arp_ignore": 1}}}),
         ("sys/kernel/config/rdma_cm/rocep0s0/ports/1/default_roce_tos", 106, "rdma_cm_tos", {}),
         ("sys/kernel/config/rdma_cm/rocep0s0/ports/1/default_roce_mode", "RoCE v2", "rdma_cm_mode", {}),
-        ("sys/class/net/ens0/mode", "connected", "ipoib_mode", {}),
         ("sys/class/net/ens0/ecn/roce_np/cnp_dscp", 48, "cnp_dscp", {"port": ofed}),
         ("sys/class/net/ens0/ecn/roce_np/cnp_802p_prio", 6, "cnp_priority", {"port": ofed}),
         ("sys/kernel/debug/x/np_cnp_dscp", 48, "cnp_dscp", {"port": inbox}),
@@ -125,6 +124,24 @@ def test_files_of_the_kernel(tmp_path: Path) -> None:
         (tmp_path / path).write_text("a longer value before\n")
         assert not [command for command in make(tmp_path, setting, value, **more) if "modprobe" not in command]
         assert (tmp_path / path).read_text() == str(value)
+
+
+def test_the_mode_of_infiniband(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "sys/class/net/ens0/mode"
+    path.parent.mkdir(parents=True)
+    path.write_text("datagram\n")
+    assert make(tmp_path, "ipoib_mode", "connected") == []
+    # The kernel takes the mode only with its line end.
+    assert path.read_text() == "connected\n"
+    # The kernel changes the MTU with the mode.
+    assert make(tmp_path, "ipoib_mode", "datagram", rail={"mtu": 2044}) == ["ip link set dev ens0 mtu 2044"]
+
+    def refuse(handle: int, data: bytes) -> int:
+        raise OSError(errno.EINVAL, "Invalid argument")
+
+    monkeypatch.setattr(apply.os, "write", refuse)
+    with pytest.raises(apply.SettingError, match="has no mode connected; set rdma_ipoib_mode: datagram, or null"):
+        make(tmp_path, "ipoib_mode", "connected")
 
 
 def test_partitions_of_infiniband(tmp_path: Path) -> None:

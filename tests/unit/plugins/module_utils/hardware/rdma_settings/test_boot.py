@@ -199,6 +199,39 @@ def test_a_rule_waits_with_its_address(host: Host) -> None:
     assert not report.pending and not report.failures and host.rules == {"10.7.0.2": "1002", "10.7.0.3": "1001"}
 
 
+def test_infiniband_is_set_once(tmp_path: Path) -> None:
+    host = Host(tmp_path, infiniband=True)
+    wanted = wanted_of(host, addresses=EVERYTHING["addresses"], mtu=65520, ipoib_mode="connected")
+    foreseen = settle(host, wanted, check=True)
+    done = settle(host, wanted)
+    assert not done.failures and done.changes == foreseen.changes
+    assert {change.setting for change in done.changes if change.rail == 1} == {
+        *("ipoib_mode", "mtu", "address", "arp_announce", "arp_ignore", "rp_filter", "rule"),
+        *("max_read_request", "acs_bridges"),
+    }
+    assert host.mtu("ens0") == 65520 and not [command for command in host.commands if command.startswith("dcb ")]
+    assert settle(host, wanted).changes == []
+
+
+def test_the_mtu_that_the_subnet_manager_allows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    host = Host(tmp_path, infiniband=True)
+    wanted = wanted_of(host, mtu=4092)
+    monkeypatch.setattr(boot, "ADDRESS_SECONDS", 0)
+    (failure, _other) = settle(host, wanted).failures
+    assert failure.startswith(
+        "rail 0 (rocep0s0/1): mtu: 2044 -> 4092: the value did not stay; it is now 2044; the mult"
+    )
+
+    def sleep(_seconds: float) -> None:
+        """The manager makes the group anew, and the kernel then gives the device the MTU that was asked for."""
+        for name in ("ens0", "ens1"):
+            (host.root / f"sys/class/net/{name}/mtu").write_text("4092\n")
+
+    monkeypatch.setattr(boot, "ADDRESS_SECONDS", 10)
+    facts = boot.gather(host.root, host.run)
+    assert not boot.settle(host.root, wanted, facts, host.run, busy=False, sleep=sleep).failures
+
+
 def test_infiniband_without_a_network_device_is_not_waited_for(host: Host) -> None:
     (host.root / "sys/devices/pci0000:10/0000:10:01.0/0000:20:00.0/net/ens0/mtu").unlink()
     (host.root / "sys/devices/pci0000:10/0000:10:01.0/0000:20:00.0/net/ens0/dev_port").write_text("7")

@@ -12,6 +12,7 @@ from typing import Any
 from ansible_collections.baremetal.inference.plugins.module_utils.core import files
 from ansible_collections.baremetal.inference.plugins.module_utils.core.commands import Outcome
 from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
+from ansible_collections.baremetal.inference.plugins.module_utils.hardware.rdma_settings import files as settings_files
 from ansible_collections.baremetal.inference.plugins.module_utils.hardware.rdma_settings import machine
 from ansible_collections.baremetal.inference.tests.unit.plugins.module_utils.hardware.rdma_settings.host import Host
 from ansible_collections.baremetal.inference.tests.unit.plugins.module_utils.hardware.rdma_settings.samples import roce
@@ -55,6 +56,26 @@ def test_networkmanager(tmp_path: Path) -> None:
     (tmp_path / "run/NetworkManager").mkdir()
     host.machine.write("run/systemd/netif/state", "OPER_STATE=routable")
     assert read(host).networkmanager_runs and read(host).networkd_runs
+
+
+def test_partitions_of_opensm_that_are_not_ours(tmp_path: Path) -> None:
+    host = Host(tmp_path)
+    path = "etc/opensm/partitions.conf"
+    assert not read(host).partitions_foreign
+    host.machine.write(path, "Default=0x7fff : ALL=full ;")
+    assert read(host).partitions_foreign
+    host.machine.write(path, next(iter(settings_files.partitions([1], None).values())))
+    assert not read(host).partitions_foreign
+    (tmp_path / path).unlink()
+    (tmp_path / path).mkdir()
+    assert read(host).partitions_foreign
+
+
+def test_whether_ifupdown_reads_our_files(tmp_path: Path) -> None:
+    host = Host(tmp_path)
+    assert not read(host).ifupdown_reads
+    host.machine.write("etc/network/interfaces", "source /etc/network/interfaces.d/*")
+    assert read(host).ifupdown_reads
 
 
 def test_instances_that_use_the_network(tmp_path: Path) -> None:

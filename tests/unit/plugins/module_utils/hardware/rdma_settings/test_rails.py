@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -86,3 +87,27 @@ def test_mistakes_of_a_list(entries: list[dict[str, str]], words: str) -> None:
 def test_a_named_port_of_the_other_link_layer() -> None:
     _names, findings = choose(Wish(rails=[{"netdev": "ens0"}], link_layer="infiniband"), roce())
     assert "is ethernet, not infiniband" in str(findings.problems[0])
+
+
+def test_ports_that_no_subnet_manager_has_made_active() -> None:
+    """All nodes of a new subnet get their settings in one run, with the node that becomes the manager."""
+    without = facts(infiniband(0, state="INIT", sm_lid=0), infiniband(1, state="ARMED", sm_lid=0))
+    for wish in (Wish(), Wish(rails=[{"netdev": "ib0"}, {"netdev": "ib1"}])):
+        names, findings = choose(wish, without)
+        assert names == ["ibp0s0/1", "ibp1s0/1"] and not findings.problems
+        assert [str(one).partition(" is ")[2][:40] for one in findings.warnings] == [
+            "INIT: no subnet manager makes the port a",
+            "ARMED: no subnet manager makes the port ",
+        ]
+        _names, findings = choose(replace(wish, subnet_manager=True), without)
+        assert not findings.problems and not findings.warnings
+
+
+def test_a_port_without_a_manager_beside_active_ones_is_no_rail_unless_known() -> None:
+    found = facts(infiniband(0), infiniband(1, state="INIT"))
+    names, findings = choose(Wish(), found)
+    assert names == ["ibp0s0/1"] and not findings.warnings
+    names, findings = choose(Wish(), found, known=["0000:11:00.0/1"])
+    assert names == ["ibp0s0/1", "ibp1s0/1"] and "set rdma_subnet_manager" in str(findings.warnings[0])
+    # A port of Ethernet that is down is no such port.
+    assert choose(Wish(), facts(device(0, port(0, state="INIT"))))[0] == []

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ansible_collections.baremetal.inference.plugins.module_utils.core.commands import Outcome
 from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
-from ansible_collections.baremetal.inference.plugins.module_utils.hardware.rdma_settings import units, written
+from ansible_collections.baremetal.inference.plugins.module_utils.hardware.rdma_settings import files, units, written
 from ansible_collections.baremetal.inference.plugins.module_utils.hardware.rdma_settings.desired import Desired
 from ansible_collections.baremetal.inference.plugins.module_utils.hardware.rdma_settings.differences import Difference
 from ansible_collections.baremetal.inference.plugins.module_utils.hardware.rdma_settings.written import Change
@@ -50,6 +50,22 @@ def test_files_of_earlier_runs_are_removed_and_others_are_left(tmp_path: Path) -
     written.write(tmp_path, changes, run)
     assert place(tmp_path, others).exists() and not place(tmp_path, LINK).exists()
     assert written.differing(tmp_path, {}, "damaged") == {}
+
+
+def test_opensm_reads_new_partitions(tmp_path: Path) -> None:
+    asked: list[list[str]] = []
+
+    def record(command: Sequence[str]) -> Outcome:
+        asked.append(list(command))
+        return Outcome(0)
+
+    texts = files.partitions([1], None)
+    changes = written.differing(tmp_path, texts, None)
+    written.write(tmp_path, changes, record)
+    assert asked == [["systemctl", "try-restart", "opensm.service"]]
+    stored = Desired([], "none", tuple(texts)).as_dict()
+    assert written.differing(tmp_path, texts, stored) == {}
+    assert written.differing(tmp_path, {}, stored) == {files.PARTITIONS: Change(texts[files.PARTITIONS], None)}
 
 
 def test_diffs() -> None:

@@ -53,6 +53,13 @@ def test_a_port_is_active_or_down_and_wants_an_address(tmp_path: Path) -> None:
     assert rdma.ports(host(tmp_path)).status == WARN
 
 
+def test_a_port_without_a_subnet_manager(tmp_path: Path) -> None:
+    plug_port(tmp_path, "mlx5_0", link_layer="InfiniBand", state="2: INIT", phys_state="5: LinkUp")
+    found = rdma.ports(host(tmp_path))
+    assert (found.status, found.message) == (WARN, "mlx5_0/1 is INIT (LinkUp)")
+    assert found.action.startswith("no subnet manager makes the port active")
+
+
 def test_a_slow_link_of_infiniband_is_seen(tmp_path: Path) -> None:
     for number, rate in enumerate(("400 Gb/sec (4X NDR)", "400 Gb/sec (4X NDR)", "200 Gb/sec (2X NDR)")):
         plug_port(tmp_path, f"mlx5_{number}", link_layer="InfiniBand", rate=rate)

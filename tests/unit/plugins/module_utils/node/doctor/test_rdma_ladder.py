@@ -87,6 +87,9 @@ def test_the_worst_faults_fail() -> None:
 def test_infiniband_without_a_subnet_manager() -> None:
     found = facts(infiniband(0, mtu_active=4096, sm_lid=0))
     assert climb(found)[-1].message == "ibp0s0/1: no subnet manager"
+    # A port that never had one is not active.
+    last = climb(facts(infiniband(0, state="INIT", sm_lid=0)))[-1]
+    assert (last.name, last.status) == ("links", "fail") and last.message.startswith("ibp0s0/1 is INIT: no subnet man")
 
 
 def test_an_iommu_that_translates() -> None:
