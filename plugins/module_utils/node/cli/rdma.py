@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The commands `inferctl rdma apply`, `check` and `show`. Private to the collection."""
+"""The commands `inferctl rdma apply`, `check`, `show` and `judge`. Private to the collection."""
 
 # pylint: disable=ansible-bad-function  # a command, which prints
 from __future__ import annotations
@@ -10,14 +10,16 @@ import argparse
 import json
 from collections.abc import Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
-from ...core import commands
+from ...core import commands, files
 from ...core.commands import Outcome
 from ...core.paths import Paths
+from ...hardware.rdma import perftest
 from ...hardware.rdma_settings import boot, machine, rails
 from ...hardware.rdma_settings.desired import Desired
-from .command import FAILED, OK, UsageError, fail
+from .command import FAILED, OK, UNCLEAR, UsageError, fail
 
 SCHEMA = 1
 
@@ -48,6 +50,9 @@ def add(parsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     one = inner.add_parser("show", help="show the ports, and which of them are rails")
     _json(one)
     one.set_defaults(run=_show)
+    one = inner.add_parser("judge", help="what a result of perftest means; 1 if it is bad, 4 if unknown")
+    one.add_argument("file", type=Path, help="the file of ib_write_bw or ib_write_lat with --out_json --report_gbits")
+    one.set_defaults(run=_judge)
 
 
 def _json(parser: argparse.ArgumentParser) -> None:
@@ -139,6 +144,30 @@ def _show(options: argparse.Namespace, paths: Paths) -> int:
                 f"nearest GPUs {', '.join(port['gpus']) or 'unknown'} ({port['distance'] or 'unknown'})"
             )
     return OK
+
+
+def _judge(options: argparse.Namespace, paths: Paths) -> int:
+    try:
+        report = perftest.read(files.text(options.file) or "")
+    except ValueError as error:
+        raise UsageError(f"{options.file}: {error}") from error
+    except OSError as error:
+        raise UsageError(f"{options.file}: {error.strerror}") from error
+    ports = [port for port in rails.ports(boot.gather(paths.root, run)) if port.device == report.device]
+    limits = [limit for port in ports if (limit := _possible(port, report)) is not None]
+    # The file does not name the port of a device with several.
+    verdict = perftest.judge(report, max(limits, default=None))
+    words = {True: "good", False: "bad", None: "unknown"}[verdict.good]
+    print(f"{report.device or 'unknown device'}: {words}: {verdict.message}")
+    return {True: OK, False: FAILED, None: UNCLEAR}[verdict.good]
+
+
+def _possible(port: rails.Port, report: perftest.Report) -> float | None:
+    """What a port can carry, in Gb/s; None if unknown."""
+    rate, layer, mtu = port.facts["rate_gbps"], port.facts["link_layer"], report.mtu or port.facts["mtu_active"]
+    if not rate or not mtu or layer not in perftest.HEADERS:
+        return None
+    return perftest.possible(rate, mtu, layer, port.device_facts.get("pcie"))
 
 
 def _port(port: rails.Port, rail: int | None) -> dict[str, Any]:

@@ -28,8 +28,8 @@ NEAR = ("PIX", "PXB")
 """Distances at which NCCL uses GPUDirect by default. Source: ncclTopoCheckGdr of NCCL, graph/paths.cc."""
 
 BY_HAND = (
-    "host to host, for each rail: ib_write_bw -d DEVICE -x GID_INDEX --report_gbits on one node, the same with the "
-    "other node's address on the other; expect 0.94 of the rate",
+    "host to host, for each rail: ib_write_bw -d DEVICE -x GID_INDEX --report_gbits --out_json --out_json_file=FILE on "
+    "one node, the same with the other node's address on the other; then inferctl rdma judge FILE",
     "with GPU memory: the same from an image with CUDA, with --use_cuda_dmabuf; expect 0.9 of the rate at PIX or PXB",
     "one node: all_reduce_perf -b 8G -e 8G -g 8",
     "two nodes, with NCCL_ALGO=RING; then each rail alone: NCCL_TESTS_SPLIT='MOD 8'; then all nodes",

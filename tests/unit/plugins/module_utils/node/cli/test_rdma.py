@@ -119,3 +119,27 @@ def test_nothing_is_recorded(
     for word in ("apply", "check", "show"):
         code, _out, err = call(host, capsys, word)
         assert code == 2 and "does not have schema 1" in err
+
+
+@pytest.mark.parametrize(
+    ("device", "rate", "code", "words"),
+    [
+        ("rocep0s0", "391.00", 0, "rocep0s0: good: 391 Gb/s, 100% of the 392.1 Gb/s that the rail can carry"),
+        ("rocep0s0", "196.00", 1, "rocep0s0: bad: 196 Gb/s, 50% of the 392.1"),
+        ("rocep0s0", "46600.00", 4, "use --report_gbits"),
+        ("rocep9s0", "391.00", 4, "what the rail can carry is unknown"),
+    ],
+)
+def test_judge(
+    host: Host, capsys: pytest.CaptureFixture[str], tmp_path: Path, device: str, rate: str, code: int, words: str
+) -> None:
+    result = f'test_info: {{\nDevice: "{device}",\nMtu: 4096,\n}},\nresults: {{\nBW_average: {rate},\n}}\n'
+    (tmp_path / "result").write_text(result)
+    found, out, _err = call(host, capsys, "judge", str(tmp_path / "result"))
+    assert found == code and words in out
+
+
+def test_judge_of_what_is_no_result(host: Host, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    for path in (tmp_path / "missing", tmp_path):
+        code, _out, err = call(host, capsys, "judge", str(path))
+        assert code == 2 and str(path) in err

@@ -1,0 +1,132 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Reads the file that perftest writes with --out_json, and judges its result. Private to the collection; pure.
+
+Version 6.06 (Debian 12) writes names and words without quotes, and commas before brackets. Version 6.24 (Debian 13)
+writes JSON. Neither writes a unit. Source: print_full_bw_report and write_report_lat_to_file of perftest.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+LINE = re.compile(r'\s*"?([A-Za-z_0-9. ]*[A-Za-z_0-9.])"?\s*:\s*(.*?),?\s*$')
+
+RESULTS = "results"
+
+HEADERS = {"Ethernet": 82, "InfiniBand": 26}
+"""Bytes beside the payload of a packet. Ethernet: preamble, gap, Ethernet, IPv4, UDP, BTH, ICRC. InfiniBand: LRH, BTH,
+ICRC, VCRC."""
+
+LANE_GBPS = {1: 2.0, 2: 4.0, 3: 8 * 128 / 130, 4: 16 * 128 / 130, 5: 32 * 128 / 130, 6: 64 * 242 / 256}
+"""Gb/s of a lane of PCIe by generation, with the line code taken off."""
+
+GOOD, GOOD_GPU = 0.94, 0.9
+"""The part of the possible rate that a good rail reaches: from memory of the host, and of a GPU."""
+
+TOO_MUCH = 1.02
+"""No rail can be faster: the number has another unit."""
+
+GOOD_MICROSECONDS, BAD_MICROSECONDS = 3.0, 10.0
+"""The time that a message of a few bytes takes, from node to node through one switch, and a time that is a fault."""
+
+
+@dataclass
+class Report:
+    """A file of perftest."""
+
+    device: str | None = None
+    mtu: int | None = None
+    """Bytes of payload in a packet."""
+    gpu: bool = False
+    """Whether the test used the memory of a GPU."""
+    results: list[dict[str, float]] = field(default_factory=list)
+    """The numbers of each message size, by their names: BW_average, t_typical, MsgSize, …"""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a number means."""
+
+    good: bool | None
+    """None: unknown, because the number or the limit is missing or cannot be right."""
+    message: str
+
+
+def read(text: str) -> Report:
+    """The report in a file. Raises ValueError if the text is no such file."""
+    report = Report()
+    for line in text.splitlines():
+        match = LINE.match(line)
+        if match is None:
+            continue
+        name, value = match[1].strip(), match[2].strip().strip('"')
+        if value == "{":
+            if name == RESULTS:
+                report.results.append({})
+        elif report.results:
+            number = _number(value)
+            if number is not None:
+                report.results[-1][name] = number
+        elif name == "Device":
+            report.device = value or None
+        elif name == "Mtu":
+            mtu = _number(value)
+            report.mtu = int(mtu) if mtu else None
+        elif name == "cuda_device":
+            report.gpu = True
+    report.results = [one for one in report.results if one]
+    if not report.results:
+        raise ValueError("not a file of perftest with results: write it with --out_json --out_json_file=FILE")
+    return report
+
+
+def possible(rate_gbps: float, mtu: int, link_layer: str, pcie: Mapping[str, int | None] | None = None) -> float:
+    """The payload that a rail can carry, in Gb/s. `pcie` has generation and width of the card's link."""
+    link = rate_gbps * mtu / (mtu + HEADERS[link_layer])
+    gen, width = ((pcie or {}).get(key) for key in ("gen", "width"))
+    return min(link, LANE_GBPS[gen] * width) if gen in LANE_GBPS and width else link
+
+
+def judge(report: Report, limit_gbps: float | None) -> Verdict:
+    """What the result with the largest messages means. `limit_gbps` is what the rail can carry; None if unknown."""
+    result = max(report.results, key=lambda one: one.get("MsgSize", 0.0))
+    if "t_typical" in result:
+        return _latency(result["t_typical"])
+    rate = result.get("BW_average", result.get("bw_avg"))
+    if not rate:
+        return Verdict(None, "the file has no bandwidth")
+    if limit_gbps is None:
+        return Verdict(None, f"{rate:g} Gb/s, if the test ran with --report_gbits; what the rail can carry is unknown")
+    share = rate / limit_gbps
+    shown = f"{rate:g} Gb/s, {share:.0%} of the {limit_gbps:.1f} Gb/s that the rail can carry"
+    if share > TOO_MUCH:
+        return Verdict(None, f"{rate:g} is more than the {limit_gbps:.1f} Gb/s of the rail: use --report_gbits")
+    if share >= (GOOD_GPU if report.gpu else GOOD):
+        return Verdict(True, shown)
+    return Verdict(False, f"{shown}{_reason(share, rate)}")
+
+
+def _latency(microseconds: float) -> Verdict:
+    shown = f"{microseconds:g} microseconds"
+    if microseconds >= BAD_MICROSECONDS:
+        return Verdict(False, f"{shown}: a good rail needs fewer than {GOOD_MICROSECONDS:g}, and one for each switch")
+    if microseconds >= GOOD_MICROSECONDS:
+        return Verdict(None, f"{shown}: good through several switches, too much for one")
+    return Verdict(True, shown)
+
+
+def _reason(share: float, rate_gbps: float) -> str:
+    """The usual cause of a wrong number; empty if there is none."""
+    if rate_gbps < 8:
+        return ": packets are lost, as without PFC on one side"
+    if 0.45 <= share <= 0.55:
+        return ": about half, as with ACS, ATS or an IOMMU in the way"
+    return ""
+
+
+def _number(text: str) -> float | None:
+    return float(text) if re.fullmatch(r"[0-9]{1,18}(\.[0-9]{1,18})?", text) else None

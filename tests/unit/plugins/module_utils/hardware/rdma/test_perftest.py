@@ -1,0 +1,175 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The files of perftest in both forms, and what their numbers mean."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ansible_collections.baremetal.inference.plugins.module_utils.hardware.rdma import perftest
+
+OLD = """{
+test_info: {
+test: RDMA_Write_BW_Test,
+Dual_port: OFF,
+Device: "rocep65s0f0",
+Number_of_qps: 1,
+Transport_type: IB,
+Connection_type: RC,
+Using_SRQ: OFF,
+PCIe_relax_order: ON,
+ibv_wr_API: ON,
+TX_depth : 128,
+CQ_Moderation: 1,
+Mtu: 4096,
+Link_type: Ethernet,
+GID_index: 3,
+Max_inline_data: 0,
+rdma_cm_QPs: OFF,
+Data_ex_method: Ethernet,
+},
+results: {
+MsgSize: 65536,
+n_iterations: 10834,
+BW_peak: 0.00,
+BW_average: 97.66,
+MsgRate: 0.186932,
+}
+}
+"""
+"""As version 6.06 of Debian 12 writes it: by the formats in its program."""
+
+NEW = """{
+"test_info": {
+"test": "RDMA_Write_BW_Test",
+"Dual_port": "OFF",
+"Device": "rocep65s0f0",
+"Number_of_qps": 1,
+"Transport_type": "IB",
+"Connection_type": "RC",
+"Using_SRQ": "OFF",
+"PCIe_relax_order": "ON",
+"ibv_wr_API": "ON",
+"TX_depth": 128,
+"CQ_Moderation": 1,
+"Mtu": 4096,
+"Link_type": "Ethernet",
+"GID_index": 3,
+"Max_inline_data": 0,
+"rdma_cm_QPs": "OFF",
+"Use_ROCm_memory": "OFF",
+"Data_ex_method": "Ethernet"
+},
+"results": {
+"MsgSize": 65536,
+"n_iterations": 10834,
+"BW_peak": 0.00,
+"BW_average": 97.66,
+"MsgRate": 0.186932
+}
+}
+"""
+"""As version 6.24 of Debian 13 writes it."""
+
+LATENCY = """{
+test_info: {
+test: RDMA_Write_Latency_Test,
+Device: "rocep65s0f0",
+Mtu: 4096,
+},
+results: {
+MsgSize: 8,
+n_iterations: 1000,
+t_min: 1.60,
+t_max: 5.51,
+t_typical: 1.71,
+t_avg: 1.72,
+t_stdev: 0.08,
+percentile_99: 1.90,
+percentile_99.9: 2.31,
+}
+}
+"""
+
+
+def test_both_forms() -> None:
+    json.loads(NEW)
+    with pytest.raises(ValueError, match="property name"):
+        json.loads(OLD)
+    old, new = perftest.read(OLD), perftest.read(NEW)
+    assert old == new and (old.device, old.mtu, old.gpu) == ("rocep65s0f0", 4096, False)
+    assert old.results == [
+        {"MsgSize": 65536.0, "n_iterations": 10834.0, "BW_peak": 0.0, "BW_average": 97.66, "MsgRate": 0.186932}
+    ]
+
+
+def test_latency() -> None:
+    report = perftest.read(LATENCY)
+    assert report.results[0]["percentile_99.9"] == 2.31
+    assert perftest.judge(report, None).good is True
+    for shown, good in (("4.20", None), ("26000.00", False)):
+        text = LATENCY.replace("t_typical: 1.71", f"t_typical: {shown}")
+        verdict = perftest.judge(perftest.read(text), None)
+        assert verdict.good is good and "microseconds" in verdict.message
+
+
+def test_several_sizes_and_a_gpu() -> None:
+    small = OLD.replace("65536", "2").replace("97.66", "0.08")
+    report = perftest.read(small + OLD.replace("Mtu: 4096", "cuda_device: 0,\nMtu: 4096").replace("97.66", "90.00"))
+    assert len(report.results) == 2
+    assert perftest.judge(report, 98.04).good is False
+    report = perftest.read(NEW.replace('"Mtu"', '"cuda_device": 0,\n"Mtu"').replace("97.66", "90.00"))
+    assert report.gpu and perftest.judge(report, 98.04).good is True
+
+
+@pytest.mark.parametrize(
+    ("rate", "mtu", "layer", "pcie", "limit"),
+    [
+        (400.0, 4096, "Ethernet", None, 392.15),
+        (100.0, 1024, "Ethernet", None, 92.59),
+        (400.0, 4096, "InfiniBand", None, 397.48),
+        (400.0, 4096, "Ethernet", {"gen": 4, "width": 16}, 252.06),
+        (400.0, 4096, "Ethernet", {"gen": 5, "width": 16}, 392.15),
+        (400.0, 4096, "Ethernet", {"gen": None, "width": 16}, 392.15),
+    ],
+)
+def test_what_a_rail_can_carry(rate: float, mtu: int, layer: str, pcie: Any, limit: float) -> None:
+    assert perftest.possible(rate, mtu, layer, pcie) == pytest.approx(limit, abs=0.01)
+
+
+@pytest.mark.parametrize(
+    ("rate", "good", "words"),
+    [
+        ("97.66", True, "97.66 Gb/s, 100% of the 98.0 Gb/s that the rail can carry"),
+        ("92.20", True, "94%"),
+        ("92.10", False, "94%"),
+        ("49.00", False, "about half, as with ACS"),
+        ("0.40", False, "packets are lost"),
+        ("11444.00", None, "use --report_gbits"),
+        ("0.00", None, "no bandwidth"),
+    ],
+)
+def test_what_a_number_means(rate: str, good: bool | None, words: str) -> None:
+    verdict = perftest.judge(perftest.read(OLD.replace("97.66", rate)), perftest.possible(100.0, 4096, "Ethernet"))
+    assert verdict.good is good and words in verdict.message
+    assert perftest.judge(perftest.read(OLD.replace("97.66", rate)), None).good is None
+
+
+@pytest.mark.parametrize("text", ["", "{}", "couldn't connect to 192.0.2.1:18515", "results: {\n}", "[1, 2]"])
+def test_what_is_no_such_file(text: str) -> None:
+    with pytest.raises(ValueError, match="--out_json_file"):
+        perftest.read(text)
+
+
+@given(st.text(), st.integers(0, len(OLD)))
+def test_any_text(noise: str, cut: int) -> None:
+    for text in (noise, OLD[:cut] + noise + OLD[cut:], NEW[:cut]):
+        try:
+            perftest.judge(perftest.read(text), 98.0)
+        except ValueError as error:
+            assert "--out_json" in str(error)
