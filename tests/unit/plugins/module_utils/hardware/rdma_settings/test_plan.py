@@ -13,10 +13,14 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ansible_collections.baremetal.inference.plugins.module_utils.core.commands import Outcome
 from ansible_collections.baremetal.inference.plugins.module_utils.core.problems import Findings
+from ansible_collections.baremetal.inference.plugins.module_utils.hardware.rdma.devices import CLASS
+from ansible_collections.baremetal.inference.plugins.module_utils.hardware.rdma.facts import SETTINGS, Programs, gather
 from ansible_collections.baremetal.inference.plugins.module_utils.hardware.rdma_settings import differences, rails
 from ansible_collections.baremetal.inference.plugins.module_utils.hardware.rdma_settings.differences import State
 from ansible_collections.baremetal.inference.plugins.module_utils.hardware.rdma_settings.plan import Machine, Plan, plan
+from ansible_collections.baremetal.inference.tests.unit.plugins.module_utils.hardware.rdma.test_devices import restore
 from ansible_collections.baremetal.inference.tests.unit.plugins.module_utils.hardware.rdma_settings.samples import (
     device,
     facts,
@@ -181,6 +185,29 @@ def test_ifupdown_must_read_our_files() -> None:
     assert "add the line 'source /etc/network/interfaces.d/*'" in problem
     assert not problems(roce(), unread, addresses=ADDRESSES, network_manager="networkd")
     assert not problems(roce(), unread, network_manager="ifupdown")
+
+
+@pytest.mark.recordings("sysfs_infiniband")
+def test_recorded_machines_with_infiniband(recording: Any, tmp_path: Path) -> None:
+    where = next((to for name, to in {"sys": "", "class": "sys"}.items() if (recording.path / name).is_dir()), CLASS)
+    restore(recording.path, tmp_path / "root" / where)
+    found = gather(tmp_path / "root", (SETTINGS,), Programs(), lambda _command: Outcome(0))
+    active = [
+        f"{device['name']}/{port['port']}"
+        for device in recording.expected["devices"]
+        for port in device["ports"]
+        if port["state"] == "ACTIVE" and port["link_layer"] == "InfiniBand"
+    ]
+    plan_, findings = planned(found, link_layer="infiniband", mtu=2044, partition_keys=["0x8001"])
+    assert not findings.problems and sorted(port.name for port in plan_.ports) == sorted(active)
+    assert all(rail.pfc is rail.dscp is rail.rdma_cm_tos is None for rail in plan_.desired.rails)
+    assert {rail.mtu for rail in plan_.desired.rails} <= {2044}
+    # Only some recordings have the table of partitions. None has this one.
+    with_table = [port for port in plan_.ports if port.facts["partition_keys"]]
+    assert len([warning for warning in findings.warnings if "0x8001" in str(warning)]) == len(with_table)
+    refused = problems(found, link_layer="infiniband", lossless_priority=4, dscp=10, ets={"4": 100})
+    meaningless = [line for line in refused if "has no meaning on InfiniBand" in line]
+    assert len(meaningless) == (3 if active else 0)
 
 
 def unknown_without(found: Plan) -> list[str]:
