@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..rdma.managers import IFUPDOWN, NETWORKD, NETWORKMANAGER
-from .desired import FULL_MEMBER, Rail
+from .desired import Rail
 from .variables import ETHERNET
 
 PREFIX = "60-inference-rdma"
@@ -31,16 +31,9 @@ SYSCTL = f"/etc/sysctl.d/{PREFIX}.conf"
 
 NETWORKD_CONF = f"/etc/systemd/networkd.conf.d/{PREFIX}.conf"
 
-PARTITIONS = "/etc/opensm/partitions.conf"
-
-GROUP_MTUS = {4096: 5}
-"""The words of the InfiniBand specification for the MTU of a multicast group. Source: opensm(8)."""
-
 KEPT_PROTOCOL = "kernel"
 """The protocol of routing rules that networkd does not own. Whenever networkd configures a link, it removes all rules
 that no .network file has, but those of the kernel. Source: manager_mark_routing_policy_rules of systemd."""
-
-DEFAULT_PARTITION = 0x7FFF
 
 PRIVATE = 0o600
 """The mode of profiles: NetworkManager ignores others."""
@@ -83,20 +76,6 @@ def render(
             "[Network]\nManageForeignRoutingPolicyRules=no\n"
         )
     return texts
-
-
-def partitions(keys: Sequence[int], group_mtu: int | None) -> dict[str, str]:
-    """The partitions of opensm, with all ports of the subnet as full members; nothing if opensm's default is enough.
-
-    opensm makes other ports than its own limited members of the default partition, if the file does not name it.
-    """
-    if not keys and group_mtu is None:
-        return {}
-    flags = "ipoib" + (f", mtu={GROUP_MTUS[group_mtu]}" if group_mtu else "")
-    # opensm takes the lower 15 bits of a key.
-    names = {"Default": DEFAULT_PARTITION, **{f"key{key | FULL_MEMBER:04x}": key & ~FULL_MEMBER for key in keys}}
-    lines = (f"{name}=0x{key:04x}, {flags} : ALL=full ;\n" for name, key in names.items())
-    return {PARTITIONS: HEADER + "".join(lines)}
 
 
 def mode(path: str) -> int:

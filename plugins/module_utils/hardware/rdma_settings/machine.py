@@ -14,7 +14,7 @@ from ...core import files as core_files
 from ...core import sysfs
 from ...core.paths import Paths
 from ..rdma import managers, tools
-from . import files
+from . import files, infiniband
 from .apply import Run
 from .plan import Machine
 
@@ -57,7 +57,7 @@ def read(
 def _partitions_foreign(root: Path) -> bool:
     """Whether opensm has a file of partitions that is not of this collection."""
     try:
-        text = core_files.text(root / files.PARTITIONS.lstrip("/"))
+        text = core_files.text(root / infiniband.PARTITIONS.lstrip("/"))
     except OSError:
         return True
     return text is not None and not text.startswith(files.HEADER)

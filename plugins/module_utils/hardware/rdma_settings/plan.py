@@ -14,11 +14,10 @@ from typing import Any
 
 from ...core.problems import Findings
 from ..rdma.managers import IFUPDOWN, MANAGERS
-from . import addresses, files, rails
-from .desired import FULL_MEMBER, Desired, Rail, full_key
+from . import addresses, files, infiniband, rails
+from .desired import Desired, Rail, full_key
 from .variables import (
     AUTO,
-    DATAGRAM_MTU,
     ETHERNET,
     FULL_MTU,
     INFINIBAND,
@@ -96,7 +95,7 @@ def plan(variables: Mapping[str, Any], machine: Machine) -> tuple[Plan, Findings
         )
     _mtu(wish, layer, chosen, findings)
     _acs(wish, machine.facts, findings)
-    _infiniband(wish, found, chosen, machine, findings)
+    infiniband.check(wish, found, chosen, machine.partitions_foreign, findings)
     method, reason = gpudirect(wish, machine, findings)
     desired_rails = [
         _rail(wish, port, layer, wanted[number] if wanted else None, number if one_subnet else None)
@@ -109,8 +108,8 @@ def plan(variables: Mapping[str, Any], machine: Machine) -> tuple[Plan, Findings
         elif rail.address:
             findings.problem("rdma", f"{port.name} has no network device, so it can have no address", "rdma_addresses")
     texts = files.render(places, manager, machine.networkmanager_runs, machine.networkd_runs)
-    if wish.subnet_manager and layer == INFINIBAND and not machine.partitions_foreign:
-        texts.update(files.partitions([int(key, 16) for key in wish.partition_keys], _group_mtu(wish)))
+    if layer == INFINIBAND and not machine.partitions_foreign:
+        texts.update(infiniband.texts(wish))
     return Plan(Desired(desired_rails, manager, tuple(sorted(texts))), texts, chosen, method, reason), findings
 
 
@@ -276,47 +275,6 @@ def _mtu(wish: Wish, layer: str, chosen: Sequence[rails.Port], findings: Finding
             "rdma_mtu",
             wish.mtu,
         )
-
-
-def _infiniband(
-    wish: Wish, found: Sequence[rails.Port], chosen: Sequence[rails.Port], machine: Machine, findings: Findings
-) -> None:
-    """Mistakes and warnings about the subnet manager and its partitions."""
-    ports = [port for port in found if port.layer == INFINIBAND]
-    if wish.subnet_manager and not ports:
-        findings.problem("rdma", "this node has no port of InfiniBand; set false", "rdma_subnet_manager", True)
-    others = {port.facts["sm_lid"] for port in ports} - {0, None, *(port.facts["lid"] for port in ports)}
-    if wish.subnet_manager and others:
-        findings.warning(
-            "rdma",
-            f"the subnet has a manager already (LID {', '.join(map(str, sorted(others)))}); opensm of this node only "
-            "takes over when that one is gone",
-            "rdma_subnet_manager",
-            True,
-        )
-    if wish.subnet_manager and machine.partitions_foreign and (wish.partition_keys or _group_mtu(wish)):
-        findings.warning(
-            "rdma",
-            f"{files.PARTITIONS} is not of this collection, and remains; give it the partitions and the MTU of the "
-            "rails, or remove it",
-            "rdma_subnet_manager",
-            True,
-        )
-    for port in chosen:
-        table = {int(key, 16) | FULL_MEMBER for key in port.facts.get("partition_keys") or ()}
-        lacking = [key for key in wish.partition_keys if int(key, 16) | FULL_MEMBER not in table]
-        if table and lacking and not wish.subnet_manager:
-            findings.warning(
-                "rdma",
-                f"the subnet manager has not made {port.name} a member of {', '.join(lacking)}; add the port there",
-                "rdma_partition_keys",
-            )
-
-
-def _group_mtu(wish: Wish) -> int | None:
-    """The MTU that the multicast group of IP over InfiniBand needs, if it is more than the default."""
-    more = wish.ipoib_mode != "connected" and wish.mtu != MTU and wish.mtu > DATAGRAM_MTU
-    return 4096 if more else None
 
 
 def _acs(wish: Wish, facts: Mapping[str, Any], findings: Findings) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 from ...core import files as core_files
 from ...core import sysfs
 from ...core.paths import Paths
-from . import files, units
+from . import files, infiniband, units
 from .apply import Run
 from .desired import of
 from .differences import Difference
@@ -52,7 +52,7 @@ def write(root: Path, changes: Mapping[str, Change], run: Run) -> None:
     """Write and remove files, and let systemd and udev read theirs again. Raises OSError."""
     for path, change in changes.items():
         core_files.write(root / path.lstrip("/"), change.after, files.mode(path))
-    if files.PARTITIONS in changes:
+    if infiniband.PARTITIONS in changes:
         # Not if opensm does not run yet.
         run(["systemctl", "try-restart", "opensm.service"])
     if not set(changes) & set(units.texts(Paths(root))):

@@ -97,19 +97,6 @@ def test_networkd_is_told_to_keep_the_rules_of_networkmanager() -> None:
         assert path not in files.render([place], manager, True, runs)
 
 
-def test_partitions_of_opensm() -> None:
-    assert files.partitions([], None) == {}
-    (text,) = files.partitions([0x1, 0x8002], None).values()
-    assert text.splitlines()[1:] == [
-        "Default=0x7fff, ipoib : ALL=full ;",
-        "key8001=0x0001, ipoib : ALL=full ;",
-        "key8002=0x0002, ipoib : ALL=full ;",
-    ]
-    ((path, text),) = files.partitions([], 4096).items()
-    assert path == "/etc/opensm/partitions.conf" and text.startswith(files.HEADER)
-    assert text.splitlines()[1:] == ["Default=0x7fff, ipoib, mtu=5 : ALL=full ;"]
-
-
 def test_no_file_without_an_address_beside_the_link() -> None:
     bare = Place(Rail("0000:10:00.0/1", "ethernet", mtu=9000), "ens1", "02:00:00:00:00:01")
     for manager in files.RENDERERS:

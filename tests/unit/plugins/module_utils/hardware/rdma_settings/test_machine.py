@@ -12,8 +12,8 @@ from typing import Any
 from ansible_collections.baremetal.inference.plugins.module_utils.core import files
 from ansible_collections.baremetal.inference.plugins.module_utils.core.commands import Outcome
 from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
-from ansible_collections.baremetal.inference.plugins.module_utils.hardware.rdma_settings import files as settings_files
 from ansible_collections.baremetal.inference.plugins.module_utils.hardware.rdma_settings import machine
+from ansible_collections.baremetal.inference.plugins.module_utils.hardware.rdma_settings.files import HEADER
 from ansible_collections.baremetal.inference.tests.unit.plugins.module_utils.hardware.rdma_settings.host import Host
 from ansible_collections.baremetal.inference.tests.unit.plugins.module_utils.hardware.rdma_settings.samples import roce
 
@@ -64,7 +64,7 @@ def test_partitions_of_opensm_that_are_not_ours(tmp_path: Path) -> None:
     assert not read(host).partitions_foreign
     host.machine.write(path, "Default=0x7fff : ALL=full ;")
     assert read(host).partitions_foreign
-    host.machine.write(path, next(iter(settings_files.partitions([1], None).values())))
+    host.machine.write(path, f"{HEADER}Default=0x7fff, ipoib : ALL=full ;")
     assert not read(host).partitions_foreign
     (tmp_path / path).unlink()
     (tmp_path / path).mkdir()

@@ -135,50 +135,6 @@ def test_partitions_of_infiniband_with_any_manager_and_without_addresses(manager
     assert any("partition_keys: the port has no IP" in line for line in unknown_without(found))
 
 
-PARTITIONS = "/etc/opensm/partitions.conf"
-
-
-@pytest.mark.parametrize(
-    ("raw", "line"),
-    [
-        ({"partition_keys": ["0x1"]}, "key8001=0x0001, ipoib : ALL=full ;"),
-        ({"mtu": 4092}, "Default=0x7fff, ipoib, mtu=5 : ALL=full ;"),
-        ({"mtu": 2044}, None),
-        ({"mtu": 65520, "ipoib_mode": "connected"}, None),
-        ({}, None),
-    ],
-)
-def test_the_node_that_manages_the_subnet_makes_its_partitions(raw: dict[str, Any], line: str | None) -> None:
-    """Ports that wait for the manager are rails."""
-    without = facts(infiniband(0, state="INIT", sm_lid=0, lid=65535))
-    found, findings = planned(without, subnet_manager=True, **raw)
-    assert not findings.problems and not findings.warnings and len(found.desired.rails) == 1
-    text = found.texts.get(PARTITIONS)
-    assert text is None if line is None else line in (text or "")
-    assert (PARTITIONS in found.desired.files) is (line is not None)
-    assert PARTITIONS not in planned(without, **raw)[0].texts
-    foreign, findings = planned(without, {"partitions_foreign": True}, subnet_manager=True, **raw)
-    assert PARTITIONS not in foreign.texts
-    assert [PARTITIONS in str(warning) for warning in findings.warnings] == ([True] if line else [])
-
-
-def test_the_subnet_manager_of_another_node() -> None:
-    _plan, findings = planned(facts(infiniband(0)), subnet_manager=True)
-    assert "has a manager already (LID 1)" in str(findings.warnings[0])
-    for lids in ({"lid": 7, "sm_lid": 7}, {"sm_lid": 0}, {"sm_lid": None}):
-        assert not planned(facts(infiniband(0, **lids)), subnet_manager=True)[1].warnings
-    assert "no port of InfiniBand; set false" in problems(subnet_manager=True)[0]
-
-
-def test_partitions_that_the_subnet_manager_did_not_give() -> None:
-    keys = ["0x8001", "0x2"]
-    for table, lacking in ((["0xffff"], "0x8001, 0x2;"), (["0x7fff", "0x0001"], " 0x2;"), (None, "")):
-        _plan, findings = planned(facts(infiniband(0, partition_keys=table)), partition_keys=keys)
-        said = [str(warning) for warning in findings.warnings]
-        assert (lacking in said[0] if lacking else not said) and not findings.problems
-    assert not planned(facts(infiniband(0, sm_lid=7)), partition_keys=keys, subnet_manager=True)[1].warnings
-
-
 def test_ifupdown_must_read_our_files() -> None:
     unread = {"ifupdown_reads": False}
     (problem,) = problems(roce(), unread, addresses=ADDRESSES, network_manager="ifupdown")

@@ -9,9 +9,14 @@ from pathlib import Path
 
 from ansible_collections.baremetal.inference.plugins.module_utils.core.commands import Outcome
 from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
-from ansible_collections.baremetal.inference.plugins.module_utils.hardware.rdma_settings import files, units, written
+from ansible_collections.baremetal.inference.plugins.module_utils.hardware.rdma_settings import (
+    infiniband,
+    units,
+    written,
+)
 from ansible_collections.baremetal.inference.plugins.module_utils.hardware.rdma_settings.desired import Desired
 from ansible_collections.baremetal.inference.plugins.module_utils.hardware.rdma_settings.differences import Difference
+from ansible_collections.baremetal.inference.plugins.module_utils.hardware.rdma_settings.variables import Wish
 from ansible_collections.baremetal.inference.plugins.module_utils.hardware.rdma_settings.written import Change
 
 LINK = "/etc/systemd/network/60-inference-rdma-ens1.link"
@@ -59,13 +64,16 @@ def test_opensm_reads_new_partitions(tmp_path: Path) -> None:
         asked.append(list(command))
         return Outcome(0)
 
-    texts = files.partitions([1], None)
+    texts = infiniband.texts(Wish(subnet_manager=True, partition_keys=["0x1"]))
     changes = written.differing(tmp_path, texts, None)
     written.write(tmp_path, changes, record)
     assert asked == [["systemctl", "try-restart", "opensm.service"]]
-    stored = Desired([], "none", tuple(texts)).as_dict()
+    ((path, text),) = texts.items()
+    stored = Desired([], "none", (path,)).as_dict()
     assert written.differing(tmp_path, texts, stored) == {}
-    assert written.differing(tmp_path, {}, stored) == {files.PARTITIONS: Change(texts[files.PARTITIONS], None)}
+    assert written.differing(tmp_path, {}, stored) == {
+        infiniband.PARTITIONS: Change(texts[infiniband.PARTITIONS], None)
+    }
 
 
 def test_diffs() -> None:
