@@ -311,8 +311,7 @@ ansible_facts:
               returned: always
               sample: 9978
             partition_keys:
-              description: The keys of the InfiniBand partitions of which the port is a member. V(null) on Ethernet and without
-                V(settings).
+              description: The keys of the port's InfiniBand partitions. V(null) on Ethernet, and without V(settings).
               type: list
               elements: str
               returned: always
