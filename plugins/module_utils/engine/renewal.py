@@ -6,7 +6,7 @@
 Their TimeoutStartSec= is two minutes, and the supervisor extends it while the engine loads. `systemctl daemon-reload`
 makes systemd forget the extension, so a reload ends such a start. All kept releases get the timeout of today's units: a
 rollback may start any of them. No engine restarts. The first reload after the change uses the new timeout, also for an
-engine that is loading.
+engine that is loading (seen with systemd 252 and 257).
 """
 
 from __future__ import annotations
