@@ -25,13 +25,16 @@ options:
       - V(left) finds services that earlier runs have set up, which the inventory may no longer have. These are a
         gateway with its floating address, a monitoring host, and log shipping. A configuration that this collection did
         not write does not count.
+      - V(in_use) finds what a reboot would end. These are instances that have answered a request since their start, and
+        other programs with an open GPU.
       - V(all) is everything, V(min) nothing. An exclamation mark leaves a subset out; without any other item, all
         other subsets of V(all) are read. Values of a subset that is left out are not returned.
       - V(doctor) and V(status) take up to 30 seconds each if something hangs.
     type: list
     elements: str
     default: [all]
-    choices: [all, min, doctor, '!doctor', status, '!status', maintenance, '!maintenance', left, '!left']
+    choices:
+      [all, min, doctor, '!doctor', status, '!status', maintenance, '!maintenance', left, '!left', in_use, '!in_use']
   checks:
     description: The checks, or kinds of checks, of the subset V(doctor) to run. If empty, all checks that are on.
     type: list
@@ -267,6 +270,12 @@ logs:
       description: The existing files of this collection.
       type: list
       elements: str
+in_use:
+  description: What a reboot of the node would end, one sentence each; empty for a node that is not in use.
+  returned: with the subset V(in_use)
+  type: list
+  elements: str
+  sample: [the instance main runs]
 """
 
 from ansible.module_utils.basic import AnsibleModule
@@ -280,7 +289,7 @@ ARGUMENTS = {
         "type": "list",
         "elements": "str",
         "default": ["all"],
-        "choices": choices(("doctor", "status", "maintenance", "left")),
+        "choices": choices(("doctor", "status", "maintenance", "left", "in_use")),
     },
     "checks": {"type": "list", "elements": "str", "default": []},
     "fail_on": {"type": "str", "choices": ["never", "warn", "fail"], "default": "never"},

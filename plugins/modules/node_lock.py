@@ -11,7 +11,8 @@ version_added: 0.1.0
 author:
   - The baremetal.inference contributors (@baremetal-inference)
 description:
-  - A playbook that swaps, restarts or reboots must hold the node's lock. Recovery does nothing while a run holds it.
+  - A playbook that swaps or restarts engines, or reboots a node in use, must hold the node's lock. Recovery does
+    nothing while a run holds it.
   - The lock is stale if its run does not renew it within O(seconds). The next run of the same playbook adopts a stale
     lock, or the lock of a run that was killed on the same controller. Any other run is refused, unless O(take) names
     the run that holds the lock.

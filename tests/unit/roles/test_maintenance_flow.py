@@ -132,8 +132,9 @@ def test_a_gang_stays_drained_only_if_its_member_was_touched(
 @pytest.fixture
 def rebooting(staged: Callable[..., Any]) -> Maintenance:
     """Roles that ask a stand-in for the reboot: Ansible's own module would reboot this machine."""
-    name = "roles/maintenance/tasks/reboot.yml"
+    name = "roles/maintenance/tasks/reboot_node.yml"
     text = (ROOT / name).read_text(encoding="utf-8")
+    assert text.count("ansible.builtin.reboot:") == 1
     texts = {name: text.replace("ansible.builtin.reboot:", "baremetal.inference.machine_reboot:")}
     return Maintenance(staged((*MODULES, "machine_reboot", "nvidia_driver_facts"), texts))
 

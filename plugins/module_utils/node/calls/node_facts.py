@@ -14,11 +14,11 @@ from ...core.gather_subset import chosen
 from ...core.paths import Paths
 from ...core.systemd import SystemdError
 from ...maintenance import facts
-from .. import left, overview
+from .. import in_use, left, overview
 from ..doctor import catalogue, check
 from ..doctor.host import Host
 
-PARTS = ("doctor", "status", "maintenance", "left")
+PARTS = ("doctor", "status", "maintenance", "left", "in_use")
 
 FAILING = {"never": (), "warn": (check.WARN, check.FAIL), "fail": (check.FAIL,)}
 
@@ -72,6 +72,8 @@ def run(module: Call) -> None:
             found |= doctor(paths, params["checks"])
         if "left" in parts:
             found |= left.gather()
+        if "in_use" in parts:
+            found["in_use"] = in_use.gather(paths)
     except (SystemdError, OSError, ValueError) as error:
         module.fail_json(msg=str(error))
     if found.get("verdict") in FAILING[params["fail_on"]]:

@@ -15,7 +15,7 @@ import pytest
 from ansible_collections.baremetal.inference.plugins.module_utils.core import commands
 from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
 from ansible_collections.baremetal.inference.plugins.module_utils.maintenance import facts
-from ansible_collections.baremetal.inference.plugins.module_utils.node import left, overview
+from ansible_collections.baremetal.inference.plugins.module_utils.node import in_use, left, overview
 from ansible_collections.baremetal.inference.plugins.module_utils.node.calls import node_facts
 from ansible_collections.baremetal.inference.plugins.module_utils.node.doctor import check
 from ansible_collections.baremetal.inference.plugins.module_utils.store.describe import build
@@ -40,6 +40,7 @@ STATUS = {
 MAINTENANCE = {"reboot_reasons", "driver", "rails_due", "disks", "certificates", "damaged", "models"}
 DOCTOR = {"verdict", "checks", "problems"}
 LEFT = {"left", "gateway", "monitoring", "logs"}
+IN_USE = {"in_use"}
 
 
 @pytest.fixture
@@ -73,7 +74,14 @@ def refuse(what: str, *_given: Any, **_more: Any) -> Any:
 
 @pytest.mark.parametrize(
     ("subset", "expected"),
-    [("status", STATUS), ("maintenance", MAINTENANCE), ("doctor", DOCTOR), ("left", LEFT), ("min", set())],
+    [
+        ("status", STATUS),
+        ("maintenance", MAINTENANCE),
+        ("doctor", DOCTOR),
+        ("left", LEFT),
+        ("in_use", IN_USE),
+        ("min", set()),
+    ],
 )
 def test_a_subset_that_is_left_out_is_not_read(
     gather: Call, monkeypatch: pytest.MonkeyPatch, subset: str, expected: set[str]
@@ -84,6 +92,8 @@ def test_a_subset_that_is_left_out_is_not_read(
     if subset != "maintenance":
         monkeypatch.setattr(facts, "reboot_reasons", partial(refuse, "maintenance"))
     monkeypatch.setattr(left, "gather", (lambda: dict.fromkeys(LEFT)) if subset == "left" else partial(refuse, "left"))
+    if subset != "in_use":
+        monkeypatch.setattr(in_use, "gather", partial(refuse, "what is in use"))
     if subset not in ("doctor", "status"):
         monkeypatch.setattr(check, "run", partial(refuse, "the doctor"))
     assert set(gather(subset)) - {"changed", "invocation"} == expected
@@ -92,7 +102,7 @@ def test_a_subset_that_is_left_out_is_not_read(
 def test_all_subsets_are_the_default(root: Path, run_module: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(check, "run", lambda _checks, _host: [])
     monkeypatch.setattr(left, "gather", lambda: dict.fromkeys(LEFT))
-    assert set(run_module(node_facts)) - {"changed", "invocation"} == STATUS | MAINTENANCE | DOCTOR | LEFT
+    assert set(run_module(node_facts)) - {"changed", "invocation"} == STATUS | MAINTENANCE | DOCTOR | LEFT | IN_USE
 
 
 def test_the_doctor_fails_from_the_verdict_that_is_given(gather: Call) -> None:

@@ -1,0 +1,177 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Reboots of the playbook site: which nodes, in which order, and what the run reports of the others.
+
+No test reboots: a stand-in takes the place of ansible.builtin.reboot.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+import yaml
+
+from .conftest import ROOT, Stage
+from .test_due_hardware import DECLARED, WELL
+
+PATH = "roles/maintenance/tasks/reboot_node.yml"
+REAL = "ansible.builtin.reboot:"
+
+WAITS: dict[str, Any] = {"reboot_reasons": ["inference-kernel-cmdline"], "driver": True, "in_use": []}
+"""What node_facts returns for a node that is not in use, and waits for a reboot."""
+
+Call = dict[str, Any]
+
+REBOOT = {"name": "Reboot", "ansible.builtin.include_tasks": "tasks/reboot.yml"}
+GATE = {"module": "nvidia_driver_facts", "gather_subset": ["gate"]}
+
+
+@pytest.fixture
+def stage(staged: Callable[..., Stage]) -> Stage:
+    text = (ROOT / PATH).read_text(encoding="utf-8")
+    assert text.count(REAL) == 1
+    texts = {PATH: text.replace(REAL, "baremetal.inference.machine_reboot:")}
+    return staged([*WELL, "node_facts", "machine_reboot"], texts)
+
+
+def reboot(stage: Stage, wants: Call, failures: Sequence[Call] = ()) -> tuple[bool, str]:
+    """Whether the tasks of the reboot succeeded, and what was printed, with the facts that the run continues with."""
+    facts = "{{ [common_reboot_required, common_reboot_reasons, site_due] | to_json }}"
+    tasks = [REBOOT, {"name": "Report", "ansible.builtin.debug": {"msg": facts}}]
+    seen = [({"module": module}, answer) for module, answer in WELL.items()]
+    seen.append(({"module": "node_facts"}, wants))
+    same = {f"{role}_due": False for role in ("common", "docker", "model_store", "vllm", "recovery")}
+    variables = json.dumps({**DECLARED, **same, "ansible_become": False})
+    play = {"name": "Reboot", "hosts": "all", "roles": ["site_variables"], "tasks": tasks}
+    return stage.run([play], "[inference]\none", "--extra-vars", variables, failures=failures, seen=seen)
+
+
+def test_after_the_reboot_the_driver_is_compared_again_and_the_later_roles_are_due(stage: Stage) -> None:
+    done, said = reboot(stage, WAITS)
+    assert done, said
+    modules = [call["module"] for call in stage.calls()]
+    # Before the reboot, the gate: no kernel may boot without its driver.
+    assert modules[:3] == ["node_facts", "nvidia_driver_facts", "machine_reboot"]
+    assert GATE.items() <= stage.calls()[1].items()
+    assert "nvidia_driver_facts" in modules[3:] and modules.count("machine_reboot") == 1
+    due = ["nvidia_driver", "docker", "model_store", "vllm", "recovery"]
+    assert json.dumps([False, [], due]) in said.replace("\\", "")
+
+
+@pytest.mark.parametrize(
+    ("wants", "failures", "words"),
+    [
+        ({"in_use": ["the instance main runs"]}, [], "one was not rebooted, because it is in use: the instance main"),
+        ({}, [GATE], "told to fail"),
+    ],
+    ids=["an engine has started since", "a kernel has no driver"],
+)
+def test_a_node_is_not_rebooted_and_the_run_names_why(
+    stage: Stage, wants: Call, failures: Sequence[Call], words: str
+) -> None:
+    done, said = reboot(stage, {**WAITS, **wants}, failures)
+    assert not done and words in said, said
+    assert stage.calls(module="machine_reboot") == []
+
+
+def test_a_node_without_a_reason_is_not_rebooted(stage: Stage) -> None:
+    done, said = reboot(stage, {**WAITS, "reboot_reasons": []})
+    assert done and stage.calls(module="machine_reboot") == [], said
+
+
+@pytest.mark.parametrize(
+    ("left", "extra", "options", "expected"),
+    [
+        ({"in_use": [], "left": []}, {"reboot_allowed": "true"}, (), True),
+        ({"in_use": [], "left": []}, {}, (), False),
+        ({"in_use": [], "left": []}, {"reboot_allowed": "false"}, (), False),
+        ({"in_use": [], "left": []}, {"reboot_allowed": "true"}, ("--check",), False),
+        ({"in_use": ["the instance main runs"], "left": []}, {"reboot_allowed": "true"}, (), False),
+        ({"in_use": [], "left": ["gateway"]}, {"reboot_allowed": "true"}, (), False),
+        ({"in_use": [], "left": ["monitoring"]}, {"reboot_allowed": "true"}, (), True),
+        ({"left": []}, {"reboot_allowed": "true"}, (), False),
+        (None, {"reboot_allowed": "true"}, (), False),
+    ],
+    ids=["free", "no word", "not allowed", "check", "in use", "gateway", "monitoring", "unknown use", "no checks"],
+)
+def test_only_a_node_that_is_not_in_use_may_be_rebooted(
+    stage: Stage, left: Call | None, extra: Call, options: tuple[str, ...], expected: bool
+) -> None:
+    variables = {**extra, **({"site_left": left} if left is not None else {}), "ansible_become": False}
+    said = {"name": "Say", "ansible.builtin.debug": {"msg": "may={{ site_may_reboot }}"}}
+    enter = {"name": "Enter", "ansible.builtin.debug": {"msg": "entered"}, "when": "site_may_reboot"}
+    play = {"name": "See", "hosts": "all", "roles": ["site_variables"], "tasks": [said, enter]}
+    done, output = stage.run([play], "[inference]\none", *options, "--extra-vars", json.dumps(variables))
+    assert done and f"may={expected}" in output, output
+    assert ("entered" in output) == expected
+
+
+@pytest.mark.parametrize(("extra", "subsets"), [({}, ["left"]), ({"reboot_allowed": "true"}, ["left", "in_use"])])
+def test_what_is_in_use_is_read_only_where_a_reboot_is_allowed(stage: Stage, extra: Call, subsets: list[str]) -> None:
+    plays = yaml.safe_load((ROOT / "playbooks/site.yml").read_text(encoding="utf-8"))
+    (task,) = [
+        task
+        for play in plays
+        for task in play.get("tasks", [])
+        if task["name"] == "Read what earlier runs have left on the machine"
+    ]
+    variables = json.dumps({**extra, "ansible_become": False})
+    play = {"name": "Read", "hosts": "all", "tasks": [task]}
+    done, said = stage.run([play], "[inference]\none", "--extra-vars", variables)
+    assert done, said
+    (call,) = stage.calls(module="node_facts")
+    assert call["gather_subset"] == subsets
+
+
+WAIT = {
+    "name": "Wait",
+    "ansible.builtin.set_fact": {
+        "common_reboot_required": True,
+        "common_reboot_reasons": ["the driver of {{ inventory_hostname }}"],
+    },
+    "when": "inventory_hostname != 'done'",
+}
+
+
+def test_the_report_names_all_nodes_that_wait_once_also_a_node_that_failed(stage: Stage) -> None:
+    tasks = [
+        WAIT,
+        {"name": "Break", "ansible.builtin.fail": {"msg": "broken"}, "when": "inventory_hostname == 'one'"},
+        {
+            "name": "Report",
+            "ansible.builtin.include_role": {"name": "baremetal.inference.common", "tasks_from": "reboot_due"},
+            "when": "common_reboot_required | default(false)",
+        },
+    ]
+    _done, said = stage.run([{"name": "End", "hosts": "all", "tasks": tasks}], "done\none\ntwo\nthree")
+    assert said.count("These nodes wait for a reboot:") == 1, said
+    for host in ("one", "two", "three"):
+        assert f"{host}: the driver of {host}" in said
+    assert "baremetal.inference.site -e reboot_allowed=true" in said
+    assert "baremetal.inference.maintenance -l one,two,three -e reboot_allowed=true" in said
+
+
+@pytest.mark.parametrize(
+    ("facts", "place"),
+    [
+        ({}, None),
+        ({"common_reboot_required": True}, "last"),
+        ({"common_reboot_required": True, "nvidia_driver_reboot_required": True}, "before the engines"),
+    ],
+    ids=["nothing waits", "the kernel's command line", "the driver"],
+)
+def test_the_report_ends_the_run_but_comes_before_the_engines_if_the_driver_waits(
+    stage: Stage, facts: Call, place: str | None
+) -> None:
+    variables = {**facts, "site_left": {"left": []}, "vllm_due": True, "ansible_become": False}
+    said = {"name": "Say", "ansible.builtin.debug": {"msg": "{{ [site_beside, site_last] | to_json }}"}}
+    play = {"name": "See", "hosts": "all", "roles": ["site_variables"], "tasks": [said]}
+    done, output = stage.run([play], "[inference]\none\n[gateway]\none", "--extra-vars", json.dumps(variables))
+    assert done, output
+    plain, report = output.replace("\\", ""), '["common", "reboot_due"]'
+    assert plain.count(report) == (place is not None), plain
+    assert (f'{report}, ["vllm", "ready"]]' in plain) == (place == "before the engines")
+    assert (f'["gateway", "verify"], {report}]]' in plain) == (place == "last")
