@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Filter that makes APT's files for a machine that cannot run modules yet.
+"""Filters for APT's files on a machine that cannot run modules yet, and for the keys of repositories.
 
 The imports stand inside the functions: Ansible loads every file of filters in each worker process, for each task.
 """
@@ -43,8 +43,17 @@ def apt_files(
     return [{"path": f"{etc}/{path}", "text": file.text, "mode": f"{file.mode:04o}"} for path, file in files.items()]
 
 
+def key_refusal(data: str, fingerprints: Iterable[str]) -> str:
+    """Why a key, in base64, is refused; empty if it has only these fingerprints."""
+    import base64
+
+    from ansible_collections.baremetal.inference.plugins.module_utils.debian import openpgp
+
+    return openpgp.refusal(base64.b64decode(data), fingerprints)
+
+
 class FilterModule:
     """The filters of this file, in the form that Ansible needs."""
 
     def filters(self) -> dict[str, Callable[..., Any]]:
-        return {"apt_files": apt_files}
+        return {"apt_files": apt_files, "key_refusal": key_refusal}

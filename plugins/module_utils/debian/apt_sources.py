@@ -182,20 +182,8 @@ def _fingerprint_problems(where: str, source: Source) -> list[Problem]:
 
 def check_key(source: Source, data: bytes) -> list[Problem]:
     """A problem if a source has fingerprints, and its key `data` has a primary key with another fingerprint."""
-    if not source.fingerprints:
-        return []
-    where = f"source {source.name}"
-    try:
-        others = [each for each in openpgp.fingerprints(data) if each not in source.fingerprints]
-    except openpgp.NoKey as error:
-        return [Problem(where, f"cannot be compared with the fingerprints: {error}", "key")]
-    if not others:
-        return []
-    message = (
-        f"has the fingerprint {', '.join(others)}, but fingerprints allows {', '.join(source.fingerprints)}. Compare"
-        " both with what the vendor publishes: somebody may have replaced the key"
-    )
-    return [Problem(where, message, "key")]
+    message = openpgp.refusal(data, source.fingerprints)
+    return [Problem(f"source {source.name}", message, "key")] if message else []
 
 
 def _uri_problems(where: str, uri: str) -> list[Problem]:

@@ -12,7 +12,7 @@ import base64
 import binascii
 import hashlib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 PUBLIC_KEY = 6
 """The packet of a primary key. Subkeys are packets of another kind: the primary key vouches for them."""
@@ -34,6 +34,26 @@ def fingerprints(data: bytes) -> list[str]:
     if not found:
         raise NoKey("it has no public key of OpenPGP")
     return list(dict.fromkeys(found))
+
+
+def refusal(data: bytes, allowed: Iterable[str]) -> str:
+    """Why a keyring is refused: a primary key has a fingerprint that is not `allowed`. Empty if it is accepted.
+
+    Digits of both cases and blanks are accepted in `allowed`. Without `allowed`, every keyring is accepted.
+    """
+    known = [re.sub(r"\s", "", each).upper() for each in allowed]
+    if not known:
+        return ""
+    try:
+        others = [each for each in fingerprints(data) if each not in known]
+    except NoKey as error:
+        return f"cannot be compared with the fingerprints: {error}"
+    if not others:
+        return ""
+    return (
+        f"has the fingerprint {', '.join(others)}, but fingerprints allows {', '.join(known)}. Compare both with what"
+        " the vendor publishes: somebody may have replaced the key"
+    )
 
 
 def _plain(block: bytes) -> bytes:

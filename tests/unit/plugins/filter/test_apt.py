@@ -1,15 +1,16 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The filter apt_files: the files of the sources, and one error that names every mistake."""
+"""The files of the sources, one error that names every mistake, and the fingerprints of keys."""
 
 from __future__ import annotations
 
+import base64
 from typing import Any
 
 import pytest
 from ansible.errors import AnsibleFilterError
 
-from ansible_collections.baremetal.inference.plugins.filter.apt import FilterModule, apt_files
+from ansible_collections.baremetal.inference.plugins.filter.apt import FilterModule, apt_files, key_refusal
 
 DEBIAN: dict[str, Any] = {
     "name": "debian",
@@ -45,4 +46,12 @@ def test_a_mistake_is_an_error_of_the_template(source: dict[str, Any], more: dic
 
 
 def test_ansible_finds_the_filter() -> None:
-    assert FilterModule().filters() == {"apt_files": apt_files}
+    assert FilterModule().filters() == {"apt_files": apt_files, "key_refusal": key_refusal}
+
+
+def test_a_key_is_compared_with_its_fingerprints() -> None:
+    """As slurp returns it."""
+    key = base64.b64encode(bytes.fromhex("c60e0400000001160001020304050607")).decode()
+    words = key_refusal(key, ["0" * 40])
+    found = words.split()[3].rstrip(",")
+    assert words.startswith("has the fingerprint ") and key_refusal(key, [found]) == key_refusal(key, []) == ""

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.baremetal.inference.plugins.module_utils.debian.openpgp import NoKey, fingerprints
+from ansible_collections.baremetal.inference.plugins.module_utils.debian.openpgp import NoKey, fingerprints, refusal
 
 KEYRINGS = sorted(Path("/usr/share/keyrings").glob("debian-archive-*.gpg"))
 
@@ -106,3 +106,10 @@ def test_debians_own_keyrings(tmp_path: Path) -> None:
         # The first line `fpr` after a line `pub`; later ones are those of subkeys.
         shown = [after[9] for before, after in itertools.pairwise(kinds) if before[0] == "pub"]
         assert sorted(fingerprints(path.read_bytes())) == sorted(shown)
+
+
+def test_a_keyring_is_refused_for_any_key_that_is_not_allowed() -> None:
+    both, other = old(6, BODY) + old(6, V6), fingerprints(old(6, V6))[0]
+    assert refusal(both, []) == refusal(b"", []) == refusal(both, [KEY.lower(), f" {other[:30]} {other[30:]}"]) == ""
+    assert refusal(both, [KEY]).startswith(f"has the fingerprint {other}, but fingerprints allows {KEY}. ")
+    assert refusal(b"", [KEY]).startswith("cannot be compared with the fingerprints: it has no public key")
