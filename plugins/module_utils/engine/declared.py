@@ -13,11 +13,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..core.problems import InputError, Problem
-from ..models.flags.catalogue import Catalogue, choose
+from ..models.flags.catalogue import Catalogue
 from ..models.flags.check import arguments
 from ..models.registry import drafts, entries
 from ..models.registry.entries import Entry, Registry
 from ..models.registry.variants import lineage
+from .adapters.catalogues import choose
 from .instance import Instance
 from .instances import needed_entries, served_entries, sound_instances
 from .inventory import present_instances

@@ -12,10 +12,14 @@ from typing import Any
 
 from ..models.fit.capabilities import Capability
 from ..models.fit.misfit import Misfit
+from ..models.flags import images
 from .image_version import Run
 
 _VARIABLES = (("CUDA_VERSION", re.compile(r"(\d+\.\d+)")), ("NVIDIA_REQUIRE_CUDA", re.compile(r"cuda>=(\d+\.\d+)")))
 """Variables of NVIDIA's base images, which images built on them inherit."""
+
+_TAG = re.compile(r":[^/]*cu(\d\d)(\d)(?!\d)")
+"""The version of CUDA in an image's tag, such as v0.33.0-cu129."""
 
 _LEAST: tuple[tuple[int, Capability], ...] = ((13, (7, 5)), (12, (7, 0)))
 """The least compute capability by the major version of CUDA: CUDA 13 has dropped Maxwell, Pascal and Volta (its release
@@ -23,9 +27,12 @@ notes, "Deprecated Architectures"); images built with CUDA 12 have code from Vol
 
 
 def find(given: str, image: str, docker: str | None, run: Run) -> str:
-    """The version of CUDA in an image, such as 12.9: `given` by the operator, else from the image's environment; empty
-    where unknown."""
-    return given or (_told(docker, image, run) if docker else "")
+    """The version of CUDA in an image, such as 12.9; empty where unknown.
+
+    The first source that has it counts: `given` by the operator, the image's environment, its tag.
+    """
+    tagged = _TAG.search(image.partition("@")[0])
+    return given or (docker and _told(docker, image, run)) or (f"{tagged[1]}.{tagged[2]}" if tagged else "")
 
 
 def _told(docker: str, image: str, run: Run) -> str:
@@ -41,10 +48,12 @@ def _told(docker: str, image: str, run: Run) -> str:
     return ""
 
 
-def lowest(cuda: str) -> Capability | None:
-    """The least compute capability that an image of this version of CUDA has code for; None where unknown."""
+def lowest(cuda: str, version: str = "") -> Capability | None:
+    """The least compute capability that an image with this CUDA and this version of the engine has code for; None where
+    unknown."""
     major = _major(cuda)
-    return next((least for version, least in _LEAST if major and major >= version), None)
+    by_cuda = next((least for number, least in _LEAST if major and major >= number), None)
+    return max(filter(None, (by_cuda, images.least(version))), default=None)
 
 
 def driver_misfits(cuda: str, driver: str | None, driver_cuda: str | None) -> list[Misfit]:

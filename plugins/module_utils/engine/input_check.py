@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from ..core.controller import ON_CONTROLLER
 from ..core.problems import Problem
 from ..models.config import tasks
 from ..models.config.facts import gather
-from ..models.registry import golden
+from ..models.registry import golden, keyless, routing
 from ..models.registry.entries import Entry
 from ..store import stored, variants
 from . import agent_service
@@ -84,4 +84,18 @@ def golden_problems(
                 for one in asked
                 for prompt, message in golden.wrong_tasks(one.golden_prompts, known)
             ]
+    return found
+
+
+def routing_problems(entries: Iterable[Entry], models: Mapping[str, Any], store: Path) -> list[Problem]:
+    """Affinity keys that no request to a model has. Raises OSError.
+
+    Of a model that is not in the store yet, the plan checks them.
+    """
+    found = []
+    for entry in entries:
+        files = stored.find(store, entry).files if routing.of(models, entry.name) else None
+        if files is not None and files.is_dir():
+            message = keyless.mistake(models, entry.name, tasks.certain(gather(files), entry.flags))
+            found += [Problem(f"models.{entry.name}", message, routing.KEY)] if message else []
     return found

@@ -32,6 +32,11 @@ from .gang.plan import ONE_NODE, Span
 NVIDIA_SMI_TIMEOUT = 30.0
 """Seconds that nvidia-smi may take: the default of the module gpu_facts."""
 
+UNCOMPARED = (
+    "the CUDA version of the image is unknown until this node has the image, so the driver was not compared with it: "
+    "engine_cuda names it before"
+)
+
 
 @dataclass(frozen=True)
 class Engine:
@@ -52,8 +57,10 @@ class Engine:
     """Indexes or UUIDs; None: all GPUs of the node."""
     environment: Mapping[str, str] = field(default_factory=dict)
     """The variables that decide whether the model fits (see `deciding`)."""
-    image_cuda: str = ""
-    """The version of CUDA that the image is built with; empty where unknown."""
+    image_cuda: str | None = None
+    """The version of CUDA that the image is built with; empty where unknown, None where nobody has looked."""
+    version: str = ""
+    """The version of the engine in the image; empty where unknown."""
     change: Change | None = None
     problems: Sequence[Misfit] = ()
     """Problems that are known before the plan."""
@@ -98,10 +105,17 @@ class Hardware:
 
     def driver_misfits(self, engine: Engine) -> list[Misfit]:
         """Why this node's driver cannot run the engine's image."""
-        if self.named is not None or engine.accelerator == "cpu" or not engine.image_cuda:
-            return []
-        driver = self._gathered.get("gpu_driver") or {}
-        return image_cuda.driver_misfits(engine.image_cuda, driver.get("version"), driver.get("cuda_version"))
+        driver = self._driver(engine)
+        return image_cuda.driver_misfits(engine.image_cuda or "", driver.get("version"), driver.get("cuda_version"))
+
+    def uncompared(self, engine: Engine) -> bool:
+        """Whether the node has a driver, and nothing tells whether it can run the engine's image."""
+        return engine.image_cuda == "" and bool(self._driver(engine).get("cuda_version"))
+
+    def _driver(self, engine: Engine) -> Mapping[str, Any]:
+        """The driver that the engine would use; empty without one, and for GPUs that are only named."""
+        none = self.named is not None or engine.accelerator == "cpu"
+        return {} if none else self._gathered.get("gpu_driver") or {}
 
     def count(self, engine: Engine) -> int | None:
         """How many GPUs the node has; None where other GPUs are named, or the engine uses none."""
@@ -133,8 +147,8 @@ def plan(
     if draft is None and engine.draft is not None:
         draft = gather(engine.draft)
     argv, flags = engine.argv, engine.flags
-    notes: list[str] = []
-    least = image_cuda.lowest(engine.image_cuda) if engine.accelerator != "cpu" else None
+    notes = [UNCOMPARED] if hardware.uncompared(engine) else []
+    least = image_cuda.lowest(engine.image_cuda or "", engine.version) if engine.accelerator != "cpu" else None
     proposed: Mapping[str, int]
     if engine.span.nodes > 1:
         planned = gang_plan.divide(engine.span, flags, facts, computes_on, engine.environment, least, draft)

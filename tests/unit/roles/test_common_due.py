@@ -114,15 +114,17 @@ def test_all_mistakes_are_told_at_once_and_those_of_another_system_are_not(site:
     old: Seen = on(
         "old", "gpu_facts", ansible_facts={**DEBIAN, "distribution_version": "11.3", "distribution_major_version": "11"}
     )
-    nodes = ["wrong", "old", "locked"]
+    arm: Seen = on("arm", "gpu_facts", ansible_facts={**DEBIAN, "machine": "aarch64"})
+    nodes = ["wrong", "old", "locked", "arm"]
     lets_passwords_in = on("locked", "ssh_server", closes=True, differs=["a file"])
-    said = site.run(nodes, seen=[*old, *lets_passwords_in], failures=[*wrong, {"on": "old", "module": "disks"}])
+    said = site.run(nodes, seen=[*old, *arm, *lets_passwords_in], failures=[*wrong, {"on": "old", "module": "disks"}])
     assert "wrong: common_packages*" in said and "apt_packages was told to fail" in said
     assert "wrong: common_firewall_*: firewall was told to fail" in said
     assert "old runs Debian 11.3. Supported: Debian 12 and 13" in said and "disks was told to fail" not in said
+    assert "arm is aarch64. Supported: x86_64 (amd64). No other architecture was tested" in said
     assert "locked still accepts passwords" in said, "nobody has shown that a key works"
     assert "due:" not in said
-    assert [site.calls(node, check_mode=False) for node in nodes] == [[], [], []]
+    assert [site.calls(node, check_mode=False) for node in nodes] == [[], [], [], []]
 
 
 def test_with_tags_only_their_part_is_compared_and_changed(site: Site) -> None:

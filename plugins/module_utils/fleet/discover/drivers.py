@@ -10,6 +10,7 @@ from ...hardware.driver.choice import LONG_TERM, Node, Wish
 from ...hardware.driver.compatibility import Compatibility
 from ...hardware.driver.packages import NVIDIA
 from ...hardware.driver.plan import decide
+from ...models.flags.images import last
 from .finding import Proposal
 from .machine import Machine, cards
 from .names import DECIDE
@@ -86,8 +87,8 @@ def _image(machine: Machine, found: Proposal, cuda: str) -> None:
         found.ask(
             "engine_image",
             DECIDE,
-            f"images built with CUDA 13 have no code for {cards(machine.usable_gpus)} ({machine.entry}): name an image "
-            "built with CUDA 12, and set engine_cuda to its version",
+            f"images built with CUDA 13 have no code for {cards(machine.usable_gpus)} ({machine.entry}); "
+            f"{last((lowest[0], lowest[1]))}. Name an image with code for them, and set engine_cuda to its CUDA",
         )
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from ..config.config import Config
 from ..config.overrides import KEY as OVERRIDES
+from ..flags import images
 from ..flags.variables import LONGER
 from . import capabilities
 from .capabilities import BFLOAT16, Capability
@@ -23,9 +24,6 @@ POSITIONS = "max_position_embeddings"
 
 ARM_PRODUCTS = frozenset({"GH200", "GB200", "GB300", "GB10"})
 """GPUs that are combined with an arm64 processor (NVIDIA Grace)."""
-
-VOLTA: Capability = (7, 0)
-"""The compute capability of Volta, which CUDA 13 no longer supports (release notes of CUDA 13.0)."""
 
 DTYPE, QUANTIZATION, KV_CACHE, LENGTH = "dtype", "quantization", "kv-cache-dtype", "max-model-len"
 
@@ -109,10 +107,7 @@ def _machine(device: Device) -> Iterator[Misfit]:
 def _image(device: Device, lowest: Capability | None) -> Iterator[Misfit]:
     if lowest and _less(device, lowest):
         message = f"the engine's image has no code for it, only for {lowest[0]}.{lowest[1]} and later"
-        if lowest > VOLTA == device.compute_capability:
-            message += ": images built with CUDA 12.9 are the last that have"
-        elif device.compute_capability and device.compute_capability < VOLTA:
-            message += ": no image of vLLM 0.32 or later has"
+        message += f"; {last}" if (last := images.last(device.compute_capability)) else ""
         yield Misfit("image", "compute_capability", device.capability, f"{device.name}: {message}")
 
 
@@ -202,7 +197,7 @@ def _length(config: Config, flags: Flags) -> Iterator[Misfit]:
     else:
         message += (
             f". Beyond it, positions must be stretched: hf-overrides with {POSITIONS} and rope_parameters, as the "
-            f"model's card says, or {LONGER}: '1' in vllm_environment where they are"
+            f"model's card says, or {LONGER}: '1' in environment of the instance where they are"
         )
     yield Misfit("max_model_len", LENGTH, asked, message, fits)
 

@@ -16,14 +16,12 @@ from ..config.config import Config
 from ..config.facts import ModelFacts
 from ..config.task_names import GENERATE
 from ..config.tasks import AUTO, NONE, POOLING, abilities, runner
+from ..registry.pooling import GENERATING, MISTAKE, RUNNER
 from .division import PP
 from .flags import Flags
 from .misfit import Misfit
 
-RUNNER, CONVERT = "runner", "convert"
-
-GENERATING = ("reasoning-parser", "tool-call-parser", "enable-auto-tool-choice", "speculative-config")
-"""Flags for generated text. An engine with the runner pooling ignores them, or fails to start."""
+CONVERT = "convert"
 
 
 def check(facts: ModelFacts, config: Config, entry: Mapping[str, Any], flags: Flags) -> Iterator[Misfit]:
@@ -40,8 +38,7 @@ def check(facts: ModelFacts, config: Config, entry: Mapping[str, Any], flags: Fl
         yield Misfit(RUNNER, CONVERT, entry[CONVERT], message, [{CONVERT: "embed"}, {CONVERT: "classify"}])
     if asked == POOLING:
         for key in (key for key in GENERATING if entry.get(key)):
-            message = "is for text that is generated: this model is served for vectors or classes. Leave the flag out"
-            yield Misfit(RUNNER, key, entry[key], message)
+            yield Misfit(RUNNER, key, entry[key], MISTAKE)
     if flags.pipeline_parallel_size > 1 and "stages" not in words:
         message = f"the engine does not divide {name} by layers"
         yield Misfit("stages", PP, flags.pipeline_parallel_size, message, [{PP: 1}])

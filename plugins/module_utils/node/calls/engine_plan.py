@@ -58,7 +58,7 @@ from ...models.adapter_facts import AdapterFacts
 from ...models.config import tasks
 from ...models.config.facts import ModelFacts, gather
 from ...models.fit.misfit import GOLDEN, Misfit
-from ...models.registry import golden
+from ...models.registry import golden, keyless, routing
 from ...models.registry.entries import Entry
 from ...store import stored, variants
 from . import engine_service, node_tool
@@ -145,6 +145,12 @@ def golden_problems(entries: Sequence[Entry], facts: ModelFacts | None, flags: M
     ]
 
 
+def routing_problems(models: Mapping[str, Any], entry: Entry, facts: ModelFacts | None) -> list[Misfit]:
+    """An affinity key that no request to the model has. Empty if the model's tasks are not certain."""
+    message = keyless.mistake(models, entry.name, tasks.certain(facts, entry.flags)) if facts else ""
+    return [Misfit("routing", f"models.{entry.name}: {routing.KEY}", None, message)] if message else []
+
+
 class Planner:
     """Plans the instances of a node one by one."""
 
@@ -226,6 +232,7 @@ class Planner:
         loras = [self._lora(each, in_use.get(each.name)) for each in self._declared.adapters_of(entry.name)]
         facts = self._facts(entry, place.files)
         wrong = golden_problems([entry, *(each.entry for each in loras)], facts, entry.flags)
+        wrong += routing_problems(self._declared.models, entry, facts)
         wrong += lora.misfits(entry, facts.config if facts else None, loras) if loras else []
         beside = self._declared.draft_of(entry)
         draft = self._place(beside, in_use.get(beside.store_name)) if beside else None
@@ -258,6 +265,7 @@ class Planner:
             gpus=instance.gpus,
             environment=plans.deciding(composed.settings.environment),
             image_cuda=self._image_cuda(instance),
+            version=self._declared.own_catalogues.get(instance.image or "", self._declared.catalogue).wanted,
             change=changes.compare(self._paths, name, number, wanted),
             problems=[*prompt_problems(entry, place.files), *wrong],
             draft=draft.files if draft else None,
@@ -408,6 +416,7 @@ def run(module: Call) -> None:
             problems += input_check.image_problems(values["image"])
             problems += input_check.prompt_problems(declared.served, Path(settings.store_path))
             problems += input_check.golden_problems(declared.served, declared.adapters_of, Path(settings.store_path))
+            problems += input_check.routing_problems(declared.served, declared.models, Path(settings.store_path))
             for warning in warned:
                 module.warn(warning)
             if problems:

@@ -17,6 +17,7 @@ from ...core import table
 from ...core.paths import Paths
 from ...core.problems import Findings, nearest
 from ...engine import adapters, plans
+from ...engine.adapters import catalogues
 from ...engine.gang import network
 from ...engine.gang.plan import Span
 from ...engine.plan_text import render
@@ -24,7 +25,6 @@ from ...models import shards
 from ...models.config.facts import ModelFacts, from_config
 from ...models.fit import devices
 from ...models.fit.over_nodes import MOST_NODES
-from ...models.flags import catalogue
 from ...models.flags.check import arguments, check
 from ..desired import Desired, Model
 from .command import FAILED, OK, UNCLEAR, UsageError
@@ -130,7 +130,7 @@ def _flags(words: Sequence[str]) -> dict[str, Any]:
     """The flags after `--` by their names without dashes. Raises UsageError with every mistake."""
     flags: dict[str, Any] = {}
     name = ""
-    known = catalogue.choose("")
+    known = catalogues.choose("")
     for word in words:
         # The engine has short names such as -tp; -1 is a value.
         if word.startswith("--") or word.lstrip("-").partition("=")[0] in known.aliases:
@@ -162,7 +162,7 @@ def _with(engine: plans.Engine, more: dict[str, Any]) -> plans.Engine:
     if not more:
         return engine
     flags = {**engine.flags, **more}
-    return replace(engine, flags=flags, argv=[*engine.argv, *arguments(more, catalogue.choose(""))])
+    return replace(engine, flags=flags, argv=[*engine.argv, *arguments(more, catalogues.choose(""))])
 
 
 def _over(engine: plans.Engine, nodes: int, paths: Paths) -> plans.Engine:

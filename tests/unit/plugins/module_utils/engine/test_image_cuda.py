@@ -40,10 +40,34 @@ def test_what_the_operator_says_counts_and_no_answer_is_none() -> None:
 
 
 @pytest.mark.parametrize(
-    ("cuda", "least"), [("13.0", (7, 5)), ("12.9", (7, 0)), ("11.8", None), ("", None), ("x", None)]
+    ("image", "expected"),
+    [
+        ("vllm/vllm-openai:v0.33.0-cu129@sha256:abc", "12.9"),
+        ("registry:5000/vllm-cu12x:v0.33.0@sha256:cu130", ""),
+        ("vllm/vllm-openai:v0.33.0@sha256:abc", ""),
+    ],
 )
-def test_an_image_has_code_for_some_gpus(cuda: str, least: tuple[int, int] | None) -> None:
-    assert image_cuda.lowest(cuda) == least
+def test_without_the_image_its_tag_may_tell(image: str, expected: str) -> None:
+    assert image_cuda.find("", image, None, lambda argv: (0, "[]", "")) == expected
+    assert image_cuda.find("", image, "docker", lambda argv: (0, json.dumps(["CUDA_VERSION=13.0.1"]), "")) == "13.0"
+
+
+@pytest.mark.parametrize(
+    ("cuda", "version", "least"),
+    [
+        ("13.0", "", (7, 5)),
+        ("12.9", "", (7, 0)),
+        ("11.8", "", None),
+        ("", "", None),
+        ("x", "", None),
+        ("12.9", "0.19.1", (7, 0)),
+        ("12.9", "0.33.0", (7, 5)),
+        ("", "0.33.0", (7, 5)),
+        ("13.0", "0.19.1", (7, 5)),
+    ],
+)
+def test_an_image_has_code_for_some_gpus(cuda: str, version: str, least: tuple[int, int] | None) -> None:
+    assert image_cuda.lowest(cuda, version) == least
 
 
 @pytest.mark.parametrize(

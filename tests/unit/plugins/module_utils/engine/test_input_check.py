@@ -83,3 +83,15 @@ def test_golden_prompts_of_another_task_than_a_model_in_the_store(tmp_path: Path
         ("models.vectors", "golden-prompts", "2 + 2 ="),
     ]
     assert "the model's task is generate: use expect" in found[0].message
+
+
+def test_an_affinity_key_that_no_request_to_a_model_in_the_store_has(tmp_path: Path) -> None:
+    source = tmp_path / "whisper"
+    source.mkdir()
+    (source / "config.json").write_text(json.dumps({"architectures": ["WhisperForConditionalGeneration"]}))
+    models = {name: {"model": str(source), "routing": "affinity"} for name in ("speech", "late")}
+    models["late"]["model"] = "controller:/srv/late"
+    models["plain"] = {"model": str(source)}
+    entries = [Entry(name, name, entry["model"]) for name, entry in models.items()]
+    (found,) = input_check.routing_problems(entries, models, tmp_path / "store")
+    assert str(found).startswith("models.speech: affinity-key: is in no request: clients send sound as a form")

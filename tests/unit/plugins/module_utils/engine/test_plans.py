@@ -108,7 +108,25 @@ def test_driver_and_gpus_must_run_the_image(asked: list[str]) -> None:
     # The driver of named GPUs is not known, what their image has code for is.
     old = plans.plan(engine(image_cuda="13.0"), plans.Hardware(Path("/"), hypothetical("1xV100S-32GB")))
     assert [one["check"] for one in old["problems"]] == ["image"]
-    assert old["problems"][0]["message"].endswith("images built with CUDA 12.9 are the last that have")
+    last = "only for 7.5 and later; vLLM 0.19, in an image built with CUDA 12, is the last version that has"
+    assert old["problems"][0]["message"].endswith(last)
+    # The newest version with CUDA 12 has no code for them either.
+    newest = engine(image_cuda="12.9", version="0.33.0")
+    found = plans.plan(newest, plans.Hardware(Path("/"), hypothetical("1xV100S-32GB")))
+    assert [one["check"] for one in found["problems"]] == ["image"]
+    older = engine(image_cuda="12.9", version="0.19.1")
+    assert plans.plan(older, plans.Hardware(Path("/"), hypothetical("1xV100S-32GB")))["problems"] == []
+    pascal = plans.plan(older, plans.Hardware(Path("/"), hypothetical("1xP100-SXM2-16GB")))
+    assert pascal["problems"][0]["message"].endswith("no version of vLLM has: it needs 7.0 or later")
+
+
+def test_an_image_whose_cuda_nothing_tells_is_noted(asked: list[str]) -> None:
+    hardware = plans.Hardware(Path("/"))
+    assert plans.UNCOMPARED in plans.plan(engine(image_cuda=""), hardware)["notes"]
+    for other in (engine(image_cuda="12.9"), engine(image_cuda="", accelerator="cpu"), engine()):
+        assert plans.UNCOMPARED not in plans.plan(other, hardware)["notes"]
+    named = plans.Hardware(Path("/"), hypothetical("1xL4"))
+    assert plans.UNCOMPARED not in plans.plan(engine(image_cuda=""), named)["notes"]
 
 
 def test_a_division_is_proposed_for_named_gpus(published: dict[str, Any]) -> None:

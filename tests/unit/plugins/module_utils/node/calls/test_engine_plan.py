@@ -679,6 +679,17 @@ def test_every_golden_prompt_of_another_task_is_a_problem(node: Node, config: di
     assert plan["problems"] == []
 
 
+def test_an_affinity_key_that_no_request_has_is_a_problem(node: Node) -> None:
+    node.models["llama"]["routing"] = "affinity"
+    facts = from_config({"architectures": ["WhisperForConditionalGeneration"]}).to_dict()
+    (plan,) = node.call(facts={"llama": facts})["plans"]
+    (problem,) = [one for one in plan["problems"] if one["check"] == "routing"]
+    assert (problem["key"], plan["ok"]) == ("models.llama: affinity-key", False)
+    assert "is in no request: clients send sound as a form" in problem["message"]
+    (plan,) = node.call()["plans"]
+    assert "routing" not in [one["check"] for one in plan["problems"]]
+
+
 def test_what_an_instance_has_of_its_own_is_refused_with_all_the_rest(node: Node, tmp_path: Path) -> None:
     """Before anything changes, and without a value of a variable."""
     node.models["llama"] |= {"chat-template": "/nowhere/t.jinja", "tool-parser-plugin": "controller:/srv/missing.py"}

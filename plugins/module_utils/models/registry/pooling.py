@@ -1,0 +1,36 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Flags for generated text in an entry that asks for vectors or classes. Private to the collection; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ...core.problems import Findings
+
+RUNNER, POOLING = "runner", "pooling"
+
+GENERATING = (
+    *("reasoning-parser", "tool-call-parser", "enable-auto-tool-choice", "speculative-config"),
+    *("reasoning-parser-plugin", "tool-parser-plugin", "override-generation-config"),
+)
+"""Flags for generated text. An engine with the runner pooling ignores them, or fails to start."""
+
+MISTAKE = (
+    "is for text that is generated: this model is served for vectors or classes. Leave the flag out; an entry whose "
+    "base has it needs the key model instead of base"
+)
+
+
+def check(where: str, entry: Mapping[Any, Any], resolved: Mapping[str, Any], found: Findings) -> None:
+    """Add the flags for generated text of an entry whose own flag `runner` is pooling. Nothing of the model is needed.
+
+    The plan checks a model whose files ask for vectors. A flag is reported where it stands, or where `runner` stands.
+    """
+    if str(resolved.get(RUNNER)).lower() != POOLING:
+        return
+    for key in GENERATING:
+        if resolved.get(key) and {key, RUNNER} & set(entry):
+            found.problem(where, MISTAKE, key, resolved[key])

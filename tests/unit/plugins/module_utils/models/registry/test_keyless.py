@@ -1,0 +1,32 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Affinity keys that no request to a model has."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.module_utils.models.registry.keyless import mistake
+
+
+@pytest.mark.parametrize(
+    ("entry", "tasks", "refused_"),
+    [
+        ({"routing": "affinity"}, ("transcribe",), True),
+        ({"routing": "affinity", "affinity-key": ["user", "prefix"]}, ("transcribe",), True),
+        ({"routing": "affinity", "affinity-key": ["header", "user"], "affinity-header": "X-S"}, ("transcribe",), False),
+        ({"routing": "affinity"}, ("generate", "transcribe"), False),
+        ({"routing": "affinity"}, (), False),
+        ({"routing": "least-connections"}, ("transcribe",), False),
+        ({}, ("transcribe",), False),
+    ],
+)
+def test_no_request_with_sound_has_a_user_or_a_prompt(
+    entry: dict[str, Any], tasks: tuple[str, ...], refused_: bool
+) -> None:
+    words = mistake({"large": {"model": "/srv/large", **entry}}, "large", tasks)
+    assert bool(words) is refused_
+    if refused_:
+        assert "is in no request: clients send sound as a form" in words and "Use header" in words

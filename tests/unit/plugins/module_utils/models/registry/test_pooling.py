@@ -1,0 +1,51 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Flags for generated text in an entry that asks for vectors or classes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.module_utils.models.flags.catalogue import choose
+from ansible_collections.baremetal.inference.plugins.module_utils.models.registry.entries import read
+from ansible_collections.baremetal.inference.plugins.module_utils.models.registry.pooling import GENERATING
+
+VECTORS = {"model": "/srv/vectors", "runner": "pooling"}
+
+
+def problems(**models: Any) -> list[str]:
+    return [str(one) for one in read(models, choose()).problems]
+
+
+def test_all_flags_for_text_are_refused_at_once_without_the_model() -> None:
+    flags = {"tool-call-parser": "hermes", "enable-auto-tool-choice": True, "reasoning-parser": "qwen3"}
+    found = problems(vectors={**VECTORS, **flags, "speculative-config": {"method": "ngram"}})
+    assert [one.partition(": is for text")[0] for one in found] == [
+        "models.vectors: reasoning-parser: 'qwen3'",
+        "models.vectors: tool-call-parser: 'hermes'",
+        "models.vectors: enable-auto-tool-choice: True",
+        "models.vectors: speculative-config: {'method': 'ngram'}",
+    ]
+    assert all("this model is served for vectors or classes. Leave the flag out" in one for one in found)
+
+
+def test_a_variant_has_the_flags_of_its_base() -> None:
+    chat = {"model": "/srv/chat", "tool-call-parser": "hermes"}
+    (found,) = problems(chat=chat, vectors={"base": "chat", "runner": "pooling"})
+    assert found.startswith("models.vectors: tool-call-parser: 'hermes'") and "key model instead of base" in found
+    # The base is told once, and not for each of its variants.
+    wrong = {**chat, "runner": "pooling"}
+    assert len(problems(chat=wrong, other={"base": "chat", "max-model-len": 512})) == 1
+
+
+@pytest.mark.parametrize("runner", ["auto", "generate", None])
+def test_other_runners_are_judged_with_the_model(runner: str | None) -> None:
+    entry = {"model": "/srv/chat", "tool-call-parser": "hermes", **({"runner": runner} if runner else {})}
+    assert problems(chat=entry) == []
+
+
+def test_every_flag_is_one_of_the_engine() -> None:
+    assert set(GENERATING) <= set(choose().flags)
+    assert problems(vectors={**VECTORS, "enable-auto-tool-choice": False}) == []
