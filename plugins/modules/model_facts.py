@@ -131,8 +131,8 @@ ansible_facts:
           description: Number of positions in C(config.json).
           type: int
         max_length:
-          description: The longest request that the engine can take, in tokens, with rope scaling and the tokenizer's
-            limit.
+          description: The longest request that the engine can take, in tokens, with rope scaling and the limit of
+            Sentence Transformers.
           type: int
         default_length:
           description: >-

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .declared import layer_types
-from .values import positive
+from .values import as_dict, as_list, positive
 
 FULL = frozenset({"full_attention", "attention", "full", "global", "indexed_attention", "self_attention", "*"})
 """Words for layers that keep every token, in `layer_types` and similar keys of config.json."""
@@ -28,7 +28,7 @@ NOTHING = frozenset({"mlp", "moe", "dense", "sparse", "none", "-", "E"})
 """Words for layers that keep nothing."""
 
 RECURRENT_KEYS = (
-    *("attn_layer_period", "attn_type_list", "block_configs", "linear_attn_config"),
+    *("attn_layer_period", "attn_type_list", "linear_attn_config"),
     *("mamba_d_state", "state_size", "ssm_state_size", "mamba_d_conv"),
 )
 """Keys of models that keep a state instead of keys and values in some layers, or whose layers differ. The size of their
@@ -60,6 +60,8 @@ def kinds(text: Mapping[str, Any], layers: int | None, model_type: str | None) -
             return [str(one) for one in told]
     if isinstance(marks := text.get("hybrid_override_pattern"), str):
         return [mark for mark in marks if mark != "|"]
+    if blocks := [as_dict(block) for block in as_list(text.get("block_configs"))]:
+        return [_block(block) for block in blocks]
     if layers is None:
         return []
     if interval := positive(text.get("full_attention_interval")):
@@ -77,6 +79,16 @@ def kinds(text: Mapping[str, Any], layers: int | None, model_type: str | None) -
     if model_type in MIXED_BY_LAYER:
         return []
     return layer_types(model_type, layers)
+
+
+def _block(block: Mapping[str, Any]) -> str:
+    """The word for one block of a searched architecture (Nemotron NAS and Puzzle)."""
+    if isinstance(kind := block.get("block_type"), str):
+        return kind
+    inner = block.get("attention")
+    if not isinstance(inner, dict):
+        return "unknown"
+    return "none" if inner.get("no_op") or inner.get("replace_with_linear") else "attention"
 
 
 def _every(layers: int, step: int, usual: str, rare: str) -> list[str]:

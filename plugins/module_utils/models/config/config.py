@@ -80,9 +80,11 @@ def parse(
     raw: Mapping[str, Any],
     tokenizer_max_length: int | None = None,
     quantization_file: Mapping[str, Any] | None = None,
+    encoder_max_length: int | None = None,
 ) -> tuple[Config, list[str]]:
     """Read a configuration. Returns it with all problems of its values.
 
+    `tokenizer_max_length` and `encoder_max_length` are from the files of the tokenizer and of Sentence Transformers.
     `quantization_file` is the content of hf_quant_config.json, which Model Optimizer writes next to config.json. Raises
     nothing, for any values.
     """
@@ -94,9 +96,12 @@ def parse(
     heads = read.size("num_attention_heads", "n_head", "n_heads")
     hidden = read.size("hidden_size", "n_embd", "d_model")
     rope = read_rope(text)
-    positions = max_positions(read) or tokenizer_max_length
+    # The engine asks the tokenizer only where a position past the table would be an error.
+    tokenizer = tokenizer_max_length if raw.get("position_embedding_type") == "absolute" else None
+    positions = max_positions(read) or tokenizer
     known = model_type in TYPES and layers is not None
-    longest = read_length(positions or (DEFAULT_LENGTH if known else None), rope, tokenizer_max_length, model_type)
+    longest = read_length(positions or (DEFAULT_LENGTH if known else None), rope, tokenizer, model_type)
+    longest = encoder_max_length or longest
     window = read.size("sliding_window") if text.get("use_sliding_window") is not False else None
     window = window or read.size("attention_chunk_size")
     found, problem = attention(text, layers, window, model_type)

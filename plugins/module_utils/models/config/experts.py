@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from .values import Reader, as_list, positive
+from .values import Reader, as_dict, as_list, positive
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Experts:
 
 def experts_of(text: Mapping[str, Any], read: Reader, layers: int | None) -> Experts | None:
     """The experts in a configuration; None without experts."""
-    count = read.size("num_experts", "moe_num_experts", "n_routed_experts", "num_local_experts")
+    count = read.size("num_experts", "moe_num_experts", "n_routed_experts", "num_local_experts") or _of_blocks(text)
     if count is None:
         return None
     # In Mixtral and gpt-oss, intermediate_size is the size of the experts.
@@ -40,6 +40,13 @@ def experts_of(text: Mapping[str, Any], read: Reader, layers: int | None) -> Exp
         shared_intermediate_size=shared,
         layers=_expert_layers(text, layers),
     )
+
+
+def _of_blocks(text: Mapping[str, Any]) -> int | None:
+    """The most experts of a block, for an architecture whose blocks differ."""
+    blocks = [as_dict(block) for block in as_list(text.get("block_configs"))]
+    counts = (positive(block.get("n_routed_experts")) for block in blocks if block.get("block_type") == "moe")
+    return max(filter(None, counts), default=None)
 
 
 def _expert_layers(text: Mapping[str, Any], layers: int | None) -> int | None:

@@ -33,6 +33,13 @@ TOKENIZER_CONFIG = "tokenizer_config.json"
 POOLING_FILE = "modules.json"
 """The parts of a model for Sentence Transformers, of which one may be a pooling."""
 
+ENCODER_FILES = tuple(
+    f"sentence_{name}_config.json"
+    for name in ("bert", "roberta", "distilbert", "camembert", "albert", "xlm-roberta", "xlnet")
+)
+"""Files of Sentence Transformers with `max_seq_length`, which wins over all other lengths. The first file counts
+(get_sentence_transformer_tokenizer_config in vLLM 0.32.0, vllm/transformers_utils/config.py)."""
+
 POOLING_TYPES = frozenset(
     {"sentence_transformers.models.Pooling", "sentence_transformers.sentence_transformer.modules.pooling.Pooling"}
 )
@@ -145,6 +152,7 @@ def gather(root: Path) -> ModelFacts:
         parsed.get(manifest.CONFIG, {}),
         positive(tokenizer.get("model_max_length")),
         parsed.get(QUANTIZATION_FILE),
+        _encoder_length(files),
     )
     problems += [FileProblem(manifest.CONFIG, message) for message in wrong]
     read = shards.read(files)
@@ -210,6 +218,18 @@ def _pooled(files: Mapping[str, Path]) -> bool:
     except (KeyError, OSError, ValueError, RecursionError):
         return False
     return any(as_dict(part).get("type") in POOLING_TYPES for part in as_list(parts))
+
+
+def _encoder_length(files: Mapping[str, Path]) -> int | None:
+    """The longest request by Sentence Transformers; None if its files do not tell."""
+    for name in ENCODER_FILES:
+        try:
+            told = as_dict(json.loads(files[name].read_bytes()))
+        except (KeyError, OSError, ValueError, RecursionError):
+            continue
+        if told:
+            return positive(told.get("max_seq_length"))
+    return None
 
 
 def _revision(root: Path) -> tuple[str | None, list[FileProblem]]:

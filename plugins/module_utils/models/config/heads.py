@@ -11,7 +11,7 @@ from typing import Any
 
 from .attention import FULL, SLIDING
 from .declared import layer_sizes
-from .values import Reader, as_dict, positive
+from .values import Reader, as_dict, as_list, positive
 
 FALCON_TYPES = frozenset({"falcon", "RefinedWeb", "RefinedWebModel"})
 """Types for which `multi_query` wins over a number of KV heads (FalconModelArchConfigConvertor)."""
@@ -90,5 +90,13 @@ def kv_heads(text: Mapping[str, Any], read: Reader, heads: int | None) -> int | 
         return 1
     if text.get("model_type") == "dbrx":
         return positive(as_dict(text.get("attn_config")).get("kv_n_heads")) or 1
+    if heads and (group := _group(text)):
+        return heads // group
     names = ("n_head_kv", "num_kv_heads", "num_key_value_heads", "multi_query_group_num", "num_attention_groups")
     return read.size(*names) or (1 if one else heads)
+
+
+def _group(text: Mapping[str, Any]) -> int | None:
+    """The heads for each KV head in the first block with attention, for an architecture with `block_configs`."""
+    blocks = (as_dict(as_dict(block).get("attention")) for block in as_list(text.get("block_configs")))
+    return next((positive(block.get("n_heads_in_group")) for block in blocks if block and not block.get("no_op")), None)

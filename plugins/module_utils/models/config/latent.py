@@ -34,11 +34,25 @@ class Mla:
 
 
 def latent(read: Reader, model_type: str | None) -> Mla | None:
-    """Latent attention, if the engine uses it for this type; for an unknown type, if the configuration has its keys."""
-    if model_type in TYPES and model_type not in MLA_TYPES:
+    """Latent attention, if the engine uses it for this type; for an unknown type, if the configuration has its keys.
+
+    The engine's kernels only look back, so a model that also looks ahead (`is_causal` false) has keys and values.
+    """
+    if (model_type in TYPES and model_type not in MLA_TYPES) or read.told("is_causal") is False:
         return None
+    if read.told("compress_ratios") is not None and model_type in MLA_TYPES:
+        return _one_head(read)
     rank, rope = read.size("kv_lora_rank"), read.size("qk_rope_head_dim")
     if rank is None or (rope is None and model_type not in MLA_TYPES):
         return None
     nope, value, query = (read.size(key) for key in ("qk_nope_head_dim", "v_head_dim", "q_lora_rank"))
     return Mla(rank, rope or 0, nope, value, query)
+
+
+def _one_head(read: Reader) -> Mla | None:
+    """The sizes of a model that compresses tokens, such as DeepSeek V4: one head of keys, which are also the values.
+
+    The last numbers of a head have the positions.
+    """
+    size, rope = read.size("head_dim"), read.size("qk_rope_head_dim") or 0
+    return Mla(size - rope, rope, q_lora_rank=read.size("q_lora_rank")) if size and size > rope else None

@@ -65,7 +65,7 @@ def _longer(config: Config, text: Mapping[str, Any]) -> Config:
     rope = read_rope(text) if {"rope_parameters", "rope_scaling"} & set(text) else config.rope
     if (positions, rope) == (config.max_positions, config.rope) or positions is None:
         return config
-    # If the length is less than the positions allow, the tokenizer limits it, and overrides do not change this.
+    # If the length is less than the positions allow, another file limits it, and overrides do not change this.
     old = read_length(config.max_positions, config.rope, None, config.model_type)
     limited = config.max_length if config.max_length and old and config.max_length < old else None
     longest = read_length(positions, rope, None, config.model_type)

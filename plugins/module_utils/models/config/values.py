@@ -41,6 +41,10 @@ class Reader:
         self._data = data
         self.problems: list[str] = []
 
+    def told(self, key: str) -> Any:
+        """The value of a key as it stands; None without one."""
+        return self._data.get(key)
+
     def size(self, *keys: str, most: int = LIMIT) -> int | None:
         """The size of the first of these keys that has one. None, 0 and -1 mean no size."""
         for key in keys:

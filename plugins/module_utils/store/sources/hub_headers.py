@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 
 from ...models import shards
-from ...models.config.facts import CODE_CONFIGS, POOLING_FILE, QUANTIZATION_FILE, TEMPLATES
+from ...models.config.facts import CODE_CONFIGS, ENCODER_FILES, POOLING_FILE, QUANTIZATION_FILE, TEMPLATES
 from ...models.file_names import ADAPTER_CONFIG
 from ...models.safetensors import LENGTH_BYTES, MAX_HEADER
 from . import hub as hub_source
@@ -28,7 +28,7 @@ from .hub import Hub
 from .remote import Remote
 from .transfer import TransferError
 
-TEXTS = (*CODE_CONFIGS, QUANTIZATION_FILE, POOLING_FILE, *TEMPLATES, shards.INDEX, ADAPTER_CONFIG)
+TEXTS = (*CODE_CONFIGS, QUANTIZATION_FILE, POOLING_FILE, *ENCODER_FILES, *TEMPLATES, shards.INDEX, ADAPTER_CONFIG)
 """Files that are fetched whole. Of other files, only the existence matters."""
 
 LARGEST_TEXT = 64 << 20

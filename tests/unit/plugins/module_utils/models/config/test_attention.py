@@ -49,6 +49,17 @@ def read(text: dict[str, Any], layers: int | None = 12) -> tuple[Attention | Non
         ({"layer_types": ["sliding_attention", "full_attention"] * 6}, Attention(12)),
         ({"sliding_window": 4096, "max_window_layers": 99, "model_type": "qwen3"}, Attention(12)),
         ({"sliding_window": 4096, "max_window_layers": None, "model_type": "qwen3"}, None),
+        # Nemotron NAS leaves attention out of some blocks, Nemotron Puzzle has blocks of several types.
+        (
+            {"block_configs": [{"attention": {"no_op": False}}, {"attention": {"no_op": True}}, {"attention": {}}] * 4},
+            Attention(8),
+        ),
+        ({"block_configs": [{"attention": {"replace_with_linear": True}}, {"attention": {}}] * 6}, Attention(6)),
+        (
+            {"block_configs": [{"block_type": kind} for kind in ("mamba", "moe", "attention")] * 4},
+            Attention(4, 0, 0, 4),
+        ),
+        ({"block_configs": [{"ffn": {}}] * 12}, Attention(0, 0, 12)),
         ({"mamba_d_state": 128}, None),
         ({"compress_ratios": [4]}, None),
     ],

@@ -34,6 +34,16 @@ from ansible_collections.baremetal.inference.plugins.module_utils.models.config.
             },
             Experts(16, None, 9, 7, 10),
         ),
+        (
+            {
+                "block_configs": [
+                    {"block_type": "moe", "n_routed_experts": 96},
+                    {"block_type": "moe"},
+                    {"block_type": "mamba", "n_routed_experts": 128},
+                ]
+            },
+            Experts(96, None, None, None, 12),
+        ),
     ],
 )
 def test_counts_experts_and_their_layers(text: dict[str, Any], found: Experts | None) -> None:

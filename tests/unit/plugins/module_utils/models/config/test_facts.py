@@ -53,12 +53,29 @@ def test_reads_a_whole_model(root: Path) -> None:
     found = facts.gather(root)
     assert messages(found) == []
     assert found.path == str(root)
-    assert (found.config.model_type, found.config.max_length, found.config.dtype) == ("llama", 1024, "float16")
+    assert (found.config.model_type, found.config.max_length, found.config.dtype) == ("llama", 2048, "float16")
     assert found.weights and (found.weights.bytes, found.weights.by_dtype) == (8000, {"F32": 8000})
     assert len(found.shards) == 2
     assert (found.missing_shards, found.cut_shards) == ((), ())
     assert (found.tokenizer, found.chat_template) == ("tokenizer.json", "tokenizer_config.json")
     assert (found.remote_code, found.revision) == ((), None)
+
+
+@pytest.mark.parametrize(
+    ("texts", "length"),
+    [
+        ({"sentence_bert_config.json": '{"max_seq_length": 256, "do_lower_case": false}'}, 256),
+        # The first file that says something counts.
+        ({"sentence_bert_config.json": "{}", "sentence_roberta_config.json": '{"max_seq_length": 128}'}, 128),
+        ({"sentence_bert_config.json": '{"a": 1}', "sentence_roberta_config.json": '{"max_seq_length": 128}'}, 2048),
+        ({"sentence_bert_config.json": '{"max_seq_length": null}'}, 2048),
+        ({"sentence_bert_config.json": "["}, 2048),
+    ],
+)
+def test_sentence_transformers_tell_the_longest_request(root: Path, texts: dict[str, str], length: int) -> None:
+    for name, text in texts.items():
+        (root / name).write_text(text)
+    assert facts.gather(root).config.max_length == length
 
 
 def test_facts_survive_the_way_to_the_controller(root: Path, published: dict[str, Any]) -> None:

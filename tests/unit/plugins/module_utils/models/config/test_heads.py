@@ -8,7 +8,12 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.baremetal.inference.plugins.module_utils.models.config.heads import Heads, heads_by_kind
+from ansible_collections.baremetal.inference.plugins.module_utils.models.config.heads import (
+    Heads,
+    heads_by_kind,
+    kv_heads,
+)
+from ansible_collections.baremetal.inference.plugins.module_utils.models.config.values import Reader
 
 WORDS = ["sliding_attention", "sliding_attention", "full_attention"]
 
@@ -33,3 +38,17 @@ def test_tells_heads_by_kind_of_layer(
     text: dict[str, Any], model_type: str, expected: tuple[Heads | None, Heads | None]
 ) -> None:
     assert heads_by_kind(text, Heads(16, 256), WORDS, model_type) == expected
+
+
+@pytest.mark.parametrize(
+    ("blocks", "count"),
+    [
+        ([{"attention": {"no_op": True, "n_heads_in_group": None}}, {"attention": {"n_heads_in_group": 8}}], 8),
+        ([{"attention": {"no_op": True}}], 64),
+        ([{"block_type": "attention"}, "x"], 64),
+        ("x", 64),
+    ],
+)
+def test_blocks_tell_the_heads_of_a_group(blocks: Any, count: int) -> None:
+    text = {"num_attention_heads": 64, "num_key_value_heads": None, "block_configs": blocks}
+    assert kv_heads(text, Reader(text), 64) == count

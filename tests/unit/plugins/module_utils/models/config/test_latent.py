@@ -27,6 +27,14 @@ KEYS = {"kv_lora_rank": 512, "qk_rope_head_dim": 64, "qk_nope_head_dim": 128, "v
         (None, KEYS, Mla(512, 64, 128, 128)),
         ("new_type", {"kv_lora_rank": 512}, None),
         ("new_type", {}, None),
+        ("deepseek_v3", {**KEYS, "is_causal": False}, None),
+        # One head for all, whose keys are the values.
+        (
+            "deepseek_v4",
+            {"compress_ratios": [0, 4, 128], "head_dim": 512, "qk_rope_head_dim": 64, "q_lora_rank": 1024},
+            Mla(448, 64, None, None, 1024),
+        ),
+        ("deepseek_v4", {"compress_ratios": [0], "qk_rope_head_dim": 64}, None),
     ],
 )
 def test_tells_latent_attention(model_type: str | None, keys: dict[str, Any], found: Mla | None) -> None:

@@ -33,7 +33,7 @@ def test_length_and_rope_are_replaced(given: dict[str, Any], longest: int) -> No
 
 
 def test_the_tokenizer_limits_what_is_overridden() -> None:
-    config = parse(RAW, tokenizer_max_length=2048)[0]
+    config = parse({**RAW, "position_embedding_type": "absolute"}, tokenizer_max_length=2048)[0]
     assert overrides.overridden(config, {"max_position_embeddings": 8192}).max_length == 2048
 
 

@@ -61,10 +61,19 @@ def test_longrope_is_short_unless_asked() -> None:
     assert (found.max_length, found.default_length) == (131072, 4096)
 
 
-def test_the_tokenizer_limits_the_length() -> None:
-    raw = {**BASE, "max_position_embeddings": 8192}
+def test_the_tokenizer_limits_the_length_of_absolute_positions_alone() -> None:
+    # Of DeepSeek R1, the tokenizer says 16384, and the engine serves 163840.
+    assert read({**BASE, "max_position_embeddings": 8192}, tokenizer_max_length=2048).max_length == 8192
+    raw = {**BASE, "max_position_embeddings": 8192, "position_embedding_type": "absolute"}
     assert read(raw, tokenizer_max_length=2048).max_length == 2048
     assert read(raw, tokenizer_max_length=10**9).max_length == 8192
+
+
+def test_sentence_transformers_win_over_all_lengths() -> None:
+    raw = {**BASE, "max_position_embeddings": 512, "position_embedding_type": "absolute"}
+    for length in (256, 1024):
+        found = read(raw, tokenizer_max_length=128, encoder_max_length=length)
+        assert (found.max_length, found.default_length) == (length, length)
 
 
 def test_the_smallest_number_of_positions_counts_unless_the_model_names_its_length() -> None:
