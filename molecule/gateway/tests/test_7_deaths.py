@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import http.client
+import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -33,10 +34,11 @@ def die(gateway: Gateway, host: str, *requests: tuple[str, str], stream: bool = 
         asked = pool.map(ask, requests)
         wait_for("the requests run", lambda: gateway.engine(ADDRESSES[host])["running"] == len(requests), 20)
         gateway.node.run(f"systemctl kill --signal=KILL fake-{host}")
+        died = time.monotonic()
         list(asked)
     for _key, request_id in requests:
         assert gateway.log(request_id)["remembered"] == "1"
-    found = gateway.deaths(f"?set=main&node={host}&age=0.1")
+    found = gateway.deaths(f"?set=main&node={host}&age={time.monotonic() - died:.3f}")
     gateway.wait_state(host, "UP")
     return found
 
