@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import configparser
 import json
 import re
 from collections.abc import Sequence
@@ -116,11 +117,14 @@ class Host:
                 return [{"src": source, "table": self.rules[source]}] if source in self.rules else []
             case ["-j", "-4", "route", "show", "table", table]:
                 return self.routes.get(table) or Outcome(2, "", "Error: ipv4: FIB table does not exist.")
+            case ["-4", "rule", "del", "from", source, *_rest]:
+                self.protocols.pop(source, "")
+                return [] if self.rules.pop(source, "") else Outcome(2, "", "RTNETLINK answers: No such file")
             case ["-4", "rule", "add", "from", source, "table", table, "priority", _priority, "protocol", protocol]:
                 if source in self.rules:
                     return Outcome(2, "", "RTNETLINK answers: File exists")
                 self.rules[source], self.protocols[source] = table, protocol
-            case ["-4", "route", "replace", network, "dev", name, "src", source, "table", table, "proto", "static"]:
+            case ["-4", "route", "replace", network, "dev", name, "src", source, "table", table, *_proto]:
                 if source not in [address.partition("/")[0] for address in self.addresses[name]]:
                     return Outcome(2, "", "Error: Invalid prefsrc address.")
                 self.routes[table] = [{"dst": network, "dev": name}]
@@ -163,6 +167,32 @@ class Host:
                 self.networkd(words[1])
             else:
                 self.late.append(words)
+        return []
+
+    def _ifdown(self, words: list[str]) -> Any:
+        self.addresses[words[-1]] = []
+        return []
+
+    def _ifup(self, words: list[str]) -> Any:
+        text = (self.root / f"etc/network/interfaces.d/60-inference-rdma-{words[-1]}").read_text()
+        self.addresses[words[-1]] = re.findall("(?m)^    address (.*)$", text)
+        for mode in re.findall("(?m)^    pre-up echo (.*) > .*/mode$", text):
+            (self.root / f"sys/class/net/{words[-1]}/mode").write_text(f"{mode}\n")
+        for line in re.findall("(?m)^    post-up (.*?)(?: 2>.*)?$", text):
+            self.run(line.split())
+        return []
+
+    def _nmcli(self, words: list[str]) -> Any:
+        if words[:4] == ["--wait", "30", "connection", "up"]:
+            path = self.root / f"etc/NetworkManager/system-connections/{words[4]}.nmconnection"
+            profile = configparser.RawConfigParser()
+            profile.read_string(path.read_text())
+            name, ipv4 = profile["connection"]["interface-name"], profile["ipv4"]
+            self.addresses[name] = [ipv4["address1"]]
+            if "routing-rule1" in ipv4:
+                _priority, table, _from, source = ipv4["routing-rule1"].split()[:4]
+                self.rules[source], self.protocols[source] = table, "static"
+                self.routes[table] = [{"dst": ipv4["route1"], "dev": name}]
         return []
 
     def networkd(self, name: str) -> None:

@@ -153,6 +153,27 @@ def test_an_address_may_take_its_time(host: Host) -> None:
     assert not report.failures and host.addresses["ens0"] == ["10.1.0.1/24"]
 
 
+@pytest.mark.parametrize("infiniband", [False, True])
+@pytest.mark.parametrize("manager", ["ifupdown", "networkmanager"])
+def test_each_program_that_can_own_the_links(tmp_path: Path, manager: str, infiniband: bool) -> None:
+    host = Host(tmp_path, infiniband=infiniband)
+    host.machine.write("etc/network/interfaces", "source /etc/network/interfaces.d/*")
+    more: dict[str, Any] = {"ipoib_mode": "connected", "mtu": 65520} if infiniband else {"ets": EVERYTHING["ets"]}
+    wanted = wanted_of(host, network_manager=manager, addresses=EVERYTHING["addresses"], **more)
+    assert wanted.manager == manager
+    foreseen = settle(host, wanted, check=True)
+    done = settle(host, wanted)
+    assert not done.failures and done.changes == foreseen.changes
+    assert host.addresses["ens1"] == ["10.7.0.2/24"] and host.mtu("ens0") == (65520 if infiniband else 9000)
+    assert host.rules == {"10.7.0.1": "1001", "10.7.0.2": "1002"}
+    # No program but the owner of the links has made the rules, and none gets networkd's commands.
+    assert ("ip -4 rule add from 10.7.0.1 table 1001 priority 1001 protocol kernel" in host.commands) is (
+        manager == "ifupdown"
+    )
+    assert not [command for command in host.commands if command.startswith("networkctl")]
+    assert settle(host, wanted).changes == []
+
+
 @pytest.mark.parametrize("late", [False, True])
 def test_networkd_makes_the_rules_of_its_files(host: Host, late: bool) -> None:
     """A rule of another program would be in networkd's way: networkd removes it with the next link."""
