@@ -61,7 +61,8 @@ options:
   engine_cuda:
     description:
       - The CUDA version of O(image), such as V(12.9). A plan compares it with driver and GPUs.
-      - If empty, the version is read from the image's environment, if the node has the image.
+      - If the node has the image, the environment of the image counts instead. If nothing tells the version, the tag of
+        the image counts, such as C(v0.33.0-cu129).
     type: str
     default: ""
   docker_data_root:

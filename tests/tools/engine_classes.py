@@ -85,6 +85,19 @@ def parts(kind: Any) -> Iterator[tuple[str, str]]:
             yield key, name
 
 
+def own_parts(kind: Any, known: Mapping[str, Any]) -> dict[str, Any]:
+    """The classes of parts, by their key, that differ from the class with the same type in `known`.
+
+    The engine replaces a class by the type's name, but a class that makes its parts itself keeps its own.
+    """
+    classes = {key: part for key, part in (getattr(kind, "sub_configs", None) or {}).items() if inspect.isclass(part)}
+    return {
+        key: part
+        for key, part in classes.items()
+        if known.get(name := getattr(part, "model_type", ""), part) is not part and name
+    }
+
+
 def pattern(kind: Any) -> list[str]:
     """One period of the order of kinds of layers, if the class computes the kinds from the number of layers."""
     with contextlib.suppress(Exception):
@@ -137,23 +150,26 @@ def followed(kind: Any) -> dict[str, str]:
 
 
 def describe() -> dict[str, Any]:
-    """All facts by type of model, for the types that the engine serves and all their parts."""
+    """All facts by type of model, for the types that the engine serves and all their parts. A part with a class of its
+    own has the name OWNER/KEY."""
     known = classes()
-    waiting, found = sorted(served() & set(known)), {}
+    waiting, found = [(name, known[name]) for name in sorted(served() & set(known))], {}
     while waiting:
-        name = waiting.pop()
-        if name in found or name not in known:
+        name, kind = waiting.pop()
+        if name in found:
             continue
-        kind = known[name]
-        inner = dict(parts(kind))
+        own = {f"{name}/{key}": (key, part) for key, part in own_parts(kind, known).items()}
+        inner = {**dict(parts(kind)), **{key: place for place, (key, _part) in own.items()}}
+        values = {**derived(kind), **declared(kind)}
         found[name] = {
-            "values": {**derived(kind), **declared(kind)},
+            "values": {**values, "model_type": kind.model_type} if "/" in name else values,
             "names": {**followed(kind), **(getattr(kind, "attribute_map", None) or {})},
             "parts": inner,
             "layers": pattern(kind),
             "kinds": differing(kind),
         }
-        waiting += inner.values()
+        waiting += [(place, part) for place, (_key, part) in own.items()]
+        waiting += [(name, known[name]) for name in inner.values() if name in known]
     return found
 
 

@@ -25,8 +25,12 @@ SECONDS = 40
 SMALLER: tuple[dict[str, int], ...] = (
     {"num_hidden_layers": 24},
     {"num_hidden_layers": 36, "hidden_size": 2048, "num_attention_heads": 16, "num_key_value_heads": 4},
+    {"head_dim": 96, "num_key_value_heads": 2, "max_position_embeddings": 12345, "vocab_size": 33333},
+    {"num_attention_heads": 24, "num_key_value_heads": 6, "hidden_size": 1728, "num_hidden_layers": 13},
+    {"kv_lora_rank": 128, "qk_rope_head_dim": 32, "qk_nope_head_dim": 64, "v_head_dim": 64},
+    dict.fromkeys(("num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts"), 6),
 )
-"""Further settings of each type, if its class has them."""
+"""Further settings of each type's language part, if its class has them."""
 
 ROPES: dict[str, dict[str, Any]] = {
     "linear": {"rope_type": "linear", "factor": 4.0, "rope_theta": 1e4},
@@ -79,10 +83,10 @@ def cases() -> Iterator[tuple[str, dict[str, Any]]]:
         with contextlib.suppress(Exception):
             kind = CONFIG_MAPPING[model_type]
             yield model_type, written(kind(), architecture)
+            yield f"{model_type}/whole", written(kind(), architecture, use_diff=False)
             for number, changes in enumerate(SMALLER):
-                declared = {key: value for key, value in changes.items() if hasattr(kind(), key)}
                 with contextlib.suppress(Exception):
-                    yield f"{model_type}/{number}", written(kind(**declared), architecture)
+                    yield f"{model_type}/{number}", written(changed(kind, changes), architecture)
     for model_type, architecture in sorted(found.items()):
         with contextlib.suppress(Exception):
             whole = CONFIG_MAPPING[model_type](**FLAT)
@@ -104,11 +108,33 @@ def cases() -> Iterator[tuple[str, dict[str, Any]]]:
                 yield f"{model_type}/{rope}", written(made, found[model_type])
 
 
-def written(config: Any, architecture: str) -> dict[str, Any]:
-    """The config.json that the class writes."""
+def changed(kind: Any, changes: dict[str, int]) -> Any:
+    """A configuration with other settings of its language part, as far as this part has them.
+
+    Raises ValueError if it has none of them, and what the class raises.
+    """
+    whole = kind()
+    text = whole.get_text_config()
+    declared = {key: value for key, value in changes.items() if has(text, key)}
+    if not declared:
+        raise ValueError("nothing changes")
+    place = next((key for key, value in vars(whole).items() if value is text), "")
+    return kind(**({place: {"model_type": text.model_type, **declared}} if place else declared))
+
+
+def has(config: Any, key: str) -> bool:
+    """Whether a configuration has a key. A key that only single layers have counts as none."""
+    try:
+        return hasattr(config, key)
+    except Exception:
+        return False
+
+
+def written(config: Any, architecture: str, *, use_diff: bool = True) -> dict[str, Any]:
+    """The config.json that the class writes; all of its keys without `use_diff`."""
     config.architectures = [architecture]
     config.dtype = "bfloat16"
-    made: dict[str, Any] = json.loads(config.to_json_string(use_diff=True))
+    made: dict[str, Any] = json.loads(config.to_json_string(use_diff=use_diff))
     return {**made, "model_type": config.model_type, "architectures": [architecture]}
 
 

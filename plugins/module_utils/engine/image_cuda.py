@@ -29,10 +29,10 @@ notes, "Deprecated Architectures"); images built with CUDA 12 have code from Vol
 def find(given: str, image: str, docker: str | None, run: Run) -> str:
     """The version of CUDA in an image, such as 12.9; empty where unknown.
 
-    The first source that has it counts: `given` by the operator, the image's environment, its tag.
+    The first source that has it counts: the image's environment, `given` by the operator, the image's tag.
     """
     tagged = _TAG.search(image.partition("@")[0])
-    return given or (docker and _told(docker, image, run)) or (f"{tagged[1]}.{tagged[2]}" if tagged else "")
+    return (docker and _told(docker, image, run)) or given or (f"{tagged[1]}.{tagged[2]}" if tagged else "")
 
 
 def _told(docker: str, image: str, run: Run) -> str:

@@ -41,7 +41,7 @@ KEYS = frozenset(
         *("mamba_n_heads", "mamba_num_heads", "n_mamba_heads", "num_heads", "mamba_d_head", "mamba_head_dim"),
         *("mamba_headdim", "mamba_d_ssm", "n_groups", "mamba_n_groups", "mamba_ngroups", "conv_L_cache"),
         *("linear_num_key_heads", "linear_num_value_heads", "linear_key_head_dim", "linear_value_head_dim"),
-        *("linear_conv_kernel_dim", "mamba_ssm_cache_dtype"),
+        *("linear_conv_kernel_dim", "mamba_ssm_cache_dtype", "model_type"),
         *(
             "head_ratio",
             "depth",
@@ -60,10 +60,13 @@ KEYS = frozenset(
 def completed(raw: Mapping[str, Any], model_type: str = "") -> dict[str, Any]:
     """A configuration with all defaults, second names and parts of its class.
 
-    `model_type` is the type of a part without its own `model_type`. A null value stays null.
+    `model_type` is the type of a part without its own `model_type`, or the name OWNER/KEY of a part whose owner has
+    another class for it than the engine has for its type. A null value stays null.
     """
     told = raw.get("model_type")
     known = TYPES.get(told if isinstance(told, str) else model_type)
+    if "/" in model_type and told in (None, TYPES[model_type][0]["model_type"]):
+        known = TYPES[model_type]
     if known is None:
         return {key: _part(value) for key, value in raw.items()}
     values, names, parts = known[:3]
@@ -75,7 +78,7 @@ def completed(raw: Mapping[str, Any], model_type: str = "") -> dict[str, Any]:
             whole[key] = raw[name]
         if key in whole:
             whole[name] = whole[key]
-    if model_type:
+    if model_type and "/" not in model_type:
         whole.setdefault("model_type", model_type)
     for key, value in whole.items():
         if key not in parts:

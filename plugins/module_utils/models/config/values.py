@@ -51,9 +51,9 @@ class Reader:
             value = self._data.get(key)
             if value is None or value in (0, -1) or value == []:
                 continue
-            # Some models list one equal number for each layer or part.
-            if isinstance(value, list) and all(item == value[0] for item in value):
-                value = value[0]
+            # Some models list a number for each layer, or for each kind of experts. The largest counts.
+            if isinstance(value, list) and all(positive(item, most) for item in value):
+                value = max(value)
             if (found := positive(value, most)) is not None:
                 return found
             problem = f"has {key}: {str(value)[:60]!r}, which is not a size"

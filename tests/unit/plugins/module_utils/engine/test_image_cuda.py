@@ -32,7 +32,9 @@ def test_the_image_tells_its_cuda(variables: list[str] | None, expected: str) ->
     assert asked[0][:3] == ["docker", "image", "inspect"]
 
 
-def test_what_the_operator_says_counts_and_no_answer_is_none() -> None:
+def test_what_the_operator_says_counts_until_the_image_tells_and_no_answer_is_none() -> None:
+    told = json.dumps(["CUDA_VERSION=13.0.1"])
+    assert image_cuda.find("12.4", "image", "docker", lambda argv: (0, told, "")) == "13.0"
     assert image_cuda.find("12.4", "image", "docker", lambda argv: (1, "", "")) == "12.4"
     assert image_cuda.find("", "image", "docker", lambda argv: (1, "", "no such image")) == ""
     assert image_cuda.find("", "image", "docker", lambda argv: (0, "{", "")) == ""

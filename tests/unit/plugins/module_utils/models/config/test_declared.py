@@ -36,6 +36,21 @@ def test_parts_are_completed_by_their_own_class_or_by_the_one_that_the_whole_exp
     assert completed({"model_type": "llava", "vision_config": None})["vision_config"] is None
 
 
+def test_a_part_may_have_a_class_that_its_owner_alone_has() -> None:
+    """The engine has another class for the type of the language part of Step 3.7."""
+    for told in ({}, {"model_type": "step3p5"}):
+        part = completed({"model_type": "step3p7", "text_config": told})["text_config"]
+        assert (part["model_type"], part["max_position_embeddings"], "max_seq_len" in part) == (
+            "step3p5",
+            128000,
+            False,
+        )
+    assert completed({"model_type": "step3p7"})["text_config"]["num_hidden_layers"] == 45
+    other = completed({"model_type": "step3p7", "text_config": {"model_type": "llama"}})["text_config"]
+    assert other["vocab_size"] == 32000
+    assert completed({"model_type": "step3p5"})["max_seq_len"] == 4096
+
+
 @pytest.mark.parametrize(
     ("raw", "expected"),
     [

@@ -37,12 +37,18 @@ def test_a_size_is_read_under_the_first_name_that_has_it() -> None:
     assert read.problems == []
 
 
+def test_of_several_sizes_the_largest_counts() -> None:
+    # As in ERNIE 4.5 VL: experts for text, and experts for images.
+    read = Reader({"moe_intermediate_size": [1536, 512]})
+    assert (read.size("moe_intermediate_size"), read.problems) == (1536, [])
+
+
 def test_what_is_no_size_is_a_problem_and_named_once() -> None:
-    read = Reader({"a": "eight", "b": [4, 8], "c": 9, "long": "x" * 99})
+    read = Reader({"a": "eight", "b": [4, "x"], "c": 9, "long": "x" * 99})
     assert (read.size("a"), read.size("a", "b", "c"), read.size("c", most=8)) == (None, 9, None)
     assert read.problems == [
         "has a: 'eight', which is not a size",
-        "has b: '[4, 8]', which is not a size",
+        "has b: \"[4, 'x']\", which is not a size",
         "has c: '9', which is not a size",
     ]
     assert read.size("long") is None
