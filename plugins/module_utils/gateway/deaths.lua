@@ -75,16 +75,37 @@ local function keys_of(requests)
   return names
 end
 
+-- How many different things are in a table of names.
+local function count(names)
+  local number = 0
+  for _ in pairs(names) do number = number + 1 end
+  return number
+end
+
+-- The engines of a set, by INSTANCE/HOST, without bridges.
+local function engines_of(set)
+  local found = {}
+  for server in pairs(core.backends["set_" .. set].servers) do
+    local engine = engine_id("set_" .. set, server)
+    if engine:sub(1, #set + 1) == set .. "/" then found[engine] = true end
+  end
+  return found
+end
+
 -- Refuses a key after a death, for `seconds`: the key must have been in flight at `limit` deaths or more, and no other key at as many.
--- With `limit` 0, no key is refused.
+-- These deaths must be on two nodes or more: one node may be broken. A set on one node cannot show that. With `limit` 0, no key is refused.
 local function refuse(death, limit, seconds)
   if limit == 0 then return end
-  local counts = {}
+  local counts, nodes = {}, {}
   for _, each in ipairs(deaths) do
-    for _, key in ipairs(each.keys) do counts[key] = (counts[key] or 0) + 1 end
+    for _, key in ipairs(each.keys) do
+      counts[key] = (counts[key] or 0) + 1
+      nodes[key] = nodes[key] or {}
+      nodes[key][each.node] = true
+    end
   end
   for _, key in ipairs(death.keys) do
-    local alone = counts[key] >= limit
+    local alone = counts[key] >= limit and (count(nodes[key]) > 1 or count(engines_of(death.set)) == 1)
     for other, number in pairs(counts) do alone = alone and (other == key or number < counts[key]) end
     if alone then refused[key] = death.reported + seconds * 1000 end
   end

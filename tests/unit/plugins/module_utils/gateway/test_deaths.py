@@ -55,12 +55,12 @@ def test_the_refusal_comes_after_the_key_and_before_its_limits(
 
 @pytest.fixture
 def serve(settings: dict[str, Any]) -> Serve:
-    """Starts two engines of one set, and an HAProxy in front of them."""
+    """Starts two engines of one set, and an HAProxy in front of them. `lone`: the set has only the first engine."""
 
     @contextmanager
-    def start(**changes: Any) -> Iterator[tuple[Haproxy, Engine, Engine]]:
+    def start(*, lone: bool = False, **changes: Any) -> Iterator[tuple[Haproxy, Engine, Engine]]:
         engines = (Engine("gpu1"), Engine("gpu2"))
-        replicas = [Replica(each.name, "127.0.0.1", "chat", "large", each.port) for each in engines]
+        replicas = [Replica(each.name, "127.0.0.1", "chat", "large", each.port) for each in engines[: 1 if lone else 2]]
         ports = {"port": free_port(), "metrics_port": free_port()}
         given = {**settings, **ports, "agent_port": 0, "slow_start_seconds": 0, **changes}
         found = plan(given, replicas, KEYS)
@@ -80,7 +80,7 @@ def serve(settings: dict[str, Any]) -> Serve:
 
 def only(haproxy: Haproxy, name: str) -> None:
     """Send all requests to one engine."""
-    for each in ("gpu1", "gpu2"):
+    for each in haproxy.view()["servers"]:
         haproxy.command(f"set server set_chat/{each} state {'ready' if each == name else 'maint'}")
     wait(name, lambda: bool(haproxy.view()["servers"][name]["up"]))
 
@@ -205,7 +205,20 @@ def test_a_refusal_says_why_and_for_how_long(serve: Serve) -> None:
 
 @real
 def test_a_refusal_ends(serve: Serve) -> None:
-    with serve(refuse_deaths=1, refuse_seconds=1) as (haproxy, one, _other):
+    with serve(refuse_deaths=2, refuse_seconds=1) as (haproxy, one, other):
         die(haproxy, one, (BOB, "bob-1"), breaks=True)
-        assert haproxy.post(BOB, "bob-2")[0] == 403
-        wait("the end of the refusal", lambda: haproxy.post(BOB, "bob-3")[0] == 200)
+        die(haproxy, other, (BOB, "bob-2"), breaks=True)
+        only(haproxy, "gpu1")
+        assert haproxy.post(BOB, "bob-3")[0] == 403
+        wait("the end of the refusal", lambda: haproxy.post(BOB, "bob-4")[0] == 200)
+
+
+@real
+@pytest.mark.parametrize(("lone", "status"), [(False, 200), (True, 403)])
+def test_deaths_on_one_node_may_be_the_nodes_own_fault(serve: Serve, lone: bool, status: int) -> None:
+    """Unless the set has no other node."""
+    with serve(lone=lone, refuse_deaths=2) as (haproxy, one, _other):
+        die(haproxy, one, (BOB, "bob-1"), breaks=True)
+        # Two reports within 6 s are about the same death.
+        time.sleep(6)
+        assert len(die(haproxy, one, (BOB, "bob-2"), breaks=True)) == 2 and haproxy.post(BOB, "bob-3")[0] == status
