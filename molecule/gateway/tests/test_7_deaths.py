@@ -9,7 +9,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from gateway import CHAT, KEY, Answer, Gateway, body, reload
+from gateway import CHAT, KEY, Answer, Gateway, body, engine_takes, reload
 from node import wait_for
 
 DEADLY = "deadly-key-40c7a1be"
@@ -39,6 +39,7 @@ def die(gateway: Gateway, host: str, *requests: tuple[str, str], stream: bool = 
     for _key, request_id in requests:
         assert gateway.log(request_id)["remembered"] == "1"
     found = gateway.deaths(f"?set=main&node={host}&age={time.monotonic() - died:.3f}")
+    wait_for("the engine is back", engine_takes(gateway, ADDRESSES[host], 5005), 30)
     gateway.wait_state(host, "UP")
     return found
 
