@@ -116,7 +116,7 @@ ansible_facts:
           description: Key-value heads of a layer.
           type: int
         head_size:
-          description: Size of a head.
+          description: Size of a head. With MLA, the values that the engine keeps of a token.
           type: int
         hidden_size:
           description: Size of the hidden state.

@@ -19,7 +19,7 @@ from .declared import TEXT_CONFIGS, completed
 from .experts import Experts, experts_of
 from .heads import Heads, head_size, heads_by_kind, kv_heads
 from .labels import labels
-from .latent import Mla, latent
+from .latent import Mla, cached_size, latent
 from .positions import DEFAULT_LENGTH, Rope, default_length, max_positions, read_length, read_rope
 from .quantization import Quantization, quantization
 from .state import State, state
@@ -123,7 +123,7 @@ def parse(
         layers=layers,
         attention_heads=heads,
         kv_heads=max((one.count for one in there if one.count), default=None),
-        head_size=max((one.size for one in there if one.size), default=None),
+        head_size=cached_size(mla, model_type) or max((one.size for one in there if one.size), default=None),
         hidden_size=hidden,
         intermediate_size=read.size("intermediate_size", "n_inner", "ffn_dim", "ffn_hidden_size"),
         vocabulary_size=read.size("vocab_size"),

@@ -56,3 +56,11 @@ def _one_head(read: Reader) -> Mla | None:
     """
     size, rope = read.size("head_dim"), read.size("qk_rope_head_dim") or 0
     return Mla(size - rope, rope, q_lora_rank=read.size("q_lora_rank")) if size and size > rope else None
+
+
+def cached_size(mla: Mla | None, model_type: str | None) -> int | None:
+    """The size of a head as the engine reports it: what it keeps of a token.
+
+    None without latent attention, and for a type that Transformers serves, whose own size the engine reports.
+    """
+    return mla.kv_lora_rank + mla.qk_rope_head_dim if mla and model_type in MLA_TYPES else None

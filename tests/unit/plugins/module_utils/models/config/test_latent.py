@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.baremetal.inference.plugins.module_utils.models.config.latent import Mla, latent
+from ansible_collections.baremetal.inference.plugins.module_utils.models.config.latent import Mla, cached_size, latent
 from ansible_collections.baremetal.inference.plugins.module_utils.models.config.values import Reader
 
 KEYS = {"kv_lora_rank": 512, "qk_rope_head_dim": 64, "qk_nope_head_dim": 128, "v_head_dim": 128}
@@ -39,3 +39,9 @@ KEYS = {"kv_lora_rank": 512, "qk_rope_head_dim": 64, "qk_nope_head_dim": 128, "v
 )
 def test_tells_latent_attention(model_type: str | None, keys: dict[str, Any], found: Mla | None) -> None:
     assert latent(Reader(keys), model_type) == found
+
+
+def test_the_size_of_a_head_is_what_the_engine_keeps_of_a_token() -> None:
+    assert cached_size(Mla(512, 64), "deepseek_v3") == 576
+    # The engine reports the configuration's own size for types that Transformers serves.
+    assert cached_size(Mla(512, 64), "new_type") is None and cached_size(None, "deepseek_v3") is None
