@@ -57,6 +57,9 @@ REQUEST_SECONDS = 60
 
 STOP_MARGIN_SECONDS = 60
 
+VALID_ID = "^[A-Za-z0-9._-]{1,64}$"
+"""What a client's request id may have. Another id is replaced: the log and the view of deaths show ids."""
+
 SHOWN = 200
 """How many characters of a client's text reach a log or a message."""
 
@@ -190,8 +193,7 @@ def _api(settings: Settings, fleet: Fleet) -> list[str]:
 def _identity() -> list[str]:
     """The request's id, from the client if it sent one, and the path as the log shows it."""
     return [
-        "http-request set-var(txn.id) req.fhdr(X-Request-ID)"
-        " if { req.fhdr(X-Request-ID) -m reg ^[A-Za-z0-9._-]{1,64}$ }",
+        f"http-request set-var(txn.id) req.fhdr(X-Request-ID) if {{ req.fhdr(X-Request-ID) -m reg {VALID_ID} }}",
         "http-request set-var(txn.id) uuid() unless { var(txn.id) -m found }",
         "http-request set-header X-Request-ID %[var(txn.id)]",
         "http-after-response set-header X-Request-ID %[var(txn.id)] if { var(txn.id) -m found }",

@@ -124,13 +124,19 @@ local function report_death(set, node, at, now)
   return death
 end
 
+-- A text as a string of JSON. HAProxy's rules admit only harmless ids and paths, but these come from clients.
+local function quoted(text)
+  return '"' .. tostring(text):gsub('[%c"\\]', function(letter) return string.format("\\u%04x", letter:byte()) end) .. '"'
+end
+
 local function death_view(death, now)
   local keys, requests = {}, {}
-  for _, key in ipairs(death.keys) do keys[#keys + 1] = '"' .. key .. '"' end
+  for _, key in ipairs(death.keys) do keys[#keys + 1] = quoted(key) end
   for index = 1, math.min(#death.requests, MOST_REQUESTS) do
     local request = death.requests[index]
     requests[index] = string.format(
-      '{"id": "%s", "key": "%s", "path": "%s", "status": %s}', request.id, request.key, request.path, request.status or "null"
+      '{"id": %s, "key": %s, "path": %s, "status": %s}',
+      quoted(request.id), quoted(request.key), quoted(request.path), request.status or "null"
     )
   end
   return string.format(

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import tempfile
 import time
@@ -16,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.baremetal.inference.plugins.module_utils.gateway import deaths
+from ansible_collections.baremetal.inference.plugins.module_utils.gateway import config, deaths
 from ansible_collections.baremetal.inference.plugins.module_utils.gateway.backends import Replica
 from ansible_collections.baremetal.inference.plugins.module_utils.gateway.files import Plan, plan
 from ansible_collections.baremetal.inference.plugins.module_utils.gateway.settings import read_settings
@@ -222,3 +223,30 @@ def test_deaths_on_one_node_may_be_the_nodes_own_fault(serve: Serve, lone: bool,
         # Two reports within 6 s are about the same death.
         time.sleep(6)
         assert len(die(haproxy, one, (BOB, "bob-2"), breaks=True)) == 2 and haproxy.post(BOB, "bob-3")[0] == status
+
+
+@real
+@pytest.mark.parametrize("request_id", ['a"b', "a\\b", "a\tb", 'x", "key": "alice', "a" * 65])
+def test_an_id_that_could_break_the_answer_is_replaced(serve: Serve, request_id: str) -> None:
+    """The log and the client's answer have the new id, too."""
+    with serve() as (haproxy, one, _other):
+        only(haproxy, "gpu1")
+        one.breaks = True
+        _status, headers, _text = haproxy.post(BOB, request_id)
+        wait_logged(haproxy, headers["x-request-id"])
+        (death,) = report(haproxy, one)
+        assert [(each["id"], each["key"]) for each in death["requests"]] == [(headers["x-request-id"], "bob")]
+        assert re.fullmatch("[0-9a-f-]{36}", headers["x-request-id"])
+
+
+@real
+def test_what_a_rule_let_through_by_mistake_is_escaped(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if HAProxy did not check ids."""
+    monkeypatch.setattr(config, "VALID_ID", ".")
+    with serve() as (haproxy, one, _other):
+        only(haproxy, "gpu1")
+        one.breaks = True
+        haproxy.post(BOB, 'a"b\\c\td')
+        wait("the end of the request", lambda: '"remembered":"1"' in haproxy.log.read_text())
+        (death,) = report(haproxy, one)
+        assert [each["id"] for each in death["requests"]] == ['a"b\\c\td']
