@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from ..config.config import Config
 from ..config.overrides import KEY as OVERRIDES
+from ..config.positions import read_length
 from ..flags import images
 from ..flags.variables import LONGER
 from . import capabilities
@@ -191,7 +192,13 @@ def _length(config: Config, flags: Flags) -> Iterator[Misfit]:
     fits: list[Mapping[str, object]] = [{LENGTH: longest}]
     reach = int((rope.original_max_positions or 0) * (rope.factor or 1)) if rope else 0
     raised = {OVERRIDES: {POSITIONS: asked}}
-    if asked <= reach:
+    own = read_length(config.max_positions, rope, None, config.model_type)
+    if own and longest < own:
+        message += (
+            ", which a file beside config.json says: max_seq_length of Sentence Transformers, or model_max_length of "
+            f"the tokenizer. {LONGER}: '1' in environment of the instance allows more"
+        )
+    elif asked <= reach:
         fits.append(raised)
         message += f". Its rope reaches {reach}: hf-overrides with {POSITIONS} raises the limit"
     else:

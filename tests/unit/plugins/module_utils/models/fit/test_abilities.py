@@ -176,6 +176,16 @@ def test_a_request_is_no_longer_than_the_model(model: Model) -> None:
     assert check(model("llama-3.1-70b"), "1xL4", max_model_len=-1) == []
 
 
+def test_a_length_that_another_file_says_is_not_raised_by_overrides(model: Model) -> None:
+    facts = model("llama-3.1-70b")
+    limited = replace(facts, config=replace(facts.config, max_length=512))
+    misfit = only(check(limited, "1xL4", max_model_len=1024))
+    assert misfit.fits == [{"max-model-len": 512}]
+    assert "which a file beside config.json says: max_seq_length of Sentence Transformers" in misfit.message
+    assert misfit.message.endswith("VLLM_ALLOW_LONG_MAX_MODEL_LEN: '1' in environment of the instance allows more")
+    assert "hf-overrides" not in misfit.message
+
+
 @pytest.mark.parametrize("name", ["GH200", "GB200", "GB300", "GB10"])
 def test_machines_with_shared_memory_are_refused(name: str, model: Model) -> None:
     misfit = only(check(model("llama-3-8b"), f"1x{name}"))
