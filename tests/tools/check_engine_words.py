@@ -9,9 +9,10 @@ with its variables are no words of the engine.
 
 from __future__ import annotations
 
+import ast
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -28,6 +29,13 @@ WORDS: Mapping[str, re.Pattern[str]] = {
     "command": re.compile(r"\bvllm serve\b|--(?:served-model-name|shutdown-timeout)\b"),
     "package": re.compile(r"\b(?:from|import) vllm\b"),
 }
+
+TITLE = re.compile(r"\bvLLM\b")
+"""The engine's name in a message. Docstrings and comments may name sources, and the texts of modules may tell operators
+whose flags an entry takes."""
+
+TEXTS = ("DOCUMENTATION", "EXAMPLES", "RETURN")
+"""Variables with the texts of a module."""
 
 EXCEPTIONS: Mapping[str, tuple[frozenset[str], str]] = {
     "roles/monitoring/files/rules/recording.yml": (
@@ -70,16 +78,12 @@ def problems(files: Mapping[str, str], exceptions: Mapping[str, tuple[frozenset[
         if file.startswith(HOMES):
             continue
         allowed = exceptions.get(file, (frozenset(), ""))[0]
-        for number, line in enumerate(text.splitlines(), 1):
-            for kind, pattern in WORDS.items():
-                for match in pattern.finditer(line):
-                    if kind in allowed:
-                        used.add((file, kind))
-                    else:
-                        where = "ask the engine's adapter (engine/adapters), or name the reason in EXCEPTIONS of"
-                        found.append(
-                            f"{file}:{number}: {match[0]} is an engine's {kind}: {where} {Path(__file__).name}"
-                        )
+        for number, kind, word in words(file, text):
+            if kind in allowed:
+                used.add((file, kind))
+            else:
+                where = "ask the engine's adapter (engine/adapters), or name the reason in EXCEPTIONS of"
+                found.append(f"{file}:{number}: {word} is an engine's {kind}: {where} {Path(__file__).name}")
     for file, (kinds, _reason) in exceptions.items():
         found += [
             f"{file}: has no engine's {kind} any more: remove the exception from EXCEPTIONS"
@@ -87,6 +91,32 @@ def problems(files: Mapping[str, str], exceptions: Mapping[str, tuple[frozenset[
             if (file, kind) not in used
         ]
     return found
+
+
+def words(file: str, text: str) -> Iterator[tuple[int, str, str]]:
+    """Each word of an engine in a file: number of the line, kind, word."""
+    for number, line in enumerate(text.splitlines(), 1):
+        for kind, pattern in WORDS.items():
+            yield from ((number, kind, match[0]) for match in pattern.finditer(line))
+    if file.endswith(".py"):
+        yield from ((number, "title", "vLLM") for number, told in messages(text) if TITLE.search(told))
+
+
+def messages(text: str) -> Iterator[tuple[int, str]]:
+    """The texts in a program that are neither docstrings nor the texts of a module, each with its line."""
+    try:
+        tree = ast.parse(text)
+    except SyntaxError:
+        return
+    no_messages = {
+        id(node.value)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Expr)
+        or (isinstance(node, ast.Assign) and any(isinstance(one, ast.Name) and one.id in TEXTS for one in node.targets))
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in no_messages:
+            yield node.lineno, node.value
 
 
 def read() -> dict[str, str]:

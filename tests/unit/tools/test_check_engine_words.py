@@ -19,6 +19,7 @@ FILE = "plugins/module_utils/node/new.py"
         ('argv = ["--served-model-name", name]', "command"),
         ("the flags of `vllm serve`", "command"),
         ("from vllm.engine import arg_utils", "package"),
+        ('message = f"no image of vLLM has code for {name}"', "title"),
     ],
 )
 def test_a_word_of_an_engine_is_refused(line: str, kind: str) -> None:
@@ -35,6 +36,9 @@ def test_a_word_of_an_engine_is_refused(line: str, kind: str) -> None:
         'prometheus.data("/api/v1/rules")',
         '"/redfish/v1/Systems"',
         "image: registry.example.com/vllm@sha256:0",
+        '"""Sizes. Source: vLLM 0.32.0."""',
+        'DOCUMENTATION = r"""The flags of vLLM."""',
+        "SIZE = 1  # of vLLM",
     ],
 )
 def test_other_words_are_none_of_an_engine(line: str) -> None:
