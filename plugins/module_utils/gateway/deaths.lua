@@ -25,8 +25,8 @@ core.register_fetches("remember", function(txn)
   local server = txn.f:srv_name()
   if not server then return 0 end
   local engine, status, now = engine_id(txn.f:be_name(), server), txn:get_var("txn.status"), txn.f:date(0, "ms")
-  local failed = not status or status >= 500
-  if not failed and not txn:get_var("txn.stream") then
+  -- If the client closes the connection before the engine answers, HAProxy ends the request with a status of its own.
+  if txn:get_var("txn.answered") and status and status < 500 and not txn:get_var("txn.stream") then
     if status < 400 then answered[engine] = now end
     return 0
   end
@@ -34,7 +34,7 @@ core.register_fetches("remember", function(txn)
   endings[engine] = known
   known[#known + 1] = {
     id = txn:get_var("txn.id"), key = txn:get_var("txn.key"), path = txn:get_var("txn.path"),
-    status = status, failed = failed, began = txn:get_var("txn.began"), ended = now,
+    status = status, began = txn:get_var("txn.began"), ended = now,
   }
   if #known > REMEMBERED then table.remove(known, 1) end
   return 1
@@ -49,14 +49,18 @@ local deaths = {}
 -- By name of a key: the time until which its requests are refused, in ms.
 local refused = {}
 
--- The requests that an engine had when it died, the youngest first. After its last answer, an engine that dies answers no request. So its
--- first failure after this answer shows when the engine broke. Requests that came after this failure are not the cause.
+-- The requests that an engine had when it died, the youngest first. An engine that has broken answers no request, and begins no stream. So
+-- its first failure after the last good sign shows when the engine broke. Requests that came after this failure are not the cause.
 local function in_flight(engine, at)
-  local since, broke, found = math.max(at - DYING_MILLISECONDS, answered[engine] or 0), at, {}
-  for _, request in ipairs(endings[engine] or {}) do
-    if request.failed and request.ended >= since then broke = math.min(broke, request.ended) end
+  local known, since = endings[engine] or {}, math.max(at - DYING_MILLISECONDS, answered[engine] or 0)
+  local alive, broke, found = since, at, {}
+  for _, request in ipairs(known) do
+    if request.status and request.status < 400 then alive = math.max(alive, request.began) end
   end
-  for _, request in ipairs(endings[engine] or {}) do
+  for _, request in ipairs(known) do
+    if request.status and request.status >= 500 and request.ended >= alive then broke = math.min(broke, request.ended) end
+  end
+  for _, request in ipairs(known) do
     if request.ended >= since and request.began <= broke then found[#found + 1] = request end
   end
   table.sort(found, function(one, other) return one.began > other.began end)

@@ -10,6 +10,8 @@ from .settings import Settings
 
 REMEMBERED = (
     "http-request set-var(txn.began) date(0,ms)",
+    # Only for answers of an engine.
+    "http-response set-var(txn.answered) bool(true)",
     "http-after-response set-var(txn.status) status",
     "http-after-response set-var(txn.stream) bool(true) if { res.hdr(Content-Type) -m beg text/event-stream }",
 )

@@ -42,7 +42,7 @@ class Request:
     """The name of the client's key."""
     path: str
     status: int | None
-    """The status that the client got; None if the client closed the connection before."""
+    """The status of the answer; 400 or None if the client closed the connection before an answer."""
 
     def __str__(self) -> str:
         return f"{self.id} (key {self.key}, {self.path})"

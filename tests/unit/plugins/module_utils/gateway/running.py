@@ -167,6 +167,14 @@ class Haproxy:
         connection.close()
         return answer.status, dict(answer.getheaders()), text
 
+    def give_up(self, key: str, request_id: str) -> None:
+        """Send a request, and close the connection before the answer."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=SECONDS)
+        given = {"Content-Type": "application/json", "Authorization": f"Bearer {key}", "X-Request-ID": request_id}
+        connection.request("POST", CHAT, json.dumps({"model": "chat"}), given)
+        time.sleep(0.3)
+        connection.close()
+
     def deaths(self, query: str = "") -> list[dict[str, Any]]:
         """What the gateway knows of deaths; with a query, after a report."""
         connection = http.client.HTTPConnection("127.0.0.1", self.metrics_port, timeout=SECONDS)

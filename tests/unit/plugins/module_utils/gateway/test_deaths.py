@@ -171,6 +171,27 @@ def test_a_failure_before_a_good_answer_is_no_cause(serve: Serve) -> None:
 
 
 @real
+@pytest.mark.parametrize("closes", [False, True], ids=["an error", "a client that closes the connection"])
+def test_among_streams_a_failure_before_a_stream_is_no_sign_of_death(serve: Serve, closes: bool) -> None:
+    """No complete answer shows that the engine still lived after the failure, but the beginning of the stream does."""
+    with serve() as (haproxy, one, _other):
+        only(haproxy, "gpu1")
+        if closes:
+            one.seconds = 2
+            haproxy.give_up(ALICE, "before")
+        else:
+            one.fails = True
+            haproxy.post(ALICE, "before")
+        wait_logged(haproxy, "before")
+        one.fails, one.seconds = False, 0
+        time.sleep(0.05)
+        (death,) = die(haproxy, one, (BOB, "deadly"), streams=True, breaks=True)
+        # The request before is named, too: it ended in the engine's last seconds. The youngest comes first.
+        assert [request["id"] for request in death["requests"]] == ["deadly", "before"]
+        assert death["requests"][1]["status"] == (400 if closes else 500)
+
+
+@real
 def test_an_engine_that_the_gateway_does_not_have(serve: Serve) -> None:
     with serve() as (haproxy, _one, _other):
         for query in ("?set=chat&node=gpu9&age=1", "?set=code&node=gpu1&age=1", "?set=chat&node=gpu1", "?x"):
