@@ -11,7 +11,7 @@ from typing import Any
 
 from .attention import FULL, SLIDING
 from .declared import layer_sizes
-from .values import Reader, as_dict, as_list, positive
+from .values import Reader, as_dict, as_list, positive, text_or_none
 
 FALCON_TYPES = frozenset({"falcon", "RefinedWeb", "RefinedWebModel"})
 """Types for which `multi_query` wins over a number of KV heads (FalconModelArchConfigConvertor)."""
@@ -86,7 +86,7 @@ def head_size(text: Mapping[str, Any], hidden: int | None, heads: int | None) ->
 def kv_heads(text: Mapping[str, Any], read: Reader, heads: int | None) -> int | None:
     """The number of KV heads. Without a key, it equals the number of attention heads; multi-query models have one."""
     one = text.get("multi_query") is True and not text.get("new_decoder_architecture")
-    if one and text.get("model_type") in FALCON_TYPES:
+    if one and text_or_none(text.get("model_type")) in FALCON_TYPES:
         return 1
     if text.get("model_type") == "dbrx":
         return positive(as_dict(text.get("attn_config")).get("kv_n_heads")) or 1

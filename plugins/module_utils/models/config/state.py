@@ -15,6 +15,9 @@ from typing import Any
 
 from .values import positive
 
+LARGEST_FACTOR = 1000
+"""Upper limit of the factor between the hidden size and the inner width, far above that of any model."""
+
 
 @dataclass(frozen=True)
 class State:
@@ -90,5 +93,5 @@ def _plain(text: Mapping[str, Any], hidden: int | None) -> tuple[int, int] | Non
 
 def _inner(text: Mapping[str, Any], hidden: int | None) -> int | None:
     """The inner width of a layer: a multiple of the hidden size."""
-    factor = next((text[key] for key in ("mamba_expand", "expand") if isinstance(text.get(key), (int, float))), None)
-    return int(factor * hidden) if factor and hidden else None
+    factor = next((text[key] for key in ("mamba_expand", "expand") if isinstance(text.get(key), (int, float))), 0)
+    return int(factor * hidden) if hidden and 0 < factor < LARGEST_FACTOR else None

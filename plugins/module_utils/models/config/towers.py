@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .values import Reader
+from .values import Reader, text_or_none
 
 GATED_TYPES = frozenset({"pixtral", "qwen2_5_vl", "qwen2_5_vl_vision"})
 """Types whose feed-forward has three matrices, whatever the name of their activation is."""
@@ -37,5 +37,6 @@ def _tower(part: Mapping[str, Any], hidden: int | None) -> int | None:
         inner = int(width * ratio)
     if not width or not layers or not inner or not hidden:
         return None
-    gated = part.get("model_type") in GATED_TYPES or part.get("hidden_act") in GATED_ACTIVATIONS
+    kind, activation = (text_or_none(part.get(key)) for key in ("model_type", "hidden_act"))
+    gated = kind in GATED_TYPES or activation in GATED_ACTIVATIONS
     return layers * (4 * width * width + (3 if gated else 2) * width * inner) + width * hidden + hidden * hidden

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -118,6 +119,20 @@ values = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
     max_leaves=6,
 )
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        {"vision_config": {"model_type": ["pixtral"], "hidden_act": {}, "hidden_size": 8, "depth": 2, "mlp_ratio": 4}},
+        {"model_type": ["falcon"], "multi_query": True},
+        {"model_type": "mamba", "expand": float("inf"), "state_size": 16, "conv_kernel": 4},
+        {"block_configs": [{"attention": {"n_heads_in_group": 99}}, 7], "compress_ratios": {}, "is_causal": "no"},
+    ],
+)
+def test_values_of_other_types_raise_nothing(raw: dict[str, Any]) -> None:
+    found, _problems = parse({**BASE, **raw})
+    assert found.hidden_size == 768
 
 
 @given(data=st.data())
