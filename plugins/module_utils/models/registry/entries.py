@@ -140,6 +140,7 @@ def read(models: Any, catalogue: Catalogue) -> Registry:
 
 
 def _entry(name: str, store_name: str, resolved: Mapping[str, Any], adapter_of: str = "") -> Entry:
+    prompt = resolved.get("system-prompt")
     return Entry(
         name=name,
         store_name=store_name,
@@ -148,7 +149,8 @@ def _entry(name: str, store_name: str, resolved: Mapping[str, Any], adapter_of: 
         checksum=resolved.get("checksum"),
         description=resolved.get("description", ""),
         flags={key: value for key, value in resolved.items() if key not in OWN_KEYS},
-        system_prompt=resolved.get("system-prompt"),
+        # Another value is reported.
+        system_prompt=prompt if isinstance(prompt, str) else None,
         system_prompt_policy=resolved.get("system-prompt-policy", POLICIES[0]),
         golden_prompts=golden.sound(resolved.get(golden.KEY)),
         warm_up=warm_up.read(resolved.get(warm_up.KEY)),

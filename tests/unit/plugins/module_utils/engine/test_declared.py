@@ -74,3 +74,9 @@ def test_what_is_no_registry() -> None:
     declared = Declared.read(["tiny"], [MAIN])
     assert declared.entries == {} and declared.needed == {}
     assert str(declared.problems[0]) == "models: must be a dictionary of entries by name, found list"
+
+
+@pytest.mark.parametrize("prompt", [5, {"a": 1}, ["Be kind."], True])
+def test_a_prompt_that_is_no_text_is_a_mistake_of_an_entry_that_is_served(prompt: Any) -> None:
+    declared = Declared.read({**MODELS, "bot": {"base": "tiny", "system-prompt": prompt}}, [MAIN])
+    assert [str(one).partition(": must")[0] for one in declared.problems] == [f"models.bot: system-prompt: {prompt!r}"]
