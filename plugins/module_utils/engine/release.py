@@ -50,6 +50,15 @@ SANDBOX = sandbox(
 )
 """Of the supervisor; the engine runs in its container, under Docker. Every byte belongs to the id of a release."""
 
+FOLLOWER_SANDBOX = sandbox(
+    "It speaks to Docker, to the leader of its gang and to systemd. It writes its own state. When its leader moves to\n"
+    "another release, it installs its own unit and environment of that release. To watch its engine and to end it, it\n"
+    "has the capabilities of any supervisor.",
+    "CAP_KILL CAP_SYS_PTRACE CAP_DAC_READ_SEARCH",
+    f"{Paths().state} {Paths().units} {Paths().env('any').parent}",
+)
+"""Of the supervisor of a gang's follower."""
+
 TARGET_UNIT = """\
 # Managed by the Ansible collection baremetal.inference.
 # All engines of this node. Wanted by multi-user.target but not ordered before it: a slow load holds nothing up.
@@ -534,7 +543,7 @@ Restart=always
 RestartSec={RESTART_DELAY}
 TimeoutStartSec={timeout}
 TimeoutStopSec={release.drain_timeout + release.adapter.stop.kill_grace + CLEAN_UP}
-{SANDBOX}
+{SANDBOX if release.gang is None or release.gang.leads else FOLLOWER_SANDBOX}
 [Install]
 WantedBy=inference.target
 """

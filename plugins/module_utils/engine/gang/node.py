@@ -17,7 +17,7 @@ from ...hardware.rdma.tools import Run
 from ..adapters import ENGINES
 from ..endpoints import address_problems
 from ..instance import Instance
-from . import network, site, wired
+from . import network, site
 from .members import Gang
 from .network import Network
 from .plan import ONE_NODE, Span
@@ -33,13 +33,9 @@ def problems(
     key: str,
     environment: Mapping[str, str],
     secrets: Mapping[str, Any],
-    *,
-    starts: bool,
 ) -> list[Problem]:
     """Every mistake of this node about its gangs. `instances` are declared for the node, also with mistakes. `key` is
     that of the channel; `environment` has the site's variables, and `secrets` the secret variables of single instances.
-
-    `starts`: the run starts engines, so a gang is refused until nodes can start gangs.
     """
     gangs = site.gangs_of(instances)
     if not gangs:
@@ -48,10 +44,6 @@ def problems(
     for one in gangs:
         own = {**_variables(one.get("environment")), **_variables(secrets.get(str(one.get("name"))))}
         found += _variable_problems(f"instance {one.get('name')}", own)
-    if starts and not wired.CHANNEL_WIRED:
-        found += [
-            Problem(f"instance {gang.get('name')}", wired.REFUSAL, site.NODES, gang[site.NODES]) for gang in gangs
-        ]
     return found
 
 

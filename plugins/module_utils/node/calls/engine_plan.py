@@ -321,12 +321,7 @@ def input_problems(
         *wrong_address,
         *gang_site.problems(values["instances"], site),
         *gang_node.problems(
-            values["instances"],
-            site,
-            values["gang_key"],
-            settings.environment,
-            values["instance_secrets"],
-            starts=values["strict"],
+            values["instances"], site, values["gang_key"], settings.environment, values["instance_secrets"]
         ),
         *networks.problems,
     ]

@@ -15,7 +15,6 @@ from typing import Any
 from ...core import systemd
 from ...core.paths import Paths, swap_unit
 from ...engine import activation, bridges, swap_settings
-from ...engine.gang import wired
 from ...engine.release import Release
 from ...engine.state import gangs, pins, releases, swaps
 from ...engine.state.drains import format_time
@@ -95,11 +94,6 @@ def begin(paths: Paths, request: Request, *, check: bool = False) -> bool:
 def _refuse_gang(paths: Paths, target: Release) -> None:
     """Raises Refused if an instance is a gang, or becomes one, and this node cannot swap it."""
     name, gang = target.instance, target.gang
-    if gang is not None and not wired.CHANNEL_WIRED:
-        raise Refused(
-            f"{name} spans several nodes, and this version cannot swap such an instance: inferctl drain {name} on its"
-            " leader, then systemctl stop on all members, leader first, and run baremetal.inference.site"
-        )
     if gang is not None and not gang.leads:
         raise Refused(
             f"{name} follows {gang.leader.node} here, which swaps the whole gang: run the command on {gang.leader.node}"

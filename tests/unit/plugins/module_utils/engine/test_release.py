@@ -293,6 +293,13 @@ def test_a_member_that_runs_something_else_has_another_digest() -> None:
     assert member(0).release.id != render(INSTANCE, ["--dtype", "half"], STORED, IMAGE, SETTINGS).release.id
 
 
+def test_only_a_followers_supervisor_may_install_units() -> None:
+    """It moves to its leader's release from inside its unit."""
+    writable = [one.unit.partition("ReadWritePaths=")[2].splitlines()[0] for one in (rendered(), *map(member, (0, 1)))]
+    own = "/var/lib/inference"
+    assert writable == [own, own, f"{own} /etc/systemd/system /etc/inference/env"]
+
+
 def test_a_release_keeps_its_gang() -> None:
     release = member(1).release
     assert Release.from_json(release.to_json()) == release and release.gang and not release.gang.leads

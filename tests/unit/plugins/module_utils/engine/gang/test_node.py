@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.baremetal.inference.plugins.module_utils.core.commands import Outcome
-from ansible_collections.baremetal.inference.plugins.module_utils.engine.gang import node, wired
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.gang import node
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.gang.network import Network
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.gang.plan import ONE_NODE, Span
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.gang.site import Host, Site
@@ -31,15 +31,13 @@ def found(
     instances: tuple[Any, ...] = (DECLARED,),
     key: str = KEY,
     secrets: dict[str, Any] | None = None,
-    *,
-    starts: bool = False,
     **more: str,
 ) -> str:
-    return "\n".join(map(str, node.problems(instances, SITE, key, more, secrets or {}, starts=starts)))
+    return "\n".join(map(str, node.problems(instances, SITE, key, more, secrets or {})))
 
 
 def test_a_node_without_a_gang_needs_no_key() -> None:
-    assert found(({"name": "main"}, "odd"), "", starts=True) == ""
+    assert found(({"name": "main"}, "odd"), "") == ""
     assert found() == ""
 
 
@@ -65,17 +63,10 @@ def test_nor_may_an_instance_set_it() -> None:
 
 def test_the_address_is_one_of_the_node() -> None:
     site = replace(SITE, hosts={**SITE.hosts, "n2": Host("192.0.2.99", "inference_fabric_address")})
-    (problem,) = node.problems([DECLARED], site, KEY, {}, {}, starts=False)
+    (problem,) = node.problems([DECLARED], site, KEY, {}, {})
     assert str(problem).startswith("node n2: inference_fabric_address: '192.0.2.99': is no address of this node")
     # Its form is checked with those of the other members.
-    assert node.problems([DECLARED], replace(SITE, hosts={"n2": Host("nonsense")}), KEY, {}, {}, starts=False) == []
-
-
-def test_no_gang_is_started_before_the_channel_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    text = found(({"name": "main"}, DECLARED), starts=True)
-    assert text == f"instance big: nodes: ['n1', 'n2']: {wired.REFUSAL}"
-    monkeypatch.setattr(wired, "CHANNEL_WIRED", True)
-    assert found((DECLARED,), starts=True) == ""
+    assert node.problems([DECLARED], replace(SITE, hosts={"n2": Host("nonsense")}), KEY, {}, {}) == []
 
 
 def test_the_place_of_this_node(tmp_path: Path) -> None:

@@ -15,7 +15,6 @@ from ansible.module_utils import basic
 
 from ansible_collections.baremetal.inference.plugins.module_utils.core import files
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.gang import node as gang_node
-from ansible_collections.baremetal.inference.plugins.module_utils.engine.gang import wired
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import pins, releases
 from ansible_collections.baremetal.inference.plugins.module_utils.hardware import host_memory
 from ansible_collections.baremetal.inference.plugins.module_utils.node.calls import engine_release
@@ -179,14 +178,7 @@ def stage_gang(node: EngineNode, run_module: RunModule, **more: Any) -> dict[str
     )
 
 
-def test_a_gang_is_not_staged_before_nodes_can_start_it(fresh_node: EngineNode, run_module: RunModule) -> None:
-    said = stage_gang(fresh_node, run_module)
-    assert said["failed"] and wired.REFUSAL in said["msg"]
-    assert not fresh_node.paths.gang_key.exists() and releases.names(fresh_node.paths) == []
-
-
 def test_a_member_of_a_gang(fresh_node: EngineNode, run_module: RunModule, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(wired, "CHANNEL_WIRED", True)
     monkeypatch.setattr(gang_node, "address_problems", lambda address: [])
     assert "(site variable gang_key)" in stage_gang(fresh_node, run_module, gang_key="short")["msg"]
     own = {"big": {"VLLM_HOST_IP": "192.0.2.9"}}
@@ -216,7 +208,6 @@ def test_a_member_of_a_gang(fresh_node: EngineNode, run_module: RunModule, monke
 def test_the_network_of_a_gang_is_refused_with_all_mistakes(
     fresh_node: EngineNode, run_module: RunModule, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(wired, "CHANNEL_WIRED", True)
     monkeypatch.setattr(gang_node, "address_problems", lambda address: [])
     wrong = {"nodes": {}, "required": True, "variables": {"NCCL_IB_DISABLE": "1"}}
     said = stage_gang(fresh_node, run_module, network=wrong, environment={"NCCL_P2P_DISABLE": "1"})["msg"]

@@ -13,7 +13,6 @@ import pytest
 from ansible_collections.baremetal.inference.plugins.module_utils.core import files, systemd
 from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
 from ansible_collections.baremetal.inference.plugins.module_utils.engine import bridges, swap_settings
-from ansible_collections.baremetal.inference.plugins.module_utils.engine.gang import wired
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import gangs, pins, releases, swaps
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.state.gangs import GangState, MemberState
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.state.swaps import Report, Swap
@@ -122,14 +121,6 @@ def test_a_release_that_is_not_kept_is_refused(paths: Paths) -> None:
         request.begin(paths, replace(ASKED, release=7))
 
 
-def test_an_instance_over_several_nodes_is_refused(paths: Paths) -> None:
-    path = paths.release("main", 2) / releases.RELEASE_FILE
-    files.write(path, replace(releases.load(paths, "main", 2), gang=gang(0)).to_json())
-    with pytest.raises(request.Refused, match="main spans several nodes"):
-        request.begin(paths, ASKED)
-    assert swaps.read(paths, "main") is None
-
-
 def spans(paths: Paths, number: int, rank: int, digest: str, port: int = 5110) -> None:
     """Make a release of `main` a member's release of a gang."""
     path = paths.release("main", number) / releases.RELEASE_FILE
@@ -142,10 +133,7 @@ def spans(paths: Paths, number: int, rank: int, digest: str, port: int = 5110) -
     [(1, 5110, "main follows gpu-0 here"), (0, 5111, "release 2 of main has other nodes, addresses or ports")],
     ids=["a follower", "another port"],
 )
-def test_a_gang_that_this_node_cannot_swap(
-    paths: Paths, monkeypatch: pytest.MonkeyPatch, rank: int, port: int, reason: str
-) -> None:
-    monkeypatch.setattr(wired, "CHANNEL_WIRED", True)
+def test_a_gang_that_this_node_cannot_swap(paths: Paths, rank: int, port: int, reason: str) -> None:
     spans(paths, 1, rank, OLD)
     spans(paths, 2, rank, NEW, port)
     with pytest.raises(request.Refused, match=reason):
@@ -160,8 +148,7 @@ def test_a_gang_does_not_become_an_instance_on_one_node(paths: Paths, rank: int)
         request.begin(paths, ASKED)
 
 
-def test_the_leader_swaps_for_the_gang(paths: Paths, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(wired, "CHANNEL_WIRED", True)
+def test_the_leader_swaps_for_the_gang(paths: Paths) -> None:
     spans(paths, 1, 0, OLD)
     spans(paths, 2, 0, NEW)
     assert request.begin(paths, ASKED) is True
@@ -169,10 +156,7 @@ def test_the_leader_swaps_for_the_gang(paths: Paths, monkeypatch: pytest.MonkeyP
     assert found and found.gang and found.step == swaps.BEGUN
 
 
-def test_a_gang_whose_follower_is_behind_is_swapped_although_the_leader_serves_the_release(
-    paths: Paths, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(wired, "CHANNEL_WIRED", True)
+def test_a_gang_whose_follower_is_behind_is_swapped_although_the_leader_serves_the_release(paths: Paths) -> None:
     spans(paths, 1, 0, OLD)
     known = [MemberState("gpu-0", 0, "10.0.0.1", gangs.SERVING)]
     for current, due in ((11, False), (10, True)):
