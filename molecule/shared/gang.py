@@ -41,6 +41,16 @@ class Gang:
     def wait_serving(self, seconds: float = READY_SECONDS) -> None:
         wait_for("the gang serves", self.serves, seconds)
 
+    def forget(self) -> None:
+        """Forget earlier faults: an hour has room for three of them, and for five starts."""
+        self.leader.run(f"inferctl recover {NAME} --reset")
+        for node in self.nodes:
+            node.run(f"systemctl reset-failed vllm@{NAME}")
+
+    def log(self, node: Node) -> str:
+        """What the supervisor of a node has said."""
+        return node.run(f"journalctl --no-pager --output=cat --unit=vllm@{NAME}")
+
     def engine_runs(self, node: Node) -> bool:
         """Whether the node has a process of the engine."""
         return bool(node.run(f"docker ps --quiet --filter name=^vllm-{NAME}$", check=False))

@@ -23,8 +23,9 @@ def gang() -> Gang:
 
 @pytest.fixture
 def serving(gang: Gang) -> Gang:
-    """The gang, once it serves."""
+    """The gang, once it serves, with a full budget."""
     gang.wait_serving()
+    gang.forget()
     return gang
 
 

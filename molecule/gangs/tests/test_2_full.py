@@ -1,0 +1,42 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Further faults of a gang of real engines. test_1_faults.py shows nearly the same in CI."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from gang import NAME, TIMES, Gang
+from node import wait_for
+from test_1_faults import KNOWN, all_gone, gone
+
+pytestmark = pytest.mark.full
+
+
+def test_an_engine_of_the_leader_that_dies_idle_ends_the_followers(serving: Gang) -> None:
+    pid = serving.follower.engine_pid(NAME)
+    with serving.fault("the leader's engine is killed", KNOWN, lambda: gone(serving.follower, pid)):
+        serving.kill_engine(serving.leader)
+
+
+def test_a_killed_supervisor_of_a_follower_leaves_no_engine(serving: Gang) -> None:
+    pids = {node: node.engine_pid(NAME) for node in serving.nodes}
+    with serving.fault("the follower's supervisor is killed", KNOWN, lambda: all_gone(pids)):
+        serving.follower.run(f"kill -9 {serving.follower.unit('MainPID', NAME)}")
+
+
+def test_dockerd_restarts_and_nothing_happens(serving: Gang) -> None:
+    epoch = serving.epoch()
+    for node in serving.nodes:
+        node.run("systemctl restart docker")
+    time.sleep(12)
+    assert serving.epoch() == epoch and serving.serves()
+
+
+@pytest.mark.parametrize("member", ["follower", "leader"])
+def test_a_member_that_loses_power_comes_back(serving: Gang, member: str) -> None:
+    epoch, began = serving.epoch(), time.monotonic()
+    getattr(serving, member).cut_power()
+    wait_for("another epoch serves", lambda: serving.epoch() > epoch and serving.serves())
+    TIMES.append(f"the {member}'s node loses power and boots: serves after {time.monotonic() - began:.0f} s")
