@@ -18,6 +18,19 @@ TIMES: list[str] = []
 """A line for each fault."""
 
 
+KNOWN = 6.0
+"""Seconds until an engine is gone, as seen through docker and a busy machine. The channel knows within 2 s."""
+
+
+def gone(node: Node, pid: int) -> bool:
+    """Whether a node has no process with this number any more."""
+    return not node.run(f"ps -p {pid} -o pid=", check=False)
+
+
+def all_gone(pids: dict[Node, int]) -> bool:
+    return all(gone(node, pid) for node, pid in pids.items())
+
+
 class Gang:
     """The instance over both nodes."""
 

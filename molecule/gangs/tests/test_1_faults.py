@@ -9,22 +9,11 @@ import socket
 import time
 
 import pytest
-from gang import NAME, TIMES, Gang
+from gang import KNOWN, NAME, TIMES, Gang, all_gone, gone
 from node import Node, wait_for
-
-KNOWN = 6.0
-"""Seconds until an engine is gone, as seen through docker and a busy machine. The channel knows within 2 s."""
 
 SILENCE = 20.0
 """Seconds until both sides have ended after a cut: 10 s of silence, and the ends of the engines."""
-
-
-def gone(node: Node, pid: int) -> bool:
-    return not node.run(f"ps -p {pid} -o pid=", check=False)
-
-
-def all_gone(pids: dict[Node, int]) -> bool:
-    return all(gone(node, pid) for node, pid in pids.items())
 
 
 def engines_gone(gang: Gang) -> bool:

@@ -7,9 +7,8 @@ from __future__ import annotations
 import time
 
 import pytest
-from gang import NAME, TIMES, Gang
+from gang import KNOWN, NAME, TIMES, Gang, all_gone, gone
 from node import wait_for
-from test_1_faults import KNOWN, all_gone, gone
 
 pytestmark = pytest.mark.full
 
