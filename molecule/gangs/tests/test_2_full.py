@@ -8,7 +8,7 @@ import time
 
 import pytest
 from gang import KNOWN, NAME, TIMES, Gang, all_gone, gone
-from node import wait_for
+from node import playbook, wait_for
 
 pytestmark = pytest.mark.full
 
@@ -39,3 +39,24 @@ def test_a_member_that_loses_power_comes_back(serving: Gang, member: str) -> Non
     getattr(serving, member).cut_power()
     wait_for("another epoch serves", lambda: serving.epoch() > epoch and serving.serves())
     TIMES.append(f"the {member}'s node loses power and boots: serves after {time.monotonic() - began:.0f} s")
+
+
+def active(gang: Gang) -> list[int]:
+    """The active release of each node."""
+    return [gang.status(node)["release"]["active"] for node in gang.nodes]
+
+
+def test_a_swap_moves_all_members_and_a_rollback_moves_them_back(serving: Gang) -> None:
+    before = active(serving)
+    model = {"model": "controller:{{ demo_cache }}/models/tiny-a", "dtype": "float32", "max-model-len": 512}
+    model |= {"max-num-seqs": 4, "enforce-eager": True, "tensor-parallel-size": 2}
+    playbook("inference", models={"tiny-a": model})
+    following, leading = (serving.status(node)["release"]["desired"] for node in serving.nodes[::-1])
+    assert active(serving) == before != [leading, following]
+    for command, wanted in ((f"swap {NAME} --to {leading}", [leading, following]), (f"rollback {NAME}", before)):
+        began = time.monotonic()
+        serving.leader.run(f"inferctl {command} --allow-downtime")
+        TIMES.append(f"{command.split()[0]} of the gang: {time.monotonic() - began:.0f} s")
+        assert active(serving) == wanted and serving.serves()
+    assert f"moves to release {following}, as its leader says" in serving.log(serving.follower)
+    playbook("inference")
