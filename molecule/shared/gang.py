@@ -5,9 +5,10 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from node import READY_SECONDS, Node, wait_for
@@ -17,9 +18,53 @@ NAME = "big"
 TIMES: list[str] = []
 """A line for each fault."""
 
-
 KNOWN = 6.0
-"""Seconds until an engine is gone, as seen through docker and a busy machine. The channel knows within 2 s."""
+"""Seconds until all engines are gone, as seen through docker and a busy machine. The channel knows within 2 s."""
+
+OUTLIVES = 15.0
+"""Seconds for which the parts of an engine may outlive the first part that ends."""
+
+TOKENS = 400
+"""Tokens of a long answer: it takes longer than the injection of a fault."""
+
+CLIENT = """
+import http.client, json, sys
+body = {"model": "big", "prompt": "x", "max_tokens": int(sys.argv[1]), "ignore_eos": True, "stream": True}
+connection = http.client.HTTPConnection("127.0.0.1", 5005, timeout=600)
+connection.request("POST", "/v1/completions", json.dumps(body), {"Content-Type": "application/json"})
+answer, tokens, last = connection.getresponse(), 0, "no end"
+try:
+    for line in answer:
+        data = line.strip().removeprefix(b"data: ")
+        if data == b"[DONE]":
+            last += ", [DONE]"
+        elif b'"error"' in data:
+            last = "an error"
+        elif data:
+            tokens += 1
+            last = "its end" if b'"finish_reason":"length"' in data else last
+            print("token", flush=True)
+except (OSError, http.client.HTTPException) as error:
+    last += f", {type(error).__name__}"
+print(f"HTTP {answer.status}, {tokens} tokens, {last}", flush=True)
+"""
+
+
+class Client:
+    """A client of the leader that reads a long answer. It runs on the leader's node."""
+
+    def __init__(self, leader: Node) -> None:
+        argv = leader.argv("python3", "-c", CLIENT, str(TOKENS))
+        self._process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
+        assert self._process.stdout is not None
+        self._output = self._process.stdout
+        assert self._output.readline() == "token\n", "the answer has not begun"
+
+    def saw(self) -> str:
+        """What the client has seen, in words, at the end of its answer."""
+        words = [line.strip() for line in self._output]
+        self._process.wait(60)
+        return words[-1] if words and words[-1] != "token" else "the node is gone"
 
 
 def gone(node: Node, pid: int) -> bool:
@@ -29,6 +74,15 @@ def gone(node: Node, pid: int) -> bool:
 
 def all_gone(pids: dict[Node, int]) -> bool:
     return all(gone(node, pid) for node, pid in pids.items())
+
+
+def reboot(node: Node) -> None:
+    """Stop a node as systemd stops it, and start the node again."""
+    # This signal orders systemd in a container to power off.
+    subprocess.run(["docker", "kill", "--signal", "SIGRTMIN+3", node.container], check=True, capture_output=True)
+    subprocess.run(["docker", "wait", node.container], check=True, capture_output=True, timeout=180)
+    subprocess.run(["docker", "start", node.container], check=True, capture_output=True)
+    wait_for("systemd answers", lambda: node.run("systemctl is-system-running", check=False), 120)
 
 
 class Gang:
@@ -45,8 +99,8 @@ class Gang:
         return dict(found)
 
     def serves(self) -> bool:
-        """Whether both nodes say so, and the leader answers."""
-        return all(self.status(node)["serving"] for node in self.nodes) and bool(self.answer())
+        """Whether the leader answers, and both nodes say that the gang serves."""
+        return bool(self.answer()) and all(self.status(node)["serving"] for node in self.nodes)
 
     def answer(self) -> str:
         return self.leader.ask(NAME)
@@ -54,19 +108,26 @@ class Gang:
     def wait_serving(self, seconds: float = READY_SECONDS) -> None:
         wait_for("the gang serves", self.serves, seconds)
 
+    def wait_next(self, epoch: int, what: str, seconds: float = READY_SECONDS) -> None:
+        """Wait until an epoch after this one serves."""
+        wait_for(f"{what}: a new epoch serves", lambda: self.epoch() > epoch and self.serves(), seconds)
+
     def forget(self) -> None:
         """Forget earlier faults: an hour has room for three of them, and for five starts."""
-        self.leader.run(f"inferctl recover {NAME} --reset")
         for node in self.nodes:
-            node.run(f"systemctl reset-failed vllm@{NAME}")
+            node.run(f"inferctl recover {NAME} --reset; systemctl reset-failed vllm@{NAME}")
 
     def log(self, node: Node) -> str:
         """What the supervisor of a node has said."""
         return node.run(f"journalctl --no-pager --output=cat --unit=vllm@{NAME}")
 
     def engine_runs(self, node: Node) -> bool:
-        """Whether the node has a process of the engine."""
+        """Whether the node has a container of the engine that runs."""
         return bool(node.run(f"docker ps --quiet --filter name=^vllm-{NAME}$", check=False))
+
+    def engine_pids(self) -> dict[Node, int]:
+        """The first process of each engine."""
+        return {node: node.engine_pid(NAME) for node in self.nodes}
 
     def epoch(self) -> int:
         return int(self.status(self.leader)["gang"]["epoch"])
@@ -74,13 +135,45 @@ class Gang:
     def kill_engine(self, node: Node) -> None:
         node.run(f"kill -9 {node.engine_pid(NAME)}")
 
+    def kill_worker(self, node: Node) -> None:
+        """Kill the process that computes. The first process of the engine has to notice that."""
+        node.run("pkill -KILL -f VLLM::Worke[r]")
+
+    def kill_supervisor(self, node: Node) -> None:
+        node.run(f"kill -9 {node.unit('MainPID', NAME)}")
+
     @contextmanager
-    def fault(self, name: str, known: float, ended: Callable[[], bool]) -> Iterator[None]:
-        """A fault: `ended` must hold within `known` seconds. Then the gang serves again, in another epoch."""
-        before = self.epoch()
-        began = time.monotonic()
+    def fault(self, name: str, known: float = KNOWN, client: Client | None = None) -> Iterator[None]:
+        """A fault: all engines end within `known` seconds, and nothing is left. Then another epoch serves."""
+        before, pids, began = self.epoch(), self.engine_pids(), time.monotonic()
         yield
-        wait_for(f"{name}: known", ended, known)
-        seen = time.monotonic() - began
-        wait_for(f"{name}: a new epoch serves", lambda: self.epoch() > before and self.serves())
-        TIMES.append(f"{name}: known after {seen:.1f} s, serves again after {time.monotonic() - began:.0f} s")
+        wait_for(f"{name}: all engines end", lambda: all_gone(pids), known)
+        ended = time.monotonic() - began
+        saw = f"; the client saw {client.saw()}" if client else ""
+        self.wait_next(before, name)
+        serves = time.monotonic() - began
+        TIMES.append(f"{name}: engines ended after {ended:.1f} s, serves after {serves:.0f} s{saw}")
+        self.assert_alone(name)
+
+    def assert_alone(self, name: str) -> None:
+        """No node has a process of an engine but those of the running container, and no other container."""
+        for node in self.nodes:
+            containers = node.run("docker ps --all --format '{{.Names}}'").split()
+            assert containers == [f"vllm-{NAME}"], f"{name}: {node.name} has {containers}"
+            first = node.engine_pid(NAME)
+            there = node.run("pgrep -f VLLM:[:] || true").split()
+            inside = node.run(f"docker top vllm-{NAME} -eo pid | tail -n +2").split()
+            assert set(there) <= {str(first), *inside}, f"{name}: {node.name} has processes of another engine"
+
+    @contextmanager
+    def cut(self) -> Iterator[None]:
+        """No packet goes from one node to the other. No node is told."""
+        routes = [(node, f"blackhole {other.address}") for node, other in (self.nodes, self.nodes[::-1])]
+        try:
+            for node, route in routes:
+                node.run(f"ip route add {route}")
+            yield
+        finally:
+            for node, route in routes:
+                with suppress(AssertionError):
+                    node.run(f"ip route del {route}")

@@ -1,0 +1,103 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The faults of engines, supervisors and the link, while a client reads a long answer, and further idle faults."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+
+import pytest
+from gang import KNOWN, NAME, OUTLIVES, TIMES, TOKENS, Client, Gang
+from node import Node, wait_for
+
+pytestmark = pytest.mark.full
+
+FAULTS: dict[str, tuple[Callable[[Gang], None], float]] = {
+    "the follower's engine is killed": (lambda gang: gang.kill_engine(gang.follower), KNOWN),
+    "the leader's engine is killed": (lambda gang: gang.kill_engine(gang.leader), KNOWN),
+    "the follower's supervisor is killed": (lambda gang: gang.kill_supervisor(gang.follower), KNOWN),
+    "the leader's supervisor is killed": (lambda gang: gang.kill_supervisor(gang.leader), KNOWN),
+    # The engine itself must notice these, and ends by itself.
+    "a worker of the follower is killed": (lambda gang: gang.kill_worker(gang.follower), 2 * OUTLIVES),
+    "a worker of the leader is killed": (lambda gang: gang.kill_worker(gang.leader), 2 * OUTLIVES),
+}
+
+IDLE = ("the leader's engine is killed", "the follower's supervisor is killed", "a worker of the follower is killed")
+"""Idle faults that CI does not run."""
+
+
+def bare_start(gang: Gang) -> float:
+    """Seconds from the start of both containers, without supervisors, to an answer of the engine."""
+    for node in gang.nodes:
+        node.run(f"systemctl stop vllm@{NAME}")
+    create(gang.leader, gang)
+    create(gang.follower, gang)
+    began = time.monotonic()
+    for node in gang.nodes:
+        node.run(f"docker start vllm-{NAME}")
+    wait_for("the bare engines serve", gang.answer)
+    took = time.monotonic() - began
+    for node in gang.nodes:
+        node.run(f"docker rm --force vllm-{NAME}")
+    for node in gang.nodes:
+        node.run(f"systemctl start --no-block vllm@{NAME}")
+    return took
+
+
+def create(node: Node, gang: Gang) -> None:
+    """Create the container of the active release."""
+    number = gang.status(node)["release"]["active"]
+    release = json.loads(node.run(f"cat /var/lib/inference/releases/{NAME}/{number}/release.json"))
+    words = " ".join(f"'{word}'" for word in release["container_argv"])
+    node.run(f"docker {words}")
+
+
+def test_a_bare_start_for_comparison(serving: Gang) -> None:
+    TIMES.append(f"bare start of the same engines: {bare_start(serving):.0f} s")
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_fault_while_a_client_reads_an_answer(serving: Gang, name: str) -> None:
+    inject, known = FAULTS[name]
+    client = Client(serving.leader)
+    with serving.fault(f"{name}, busy", known, client):
+        inject(serving)
+
+
+@pytest.mark.parametrize("name", IDLE)
+def test_an_idle_fault(serving: Gang, name: str) -> None:
+    inject, known = FAULTS[name]
+    with serving.fault(f"{name}, idle", known):
+        inject(serving)
+
+
+def test_a_cut_while_a_client_reads_an_answer(serving: Gang) -> None:
+    epoch, pids = serving.epoch(), serving.engine_pids()
+    client, began = Client(serving.leader), time.monotonic()
+    with serving.cut():
+        saw = client.saw()
+        seen = time.monotonic() - began
+        assert seen < 2 * OUTLIVES and pids
+    serving.wait_next(epoch, "the link is back")
+    TIMES.append(f"the link is cut, busy: the client saw {saw} after {seen:.1f} s")
+    serving.assert_alone("the link is cut, busy")
+
+
+def test_a_stop_of_a_follower_lets_a_client_finish(serving: Gang) -> None:
+    client, began = Client(serving.leader), time.monotonic()
+    serving.follower.run(f"systemctl stop vllm@{NAME}")
+    stopped, saw = time.monotonic() - began, client.saw()
+    serving.follower.run(f"systemctl start --no-block vllm@{NAME}")
+    TIMES.append(f"a follower is stopped, busy: stopped after {stopped:.1f} s; the client saw {saw}")
+    assert saw == f"HTTP 200, {TOKENS} tokens, its end, [DONE]"
+    serving.wait_serving()
+
+
+def test_a_worker_that_hangs_is_found_by_the_probe(serving: Gang) -> None:
+    epoch, began = serving.epoch(), time.monotonic()
+    serving.follower.run("pkill -STOP -f VLLM::Worke[r]")
+    serving.wait_next(epoch, "a follower's worker hangs", 400)
+    TIMES.append(f"a worker of the follower hangs, idle: serves after {time.monotonic() - began:.0f} s")
+    serving.assert_alone("a worker hangs")

@@ -1,0 +1,68 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Faults of whole nodes and of Docker, and stops of the leader."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from gang import NAME, TIMES, TOKENS, Client, Gang, gone, reboot
+from node import wait_for
+
+pytestmark = pytest.mark.full
+
+MEMBERS = ("follower", "leader")
+
+
+def test_dockerd_restarts_and_nothing_happens(serving: Gang) -> None:
+    epoch, client = serving.epoch(), Client(serving.leader)
+    for node in serving.nodes:
+        node.run("systemctl restart docker")
+    time.sleep(12)
+    saw = client.saw()
+    TIMES.append(f"dockerd restarts on both nodes, busy: the client saw {saw}")
+    assert saw == f"HTTP 200, {TOKENS} tokens, its end, [DONE]"
+    assert serving.epoch() == epoch and serving.serves()
+
+
+@pytest.mark.parametrize("member", MEMBERS)
+def test_a_member_that_loses_power_comes_back(serving: Gang, member: str) -> None:
+    epoch, pids, node = serving.epoch(), serving.engine_pids(), getattr(serving, member)
+    (other,) = (one for one in serving.nodes if one is not node)
+    client, began = Client(serving.leader), time.monotonic()
+    node.cut_power()
+    wait_for("the other engine ends", lambda: gone(other, pids[other]), 20)
+    ended, saw = time.monotonic() - began, client.saw()
+    serving.wait_next(epoch, "the node is back")
+    serves = time.monotonic() - began
+    TIMES.append(
+        f"the {member}'s node loses power and boots, busy: the other engine ended after {ended:.1f} s,"
+        f" serves after {serves:.0f} s; the client saw {saw}"
+    )
+    serving.assert_alone(member)
+
+
+@pytest.mark.parametrize("member", MEMBERS)
+def test_a_member_that_reboots_lets_a_client_finish(serving: Gang, member: str) -> None:
+    epoch, node = serving.epoch(), getattr(serving, member)
+    client, began = Client(serving.leader), time.monotonic()
+    reboot(node)
+    saw = client.saw()
+    serving.wait_next(epoch, "the node is back")
+    serves = time.monotonic() - began
+    TIMES.append(f"the {member}'s node reboots, busy: serves after {serves:.0f} s; the client saw {saw}")
+    if member == "follower":
+        assert saw == f"HTTP 200, {TOKENS} tokens, its end, [DONE]"
+    serving.assert_alone(member)
+
+
+def test_a_stop_of_the_leader_ends_the_follower_last(serving: Gang) -> None:
+    client, began = Client(serving.leader), time.monotonic()
+    serving.leader.run(f"systemctl stop vllm@{NAME}")
+    stopped, saw = time.monotonic() - began, client.saw()
+    assert saw == f"HTTP 200, {TOKENS} tokens, its end, [DONE]"
+    wait_for("the follower's engine ends", lambda: not serving.engine_runs(serving.follower), 20)
+    serving.leader.run(f"systemctl start --no-block vllm@{NAME}")
+    TIMES.append(f"the leader is stopped, busy: stopped after {stopped:.1f} s; the client saw {saw}")
+    serving.wait_serving()
