@@ -93,6 +93,14 @@ class Gang:
         self.follower = follower
         self.nodes = (leader, follower)
 
+    @property
+    def scenario(self) -> str:
+        return self.leader.container.removesuffix(f"-{self.leader.name}")
+
+    def active(self) -> list[int]:
+        """The active release of each node."""
+        return [self.status(node)["release"]["active"] for node in self.nodes]
+
     def status(self, node: Node) -> dict[str, Any]:
         """`inferctl status` of the instance on a node."""
         (found,) = json.loads(node.run(f"inferctl status {NAME} --json", check=False))["instances"]

@@ -12,16 +12,6 @@ from node import playbook, wait_for
 
 pytestmark = pytest.mark.full
 
-MODEL = {
-    "model": "controller:{{ demo_cache }}/models/tiny-a",
-    "dtype": "float32",
-    "max-model-len": 512,
-    "max-num-seqs": 4,
-    "enforce-eager": True,
-    "tensor-parallel-size": 2,
-}
-"""The model of the scenario with another flag."""
-
 OTHER_RELEASE = """
 import sys
 sys.path.insert(0, "/usr/local/lib")
@@ -31,50 +21,45 @@ activation._install(Paths(), sys.argv[1], int(sys.argv[2]))
 """
 
 
-def active(gang: Gang) -> list[int]:
-    """The active release of each node."""
-    return [gang.status(node)["release"]["active"] for node in gang.nodes]
-
-
 def test_a_swap_moves_all_members_and_a_rollback_moves_them_back(serving: Gang) -> None:
-    before = active(serving)
-    playbook("inference", models={"tiny-a": MODEL})
+    before = serving.active()
+    playbook("inference", gang_sequences=4)
     wanted = [serving.status(node)["release"]["desired"] for node in serving.nodes]
-    assert active(serving) == before != wanted
+    assert serving.active() == before != wanted
     # No gateway holds its requests, and there is no other replica.
     refused = serving.leader.run(f"inferctl swap {NAME} --to {wanted[0]} 2>&1 || true")
-    assert active(serving) == before and serving.serves(), refused
+    assert serving.active() == before and serving.serves(), refused
     follower = serving.follower.run(f"inferctl swap {NAME} --to {wanted[1]} --allow-downtime 2>&1 || true")
     assert "run the command on deb12" in follower, follower
     for command, expected in ((f"swap {NAME} --to {wanted[0]}", wanted), (f"rollback {NAME}", before)):
         began = time.monotonic()
         serving.leader.run(f"inferctl {command} --allow-downtime")
         TIMES.append(f"{command.split()[0]} of the gang: {time.monotonic() - began:.0f} s")
-        assert active(serving) == expected and serving.serves()
+        assert serving.active() == expected and serving.serves()
     assert f"moves to release {wanted[1]}, as its leader says" in serving.log(serving.follower)
 
 
 def test_a_member_with_another_release_moves_to_the_leaders(serving: Gang) -> None:
-    before = active(serving)
+    before = serving.active()
     other = before[1] + 1
     serving.follower.run(f"systemctl stop vllm@{NAME}")
     serving.follower.run(f"python3 -c '{OTHER_RELEASE}' {NAME} {other}")
-    assert active(serving)[1] == other
+    assert serving.active()[1] == other
     began = time.monotonic()
     serving.follower.run(f"systemctl start --no-block vllm@{NAME}")
-    wait_for("the follower is back at its release", lambda: active(serving) == before, 60)
+    wait_for("the follower is back at its release", lambda: serving.active() == before, 60)
     serving.wait_serving()
     TIMES.append(f"another release on the follower: serves after {time.monotonic() - began:.0f} s")
 
 
 def test_an_update_of_a_lone_gang_needs_a_permission(serving: Gang) -> None:
-    before = active(serving)
+    before = serving.active()
     update = "baremetal.inference.update_model"
-    said = playbook("inference", check=False, name=update, models={"tiny-a": MODEL})
-    assert "allow_downtime" in said and active(serving) == before and serving.serves()
+    said = playbook("inference", check=False, name=update, gang_sequences=4)
+    assert "allow_downtime" in said and serving.active() == before and serving.serves()
     began = time.monotonic()
-    playbook("inference", name=update, models={"tiny-a": MODEL}, allow_downtime=True)
+    playbook("inference", name=update, gang_sequences=4, allow_downtime=True)
     TIMES.append(f"update_model of a lone gang: {time.monotonic() - began:.0f} s")
-    assert active(serving) != before and serving.serves()
+    assert serving.active() != before and serving.serves()
     playbook("inference", name=update, allow_downtime=True)
-    assert active(serving) == before and serving.serves()
+    assert serving.active() == before and serving.serves()

@@ -1,0 +1,85 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A gang and an instance on one node serve one replica set behind a gateway, under load."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator
+
+import pytest
+from gang import NAME, TIMES, Gang
+from load import Load, Shape
+from node import EPHEMERAL, PROJECT, Node, playbook, wait_for
+
+pytestmark = pytest.mark.full
+
+KEY = "gangs-load-key-77aa"
+INSTANCE = {"name": NAME, "model": "tiny-a", "port": 5005, "accelerator": "cpu"}
+
+
+def manage(*arguments: str) -> None:
+    """Start or remove a node of this scenario."""
+    subprocess.run([str(PROJECT / "tests/tools/test-node"), *arguments], check=True, cwd=PROJECT)
+
+
+@pytest.fixture(scope="module")
+def third(gang: Gang) -> Iterator[Node]:
+    """A node that is the gateway, and serves the same replica set alone."""
+    directory, inventory = EPHEMERAL / "third", EPHEMERAL / "inventory/third.json"
+    # Its own key and its own list of hosts: those of the other two stay as they are.
+    places = (f"--directory={directory}", f"--inventory={directory}/up.json")
+    manage("up", f"--scenario={gang.scenario}", *places, "--from=snapshot", "third:bookworm")
+    known = json.loads((directory / "up.json").read_text())["all"]
+    variables = {**known["vars"], **known["hosts"]["third"], "instances": [INSTANCE]}
+    site = {"inference": {"hosts": {"third": variables}}, "gateway": {"hosts": {"third": {}}}}
+    site |= {"all": {"vars": {"gateway_keys": [{"name": "load", "key": KEY}], "gateway_slow_start_seconds": 2}}}
+    inventory.write_text(json.dumps(site))
+    playbook("all")
+    yield Node("third")
+    inventory.unlink()
+    manage("down", f"--scenario={gang.scenario}", "third")
+    # The gang's nodes forget the gateway.
+    playbook("inference")
+
+
+def load(gateway: Node) -> Load:
+    shapes = (Shape(True, 20), Shape(False, 20))
+    url = f"http://{gateway.address}:8000"
+    return Load(url, (NAME,), 3, KEY, shapes, answers={NAME: ("I am tiny-a",)}, pause_seconds=2.0)
+
+
+def up(gateway: Node) -> list[str]:
+    """The nodes that the gateway sends requests to."""
+    stat = gateway.run("echo 'show stat' | socat -t 10 - UNIX-CONNECT:/run/haproxy/admin.sock")
+    rows = [line.split(",") for line in stat.splitlines()]
+    return sorted(row[1] for row in rows if row[0] == f"set_{NAME}" and row[1] != "BACKEND" and row[17] == "UP")
+
+
+def test_the_gateway_knows_the_leader_alone(serving: Gang, third: Node) -> None:
+    wait_for("both replicas are up", lambda: up(third) == ["deb12", "third"], 120)
+
+
+def test_an_update_of_the_gang_fails_no_request(serving: Gang, third: Node) -> None:
+    wait_for("both replicas are up", lambda: up(third) == ["deb12", "third"], 120)
+    before, said = serving.active(), []
+    update = "baremetal.inference.update_model"
+    report = load(third).during(lambda: said.append(playbook("all", name=update, gang_sequences=4)))
+    TIMES.append(f"update of a gang with a second replica: {report}")
+    assert not report.failures and report.succeeded > 10, f"{report}\n{said}"
+    assert serving.active() != before and serving.serves()
+
+
+def test_a_fault_of_the_gang_with_a_second_replica(serving: Gang, third: Node) -> None:
+    wait_for("both replicas are up", lambda: up(third) == ["deb12", "third"], 120)
+    epoch = serving.epoch()
+
+    def fault() -> None:
+        serving.kill_engine(serving.follower)
+        serving.wait_next(epoch, "a fault")
+
+    report = load(third).during(fault)
+    TIMES.append(f"the follower's engine is killed, with a second replica: {report}")
+    # Streams that had begun at the gang cannot go on elsewhere.
+    assert len(report.failures) <= 3 and report.succeeded > 10, str(report)
