@@ -137,6 +137,49 @@ def test_each_node_of_a_gang_knows_the_networks_of_all(staged: Staged) -> None:
     assert found == {"a": ("10.0.0.1", RAILS), "b": ("192.0.2.2", {})}
 
 
+def test_a_second_plan_of_a_run_keeps_the_networks(staged: Staged) -> None:
+    roles = [{"name": "baremetal.inference.vllm", "tasks_from": part} for part in ("preflight", "plan")]
+    play = {
+        "hosts": "inference",
+        "roles": ["site_variables"],
+        "vars": SITE,
+        "tasks": [{"ansible.builtin.include_role": role} for role in roles],
+    }
+    seen = [({"module": "gang_facts"}, {"network": {"netdev": "eth0"}})]
+    stage = staged(["gang_facts", "engine_plan"])
+    succeeded, output = stage.run([play], HOSTS, seen=seen)
+    assert succeeded, output
+    assert [call["on"] for call in stage.calls(module="gang_facts")] == ["a", "b"]
+    given = [list(call["network"]["nodes"]) for call in stage.calls(module="engine_plan", on="a")]
+    assert given == [["b", "a"], ["b", "a"]] or given == [["a", "b"], ["a", "b"]]
+
+
+def wait(staged: Staged, *failures: dict[str, Any]) -> tuple[bool, str, list[tuple[str, str]]]:
+    """The wait of all hosts for their engines: whether it succeeded, what was printed, and who waited for what."""
+    role = {"name": "baremetal.inference.vllm", "tasks_from": "ready"}
+    play = {
+        "hosts": "inference",
+        "roles": ["site_variables"],
+        "vars": SITE,
+        "tasks": [{"ansible.builtin.include_role": role}],
+    }
+    stage = staged(["engine_service"])
+    succeeded, output = stage.run([play], HOSTS, failures=failures)
+    return succeeded, output, [(call["on"], ",".join(call["names"])) for call in stage.calls(module="engine_service")]
+
+
+def test_followers_wait_after_their_leader(staged: Staged) -> None:
+    succeeded, output, waited = wait(staged)
+    assert succeeded, output
+    assert sorted(waited[:3]) == [("a", "main"), ("b", "main,big"), ("c", "main")] and waited[3:] == [("a", "big")]
+
+
+def test_nobody_waits_for_a_leader_that_has_failed(staged: Staged) -> None:
+    succeeded, output, waited = wait(staged, {"module": "engine_service", "on": "b"})
+    assert not succeeded and ("a", "big") not in waited
+    assert "a: no leader serves big: b has failed in this run." in output, output
+
+
 def test_a_run_without_a_node_has_not_its_network(staged: Staged) -> None:
     given, _calls = networks(staged, "--limit", "a")
     assert given == {"a": {**given["a"], "nodes": {"a": {"netdev": "eth-a"}}}}
