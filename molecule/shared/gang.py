@@ -21,6 +21,9 @@ TIMES: list[str] = []
 KNOWN = 6.0
 """Seconds until all engines are gone, as seen through docker and a busy machine. The channel knows within 2 s."""
 
+SILENCE = 20.0
+"""Seconds until both sides have ended after a cut: 10 s of silence, and the ends of the engines."""
+
 OUTLIVES = 15.0
 """Seconds for which the parts of an engine may outlive the first part that ends."""
 
@@ -120,6 +123,18 @@ class Gang:
         """Wait until an epoch after this one serves."""
         wait_for(f"{what}: a new epoch serves", lambda: self.epoch() > epoch and self.serves(), seconds)
 
+    def wait_loading(self, epoch: int) -> None:
+        """Wait until the engines of an epoch after this one load."""
+        loading = ("loading", "serving")
+        wait_for(
+            "the next epoch loads",
+            lambda: (
+                self.epoch() > epoch
+                and all(self.status(node)["gang"]["state"] in loading and self.engine_runs(node) for node in self.nodes)
+            ),
+            60,
+        )
+
     def forget(self) -> None:
         """Forget earlier faults: an hour has room for three of them, and for five starts."""
         for node in self.nodes:
@@ -132,6 +147,14 @@ class Gang:
     def engine_runs(self, node: Node) -> bool:
         """Whether the node has a container of the engine that runs."""
         return bool(node.run(f"docker ps --quiet --filter name=^vllm-{NAME}$", check=False))
+
+    def engines_gone(self) -> bool:
+        return not any(self.engine_runs(node) for node in self.nodes)
+
+    def doctor(self, node: Node) -> tuple[str, str]:
+        """Status and message of the doctor's check of gangs."""
+        (check,) = json.loads(node.run("inferctl doctor engine-gangs --json", check=False))["checks"]
+        return check["status"], check["message"]
 
     def engine_pids(self) -> dict[Node, int]:
         """The first process of each engine."""

@@ -1,36 +1,26 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A gang of real engines, and its faults while idle. After each, both engines serve in a new epoch."""
+"""A gang of real engines, and its faults while idle.
+
+Each load takes most of a minute. So two faults follow each other, the second one while the next epoch loads. The other
+files have each fault alone.
+"""
 
 from __future__ import annotations
 
-import json
 import socket
 import time
 
 import pytest
-from gang import NAME, TIMES, Gang
-from node import Node, wait_for
-
-SILENCE = 20.0
-"""Seconds until both sides have ended after a cut: 10 s of silence, and the ends of the engines."""
-
-
-def engines_gone(gang: Gang) -> bool:
-    return not any(gang.engine_runs(node) for node in gang.nodes)
-
-
-def doctor(node: Node) -> tuple[str, str]:
-    """Status and message of the doctor's check of gangs."""
-    (check,) = json.loads(node.run("inferctl doctor engine-gangs --json", check=False))["checks"]
-    return check["status"], check["message"]
+from gang import KNOWN, NAME, SILENCE, TIMES, Gang, all_gone
+from node import wait_for
 
 
 def test_the_gang_answers_and_each_node_shows_its_members(serving: Gang) -> None:
     assert serving.answer() == "I am tiny-a."
     assert "  deb13" in serving.leader.run("inferctl status", check=False)
     assert serving.status(serving.follower)["port"] == 0
-    assert {doctor(node)[0] for node in serving.nodes} == {"ok"}
+    assert {serving.doctor(node)[0] for node in serving.nodes} == {"ok"}
     listening = serving.follower.run("ss --listening --numeric --tcp --no-header")
     assert ":5005 " not in listening and ":5110 " not in listening, listening
     # The key is for supervisors alone.
@@ -51,41 +41,35 @@ def test_strangers_change_nothing(serving: Gang) -> None:
     assert serving.epoch() == epoch and serving.serves()
 
 
-def test_a_stopped_member_is_waited_for(serving: Gang) -> None:
-    began = time.monotonic()
+def test_no_engine_outlives_its_gang(serving: Gang) -> None:
+    """The follower's engine dies, idle. While the next epoch loads, the leader's supervisor dies: systemd removes its
+    own engine, and the follower ends the other one."""
+    epoch, pids = serving.epoch(), serving.engine_pids()
+    serving.kill_engine(serving.follower)
+    wait_for("all engines end", lambda: all_gone(pids), KNOWN)
+    serving.wait_loading(epoch)
+    pids = serving.engine_pids()
+    serving.kill_supervisor(serving.leader)
+    wait_for("all engines end again", lambda: all_gone(pids), KNOWN)
+    serving.wait_next(epoch + 1, "the leader's supervisor is killed")
+    serving.assert_alone("the leader's supervisor is killed")
+
+
+def test_a_cut_link_heals_and_a_late_member_is_waited_for(serving: Gang) -> None:
+    epoch, began = serving.epoch(), time.monotonic()
+    with serving.cut():
+        wait_for("both sides end", serving.engines_gone, SILENCE)
+        TIMES.append(f"the link is cut, idle: both sides ended after {time.monotonic() - began:.1f} s")
+        wait_for("the leader waits", lambda: serving.status(serving.leader)["state"] == "waiting", 60)
+        assert serving.status(serving.follower)["state"] == "missing"
+    serving.wait_loading(epoch)
     serving.follower.run(f"systemctl stop vllm@{NAME}")
-    TIMES.append(f"a follower is stopped: drained and stopped after {time.monotonic() - began:.1f} s")
-    wait_for("the leader waits", lambda: serving.status(serving.leader)["state"] == "waiting", 60)
-    assert engines_gone(serving) and not serving.status(serving.leader)["drain"]
-    time.sleep(5)
-    assert engines_gone(serving)
-    status, message = doctor(serving.leader)
+    wait_for("the leader waits again", lambda: serving.status(serving.leader)["state"] == "waiting", 60)
+    time.sleep(3)
+    assert serving.engines_gone()
+    status, message = serving.doctor(serving.leader)
     assert status == "fail" and "deb13 is missing" in message
     began = time.monotonic()
     serving.follower.run(f"systemctl start --no-block vllm@{NAME}")
     serving.wait_serving()
     TIMES.append(f"a late follower starts: serves after {time.monotonic() - began:.0f} s")
-
-
-def test_an_engine_of_a_follower_that_dies_idle_ends_the_leaders(serving: Gang) -> None:
-    with serving.fault("the follower's engine is killed, idle"):
-        serving.kill_engine(serving.follower)
-
-
-def test_a_killed_leader_leaves_no_engine(serving: Gang) -> None:
-    """Its supervisor dies. systemd removes its own engine, and the follower ends the other one."""
-    with serving.fault("the leader's supervisor is killed, idle"):
-        serving.kill_supervisor(serving.leader)
-
-
-def test_a_cut_link_ends_both_sides_and_heals(serving: Gang) -> None:
-    epoch, began = serving.epoch(), time.monotonic()
-    with serving.cut():
-        wait_for("both sides end", lambda: engines_gone(serving), SILENCE)
-        ended = time.monotonic() - began
-        wait_for("the leader waits", lambda: serving.status(serving.leader)["state"] == "waiting", 60)
-        assert serving.status(serving.follower)["state"] == "missing"
-    healed = time.monotonic()
-    serving.wait_next(epoch, "the link is back")
-    serves = time.monotonic() - healed
-    TIMES.append(f"the link is cut, idle: both sides ended after {ended:.1f} s; serves {serves:.0f} s after its return")

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 
 import pytest
-from gang import KNOWN, NAME, OUTLIVES, TIMES, TOKENS, Client, Gang
+from gang import KNOWN, NAME, OUTLIVES, SILENCE, TIMES, TOKENS, Client, Gang
 from node import Node, wait_for
 
 pytestmark = pytest.mark.full
@@ -23,9 +23,6 @@ FAULTS: dict[str, tuple[Callable[[Gang], None], float]] = {
     "a worker of the follower is killed": (lambda gang: gang.kill_worker(gang.follower), 2 * OUTLIVES),
     "a worker of the leader is killed": (lambda gang: gang.kill_worker(gang.leader), 2 * OUTLIVES),
 }
-
-IDLE = ("the leader's engine is killed", "the follower's supervisor is killed", "a worker of the follower is killed")
-"""Idle faults that CI does not run."""
 
 
 def bare_start(gang: Gang) -> float:
@@ -66,7 +63,7 @@ def test_a_fault_while_a_client_reads_an_answer(serving: Gang, name: str) -> Non
         inject(serving)
 
 
-@pytest.mark.parametrize("name", IDLE)
+@pytest.mark.parametrize("name", FAULTS)
 def test_an_idle_fault(serving: Gang, name: str) -> None:
     inject, known = FAULTS[name]
     with serving.fault(f"{name}, idle", known):
@@ -83,6 +80,27 @@ def test_a_cut_while_a_client_reads_an_answer(serving: Gang) -> None:
     serving.wait_next(epoch, "the link is back")
     TIMES.append(f"the link is cut, busy: the client saw {saw} after {seen:.1f} s")
     serving.assert_alone("the link is cut, busy")
+
+
+def test_an_idle_cut(serving: Gang) -> None:
+    epoch, began = serving.epoch(), time.monotonic()
+    with serving.cut():
+        wait_for("both sides end", serving.engines_gone, SILENCE)
+        ended = time.monotonic() - began
+    healed = time.monotonic()
+    serving.wait_next(epoch, "the link is back")
+    serves = time.monotonic() - healed
+    TIMES.append(f"the link is cut, idle: both sides ended after {ended:.1f} s; serves {serves:.0f} s after its return")
+
+
+def test_an_idle_stop_of_a_follower(serving: Gang) -> None:
+    began = time.monotonic()
+    serving.follower.run(f"systemctl stop vllm@{NAME}")
+    TIMES.append(f"a follower is stopped, idle: stopped after {time.monotonic() - began:.1f} s")
+    wait_for("the leader waits", lambda: serving.status(serving.leader)["state"] == "waiting", 60)
+    assert serving.engines_gone() and not serving.status(serving.leader)["drain"]
+    serving.follower.run(f"systemctl start --no-block vllm@{NAME}")
+    serving.wait_serving()
 
 
 def test_a_stop_of_a_follower_lets_a_client_finish(serving: Gang) -> None:
