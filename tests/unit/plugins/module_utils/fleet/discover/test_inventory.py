@@ -37,7 +37,6 @@ Model = Callable[..., ModelFacts]
 COMMIT = "ab" * 20
 IMAGE = f"vllm/vllm-openai:v0.33.0@sha256:{'12' * 32}"
 DISK_DEFAULTS: Told = {"join": "none", "options": ["noatime"], "directories": [], "adopt": False}
-ARMOUR = "-----BEGIN PGP PUBLIC KEY BLOCK-----"
 
 
 def options(facts: ModelFacts | None = None, **changes: Any) -> Options:
@@ -66,8 +65,8 @@ def check(found: Discovery, host: str, gpus: list[Told]) -> Told:
     ]
     _sources, problems = load_sources(got["models"])
     assert problems == []
-    # The role replaces the path of a key on the controller by the key's text.
-    apt_sources.read_sources([{**source, "key": ARMOUR} for source in got.get("common_apt_sources", [])])
+    # The role replaces the path of a key on the controller by the key's text, which here would need the fingerprint.
+    apt_sources.read_sources([{**source, "key": "/srv/key.asc"} for source in got.get("common_apt_sources", [])])
     assert render(got.get("common_kernel_cmdline", []))
     if "engine_image" in got:
         assert image_problems(got["engine_image"]) == []
