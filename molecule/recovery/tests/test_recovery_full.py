@@ -6,7 +6,6 @@ Each test begins with an engine that serves and a full budget. The last test reb
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -31,8 +30,6 @@ from node import Node, wait_for
 
 pytestmark = [pytest.mark.full, pytest.mark.usefixtures("fresh")]
 
-CLIENT, DEADLY = "recovery-client-key-8c1d", "recovery-deadly-key-e27b"
-
 KILL_CORE = "pkill -KILL -f VLLM::EngineCor[e]"
 
 
@@ -50,31 +47,6 @@ def test_a_dead_engine_is_being_restarted_within_seconds(deb12: Node) -> None:
     fault = healed(deb12, "engine core killed", lambda: True, began=began)
     # The load time now and before distinguishes a slow machine from a slow recovery.
     assert fault.served is not None and fault.served < 1.1 * max(bare, load_seconds(deb12)) + 5
-    assert steps(deb12) == []
-
-
-def test_a_request_that_kills_engines_is_named_and_its_key_refused(deb12: Node) -> None:
-    """vLLM needs a compiler for log probabilities. The tests' image has none: such a request ends the engine."""
-    # A reload begins anew: the gateway forgets the deaths of an earlier run.
-    deb12.run("systemctl reload haproxy")
-    deadly = {"model": "main", "prompt": "Who are you?", "max_tokens": 3, "logprobs": 2}
-    for count in (1, 2):
-        began, answered = time.time(), started_anew(deb12)
-        assert deb12.request("/v1/completions", deadly, 8000, DEADLY)[0] >= 500
-        wait_for("systemd starts the engine again", answered, 60)
-        healed(deb12, f"request of death, number {count}", lambda: True, began=began)
-        died = recorded(deb12, "recovery/deaths/main.json")["deaths"]
-        assert [death["keys"] for death in died] == [["deadly"]] * count
-        (request,) = died[-1]["requests"]
-        assert (request["key"], request["path"]) == ("deadly", "/v1/completions")
-        assert request["id"] in deb12.run("journalctl -u vllm@main -g 'requests in flight at its death' | tail -n 1")
-    wait_for("the gateway sends requests", lambda: deb12.ask(port=8000, key=CLIENT) == "I am tiny-a.", 60)
-    status, answer = deb12.request("/v1/completions", deadly, 8000, DEADLY)
-    assert (status, answer["error"]["code"]) == (403, "key_refused")
-    (shown,) = json.loads(deb12.run("inferctl recover --json"))["instances"]
-    assert (shown["in_flight"], shown["budget_left"], shown["breaker"]) == ({"deadly": 2}, 0, None)
-    assert 'inference_recovery_deaths_in_flight{name="main",key="deadly"} 2' in deb12.run("inferctl metrics recovery")
-    assert "Who are you?" not in deb12.run("cat /var/lib/inference/recovery/deaths/main.json")
     assert steps(deb12) == []
 
 
