@@ -1,5 +1,5 @@
 # Everything a developer runs. Every target does its own set-up; a second run is quick.
-#   make demo       a node, an engine, an answer
+#   make demo       a node, an engine, a gateway, an answer
 #   make test       every check, as CI runs it
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
@@ -18,7 +18,7 @@ export INFERENCE_SAMPLES ?= $(abspath $(wildcard ../shared/fixtures))
 VENV := .cache/venv
 IN_VENV := source $(VENV)/bin/activate; export PYTHONPATH=.cache;
 
-.PHONY: help setup demo demo-down docs lint sanity unit units molecule test test-full soak bench catalogue
+.PHONY: help setup demo demo-update demo-down docs lint sanity unit units molecule test test-full soak bench catalogue
 
 help: ## This list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## */  make \1\t/' | expand -t 20
@@ -26,9 +26,12 @@ help: ## This list
 setup: ## Tools, Docker engine and test images (idempotent)
 	@tests/tools/setup all
 
-demo: ## A bare Debian node becomes an inference node and answers (NODES=2 for two)
+demo: ## A bare Debian node becomes an inference node, and answers through a gateway (NODES=2 for two)
 	@tests/tools/setup demo
 	$(IN_VENV) tests/tools/demo up --nodes $(NODES)
+
+demo-update: ## Swap the demo's model while clients send requests
+	@$(IN_VENV) tests/tools/demo update
 
 demo-down: ## Remove what make demo started
 	@tests/tools/demo down

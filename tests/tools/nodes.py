@@ -235,21 +235,22 @@ class Site:
 
 
 class Question:
-    """A question to a node's instance main, as a chat completion."""
+    """A question to the instance main, as a chat completion: to a node's engine, or with a key to a gateway."""
 
-    def __init__(self, address: str, text: str) -> None:
-        self.url = f"http://{address}:5005/v1/chat/completions"
+    def __init__(self, address: str, text: str, port: int = 5005, key: str = "") -> None:
+        self.url = f"http://{address}:{port}/v1/chat/completions"
         message = {"role": "user", "content": text}
         self.body = json.dumps({"model": "main", "messages": [message], "max_tokens": 20, "temperature": 0})
+        self.headers = {"Content-Type": "application/json", **({"Authorization": f"Bearer {key}"} if key else {})}
 
     def as_curl(self) -> str:
         """The same question as a command line."""
-        header = "Content-Type: application/json"
-        return shlex.join(["curl", "--noproxy", "*", self.url, "--header", header, "--data", self.body])
+        headers = [part for name, value in self.headers.items() for part in ("--header", f"{name}: {value}")]
+        return shlex.join(["curl", "--noproxy", "*", self.url, *headers, "--data", self.body])
 
     def ask(self) -> dict:
         """The answer, decoded. Raises OSError."""
-        request = urllib.request.Request(self.url, self.body.encode(), {"Content-Type": "application/json"})
+        request = urllib.request.Request(self.url, self.body.encode(), self.headers)
         # Without a proxy: the nodes are on this machine.
         with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=60) as response:
             return json.load(response)

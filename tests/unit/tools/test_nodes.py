@@ -84,3 +84,10 @@ def test_the_curl_line_is_the_question_that_is_asked() -> None:
     assert argv[-1] == question.body
     assert "http://172.18.0.128:5005/v1/chat/completions" in argv
     assert "Content-Type: application/json" in argv
+
+
+def test_a_question_to_a_gateway_carries_the_key() -> None:
+    question = nodes.Question("10.0.0.1", "Who?", 8000, "a-key")
+    assert question.url == "http://10.0.0.1:8000/v1/chat/completions"
+    assert "--header 'Authorization: Bearer a-key'" in question.as_curl()
+    assert "Authorization" not in nodes.Question("10.0.0.1", "Who?").as_curl()
