@@ -140,3 +140,21 @@ def test_a_release_for_an_account_of_another_number_is_refused(
         "main runs as 999:997" in refused and "has the numbers 0:997 on this node" in refused and "usermod" in refused
     )
     assert call_backup(backup_restore, snapshot="latest", paths=PATHS)["changed"] is True, "files alone can be restored"
+
+
+def test_after_a_restore_at_another_address_the_comparison_finds_nothing(
+    call_backup: Call, snapshot: dict[str, Any], places: Places
+) -> None:
+    """Otherwise, a second restore would drain engines that it does not restart."""
+    (places.root / "mnt/models/bot/0123456789ab").mkdir(parents=True)
+    snapshot["release"] = {**release("bot"), "address": "192.0.2.1"}
+    live = places.root / "var/lib/inference/releases/side/1"
+    live.mkdir(parents=True)
+    (live / "release.json").write_text(json.dumps({"address": "127.0.0.1"}))
+    (live.parent / "active").symlink_to("1")
+    asked = call_backup(backup_restore, snapshot="latest", paths=PATHS, drill=True, serves=True)
+    assert asked["moved"] == ["main, release 3: 127.0.0.1 in place of 192.0.2.1"] and asked["changed"] is False
+    assert call_backup(backup_restore, snapshot="latest", paths=PATHS, serves=True)["changed"] is True
+    again = call_backup(backup_restore, snapshot="latest", paths=PATHS, drill=True, serves=True)
+    assert again["differences"] == [] == again["instances"]
+    assert call_backup(backup_restore, snapshot="latest", paths=PATHS, drill=True)["differences"], "as it was saved"
