@@ -9,28 +9,33 @@ Made by `make catalogue`: do not edit. declared.py says what the table is for.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
-Row = tuple[Mapping[str, Any], Mapping[str, str], Mapping[str, str], tuple[str, ...], Mapping[str, Mapping[str, int]]]
-"""Values by key, the key that a second name stands for, types of parts, kinds of layers in their order, and sizes that
-a kind of layer has for itself."""
+
+class Row(NamedTuple):
+    """What the class of a type declares."""
+
+    values: Mapping[str, Any]
+    names: Mapping[str, str] = {}
+    """The key that a second name stands for."""
+    parts: Mapping[str, str] = {}
+    """Types of parts."""
+    layers: tuple[str, ...] = ()
+    """Kinds of layers in their order."""
+    sizes: Mapping[str, Mapping[str, int]] = {}
+    """Sizes that a kind of layer has for itself."""
+
 
 TYPES: Mapping[str, Row] = {
-    "RefinedWeb": (
+    "RefinedWeb": Row(
         {"hidden_size": 64, "multi_query": True, "n_head": 8, "n_layer": 2, "vocab_size": 250880},
-        {"num_attention_heads": "n_head", "num_hidden_layers": "n_layer", "num_kv_heads": "n_head_kv"},
-        {},
-        (),
-        {},
+        names={"num_attention_heads": "n_head", "num_hidden_layers": "n_layer", "num_kv_heads": "n_head_kv"},
     ),
-    "RefinedWebModel": (
+    "RefinedWebModel": Row(
         {"hidden_size": 64, "multi_query": True, "n_head": 8, "n_layer": 2, "vocab_size": 250880},
-        {"num_attention_heads": "n_head", "num_hidden_layers": "n_layer", "num_kv_heads": "n_head_kv"},
-        {},
-        (),
-        {},
+        names={"num_attention_heads": "n_head", "num_hidden_layers": "n_layer", "num_kv_heads": "n_head_kv"},
     ),
-    "afmoe": (
+    "afmoe": Row(
         {
             "head_dim": 128,
             "hidden_size": 2048,
@@ -45,12 +50,9 @@ TYPES: Mapping[str, Row] = {
             "tie_word_embeddings": False,
             "vocab_size": 200192,
         },
-        {},
-        {},
-        ("sliding_attention", "sliding_attention", "sliding_attention", "full_attention"),
-        {},
+        layers=("sliding_attention", "sliding_attention", "sliding_attention", "full_attention"),
     ),
-    "apertus": (
+    "apertus": Row(
         {
             "hidden_size": 4096,
             "intermediate_size": 14336,
@@ -59,13 +61,9 @@ TYPES: Mapping[str, Row] = {
             "num_hidden_layers": 32,
             "tie_word_embeddings": False,
             "vocab_size": 131072,
-        },
-        {},
-        {},
-        (),
-        {},
+        }
     ),
-    "arcee": (
+    "arcee": Row(
         {
             "hidden_size": 2560,
             "intermediate_size": 18432,
@@ -74,20 +72,10 @@ TYPES: Mapping[str, Row] = {
             "num_hidden_layers": 32,
             "tie_word_embeddings": False,
             "vocab_size": 32000,
-        },
-        {},
-        {},
-        (),
-        {},
+        }
     ),
-    "aria": (
-        {"tie_word_embeddings": False},
-        {},
-        {"text_config": "aria_text", "vision_config": "idefics3_vision"},
-        (),
-        {},
-    ),
-    "aria_text": (
+    "aria": Row({"tie_word_embeddings": False}, parts={"text_config": "aria_text", "vision_config": "idefics3_vision"}),
+    "aria_text": Row(
         {
             "hidden_size": 4096,
             "intermediate_size": 4096,
@@ -98,26 +86,19 @@ TYPES: Mapping[str, Row] = {
             "num_hidden_layers": 32,
             "tie_word_embeddings": False,
             "vocab_size": 32000,
-        },
-        {},
-        {},
-        (),
-        {},
+        }
     ),
-    "audioflamingo3": ({}, {}, {"audio_config": "audioflamingo3_encoder", "text_config": "qwen2"}, (), {}),
-    "audioflamingo3_encoder": (
+    "audioflamingo3": Row({}, parts={"audio_config": "audioflamingo3_encoder", "text_config": "qwen2"}),
+    "audioflamingo3_encoder": Row(
         {"hidden_size": 1280, "intermediate_size": 5120, "num_attention_heads": 20, "num_hidden_layers": 32},
-        {
+        names={
             "d_model": "hidden_size",
             "encoder_attention_heads": "num_attention_heads",
             "encoder_ffn_dim": "intermediate_size",
             "encoder_layers": "num_hidden_layers",
         },
-        {},
-        (),
-        {},
     ),
-    "axk1": (
+    "axk1": Row(
         {
             "first_k_dense_replace": 1,
             "hidden_size": 7168,
@@ -138,20 +119,13 @@ TYPES: Mapping[str, Row] = {
             "v_head_dim": 128,
             "vocab_size": 163840,
         },
-        {"head_dim": "qk_rope_head_dim", "num_local_experts": "n_routed_experts"},
-        {},
-        (),
-        {},
+        names={"head_dim": "qk_rope_head_dim", "num_local_experts": "n_routed_experts"},
     ),
-    "bagel": ({}, {}, {"llm_config": "qwen2", "vit_config": "siglip_vision_model"}, (), {}),
-    "bailing_moe_v3_vl": (
-        {"tie_word_embeddings": False},
-        {},
-        {"text_config": "bailing_hybrid", "vision_config": "qwen3_moe_vit"},
-        (),
-        {},
+    "bagel": Row({}, parts={"llm_config": "qwen2", "vit_config": "siglip_vision_model"}),
+    "bailing_moe_v3_vl": Row(
+        {"tie_word_embeddings": False}, parts={"text_config": "bailing_hybrid", "vision_config": "qwen3_moe_vit"}
     ),
-    "bert": (
+    "bert": Row(
         {
             "hidden_size": 768,
             "intermediate_size": 3072,
@@ -160,20 +134,12 @@ TYPES: Mapping[str, Row] = {
             "num_hidden_layers": 12,
             "tie_word_embeddings": True,
             "vocab_size": 30522,
-        },
-        {},
-        {},
-        (),
-        {},
+        }
     ),
-    "blip-2": (
-        {},
-        {},
-        {"qformer_config": "blip_2_qformer", "text_config": "opt", "vision_config": "blip_2_vision_model"},
-        (),
-        {},
+    "blip-2": Row(
+        {}, parts={"qformer_config": "blip_2_qformer", "text_config": "opt", "vision_config": "blip_2_vision_model"}
     ),
-    "blip_2_qformer": (
+    "blip_2_qformer": Row(
         {
             "hidden_size": 768,
             "intermediate_size": 3072,
@@ -181,33 +147,22 @@ TYPES: Mapping[str, Row] = {
             "num_attention_heads": 12,
             "num_hidden_layers": 12,
             "vocab_size": 30522,
-        },
-        {},
-        {},
-        (),
-        {},
+        }
     ),
-    "blip_2_vision_model": (
+    "blip_2_vision_model": Row(
         {
             "hidden_size": 1408,
             "intermediate_size": 6144,
             "num_attention_heads": 16,
             "num_hidden_layers": 39,
             "patch_size": 14,
-        },
-        {},
-        {},
-        (),
-        {},
+        }
     ),
-    "bloom": (
+    "bloom": Row(
         {"hidden_size": 64, "n_head": 8, "n_layer": 2, "tie_word_embeddings": True, "vocab_size": 250880},
-        {"num_attention_heads": "n_head", "num_hidden_layers": "n_layer"},
-        {},
-        (),
-        {},
+        names={"num_attention_heads": "n_head", "num_hidden_layers": "n_layer"},
     ),
-    "chatglm": (
+    "chatglm": Row(
         {
             "ffn_hidden_size": 13696,
             "hidden_size": 4096,
@@ -216,13 +171,10 @@ TYPES: Mapping[str, Row] = {
             "num_layers": 28,
             "seq_length": 2048,
         },
-        {"n_head_kv": "multi_query_group_num", "num_hidden_layers": "num_layers"},
-        {},
-        (),
-        {},
+        names={"n_head_kv": "multi_query_group_num", "num_hidden_layers": "num_layers"},
     ),
-    "clip": ({}, {}, {"text_config": "clip_text_model", "vision_config": "clip_vision_model"}, (), {}),
-    "clip_text_model": (
+    "clip": Row({}, parts={"text_config": "clip_text_model", "vision_config": "clip_vision_model"}),
+    "clip_text_model": Row(
         {
             "hidden_size": 512,
             "intermediate_size": 2048,
@@ -230,26 +182,18 @@ TYPES: Mapping[str, Row] = {
             "num_attention_heads": 8,
             "num_hidden_layers": 12,
             "vocab_size": 49408,
-        },
-        {},
-        {},
-        (),
-        {},
+        }
     ),
-    "clip_vision_model": (
+    "clip_vision_model": Row(
         {
             "hidden_size": 768,
             "intermediate_size": 3072,
             "num_attention_heads": 12,
             "num_hidden_layers": 12,
             "patch_size": 32,
-        },
-        {},
-        {},
-        (),
-        {},
+        }
     ),
-    "cohere": (
+    "cohere": Row(
         {
             "hidden_size": 8192,
             "intermediate_size": 22528,
@@ -258,13 +202,9 @@ TYPES: Mapping[str, Row] = {
             "num_hidden_layers": 40,
             "tie_word_embeddings": True,
             "vocab_size": 256000,
-        },
-        {},
-        {},
-        (),
-        {},
+        }
     ),
-    "cohere2": (
+    "cohere2": Row(
         {
             "hidden_size": 8192,
             "intermediate_size": 22528,
@@ -275,12 +215,9 @@ TYPES: Mapping[str, Row] = {
             "tie_word_embeddings": True,
             "vocab_size": 256000,
         },
-        {},
-        {},
-        ("sliding_attention", "sliding_attention", "sliding_attention", "full_attention"),
-        {},
+        layers=("sliding_attention", "sliding_attention", "sliding_attention", "full_attention"),
     ),
-    "cohere2_moe": (
+    "cohere2_moe": Row(
         {
             "head_dim": 128,
             "hidden_size": 8192,
@@ -294,19 +231,12 @@ TYPES: Mapping[str, Row] = {
             "tie_word_embeddings": True,
             "vocab_size": 256000,
         },
-        {},
-        {},
-        ("sliding_attention", "sliding_attention", "sliding_attention", "full_attention"),
-        {},
+        layers=("sliding_attention", "sliding_attention", "sliding_attention", "full_attention"),
     ),
-    "cohere2_vision": (
-        {"tie_word_embeddings": True},
-        {},
-        {"text_config": "cohere2", "vision_config": "siglip_vision_model"},
-        (),
-        {},
+    "cohere2_vision": Row(
+        {"tie_word_embeddings": True}, parts={"text_config": "cohere2", "vision_config": "siglip_vision_model"}
     ),
-    "cohere_asr": (
+    "cohere_asr": Row(
         {
             "hidden_size": 1024,
             "intermediate_size": 4096,
@@ -316,19 +246,13 @@ TYPES: Mapping[str, Row] = {
             "tie_word_embeddings": False,
             "vocab_size": 16384,
         },
-        {},
-        {"encoder_config": "parakeet_encoder"},
-        (),
-        {},
+        parts={"encoder_config": "parakeet_encoder"},
     ),
-    "cohere_compass": (
+    "cohere_compass": Row(
         {"tie_word_embeddings": False},
-        {},
-        {"text_config": "cohere_compass_text", "vision_config": "cohere_compass_vision"},
-        (),
-        {},
+        parts={"text_config": "cohere_compass_text", "vision_config": "cohere_compass_vision"},
     ),
-    "cohere_compass_text": (
+    "cohere_compass_text": Row(
         {
             "hidden_size": 8192,
             "intermediate_size": 22528,
@@ -339,12 +263,9 @@ TYPES: Mapping[str, Row] = {
             "tie_word_embeddings": True,
             "vocab_size": 256000,
         },
-        {},
-        {},
-        ("full_attention",),
-        {},
+        layers=("full_attention",),
     ),
-    "cohere_compass_vision": (
+    "cohere_compass_vision": Row(
         {
             "depth": 27,
             "hidden_size": 1152,
@@ -353,38 +274,25 @@ TYPES: Mapping[str, Row] = {
             "out_hidden_size": 3584,
             "patch_size": 16,
         },
-        {"num_attention_heads": "num_heads"},
-        {},
-        (),
-        {},
+        names={"num_attention_heads": "num_heads"},
     ),
-    "colmodernvbert": ({}, {}, {"vlm_config": "modernvbert"}, (), {}),
-    "colpali": (
+    "colmodernvbert": Row({}, parts={"vlm_config": "modernvbert"}),
+    "colpali": Row(
         {"hidden_size": 2048, "tie_word_embeddings": True, "vocab_size": 257152},
-        {},
-        {"text_config": "gemma", "vision_config": "siglip_vision_model"},
-        (),
-        {},
+        parts={"text_config": "gemma", "vision_config": "siglip_vision_model"},
     ),
-    "colqwen3": (
-        {"tie_word_embeddings": False},
-        {},
-        {"text_config": "qwen3_vl_text", "vision_config": "qwen3_vl_vision"},
-        (),
-        {},
+    "colqwen3": Row(
+        {"tie_word_embeddings": False}, parts={"text_config": "qwen3_vl_text", "vision_config": "qwen3_vl_vision"}
     ),
-    "cosmos3_edge": (
+    "cosmos3_edge": Row(
         {"tie_word_embeddings": False},
-        {},
-        {
+        parts={
             "projector_config": "cosmos3_edge_projector",
             "text_config": "cosmos3_edge/text_config",
             "vision_config": "cosmos3_edge/vision_config",
         },
-        (),
-        {},
     ),
-    "cosmos3_edge/text_config": (
+    "cosmos3_edge/text_config": Row(
         {
             "conv_kernel": 4,
             "expand": 2,
@@ -408,12 +316,9 @@ TYPES: Mapping[str, Row] = {
             "tie_word_embeddings": False,
             "vocab_size": 131072,
         },
-        {"layer_types": "layers_block_type", "num_local_experts": "n_routed_experts"},
-        {},
-        (),
-        {},
+        names={"layer_types": "layers_block_type", "num_local_experts": "n_routed_experts"},
     ),
-    "cosmos3_edge/vision_config": (
+    "cosmos3_edge/vision_config": Row(
         {
             "hidden_size": 768,
             "intermediate_size": 3072,
@@ -421,13 +326,9 @@ TYPES: Mapping[str, Row] = {
             "num_attention_heads": 12,
             "num_hidden_layers": 12,
             "patch_size": 16,
-        },
-        {},
-        {},
-        (),
-        {},
+        }
     ),
-    "cwm": (
+    "cwm": Row(
         {
             "head_dim": 128,
             "hidden_size": 6144,
@@ -440,12 +341,9 @@ TYPES: Mapping[str, Row] = {
             "tie_word_embeddings": False,
             "vocab_size": 128256,
         },
-        {},
-        {},
-        ("full_attention", "sliding_attention", "sliding_attention", "sliding_attention"),
-        {},
+        layers=("full_attention", "sliding_attention", "sliding_attention", "sliding_attention"),
     ),
-    "dbrx": (
+    "dbrx": Row(
         {
             "d_model": 2048,
             "max_seq_len": 2048,
@@ -454,17 +352,14 @@ TYPES: Mapping[str, Row] = {
             "tie_word_embeddings": False,
             "vocab_size": 32000,
         },
-        {
+        names={
             "hidden_size": "d_model",
             "max_position_embeddings": "max_seq_len",
             "num_attention_heads": "n_heads",
             "num_hidden_layers": "n_layers",
         },
-        {},
-        (),
-        {},
     ),
-    "deepseek_v2": (
+    "deepseek_v2": Row(
         {
             "hidden_size": 4096,
             "intermediate_size": 11008,
@@ -482,12 +377,9 @@ TYPES: Mapping[str, Row] = {
             "v_head_dim": 128,
             "vocab_size": 102400,
         },
-        {"head_dim": "qk_rope_head_dim", "num_experts": "n_routed_experts"},
-        {},
-        (),
-        {},
+        names={"head_dim": "qk_rope_head_dim", "num_experts": "n_routed_experts"},
     ),
-    "deepseek_v3": (
+    "deepseek_v3": Row(
         {
             "first_k_dense_replace": 3,
             "hidden_size": 7168,
@@ -508,12 +400,9 @@ TYPES: Mapping[str, Row] = {
             "v_head_dim": 128,
             "vocab_size": 129280,
         },
-        {"head_dim": "qk_rope_head_dim", "num_local_experts": "n_routed_experts"},
-        {},
-        (),
-        {},
+        names={"head_dim": "qk_rope_head_dim", "num_local_experts": "n_routed_experts"},
     ),
-    "deepseek_v32": (
+    "deepseek_v32": Row(
         {
             "first_k_dense_replace": 3,
             "hidden_size": 7168,
@@ -534,21 +423,14 @@ TYPES: Mapping[str, Row] = {
             "v_head_dim": 128,
             "vocab_size": 129280,
         },
-        {"head_dim": "qk_rope_head_dim", "num_local_experts": "n_routed_experts"},
-        {},
-        (),
-        {},
+        names={"head_dim": "qk_rope_head_dim", "num_local_experts": "n_routed_experts"},
     ),
-    "deepseek_v4": ({"max_position_embeddings": 1048576}, {}, {}, (), {}),
-    "deepseek_vl_v2": (
-        {},
-        {},
-        {"projector_config": "mlp_projector", "text_config": "deepseek_v2", "vision_config": "vision"},
-        (),
-        {},
+    "deepseek_v4": Row({"max_position_embeddings": 1048576}),
+    "deepseek_vl_v2": Row(
+        {}, parts={"projector_config": "mlp_projector", "text_config": "deepseek_v2", "vision_config": "vision"}
     ),
-    "diffusion_gemma": ({"tie_word_embeddings": True}, {}, {"text_config": "diffusion_gemma_text"}, (), {}),
-    "diffusion_gemma_text": (
+    "diffusion_gemma": Row({"tie_word_embeddings": True}, parts={"text_config": "diffusion_gemma_text"}),
+    "diffusion_gemma_text": Row(
         {
             "head_dim": 256,
             "hidden_size": 2304,
@@ -561,9 +443,7 @@ TYPES: Mapping[str, Row] = {
             "tie_word_embeddings": True,
             "vocab_size": 262144,
         },
-        {},
-        {},
-        (
+        layers=(
             "sliding_attention",
             "sliding_attention",
             "sliding_attention",
@@ -571,9 +451,9 @@ TYPES: Mapping[str, Row] = {
             "sliding_attention",
             "full_attention",
         ),
-        {"full_attention": {"head_dim": 512}},
+        sizes={"full_attention": {"head_dim": 512}},
     ),
-    "dots3_note": (
+    "dots3_note": Row(
         {
             "first_k_dense_replace": 3,
             "hidden_size": 7168,
@@ -594,13 +474,10 @@ TYPES: Mapping[str, Row] = {
             "v_head_dim": 128,
             "vocab_size": 129280,
         },
-        {"head_dim": "qk_rope_head_dim", "num_local_experts": "n_routed_experts"},
-        {},
-        (),
-        {},
+        names={"head_dim": "qk_rope_head_dim", "num_local_experts": "n_routed_experts"},
     ),
-    "embedding_gemma2": ({}, {}, {"text_config": "embedding_gemma2_text"}, (), {}),
-    "embedding_gemma2_text": (
+    "embedding_gemma2": Row({}, parts={"text_config": "embedding_gemma2_text"}),
+    "embedding_gemma2_text": Row(
         {
             "head_dim": 256,
             "hidden_size": 512,
@@ -612,9 +489,7 @@ TYPES: Mapping[str, Row] = {
             "sliding_window": 512,
             "vocab_size": 262144,
         },
-        {},
-        {},
-        (
+        layers=(
             "sliding_attention",
             "sliding_attention",
             "sliding_attention",
@@ -622,10 +497,10 @@ TYPES: Mapping[str, Row] = {
             "sliding_attention",
             "full_attention",
         ),
-        {"full_attention": {"head_dim": 512, "num_key_value_heads": 1}},
+        sizes={"full_attention": {"head_dim": 512, "num_key_value_heads": 1}},
     ),
-    "emu3": ({"tie_word_embeddings": False}, {}, {"text_config": "emu3_text_model", "vq_config": "emu3_vqgan"}, (), {}),
-    "emu3_text_model": (
+    "emu3": Row({"tie_word_embeddings": False}, parts={"text_config": "emu3_text_model", "vq_config": "emu3_vqgan"}),
+    "emu3_text_model": Row(
         {
             "hidden_size": 4096,
             "intermediate_size": 14336,
@@ -635,14 +510,10 @@ TYPES: Mapping[str, Row] = {
             "num_key_value_heads": 8,
             "tie_word_embeddings": False,
             "vocab_size": 184622,
-        },
-        {},
-        {},
-        (),
-        {},
+        }
     ),
-    "emu3_vqgan": ({"embed_dim": 4, "hidden_size": 1024, "num_attention_heads": 1}, {}, {}, (), {}),
-    "ernie4_5": (
+    "emu3_vqgan": Row({"embed_dim": 4, "hidden_size": 1024, "num_attention_heads": 1}),
+    "ernie4_5": Row(
         {
             "head_dim": 128,
             "hidden_size": 1024,
@@ -653,13 +524,9 @@ TYPES: Mapping[str, Row] = {
             "num_key_value_heads": 2,
             "tie_word_embeddings": True,
             "vocab_size": 103424,
-        },
-        {},
-        {},
-        (),
-        {},
+        }
     ),
-    "ernie4_5_moe": (
+    "ernie4_5_moe": Row(
         {
             "hidden_size": 2560,
             "intermediate_size": 12288,
@@ -673,19 +540,13 @@ TYPES: Mapping[str, Row] = {
             "tie_word_embeddings": True,
             "vocab_size": 103424,
         },
-        {"num_experts": "moe_num_experts", "num_experts_per_tok": "moe_k"},
-        {},
-        (),
-        {},
+        names={"num_experts": "moe_num_experts", "num_experts_per_tok": "moe_k"},
     ),
-    "ernie4_5_vl_moe": (
+    "ernie4_5_vl_moe": Row(
         {"tie_word_embeddings": True},
-        {},
-        {"text_config": "ernie4_5_vl_moe_text", "vision_config": "ernie4_5_vl_moe_vision"},
-        (),
-        {},
+        parts={"text_config": "ernie4_5_vl_moe_text", "vision_config": "ernie4_5_vl_moe_vision"},
     ),
-    "ernie4_5_vl_moe_text": (
+    "ernie4_5_vl_moe_text": Row(
         {
             "hidden_size": 2560,
             "intermediate_size": 12288,
@@ -698,19 +559,13 @@ TYPES: Mapping[str, Row] = {
             "tie_word_embeddings": True,
             "vocab_size": 103424,
         },
-        {"num_experts": "moe_num_experts", "num_experts_per_tok": "moe_k"},
-        {},
-        (),
-        {},
+        names={"num_experts": "moe_num_experts", "num_experts_per_tok": "moe_k"},
     ),
-    "ernie4_5_vl_moe_vision": (
+    "ernie4_5_vl_moe_vision": Row(
         {"depth": 32, "hidden_size": 1280, "intermediate_size": 5120, "num_heads": 16, "patch_size": 14},
-        {"num_attention_heads": "num_heads"},
-        {},
-        (),
-        {},
+        names={"num_attention_heads": "num_heads"},
     ),
-    "exaone4": (
+    "exaone4": Row(
         {
             "hidden_size": 4096,
             "intermediate_size": 16384,
@@ -722,19 +577,12 @@ TYPES: Mapping[str, Row] = {
             "tie_word_embeddings": False,
             "vocab_size": 102400,
         },
-        {},
-        {},
-        ("sliding_attention", "sliding_attention", "sliding_attention", "full_attention"),
-        {},
+        layers=("sliding_attention", "sliding_attention", "sliding_attention", "full_attention"),
     ),
-    "exaone4_5": (
-        {"tie_word_embeddings": False},
-        {},
-        {"text_config": "exaone4", "vision_config": "exaone4_5_vision"},
-        (),
-        {},
+    "exaone4_5": Row(
+        {"tie_word_embeddings": False}, parts={"text_config": "exaone4", "vision_config": "exaone4_5_vision"}
     ),
-    "exaone4_5_vision": (
+    "exaone4_5_vision": Row(
         {
             "depth": 32,
             "hidden_size": 3584,
@@ -744,12 +592,9 @@ TYPES: Mapping[str, Row] = {
             "out_hidden_size": 3584,
             "patch_size": 14,
         },
-        {"num_attention_heads": "num_heads"},
-        {},
-        (),
-        {},
+        names={"num_attention_heads": "num_heads"},
     ),
-    "exaone_moe": (
+    "exaone_moe": Row(
         {
             "first_k_dense_replace": 1,
             "hidden_size": 4096,
@@ -765,12 +610,9 @@ TYPES: Mapping[str, Row] = {
             "tie_word_embeddings": False,
             "vocab_size": 102400,
         },
-        {},
-        {},
-        ("sliding_attention", "sliding_attention", "sliding_attention", "full_attention"),
-        {},
+        layers=("sliding_attention", "sliding_attention", "sliding_attention", "full_attention"),
     ),
-    "falcon": (
+    "falcon": Row(
         {
             "hidden_size": 4544,
             "max_position_embeddings": 2048,
@@ -779,13 +621,9 @@ TYPES: Mapping[str, Row] = {
             "num_hidden_layers": 32,
             "tie_word_embeddings": True,
             "vocab_size": 65024,
-        },
-        {},
-        {},
-        (),
-        {},
+        }
     ),
-    "falcon_h1": (
+    "falcon_h1": Row(
         {
             "hidden_size": 4096,
             "intermediate_size": 14336,
@@ -803,12 +641,10 @@ TYPES: Mapping[str, Row] = {
             "tie_word_embeddings": False,
             "vocab_size": 128000,
         },
-        {"layer_types": "layers_block_type"},
-        {},
-        ("hybrid",),
-        {},
+        names={"layer_types": "layers_block_type"},
+        layers=("hybrid",),
     ),
-    "falcon_mamba": (
+    "falcon_mamba": Row(
         {
             "conv_kernel": 4,
             "expand": 2,
@@ -818,12 +654,9 @@ TYPES: Mapping[str, Row] = {
             "tie_word_embeddings": True,
             "vocab_size": 50280,
         },
-        {},
-        {},
-        ("linear_attention",),
-        {},
+        layers=("linear_attention",),
     ),
-    "flex_olmo": (
+    "flex_olmo": Row(
         {
             "hidden_size": 4096,
             "intermediate_size": 11008,
@@ -835,13 +668,10 @@ TYPES: Mapping[str, Row] = {
             "tie_word_embeddings": False,
             "vocab_size": 100352,
         },
-        {"num_local_experts": "num_experts"},
-        {},
-        (),
-        {},
+        names={"num_local_experts": "num_experts"},
     ),
-    "funaudiochat": ({}, {}, {"audio_config": "funaudiochat_audio_encoder", "text_config": "qwen2"}, (), {}),
-    "gemma": (
+    "funaudiochat": Row({}, parts={"audio_config": "funaudiochat_audio_encoder", "text_config": "qwen2"}),
+    "gemma": Row(
         {
             "head_dim": 256,
             "hidden_size": 3072,
@@ -852,13 +682,9 @@ TYPES: Mapping[str, Row] = {
             "num_key_value_heads": 16,
             "tie_word_embeddings": True,
             "vocab_size": 256000,
-        },
-        {},
-        {},
-        (),
-        {},
+        }
     ),
-    "gemma2": (
+    "gemma2": Row(
         {
             "head_dim": 256,
             "hidden_size": 2304,
@@ -871,19 +697,12 @@ TYPES: Mapping[str, Row] = {
             "tie_word_embeddings": True,
             "vocab_size": 256000,
         },
-        {},
-        {},
-        ("sliding_attention", "full_attention"),
-        {},
+        layers=("sliding_attention", "full_attention"),
     ),
-    "gemma3": (
-        {"tie_word_embeddings": True},
-        {},
-        {"text_config": "gemma3_text", "vision_config": "siglip_vision_model"},
-        (),
-        {},
+    "gemma3": Row(
+        {"tie_word_embeddings": True}, parts={"text_config": "gemma3_text", "vision_config": "siglip_vision_model"}
     ),
-    "gemma3_text": (
+    "gemma3_text": Row(
         {
             "head_dim": 256,
             "hidden_size": 2304,
@@ -896,9 +715,7 @@ TYPES: Mapping[str, Row] = {
             "tie_word_embeddings": True,
             "vocab_size": 262208,
         },
-        {},
-        {},
-        (
+        layers=(
             "sliding_attention",
             "sliding_attention",
             "sliding_attention",
@@ -906,17 +723,13 @@ TYPES: Mapping[str, Row] = {
             "sliding_attention",
             "full_attention",
         ),
-        {},
     ),
-    "gemma3n": (
+    "gemma3n": Row(
         {"tie_word_embeddings": True},
-        {},
-        {"audio_config": "gemma3n_audio", "text_config": "gemma3n_text", "vision_config": "gemma3n_vision"},
-        (),
-        {},
+        parts={"audio_config": "gemma3n_audio", "text_config": "gemma3n_text", "vision_config": "gemma3n_vision"},
     ),
-    "gemma3n_audio": ({"hidden_size": 1536, "vocab_size": 128}, {}, {}, (), {}),
-    "gemma3n_text": (
+    "gemma3n_audio": Row({"hidden_size": 1536, "vocab_size": 128}),
+    "gemma3n_text": Row(
         {
             "head_dim": 256,
             "hidden_size": 2048,
@@ -930,27 +743,17 @@ TYPES: Mapping[str, Row] = {
             "tie_word_embeddings": True,
             "vocab_size": 262400,
         },
-        {},
-        {},
-        ("sliding_attention", "sliding_attention", "sliding_attention", "sliding_attention", "full_attention"),
-        {},
+        layers=("sliding_attention", "sliding_attention", "sliding_attention", "sliding_attention", "full_attention"),
     ),
-    "gemma3n_vision": ({"hidden_size": 2048, "vocab_size": 128}, {}, {}, (), {}),
-    "gemma4": (
+    "gemma3n_vision": Row({"hidden_size": 2048, "vocab_size": 128}),
+    "gemma4": Row(
         {"tie_word_embeddings": True},
-        {},
-        {"audio_config": "gemma4_audio", "text_config": "gemma4_text", "vision_config": "gemma4_vision"},
-        (),
-        {},
+        parts={"audio_config": "gemma4_audio", "text_config": "gemma4_text", "vision_config": "gemma4_vision"},
     ),
-    "gemma4_audio": (
-        {"attention_chunk_size": 12, "hidden_size": 1024, "num_attention_heads": 8, "num_hidden_layers": 12},
-        {},
-        {},
-        (),
-        {},
+    "gemma4_audio": Row(
+        {"attention_chunk_size": 12, "hidden_size": 1024, "num_attention_heads": 8, "num_hidden_layers": 12}
     ),
-    "gemma4_text": (
+    "gemma4_text": Row(
         {
             "head_dim": 256,
             "hidden_size": 2304,
@@ -963,9 +766,7 @@ TYPES: Mapping[str, Row] = {
             "tie_word_embeddings": True,
             "vocab_size": 262144,
         },
-        {},
-        {},
-        (
+        layers=(
             "sliding_attention",
             "sliding_attention",
             "sliding_attention",
@@ -973,20 +774,17 @@ TYPES: Mapping[str, Row] = {
             "sliding_attention",
             "full_attention",
         ),
-        {"full_attention": {"head_dim": 512}},
+        sizes={"full_attention": {"head_dim": 512}},
     ),
-    "gemma4_unified": (
+    "gemma4_unified": Row(
         {"tie_word_embeddings": True},
-        {},
-        {
+        parts={
             "audio_config": "gemma4_unified_audio",
             "text_config": "gemma4_unified_text",
             "vision_config": "gemma4_unified_vision",
         },
-        (),
-        {},
     ),
-    "gemma4_unified_text": (
+    "gemma4_unified_text": Row(
         {
             "head_dim": 256,
             "hidden_size": 2304,
@@ -999,9 +797,7 @@ TYPES: Mapping[str, Row] = {
             "tie_word_embeddings": True,
             "vocab_size": 262144,
         },
-        {},
-        {},
-        (
+        layers=(
             "sliding_attention",
             "sliding_attention",
             "sliding_attention",
@@ -1009,10 +805,10 @@ TYPES: Mapping[str, Row] = {
             "sliding_attention",
             "full_attention",
         ),
-        {"full_attention": {"head_dim": 512}},
+        sizes={"full_attention": {"head_dim": 512}},
     ),
-    "gemma4_unified_vision": ({"patch_size": 16}, {}, {}, (), {}),
-    "gemma4_vision": (
+    "gemma4_unified_vision": Row({"patch_size": 16}),
+    "gemma4_vision": Row(
         {
             "head_dim": 64,
             "hidden_size": 768,
@@ -1022,13 +818,9 @@ TYPES: Mapping[str, Row] = {
             "num_hidden_layers": 16,
             "num_key_value_heads": 12,
             "patch_size": 16,
-        },
-        {},
-        {},
-        (),
-        {},
+        }
     ),
-    "glm": (
+    "glm": Row(
         {
             "head_dim": 128,
             "hidden_size": 4096,
@@ -1039,13 +831,9 @@ TYPES: Mapping[str, Row] = {
             "num_key_value_heads": 2,
             "tie_word_embeddings": False,
             "vocab_size": 151552,
-        },
-        {},
-        {},
-        (),
-        {},
+        }
     ),
-    "glm4": (
+    "glm4": Row(
         {
             "head_dim": 128,
             "hidden_size": 4096,
@@ -1056,13 +844,9 @@ TYPES: Mapping[str, Row] = {
             "num_key_value_heads": 2,
             "tie_word_embeddings": False,
             "vocab_size": 151552,
-        },
-        {},
-        {},
-        (),
-        {},
+        }
     ),
-    "glm4_moe": (
+    "glm4_moe": Row(
         {
             "first_k_dense_replace": 1,
             "hidden_size": 4096,
@@ -1078,12 +862,9 @@ TYPES: Mapping[str, Row] = {
             "tie_word_embeddings": False,
             "vocab_size": 151552,
         },
-        {"num_local_experts": "n_routed_experts"},
-        {},
-        (),
-        {},
+        names={"num_local_experts": "n_routed_experts"},
     ),
-    "glm4_moe_lite": (
+    "glm4_moe_lite": Row(
         {
             "hidden_size": 2048,
             "intermediate_size": 10240,
@@ -1103,26 +884,13 @@ TYPES: Mapping[str, Row] = {
             "v_head_dim": 256,
             "vocab_size": 154880,
         },
-        {"head_dim": "qk_rope_head_dim", "num_local_experts": "n_routed_experts"},
-        {},
-        (),
-        {},
+        names={"head_dim": "qk_rope_head_dim", "num_local_experts": "n_routed_experts"},
     ),
-    "glm4v": (
-        {"tie_word_embeddings": False},
-        {},
-        {"text_config": "glm4v_text", "vision_config": "glm4v_vision"},
-        (),
-        {},
+    "glm4v": Row({"tie_word_embeddings": False}, parts={"text_config": "glm4v_text", "vision_config": "glm4v_vision"}),
+    "glm4v_moe": Row(
+        {"tie_word_embeddings": False}, parts={"text_config": "glm4v_moe_text", "vision_config": "glm4v_moe_vision"}
     ),
-    "glm4v_moe": (
-        {"tie_word_embeddings": False},
-        {},
-        {"text_config": "glm4v_moe_text", "vision_config": "glm4v_moe_vision"},
-        (),
-        {},
-    ),
-    "glm4v_moe_text": (
+    "glm4v_moe_text": Row(
         {
             "first_k_dense_replace": 1,
             "hidden_size": 4096,
@@ -1138,12 +906,9 @@ TYPES: Mapping[str, Row] = {
             "tie_word_embeddings": False,
             "vocab_size": 151424,
         },
-        {"num_local_experts": "n_routed_experts"},
-        {},
-        (),
-        {},
+        names={"num_local_experts": "n_routed_experts"},
     ),
-    "glm4v_moe_vision": (
+    "glm4v_moe_vision": Row(
         {
             "depth": 24,
             "hidden_size": 1536,
@@ -1152,12 +917,9 @@ TYPES: Mapping[str, Row] = {
             "out_hidden_size": 4096,
             "patch_size": 14,
         },
-        {"num_attention_heads": "num_heads"},
-        {},
-        (),
-        {},
+        names={"num_attention_heads": "num_heads"},
     ),
-    "glm4v_text": (
+    "glm4v_text": Row(
         {
             "hidden_size": 4096,
             "intermediate_size": 13696,
@@ -1166,13 +928,9 @@ TYPES: Mapping[str, Row] = {
             "num_hidden_layers": 40,
             "num_key_value_heads": 2,
             "vocab_size": 151552,
-        },
-        {},
-        {},
-        (),
-        {},
+        }
     ),
-    "glm4v_vision": (
+    "glm4v_vision": Row(
         {
             "depth": 24,
             "hidden_size": 1536,
@@ -1181,19 +939,12 @@ TYPES: Mapping[str, Row] = {
             "out_hidden_size": 4096,
             "patch_size": 14,
         },
-        {"num_attention_heads": "num_heads"},
-        {},
-        (),
-        {},
+        names={"num_attention_heads": "num_heads"},
     ),
-    "glm5_next": (
-        {"tie_word_embeddings": False},
-        {},
-        {"text_config": "glm5_next_text", "vision_config": "glm5_next_vision"},
-        (),
-        {},
+    "glm5_next": Row(
+        {"tie_word_embeddings": False}, parts={"text_config": "glm5_next_text", "vision_config": "glm5_next_vision"}
     ),
-    "glm5_next_text": (
+    "glm5_next_text": Row(
         {
             "hidden_size": 4096,
             "intermediate_size": 12288,
@@ -1213,12 +964,10 @@ TYPES: Mapping[str, Row] = {
             "v_head_dim": 256,
             "vocab_size": 154880,
         },
-        {"num_local_experts": "n_routed_experts"},
-        {},
-        ("linear_attention", "linear_attention", "linear_attention", "indexed_attention"),
-        {},
+        names={"num_local_experts": "n_routed_experts"},
+        layers=("linear_attention", "linear_attention", "linear_attention", "indexed_attention"),
     ),
-    "glm5_next_vision": (
+    "glm5_next_vision": Row(
         {
             "depth": 24,
             "hidden_size": 1024,
@@ -1227,12 +976,9 @@ TYPES: Mapping[str, Row] = {
             "out_hidden_size": 1536,
             "patch_size": 14,
         },
-        {"num_attention_heads": "num_heads"},
-        {},
-        (),
-        {},
+        names={"num_attention_heads": "num_heads"},
     ),
-    "glm_moe_dsa": (
+    "glm_moe_dsa": Row(
         {
             "first_k_dense_replace": 3,
             "head_dim": 64,
@@ -1254,19 +1000,13 @@ TYPES: Mapping[str, Row] = {
             "v_head_dim": 256,
             "vocab_size": 154880,
         },
-        {"num_local_experts": "n_routed_experts"},
-        {},
-        ("indexed_attention",),
-        {},
+        names={"num_local_experts": "n_routed_experts"},
+        layers=("indexed_attention",),
     ),
-    "glm_ocr": (
-        {"tie_word_embeddings": False},
-        {},
-        {"text_config": "glm_ocr_text", "vision_config": "glm_ocr_vision"},
-        (),
-        {},
+    "glm_ocr": Row(
+        {"tie_word_embeddings": False}, parts={"text_config": "glm_ocr_text", "vision_config": "glm_ocr_vision"}
     ),
-    "glm_ocr_text": (
+    "glm_ocr_text": Row(
         {
             "hidden_size": 1024,
             "intermediate_size": 4096,
@@ -1275,13 +1015,9 @@ TYPES: Mapping[str, Row] = {
             "num_hidden_layers": 16,
             "num_key_value_heads": 8,
             "vocab_size": 59392,
-        },
-        {},
-        {},
-        (),
-        {},
+        }
     ),
-    "glm_ocr_vision": (
+    "glm_ocr_vision": Row(
         {
             "depth": 24,
             "hidden_size": 1024,
@@ -1290,26 +1026,19 @@ TYPES: Mapping[str, Row] = {
             "out_hidden_size": 1536,
             "patch_size": 14,
         },
-        {"num_attention_heads": "num_heads"},
-        {},
-        (),
-        {},
+        names={"num_attention_heads": "num_heads"},
     ),
-    "glmasr": ({"tie_word_embeddings": True}, {}, {"audio_config": "glmasr_encoder", "text_config": "llama"}, (), {}),
-    "glmasr_encoder": (
+    "glmasr": Row({"tie_word_embeddings": True}, parts={"audio_config": "glmasr_encoder", "text_config": "llama"}),
+    "glmasr_encoder": Row(
         {
             "hidden_size": 1280,
             "intermediate_size": 5120,
             "max_position_embeddings": 1500,
             "num_attention_heads": 20,
             "num_hidden_layers": 32,
-        },
-        {},
-        {},
-        (),
-        {},
+        }
     ),
-    "gpt-sw3": (
+    "gpt-sw3": Row(
         {
             "n_embd": 768,
             "n_head": 12,
@@ -1318,17 +1047,14 @@ TYPES: Mapping[str, Row] = {
             "tie_word_embeddings": True,
             "vocab_size": 50257,
         },
-        {
+        names={
             "hidden_size": "n_embd",
             "max_position_embeddings": "n_positions",
             "num_attention_heads": "n_head",
             "num_hidden_layers": "n_layer",
         },
-        {},
-        (),
-        {},
     ),
-    "gpt2": (
+    "gpt2": Row(
         {
             "n_embd": 768,
             "n_head": 12,
@@ -1337,17 +1063,14 @@ TYPES: Mapping[str, Row] = {
             "tie_word_embeddings": True,
             "vocab_size": 50257,
         },
-        {
+        names={
             "hidden_size": "n_embd",
             "max_position_embeddings": "n_positions",
             "num_attention_heads": "n_head",
             "num_hidden_layers": "n_layer",
         },
-        {},
-        (),
-        {},
     ),
-    "gpt_bigcode": (
+    "gpt_bigcode": Row(
         {
             "multi_query": True,
             "n_embd": 768,
@@ -1357,17 +1080,14 @@ TYPES: Mapping[str, Row] = {
             "tie_word_embeddings": True,
             "vocab_size": 50257,
         },
-        {
+        names={
             "hidden_size": "n_embd",
             "max_position_embeddings": "n_positions",
             "num_attention_heads": "n_head",
             "num_hidden_layers": "n_layer",
         },
-        {},
-        (),
-        {},
     ),
-    "gpt_neox": (
+    "gpt_neox": Row(
         {
             "hidden_size": 6144,
             "intermediate_size": 24576,
@@ -1376,13 +1096,9 @@ TYPES: Mapping[str, Row] = {
             "num_hidden_layers": 44,
             "tie_word_embeddings": False,
             "vocab_size": 50432,
-        },
-        {},
-        {},
-        (),
-        {},
+        }
     ),
-    "gpt_oss": (
+    "gpt_oss": Row(
         {
             "head_dim": 64,
             "hidden_size": 2880,
@@ -1397,12 +1113,10 @@ TYPES: Mapping[str, Row] = {
             "tie_word_embeddings": False,
             "vocab_size": 201088,
         },
-        {"num_experts": "num_local_experts"},
-        {},
-        ("sliding_attention", "full_attention"),
-        {},
+        names={"num_experts": "num_local_experts"},
+        layers=("sliding_attention", "full_attention"),
     ),
-    "gptj": (
+    "gptj": Row(
         {
             "n_embd": 4096,
             "n_head": 16,
@@ -1411,17 +1125,14 @@ TYPES: Mapping[str, Row] = {
             "tie_word_embeddings": False,
             "vocab_size": 50400,
         },
-        {
+        names={
             "hidden_size": "n_embd",
             "max_position_embeddings": "n_positions",
             "num_attention_heads": "n_head",
             "num_hidden_layers": "n_layer",
         },
-        {},
-        (),
-        {},
     ),
-    "granite": (
+    "granite": Row(
         {
             "hidden_size": 4096,
             "intermediate_size": 11008,
@@ -1430,52 +1141,37 @@ TYPES: Mapping[str, Row] = {
             "num_hidden_layers": 32,
             "tie_word_embeddings": False,
             "vocab_size": 32000,
-        },
-        {},
-        {},
-        (),
-        {},
+        }
     ),
-    "granite4_vision": (
+    "granite4_vision": Row(
         {"tie_word_embeddings": False},
-        {},
-        {"qformer_config": "blip_2_qformer", "text_config": "llama", "vision_config": "siglip_vision_model"},
-        (),
-        {},
+        parts={"qformer_config": "blip_2_qformer", "text_config": "llama", "vision_config": "siglip_vision_model"},
     ),
-    "granite_speech": (
+    "granite_speech": Row(
         {"tie_word_embeddings": True},
-        {},
-        {"encoder_config": "granite_speech_encoder", "projector_config": "blip_2_qformer", "text_config": "granite"},
-        (),
-        {},
+        parts={
+            "encoder_config": "granite_speech_encoder",
+            "projector_config": "blip_2_qformer",
+            "text_config": "granite",
+        },
     ),
-    "granite_speech_encoder": (
+    "granite_speech_encoder": Row(
         {"num_heads": 8, "num_layers": 10},
-        {"hidden_size": "hidden_dim", "num_attention_heads": "num_heads", "num_hidden_layers": "num_layers"},
-        {},
-        (),
-        {},
+        names={"hidden_size": "hidden_dim", "num_attention_heads": "num_heads", "num_hidden_layers": "num_layers"},
     ),
-    "granite_speech_plus": (
+    "granite_speech_plus": Row(
         {"tie_word_embeddings": True},
-        {},
-        {
+        parts={
             "encoder_config": "granite_speech_plus_encoder",
             "projector_config": "blip_2_qformer",
             "text_config": "granite",
         },
-        (),
-        {},
     ),
-    "granite_speech_plus_encoder": (
+    "granite_speech_plus_encoder": Row(
         {"num_heads": 8, "num_layers": 10},
-        {"hidden_size": "hidden_dim", "num_attention_heads": "num_heads", "num_hidden_layers": "num_layers"},
-        {},
-        (),
-        {},
+        names={"hidden_size": "hidden_dim", "num_attention_heads": "num_heads", "num_hidden_layers": "num_layers"},
     ),
-    "granite_swa": (
+    "granite_swa": Row(
         {
             "hidden_size": 2560,
             "intermediate_size": 8192,
@@ -1487,12 +1183,9 @@ TYPES: Mapping[str, Row] = {
             "tie_word_embeddings": True,
             "vocab_size": 100352,
         },
-        {},
-        {},
-        ("full_attention", "sliding_attention", "sliding_attention", "sliding_attention"),
-        {},
+        layers=("full_attention", "sliding_attention", "sliding_attention", "sliding_attention"),
     ),
-    "granitemoe": (
+    "granitemoe": Row(
         {
             "hidden_size": 4096,
             "intermediate_size": 11008,
@@ -1503,13 +1196,9 @@ TYPES: Mapping[str, Row] = {
             "num_local_experts": 8,
             "tie_word_embeddings": False,
             "vocab_size": 32000,
-        },
-        {},
-        {},
-        (),
-        {},
+        }
     ),
-    "granitemoe_swa": (
+    "granitemoe_swa": Row(
         {
             "hidden_size": 4096,
             "intermediate_size": 11008,
@@ -1522,12 +1211,9 @@ TYPES: Mapping[str, Row] = {
             "tie_word_embeddings": False,
             "vocab_size": 32000,
         },
-        {},
-        {},
-        ("full_attention", "sliding_attention", "sliding_attention", "sliding_attention"),
-        {},
+        layers=("full_attention", "sliding_attention", "sliding_attention", "sliding_attention"),
     ),
-    "granitemoehybrid": (
+    "granitemoehybrid": Row(
         {
             "hidden_size": 4096,
             "intermediate_size": 11008,
@@ -1545,12 +1231,10 @@ TYPES: Mapping[str, Row] = {
             "tie_word_embeddings": False,
             "vocab_size": 32000,
         },
-        {"layers_block_type": "layer_types"},
-        {},
-        ("linear_attention",),
-        {},
+        names={"layers_block_type": "layer_types"},
+        layers=("linear_attention",),
     ),
-    "granitemoeshared": (
+    "granitemoeshared": Row(
         {
             "hidden_size": 4096,
             "intermediate_size": 11008,
@@ -1561,13 +1245,9 @@ TYPES: Mapping[str, Row] = {
             "num_local_experts": 8,
             "tie_word_embeddings": False,
             "vocab_size": 32000,
-        },
-        {},
-        {},
-        (),
-        {},
+        }
     ),
-    "gte": (
+    "gte": Row(
         {
             "hidden_size": 768,
             "intermediate_size": 3072,
@@ -1576,13 +1256,9 @@ TYPES: Mapping[str, Row] = {
             "num_hidden_layers": 12,
             "tie_word_embeddings": True,
             "vocab_size": 250048,
-        },
-        {},
-        {},
-        (),
-        {},
+        }
     ),
-    "hrm_text": (
+    "hrm_text": Row(
         {
             "head_dim": 128,
             "hidden_size": 1536,
@@ -1592,13 +1268,9 @@ TYPES: Mapping[str, Row] = {
             "num_hidden_layers": 16,
             "tie_word_embeddings": False,
             "vocab_size": 151808,
-        },
-        {},
-        {},
-        (),
-        {},
+        }
     ),
-    "hunyuan_v1_dense": (
+    "hunyuan_v1_dense": Row(
         {
             "hidden_size": 4096,
             "intermediate_size": 11008,
@@ -1607,13 +1279,9 @@ TYPES: Mapping[str, Row] = {
             "num_hidden_layers": 32,
             "tie_word_embeddings": False,
             "vocab_size": 290943,
-        },
-        {},
-        {},
-        (),
-        {},
+        }
     ),
-    "hunyuan_v1_moe": (
+    "hunyuan_v1_moe": Row(
         {
             "hidden_size": 4096,
             "intermediate_size": 11008,
@@ -1625,19 +1293,12 @@ TYPES: Mapping[str, Row] = {
             "tie_word_embeddings": False,
             "vocab_size": 290943,
         },
-        {"num_experts_per_tok": "moe_topk", "num_local_experts": "num_experts"},
-        {},
-        (),
-        {},
+        names={"num_experts_per_tok": "moe_topk", "num_local_experts": "num_experts"},
     ),
-    "hunyuan_vl": (
-        {"tie_word_embeddings": True},
-        {},
-        {"text_config": "hunyuan_vl_text", "vision_config": "hunyuan_vl_vision"},
-        (),
-        {},
+    "hunyuan_vl": Row(
+        {"tie_word_embeddings": True}, parts={"text_config": "hunyuan_vl_text", "vision_config": "hunyuan_vl_vision"}
     ),
-    "hunyuan_vl_text": (
+    "hunyuan_vl_text": Row(
         {
             "hidden_size": 4096,
             "intermediate_size": 11008,
@@ -1647,12 +1308,9 @@ TYPES: Mapping[str, Row] = {
             "tie_word_embeddings": True,
             "vocab_size": 290943,
         },
-        {"attention_head_dim": "head_dim", "org_vocab_size": "vocab_size"},
-        {},
-        (),
-        {},
+        names={"attention_head_dim": "head_dim", "org_vocab_size": "vocab_size"},
     ),
-    "hunyuan_vl_vision": (
+    "hunyuan_vl_vision": Row(
         {
             "hidden_size": 1152,
             "intermediate_size": 4304,
@@ -1661,12 +1319,9 @@ TYPES: Mapping[str, Row] = {
             "out_hidden_size": 4096,
             "patch_size": 16,
         },
-        {"attention_heads": "num_attention_heads"},
-        {},
-        (),
-        {},
+        names={"attention_heads": "num_attention_heads"},
     ),
-    "hy_v3": (
+    "hy_v3": Row(
         {
             "head_dim": 128,
             "hidden_size": 4096,
@@ -1681,12 +1336,9 @@ TYPES: Mapping[str, Row] = {
             "tie_word_embeddings": False,
             "vocab_size": 120832,
         },
-        {"num_local_experts": "num_experts"},
-        {},
-        (),
-        {},
+        names={"num_local_experts": "num_experts"},
     ),
-    "hy_v4": (
+    "hy_v4": Row(
         {
             "head_dim": 256,
             "hidden_size": 2816,
@@ -1707,12 +1359,9 @@ TYPES: Mapping[str, Row] = {
             "v_head_dim": 256,
             "vocab_size": 120832,
         },
-        {"num_local_experts": "n_routed_experts"},
-        {},
-        (),
-        {},
+        names={"num_local_experts": "n_routed_experts"},
     ),
-    "hyperclovax": (
+    "hyperclovax": Row(
         {
             "hidden_size": 4096,
             "intermediate_size": 11008,
@@ -1721,44 +1370,27 @@ TYPES: Mapping[str, Row] = {
             "num_hidden_layers": 32,
             "tie_word_embeddings": False,
             "vocab_size": 32000,
-        },
-        {},
-        {},
-        (),
-        {},
+        }
     ),
-    "idefics3": (
-        {"tie_word_embeddings": False},
-        {},
-        {"text_config": "llama", "vision_config": "idefics3_vision"},
-        (),
-        {},
-    ),
-    "idefics3_vision": (
+    "idefics3": Row({"tie_word_embeddings": False}, parts={"text_config": "llama", "vision_config": "idefics3_vision"}),
+    "idefics3_vision": Row(
         {
             "hidden_size": 1152,
             "intermediate_size": 3072,
             "num_attention_heads": 16,
             "num_hidden_layers": 12,
             "patch_size": 32,
-        },
-        {},
-        {},
-        (),
-        {},
+        }
     ),
-    "inkling_mm_model": (
+    "inkling_mm_model": Row(
         {"num_hidden_layers": 16, "tie_word_embeddings": False},
-        {},
-        {
+        parts={
             "audio_config": "inkling_audio_model",
             "text_config": "inkling_model",
             "vision_config": "inkling_vision_model",
         },
-        (),
-        {},
     ),
-    "inkling_model": (
+    "inkling_model": Row(
         {
             "hidden_size": 1536,
             "intermediate_size": 768,
@@ -1768,13 +1400,9 @@ TYPES: Mapping[str, Row] = {
             "num_key_value_heads": 4,
             "tie_word_embeddings": False,
             "vocab_size": 201024,
-        },
-        {},
-        {},
-        (),
-        {},
+        }
     ),
-    "inkling_text": (
+    "inkling_text": Row(
         {
             "head_dim": 128,
             "hidden_size": 6144,
@@ -1789,30 +1417,18 @@ TYPES: Mapping[str, Row] = {
             "num_key_value_heads": 8,
             "vocab_size": 201024,
         },
-        {
+        names={
             "model_max_length": "max_position_embeddings",
             "num_local_experts": "n_routed_experts",
             "sliding_window": "sliding_window_size",
         },
-        {},
-        ("hybrid_sliding", "hybrid_sliding", "hybrid_sliding", "hybrid_sliding", "hybrid_sliding", "hybrid"),
-        {},
+        layers=("hybrid_sliding", "hybrid_sliding", "hybrid_sliding", "hybrid_sliding", "hybrid_sliding", "hybrid"),
     ),
-    "internvl": (
-        {"tie_word_embeddings": True},
-        {},
-        {"text_config": "qwen2", "vision_config": "internvl_vision"},
-        (),
-        {},
+    "internvl": Row({"tie_word_embeddings": True}, parts={"text_config": "qwen2", "vision_config": "internvl_vision"}),
+    "internvl_vision": Row(
+        {"hidden_size": 1024, "intermediate_size": 4096, "num_attention_heads": 16, "num_hidden_layers": 24}
     ),
-    "internvl_vision": (
-        {"hidden_size": 1024, "intermediate_size": 4096, "num_attention_heads": 16, "num_hidden_layers": 24},
-        {},
-        {},
-        (),
-        {},
-    ),
-    "isaac": (
+    "isaac": Row(
         {
             "head_dim": 128,
             "hidden_size": 4096,
@@ -1828,12 +1444,10 @@ TYPES: Mapping[str, Row] = {
             "use_sliding_window": False,
             "vocab_size": 151936,
         },
-        {},
-        {"text_config": "qwen3", "vision_config": "pixel_shuffle_siglip2"},
-        ("full_attention",),
-        {},
+        parts={"text_config": "qwen3", "vision_config": "pixel_shuffle_siglip2"},
+        layers=("full_attention",),
     ),
-    "jais2": (
+    "jais2": Row(
         {
             "hidden_size": 3328,
             "intermediate_size": 26624,
@@ -1842,13 +1456,9 @@ TYPES: Mapping[str, Row] = {
             "num_hidden_layers": 32,
             "tie_word_embeddings": False,
             "vocab_size": 150272,
-        },
-        {},
-        {},
-        (),
-        {},
+        }
     ),
-    "jamba": (
+    "jamba": Row(
         {
             "expert_layer_period": 2,
             "hidden_size": 4096,
@@ -1865,9 +1475,8 @@ TYPES: Mapping[str, Row] = {
             "tie_word_embeddings": False,
             "vocab_size": 65536,
         },
-        {"num_local_experts": "num_experts"},
-        {},
-        (
+        names={"num_local_experts": "num_experts"},
+        layers=(
             "linear_attention",
             "linear_attention",
             "linear_attention",
@@ -1877,9 +1486,8 @@ TYPES: Mapping[str, Row] = {
             "linear_attention",
             "linear_attention",
         ),
-        {},
     ),
-    "k3_dspark": (
+    "k3_dspark": Row(
         {
             "first_k_dense_replace": 3,
             "hidden_size": 7168,
@@ -1900,12 +1508,9 @@ TYPES: Mapping[str, Row] = {
             "v_head_dim": 128,
             "vocab_size": 129280,
         },
-        {"num_local_experts": "n_routed_experts"},
-        {},
-        (),
-        {},
+        names={"num_local_experts": "n_routed_experts"},
     ),
-    "kimi_k2": (
+    "kimi_k2": Row(
         {
             "first_k_dense_replace": 3,
             "hidden_size": 7168,
@@ -1926,33 +1531,22 @@ TYPES: Mapping[str, Row] = {
             "v_head_dim": 128,
             "vocab_size": 129280,
         },
-        {"head_dim": "qk_rope_head_dim", "num_local_experts": "n_routed_experts"},
-        {},
-        (),
-        {},
+        names={"head_dim": "qk_rope_head_dim", "num_local_experts": "n_routed_experts"},
     ),
-    "kimi_k25": (
-        {"tie_word_embeddings": True},
-        {},
-        {"text_config": "deepseek_v3", "vision_config": "kimi_k25_vision"},
-        (),
-        {},
+    "kimi_k25": Row(
+        {"tie_word_embeddings": True}, parts={"text_config": "deepseek_v3", "vision_config": "kimi_k25_vision"}
     ),
-    "kimi_k25_vision": (
+    "kimi_k25_vision": Row(
         {
             "hidden_size": 1152,
             "intermediate_size": 4304,
             "num_attention_heads": 16,
             "num_hidden_layers": 27,
             "patch_size": 14,
-        },
-        {},
-        {},
-        (),
-        {},
+        }
     ),
-    "kimi_k3": ({}, {}, {"text_config": "kimi_linear", "vision_config": "kimi_k3_vision"}, (), {}),
-    "kimi_linear": (
+    "kimi_k3": Row({}, parts={"text_config": "kimi_linear", "vision_config": "kimi_k3_vision"}),
+    "kimi_linear": Row(
         {
             "hidden_size": 4096,
             "intermediate_size": 11008,
@@ -1963,14 +1557,10 @@ TYPES: Mapping[str, Row] = {
             "num_hidden_layers": 32,
             "tie_word_embeddings": False,
             "vocab_size": 163840,
-        },
-        {},
-        {},
-        (),
-        {},
+        }
     ),
-    "kimi_vl": ({}, {}, {"text_config": "deepseek_v2", "vision_config": "moonvit"}, (), {}),
-    "laguna": (
+    "kimi_vl": Row({}, parts={"text_config": "deepseek_v2", "vision_config": "moonvit"}),
+    "laguna": Row(
         {
             "head_dim": 128,
             "hidden_size": 2048,
@@ -1987,12 +1577,9 @@ TYPES: Mapping[str, Row] = {
             "tie_word_embeddings": False,
             "vocab_size": 100352,
         },
-        {},
-        {},
-        ("full_attention",),
-        {},
+        layers=("full_attention",),
     ),
-    "lfm2": (
+    "lfm2": Row(
         {
             "conv_L_cache": 3,
             "hidden_size": 2560,
@@ -2004,12 +1591,9 @@ TYPES: Mapping[str, Row] = {
             "tie_word_embeddings": True,
             "vocab_size": 65536,
         },
-        {},
-        {},
-        ("full_attention",),
-        {},
+        layers=("full_attention",),
     ),
-    "lfm2_moe": (
+    "lfm2_moe": Row(
         {
             "conv_L_cache": 3,
             "hidden_size": 2048,
@@ -2023,20 +1607,12 @@ TYPES: Mapping[str, Row] = {
             "num_key_value_heads": 8,
             "tie_word_embeddings": True,
             "vocab_size": 65536,
-        },
-        {},
-        {},
-        (),
-        {},
+        }
     ),
-    "lfm2_vl": (
-        {"tie_word_embeddings": True},
-        {},
-        {"text_config": "lfm2", "vision_config": "siglip2_vision_model"},
-        (),
-        {},
+    "lfm2_vl": Row(
+        {"tie_word_embeddings": True}, parts={"text_config": "lfm2", "vision_config": "siglip2_vision_model"}
     ),
-    "llama": (
+    "llama": Row(
         {
             "hidden_size": 4096,
             "intermediate_size": 11008,
@@ -2045,20 +1621,12 @@ TYPES: Mapping[str, Row] = {
             "num_hidden_layers": 32,
             "tie_word_embeddings": False,
             "vocab_size": 32000,
-        },
-        {},
-        {},
-        (),
-        {},
+        }
     ),
-    "llama4": (
-        {"tie_word_embeddings": False},
-        {},
-        {"text_config": "llama4_text", "vision_config": "llama4_vision_model"},
-        (),
-        {},
+    "llama4": Row(
+        {"tie_word_embeddings": False}, parts={"text_config": "llama4_text", "vision_config": "llama4_vision_model"}
     ),
-    "llama4_text": (
+    "llama4_text": Row(
         {
             "attention_chunk_size": 8192,
             "head_dim": 128,
@@ -2075,53 +1643,28 @@ TYPES: Mapping[str, Row] = {
             "tie_word_embeddings": False,
             "vocab_size": 202048,
         },
-        {},
-        {},
-        ("chunked_attention", "chunked_attention", "chunked_attention", "full_attention"),
-        {},
+        layers=("chunked_attention", "chunked_attention", "chunked_attention", "full_attention"),
     ),
-    "llama4_vision_model": (
+    "llama4_vision_model": Row(
         {
             "hidden_size": 768,
             "intermediate_size": 5632,
             "num_attention_heads": 16,
             "num_hidden_layers": 34,
             "patch_size": 14,
-        },
-        {},
-        {},
-        (),
-        {},
+        }
     ),
-    "llava": (
-        {"tie_word_embeddings": False},
-        {},
-        {"text_config": "llama", "vision_config": "clip_vision_model"},
-        (),
-        {},
+    "llava": Row({"tie_word_embeddings": False}, parts={"text_config": "llama", "vision_config": "clip_vision_model"}),
+    "llava_next": Row(
+        {"tie_word_embeddings": False}, parts={"text_config": "llama", "vision_config": "clip_vision_model"}
     ),
-    "llava_next": (
-        {"tie_word_embeddings": False},
-        {},
-        {"text_config": "llama", "vision_config": "clip_vision_model"},
-        (),
-        {},
+    "llava_next_video": Row(
+        {"tie_word_embeddings": False}, parts={"text_config": "llama", "vision_config": "clip_vision_model"}
     ),
-    "llava_next_video": (
-        {"tie_word_embeddings": False},
-        {},
-        {"text_config": "llama", "vision_config": "clip_vision_model"},
-        (),
-        {},
+    "llava_onevision": Row(
+        {"tie_word_embeddings": False}, parts={"text_config": "qwen2", "vision_config": "siglip_vision_model"}
     ),
-    "llava_onevision": (
-        {"tie_word_embeddings": False},
-        {},
-        {"text_config": "qwen2", "vision_config": "siglip_vision_model"},
-        (),
-        {},
-    ),
-    "longcat_flash": (
+    "longcat_flash": Row(
         {
             "ffn_hidden_size": 12288,
             "head_dim": 64,
@@ -2139,17 +1682,14 @@ TYPES: Mapping[str, Row] = {
             "v_head_dim": 128,
             "vocab_size": 131072,
         },
-        {
+        names={
             "intermediate_size": "ffn_hidden_size",
             "moe_intermediate_size": "expert_ffn_hidden_size",
             "num_experts_per_tok": "moe_topk",
             "num_local_experts": "n_routed_experts",
         },
-        {},
-        (),
-        {},
     ),
-    "mamba": (
+    "mamba": Row(
         {
             "conv_kernel": 4,
             "expand": 2,
@@ -2159,12 +1699,9 @@ TYPES: Mapping[str, Row] = {
             "tie_word_embeddings": True,
             "vocab_size": 50280,
         },
-        {},
-        {},
-        ("linear_attention",),
-        {},
+        layers=("linear_attention",),
     ),
-    "mamba2": (
+    "mamba2": Row(
         {
             "conv_kernel": 4,
             "expand": 2,
@@ -2177,13 +1714,10 @@ TYPES: Mapping[str, Row] = {
             "tie_word_embeddings": False,
             "vocab_size": 32768,
         },
-        {},
-        {},
-        ("linear_attention",),
-        {},
+        layers=("linear_attention",),
     ),
-    "medusa": ({"hidden_size": 4096, "num_heads": 5, "num_hidden_layers": 1, "vocab_size": 32001}, {}, {}, (), {}),
-    "mellum": (
+    "medusa": Row({"hidden_size": 4096, "num_heads": 5, "num_hidden_layers": 1, "vocab_size": 32001}),
+    "mellum": Row(
         {
             "head_dim": 128,
             "hidden_size": 2304,
@@ -2199,19 +1733,13 @@ TYPES: Mapping[str, Row] = {
             "tie_word_embeddings": False,
             "vocab_size": 98304,
         },
-        {"num_experts": "num_local_experts"},
-        {},
-        ("full_attention",),
-        {},
+        names={"num_experts": "num_local_experts"},
+        layers=("full_attention",),
     ),
-    "midashenglm": (
-        {},
-        {},
-        {"audio_encoder_config": "midashenglm_dasheng_encoder", "text_config": "qwen2_5_omni_text"},
-        (),
-        {},
+    "midashenglm": Row(
+        {}, parts={"audio_encoder_config": "midashenglm_dasheng_encoder", "text_config": "qwen2_5_omni_text"}
     ),
-    "mimo_v2_flash": (
+    "mimo_v2_flash": Row(
         {
             "head_dim": 192,
             "hidden_size": 4096,
@@ -2228,12 +1756,9 @@ TYPES: Mapping[str, Row] = {
             "v_head_dim": 128,
             "vocab_size": 152576,
         },
-        {"num_local_experts": "n_routed_experts"},
-        {},
-        (),
-        {},
+        names={"num_local_experts": "n_routed_experts"},
     ),
-    "minicpm3": (
+    "minicpm3": Row(
         {
             "hidden_size": 2560,
             "intermediate_size": 6400,
@@ -2248,52 +1773,33 @@ TYPES: Mapping[str, Row] = {
             "tie_word_embeddings": True,
             "vocab_size": 73448,
         },
-        {"head_dim": "qk_rope_head_dim"},
-        {},
-        (),
-        {},
+        names={"head_dim": "qk_rope_head_dim"},
     ),
-    "minicpmv4_6": (
-        {"tie_word_embeddings": False},
-        {},
-        {"text_config": "qwen3_5_text", "vision_config": "minicpmv4_6_vision"},
-        (),
-        {},
+    "minicpmv4_6": Row(
+        {"tie_word_embeddings": False}, parts={"text_config": "qwen3_5_text", "vision_config": "minicpmv4_6_vision"}
     ),
-    "minicpmv4_6_vision": (
+    "minicpmv4_6_vision": Row(
         {
             "hidden_size": 768,
             "intermediate_size": 3072,
             "num_attention_heads": 12,
             "num_hidden_layers": 12,
             "patch_size": 16,
-        },
-        {},
-        {},
-        (),
-        {},
+        }
     ),
-    "minicpmv4_7": (
-        {"tie_word_embeddings": False},
-        {},
-        {"text_config": "qwen3_5_text", "vision_config": "minicpmv4_7_vision"},
-        (),
-        {},
+    "minicpmv4_7": Row(
+        {"tie_word_embeddings": False}, parts={"text_config": "qwen3_5_text", "vision_config": "minicpmv4_7_vision"}
     ),
-    "minicpmv4_7_vision": (
+    "minicpmv4_7_vision": Row(
         {
             "hidden_size": 768,
             "intermediate_size": 3072,
             "num_attention_heads": 12,
             "num_hidden_layers": 12,
             "patch_size": 16,
-        },
-        {},
-        {},
-        (),
-        {},
+        }
     ),
-    "minimax_m2": (
+    "minimax_m2": Row(
         {
             "head_dim": 128,
             "hidden_size": 3072,
@@ -2307,14 +1813,11 @@ TYPES: Mapping[str, Row] = {
             "tie_word_embeddings": False,
             "vocab_size": 200064,
         },
-        {"num_experts": "num_local_experts"},
-        {},
-        (),
-        {},
+        names={"num_experts": "num_local_experts"},
     ),
-    "minimax_m3_mtp": ({"num_hidden_layers": 1}, {}, {}, (), {}),
-    "minimax_m3_vl": ({}, {}, {"text_config": "minimax_m3_text"}, (), {}),
-    "ministral3": (
+    "minimax_m3_mtp": Row({"num_hidden_layers": 1}),
+    "minimax_m3_vl": Row({}, parts={"text_config": "minimax_m3_text"}),
+    "ministral3": Row(
         {
             "head_dim": 128,
             "hidden_size": 4096,
@@ -2325,13 +1828,9 @@ TYPES: Mapping[str, Row] = {
             "num_key_value_heads": 8,
             "tie_word_embeddings": False,
             "vocab_size": 131072,
-        },
-        {},
-        {},
-        (),
-        {},
+        }
     ),
-    "mistral": (
+    "mistral": Row(
         {
             "hidden_size": 4096,
             "intermediate_size": 14336,
@@ -2342,14 +1841,10 @@ TYPES: Mapping[str, Row] = {
             "sliding_window": 4096,
             "tie_word_embeddings": False,
             "vocab_size": 32000,
-        },
-        {},
-        {},
-        (),
-        {},
+        }
     ),
-    "mistral3": ({"tie_word_embeddings": True}, {}, {"text_config": "mistral", "vision_config": "pixtral"}, (), {}),
-    "mixtral": (
+    "mistral3": Row({"tie_word_embeddings": True}, parts={"text_config": "mistral", "vision_config": "pixtral"}),
+    "mixtral": Row(
         {
             "hidden_size": 4096,
             "intermediate_size": 14336,
@@ -2362,13 +1857,10 @@ TYPES: Mapping[str, Row] = {
             "tie_word_embeddings": False,
             "vocab_size": 32000,
         },
-        {"num_experts": "num_local_experts"},
-        {},
-        (),
-        {},
+        names={"num_experts": "num_local_experts"},
     ),
-    "mlp_speculator": ({"vocab_size": 32000}, {"hidden_size": "emb_dim"}, {}, (), {}),
-    "modernbert": (
+    "mlp_speculator": Row({"vocab_size": 32000}, names={"hidden_size": "emb_dim"}),
+    "modernbert": Row(
         {
             "hidden_size": 768,
             "intermediate_size": 1152,
@@ -2378,28 +1870,18 @@ TYPES: Mapping[str, Row] = {
             "tie_word_embeddings": True,
             "vocab_size": 50368,
         },
-        {},
-        {},
-        ("full_attention", "sliding_attention", "sliding_attention"),
-        {},
+        layers=("full_attention", "sliding_attention", "sliding_attention"),
     ),
-    "modernvbert": ({}, {}, {"text_config": "modernbert", "vision_config": "siglip_vision_model"}, (), {}),
-    "moondream3": (
-        {"num_hidden_layers": 24},
-        {},
-        {"text_config": "moondream3_text", "vision_config": "moondream3_vision"},
-        (),
-        {},
+    "modernvbert": Row({}, parts={"text_config": "modernbert", "vision_config": "siglip_vision_model"}),
+    "moondream3": Row(
+        {"num_hidden_layers": 24}, parts={"text_config": "moondream3_text", "vision_config": "moondream3_vision"}
     ),
-    "moss_transcribe_diarize": (
+    "moss_transcribe_diarize": Row(
         {"head_ratio": 2.0, "num_hidden_layers": 28, "tie_word_embeddings": True},
-        {},
-        {"audio_config": "whisper", "text_config": "qwen3"},
-        (),
-        {},
+        parts={"audio_config": "whisper", "text_config": "qwen3"},
     ),
-    "muse_glimmer": ({}, {}, {"text_config": "muse_glimmer_text", "vision_config": "muse_glimmer_vision"}, (), {}),
-    "muse_glimmer_assistant": (
+    "muse_glimmer": Row({}, parts={"text_config": "muse_glimmer_text", "vision_config": "muse_glimmer_vision"}),
+    "muse_glimmer_assistant": Row(
         {
             "head_dim": 128,
             "hidden_size": 4096,
@@ -2413,13 +1895,9 @@ TYPES: Mapping[str, Row] = {
             "tie_word_embeddings": False,
             "use_sliding_window": True,
             "vocab_size": 202048,
-        },
-        {},
-        {},
-        (),
-        {},
+        }
     ),
-    "muse_glimmer_text": (
+    "muse_glimmer_text": Row(
         {
             "head_dim": 128,
             "hidden_size": 6656,
@@ -2432,12 +1910,9 @@ TYPES: Mapping[str, Row] = {
             "tie_word_embeddings": False,
             "vocab_size": 202048,
         },
-        {},
-        {},
-        ("sliding_attention", "sliding_attention", "sliding_attention", "full_attention"),
-        {},
+        layers=("sliding_attention", "sliding_attention", "sliding_attention", "full_attention"),
     ),
-    "muse_glimmer_vision": (
+    "muse_glimmer_vision": Row(
         {
             "hidden_size": 1536,
             "intermediate_size": 8960,
@@ -2446,12 +1921,9 @@ TYPES: Mapping[str, Row] = {
             "num_hidden_layers": 50,
             "patch_size": 14,
         },
-        {},
-        {},
-        ("sliding_attention", "sliding_attention", "sliding_attention", "full_attention"),
-        {},
+        layers=("sliding_attention", "sliding_attention", "sliding_attention", "full_attention"),
     ),
-    "nemotron": (
+    "nemotron": Row(
         {
             "hidden_size": 6144,
             "intermediate_size": 24576,
@@ -2460,13 +1932,9 @@ TYPES: Mapping[str, Row] = {
             "num_hidden_layers": 32,
             "tie_word_embeddings": False,
             "vocab_size": 256000,
-        },
-        {},
-        {},
-        (),
-        {},
+        }
     ),
-    "nemotron_h": (
+    "nemotron_h": Row(
         {
             "conv_kernel": 4,
             "expand": 2,
@@ -2489,13 +1957,10 @@ TYPES: Mapping[str, Row] = {
             "tie_word_embeddings": False,
             "vocab_size": 131072,
         },
-        {"layer_types": "layers_block_type", "num_local_experts": "n_routed_experts"},
-        {},
-        (),
-        {},
+        names={"layer_types": "layers_block_type", "num_local_experts": "n_routed_experts"},
     ),
-    "nemotron_h_omni": ({}, {}, {"text_config": "nemotron_h", "vision_config": "radio"}, (), {}),
-    "nomic_bert": (
+    "nemotron_h_omni": Row({}, parts={"text_config": "nemotron_h", "vision_config": "radio"}),
+    "nomic_bert": Row(
         {
             "hidden_size": 768,
             "intermediate_size": 3072,
@@ -2503,13 +1968,9 @@ TYPES: Mapping[str, Row] = {
             "num_attention_heads": 12,
             "num_hidden_layers": 12,
             "vocab_size": 30528,
-        },
-        {},
-        {},
-        (),
-        {},
+        }
     ),
-    "olmo": (
+    "olmo": Row(
         {
             "hidden_size": 4096,
             "intermediate_size": 11008,
@@ -2518,13 +1979,9 @@ TYPES: Mapping[str, Row] = {
             "num_hidden_layers": 32,
             "tie_word_embeddings": False,
             "vocab_size": 50304,
-        },
-        {},
-        {},
-        (),
-        {},
+        }
     ),
-    "olmo2": (
+    "olmo2": Row(
         {
             "hidden_size": 4096,
             "intermediate_size": 11008,
@@ -2533,13 +1990,9 @@ TYPES: Mapping[str, Row] = {
             "num_hidden_layers": 32,
             "tie_word_embeddings": False,
             "vocab_size": 50304,
-        },
-        {},
-        {},
-        (),
-        {},
+        }
     ),
-    "olmo3": (
+    "olmo3": Row(
         {
             "hidden_size": 4096,
             "intermediate_size": 11008,
@@ -2550,12 +2003,9 @@ TYPES: Mapping[str, Row] = {
             "tie_word_embeddings": False,
             "vocab_size": 50304,
         },
-        {},
-        {},
-        ("sliding_attention", "sliding_attention", "sliding_attention", "full_attention"),
-        {},
+        layers=("sliding_attention", "sliding_attention", "sliding_attention", "full_attention"),
     ),
-    "olmo_hybrid": (
+    "olmo_hybrid": Row(
         {
             "hidden_size": 3840,
             "intermediate_size": 11008,
@@ -2566,12 +2016,9 @@ TYPES: Mapping[str, Row] = {
             "tie_word_embeddings": False,
             "vocab_size": 100352,
         },
-        {},
-        {},
-        ("linear_attention", "linear_attention", "linear_attention", "full_attention"),
-        {},
+        layers=("linear_attention", "linear_attention", "linear_attention", "full_attention"),
     ),
-    "olmoe": (
+    "olmoe": Row(
         {
             "hidden_size": 2048,
             "intermediate_size": 2048,
@@ -2583,12 +2030,9 @@ TYPES: Mapping[str, Row] = {
             "tie_word_embeddings": False,
             "vocab_size": 50304,
         },
-        {"num_local_experts": "num_experts"},
-        {},
-        (),
-        {},
+        names={"num_local_experts": "num_experts"},
     ),
-    "openai_privacy_filter": (
+    "openai_privacy_filter": Row(
         {
             "head_dim": 64,
             "hidden_size": 640,
@@ -2603,20 +2047,13 @@ TYPES: Mapping[str, Row] = {
             "tie_word_embeddings": False,
             "vocab_size": 200064,
         },
-        {"num_experts": "num_local_experts"},
-        {},
-        (),
-        {},
+        names={"num_experts": "num_local_experts"},
     ),
-    "openvla": ({}, {}, {"text_config": "llama"}, (), {}),
-    "ops_colqwen3": (
-        {"tie_word_embeddings": False},
-        {},
-        {"text_config": "qwen3_vl_text", "vision_config": "qwen3_vl_vision"},
-        (),
-        {},
+    "openvla": Row({}, parts={"text_config": "llama"}),
+    "ops_colqwen3": Row(
+        {"tie_word_embeddings": False}, parts={"text_config": "qwen3_vl_text", "vision_config": "qwen3_vl_vision"}
     ),
-    "opt": (
+    "opt": Row(
         {
             "ffn_dim": 3072,
             "hidden_size": 768,
@@ -2625,20 +2062,13 @@ TYPES: Mapping[str, Row] = {
             "num_hidden_layers": 12,
             "tie_word_embeddings": True,
             "vocab_size": 50272,
-        },
-        {},
-        {},
-        (),
-        {},
+        }
     ),
-    "paddleocr_vl": (
+    "paddleocr_vl": Row(
         {"tie_word_embeddings": True},
-        {},
-        {"text_config": "paddleocr_vl_text", "vision_config": "paddleocr_vl_vision"},
-        (),
-        {},
+        parts={"text_config": "paddleocr_vl_text", "vision_config": "paddleocr_vl_vision"},
     ),
-    "paddleocr_vl_text": (
+    "paddleocr_vl_text": Row(
         {
             "head_dim": 128,
             "hidden_size": 1024,
@@ -2649,46 +2079,31 @@ TYPES: Mapping[str, Row] = {
             "num_key_value_heads": 2,
             "tie_word_embeddings": True,
             "vocab_size": 103424,
-        },
-        {},
-        {},
-        (),
-        {},
+        }
     ),
-    "paddleocr_vl_vision": (
+    "paddleocr_vl_vision": Row(
         {
             "hidden_size": 1152,
             "intermediate_size": 4304,
             "num_attention_heads": 16,
             "num_hidden_layers": 27,
             "patch_size": 14,
-        },
-        {},
-        {},
-        (),
-        {},
+        }
     ),
-    "paligemma": (
+    "paligemma": Row(
         {"hidden_size": 2048, "tie_word_embeddings": True, "vocab_size": 257152},
-        {},
-        {"text_config": "gemma", "vision_config": "siglip_vision_model"},
-        (),
-        {},
+        parts={"text_config": "gemma", "vision_config": "siglip_vision_model"},
     ),
-    "parakeet_encoder": (
+    "parakeet_encoder": Row(
         {
             "hidden_size": 1024,
             "intermediate_size": 4096,
             "max_position_embeddings": 5000,
             "num_attention_heads": 8,
             "num_hidden_layers": 24,
-        },
-        {},
-        {},
-        (),
-        {},
+        }
     ),
-    "phi": (
+    "phi": Row(
         {
             "hidden_size": 2048,
             "intermediate_size": 8192,
@@ -2697,13 +2112,9 @@ TYPES: Mapping[str, Row] = {
             "num_hidden_layers": 24,
             "tie_word_embeddings": False,
             "vocab_size": 51200,
-        },
-        {},
-        {},
-        (),
-        {},
+        }
     ),
-    "phi3": (
+    "phi3": Row(
         {
             "hidden_size": 3072,
             "intermediate_size": 8192,
@@ -2713,40 +2124,24 @@ TYPES: Mapping[str, Row] = {
             "original_max_position_embeddings": 4096,
             "tie_word_embeddings": False,
             "vocab_size": 32064,
-        },
-        {},
-        {},
-        (),
-        {},
+        }
     ),
-    "pixtral": (
+    "pixtral": Row(
         {
             "hidden_size": 1024,
             "intermediate_size": 4096,
             "num_attention_heads": 16,
             "num_hidden_layers": 24,
             "patch_size": 16,
-        },
-        {},
-        {},
-        (),
-        {},
+        }
     ),
-    "qianfan_ocr": (
-        {"tie_word_embeddings": False},
-        {},
-        {"text_config": "qwen3", "vision_config": "qianfan_ocr_vision"},
-        (),
-        {},
+    "qianfan_ocr": Row(
+        {"tie_word_embeddings": False}, parts={"text_config": "qwen3", "vision_config": "qianfan_ocr_vision"}
     ),
-    "qianfan_ocr_vision": (
-        {"hidden_size": 1024, "intermediate_size": 4096, "num_attention_heads": 16, "num_hidden_layers": 24},
-        {},
-        {},
-        (),
-        {},
+    "qianfan_ocr_vision": Row(
+        {"hidden_size": 1024, "intermediate_size": 4096, "num_attention_heads": 16, "num_hidden_layers": 24}
     ),
-    "qwen2": (
+    "qwen2": Row(
         {
             "hidden_size": 4096,
             "intermediate_size": 22016,
@@ -2760,48 +2155,35 @@ TYPES: Mapping[str, Row] = {
             "use_sliding_window": False,
             "vocab_size": 151936,
         },
-        {},
-        {},
-        ("full_attention",),
-        {},
+        layers=("full_attention",),
     ),
-    "qwen2_5_omni": (
+    "qwen2_5_omni": Row(
         {},
-        {},
-        {
+        parts={
             "talker_config": "qwen2_5_omni_talker",
             "thinker_config": "qwen2_5_omni_thinker",
             "token2wav_config": "qwen2_5_omni_token2wav",
         },
-        (),
-        {},
     ),
-    "qwen2_5_omni_audio_encoder": (
+    "qwen2_5_omni_audio_encoder": Row(
         {"d_model": 1280, "encoder_ffn_dim": 5120, "encoder_layers": 32},
-        {
+        names={
             "hidden_size": "d_model",
             "intermediate_size": "encoder_ffn_dim",
             "num_attention_heads": "encoder_attention_heads",
             "num_hidden_layers": "encoder_layers",
         },
-        {},
-        (),
-        {},
     ),
-    "qwen2_5_omni_dit": (
+    "qwen2_5_omni_dit": Row(
         {
             "head_dim": 64,
             "hidden_size": 1024,
             "max_position_embeddings": 32768,
             "num_attention_heads": 16,
             "num_hidden_layers": 22,
-        },
-        {},
-        {},
-        (),
-        {},
+        }
     ),
-    "qwen2_5_omni_talker": (
+    "qwen2_5_omni_talker": Row(
         {
             "head_dim": 128,
             "hidden_size": 3584,
@@ -2816,12 +2198,9 @@ TYPES: Mapping[str, Row] = {
             "use_sliding_window": False,
             "vocab_size": 8448,
         },
-        {},
-        {},
-        ("full_attention",),
-        {},
+        layers=("full_attention",),
     ),
-    "qwen2_5_omni_text": (
+    "qwen2_5_omni_text": Row(
         {
             "hidden_size": 3584,
             "intermediate_size": 18944,
@@ -2835,30 +2214,20 @@ TYPES: Mapping[str, Row] = {
             "use_sliding_window": False,
             "vocab_size": 152064,
         },
-        {},
-        {},
-        ("full_attention",),
-        {},
+        layers=("full_attention",),
     ),
-    "qwen2_5_omni_thinker": (
+    "qwen2_5_omni_thinker": Row(
         {"tie_word_embeddings": False},
-        {},
-        {
+        parts={
             "audio_config": "qwen2_5_omni_audio_encoder",
             "text_config": "qwen2_5_omni_text",
             "vision_config": "qwen2_5_omni_vision_encoder",
         },
-        (),
-        {},
     ),
-    "qwen2_5_omni_token2wav": (
-        {},
-        {},
-        {"bigvgan_config": "qwen2_5_omni_bigvgan", "dit_config": "qwen2_5_omni_dit"},
-        (),
-        {},
+    "qwen2_5_omni_token2wav": Row(
+        {}, parts={"bigvgan_config": "qwen2_5_omni_bigvgan", "dit_config": "qwen2_5_omni_dit"}
     ),
-    "qwen2_5_omni_vision_encoder": (
+    "qwen2_5_omni_vision_encoder": Row(
         {
             "depth": 32,
             "hidden_size": 3584,
@@ -2867,19 +2236,12 @@ TYPES: Mapping[str, Row] = {
             "out_hidden_size": 3584,
             "patch_size": 14,
         },
-        {"num_attention_heads": "num_heads"},
-        {},
-        (),
-        {},
+        names={"num_attention_heads": "num_heads"},
     ),
-    "qwen2_5_vl": (
-        {"tie_word_embeddings": False},
-        {},
-        {"text_config": "qwen2_5_vl_text", "vision_config": "qwen2_5_vl_vision"},
-        (),
-        {},
+    "qwen2_5_vl": Row(
+        {"tie_word_embeddings": False}, parts={"text_config": "qwen2_5_vl_text", "vision_config": "qwen2_5_vl_vision"}
     ),
-    "qwen2_5_vl_text": (
+    "qwen2_5_vl_text": Row(
         {
             "hidden_size": 8192,
             "intermediate_size": 29568,
@@ -2892,12 +2254,9 @@ TYPES: Mapping[str, Row] = {
             "use_sliding_window": False,
             "vocab_size": 152064,
         },
-        {},
-        {},
-        ("full_attention",),
-        {},
+        layers=("full_attention",),
     ),
-    "qwen2_5_vl_vision": (
+    "qwen2_5_vl_vision": Row(
         {
             "depth": 32,
             "hidden_size": 3584,
@@ -2906,25 +2265,19 @@ TYPES: Mapping[str, Row] = {
             "out_hidden_size": 3584,
             "patch_size": 14,
         },
-        {"num_attention_heads": "num_heads"},
-        {},
-        (),
-        {},
+        names={"num_attention_heads": "num_heads"},
     ),
-    "qwen2_audio": ({}, {}, {"audio_config": "qwen2_audio_encoder", "text_config": "qwen2"}, (), {}),
-    "qwen2_audio_encoder": (
+    "qwen2_audio": Row({}, parts={"audio_config": "qwen2_audio_encoder", "text_config": "qwen2"}),
+    "qwen2_audio_encoder": Row(
         {"d_model": 1280, "encoder_ffn_dim": 5120, "encoder_layers": 32},
-        {
+        names={
             "hidden_size": "d_model",
             "intermediate_size": "encoder_ffn_dim",
             "num_attention_heads": "encoder_attention_heads",
             "num_hidden_layers": "encoder_layers",
         },
-        {},
-        (),
-        {},
     ),
-    "qwen2_moe": (
+    "qwen2_moe": Row(
         {
             "decoder_sparse_step": 1,
             "hidden_size": 2048,
@@ -2943,19 +2296,12 @@ TYPES: Mapping[str, Row] = {
             "use_sliding_window": False,
             "vocab_size": 151936,
         },
-        {},
-        {},
-        ("full_attention",),
-        {},
+        layers=("full_attention",),
     ),
-    "qwen2_vl": (
-        {"tie_word_embeddings": False},
-        {},
-        {"text_config": "qwen2_vl_text", "vision_config": "qwen2_vl_vision"},
-        (),
-        {},
+    "qwen2_vl": Row(
+        {"tie_word_embeddings": False}, parts={"text_config": "qwen2_vl_text", "vision_config": "qwen2_vl_vision"}
     ),
-    "qwen2_vl_text": (
+    "qwen2_vl_text": Row(
         {
             "hidden_size": 8192,
             "intermediate_size": 29568,
@@ -2968,19 +2314,13 @@ TYPES: Mapping[str, Row] = {
             "use_sliding_window": False,
             "vocab_size": 152064,
         },
-        {},
-        {},
-        ("full_attention",),
-        {},
+        layers=("full_attention",),
     ),
-    "qwen2_vl_vision": (
+    "qwen2_vl_vision": Row(
         {"depth": 32, "embed_dim": 1280, "hidden_size": 3584, "mlp_ratio": 4, "num_heads": 16, "patch_size": 14},
-        {"num_attention_heads": "num_heads"},
-        {},
-        (),
-        {},
+        names={"num_attention_heads": "num_heads"},
     ),
-    "qwen3": (
+    "qwen3": Row(
         {
             "head_dim": 128,
             "hidden_size": 4096,
@@ -2995,26 +2335,15 @@ TYPES: Mapping[str, Row] = {
             "use_sliding_window": False,
             "vocab_size": 151936,
         },
-        {},
-        {},
-        ("full_attention",),
-        {},
+        layers=("full_attention",),
     ),
-    "qwen3_5": (
-        {"tie_word_embeddings": False},
-        {},
-        {"text_config": "qwen3_5_text", "vision_config": "qwen3_5_vision"},
-        (),
-        {},
+    "qwen3_5": Row(
+        {"tie_word_embeddings": False}, parts={"text_config": "qwen3_5_text", "vision_config": "qwen3_5_vision"}
     ),
-    "qwen3_5_moe": (
-        {"tie_word_embeddings": False},
-        {},
-        {"text_config": "qwen3_5_moe_text", "vision_config": "qwen3_5_moe_vision"},
-        (),
-        {},
+    "qwen3_5_moe": Row(
+        {"tie_word_embeddings": False}, parts={"text_config": "qwen3_5_moe_text", "vision_config": "qwen3_5_moe_vision"}
     ),
-    "qwen3_5_moe_text": (
+    "qwen3_5_moe_text": Row(
         {
             "head_dim": 256,
             "hidden_size": 2048,
@@ -3034,12 +2363,9 @@ TYPES: Mapping[str, Row] = {
             "tie_word_embeddings": False,
             "vocab_size": 248320,
         },
-        {},
-        {},
-        ("linear_attention", "linear_attention", "linear_attention", "full_attention"),
-        {},
+        layers=("linear_attention", "linear_attention", "linear_attention", "full_attention"),
     ),
-    "qwen3_5_moe_vision": (
+    "qwen3_5_moe_vision": Row(
         {
             "depth": 27,
             "hidden_size": 1152,
@@ -3048,12 +2374,9 @@ TYPES: Mapping[str, Row] = {
             "out_hidden_size": 3584,
             "patch_size": 16,
         },
-        {"num_attention_heads": "num_heads"},
-        {},
-        (),
-        {},
+        names={"num_attention_heads": "num_heads"},
     ),
-    "qwen3_5_text": (
+    "qwen3_5_text": Row(
         {
             "head_dim": 256,
             "hidden_size": 4096,
@@ -3070,12 +2393,9 @@ TYPES: Mapping[str, Row] = {
             "tie_word_embeddings": False,
             "vocab_size": 248320,
         },
-        {},
-        {},
-        ("linear_attention", "linear_attention", "linear_attention", "full_attention"),
-        {},
+        layers=("linear_attention", "linear_attention", "linear_attention", "full_attention"),
     ),
-    "qwen3_5_vision": (
+    "qwen3_5_vision": Row(
         {
             "depth": 27,
             "hidden_size": 1152,
@@ -3084,13 +2404,10 @@ TYPES: Mapping[str, Row] = {
             "out_hidden_size": 3584,
             "patch_size": 16,
         },
-        {"num_attention_heads": "num_heads"},
-        {},
-        (),
-        {},
+        names={"num_attention_heads": "num_heads"},
     ),
-    "qwen3_asr": ({}, {}, {"thinker_config": "qwen3_asr_thinker"}, (), {}),
-    "qwen3_moe": (
+    "qwen3_asr": Row({}, parts={"thinker_config": "qwen3_asr_thinker"}),
+    "qwen3_moe": Row(
         {
             "decoder_sparse_step": 1,
             "hidden_size": 2048,
@@ -3107,12 +2424,9 @@ TYPES: Mapping[str, Row] = {
             "use_sliding_window": False,
             "vocab_size": 151936,
         },
-        {"num_experts": "num_local_experts"},
-        {},
-        (),
-        {},
+        names={"num_experts": "num_local_experts"},
     ),
-    "qwen3_next": (
+    "qwen3_next": Row(
         {
             "decoder_sparse_step": 1,
             "head_dim": 256,
@@ -3134,25 +2448,19 @@ TYPES: Mapping[str, Row] = {
             "tie_word_embeddings": False,
             "vocab_size": 151936,
         },
-        {},
-        {},
-        ("linear_attention", "linear_attention", "linear_attention", "full_attention"),
-        {},
+        layers=("linear_attention", "linear_attention", "linear_attention", "full_attention"),
     ),
-    "qwen3_omni_moe": ({}, {}, {"thinker_config": "qwen3_omni_moe_thinker"}, (), {}),
-    "qwen3_omni_moe_audio_encoder": (
+    "qwen3_omni_moe": Row({}, parts={"thinker_config": "qwen3_omni_moe_thinker"}),
+    "qwen3_omni_moe_audio_encoder": Row(
         {"d_model": 1280, "encoder_ffn_dim": 5120, "encoder_layers": 32},
-        {
+        names={
             "hidden_size": "d_model",
             "intermediate_size": "encoder_ffn_dim",
             "num_attention_heads": "encoder_attention_heads",
             "num_hidden_layers": "encoder_layers",
         },
-        {},
-        (),
-        {},
     ),
-    "qwen3_omni_moe_text": (
+    "qwen3_omni_moe_text": Row(
         {
             "decoder_sparse_step": 1,
             "hidden_size": 2048,
@@ -3165,24 +2473,17 @@ TYPES: Mapping[str, Row] = {
             "num_hidden_layers": 28,
             "num_key_value_heads": 4,
             "vocab_size": 3584,
-        },
-        {},
-        {},
-        (),
-        {},
+        }
     ),
-    "qwen3_omni_moe_thinker": (
+    "qwen3_omni_moe_thinker": Row(
         {"tie_word_embeddings": False},
-        {},
-        {
+        parts={
             "audio_config": "qwen3_omni_moe_audio_encoder",
             "text_config": "qwen3_omni_moe_text",
             "vision_config": "qwen3_omni_moe_vision_encoder",
         },
-        (),
-        {},
     ),
-    "qwen3_omni_moe_vision_encoder": (
+    "qwen3_omni_moe_vision_encoder": Row(
         {
             "depth": 27,
             "hidden_size": 1152,
@@ -3191,26 +2492,16 @@ TYPES: Mapping[str, Row] = {
             "out_hidden_size": 3584,
             "patch_size": 16,
         },
-        {"num_attention_heads": "num_heads"},
-        {},
-        (),
-        {},
+        names={"num_attention_heads": "num_heads"},
     ),
-    "qwen3_vl": (
+    "qwen3_vl": Row(
+        {"tie_word_embeddings": False}, parts={"text_config": "qwen3_vl_text", "vision_config": "qwen3_vl_vision"}
+    ),
+    "qwen3_vl_moe": Row(
         {"tie_word_embeddings": False},
-        {},
-        {"text_config": "qwen3_vl_text", "vision_config": "qwen3_vl_vision"},
-        (),
-        {},
+        parts={"text_config": "qwen3_vl_moe_text", "vision_config": "qwen3_vl_moe_vision"},
     ),
-    "qwen3_vl_moe": (
-        {"tie_word_embeddings": False},
-        {},
-        {"text_config": "qwen3_vl_moe_text", "vision_config": "qwen3_vl_moe_vision"},
-        (),
-        {},
-    ),
-    "qwen3_vl_moe_text": (
+    "qwen3_vl_moe_text": Row(
         {
             "decoder_sparse_step": 1,
             "hidden_size": 2048,
@@ -3225,12 +2516,9 @@ TYPES: Mapping[str, Row] = {
             "tie_word_embeddings": True,
             "vocab_size": 151936,
         },
-        {"num_experts": "num_local_experts"},
-        {},
-        (),
-        {},
+        names={"num_experts": "num_local_experts"},
     ),
-    "qwen3_vl_moe_vision": (
+    "qwen3_vl_moe_vision": Row(
         {
             "depth": 27,
             "hidden_size": 1152,
@@ -3239,19 +2527,12 @@ TYPES: Mapping[str, Row] = {
             "out_hidden_size": 3584,
             "patch_size": 16,
         },
-        {"num_attention_heads": "num_heads"},
-        {},
-        (),
-        {},
+        names={"num_attention_heads": "num_heads"},
     ),
-    "qwen3_vl_nemotron_embed": (
-        {"tie_word_embeddings": False},
-        {},
-        {"text_config": "qwen3_vl_text", "vision_config": "qwen3_vl_vision"},
-        (),
-        {},
+    "qwen3_vl_nemotron_embed": Row(
+        {"tie_word_embeddings": False}, parts={"text_config": "qwen3_vl_text", "vision_config": "qwen3_vl_vision"}
     ),
-    "qwen3_vl_text": (
+    "qwen3_vl_text": Row(
         {
             "head_dim": 128,
             "hidden_size": 4096,
@@ -3261,13 +2542,9 @@ TYPES: Mapping[str, Row] = {
             "num_hidden_layers": 32,
             "num_key_value_heads": 32,
             "vocab_size": 151936,
-        },
-        {},
-        {},
-        (),
-        {},
+        }
     ),
-    "qwen3_vl_vision": (
+    "qwen3_vl_vision": Row(
         {
             "depth": 27,
             "hidden_size": 1152,
@@ -3276,19 +2553,12 @@ TYPES: Mapping[str, Row] = {
             "out_hidden_size": 3584,
             "patch_size": 16,
         },
-        {"num_attention_heads": "num_heads"},
-        {},
-        (),
-        {},
+        names={"num_attention_heads": "num_heads"},
     ),
-    "qwen4_exp": (
-        {"tie_word_embeddings": False},
-        {},
-        {"text_config": "qwen4_exp_text", "vision_config": "qwen4_exp_vision"},
-        (),
-        {},
+    "qwen4_exp": Row(
+        {"tie_word_embeddings": False}, parts={"text_config": "qwen4_exp_text", "vision_config": "qwen4_exp_vision"}
     ),
-    "qwen4_exp_text": (
+    "qwen4_exp_text": Row(
         {
             "head_dim": 256,
             "hidden_size": 2048,
@@ -3308,12 +2578,9 @@ TYPES: Mapping[str, Row] = {
             "tie_word_embeddings": False,
             "vocab_size": 248320,
         },
-        {},
-        {},
-        ("linear_attention", "linear_attention", "linear_attention", "indexed_attention"),
-        {},
+        layers=("linear_attention", "linear_attention", "linear_attention", "indexed_attention"),
     ),
-    "qwen4_exp_vision": (
+    "qwen4_exp_vision": Row(
         {
             "depth": 27,
             "hidden_size": 1152,
@@ -3322,19 +2589,12 @@ TYPES: Mapping[str, Row] = {
             "out_hidden_size": 3584,
             "patch_size": 16,
         },
-        {"num_attention_heads": "num_heads"},
-        {},
-        (),
-        {},
+        names={"num_attention_heads": "num_heads"},
     ),
-    "radio": (
-        {"hidden_size": 1280, "mlp_ratio": 4.0, "num_attention_heads": 16, "num_hidden_layers": 32, "patch_size": 16},
-        {},
-        {},
-        (),
-        {},
+    "radio": Row(
+        {"hidden_size": 1280, "mlp_ratio": 4.0, "num_attention_heads": 16, "num_hidden_layers": 32, "patch_size": 16}
     ),
-    "roberta": (
+    "roberta": Row(
         {
             "hidden_size": 768,
             "intermediate_size": 3072,
@@ -3343,13 +2603,9 @@ TYPES: Mapping[str, Row] = {
             "num_hidden_layers": 12,
             "tie_word_embeddings": True,
             "vocab_size": 50265,
-        },
-        {},
-        {},
-        (),
-        {},
+        }
     ),
-    "seed_oss": (
+    "seed_oss": Row(
         {
             "head_dim": 128,
             "hidden_size": 4096,
@@ -3360,28 +2616,20 @@ TYPES: Mapping[str, Row] = {
             "num_key_value_heads": 8,
             "tie_word_embeddings": False,
             "vocab_size": 155136,
-        },
-        {},
-        {},
-        (),
-        {},
+        }
     ),
-    "shieldgemma2": ({}, {}, {"text_config": "gemma3_text", "vision_config": "siglip_vision_model"}, (), {}),
-    "siglip": ({}, {}, {"text_config": "siglip_text_model", "vision_config": "siglip_vision_model"}, (), {}),
-    "siglip2_vision_model": (
+    "shieldgemma2": Row({}, parts={"text_config": "gemma3_text", "vision_config": "siglip_vision_model"}),
+    "siglip": Row({}, parts={"text_config": "siglip_text_model", "vision_config": "siglip_vision_model"}),
+    "siglip2_vision_model": Row(
         {
             "hidden_size": 768,
             "intermediate_size": 3072,
             "num_attention_heads": 12,
             "num_hidden_layers": 12,
             "patch_size": 16,
-        },
-        {},
-        {},
-        (),
-        {},
+        }
     ),
-    "siglip_text_model": (
+    "siglip_text_model": Row(
         {
             "hidden_size": 768,
             "intermediate_size": 3072,
@@ -3389,26 +2637,18 @@ TYPES: Mapping[str, Row] = {
             "num_attention_heads": 12,
             "num_hidden_layers": 12,
             "vocab_size": 32000,
-        },
-        {},
-        {},
-        (),
-        {},
+        }
     ),
-    "siglip_vision_model": (
+    "siglip_vision_model": Row(
         {
             "hidden_size": 768,
             "intermediate_size": 3072,
             "num_attention_heads": 12,
             "num_hidden_layers": 12,
             "patch_size": 16,
-        },
-        {},
-        {},
-        (),
-        {},
+        }
     ),
-    "smollm3": (
+    "smollm3": Row(
         {
             "hidden_size": 2048,
             "intermediate_size": 11008,
@@ -3420,32 +2660,19 @@ TYPES: Mapping[str, Row] = {
             "use_sliding_window": False,
             "vocab_size": 128256,
         },
-        {},
-        {},
-        ("full_attention",),
-        {},
+        layers=("full_attention",),
     ),
-    "smolvlm": (
-        {"tie_word_embeddings": False},
-        {},
-        {"text_config": "llama", "vision_config": "smolvlm_vision"},
-        (),
-        {},
-    ),
-    "smolvlm_vision": (
+    "smolvlm": Row({"tie_word_embeddings": False}, parts={"text_config": "llama", "vision_config": "smolvlm_vision"}),
+    "smolvlm_vision": Row(
         {
             "hidden_size": 1152,
             "intermediate_size": 3072,
             "num_attention_heads": 16,
             "num_hidden_layers": 12,
             "patch_size": 32,
-        },
-        {},
-        {},
-        (),
-        {},
+        }
     ),
-    "stablelm": (
+    "stablelm": Row(
         {
             "hidden_size": 2560,
             "intermediate_size": 6912,
@@ -3455,13 +2682,9 @@ TYPES: Mapping[str, Row] = {
             "num_key_value_heads": 32,
             "tie_word_embeddings": False,
             "vocab_size": 50304,
-        },
-        {},
-        {},
-        (),
-        {},
+        }
     ),
-    "starcoder2": (
+    "starcoder2": Row(
         {
             "hidden_size": 3072,
             "intermediate_size": 12288,
@@ -3471,13 +2694,9 @@ TYPES: Mapping[str, Row] = {
             "num_key_value_heads": 2,
             "tie_word_embeddings": True,
             "vocab_size": 49152,
-        },
-        {},
-        {},
-        (),
-        {},
+        }
     ),
-    "step3_text": (
+    "step3_text": Row(
         {
             "head_dim": 256,
             "hidden_size": 7168,
@@ -3490,14 +2709,10 @@ TYPES: Mapping[str, Row] = {
             "num_attention_heads": 64,
             "num_hidden_layers": 61,
             "vocab_size": 128815,
-        },
-        {},
-        {},
-        (),
-        {},
+        }
     ),
-    "step3_vl": ({}, {}, {"text_config": "step3_text", "vision_config": "step3_vision_encoder"}, (), {}),
-    "step3p5": (
+    "step3_vl": Row({}, parts={"text_config": "step3_text", "vision_config": "step3_vision_encoder"}),
+    "step3p5": Row(
         {
             "hidden_size": 5120,
             "intermediate_size": 13312,
@@ -3509,13 +2724,9 @@ TYPES: Mapping[str, Row] = {
             "num_attention_heads": 40,
             "num_hidden_layers": 48,
             "vocab_size": 65536,
-        },
-        {},
-        {},
-        (),
-        {},
+        }
     ),
-    "step3p5_vision": (
+    "step3p5_vision": Row(
         {
             "hidden_size": 1536,
             "intermediate_size": 3072,
@@ -3524,14 +2735,10 @@ TYPES: Mapping[str, Row] = {
             "num_attention_heads": 16,
             "num_hidden_layers": 47,
             "patch_size": 14,
-        },
-        {},
-        {},
-        (),
-        {},
+        }
     ),
-    "step3p7": ({}, {}, {"text_config": "step3p7/text_config", "vision_config": "step3p5_vision"}, (), {}),
-    "step3p7/text_config": (
+    "step3p7": Row({}, parts={"text_config": "step3p7/text_config", "vision_config": "step3p5_vision"}),
+    "step3p7/text_config": Row(
         {
             "head_dim": 128,
             "hidden_size": 4096,
@@ -3548,32 +2755,22 @@ TYPES: Mapping[str, Row] = {
             "tie_word_embeddings": False,
             "vocab_size": 128815,
         },
-        {
+        names={
             "moe_num_experts": "n_routed_experts",
             "moe_top_k": "num_experts_per_tok",
             "num_attention_groups": "num_key_value_heads",
             "num_local_experts": "n_routed_experts",
         },
-        {},
-        ("full_attention",),
-        {},
+        layers=("full_attention",),
     ),
-    "ultravox": ({"hidden_size": 4096}, {}, {"audio_config": "whisper", "wrapped_model_config": "llama"}, (), {}),
-    "unlimited-ocr": (
-        {},
-        {},
-        {"projector_config": "mlp_projector", "text_config": "deepseek_v2", "vision_config": "vision"},
-        (),
-        {},
+    "ultravox": Row({"hidden_size": 4096}, parts={"audio_config": "whisper", "wrapped_model_config": "llama"}),
+    "unlimited-ocr": Row(
+        {}, parts={"projector_config": "mlp_projector", "text_config": "deepseek_v2", "vision_config": "vision"}
     ),
-    "unlimited_ocr": (
-        {},
-        {},
-        {"projector_config": "mlp_projector", "text_config": "deepseek_v2", "vision_config": "vision"},
-        (),
-        {},
+    "unlimited_ocr": Row(
+        {}, parts={"projector_config": "mlp_projector", "text_config": "deepseek_v2", "vision_config": "vision"}
     ),
-    "vaultgemma": (
+    "vaultgemma": Row(
         {
             "head_dim": 256,
             "hidden_size": 2304,
@@ -3586,25 +2783,19 @@ TYPES: Mapping[str, Row] = {
             "tie_word_embeddings": True,
             "vocab_size": 256000,
         },
-        {},
-        {},
-        ("sliding_attention", "full_attention"),
-        {},
+        layers=("sliding_attention", "full_attention"),
     ),
-    "vibevoice_acoustic_tokenizer_encoder": ({"hidden_size": 64}, {}, {}, (), {}),
-    "vibevoice_asr": (
+    "vibevoice_acoustic_tokenizer_encoder": Row({"hidden_size": 64}),
+    "vibevoice_asr": Row(
         {},
-        {},
-        {
+        parts={
             "acoustic_tokenizer_encoder_config": "vibevoice_acoustic_tokenizer_encoder",
             "semantic_tokenizer_encoder_config": "vibevoice_acoustic_tokenizer_encoder",
             "text_config": "qwen2",
         },
-        (),
-        {},
     ),
-    "voxtral": ({}, {}, {"audio_config": "voxtral_encoder", "text_config": "llama"}, (), {}),
-    "voxtral_encoder": (
+    "voxtral": Row({}, parts={"audio_config": "voxtral_encoder", "text_config": "llama"}),
+    "voxtral_encoder": Row(
         {
             "hidden_size": 1280,
             "intermediate_size": 5120,
@@ -3612,17 +2803,14 @@ TYPES: Mapping[str, Row] = {
             "num_hidden_layers": 32,
             "vocab_size": 51866,
         },
-        {
+        names={
             "d_model": "hidden_size",
             "encoder_attention_heads": "num_attention_heads",
             "encoder_ffn_dim": "intermediate_size",
             "encoder_layers": "num_hidden_layers",
         },
-        {},
-        (),
-        {},
     ),
-    "whisper": (
+    "whisper": Row(
         {
             "d_model": 384,
             "encoder_ffn_dim": 1536,
@@ -3631,17 +2819,14 @@ TYPES: Mapping[str, Row] = {
             "tie_word_embeddings": True,
             "vocab_size": 51865,
         },
-        {
+        names={
             "hidden_size": "d_model",
             "num_attention_heads": "encoder_attention_heads",
             "num_hidden_layers": "encoder_layers",
             "num_key_value_heads": "encoder_attention_heads",
         },
-        {},
-        (),
-        {},
     ),
-    "xlm-roberta": (
+    "xlm-roberta": Row(
         {
             "hidden_size": 768,
             "intermediate_size": 3072,
@@ -3650,13 +2835,9 @@ TYPES: Mapping[str, Row] = {
             "num_hidden_layers": 12,
             "tie_word_embeddings": True,
             "vocab_size": 30522,
-        },
-        {},
-        {},
-        (),
-        {},
+        }
     ),
-    "zamba2": (
+    "zamba2": Row(
         {
             "head_ratio": 2.0,
             "hidden_size": 2560,
@@ -3671,9 +2852,6 @@ TYPES: Mapping[str, Row] = {
             "tie_word_embeddings": True,
             "vocab_size": 32000,
         },
-        {"head_dim": "attention_head_dim", "layer_types": "layers_block_type"},
-        {},
-        (),
-        {},
+        names={"head_dim": "attention_head_dim", "layer_types": "layers_block_type"},
     ),
 }

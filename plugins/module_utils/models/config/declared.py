@@ -65,13 +65,13 @@ def completed(raw: Mapping[str, Any], model_type: str = "") -> dict[str, Any]:
     """
     told = raw.get("model_type")
     known = TYPES.get(told if isinstance(told, str) else model_type)
-    if "/" in model_type and told in (None, TYPES[model_type][0]["model_type"]):
+    if "/" in model_type and told in (None, TYPES[model_type].values["model_type"]):
         known = TYPES[model_type]
     if known is None:
         return {key: _part(value) for key, value in raw.items()}
-    values, names, parts = known[:3]
-    whole = {**values, **raw}
-    for name, key in names.items():
+    parts = known.parts
+    whole = {**known.values, **raw}
+    for name, key in known.names.items():
         # A value under one of two names also gets the other name. Except head_dim: a class may compute it from another
         # key, whose value must not change.
         if key not in raw and name in raw and name != "head_dim":
@@ -104,10 +104,10 @@ def _part(value: Any) -> Any:
 
 def layer_types(model_type: str | None, layers: int) -> list[str]:
     """The kinds of this number of layers by the type's class; empty if the class has none."""
-    pattern = TYPES[model_type][3] if model_type and model_type in TYPES else ()
+    pattern = TYPES[model_type].layers if model_type and model_type in TYPES else ()
     return [pattern[index % len(pattern)] for index in range(layers)] if pattern else []
 
 
 def layer_sizes(model_type: str | None) -> Mapping[str, Mapping[str, int]]:
     """Sizes of heads by kind of layer, for types whose kinds of layers differ."""
-    return TYPES[model_type][4] if model_type and model_type in TYPES else {}
+    return TYPES[model_type].sizes if model_type and model_type in TYPES else {}

@@ -10,10 +10,10 @@ from ansible_collections.baremetal.inference.plugins.module_utils.models.config.
 
 def test_it_holds_what_the_classes_declare() -> None:
     assert len(TYPES) > 250
-    assert TYPES["llama"][0]["vocab_size"] == 32000
-    assert TYPES["gpt2"][1]["hidden_size"] == "n_embd"
-    assert TYPES["gemma3"][2]["text_config"] == "gemma3_text"
-    assert TYPES["gemma2"][3] == ("sliding_attention", "full_attention")
+    assert TYPES["llama"].values["vocab_size"] == 32000
+    assert TYPES["gpt2"].names["hidden_size"] == "n_embd"
+    assert TYPES["gemma3"].parts["text_config"] == "gemma3_text"
+    assert TYPES["gemma2"].layers == ("sliding_attention", "full_attention")
 
 
 def test_every_value_is_one_that_the_library_reads() -> None:
