@@ -8,9 +8,10 @@ import http.client
 import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
-from load import Load, Shape
+from load import Load, Shape, tls_of
 from node import Node, wait_for
 
 KEY = "everything-key-3f81c2"
@@ -56,6 +57,20 @@ class Gateway:
         self.node = node
         self.address = node.address
 
+    @property
+    def url(self) -> str:
+        return f"https://{self.address}:8000"
+
+    @cached_property
+    def trusted(self) -> str:
+        """The certificate of the site's own CA, as a client gets it: by SSH, from the file that everybody may read."""
+        return self.node.run("su --shell /bin/sh nobody --command 'cat /etc/haproxy/site-ca.pem'")
+
+    def connection(self, timeout: float = 60) -> http.client.HTTPSConnection:
+        """A client's connection, which verifies the gateway's certificate."""
+        context = tls_of(self.url, self.trusted)
+        return http.client.HTTPSConnection(self.address, 8000, timeout=timeout, context=context)
+
     def ask(
         self,
         method: str = "POST",
@@ -67,7 +82,7 @@ class Gateway:
         kind: str = "application/json",
     ) -> Answer:
         """A request of a client; an iterable body is sent in chunks."""
-        connection = http.client.HTTPConnection(self.address, 8000, timeout=60)
+        connection = self.connection()
         given = {"Content-Type": kind}
         given |= {"Authorization": f"Bearer {key}"} if key else {}
         given |= {"X-Request-ID": request_id} if request_id else {}
@@ -132,8 +147,8 @@ class Gateway:
 
     def load(self, *models: str, clients: int = 4, **more: Any) -> Load:
         """Clients that ask for short answers."""
-        given = {"shapes": SHORT, **more}
-        return Load(f"http://{self.address}:8000", models or ("main",), clients, KEY, **given)
+        given = {"shapes": SHORT, "trusted": self.trusted, **more}
+        return Load(self.url, models or ("main",), clients, KEY, **given)
 
 
 def reload(gateway: Gateway) -> None:

@@ -114,12 +114,17 @@ class Connection:
             self.writer = None
 
 
-def tls_of(url: str) -> ssl.SSLContext | None:
-    """How to reach a gateway of the tests, whose certificate nobody has signed; None for a URL without TLS."""
+def tls_of(url: str, trusted: str = "") -> ssl.SSLContext | None:
+    """How to reach a gateway: None for a URL without TLS. `trusted` is the certificate of a CA in PEM. Without it,
+    any certificate is good."""
     if not url.startswith("https:"):
         return None
-    context = ssl.create_default_context()
-    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    context = ssl.create_default_context(cadata=trusted or None)
+    if trusted:
+        # As Python 3.13 does.
+        context.verify_flags |= ssl.VERIFY_X509_STRICT
+    else:
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     return context
 
 
@@ -203,7 +208,7 @@ class Load:
     `models` are names of replica sets. An engine answers with its first name, so the answer to a model's own name would
     count as an answer of another model. Only the text shows which model has answered: `answers` has the right
     beginnings for each name. For a name without entries, every text is right. `others` are more URLs with the same
-    path: each client uses one.
+    path: each client uses one. `trusted` is the CA's certificate in PEM that must have signed for an https URL.
     """
 
     def __init__(
@@ -217,6 +222,7 @@ class Load:
         pause_seconds: float = 0.0,
         keep: bool = True,
         others: Sequence[str] = (),
+        trusted: str = "",
     ) -> None:
         self.parts = urlsplit(url)
         self.urls = (url, *others)
@@ -228,6 +234,7 @@ class Load:
         self.shapes = shapes
         self.answers = answers or {}
         self.pause_seconds = pause_seconds
+        self.trusted = trusted
         self.report = Report()
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=lambda: asyncio.run(self._all()), daemon=True)
@@ -258,7 +265,7 @@ class Load:
 
     async def _client(self, number: int) -> None:
         url = self.urls[number % len(self.urls)]
-        parts, tls = urlsplit(url), tls_of(url)
+        parts, tls = urlsplit(url), tls_of(url, self.trusted)
         assert parts.hostname
         connection = Connection(parts.hostname, parts.port or (443 if tls else 80), tls)
         work = itertools.islice(itertools.cycle(itertools.product(self.models, self.shapes)), number, None)

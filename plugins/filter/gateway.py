@@ -47,14 +47,22 @@ def gateway_plan(
     keys: Iterable[Any],
     models: Iterable[str] = (),
     floating: Mapping[str, Any] | None = None,
+    tls: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """The files of HAProxy and keepalived, or every mistake."""
     from ansible_collections.baremetal.inference.plugins.module_utils.gateway.backends import Replica
     from ansible_collections.baremetal.inference.plugins.module_utils.gateway.files import plan
 
-    made = plan(settings, map(Replica.from_dict, replicas), keys, models, floating)
+    made = plan(settings, map(Replica.from_dict, replicas), keys, models, floating, tls)
     texts = {"problems": made.problems, "warnings": made.warnings}
     return {**asdict(made), **{key: list(map(str, found)) for key, found in texts.items()}}
+
+
+def gateway_tls(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Where the gateway's certificate comes from, and the names in it."""
+    from ansible_collections.baremetal.inference.plugins.module_utils.gateway.forms import resolve
+
+    return resolve(given)
 
 
 class FilterModule:
@@ -65,4 +73,5 @@ class FilterModule:
             "gateway_endpoints": gateway_endpoints,
             "gateway_plan": gateway_plan,
             "gateway_replicas": gateway_replicas,
+            "gateway_tls": gateway_tls,
         }

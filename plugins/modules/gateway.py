@@ -97,12 +97,35 @@ options:
             this collection wrote.
         type: str
         default: ""
+  certificate_form:
+    description:
+      - Where the certificate comes from. V(ca) is the site's own CA, V(acme) is certbot, V(certificate) is the site's
+        own certificate. V(none) and V(kept) are plain HTTP. M(baremetal.inference.gateway_certificate) makes and
+        obtains certificates.
+    type: str
+    choices: [ca, certificate, acme, none, kept]
+    default: certificate
   certificate:
-    description: The path of the TLS certificate with its chain, to which C(tls.pem) links. Empty for no TLS.
+    description: The path of the site's own certificate with its chain. Empty for no TLS.
     type: str
     default: ""
   certificate_key:
     description: The path of the certificate's key, if the file of O(certificate) does not contain the key.
+    type: str
+    default: ""
+  check_names:
+    description:
+      - Refuse a site's own certificate that is not valid, lacks its key, or lacks one of these names. For V(acme),
+        refuse what prevents the first certificate for these names. Without this option, the module does not check the
+        certificate.
+    type: list
+    elements: str
+  acme_email:
+    description: The e-mail address for the authority. For O(check_names) with V(acme).
+    type: str
+    default: ""
+  acme_server:
+    description: The URL of the authority's directory. For O(check_names) with V(acme).
     type: str
     default: ""
   memory_max:
@@ -185,6 +208,7 @@ foreign:
 """
 
 import hashlib
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -201,7 +225,14 @@ from ansible_collections.baremetal.inference.plugins.module_utils.debian.service
     ServiceFiles,
     remove,
 )
-from ansible_collections.baremetal.inference.plugins.module_utils.gateway import removal, runtime
+from ansible_collections.baremetal.inference.plugins.module_utils.gateway import (
+    acme,
+    certificates,
+    forms,
+    removal,
+    runtime,
+    serving,
+)
 from ansible_collections.baremetal.inference.plugins.module_utils.gateway.keepalived import Keepalived
 from ansible_collections.baremetal.inference.plugins.module_utils.gateway.names import (
     CONFIG,
@@ -221,6 +252,8 @@ from ansible_collections.baremetal.inference.plugins.module_utils.gateway.unit i
 HAPROXY_PART = "haproxy"
 FLOATING_PART = "floating"
 PARTS = [HAPROXY_PART, FLOATING_PART]
+
+CERTIFICATE_OPTIONS = ("certificate_form", "certificate", "certificate_key")
 
 RELOAD_SECONDS = 30.0
 """How long to wait until the new process serves, in seconds."""
@@ -246,7 +279,8 @@ class Gateway(ServiceFiles):
         self.loaded_at_start = {CONFIG: plan["config"], **plan["files"]}
         self.texts = {**self.loaded_at_start, **self.maps}
         # An empty path of the key means that the certificate's file has the key.
-        pairs = zip(LINKS, (self.params["certificate"], self.params["certificate_key"]), strict=True)
+        paths = serving.paths(*(self.params[name] for name in CERTIFICATE_OPTIONS))
+        pairs = zip(LINKS, paths, strict=True)
         self.targets = {name: target for name, target in pairs if target}
         self.drop_ins = frozenset({DROP_IN})
         self.links = frozenset(DIRECTORY / name for name in LINKS)
@@ -278,6 +312,9 @@ class Gateway(ServiceFiles):
     def validate(self) -> bool:
         """Let HAProxy check all files together. False if HAProxy is not installed. Raises ServiceError."""
         missing = [path for path in self.targets.values() if not Path(path).is_file()]
+        if missing and self.module.check_mode and set(missing) <= serving.coming():
+            # A run outside check mode makes or obtains the certificate first.
+            return False
         if missing:
             raise ServiceError(
                 f"{', '.join(missing)}: there is no such file on the gateway. Install the certificate and its key, or"
@@ -358,8 +395,28 @@ class Gateway(ServiceFiles):
 def refuse(params: dict[str, Any]) -> None:
     """Raise ServiceError with all mistakes of the input. Raises OSError."""
     untested = tested.refusal("the gateway", "HAProxy")
-    if found := [*([untested] if untested else []), *params["plan"]["problems"]]:
+    if found := [*([untested] if untested else []), *params["plan"]["problems"], *certificate_problems(params)]:
         raise ServiceError("\n- ".join(["The gateway's input has mistakes. Nothing was changed.", *found]))
+
+
+def certificate_problems(params: dict[str, Any]) -> list[str]:
+    """The mistakes of the certificate that this machine shows. Raises OSError."""
+    form, names = params["certificate_form"], params["check_names"]
+    if names is None:
+        return []
+    if form == forms.ACME:
+        return acme.Order(names, params["acme_email"], params["acme_server"]).problems()
+    if form != forms.CERTIFICATE or not params["certificate"]:
+        return []
+    return certificates.problems(params["certificate"], params["certificate_key"], names, datetime.now(UTC))
+
+
+def key_warnings(params: dict[str, Any]) -> list[str]:
+    """A warning if everybody on the machine can read the site's own key."""
+    path = params["certificate_key"] or params["certificate"]
+    if params["certificate_form"] != forms.CERTIFICATE or not path or not certificates.open_to_all(Path(path)):
+        return []
+    return [f"{path}: every user of the gateway can read this private key: chmod 600 {path}"]
 
 
 def floating(module: AnsibleModule) -> dict[str, Any]:
@@ -374,7 +431,7 @@ def present(module: AnsibleModule) -> dict[str, Any]:
     """Configure the parts in `parts`. Raises ServiceError, PinError, OSError, ValueError."""
     params = module.params
     refuse(params)
-    for warning in params["plan"]["warnings"]:
+    for warning in [*params["plan"]["warnings"], *key_warnings(params)]:
         module.warn(warning)
     missing = apt_packages.absent_of(module.run_command, params["packages"]) if module.check_mode else []
     found = [
@@ -421,8 +478,16 @@ def main() -> None:
                     "floating": {"type": "str", "default": ""},
                 },
             },
+            "certificate_form": {
+                "type": "str",
+                "choices": [forms.CA, forms.CERTIFICATE, forms.ACME, forms.NONE, forms.KEPT],
+                "default": forms.CERTIFICATE,
+            },
             "certificate": {"type": "str", "default": ""},
             "certificate_key": {"type": "str", "default": "", "no_log": False},
+            "check_names": {"type": "list", "elements": "str"},
+            "acme_email": {"type": "str", "default": ""},
+            "acme_server": {"type": "str", "default": ""},
             "memory_max": {"type": "str", "default": "50%"},
             "settings": {"type": "dict", "default": {}},
             "replace": {"type": "bool", "default": False},

@@ -248,6 +248,14 @@ gateway:
       description: The floating address in keepalived's configuration; empty for none.
       type: str
       sample: 192.0.2.10/24
+    serves:
+      description: V(plain) or V(tls), as HAProxy's configuration says; empty without a configuration of this collection.
+      type: str
+    authority:
+      description:
+        - The site's own CA on the gateway. C(lead) is whether the gateway has the CA's key, C(root) the fingerprint of
+          the CA's certificate.
+      type: dict
 monitoring:
   description: The services and files of a monitoring host on the machine.
   returned: with the subset V(left)

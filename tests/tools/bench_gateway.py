@@ -51,6 +51,7 @@ def bench(site: Site, node: str, gateway: str, play: Play, add: Add) -> None:
     keys = [{"name": "bench", "key": KEY}]
     settings = {
         "gateway_keys": keys,
+        "gateway_tls": "none",
         # The gateway is a container, too, and is not in the group of the nodes.
         "common_sysctl_enabled": False,
         "common_time_enabled": False,

@@ -214,7 +214,7 @@ def test_the_engine_gets_its_own_key_and_not_the_clients(gateway: Gateway) -> No
 def test_a_stream_is_not_held_back(gateway: Gateway) -> None:
     """Each event arrives when the engine writes it."""
     gateway.engine(port=5006, token_seconds=0.3)
-    connection = http.client.HTTPConnection(gateway.address, 8000, timeout=30)
+    connection = gateway.connection(timeout=30)
     began = time.monotonic()
     connection.request("POST", CHAT, body("lone", 6, stream=True), {"Authorization": f"Bearer {KEY}"})
     answer = connection.getresponse()
@@ -230,7 +230,7 @@ def test_a_client_that_hangs_up_stops_its_generation(gateway: Gateway) -> None:
     for stream in (True, False):
         gateway.engine(port=5006, token_seconds=0.2)
         aborted = gateway.engine(port=5006)["aborted"]
-        connection = http.client.HTTPConnection(gateway.address, 8000, timeout=30)
+        connection = gateway.connection(timeout=30)
         connection.request("POST", CHAT, body("lone", 200, stream=stream), {"Authorization": f"Bearer {KEY}"})
         deadline = time.monotonic() + 20
         while gateway.engine(port=5006)["running"] == 0 and time.monotonic() < deadline:

@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from gateway import CHAT, KEY, Answer, Gateway, body
+from load import tls_of
 
 
 def together(gateway: Gateway, count: int, **given: object) -> list[Answer]:
@@ -75,7 +76,9 @@ def test_full_engines_queue_and_then_refuse(gateway: Gateway) -> None:
 
 def test_who_has_no_key_fills_no_buffer(gateway: Gateway) -> None:
     """The gateway answers 401 after the header alone, and reads no body."""
-    with socket.create_connection((gateway.address, 8000), 20) as client:
+    context = tls_of(gateway.url)
+    assert context
+    with context.wrap_socket(socket.create_connection((gateway.address, 8000), 20)) as client:
         client.sendall(f"POST {CHAT} HTTP/1.1\r\nHost: x\r\nContent-Length: 8000000\r\n\r\n".encode())
         assert client.recv(100).startswith(b"HTTP/1.1 401")
 

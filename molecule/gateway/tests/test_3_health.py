@@ -135,7 +135,7 @@ def test_a_reload_fails_no_request_that_is_held(gateway: Gateway) -> None:
 
 def test_a_process_that_a_reload_has_left_follows_a_drain(gateway: Gateway) -> None:
     """An old process answers one more request on each open connection."""
-    connections = [http.client.HTTPConnection(gateway.address, 8000, timeout=60) for _ in range(6)]
+    connections = [gateway.connection() for _ in range(6)]
 
     def answers() -> set[str]:
         return {answer_on(connection) for connection in connections}
@@ -181,7 +181,7 @@ def test_more_are_held_than_the_queue_takes(gateway: Gateway) -> None:
 def test_a_process_that_a_reload_has_left_holds_nobody_whose_engine_serves(gateway: Gateway) -> None:
     """An old process of HAProxy 2.6 has no server up: right after a change, it would hold the request."""
     held(gateway, 0)()
-    connection = http.client.HTTPConnection(gateway.address, 8000, timeout=60)
+    connection = gateway.connection()
     for again in (False, True):
         if again:
             reload(gateway)

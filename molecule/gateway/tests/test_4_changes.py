@@ -62,7 +62,18 @@ def test_a_setting_changes_by_a_reload(gateway: Gateway) -> None:
                 "gateway_port": 70000,
             },
         ),
-        (["there is no such file on the gateway"], {"gateway_tls_certificate": "/etc/ssl/none.pem"}),
+        (
+            ["none.pem': there is no such file on the gateway", "none.key': there is no such file", "gateway_port"],
+            {
+                "gateway_tls_certificate": "/etc/ssl/none.pem",
+                "gateway_tls_key": "/etc/ssl/none.key",
+                "gateway_port": 70000,
+            },
+        ),
+        (
+            ["gateway_acme_email", "gateway_tls_names: is empty", "contradicts gateway_tls_certificate"],
+            {"gateway_tls": "acme", "gateway_tls_certificate": "/etc/ssl/none.pem"},
+        ),
     ],
 )
 def test_a_mistake_changes_nothing(gateway: Gateway, words: list[str], extra: dict[str, Any]) -> None:
@@ -172,24 +183,3 @@ def test_a_foreign_configuration_stays(gateway: Gateway) -> None:
         assert gateway.node.run("cat /etc/haproxy/haproxy.cfg") == "# mine"
     finally:
         gateway.node.run("cp /root/ours.cfg /etc/haproxy/haproxy.cfg")
-
-
-def test_tls(gateway: Gateway) -> None:
-    """HTTP/1.1 and HTTP/2 work with the certificate; TLS 1.1 is refused."""
-    gateway.node.run(
-        "mkdir -p /etc/ssl/gateway; cd /etc/ssl/gateway; openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256"
-        " -nodes -keyout key.pem -out chain.pem -days 2 -subj /CN=gateway.example.com 2>/dev/null"
-    )
-    gateway.node.site(gateway_tls_certificate="/etc/ssl/gateway/chain.pem", gateway_tls_key="/etc/ssl/gateway/key.pem")
-    try:
-        curl = "curl --silent --cacert /etc/ssl/gateway/chain.pem --resolve gateway.example.com:8000:127.0.0.1"
-        url = "https://gateway.example.com:8000/v1/models"
-        ask = f"{curl} --header 'Authorization: Bearer {KEY}' {url} --output /dev/null"
-        for version in ("1.1", "2"):
-            said = gateway.node.run(f"{ask} --http{version} --write-out '%{{http_code}} %{{http_version}}'")
-            assert said == f"200 {version}"
-        refused = gateway.node.run(f"{ask} --tls-max 1.1 --write-out %{{http_code}}", check=False)
-        assert refused == "000"
-    finally:
-        gateway.node.site()
-    assert gateway.ask().status == 200

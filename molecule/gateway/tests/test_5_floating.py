@@ -65,7 +65,7 @@ class Pair:
         return found
 
     def load(self, clients: int) -> Load:
-        return Load(f"http://{self.address}:8000", ("main",), clients, KEY, SHORT)
+        return Load(f"https://{self.address}:8000", ("main",), clients, KEY, SHORT)
 
 
 # Set up for each test: between these tests, other tests change single nodes.

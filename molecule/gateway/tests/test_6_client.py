@@ -8,9 +8,11 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import httpx
 import openai
 import pytest
 from gateway import KEY, Gateway
+from load import tls_of
 from node import wait_for
 from openai import OpenAI
 
@@ -20,7 +22,8 @@ QUESTION: Any = [{"role": "user", "content": "hi"}]
 
 
 def client(gateway: Gateway, key: str = KEY, repeats: int = 0) -> OpenAI:
-    return OpenAI(base_url=f"http://{gateway.address}:8000/v1", api_key=key, max_retries=repeats, timeout=60)
+    client = httpx.Client(verify=tls_of(gateway.url, gateway.trusted) or False)
+    return OpenAI(base_url=f"{gateway.url}/v1", api_key=key, max_retries=repeats, timeout=60, http_client=client)
 
 
 def chat(gateway: Gateway, key: str = KEY, model: str = "main", text: str = "hi", tokens: int = 1) -> None:

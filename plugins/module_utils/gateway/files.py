@@ -15,7 +15,7 @@ from ..core.problems import Problem
 from ..engine import adapters
 from ..engine.environment import mark
 from ..models.registry.routing import Routing
-from . import floating
+from . import floating, forms
 from .backends import Backend, Fleet, Replica, check_replicas, fleet_of
 from .config import UNKNOWN_MODEL, limit_mib, render
 from .endpoints import is_loopback
@@ -63,10 +63,11 @@ def plan(
     declared_keys: Iterable[Any],
     models: Iterable[str] = (),
     shared: Mapping[str, Any] | None = None,
+    tls: Mapping[str, Any] | None = None,
 ) -> Plan:
     """Make all files, or list every mistake. Keys may name `models` that no engine serves.
 
-    `shared` has the role's variables `gateway_floating_…`, without this prefix.
+    `shared` has the role's variables `gateway_floating_…`, without this prefix. `tls` is for forms.problems().
     """
     if absent := absent_settings(raw_settings):
         return Plan(absent)
@@ -74,6 +75,7 @@ def plan(
     replicas = list(replicas)
     problems += check_replicas(replicas)
     problems += floating.problems(shared) if shared else []
+    problems += forms.problems(tls) if tls else []
     problems += _bind_problems(settings, replicas)
     fleet = fleet_of(replicas, models)
     keys, found = read_keys(declared_keys, fleet, settings.requests_per_minute, settings.concurrent_requests)

@@ -32,3 +32,18 @@ SERVER_STATES = (Path(unit.STATE), Path(f"{unit.STATE}.new"))
 
 FLOATING = Path("/etc/keepalived/keepalived.conf")
 """keepalived's configuration. Ours begins with the same header as HAProxy's."""
+
+TLS = Paths().state / "gateway-tls"
+"""The site's own CA, the certificates that it made, and the settings of their command; mode 0700."""
+
+TLS_SETTINGS = TLS / "settings.json"
+"""Which certificate the gateway serves, for the command that renews it."""
+
+CLIENTS_ROOT = DIRECTORY / "site-ca.pem"
+"""The certificate that clients trust, if the site's own CA signs. Everybody may read this file."""
+
+CERTIFICATE_COMMAND = Path("/usr/local/sbin/inference-gateway-certificate")
+CERTIFICATE_LIBRARY = Path("/usr/local/lib/inference_gateway")
+
+CERTIFICATE_UNIT = "inference-gateway-certificate.service"
+CERTIFICATE_TIMER = "inference-gateway-certificate.timer"

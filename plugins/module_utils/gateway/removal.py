@@ -6,11 +6,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from ..core import files
 from ..debian.service_files import Part
 from . import floating
-from .names import CONFIG, HEADER
+from .authority import Authority
+from .names import CERTIFICATE, CONFIG, HEADER
 from .places import DIRECTORY, DROP_IN, FLOATING, HAPROXY, KEEPALIVED, LINKS, SERVER_STATES, STATE, UNITS
 
 
@@ -41,3 +43,17 @@ def everything() -> Sequence[Part]:
 def floating_address() -> str:
     """The address that keepalived shares with other gateways, if its configuration is ours. Raises OSError."""
     return floating.address_in(files.text(FLOATING) or "")
+
+
+def serves() -> str:
+    """`plain` or `tls`, as HAProxy's configuration says, if it is ours; empty otherwise. Raises OSError."""
+    text = files.text(DIRECTORY / CONFIG) or ""
+    if not text.startswith(HEADER):
+        return ""
+    return "tls" if f" ssl crt {CERTIFICATE}" in text else "plain"
+
+
+def authority() -> dict[str, Any]:
+    """Whether the gateway has the key of the site's own CA, and the fingerprint of the CA that it uses."""
+    own = Authority()
+    return {"lead": own.is_lead(), "root": own.fingerprint()}

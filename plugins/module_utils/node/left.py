@@ -23,6 +23,8 @@ def gather() -> dict[str, Any]:
         name: {"services": list(each.services), "files": each.paths} for name, each in there.items()
     }
     found["gateway"]["floating_address"] = gateway.floating_address()
+    found["gateway"]["serves"] = gateway.serves()
+    found["gateway"]["authority"] = gateway.authority()
     # A link without a target counts, too: a removal that was cut off has left it.
     found["logs"] = {"files": [str(path) for path in monitoring.shipping() if os.path.lexists(path)]}
     return {"left": [name for name, each in found.items() if each["files"]], **found}

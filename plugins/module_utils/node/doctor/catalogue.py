@@ -12,7 +12,7 @@ from typing import Any
 from ...core import files
 from ...core.paths import Paths
 from ...core.problems import nearest
-from . import docker, driver, engines, gangs, gpus, rdma, system
+from . import docker, driver, engines, gangs, gateway, gpus, rdma, system
 from .check import Check
 from .host import Host, Thresholds
 
@@ -26,6 +26,7 @@ CHECKS: tuple[Check[Host], ...] = (
     *docker.CHECKS,
     *engines.CHECKS,
     *gangs.CHECKS,
+    *gateway.CHECKS,
 )
 
 

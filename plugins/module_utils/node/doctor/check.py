@@ -62,7 +62,7 @@ class Check(Generic[T]):
 
     @property
     def kind(self) -> str:
-        """The first word of the name: driver, gpu, rdma, system, docker, engine."""
+        """The first word of the name: driver, gpu, rdma, system, docker, engine, gateway."""
         return self.name.partition("-")[0]
 
 

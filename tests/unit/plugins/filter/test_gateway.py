@@ -36,7 +36,12 @@ def settings() -> dict[str, Any]:
     """The role's defaults without the prefix of its variables, and what the role adds to them."""
     defaults = yaml.safe_load(DEFAULTS.read_text())
     roles_own = {"agent_port": 5004, "tls": False, "name": "gateway1"}
-    return {**roles_own, **{name.removeprefix("gateway_"): value for name, value in defaults.items()}}
+    return {**{name.removeprefix("gateway_"): value for name, value in defaults.items()}, **roles_own}
+
+
+def test_where_the_certificate_comes_from() -> None:
+    given = {"declared": "auto", "certificate": "", "serves": "", "names": [], "own_names": ["gw1"]}
+    assert FILTERS["gateway_tls"](given) == {"form": "ca", "tls": True, "names": ["gw1"]}
 
 
 def replicas(*hosts: str, **more: Any) -> Any:

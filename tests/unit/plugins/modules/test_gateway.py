@@ -34,8 +34,12 @@ PARAMS: dict[str, Any] = {
     "parts": ["haproxy", "floating"],
     "packages": ["haproxy", "socat"],
     "held": ["haproxy"],
+    "certificate_form": "certificate",
     "certificate": "",
     "certificate_key": "",
+    "check_names": None,
+    "acme_email": "",
+    "acme_server": "",
     "memory_max": "50%",
     "settings": {"port": 8000},
     "replace": False,
@@ -378,6 +382,50 @@ def test_a_certificate_is_linked_and_goes_again(machine: Machine, tmp_path: Path
     assert not (module.DIRECTORY / "tls.pem").is_symlink()
     with pytest.raises(ServiceError, match=r"none\.pem: there is no such file"):
         run(machine, certificate="/etc/none.pem")
+
+
+def test_a_certificate_that_the_run_makes_may_be_missing_in_check_mode_alone(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    served = tmp_path / "served.pem"
+    monkeypatch.setattr(module.serving, "paths", lambda form, *_own: (str(served), "") if form == "ca" else ("", ""))
+    monkeypatch.setattr(module.serving, "coming", lambda: {str(served)})
+    run(machine)
+    result = run(machine, check_mode=True, certificate_form="ca")
+    assert (result["validated"], result["action"]) == (False, "reload")
+    with pytest.raises(ServiceError, match=r"served\.pem: there is no such file"):
+        run(machine, certificate_form="ca")
+    served.write_text("x")
+    assert run(machine, certificate_form="ca")["validated"] is True
+    # Plain HTTP has no link to it.
+    assert run(machine, certificate_form="kept")["action"] == "reload"
+    assert not (module.DIRECTORY / "tls.pem").is_symlink()
+
+
+def test_mistakes_of_inventory_and_certificate_are_named_together(machine: Machine, tmp_path: Path) -> None:
+    (tmp_path / "chain.pem").write_text("x")
+    wrong = {"certificate": str(tmp_path / "chain.pem"), "certificate_key": "/etc/none.key", "check_names": ["a"]}
+    with pytest.raises(ServiceError, match=r"(?s)- the port\n- .*is no certificate in PEM\n- .*none\.key") as caught:
+        run(machine, problems=["the port"], **wrong)
+    assert "Nothing was changed" in str(caught.value)
+    # A run that follows the engines leaves the certificate alone.
+    assert module.certificate_problems(given(**{**wrong, "check_names": None})) == []
+
+
+def test_acme_is_checked_before_the_first_certificate(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module.acme.Order, "problems", lambda order: [f"{order.names} at {order.server}"])
+    options = {"certificate_form": "acme", "check_names": ["gw.example.com"], "acme_server": "https://a.invalid"}
+    with pytest.raises(ServiceError, match=r"\['gw.example.com'\] at https://a.invalid"):
+        run(machine, **options)
+
+
+def test_a_key_that_everybody_can_read_gets_a_warning(machine: Machine, tmp_path: Path) -> None:
+    key = tmp_path / "key.pem"
+    key.write_text("x")
+    options = given(certificate="/c.pem", certificate_key=str(key))
+    assert module.key_warnings(options) == [f"{key}: every user of the gateway can read this private key: chmod 600 {key}"]
+    key.chmod(0o600)
+    assert module.key_warnings(options) == [] == module.key_warnings(given())
 
 
 def test_a_file_that_is_no_longer_wanted_goes(machine: Machine) -> None:

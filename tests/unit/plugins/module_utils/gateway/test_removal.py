@@ -30,6 +30,16 @@ def test_what_earlier_runs_have_written_is_ours_and_a_certificate_is_not(root: P
     assert root / "haproxy" / CONFIG not in haproxy.others
 
 
+def test_what_a_gateway_serves_is_read_from_its_configuration(root: Path) -> None:
+    path = root / "haproxy" / CONFIG
+    assert removal.serves() == ""
+    for text, serves in (("bind :8000", "plain"), ("bind :8000 ssl crt tls.pem alpn h2", "tls")):
+        path.write_text(f"{HEADER}\n{text}\n")
+        assert removal.serves() == serves
+    path.write_text("bind :8000 ssl crt tls.pem\n")
+    assert removal.serves() == ""
+
+
 def test_the_floating_address_is_read_from_the_machine(root: Path) -> None:
     assert removal.floating_address() == ""
     removal.FLOATING.write_text(f"{HEADER}\nvirtual_ipaddress {{\n    192.0.2.10/24\n}}\n")

@@ -47,7 +47,8 @@ def test_a_machine_that_never_was_one_is_not_even_asked_of_its_services(
     monkeypatch.setattr(systemd, "systemctl", lambda *_arguments: pytest.fail("asked"))
     found = left.gather()
     assert found["left"] == []
-    assert found["gateway"] == {"services": [], "files": [], "floating_address": ""}
+    nothing = {"services": [], "files": [], "floating_address": "", "serves": "", "authority": {"lead": False, "root": ""}}
+    assert found["gateway"] == nothing
     assert found["monitoring"] == {"services": [], "files": []} and found["logs"] == {"files": []}
 
 
@@ -59,7 +60,7 @@ def test_what_is_left_is_named_with_its_services(root: Path, running: Systemd) -
     found = left.gather()
     assert found["left"] == ["gateway", "monitoring", "logs"]
     assert found["gateway"]["services"] == [gateway_places.KEEPALIVED, gateway_places.HAPROXY]
-    assert found["gateway"]["floating_address"] == "192.0.2.10/24"
+    assert (found["gateway"]["floating_address"], found["gateway"]["serves"]) == ("192.0.2.10/24", "plain")
     assert found["monitoring"]["services"] == [places.PROMETHEUS, places.ALERTMANAGER]
     assert found["logs"]["files"] == [str(root / "logs.conf")]
     # It looks, and does not touch.

@@ -1,0 +1,120 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A certificate from an ACME authority, by Debian's certbot. Private to the collection.
+
+certbot answers the authority's HTTP challenge on port 80 itself, for some seconds. Debian's certbot.timer renews.
+"""
+
+from __future__ import annotations
+
+import errno
+import re
+import socket
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..core import commands
+from . import certificates
+from .certificates import CertificateError
+from .forms import HTTP_PORT
+from .places import CERTIFICATE_COMMAND
+
+PACKAGE = "certbot"
+TIMER = "certbot.timer"
+NAME = "inference-gateway"
+"""certbot's name of the certificate."""
+
+SECONDS = 300.0
+"""Limit for certbot."""
+
+ETC = Path("/etc/letsencrypt")
+LOG = "/var/log/letsencrypt/letsencrypt.log"
+
+
+@dataclass(frozen=True)
+class Order:
+    """What to request from the authority."""
+
+    names: Sequence[str]
+    email: str
+    server: str
+    """The URL of the authority's directory."""
+
+    def command(self) -> list[str]:
+        """The command line of certbot. It has no secret."""
+        return [
+            *("certbot", "certonly", "--non-interactive", "--agree-tos", "--standalone", "--cert-name", NAME),
+            *("--server", self.server, "--email", self.email, "--keep-until-expiring", "--renew-with-new-domains"),
+            *("--deploy-hook", f"{CERTIFICATE_COMMAND} update"),
+            *(part for name in self.names for part in ("-d", name)),
+        ]
+
+    def is_filled(self, etc: Path = ETC) -> bool:
+        """Whether certbot has this certificate, from this authority. Renewals are certbot's own."""
+        try:
+            names = certificates.read(chain(etc)).names
+            renewal = (etc / f"renewal/{NAME}.conf").read_text(encoding="utf-8")
+        except (OSError, CertificateError):
+            return False
+        found = re.search(r"^server = (\S+)$", renewal, re.M)
+        return set(names) == set(self.names) and found is not None and found[1] == self.server
+
+    def problems(self, etc: Path = ETC) -> list[str]:
+        """What on this machine prevents the first certificate."""
+        if self.is_filled(etc):
+            return []
+        found = [
+            f"gateway_tls_names: {name!r} does not resolve on the gateway, so the authority cannot reach the gateway by"
+            " this name: create its DNS record"
+            for name in self.names
+            if not _resolves(name)
+        ]
+        if port_taken(HTTP_PORT):
+            found.append(
+                "gateway_tls: 'acme': another program listens on port 80 of the gateway, which the authority asks: stop"
+                " that program, or obtain the certificate with it and set gateway_tls_certificate"
+            )
+        return found
+
+    def fill(self) -> None:
+        """Let certbot obtain the certificate. Raises CertificateError."""
+        outcome = commands.run(self.command(), SECONDS)
+        if outcome.code != 0:
+            why = outcome.message or (outcome.stderr or outcome.stdout).strip()[-1500:]
+            raise CertificateError(
+                f"certbot obtained no certificate for {', '.join(self.names)}. The authority must reach port 80 of the"
+                f" gateway by these names. The log is {LOG}. certbot says:\n{why}"
+            )
+
+
+def chain(etc: Path = ETC) -> Path:
+    """The certificate and its chain; renewals replace the target of this link."""
+    return etc / f"live/{NAME}/fullchain.pem"
+
+
+def key(etc: Path = ETC) -> Path:
+    """The key of the certificate."""
+    return etc / f"live/{NAME}/privkey.pem"
+
+
+def port_taken(port: int) -> bool:
+    """Whether a program listens on a port of any address."""
+    for family, address in ((socket.AF_INET, "0.0.0.0"), (socket.AF_INET6, "::")):
+        try:
+            with socket.socket(family, socket.SOCK_STREAM) as tried:
+                tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                tried.bind((address, port))
+        except OSError as error:
+            # A machine without IPv6 has no such address.
+            if error.errno == errno.EADDRINUSE:
+                return True
+    return False
+
+
+def _resolves(name: str) -> bool:
+    try:
+        return bool(socket.getaddrinfo(name, HTTP_PORT))
+    except OSError:
+        return False

@@ -1,0 +1,73 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What certbot is asked, and what prevents its first certificate."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.module_utils.core import commands
+from ansible_collections.baremetal.inference.plugins.module_utils.gateway import acme
+from ansible_collections.baremetal.inference.plugins.module_utils.gateway.certificates import CertificateError
+
+from .test_certificates import pair
+
+ORDER = acme.Order(["gw.example.com", "llm.example.com"], "ops@example.com", "https://acme.invalid/directory")
+
+
+def filled(etc: Path, server: str = ORDER.server) -> Path:
+    """certbot's files after success."""
+    live = etc / "live" / acme.NAME
+    live.mkdir(parents=True)
+    pair(live, "made", names="DNS:gw.example.com,DNS:llm.example.com").rename(live / "fullchain.pem")
+    (etc / "renewal").mkdir()
+    (etc / f"renewal/{acme.NAME}.conf").write_text(f"[renewalparams]\nserver = {server}\n")
+    return etc
+
+
+def test_the_order_is_filled_by_these_names_of_this_authority(tmp_path: Path) -> None:
+    assert not ORDER.is_filled(tmp_path / "none")
+    assert ORDER.is_filled(filled(tmp_path / "one"))
+    assert not ORDER.is_filled(filled(tmp_path / "two", "https://other.invalid/"))
+    assert not acme.Order(["gw.example.com"], "", ORDER.server).is_filled(tmp_path / "one")
+    # A certificate that exists is renewed by certbot, whatever listens now.
+    assert ORDER.problems(tmp_path / "one") == []
+
+
+def test_names_without_an_address_and_a_taken_port(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(acme, "_resolves", lambda name: name != "llm.example.com")
+    monkeypatch.setattr(acme, "port_taken", lambda port: port == 80)
+    unresolved, taken = ORDER.problems(tmp_path)
+    assert "'llm.example.com' does not resolve" in unresolved and "listens on port 80" in taken
+    monkeypatch.setattr(acme, "port_taken", lambda _port: False)
+    monkeypatch.setattr(acme, "_resolves", lambda _name: True)
+    assert ORDER.problems(tmp_path) == []
+
+
+def test_whether_a_port_is_taken() -> None:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        assert acme.port_taken(listener.getsockname()[1])
+        port = listener.getsockname()[1]
+    assert not acme.port_taken(port)
+
+
+def test_what_certbot_says_reaches_the_operator(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[list[str]] = []
+
+    def run(command: list[str], _seconds: float) -> commands.Outcome:
+        asked.append(command)
+        return commands.Outcome(1, "", "Timeout during connect (likely firewall problem)")
+
+    monkeypatch.setattr(commands, "run", run)
+    with pytest.raises(CertificateError, match="llm.example.com") as caught:
+        ORDER.fill()
+    assert "likely firewall problem" in str(caught.value) and acme.LOG in str(caught.value)
+    assert asked[0][:2] == ["certbot", "certonly"] and asked[0][-4:] == ["-d", "gw.example.com", "-d", "llm.example.com"]
+    assert "/usr/local/sbin/inference-gateway-certificate update" in asked[0]
+    monkeypatch.setattr(commands, "run", lambda *_given: commands.Outcome(0))
+    ORDER.fill()

@@ -1,0 +1,15 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The units of the command that renews."""
+
+from __future__ import annotations
+
+from ansible_collections.baremetal.inference.plugins.module_utils.gateway import certificate_units
+
+
+def test_the_timer_starts_what_may_write_keys_and_metrics_alone() -> None:
+    texts = certificate_units.render()
+    service, timer = (texts[f"inference-gateway-certificate.{kind}"] for kind in ("service", "timer"))
+    assert "ExecStart=/usr/local/sbin/inference-gateway-certificate update\n" in service
+    assert "ReadWritePaths=/var/lib/inference/gateway-tls -/var/lib/prometheus/node-exporter\n" in service
+    assert "OnCalendar=hourly" in timer and "Persistent=yes" in timer

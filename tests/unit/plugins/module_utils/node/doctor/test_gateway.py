@@ -1,0 +1,50 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The certificate of a node that is a gateway, too."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.module_utils.core.commands import Outcome
+from ansible_collections.baremetal.inference.plugins.module_utils.node.doctor import gateway
+from ansible_collections.baremetal.inference.plugins.module_utils.node.doctor.check import OK, WARN, CannotTell
+
+from .conftest import host
+
+
+def found(root: Path, settings: dict[str, Any], days: float | None = None) -> Any:
+    state = root / "var/lib/inference/gateway.json"
+    state.parent.mkdir(parents=True, exist_ok=True)
+    state.write_text(json.dumps({"schema": 1, "settings": settings}))
+    end = datetime.now(UTC) + timedelta(days=days or 0, hours=1)
+    text = "nothing" if days is None else f"notBefore=Nov  1 00:00:00 2026 GMT\nnotAfter={end:%b %d %H:%M:%S %Y} GMT\n"
+    return gateway.certificate(host(root, {"openssl": Outcome(0, text)}))
+
+
+def test_a_node_without_a_gateway(tmp_path: Path) -> None:
+    assert gateway.certificate(host(tmp_path)).status == OK
+
+
+def test_plain_http_is_pending_until_the_inventory_says_so(tmp_path: Path) -> None:
+    # A gateway of an earlier version recorded no form.
+    for settings in ({"tls": False}, {"tls": False, "tls_form": "kept"}):
+        told = found(tmp_path, settings)
+        assert told.status == WARN and told.message.startswith("gateway_tls is pending") and "docs/tls.md" in told.action
+    assert found(tmp_path, {"tls": False, "tls_form": "none"}).status == OK
+
+
+@pytest.mark.parametrize(("days", "status", "words"), [(60, OK, "in 60 days"), (9, WARN, "in 9 days"), (-3, WARN, "3 days ago")])
+def test_the_end_of_the_certificate(tmp_path: Path, days: float, status: str, words: str) -> None:
+    told = found(tmp_path, {"tls": True, "tls_form": "ca"}, days)
+    assert (told.status, words in told.message) == (status, True), told
+
+
+def test_what_is_no_certificate_is_unknown(tmp_path: Path) -> None:
+    with pytest.raises(CannotTell, match="notAfter"):
+        found(tmp_path, {"tls": True})
