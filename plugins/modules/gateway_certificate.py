@@ -193,9 +193,9 @@ class Manager:
         own, names, name = self.authority, self.params["names"], self.params["name"]
         if self.params["lead"] and own.root.exists() and not own.is_lead():
             raise CertificateError(
-                f"{own.root_key}: the key of the site's CA is missing, but a certificate comes from this CA. Restore the"
-                f" file from a backup. To start anew, so that all clients must trust another CA: remove {own.directory}"
-                " on all gateways. Nothing was changed"
+                f"{own.root_key}: the key of the site's CA is missing, but a certificate comes from this CA. Restore"
+                " the file from a backup. To start anew, with a CA that all clients must trust: remove"
+                f" {own.directory} on all gateways. Nothing was changed"
             )
         if self.params["lead"] and not own.is_lead():
             self.new_root = True

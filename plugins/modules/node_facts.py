@@ -249,7 +249,7 @@ gateway:
       type: str
       sample: 192.0.2.10/24
     serves:
-      description: V(plain) or V(tls), as HAProxy's configuration says; empty without a configuration of this collection.
+      description: V(plain) or V(tls), as HAProxy's configuration of this collection says; empty without one.
       type: str
     authority:
       description:

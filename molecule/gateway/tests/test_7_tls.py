@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""TLS at the gateway: the site's own CA by default, a site's certificate, ACME, and plain HTTP where it was or is said."""
+"""TLS at the gateway: the site's own CA by default, a site's certificate, ACME; plain HTTP if it was so or is set."""
 
 from __future__ import annotations
 
@@ -88,7 +88,9 @@ def test_no_key_is_open_or_told(gateway: Gateway, tmp_path: Path) -> None:
         assert changed and "PRIVATE" not in said
         assert fingerprint(gateway) != before and gateway.ask().status == 200
         assert gateway.node.run("journalctl --grep 'PRIVATE KEY' --quiet", check=False) == ""
-        found = gateway.node.run("grep -rlsI -e '-----BEGIN.*PRIVATE KEY' /var/lib/inference /etc/haproxy /run /var/log /tmp").split()
+        found = gateway.node.run(
+            "grep -rlsI -e '-----BEGIN.*PRIVATE KEY' /var/lib/inference /etc/haproxy /run /var/log /tmp"
+        ).split()
         assert f"{TLS}/served.pem" in found
         assert set(gateway.node.run(f"stat --format %a {' '.join(found)}").split()) == {"600"}
         assert gateway.node.run(f"stat --format %a {TLS}") == "700"
@@ -159,7 +161,7 @@ def test_a_second_gateway_has_the_same_ca(deb12: Node, deb13: Node) -> None:
     try:
         deb13.site(gateway_lead="deb12")
         assert two.trusted == one.trusted and two.ask().status == 200
-        keys = "cat /var/lib/inference/gateway-tls/*.key /var/lib/inference/gateway-tls/*/key.pem 2>/dev/null | grep -v -e '^-'"
+        keys = f"cat {TLS}/*.key {TLS}/*/key.pem 2>/dev/null | grep -v -e '^-'"
         assert set(deb12.run(keys).split()).isdisjoint(deb13.run(keys).split())
         assert deb13.run(f"ls {TLS}/authority", check=False) == ""
     finally:
@@ -186,7 +188,10 @@ def acme(deb12: Node) -> Iterator[dict[str, Any]]:
         "gateway_acme_email": "operator@acme.test",
         "gateway_acme_server": "https://localhost:14000/dir",
     }
-    deb12.run("systemctl stop acme-of-the-test; rm /usr/local/share/ca-certificates/acme-of-the-test.crt; update-ca-certificates >/dev/null")
+    deb12.run(
+        "systemctl stop acme-of-the-test; rm /usr/local/share/ca-certificates/acme-of-the-test.crt;"
+        " update-ca-certificates >/dev/null"
+    )
     deb12.site()
 
 

@@ -102,7 +102,7 @@ class Authority:
 
     @property
     def served(self) -> Path:
-        """The certificate, its chain and its key, in one file, so that no reader finds a certificate with another key."""
+        """The certificate, its chain and its key: in one file, so that no reader finds a pair that does not fit."""
         return self.directory / "served.pem"
 
     # --- read
@@ -120,7 +120,9 @@ class Authority:
     def needs_issuer(self, names: Iterable[str]) -> bool:
         """Whether the root must sign an issuer: there is none, or it is for other names."""
         known = _known(self.issuer)
-        return known is None or not self.root.is_file() or set(known.names) != set(names) or not self.issuer_key.is_file()
+        return (
+            known is None or not self.root.is_file() or set(known.names) != set(names) or not self.issuer_key.is_file()
+        )
 
     def needs_leaf(self, names: Iterable[str], now: datetime) -> bool:
         """Whether the gateway must make its certificate: there is none, it is for other names, or it ends soon."""
@@ -267,7 +269,13 @@ def _constraints(names: Sequence[str]) -> list[str]:
     """The extension that keeps an issuer to the names of its gateway."""
     allowed = []
     for name in names:
-        mask = "" if _kind(name) == "DNS" else "/ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff" if ":" in name else "/255.255.255.255"
+        mask = (
+            ""
+            if _kind(name) == "DNS"
+            else "/ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff"
+            if ":" in name
+            else "/255.255.255.255"
+        )
         allowed.append(f"permitted;{_kind(name)}:{name.removeprefix('*.')}{mask}")
     # A kind of names without an entry would be free.
     if not any(_kind(name) == "DNS" for name in names):

@@ -99,9 +99,8 @@ def problems(certificate: str, key: str, names: Iterable[str], now: datetime) ->
         if known.begin > now:
             found.append(f"{where}: begins on {known.begin:%Y-%m-%d}: install one that is valid now, or set the clock")
         if lacking := known.lacks(names):
-            found.append(
-                f"{where}: lacks {', '.join(lacking)} of gateway_tls_names. Its names: {', '.join(known.names) or 'none'}"
-            )
+            names_there = ", ".join(known.names) or "none"
+            found.append(f"{where}: lacks {', '.join(lacking)} of gateway_tls_names. Its names: {names_there}")
     if key or known is not None:
         found += _key_problems(certificate, key, known)
     return found

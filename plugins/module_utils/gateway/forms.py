@@ -21,7 +21,9 @@ KEPT = "kept"
 
 WHERE = "role gateway"
 
-NAME = re.compile(r"(\*\.)?[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?(\.[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?)*")
+NAME = re.compile(
+    r"(\*\.)?[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?(\.[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?)*"
+)
 
 PRIVATE_NAMES = ("localhost", "local", "lan", "internal", "intranet", "home", "corp", "test", "invalid", "example")
 """Last labels for which no public authority signs."""
@@ -110,7 +112,11 @@ def _acme_problems(given: Mapping[str, Any]) -> list[Problem]:
         found.append(Problem(WHERE, message, f"gateway_{name}", value))
 
     if not re.fullmatch(r"[^@\s]+@[^@\s]+\.[^@\s]+", given["email"]):
-        refuse("acme_email", "must be an e-mail address: the authority writes to it before a certificate ends", given["email"])
+        refuse(
+            "acme_email",
+            "must be an e-mail address: the authority writes to it before a certificate ends",
+            given["email"],
+        )
     if not str(given["server"]).startswith("https://"):
         refuse("acme_server", "must be the https:// URL of the authority's directory", given["server"])
     if not given["names"]:
@@ -119,7 +125,11 @@ def _acme_problems(given: Mapping[str, Any]) -> list[Problem]:
         if is_address(name) or "." not in name:
             refuse("tls_names", "must be a full name in public DNS, because an ACME authority signs for no other", name)
         elif name.startswith("*."):
-            refuse("tls_names", "needs the DNS challenge: obtain this certificate elsewhere, and set gateway_tls_certificate", name)
+            refuse(
+                "tls_names",
+                "needs the DNS challenge: obtain this certificate elsewhere, and set gateway_tls_certificate",
+                name,
+            )
         elif given["server"] == PUBLIC_SERVER and name.rpartition(".")[2].lower() in PRIVATE_NAMES:
             refuse("tls_names", "is no name in public DNS: set gateway_tls to ca, or gateway_acme_server", name)
     for name in ("port", "metrics_port"):
@@ -128,7 +138,7 @@ def _acme_problems(given: Mapping[str, Any]) -> list[Problem]:
     if given["floating"]:
         refuse(
             "tls",
-            "contradicts gateway_floating_address: the authority reaches only the gateway that holds the address, so the"
+            "contradicts gateway_floating_address: the authority reaches only the gateway with this address, so the"
             " others get no certificate. Obtain it by the DNS challenge, and set gateway_tls_certificate; or set ca",
             ACME,
         )
@@ -146,8 +156,8 @@ def _authority_problems(given: Mapping[str, Any]) -> list[Problem]:
             Problem(
                 WHERE,
                 f"the site's CA is missing on {given['lead']}, but the certificates of {', '.join(sorted(users))} come"
-                " from one. Restore /var/lib/inference/gateway-tls/authority there from a backup. To start anew, so that"
-                " all clients must trust another CA: remove /var/lib/inference/gateway-tls on all gateways",
+                " from one. Restore /var/lib/inference/gateway-tls/authority there from a backup. To start anew, with a"
+                " CA that all clients must trust: remove /var/lib/inference/gateway-tls on all gateways",
                 "gateway_tls",
                 CA,
             )

@@ -29,7 +29,7 @@ WARN_DAYS = 21
 
 METRICS: Mapping[str, str] = {
     "inference_gateway_certificate_end_timestamp_seconds": "When the certificate that the gateway serves ends.",
-    "inference_gateway_authority_end_timestamp_seconds": "When the site's own CA ends, which clients of the gateway trust.",
+    "inference_gateway_authority_end_timestamp_seconds": "When the site's own CA ends, which clients trust.",
     "inference_gateway_certificate_served": "1 if HAProxy serves the certificate of the files.",
     "inference_gateway_certificate_timestamp_seconds": "When the certificate was last examined.",
 }
@@ -123,7 +123,7 @@ class Serving:
 
 
 def paths(form: str, certificate: str, key: str) -> tuple[str, str]:
-    """The paths of certificate and key on the gateway, empty without TLS. `certificate` and `key` are the site's own."""
+    """The paths of certificate and key on the gateway, empty without TLS. `certificate` and `key` are the site's."""
     if form == CA:
         return str(Authority().served), ""
     if form == ACME:

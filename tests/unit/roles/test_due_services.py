@@ -14,14 +14,15 @@ import pytest
 
 Call = dict[str, Any]
 
-COMPARING = ("gateway", "monitoring_exporters", "monitoring_logs", "monitoring_server", "backup")
+COMPARING = ("gateway", "gateway_certificate", "monitoring_exporters", "monitoring_logs", "monitoring_server", "backup")
 
-MODULES = (*COMPARING, "apt_packages", "gateway_facts")
+MODULES = (*COMPARING, "apt_packages", "gateway_facts", "node_facts")
 
 SOUND: Call = {"due": False, "missing": [], "repository_state": "ready", "down": []}
 
 VARIABLES: Call = {
     "gateway_agent_port": 5004,
+    "gateway_serves": "tls",
     "monitoring_exporters": True,
     "monitoring_serves": "{{ inventory_hostname == 'watching' }}",
     "monitoring_targets": {"problems": [], "unreachable": [], "jobs": {}, "rules": {}},
@@ -58,7 +59,7 @@ def run(stage: Any, entries: Sequence[str], host: str, *options: str, due: bool)
 def test_roles_that_are_due_change_all_and_compare_no_second_time(stage: Any) -> None:
     changed = run(stage, ["preflight", "main"], "a", due=True)
     assert changed == {
-        *("gateway haproxy", "gateway floating", "gateway_facts", "apt_packages"),
+        *("gateway haproxy", "gateway floating", "gateway_certificate", "gateway_facts", "apt_packages"),
         *("monitoring_exporters", "monitoring_logs", "backup"),
     }
     assert {module: len(stage.calls(module=module, check_mode=True)) for module in COMPARING} == {
@@ -77,7 +78,8 @@ def test_roles_that_are_entered_for_an_earlier_one_look_anew_and_change_nothing(
 @pytest.mark.parametrize(
     ("tag", "changed"),
     [
-        ("gateway_install", {"apt_packages"}),
+        ("gateway_install", {"apt_packages", "gateway_certificate"}),
+        ("gateway_certificate", {"gateway_certificate"}),
         ("gateway_floating", {"gateway floating"}),
         ("gateway_configure", {"gateway haproxy"}),
         ("monitoring_exporters", {"monitoring_exporters"}),

@@ -117,7 +117,15 @@ class Site:
 
 @pytest.fixture
 def site(staged: Callable[[Sequence[str]], Any]) -> Site:
-    modules = ["apt_packages", "firewall", "gateway", "node_facts", "monitoring_exporters", "monitoring_server"]
+    modules = [
+        "apt_packages",
+        "firewall",
+        "gateway",
+        "gateway_certificate",
+        "node_facts",
+        "monitoring_exporters",
+        "monitoring_server",
+    ]
     return Site(staged(modules))
 
 

@@ -215,7 +215,12 @@ class _Writer:
         keys = Variable(
             "gateway_keys", [client], "The gateway's clients: an entry for each, with its own key from vault.yml."
         )
-        self.found.files["group_vars/all/gateway.yml"] = text.file("The gateway.", text.variables([keys]))
+        tls = Variable(
+            "gateway_tls",
+            "ca",
+            "A CA of the site's own signs the gateway's certificate. Clients must trust it: docs/tls.md",
+        )
+        self.found.files["group_vars/all/gateway.yml"] = text.file("The gateway.", text.variables([keys, tls]))
 
     def inference(self, shared: Proposal, plan: layout.Layout) -> str:
         """Variables of all nodes."""

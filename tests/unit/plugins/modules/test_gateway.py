@@ -423,7 +423,9 @@ def test_a_key_that_everybody_can_read_gets_a_warning(machine: Machine, tmp_path
     key = tmp_path / "key.pem"
     key.write_text("x")
     options = given(certificate="/c.pem", certificate_key=str(key))
-    assert module.key_warnings(options) == [f"{key}: every user of the gateway can read this private key: chmod 600 {key}"]
+    assert module.key_warnings(options) == [
+        f"{key}: every user of the gateway can read this private key: chmod 600 {key}"
+    ]
     key.chmod(0o600)
     assert module.key_warnings(options) == [] == module.key_warnings(given())
 

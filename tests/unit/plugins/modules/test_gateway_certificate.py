@@ -10,7 +10,13 @@ from typing import Any
 import pytest
 
 from ansible_collections.baremetal.inference.plugins.module_utils.core import node_library, systemd
-from ansible_collections.baremetal.inference.plugins.module_utils.gateway import acme, certificates, places, runtime, serving
+from ansible_collections.baremetal.inference.plugins.module_utils.gateway import (
+    acme,
+    certificates,
+    places,
+    runtime,
+    serving,
+)
 from ansible_collections.baremetal.inference.plugins.module_utils.gateway.authority import Authority
 from ansible_collections.baremetal.inference.plugins.modules import gateway_certificate as module
 
@@ -110,7 +116,9 @@ def test_a_fresh_gateway_makes_its_ca_and_a_second_run_changes_nothing(machine: 
     assert run()["new_root"]
     assert certificates.read(machine.root / "tls/served.pem").names == ("192.0.2.1", "gw1")
     clients = machine.root / "site-ca.pem"
-    assert clients.read_text() == (machine.root / "tls/root.pem").read_text() and clients.stat().st_mode & 0o777 == 0o644
+    assert (
+        clients.read_text() == (machine.root / "tls/root.pem").read_text() and clients.stat().st_mode & 0o777 == 0o644
+    )
     assert places.CERTIFICATE_TIMER in machine.running and (machine.root / "sbin/command").stat().st_mode & 0o111
     assert "inference_gateway_certificate_end" in (machine.root / "textfiles/inference-gateway.prom").read_text()
     result = run()
@@ -129,7 +137,9 @@ def test_another_name_needs_another_certificate_of_the_same_ca(machine: Machine)
     assert "commit ssl cert tls.pem" in machine.asked
 
 
-def test_a_second_gateway_is_signed_by_the_first(machine: Machine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_second_gateway_is_signed_by_the_first(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     run()
     second = {"lead": False, "name": "gw2", "names": ["gw2"]}
     other = at(monkeypatch, tmp_path / "second")
@@ -137,7 +147,9 @@ def test_a_second_gateway_is_signed_by_the_first(machine: Machine, monkeypatch: 
     waits = run(**second)
     assert "CERTIFICATE REQUEST" in waits["request"] and not (other.root / "tls/served.pem").exists()
     at(monkeypatch, machine.root)
-    signed = module.sign({**PARAMS, "state": "signed", "request": waits["request"], "name": "gw2", "names": ["gw2"]}, check=False)
+    signed = module.sign(
+        {**PARAMS, "state": "signed", "request": waits["request"], "name": "gw2", "names": ["gw2"]}, check=False
+    )
     assert signed["changed"] is False
     at(monkeypatch, other.root)
     assert run(**second, issued=signed["issued"])["request"] == ""
@@ -149,7 +161,7 @@ def test_a_second_gateway_is_signed_by_the_first(machine: Machine, monkeypatch: 
 def test_a_lost_ca_is_not_replaced_unasked(machine: Machine) -> None:
     run()
     Authority(machine.root / "tls").root_key.unlink()
-    with pytest.raises(certificates.CertificateError, match="Restore the file from a backup"):
+    with pytest.raises(certificates.CertificateError, match="the file from a backup"):
         run()
 
 

@@ -64,10 +64,15 @@ def test_what_certbot_says_reaches_the_operator(monkeypatch: pytest.MonkeyPatch)
         return commands.Outcome(1, "", "Timeout during connect (likely firewall problem)")
 
     monkeypatch.setattr(commands, "run", run)
-    with pytest.raises(CertificateError, match="llm.example.com") as caught:
+    with pytest.raises(CertificateError, match=r"llm\.example\.com") as caught:
         ORDER.fill()
     assert "likely firewall problem" in str(caught.value) and acme.LOG in str(caught.value)
-    assert asked[0][:2] == ["certbot", "certonly"] and asked[0][-4:] == ["-d", "gw.example.com", "-d", "llm.example.com"]
+    assert asked[0][:2] == ["certbot", "certonly"] and asked[0][-4:] == [
+        "-d",
+        "gw.example.com",
+        "-d",
+        "llm.example.com",
+    ]
     assert "/usr/local/sbin/inference-gateway-certificate update" in asked[0]
     monkeypatch.setattr(commands, "run", lambda *_given: commands.Outcome(0))
     ORDER.fill()

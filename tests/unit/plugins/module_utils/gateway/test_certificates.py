@@ -18,7 +18,7 @@ NOW = datetime.now(UTC) + timedelta(minutes=5)
 
 def pair(directory: Path, name: str, *words: str, names: str = "DNS:gw.example.com,DNS:*.api.example.com") -> Path:
     """A certificate `name.pem` with the key `name.key`."""
-    command = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -days 2 -subj /CN=gw.example.com".split()
+    command = ["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-days", "2", "-subj", "/CN=gw"]
     more = ["-addext", f"subjectAltName={names}"] if names else []
     key, path = directory / f"{name}.key", directory / f"{name}.pem"
     files = ["-keyout", str(key), "-out", str(path)]
@@ -48,7 +48,11 @@ def test_a_sound_pair_has_no_mistake(made: Path) -> None:
     known = certificates.read(made / "both.pem")
     assert known.names == ("gw.example.com", "*.api.example.com") and 1 < known.days_left(NOW) < 2
     shown = certificates.openssl("x509", "-noout", "-fingerprint", "-sha1", "-in", str(made / "one.pem"))
-    assert shown.strip().rpartition("=")[2].replace(":", "") == known.fingerprint == certificates.fingerprint(made / "one.pem")
+    assert (
+        shown.strip().rpartition("=")[2].replace(":", "")
+        == known.fingerprint
+        == certificates.fingerprint(made / "one.pem")
+    )
     # Without names, it stands for none.
     assert certificates.read(made / "two.pem").names == ()
 

@@ -51,7 +51,9 @@ def test_the_sites_own_ca_signs_for_what_the_host_is_called() -> None:
     given = GIVEN | {"names": ["LLM.example.com", "2001:DB8::0:1", "*.llm.example.com"]}
     names = ["*.llm.example.com", "192.0.2.1", "2001:db8::1", "gw1", "llm.example.com"]
     assert forms.resolve(given)["names"] == names
-    assert forms.resolve(given | {"declared": "acme"})["names"] == [name for name in names if name not in ("gw1", "192.0.2.1")]
+    assert forms.resolve(given | {"declared": "acme"})["names"] == [
+        name for name in names if name not in ("gw1", "192.0.2.1")
+    ]
 
 
 @pytest.mark.parametrize(
@@ -68,11 +70,22 @@ def test_the_sites_own_ca_signs_for_what_the_host_is_called() -> None:
         ({"own_names": ["not a name"]}, ["gateway_tls_names: is empty, and the host has no name"]),
         (
             {"declared": "acme", "port": 80, "server": "http://x", "floating": True},
-            ["gateway_acme_email", "gateway_acme_server", "gateway_tls_names", "gateway_port: 80", "gateway_floating_address"],
+            [
+                "gateway_acme_email",
+                "gateway_acme_server",
+                "gateway_tls_names",
+                "gateway_port: 80",
+                "gateway_floating_address",
+            ],
         ),
         (
             {"declared": "acme", "email": "a@b.cd", "names": ["192.0.2.1", "gw", "*.x.org", "a.internal"]},
-            ["'192.0.2.1': must be a full name", "'gw': must be a full name", "'*.x.org': needs the DNS", "'a.internal': is no"],
+            [
+                "'192.0.2.1': must be a full name",
+                "'gw': must be a full name",
+                "'*.x.org': needs the DNS",
+                "'a.internal': is no",
+            ],
         ),
         ({"declared": "acme", "email": "a@b.cd", "names": ["llm.example.com"]}, []),
     ],

@@ -28,7 +28,11 @@ class HAProxy:
     def __call__(self, command: str) -> str:
         self.calls.append(command)
         if command.startswith("show ssl cert"):
-            return f"Filename: tls.pem\nStatus: Used\nSHA1 FingerPrint: {self.serves}\nSubject: /CN=x" if self.serves else "Can't"
+            return (
+                f"Filename: tls.pem\nStatus: Used\nSHA1 FingerPrint: {self.serves}\nSubject: /CN=x"
+                if self.serves
+                else "Can't"
+            )
         if command.startswith("set ssl cert tls.pem <<\n"):
             if not self.takes:
                 return "Can't load the payload"

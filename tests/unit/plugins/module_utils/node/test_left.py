@@ -47,7 +47,13 @@ def test_a_machine_that_never_was_one_is_not_even_asked_of_its_services(
     monkeypatch.setattr(systemd, "systemctl", lambda *_arguments: pytest.fail("asked"))
     found = left.gather()
     assert found["left"] == []
-    nothing = {"services": [], "files": [], "floating_address": "", "serves": "", "authority": {"lead": False, "root": ""}}
+    nothing = {
+        "services": [],
+        "files": [],
+        "floating_address": "",
+        "serves": "",
+        "authority": {"lead": False, "root": ""},
+    }
     assert found["gateway"] == nothing
     assert found["monitoring"] == {"services": [], "files": []} and found["logs"] == {"files": []}
 

@@ -35,11 +35,15 @@ def test_plain_http_is_pending_until_the_inventory_says_so(tmp_path: Path) -> No
     # A gateway of an earlier version recorded no form.
     for settings in ({"tls": False}, {"tls": False, "tls_form": "kept"}):
         told = found(tmp_path, settings)
-        assert told.status == WARN and told.message.startswith("gateway_tls is pending") and "docs/tls.md" in told.action
+        assert (
+            told.status == WARN and told.message.startswith("gateway_tls is pending") and "docs/tls.md" in told.action
+        )
     assert found(tmp_path, {"tls": False, "tls_form": "none"}).status == OK
 
 
-@pytest.mark.parametrize(("days", "status", "words"), [(60, OK, "in 60 days"), (9, WARN, "in 9 days"), (-3, WARN, "3 days ago")])
+@pytest.mark.parametrize(
+    ("days", "status", "words"), [(60, OK, "in 60 days"), (9, WARN, "in 9 days"), (-3, WARN, "3 days ago")]
+)
 def test_the_end_of_the_certificate(tmp_path: Path, days: float, status: str, words: str) -> None:
     told = found(tmp_path, {"tls": True, "tls_form": "ca"}, days)
     assert (told.status, words in told.message) == (status, True), told
