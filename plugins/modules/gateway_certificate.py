@@ -106,7 +106,9 @@ issued:
 """
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -154,7 +156,7 @@ class Manager:
     def run(self) -> Made:
         """Bring all parts into effect. Raises CertificateError, SystemdError, OSError, ValueError, ImportError."""
         if self.form in WITH_TLS:
-            with serving.locked(places.TLS) if not self.check else _nothing():
+            with nullcontext() if self.check else serving.locked(places.TLS):
                 waits = self._certificate()
             if not waits:
                 self._settings()
@@ -223,7 +225,7 @@ class Manager:
         for path, text in texts.items():
             coming = path == places.CLIENTS_ROOT and self.form == forms.CA and text is None
             if coming or files.text(path) != text:
-                self._do(str(path), lambda path=path, text=text: files.write(path, text, 0o644))
+                self._do(str(path), partial(files.write, path, text))
         if not tls and self.serving.metrics.exists():
             self._do(str(self.serving.metrics), self.serving.metrics.unlink)
 
@@ -243,7 +245,7 @@ class Manager:
             return
         different = [path for path, text in units.items() if not files.same(path, text)]
         for path in different:
-            self._do(str(path), lambda path=path: files.write(path, units[path]))
+            self._do(str(path), partial(files.write, path, units[path]))
         if different and not self.check:
             systemd.systemctl("daemon-reload")
         self._enable(places.CERTIFICATE_TIMER)
@@ -262,16 +264,6 @@ class Manager:
             self._do("the certificate in the running HAProxy", lambda: self.serving.deliver(self.ask))
         if not self.check:
             self.serving.publish(self.ask, self.now)
-
-
-class _nothing:
-    """A block without a lock: check mode writes nothing."""
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, *_why: object) -> None:
-        return None
 
 
 def sign(params: dict[str, Any], *, check: bool) -> Made:

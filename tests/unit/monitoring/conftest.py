@@ -16,6 +16,7 @@ import pytest
 import yaml
 
 from ansible_collections.baremetal.inference.plugins.module_utils.backup import state as backup_state
+from ansible_collections.baremetal.inference.plugins.module_utils.gateway import serving
 from ansible_collections.baremetal.inference.plugins.module_utils.node import textfile
 from ansible_collections.baremetal.inference.plugins.module_utils.node.collectors import catalogue
 
@@ -92,7 +93,7 @@ def real_metrics() -> set[str]:
     for path in SAMPLES.glob("*.txt"):
         scrapes.setdefault(path.stem.rpartition("-")[0], []).append(set(path.read_text().split()))
     recorded = {name for versions in scrapes.values() for name in set.intersection(*versions)}
-    helps = (textfile._HELP, backup_state._HELP, catalogue.HELP)
+    helps = (textfile._HELP, backup_state._HELP, serving.METRICS, catalogue.HELP)
     own = {name for help_texts in helps for name in help_texts}
     own |= {name for one in catalogue.COLLECTORS.values() for name in one.help}
     return recorded | own | OF_SCRAPES

@@ -98,7 +98,7 @@ def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Machine:
     return at(monkeypatch, tmp_path)
 
 
-def run(*, check: bool = False, **changes: Any) -> dict[str, Any]:
+def run(*, check: Any = False, **changes: Any) -> dict[str, Any]:
     """One run; check mode, asked before, says the same and changes nothing."""
     params = {**PARAMS, **changes}
     foreseen = module.Manager(params, check=True).run()
@@ -198,9 +198,8 @@ def test_acme(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(acme.Order, "is_filled", lambda _order: bool(filled))
     monkeypatch.setattr(acme.Order, "fill", lambda order: filled.append(order))
     assert acme.TIMER not in run(form="acme", names=["gw.example.com"], check=True)["diff"]["after"]
+    chain = pair(machine.root, "chain")
     monkeypatch.setattr(serving, "paths", lambda _form, *_own: (str(chain), ""))
-    chain = machine.root / "chain.pem"
-    pair(machine.root, "chain")
     run(form="acme", names=["gw.example.com"])
     assert [order.names for order in filled] == [["gw.example.com"]] and acme.TIMER in machine.running
     assert run(form="acme", names=["gw.example.com"])["changed"] is False
