@@ -155,16 +155,13 @@ class Manager:
 
     def run(self) -> Made:
         """Bring all parts into effect. Raises CertificateError, SystemdError, OSError, ValueError, ImportError."""
-        if self.form in WITH_TLS:
-            with nullcontext() if self.check else serving.locked(places.TLS):
-                waits = self._certificate()
-            if not waits:
-                self._settings()
-                self._tool()
-                self._hand_over()
-        else:
+        # Before the certificate: certbot refuses a hook that does not exist.
+        self._tool()
+        if not self._certificate():
             self._settings()
-            self._tool()
+            if self.form in WITH_TLS:
+                self._enable(places.CERTIFICATE_TIMER)
+                self._hand_over()
         shown = "".join(f"{change}\n" for change in self.changes)
         return {
             "changed": bool(self.changes),
@@ -183,13 +180,17 @@ class Manager:
     def _certificate(self) -> bool:
         """Make or obtain the certificate. Returns whether it waits for the lead's signature."""
         if self.form == forms.ACME:
+            # Without the lock: certbot calls the command, which takes the lock.
             if not self.order.is_filled():
                 self._do(str(acme.chain()), self.order.fill)
             # The package starts its timer, unless services must not start while packages are installed.
             if not self.check or self.order.is_filled():
                 self._enable(acme.TIMER)
             return False
-        return self.form == forms.CA and self._authority()
+        if self.form != forms.CA:
+            return False
+        with nullcontext() if self.check else serving.locked(places.TLS):
+            return self._authority()
 
     def _authority(self) -> bool:
         own, names, name = self.authority, self.params["names"], self.params["name"]
@@ -248,7 +249,6 @@ class Manager:
             self._do(str(path), partial(files.write, path, units[path]))
         if different and not self.check:
             systemd.systemctl("daemon-reload")
-        self._enable(places.CERTIFICATE_TIMER)
 
     def _enable(self, timer: str) -> None:
         found = systemd.show([timer], ["ActiveState", "UnitFileState"])[timer]

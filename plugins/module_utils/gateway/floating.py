@@ -10,8 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..core.problems import Problem, is_integer
-from .names import CONTROL_SOCKET, HEADER
-from .settings import PREFIX
+from .names import CONTROL_SOCKET, HEADER, PREFIX
 
 ADDRESS = re.compile(r"[0-9a-fA-F.:]+/[0-9]+")
 

@@ -12,6 +12,9 @@ import re
 
 HEADER = "# Managed by Ansible, role baremetal.inference.gateway: changes made here are lost."
 
+PREFIX = "gateway_"
+"""The prefix of the role's variables, which the settings do not have."""
+
 DIRECTORY = "/etc/haproxy"
 CONFIG = "haproxy.cfg"
 """The configuration that HAProxy loads. The files that it names lie in the same directory."""

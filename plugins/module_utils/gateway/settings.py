@@ -15,9 +15,7 @@ from ..core.problems import Problem, is_integer
 from ..engine import adapters
 from ..models.registry import routing
 from ..models.registry.routing import Routing
-
-PREFIX = "gateway_"
-"""The prefix of the role's variables, which the settings do not have."""
+from .names import PREFIX
 
 SESSION_HEADER = "X-Session-ID"
 
