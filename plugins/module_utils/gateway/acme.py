@@ -29,6 +29,9 @@ NAME = "inference-gateway"
 SECONDS = 300.0
 """Limit for certbot."""
 
+SHOWN = 2000
+"""How many characters of certbot's words an error quotes."""
+
 ETC = Path("/etc/letsencrypt")
 LOG = "/var/log/letsencrypt/letsencrypt.log"
 
@@ -82,7 +85,7 @@ class Order:
         """Let certbot obtain the certificate. Raises CertificateError."""
         outcome = commands.run(self.command(), SECONDS)
         if outcome.code != 0:
-            why = outcome.message or (outcome.stderr or outcome.stdout).strip()[-1500:]
+            why = outcome.message or f"{outcome.stdout}\n{outcome.stderr}".strip()[-SHOWN:]
             raise CertificateError(
                 f"certbot obtained no certificate for {', '.join(self.names)}. The authority must reach port 80 of the"
                 f" gateway by these names. The log is {LOG}. certbot says:\n{why}"
