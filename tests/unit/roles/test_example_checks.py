@@ -34,7 +34,10 @@ gw1
 """
 
 COMMON = ("apt_sources", "admin_accounts", "ssh_server", "system_settings", "disks", "firewall")
-SERVICES = ("gateway", "monitoring_exporters", "monitoring_logs", "monitoring_server", "backup", "gateway_facts")
+SERVICES = (
+    *("gateway", "gateway_certificate", "gateway_facts"),
+    *("monitoring_exporters", "monitoring_logs", "monitoring_server", "backup"),
+)
 ANSWERS: dict[str, dict[str, Any]] = {
     **dict.fromkeys(COMMON, AS_DECLARED),
     **WELL,
@@ -74,7 +77,7 @@ def test_every_check_of_site_accepts_the_filled_example(staged: Callable[..., St
     assert done, said
     asked = {(call["on"], call["module"]) for call in stage.calls()}
     node = (*COMMON, "nvidia_driver_facts", "docker_daemon", "engine_plan", "backup")
-    other = ("firewall", "gateway", "monitoring_server", "backup")
+    other = ("firewall", "gateway", "gateway_certificate", "monitoring_server", "backup")
     assert {("gpu1", name) for name in node} | {("gw1", name) for name in other} <= asked
     compared = [call["compare"] for call in stage.calls(module="nvidia_driver_facts") if "compare" in call]
     (decision,) = [one["decision"] for one in compared]

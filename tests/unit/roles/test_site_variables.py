@@ -82,3 +82,49 @@ c inference_address=192.0.2.3
     plain = output.replace("\\", "")
     assert 'a: True, {"b": [["10.1.0.2/16"], [], 0], "c": [[], [], 0]}' in plain, output
     assert 'c: False, {"a": [[], ["10.1.0.0/16"], 1], "b": [["10.1.0.2/16"], [], 0]}' in plain, output
+
+
+def test_a_sites_gateways_keep_what_they_serve_and_have_one_ca(staged: Callable[[Sequence[str]], Any]) -> None:
+    """A new gateway serves plain HTTP where the others do. The gateway with the CA signs, wherever it stands."""
+    message = "{{ inventory_hostname }}: {{ gateway_serves }}, signed by {{ gateway_lead }}, {{ gateway_own_addresses | join }}"
+    play = {
+        "hosts": "gateway",
+        "roles": ["site_variables"],
+        "vars": {"instances": [], "models": {}},
+        "tasks": [{"ansible.builtin.debug": {"msg": message}}],
+    }
+
+    def told(**serves: str) -> str:
+        lines = [
+            f"{name} ansible_host=192.0.2.{number} site_left=\"{{'gateway': {{'serves': '{found}',"
+            f" 'authority': {{'lead': {name == 'c'}, 'root': ''}}}}}}\""
+            for number, (name, found) in enumerate(serves.items(), 1)
+        ]
+        succeeded, output = staged([]).run([play], "\n".join(["[gateway]", *lines]))
+        assert succeeded, output
+        return str(output)
+
+    output = told(a="", b="plain", c="tls")
+    assert "a: plain, signed by c, 192.0.2.1" in output and "b: plain, signed by c" in output
+    # TLS stays, whatever the others serve.
+    assert "c: tls, signed by c" in output
+    output = told(a="", b="tls")
+    assert "a: , signed by a" in output and "b: tls, signed by a" in output, output
+
+
+def test_acme_opens_its_port(staged: Callable[[Sequence[str]], Any]) -> None:
+    play = {
+        "hosts": "gateway",
+        "roles": ["site_variables"],
+        "vars": {"instances": [], "models": {}},
+        "tasks": [
+            {
+                "ansible.builtin.debug": {
+                    "msg": "{{ gateway_tls }}: {{ __gateway_rules | map(attribute='port') | join(' ') }}"
+                }
+            }
+        ],
+    }
+    hosts = "[gateway]\na ansible_host=192.0.2.1 gateway_tls=acme\nb ansible_host=192.0.2.2 gateway_tls=ca"
+    succeeded, output = staged([]).run([play], hosts)
+    assert succeeded and "acme: 8000 80" in output and 'ca: 8000"' in output.replace("'", '"'), output

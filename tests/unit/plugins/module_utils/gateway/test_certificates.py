@@ -13,7 +13,7 @@ import pytest
 from ansible_collections.baremetal.inference.plugins.module_utils.gateway import certificates
 from ansible_collections.baremetal.inference.plugins.module_utils.gateway.certificates import CertificateError
 
-NOW = datetime.now(UTC) + timedelta(minutes=5)
+NOW = datetime.now(UTC) + timedelta(hours=12)
 
 
 def pair(directory: Path, name: str, *words: str, names: str = "DNS:gw.example.com,DNS:*.api.example.com") -> Path:
