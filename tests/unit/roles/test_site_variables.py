@@ -86,8 +86,10 @@ c inference_address=192.0.2.3
 
 def test_a_sites_gateways_keep_what_they_serve_and_have_one_ca(staged: Callable[[Sequence[str]], Any]) -> None:
     """A new gateway serves plain HTTP where the others do. The gateway with the CA signs, wherever it stands."""
-    message = "{{ inventory_hostname }}: {{ gateway_serves }}, signed by {{ gateway_lead }},"
+    message = (
+        "{{ inventory_hostname }}: {{ gateway_serves }}, signed by {{ gateway_lead }},"
         " {{ gateway_own_addresses | join }}"
+    )
     play = {
         "hosts": "gateway",
         "roles": ["site_variables"],
