@@ -147,7 +147,7 @@ class Gateway:
 
     def load(self, *models: str, clients: int = 4, **more: Any) -> Load:
         """Clients that ask for short answers."""
-        given = {"shapes": SHORT, "trusted": self.trusted, **more}
+        given = {"shapes": SHORT, **({} if "trusted" in more else {"trusted": self.trusted}), **more}
         return Load(self.url, models or ("main",), clients, KEY, **given)
 
 

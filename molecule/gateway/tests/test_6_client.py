@@ -8,7 +8,6 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-import httpx
 import openai
 import pytest
 from gateway import KEY, Gateway
@@ -22,7 +21,7 @@ QUESTION: Any = [{"role": "user", "content": "hi"}]
 
 
 def client(gateway: Gateway, key: str = KEY, repeats: int = 0) -> OpenAI:
-    client = httpx.Client(verify=tls_of(gateway.url, gateway.trusted) or False)
+    client = openai.DefaultHttpxClient(verify=tls_of(gateway.url, gateway.trusted) or False)
     return OpenAI(base_url=f"{gateway.url}/v1", api_key=key, max_retries=repeats, timeout=60, http_client=client)
 
 
