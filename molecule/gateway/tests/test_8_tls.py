@@ -170,29 +170,29 @@ def test_a_second_gateway_has_the_same_ca(deb12: Node, deb13: Node) -> None:
 
 
 @pytest.fixture
-def acme(deb12: Node) -> Iterator[dict[str, Any]]:
+def acme(node: Node) -> Iterator[dict[str, Any]]:
     """An ACME authority on the gateway itself, and the variables for it."""
-    deb12.run("DEBIAN_FRONTEND=noninteractive apt-get -qq install --yes --no-install-recommends pebble >/dev/null")
+    node.run("DEBIAN_FRONTEND=noninteractive apt-get -qq install --yes --no-install-recommends pebble >/dev/null")
     make = "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost -addext subjectAltName=DNS:localhost"
-    deb12.run(
+    node.run(
         f"mkdir -p /root/acme; cd /root/acme; {make} -keyout server.key -out server.pem 2>/dev/null;"
         " cp server.pem /usr/local/share/ca-certificates/acme-of-the-test.crt; update-ca-certificates >/dev/null;"
         " grep -q gw.acme.test /etc/hosts || echo 127.0.0.1 gw.acme.test >> /etc/hosts;"
         f" cat > config.json <<'END'\n{json.dumps(PEBBLE)}\nEND"
     )
-    deb12.run("systemd-run --unit acme-of-the-test --setenv PEBBLE_VA_NOSLEEP=1 pebble -config /root/acme/config.json")
-    wait_for("the authority answers", lambda: deb12.run("curl -s https://localhost:14000/dir", check=False), 30)
+    node.run("systemd-run --unit acme-of-the-test --setenv PEBBLE_VA_NOSLEEP=1 pebble -config /root/acme/config.json")
+    wait_for("the authority answers", lambda: node.run("curl -s https://localhost:14000/dir", check=False), 30)
     yield {
         "gateway_tls": "acme",
         "gateway_tls_names": ["gw.acme.test"],
         "gateway_acme_email": "operator@acme.test",
         "gateway_acme_server": "https://localhost:14000/dir",
     }
-    deb12.run(
+    node.run(
         "systemctl stop acme-of-the-test; rm /usr/local/share/ca-certificates/acme-of-the-test.crt;"
         " update-ca-certificates >/dev/null"
     )
-    deb12.site()
+    node.site()
 
 
 @pytest.mark.full
