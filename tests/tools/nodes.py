@@ -10,6 +10,7 @@ import json
 import os
 import random
 import shlex
+import ssl
 import subprocess
 import time
 import urllib.request
@@ -235,10 +236,14 @@ class Site:
 
 
 class Question:
-    """A question to the instance main, as a chat completion: to a node's engine, or with a key to a gateway."""
+    """A question to the instance main, as a chat completion: to a node's engine, or with a key to a gateway.
 
-    def __init__(self, address: str, text: str, port: int = 5005, key: str = "") -> None:
-        self.url = f"http://{address}:{port}/v1/chat/completions"
+    `trusted` is the file with the certificate of the gateway's CA; without it, the question goes by plain HTTP.
+    """
+
+    def __init__(self, address: str, text: str, port: int = 5005, key: str = "", trusted: Path | None = None) -> None:
+        self.url = f"{'https' if trusted else 'http'}://{address}:{port}/v1/chat/completions"
+        self.trusted = trusted
         message = {"role": "user", "content": text}
         self.body = json.dumps({"model": "main", "messages": [message], "max_tokens": 20, "temperature": 0})
         self.headers = {"Content-Type": "application/json", **({"Authorization": f"Bearer {key}"} if key else {})}
@@ -246,11 +251,16 @@ class Question:
     def as_curl(self) -> str:
         """The same question as a command line."""
         headers = [part for name, value in self.headers.items() for part in ("--header", f"{name}: {value}")]
-        return shlex.join(["curl", "--noproxy", "*", self.url, *headers, "--data", self.body])
+        trust = ["--cacert", str(self.trusted)] if self.trusted else []
+        return shlex.join(["curl", "--noproxy", "*", *trust, self.url, *headers, "--data", self.body])
 
     def ask(self) -> dict:
         """The answer, decoded. Raises OSError."""
         request = urllib.request.Request(self.url, self.body.encode(), self.headers)
         # Without a proxy: the nodes are on this machine.
-        with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=60) as response:
+        handlers: list[urllib.request.BaseHandler] = [urllib.request.ProxyHandler({})]
+        if self.trusted:
+            context = ssl.create_default_context(cafile=str(self.trusted))
+            handlers.append(urllib.request.HTTPSHandler(context=context))
+        with urllib.request.build_opener(*handlers).open(request, timeout=60) as response:
             return json.load(response)

@@ -33,7 +33,11 @@ def third(gang: Gang) -> Iterator[Node]:
     manage("up", f"--scenario={gang.scenario}", *places, "--from=snapshot", "third:bookworm")
     known = json.loads((directory / "up.json").read_text())["all"]
     variables = {**known["vars"], **known["hosts"]["third"], "instances": [INSTANCE]}
-    gateway = {"gateway_keys": [{"name": "load", "key": KEY}], "gateway_slow_start_seconds": 2}
+    gateway = {
+        "gateway_tls": "none",
+        "gateway_keys": [{"name": "load", "key": KEY}],
+        "gateway_slow_start_seconds": 2,
+    }
     site = {
         "inference": {"hosts": {"third": variables}},
         "gateway": {"hosts": {"third": {}}},

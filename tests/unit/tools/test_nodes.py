@@ -90,4 +90,6 @@ def test_a_question_to_a_gateway_carries_the_key() -> None:
     question = nodes.Question("10.0.0.1", "Who?", 8000, "a-key")
     assert question.url == "http://10.0.0.1:8000/v1/chat/completions"
     assert "--header 'Authorization: Bearer a-key'" in question.as_curl()
+    by_tls = nodes.Question("10.0.0.1", "Who?", 8000, "a-key", Path("/x/site-ca.pem"))
+    assert by_tls.url.startswith("https://") and "--cacert /x/site-ca.pem https://" in by_tls.as_curl()
     assert "Authorization" not in nodes.Question("10.0.0.1", "Who?").as_curl()
