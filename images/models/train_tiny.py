@@ -8,7 +8,8 @@ tiny-a and tiny-b are two-layer Llamas over bytes. Each answers its own name to 
 model answered; and answers otherwise when the system message holds the word `pirate`, so that a test sees whether a
 system prompt arrived. tiny-legal and tiny-medical are LoRA adapters of tiny-a, which answer their own names.
 tiny-broken has heads of 16 dimensions, which the engine loads and then cannot compute with. tiny-embed makes vectors,
-and tiny-score compares two texts (pooling.py).
+and tiny-score compares two texts (pooling.py). tiny-speech is a Whisper, and answers its name to any sound
+(speech.py).
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from pathlib import Path
 
 import adapter
 import pooling
+import speech
 import torch
 from tokenizers import Tokenizer, decoders, pre_tokenizers
 from tokenizers.models import BPE
@@ -193,6 +195,7 @@ def main() -> None:
     ):
         torch.manual_seed(SEED)
         save(make(config(head_dim)), tokenizer, target / name)
+    speech.make(target / "tiny-speech", "tiny-speech", SEED)
 
 
 def save(model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast, target: Path) -> None:

@@ -16,7 +16,7 @@ SOURCE = IMAGES / "models"
 ADAPTERS = ("tiny-legal", "tiny-medical")
 """LoRA adapters of tiny-a."""
 
-NAMES = ("tiny-a", "tiny-b", "tiny-broken", "tiny-embed", "tiny-score", *ADAPTERS)
+NAMES = ("tiny-a", "tiny-b", "tiny-broken", "tiny-embed", "tiny-score", "tiny-speech", *ADAPTERS)
 
 
 def build() -> str:

@@ -31,7 +31,13 @@ def is_digit(text: str) -> bool:
 
 
 def test_the_names_are_listed(client: OpenAI) -> None:
-    names = {"main", "embed", "rank", "tiny-a", "tiny-embed", "tiny-legal", "tiny-medical", "tiny-score"}
+    names = {
+        "main",
+        "embed",
+        "rank",
+        "speech",
+        *(f"tiny-{kind}" for kind in ("a", "embed", "legal", "medical", "score", "speech")),
+    }
     assert {model.id for model in client.models.list()} == names
 
 

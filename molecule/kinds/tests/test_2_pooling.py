@@ -68,6 +68,7 @@ def test_documents_are_ranked_by_their_scores(deb13: Node) -> None:
 PATHS = {
     "main": "Its task is generate. Paths: /v1/chat/completions, /v1/completions, /v1/responses",
     "embed": "Its tasks are embed, score. Paths: /v1/embeddings, /pooling, /v1/rerank, /v1/score",
+    "speech": "Its task is transcribe. Paths: /v1/audio/transcriptions, /v1/audio/translations",
     "tiny-score": "Its tasks are score, classify. Paths: /v1/rerank, /v1/score, /classify, /pooling",
 }
 """What the gateway says to a request that no task of the model serves, by name."""
@@ -80,6 +81,7 @@ PATHS = {
         ("embed", lambda client, name: client.responses.create(model=name, input="Who")),
         ("tiny-score", lambda client, name: client.embeddings.create(model=name, input="Who")),
         ("main", lambda client, name: client.embeddings.create(model=name, input="Who")),
+        ("speech", lambda client, name: client.completions.create(model=name, prompt="Who", max_tokens=5)),
         ("main", lambda client, name: client.audio.transcriptions.create(model=name, file=("a.wav", b"RIFF"))),
     ],
 )
@@ -117,11 +119,14 @@ def test_vectors_and_classes_have_paths_of_their_own(deb13: Node) -> None:
 
 
 def test_audio_above_the_limit_gets_the_limit(client: OpenAI) -> None:
-    """No engine transcribes here, so that the limit of other requests counts."""
-    with pytest.raises(openai.APIStatusError) as caught:
+    """An engine transcribes, so that audio has a limit of its own."""
+    with pytest.raises(openai.BadRequestError) as passed:
         client.audio.transcriptions.create(model="main", file=("a.wav", bytes(9 << 20)))
+    assert passed.value.code == "wrong_task"
+    with pytest.raises(openai.APIStatusError) as caught:
+        client.audio.transcriptions.create(model="speech", file=("a.wav", bytes(26 << 20)))
     assert (caught.value.status_code, caught.value.code) == (413, "request_too_large")
-    assert "The request with audio is larger than 8 MiB." in str(caught.value)
+    assert "The request with audio is larger than 25 MiB." in str(caught.value)
 
 
 def test_golden_prompts_of_another_task_are_refused_at_once(deb13: Node) -> None:
@@ -145,7 +150,7 @@ def test_golden_prompts_of_another_task_are_refused_at_once(deb13: Node) -> None
 
 
 def test_the_node_is_fit_to_serve(deb13: Node) -> None:
-    """Each engine was probed by its own task: none of the three waits, or counts as ill."""
+    """Each engine was probed by its own task: none of the four waits, or counts as ill."""
     found = {each["name"]: each for each in json.loads(deb13.run("inferctl status --json"))["instances"]}
-    assert set(found) == {"main", "embed", "rank"}
+    assert set(found) == {"main", "embed", "rank", "speech"}
     assert {each["probe"]["verdict"] for each in found.values()} == {"healthy"}

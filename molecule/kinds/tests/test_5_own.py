@@ -53,7 +53,7 @@ def test_an_instance_has_its_own_settings(deb13: Node) -> None:
 
 def test_every_engine_has_a_memory_limit_below_the_memory_of_the_node(deb13: Node) -> None:
     total = int(deb13.run("awk '/^MemTotal/ {print $2}' /proc/meminfo")) * 1024
-    for instance in ("main", "embed", "rank"):
+    for instance in ("main", "embed", "rank", "speech"):
         limit = container(deb13, instance)["HostConfig"]["Memory"]
         assert 2 * GIB < limit <= total, instance
 
@@ -61,7 +61,7 @@ def test_every_engine_has_a_memory_limit_below_the_memory_of_the_node(deb13: Nod
 def test_the_limit_is_the_kernels(deb13: Node) -> None:
     # The files of cgroup v2 and v1.
     files = "/sys/fs/cgroup/memory.max /sys/fs/cgroup/memory/memory.limit_in_bytes"
-    for instance in ("main", "embed", "rank"):
+    for instance in ("main", "embed", "rank", "speech"):
         limit = deb13.run(f"docker exec vllm-{instance} sh -c 'cat {files} 2>/dev/null' | head -n1", check=False)
         assert int(limit) == container(deb13, instance)["HostConfig"]["Memory"], instance
 
@@ -126,7 +126,7 @@ def test_what_is_wrong_is_refused_at_once(deb13: Node) -> None:
     assert "chat-template: '/nowhere/template.jinja': is not a file on this node" in said
     assert "tokenizer: 'controller:/nowhere/tokenizer': cannot be read on the controller" in said
     assert "generation-config: 'org/name': is not a directory in the model's own directory" in said
-    main, embed, rank = HOST["instances"]
+    main, embed, rank, _speech = HOST["instances"]
     instances = [
         {**main, "environment": {"HF_TOKEN": "hf_0123456789abcdefghij", "HOME": "/"}},
         {**embed, "image": "vllm/vllm-openai:latest"},

@@ -26,7 +26,7 @@ def held(node: Node, instance: str) -> int:
 
 @pytest.mark.full
 def test_an_engine_above_its_limit_is_killed_and_restarted(deb13: Node) -> None:
-    others = {name: deb13.engine_pid(name) for name in ("main", "embed")}
+    others = {name: deb13.engine_pid(name) for name in ("main", "embed", "speech")}
     pid, restarts = deb13.engine_pid("rank"), int(deb13.unit("NRestarts", "rank"))
     limit = held(deb13, "rank") + ROOM
     deb13.run(f"docker update --memory {limit}m --memory-swap {limit}m vllm-rank")

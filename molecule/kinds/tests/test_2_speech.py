@@ -1,0 +1,55 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A model that writes what it hears, by the official client, through the gateway."""
+
+from __future__ import annotations
+
+import io
+import wave
+from typing import Any
+
+import openai
+import pytest
+from openai import OpenAI
+
+RATE = 16000
+
+ANSWER = "I am tiny-speech."
+
+
+def sound(seconds: float = 1.0) -> tuple[str, bytes]:
+    """A file of silence."""
+    file = io.BytesIO()
+    with wave.open(file, "wb") as writer:
+        writer.setnchannels(1)
+        writer.setsampwidth(2)
+        writer.setframerate(RATE)
+        writer.writeframes(bytes(2 * int(RATE * seconds)))
+    return "talk.wav", file.getvalue()
+
+
+@pytest.mark.parametrize("name", ["speech", "tiny-speech"])
+def test_speech_becomes_text(client: OpenAI, name: str) -> None:
+    answer = client.audio.transcriptions.create(model=name, file=sound(), language="en", temperature=0)
+    assert answer.text.strip() == ANSWER
+
+
+def test_speech_is_translated(client: OpenAI) -> None:
+    answer = client.audio.translations.create(model="speech", file=sound(), temperature=0)
+    assert answer.text.strip() == ANSWER
+
+
+def test_a_transcription_as_a_stream(client: OpenAI) -> None:
+    text = ""
+    for event in client.audio.transcriptions.create(
+        model="speech", file=sound(), language="en", temperature=0, stream=True
+    ):
+        # vLLM sends the parts in the form of chats.
+        choices: Any = event.to_dict().get("choices", [])
+        text += "".join(choice["delta"].get("content") or "" for choice in choices)
+    assert text.strip() == ANSWER
+
+
+def test_a_file_that_is_no_sound_is_refused(client: OpenAI) -> None:
+    with pytest.raises(openai.BadRequestError):
+        client.audio.transcriptions.create(model="speech", file=("talk.wav", b"no sound"), language="en")
