@@ -29,7 +29,7 @@ def test_the_order_names_steps_of_ci_alone(tool: ModuleType) -> None:
 
 
 def test_the_budgets_of_ci_fit_25_minutes_on_two_cores(tool: ModuleType) -> None:
-    steps = tool.plan(False, None)
+    steps = [name for name in tool.plan(False, None) if name not in tool.LATER]
     assert sum(tool.BUDGETS[name] for name in steps) / tool.RUNNERS <= 25
     # Steps with engines run one after another.
     assert tool.BUDGETS["images"] + sum(tool.BUDGETS[name] for name in steps if tool.with_engines(name)) <= 25
