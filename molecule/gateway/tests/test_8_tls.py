@@ -110,7 +110,8 @@ def test_an_upgraded_gateway_goes_on_with_plain_http_until_told(gateway: Gateway
         state = json.loads(node.run(f"cat {path}"))
         old = {key: value for key, value in state["settings"].items() if key not in ("tls_form", "tls_names")}
         node.run(f"cat > {path} <<'END'\n{json.dumps({**state, 'settings': old})}\nEND")
-        process, said = pid(gateway), []
+        process = pid(gateway)
+        said: list[str] = []
         report = plain(gateway).during(lambda: said.append(node.site()))
         assert not report.failures and report.succeeded and pid(gateway) == process, report
         assert "gateway_tls is pending" in " ".join(said[0].split())
@@ -130,8 +131,11 @@ def test_a_certificate_of_the_site(gateway: Gateway) -> None:
         "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=gateway.example.com"
         " -addext subjectAltName=DNS:gateway.example.com 2>/dev/null"
     )
-    own = {"gateway_tls_certificate": "/etc/ssl/gateway/chain.pem", "gateway_tls_key": "/etc/ssl/gateway/key.pem"}
-    names = {"gateway_tls_names": ["gateway.example.com"]}
+    own: dict[str, Any] = {
+        "gateway_tls_certificate": "/etc/ssl/gateway/chain.pem",
+        "gateway_tls_key": "/etc/ssl/gateway/key.pem",
+    }
+    names: dict[str, Any] = {"gateway_tls_names": ["gateway.example.com"]}
     gateway.node.run(f"mkdir -p /etc/ssl/gateway; cd /etc/ssl/gateway; {make} -keyout key.pem -out chain.pem")
     before = fingerprint(gateway)
     said = gateway.node.site(check=False, **own, gateway_tls_names=["other.example.com"])
