@@ -132,6 +132,11 @@ from ansible_collections.baremetal.inference.plugins.module_utils.gateway.names 
 
 WITH_TLS = (forms.CA, forms.CERTIFICATE, forms.ACME)
 
+LOST = (
+    "{key}: the key of the site's CA is missing, but a certificate comes from this CA. Restore the file from a backup."
+    " To start anew, with a CA that all clients must trust: remove {directory} on all gateways. Nothing was changed"
+)
+
 Made = dict[str, Any]
 
 
@@ -194,13 +199,10 @@ class Manager:
 
     def _authority(self) -> bool:
         own, names, name = self.authority, self.params["names"], self.params["name"]
-        if self.params["lead"] and own.root.exists() and not own.is_lead():
-            raise CertificateError(
-                f"{own.root_key}: the key of the site's CA is missing, but a certificate comes from this CA. Restore"
-                " the file from a backup. To start anew, with a CA that all clients must trust: remove"
-                f" {own.directory} on all gateways. Nothing was changed"
-            )
-        if self.params["lead"] and not own.is_lead():
+        lost = own.root.exists() and not own.is_lead()
+        if self.params["lead"] and lost and own.needs_issuer(names):
+            raise CertificateError(LOST.format(key=own.root_key, directory=own.directory))
+        if self.params["lead"] and not lost and not own.is_lead():
             self.new_root = True
             self._do(str(own.root), lambda: own.make_root(name, self.now))
         if own.needs_issuer(names):
@@ -273,6 +275,8 @@ def sign(params: dict[str, Any], *, check: bool) -> Made:
     own, now = Authority(places.TLS), datetime.now(UTC)
     with serving.locked(places.TLS):
         made = not own.is_lead()
+        if made and own.root.exists():
+            raise CertificateError(LOST.format(key=own.root_key, directory=own.directory))
         own.make_root(params["name"], now)
         issued = own.sign(params["request"], params["name"], params["names"], now)
     return {"changed": made, "issued": issued}

@@ -159,10 +159,19 @@ def test_a_second_gateway_is_signed_by_the_first(
 
 
 def test_a_lost_ca_is_not_replaced_unasked(machine: Machine) -> None:
+    """A gateway goes on with its issuer, and renews. Other names, and other gateways, need the CA."""
     run()
-    Authority(machine.root / "tls").root_key.unlink()
-    with pytest.raises(certificates.CertificateError, match="the file from a backup"):
-        run()
+    own = Authority(machine.root / "tls")
+    own.root_key.unlink()
+    assert run()["changed"] is False
+    own.served.unlink()
+    assert run()["new_root"] is False and own.served.exists()
+    for act in (
+        lambda: run(names=["gw1", "llm.example.com"]),
+        lambda: module.sign({**PARAMS, "request": own.request()}, check=False),
+    ):
+        with pytest.raises(certificates.CertificateError, match="Restore the file from a backup"):
+            act()
 
 
 def test_nothing_is_signed_in_check_mode(machine: Machine) -> None:
