@@ -236,27 +236,31 @@ class Site:
 
 
 class Question:
-    """A question to the instance main, as a chat completion: to a node's engine, or with a key to a gateway.
+    """A question to the instance main, as a chat completion: to a node's engine, or with the key of a file to a gateway.
 
     `trusted` is the file with the certificate of the gateway's CA; without it, the question goes by plain HTTP.
     """
 
-    def __init__(self, address: str, text: str, port: int = 5005, key: str = "", trusted: Path | None = None) -> None:
+    def __init__(
+        self, address: str, text: str, port: int = 5005, key: Path | None = None, trusted: Path | None = None
+    ) -> None:
         self.url = f"{'https' if trusted else 'http'}://{address}:{port}/v1/chat/completions"
-        self.trusted = trusted
+        self.key, self.trusted = key, trusted
         message = {"role": "user", "content": text}
         self.body = json.dumps({"model": "main", "messages": [message], "max_tokens": 20, "temperature": 0})
-        self.headers = {"Content-Type": "application/json", **({"Authorization": f"Bearer {key}"} if key else {})}
+        self.headers = {"Content-Type": "application/json"}
 
     def as_curl(self) -> str:
-        """The same question as a command line."""
+        """The same question as a command line, which has the key's file, and not the key."""
         headers = [part for name, value in self.headers.items() for part in ("--header", f"{name}: {value}")]
         trust = ["--cacert", str(self.trusted)] if self.trusted else []
-        return shlex.join(["curl", "--noproxy", "*", *trust, self.url, *headers, "--data", self.body])
+        line = shlex.join(["curl", "--noproxy", "*", *trust, self.url, *headers, "--data", self.body])
+        return f'{line} --header "Authorization: Bearer $(cat {shlex.quote(str(self.key))})"' if self.key else line
 
     def ask(self) -> dict:
         """The answer, decoded. Raises OSError."""
-        request = urllib.request.Request(self.url, self.body.encode(), self.headers)
+        key = {"Authorization": f"Bearer {self.key.read_text()}"} if self.key else {}
+        request = urllib.request.Request(self.url, self.body.encode(), {**self.headers, **key})
         # Without a proxy: the nodes are on this machine.
         handlers: list[urllib.request.BaseHandler] = [urllib.request.ProxyHandler({})]
         if self.trusted:

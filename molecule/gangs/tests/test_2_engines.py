@@ -29,18 +29,19 @@ def bare_start(gang: Gang) -> float:
     """Seconds from the start of both containers, without supervisors, to an answer of the engine."""
     for node in gang.nodes:
         node.run(f"systemctl stop vllm@{NAME}")
-    create(gang.leader, gang)
-    create(gang.follower, gang)
-    began = time.monotonic()
-    for node in gang.nodes:
-        node.run(f"docker start vllm-{NAME}")
-    wait_for("the bare engines serve", gang.answer)
-    took = time.monotonic() - began
-    for node in gang.nodes:
-        node.run(f"docker rm --force vllm-{NAME}")
-    for node in gang.nodes:
-        node.run(f"systemctl start --no-block vllm@{NAME}")
-    return took
+    try:
+        create(gang.leader, gang)
+        create(gang.follower, gang)
+        began = time.monotonic()
+        for node in gang.nodes:
+            node.run(f"docker start vllm-{NAME}")
+        wait_for("the bare engines serve", gang.answer)
+        return time.monotonic() - began
+    finally:
+        for node in gang.nodes:
+            node.run(f"docker rm --force vllm-{NAME}")
+        for node in gang.nodes:
+            node.run(f"systemctl start --no-block vllm@{NAME}")
 
 
 def create(node: Node, gang: Gang) -> None:
@@ -52,6 +53,7 @@ def create(node: Node, gang: Gang) -> None:
 
 
 def test_a_bare_start_for_comparison(serving: Gang) -> None:
+    """Printed beside the times after faults. No limit: other work on the machine changes both."""
     TIMES.append(f"bare start of the same engines: {bare_start(serving):.0f} s")
 
 

@@ -28,6 +28,7 @@ def test_a_swap_moves_all_members_and_a_rollback_moves_them_back(serving: Gang) 
     assert serving.active() == before != wanted
     # No gateway holds its requests, and there is no other replica.
     refused = serving.leader.run(f"inferctl swap {NAME} --to {wanted[0]} 2>&1 || true")
+    assert "--allow-downtime" in refused, refused
     assert serving.active() == before and serving.serves(), refused
     follower = serving.follower.run(f"inferctl swap {NAME} --to {wanted[1]} --allow-downtime 2>&1 || true")
     assert "run the command on deb12" in follower, follower

@@ -7,6 +7,8 @@ from __future__ import annotations
 import json
 import subprocess
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 from gang import NAME, TIMES, Gang
@@ -31,7 +33,17 @@ def third(gang: Gang) -> Iterator[Node]:
     # Its own key and its own list of hosts: those of the other two stay as they are.
     places = (f"--directory={directory}", f"--inventory={directory}/up.json")
     manage("up", f"--scenario={gang.scenario}", *places, "--from=snapshot", "third:bookworm")
-    known = json.loads((directory / "up.json").read_text())["all"]
+    try:
+        yield _serving_third(json.loads((directory / "up.json").read_text())["all"], inventory)
+    finally:
+        inventory.unlink(missing_ok=True)
+        manage("down", f"--scenario={gang.scenario}", "third")
+    # The gang's nodes forget the gateway.
+    playbook("inference")
+
+
+def _serving_third(known: dict[str, Any], inventory: Path) -> Node:
+    """Set up the node; `known` is its connection."""
     variables = {**known["vars"], **known["hosts"]["third"], "instances": [INSTANCE]}
     gateway = {
         "gateway_tls": "none",
@@ -45,11 +57,7 @@ def third(gang: Gang) -> Iterator[Node]:
     }
     inventory.write_text(json.dumps(site))
     playbook("all")
-    yield Node("third")
-    inventory.unlink()
-    manage("down", f"--scenario={gang.scenario}", "third")
-    # The gang's nodes forget the gateway.
-    playbook("inference")
+    return Node("third")
 
 
 def load(gateway: Node) -> Load:

@@ -145,7 +145,7 @@ def test_log_probabilities(client: OpenAI) -> None:
             {"model": "none"},
             openai.NotFoundError,
             "model_not_found",
-            "Known: embed, main, rank, tiny-a, ",
+            "Known: embed, main, rank, speech, tiny-a, ",
         ),
         ({"temperature": -3}, openai.BadRequestError, 400, "temperature must be non-negative"),
         (

@@ -177,7 +177,9 @@ def test_followers_wait_after_their_leader(staged: Staged) -> None:
 def test_nobody_waits_for_a_leader_that_has_failed(staged: Staged) -> None:
     succeeded, output, waited = wait(staged, {"module": "engine_service", "on": "b"})
     assert not succeeded and ("a", "big") not in waited
-    assert "a: no leader serves big: b has failed in this run." in output, output
+    said = " ".join(output.split())
+    assert "a: no leader serves big: b has failed in this run: see its error above." in said, output
+    assert "run baremetal.inference.site -l b,a" in said, output
 
 
 def test_a_run_without_a_node_has_not_its_network(staged: Staged) -> None:

@@ -7,6 +7,8 @@ from __future__ import annotations
 import json
 import shlex
 import subprocess
+import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -86,10 +88,35 @@ def test_the_curl_line_is_the_question_that_is_asked() -> None:
     assert "Content-Type: application/json" in argv
 
 
-def test_a_question_to_a_gateway_carries_the_key() -> None:
-    question = nodes.Question("10.0.0.1", "Who?", 8000, "a-key")
+def test_the_curl_line_to_a_gateway_has_no_key(tmp_path: Path) -> None:
+    key = tmp_path / "client key"
+    key.write_text("a-key")
+    question = nodes.Question("10.0.0.1", "Who?", 8000, key)
     assert question.url == "http://10.0.0.1:8000/v1/chat/completions"
-    assert "--header 'Authorization: Bearer a-key'" in question.as_curl()
-    by_tls = nodes.Question("10.0.0.1", "Who?", 8000, "a-key", Path("/x/site-ca.pem"))
+    assert "a-key" not in question.as_curl()
+    # A shell puts the key in its place.
+    command = ["bash", "-c", f"printf '%s\\n' {question.as_curl()}"]
+    shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    assert "Authorization: Bearer a-key" in shown
+    by_tls = nodes.Question("10.0.0.1", "Who?", 8000, key, Path("/x/site-ca.pem"))
     assert by_tls.url.startswith("https://") and "--cacert /x/site-ca.pem https://" in by_tls.as_curl()
     assert "Authorization" not in nodes.Question("10.0.0.1", "Who?").as_curl()
+
+
+def test_the_question_has_the_key_of_the_file(tmp_path: Path) -> None:
+    key, seen = tmp_path / "key", []
+    key.write_text("a-key")
+
+    class Answering(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:  # noqa: N802, the name that http.server calls
+            seen.append(self.headers["Authorization"])
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(b"{}")
+
+    with HTTPServer(("127.0.0.1", 0), Answering) as server:
+        answered = threading.Thread(target=server.handle_request)
+        answered.start()
+        assert nodes.Question("127.0.0.1", "Who?", server.server_port, key).ask() == {}
+        answered.join()
+    assert seen == ["Bearer a-key"]

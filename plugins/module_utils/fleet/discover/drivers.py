@@ -10,7 +10,7 @@ from ...hardware.driver.choice import LONG_TERM, Node, Wish
 from ...hardware.driver.compatibility import Compatibility
 from ...hardware.driver.packages import NVIDIA
 from ...hardware.driver.plan import decide
-from ...models.flags.images import last
+from ...models.flags.images import LEAST, last
 from .finding import Proposal
 from .machine import Machine, cards
 from .names import DECIDE
@@ -84,11 +84,14 @@ def _image(machine: Machine, found: Proposal, cuda: str) -> None:
     texts = [str(gpu.get("compute_capability") or "") for gpu in machine.usable_gpus]
     lowest = min((tuple(map(int, text.split("."))) for text in texts if "." in text), default=WITH_CODE)
     if lowest < WITH_CODE and not cuda:
+        remedy = "Name an image with code for them, and set engine_cuda to its CUDA"
+        if lowest < LEAST:
+            remedy = "Remove the machine from the group inference, or replace its GPUs"
         found.ask(
             "engine_image",
             DECIDE,
             f"images built with CUDA 13 have no code for {cards(machine.usable_gpus)} ({machine.entry}); "
-            f"{last((lowest[0], lowest[1]))}. Name an image with code for them, and set engine_cuda to its CUDA",
+            f"{last((lowest[0], lowest[1]))}. {remedy}",
         )
 
 

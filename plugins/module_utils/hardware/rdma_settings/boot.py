@@ -44,7 +44,7 @@ ADDRESS_SECONDS = 10.0
 """How long a network device may take to get its address and routing rule."""
 
 
-GROUP_MTU = (
+GROUP_MTU_HINT = (
     "the multicast group of IP over InfiniBand allows no more: give the group an MTU of 4096 in the subnet manager, or "
     "set rdma_mtu to 2044"
 )
@@ -172,14 +172,15 @@ def settle(
             same = still.get((change.rail, change.setting))
             if same is not None:
                 report.changes.remove(change)
-                hint = f"; {GROUP_MTU}" if _of_group(wanted, same) else ""
+                hint = f"; {GROUP_MTU_HINT}" if _of_group(wanted, same) else ""
                 report.failures.append(f"{change}: the value did not stay; it is now {same.before}{hint}")
     return report
 
 
 def _of_group(wanted: Desired, difference: Difference) -> bool:
-    """Whether the subnet manager limits the setting. Source: ipoib_change_mtu of Linux."""
-    return difference.setting == "mtu" and wanted.rails[difference.rail].layer == INFINIBAND
+    """Whether the subnet manager limits the setting, as in the mode datagram. Source: ipoib_change_mtu of Linux."""
+    rail = wanted.rails[difference.rail]
+    return difference.setting == "mtu" and rail.layer == INFINIBAND and rail.ipoib_mode != "connected"
 
 
 def _make(

@@ -16,8 +16,6 @@ Capability = tuple[int, int]
 LEAST: Capability = (7, 0)
 """No image of any version has code for older GPUs."""
 
-VOLTA: Capability = (7, 0)
-
 WITHOUT_VOLTA, LEAST_WITHOUT_VOLTA = (0, 20), (7, 5)
 """The first version without code for Volta, and the compute capability from which it has code."""
 

@@ -59,6 +59,15 @@ def test_volta_needs_an_image_of_an_older_cuda(machine: Make) -> None:
     assert not propose(machine("v100s"), KNOWN, cuda="12.9").questions
 
 
+def test_no_image_has_code_for_pascal(machine: Make) -> None:
+    old = machine("v100s")
+    for each in old.usable_gpus:
+        each["compute_capability"] = "6.1"
+    (asked,) = [one for one in propose(old, KNOWN).questions if one.variable == "engine_image"]
+    assert "no version of vLLM has" in asked.text and "Remove the machine from the group inference" in asked.text
+    assert "Name an image" not in asked.text
+
+
 def test_a_driver_that_is_there_secure_boot_and_containers_are_named(machine: Make) -> None:
     found = propose(
         machine(

@@ -72,6 +72,9 @@ def test_opensm_reads_new_partitions(tmp_path: Path) -> None:
     stored = Desired([], "none", (path,)).as_dict()
     assert written.differing(tmp_path, texts, stored) == {}
     assert written.differing(tmp_path, {}, stored) == {path: Change(text, None)}
+    # A file of the operator, in place of the file that an earlier run wrote, remains.
+    (tmp_path / path.lstrip("/")).write_text("Default=0x7fff : ALL ;\n")
+    assert written.differing(tmp_path, {}, stored) == {}
 
 
 def test_diffs() -> None:
