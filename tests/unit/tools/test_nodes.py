@@ -108,7 +108,7 @@ def test_the_question_has_the_key_of_the_file(tmp_path: Path) -> None:
     key.write_text("a-key")
 
     class Answering(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:  # noqa: N802, the name that http.server calls
+        def do_POST(self) -> None:
             seen.append(self.headers["Authorization"])
             self.send_response(200)
             self.end_headers()
