@@ -238,7 +238,8 @@ class Site:
 class Question:
     """A question to the instance main, as a chat completion: to a node's engine, or with a key to a gateway.
 
-    `key` is the file with the client's key. `trusted` is the file with the certificate of the gateway's CA; without it, the question goes by plain HTTP.
+    `key` is the file with the client's key. `trusted` is the file with the certificate of the gateway's CA; without it,
+    the question goes by plain HTTP.
     """
 
     def __init__(
