@@ -107,6 +107,8 @@ def test_another_branch_leaves_nothing_behind(deb12: Node) -> None:
     assert modules(deb12) == {f"nvidia/{NEW}"}
 
 
+# The longest test of the scenario: three builds of modules.
+@pytest.mark.full
 def test_a_module_that_does_not_build(deb12: Node) -> None:
     output = " ".join(to(deb12, BROKEN, check=False).replace("\\n", " ").split())
     assert BROKEN in output and "make.log" in output
