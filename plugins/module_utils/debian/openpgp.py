@@ -17,7 +17,12 @@ from collections.abc import Iterable, Iterator
 PUBLIC_KEY = 6
 """The packet of a primary key. Subkeys are packets of another kind: the primary key vouches for them."""
 
-ARMOURED = re.compile(rb"-----BEGIN PGP PUBLIC KEY BLOCK-----\r?\n(.*?)-----END PGP PUBLIC KEY BLOCK-----", re.S)
+ARMOURED = re.compile(
+    rb"^-----BEGIN PGP PUBLIC KEY BLOCK-----\r?\n(.*?)^-----END PGP PUBLIC KEY BLOCK-----[ \t]*\r?$", re.S | re.M
+)
+
+KEY_LIKE = re.compile(rb"-----|[\x80-\xff]")
+"""What armour and the packets of a keyring have, and plain words have not."""
 
 PREFIX = {4: (b"\x99", 2), 6: (b"\x9b", 4)}
 """What is hashed before a key, by the key's version: a byte, and the key's length in so many bytes."""
@@ -28,8 +33,14 @@ class NoKey(ValueError):
 
 
 def fingerprints(data: bytes) -> list[str]:
-    """The fingerprints of all primary keys in a keyring, armoured or not, in upper case. Raises NoKey."""
-    blocks = [_plain(block) for block in ARMOURED.findall(data)] or [data]
+    """The fingerprints of all primary keys in a keyring, armoured or not, in upper case. Raises NoKey.
+
+    Armoured blocks may only have plain words beside them: apt also reads keys that ARMOURED does not find.
+    """
+    armoured = ARMOURED.findall(data)
+    if armoured and KEY_LIKE.search(ARMOURED.sub(b"", data)):
+        raise NoKey("beside whole armoured blocks, it has a broken block, a key that is not armoured, or a dashed line")
+    blocks = [_plain(block) for block in armoured] or [data]
     found = [_fingerprint(body) for block in blocks for tag, body in _packets(block) if tag == PUBLIC_KEY]
     if not found:
         raise NoKey("it has no public key of OpenPGP")
@@ -57,10 +68,16 @@ def refusal(data: bytes, allowed: Iterable[str]) -> str:
 
 
 def _plain(block: bytes) -> bytes:
-    """The bytes of an armoured block: without its headers, which end with a blank line, and its checksum."""
+    """The bytes of an armoured block: without its headers, which end with a blank line, and its checksum.
+
+    Raises NoKey, also for a header without a colon: another reader may take it for a part of the key.
+    """
     lines = [line.strip() for line in block.splitlines()]
     if b"" in lines:
-        lines = lines[lines.index(b"") + 1 :]
+        end = lines.index(b"")
+        headers, lines = lines[:end], lines[end + 1 :]
+        if not all(b": " in header or header.endswith(b":") for header in headers):
+            raise NoKey("its armour is damaged: a header has no colon")
     try:
         return base64.b64decode(b"".join(line for line in lines if not line.startswith(b"=")), validate=True)
     except binascii.Error as error:

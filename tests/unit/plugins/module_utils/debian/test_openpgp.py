@@ -74,6 +74,20 @@ def test_armour_with_headers_with_windows_lines_and_with_several_keys() -> None:
     assert fingerprints(b"words\n" + first + second) == [KEY, sha1(other)]
     assert fingerprints(first.replace(b"\n", b"\r\n")) == [KEY]
     assert fingerprints(first + first) == [KEY]
+    assert fingerprints(first + b"words\n" + first.rstrip()) == [KEY]
+
+
+GOOD = armoured(old(6, BODY))
+FOREIGN = armoured(old(6, BODY + b"foreign"))
+BEGIN, END = b"-----BEGIN PGP PUBLIC KEY BLOCK-----", b"-----END PGP PUBLIC KEY BLOCK-----"
+
+
+def body(block: bytes) -> bytes:
+    """The lines of an armoured block behind the blank line, without the checksum and the last line."""
+    return block.partition(b"\n\n")[2].partition(b"\n=")[0]
+
+
+HEADER = body(GOOD).replace(b"\n", b"")
 
 
 @pytest.mark.parametrize(
@@ -90,6 +104,15 @@ def test_armour_with_headers_with_windows_lines_and_with_several_keys() -> None:
         (bytes([0x80 | 6 << 2 | 3]) + BODY, "without a length"),
         (b"\xc6\xe1" + BODY, "in parts"),
         (armoured(old(6, BODY)).replace(b"\n=AbCd", b"!\n=AbCd"), "armour is damaged"),
+        # More keys than those of whole blocks, which apt would read.
+        (FOREIGN.replace(BEGIN, BEGIN + b" ") + GOOD, "beside whole armoured blocks"),
+        (GOOD + FOREIGN.replace(END, b" " + END), "beside whole armoured blocks"),
+        (GOOD + FOREIGN[: -len(END) - 1], "beside whole armoured blocks"),
+        (old(6, BODY + b"foreign") + old(13, b"\n" + GOOD), "beside whole armoured blocks"),
+        (GOOD + old(6, BODY + b"foreign"), "beside whole armoured blocks"),
+        (BEGIN + b"\n" + HEADER + END + b"\n\n" + body(FOREIGN) + b"\n" + END + b"\n", "a header has no colon"),
+        (BEGIN + b"\n" + body(FOREIGN) + b"\n\n" + body(GOOD) + b"\n" + END + b"\n", "a header has no colon"),
+        (BEGIN + b"\n\n" + HEADER + END + b"\n" + body(FOREIGN) + b"\n" + END + b"\n", "armour is damaged"),
     ],
 )
 def test_what_is_no_key(data: bytes, words: str) -> None:
