@@ -57,7 +57,9 @@ options:
     type: str
     default: gateway
   lead:
-    description: Whether this gateway has the root of the site's own CA, and makes it if it is missing.
+    description:
+      - Whether this gateway has the root of the site's own CA, and makes it if it is missing. With O(state=signed) and
+        V(false), a missing root is a failure.
     type: bool
     default: true
   request:
@@ -133,8 +135,9 @@ from ansible_collections.baremetal.inference.plugins.module_utils.gateway.names 
 WITH_TLS = (forms.CA, forms.CERTIFICATE, forms.ACME)
 
 LOST = (
-    "{key}: the key of the site's CA is missing, but a certificate comes from this CA. Restore the file from a backup."
-    " To start anew, with a CA that all clients must trust: remove {directory} on all gateways. Nothing was changed"
+    "{key}: the key of the site's CA is missing, but a certificate comes from this CA. If another gateway has"
+    " authority/key.pem, run baremetal.inference.site without -l. Otherwise restore the file from a backup. To start"
+    " anew, with a CA that all clients must trust: remove {directory} on all gateways. Nothing was changed"
 )
 
 Made = dict[str, Any]
@@ -275,7 +278,8 @@ def sign(params: dict[str, Any], *, check: bool) -> Made:
     own, now = Authority(places.TLS), datetime.now(UTC)
     with serving.locked(places.TLS):
         made = not own.is_lead()
-        if made and own.root.exists():
+        # A gateway that has an issuer got it from a root, which is elsewhere then.
+        if made and (own.root.exists() or not params["lead"]):
             raise CertificateError(LOST.format(key=own.root_key, directory=own.directory))
         own.make_root(params["name"], now)
         issued = own.sign(params["request"], params["name"], params["names"], now)

@@ -147,30 +147,29 @@ def _acme_problems(given: Mapping[str, Any]) -> list[Problem]:
 
 def _authority_problems(given: Mapping[str, Any]) -> list[Problem]:
     """The mistakes of a site's own CA that several gateways share. Each gateway is known by what the run has read."""
-    found = []
+    message = _authority_mistake(given)
+    return [Problem(WHERE, message, "gateway_tls", CA)] if message else []
+
+
+def _authority_mistake(given: Mapping[str, Any]) -> str:
     known: Mapping[str, Mapping[str, Any]] = given["authorities"]
-    lead = known.get(given["lead"], {})
+    own, lead = given["own"], known.get(given["lead"], {})
     users = {name: one["root"] for name, one in known.items() if one.get("root")}
+    if given["unread"] and own in known and own not in users and not any(one.get("lead") for one in known.values()):
+        return (
+            f"this gateway has no certificate of the site's CA, and the run has not read {', '.join(given['unread'])},"
+            " which may have the CA or serve plain HTTP. Run baremetal.inference.site without -l, or with -l gateway"
+        )
     # A gateway with an issuer needs the root's key only for other names: the module gateway_certificate refuses that.
-    if given["lead"] in known and users and not lead.get("lead") and given["own"] not in users:
-        found.append(
-            Problem(
-                WHERE,
-                f"the site's CA is missing on {given['lead']}, but the certificates of {', '.join(sorted(users))} come"
-                " from one. Restore /var/lib/inference/gateway-tls/authority there from a backup. To start anew, with a"
-                " CA that all clients must trust: remove /var/lib/inference/gateway-tls on all gateways",
-                "gateway_tls",
-                CA,
-            )
+    if given["lead"] in known and users and not lead.get("lead") and own not in users:
+        return (
+            f"the site's CA is missing on {given['lead']}, but the certificates of {', '.join(sorted(users))} come"
+            " from one. Restore /var/lib/inference/gateway-tls/authority there from a backup. To start anew, with a"
+            " CA that all clients must trust: remove /var/lib/inference/gateway-tls on all gateways"
         )
-    elif lead.get("root") and users.get(given["own"], lead["root"]) != lead["root"]:
-        found.append(
-            Problem(
-                WHERE,
-                f"the certificate of this gateway comes from another CA than that of {given['lead']}. Remove"
-                " /var/lib/inference/gateway-tls on this gateway, and run baremetal.inference.site",
-                "gateway_tls",
-                CA,
-            )
+    if lead.get("root") and users.get(own, lead["root"]) != lead["root"]:
+        return (
+            f"the certificate of this gateway comes from another CA than that of {given['lead']}. Remove"
+            " /var/lib/inference/gateway-tls on this gateway, and run baremetal.inference.site"
         )
-    return found
+    return ""

@@ -160,6 +160,13 @@ def test_the_site_asks_each_machine_once_and_reports_nothing_where_nothing_is_le
     assert "two : ok=1 changed=0 unreachable=0 failed=0 skipped=2 " in said
 
 
+def test_the_gateways_are_read_with_the_tags_of_their_role_too(site: Site) -> None:
+    """What gateways serve, and which of them has the site's CA, decides about a certificate."""
+    done, said = site.stage.run(site_plays()[:1], HOSTS, "--tags", "gateway_certificate", "-e", "ansible_become=false")
+    assert done, said
+    assert sorted(call["on"] for call in site.stage.calls(module="node_facts")) == ["one", "three", "two"]
+
+
 @each
 def test_the_site_reports_a_host_that_has_left_its_group_and_no_member(site: Site, kind: Kind) -> None:
     found = {**kind.found, **(FLOATING if kind is GATEWAY else {})}

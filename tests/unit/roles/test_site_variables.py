@@ -115,6 +115,39 @@ def test_a_sites_gateways_keep_what_they_serve_and_have_one_ca(staged: Callable[
     assert "a: , signed by a" in output and "b: tls, signed by a" in output, output
 
 
+def test_a_gateway_outside_of_the_run_is_known_to_be_unread(staged: Callable[[Sequence[str]], Any]) -> None:
+    """With -l, only the hosts of the run have been read: a new gateway then makes no CA."""
+    play = {
+        "hosts": "gateway",
+        "roles": ["site_variables"],
+        "vars": {"instances": [], "models": {}},
+        "tasks": [
+            {"ansible.builtin.debug": {"msg": "{{ inventory_hostname }} not read: {{ gateway_unread | join(' ') }}."}},
+            {
+                "ansible.builtin.include_role": {"name": "baremetal.inference.gateway", "tasks_from": "plan"},
+                "vars": {"gateway_anonymous": True},
+            },
+        ],
+    }
+    authorities = {"new": "'lead': False, 'root': ''", "lead": "'lead': True, 'root': 'A'"}
+
+    def told(*read: str) -> tuple[bool, str]:
+        lines = [f"{name} ansible_host=192.0.2.{number}" for number, name in enumerate(authorities, 1)]
+        for number, name in enumerate(authorities):
+            if name in read:
+                lines[number] += f" site_left=\"{{'gateway': {{'serves': '', 'authority': {{{authorities[name]}}}}}}}\""
+        succeeded, output = staged([]).run([play], "\n".join(["[gateway]", *lines]), "-l", ",".join(read))
+        return succeeded, str(output)
+
+    succeeded, output = told("new")
+    assert not succeeded and "new not read: lead." in output, output
+    assert "the run has not read lead, which may have the CA or serve plain HTTP" in output, output
+    succeeded, output = told("new", "lead")
+    assert succeeded and "new not read: ." in output, output
+    succeeded, output = told("lead")
+    assert succeeded and "lead not read: new." in output, output
+
+
 def test_acme_opens_its_port(staged: Callable[[Sequence[str]], Any]) -> None:
     play = {
         "hosts": "gateway",

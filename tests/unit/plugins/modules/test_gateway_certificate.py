@@ -170,8 +170,19 @@ def test_a_lost_ca_is_not_replaced_unasked(machine: Machine) -> None:
         lambda: run(names=["gw1", "llm.example.com"]),
         lambda: module.sign({**PARAMS, "request": own.request()}, check=False),
     ):
-        with pytest.raises(certificates.CertificateError, match="Restore the file from a backup"):
+        with pytest.raises(certificates.CertificateError, match=r"without -l\. Otherwise restore the file"):
             act()
+
+
+def test_a_gateway_with_an_issuer_needs_its_ca_and_not_a_new_one(machine: Machine) -> None:
+    """Where the run has not read the lead, another gateway is asked to sign."""
+    request = Authority(machine.root / "other").request()
+    asked = {**PARAMS, "state": "signed", "request": request, "name": "gw2", "names": ["gw2"]}
+    with pytest.raises(certificates.CertificateError, match=r"run baremetal\.inference\.site without -l"):
+        module.sign({**asked, "lead": False}, check=False)
+    assert not Authority(machine.root / "tls").is_lead()
+    assert module.sign(asked, check=False)["changed"]
+    assert module.sign({**asked, "lead": False}, check=False)["issued"]
 
 
 def test_nothing_is_signed_in_check_mode(machine: Machine) -> None:
