@@ -155,18 +155,28 @@ def _authority_mistake(given: Mapping[str, Any]) -> str:
     known: Mapping[str, Mapping[str, Any]] = given["authorities"]
     own, lead = given["own"], known.get(given["lead"], {})
     users = {name: one["root"] for name, one in known.items() if one.get("root")}
-    if given["unread"] and own in known and own not in users and not any(one.get("lead") for one in known.values()):
+    leads = {name: users.get(name, "") for name, one in known.items() if one.get("lead")}
+    if given["unread"] and own in known and own not in users and not leads:
         return (
             f"this gateway has no certificate of the site's CA, and the run has not read {', '.join(given['unread'])},"
             " which may have the CA or serve plain HTTP. Run baremetal.inference.site without -l, or with -l gateway"
         )
     # A gateway with an issuer needs the root's key only for other names: the module gateway_certificate refuses that.
-    if given["lead"] in known and users and not lead.get("lead") and own not in users:
+    if given["lead"] in known and users and given["lead"] not in leads and own not in users:
         return (
             f"the site's CA is missing on {given['lead']}, but the certificates of {', '.join(sorted(users))} come"
             " from one. Restore /var/lib/inference/gateway-tls/authority there from a backup. To start anew, with a"
             " CA that all clients must trust: remove /var/lib/inference/gateway-tls on all gateways"
         )
+    if own in leads and leads[own] != leads.get(given["lead"], leads[own]):
+        return (
+            f"{own} and {given['lead']} each have a CA of the site. Keep the one whose certificate clients trust"
+            " (/etc/haproxy/site-ca.pem). On the gateway with the other, move /var/lib/inference/gateway-tls away, and"
+            " run baremetal.inference.site"
+        )
+    # The message above decides first which CA stays.
+    if users.get(own, "") in leads.values() and len(set(leads.values())) > 1:
+        return ""
     if lead.get("root") and users.get(own, lead["root"]) != lead["root"]:
         return (
             f"the certificate of this gateway comes from another CA than that of {given['lead']}. Remove"

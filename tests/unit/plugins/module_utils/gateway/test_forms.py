@@ -117,6 +117,19 @@ def test_one_ca_for_all_gateways() -> None:
     assert forms.problems(GIVEN | {"own": "gw2", "lead": "gw9", "authorities": sound}) == []
 
 
+def test_which_of_two_cas_stays_is_for_the_operator() -> None:
+    """Never is a gateway told to remove the key of a CA that clients may trust."""
+    two = {"gw1": authority(True, "A"), "gw2": authority(True, "B"), "gw3": authority(False, "B")}
+    (problem,) = forms.problems(GIVEN | {"own": "gw2", "authorities": two})
+    assert "gw2 and gw1 each have a CA of the site. Keep the one whose certificate clients trust" in problem.message
+    assert "move /var/lib/inference/gateway-tls away" in problem.message and "Remove" not in problem.message
+    for own in ("gw1", "gw3"):
+        assert forms.problems(GIVEN | {"own": own, "authorities": two}) == []
+    # A copy of the same CA on another gateway is none too many.
+    copied = {"gw1": authority(True, "A"), "gw2": authority(True, "A")}
+    assert forms.problems(GIVEN | {"own": "gw2", "authorities": copied}) == []
+
+
 def test_a_gateway_that_the_run_has_not_read_may_have_the_ca() -> None:
     """So no run with -l makes a second CA, or puts TLS beside the plain HTTP of others."""
     new = {"own": "gw2", "lead": "gw1", "authorities": {"gw2": authority(False, "")}, "unread": ["gw1", "gw3"]}
