@@ -34,17 +34,25 @@ def stage(staged: Callable[..., Stage]) -> Stage:
     text = (ROOT / PATH).read_text(encoding="utf-8")
     assert text.count(REAL) == 1
     texts = {PATH: text.replace(REAL, "baremetal.inference.machine_reboot:")}
-    return staged([*WELL, "node_facts", "machine_reboot"], texts)
+    return staged([*WELL, "node_facts", "machine_reboot", "system_settings"], texts)
 
 
-def reboot(stage: Stage, wants: Call, failures: Sequence[Call] = ()) -> tuple[bool, str]:
-    """Whether the tasks of the reboot succeeded, and what was printed, with the facts that the run continues with."""
+def reboot(stage: Stage, wants: Call, failures: Sequence[Call] = (), missing: Sequence[str] = ()) -> tuple[bool, str]:
+    """Whether the tasks of the reboot succeeded, and what was printed, with the facts that the run continues with.
+
+    `missing`: the parameters that the kernel lacks after the reboot.
+    """
     facts = "{{ [common_reboot_required, common_reboot_reasons, site_due] | to_json }}"
-    tasks = [REBOOT, {"name": "Report", "ansible.builtin.debug": {"msg": facts}}]
+    wait = {"common_reboot_required": True, "common_reboot_reasons": ["the driver"]}
+    tasks = [
+        {"name": "Wait", "ansible.builtin.set_fact": wait},
+        {"name": "Go", "block": [REBOOT], "always": [{"name": "Report", "ansible.builtin.debug": {"msg": facts}}]},
+    ]
     seen = [({"module": module}, answer) for module, answer in WELL.items()]
-    seen.append(({"module": "node_facts"}, wants))
+    seen += [({"module": "node_facts"}, wants), ({"module": "system_settings"}, {"missing": list(missing)})]
     same = {f"{role}_due": False for role in ("common", "docker", "model_store", "vllm", "recovery")}
-    variables = json.dumps({**DECLARED, **same, "ansible_become": False})
+    cmdline = {"common_kernel_cmdline": ["iommu=pt", "quiet"]}
+    variables = json.dumps({**DECLARED, **same, **cmdline, "ansible_become": False})
     play = {"name": "Reboot", "hosts": "all", "roles": ["site_variables"], "tasks": tasks}
     return stage.run([play], "[inference]\none", "--extra-vars", variables, failures=failures, seen=seen)
 
@@ -77,6 +85,37 @@ def test_a_node_is_not_rebooted_and_the_run_names_why(
     assert stage.calls(module="machine_reboot") == []
 
 
+@pytest.mark.parametrize(
+    ("wants", "failures", "waits"),
+    [
+        ({"in_use": ["the instance main runs"]}, [], True),
+        ({}, [GATE], False),
+        ({}, [{"module": "machine_reboot"}], False),
+    ],
+    ids=["in use", "a kernel has no driver", "lost"],
+)
+def test_the_end_of_the_run_does_not_advise_a_reboot_that_has_just_failed(
+    stage: Stage, wants: Call, failures: Sequence[Call], waits: bool
+) -> None:
+    done, said = reboot(stage, {**WAITS, **wants}, failures)
+    assert not done and f"[{json.dumps(waits)}, {json.dumps(['the driver'] if waits else [])}" in said.replace("\\", "")
+
+
+def test_a_node_that_does_not_come_back_is_named_with_its_console(stage: Stage) -> None:
+    done, said = reboot(stage, WAITS, [{"module": "machine_reboot"}])
+    assert not done and "one: Reboot | Reboot, and wait: machine_reboot was told to fail. If the node was" in said, said
+    assert "did not answer within 1800 s (maintenance_reboot_seconds), look at its console" in said
+
+
+def test_a_boot_that_has_not_brought_the_command_line_is_refused(stage: Stage) -> None:
+    done, said = reboot(stage, WAITS, missing=["iommu=pt", "quiet"])
+    assert not done and "one was rebooted, and its kernel still runs without iommu=pt quiet (common_kernel_cmd" in said
+    (call,) = stage.calls(module="system_settings")
+    assert call["check_mode"] and call["cmdline"] == ["iommu=pt", "quiet"]
+    # Another reboot would not help, so the end of the run does not advise it.
+    assert "[false, []" in said and stage.calls(module="machine_reboot")
+
+
 def test_a_node_without_a_reason_is_not_rebooted(stage: Stage) -> None:
     done, said = reboot(stage, {**WAITS, "reboot_reasons": []})
     assert done and stage.calls(module="machine_reboot") == [], said
@@ -107,6 +146,18 @@ def test_only_a_node_that_is_not_in_use_may_be_rebooted(
     done, output = stage.run([play], "[inference]\none", *options, "--extra-vars", json.dumps(variables))
     assert done and f"may={expected}" in output, output
     assert ("entered" in output) == expected
+
+
+def test_the_controller_itself_is_never_rebooted(stage: Stage) -> None:
+    """Its facts are read as by the role common. The plays of this file run on this machine, which is the controller."""
+    tasks = yaml.safe_load((ROOT / "roles/common/tasks/preflight.yml").read_text(encoding="utf-8"))
+    facts = next(task["ansible.builtin.setup"] for task in tasks if "ansible.builtin.setup" in task)
+    setup = {"name": "Read", "ansible.builtin.setup": facts, "when": "inventory_hostname == 'one'"}
+    said = {"name": "Say", "ansible.builtin.debug": {"msg": "{{ inventory_hostname }} may={{ site_may_reboot }}"}}
+    play = {"name": "See", "hosts": "all", "roles": ["site_variables"], "tasks": [setup, said]}
+    extra = {"reboot_allowed": "true", "site_left": {"in_use": [], "left": []}, "ansible_become": False}
+    done, output = stage.run([play], "[inference]\none\ntwo", "--extra-vars", json.dumps(extra))
+    assert done and "one may=False" in output and "two may=True" in output, output
 
 
 @pytest.mark.parametrize(("extra", "subsets"), [({}, ["left"]), ({"reboot_allowed": "true"}, ["left", "in_use"])])
