@@ -210,7 +210,7 @@ class Manager:
             self._do(str(own.root), lambda: own.make_root(name, self.now))
         if own.needs_issuer(names):
             if self.params["lead"]:
-                self._do(str(own.issuer), lambda: own.install(own.sign(own.request(), name, names, self.now)))
+                self._do(str(own.issuer), lambda: own.install(own.sign(own.request(), name, names)))
             elif self.params["issued"]:
                 self._do(str(own.issuer), lambda: own.install(self.params["issued"]))
             else:
@@ -282,7 +282,7 @@ def sign(params: dict[str, Any], *, check: bool) -> Made:
         if made and (own.root.exists() or not params["lead"]):
             raise CertificateError(LOST.format(key=own.root_key, directory=own.directory))
         own.make_root(params["name"], now)
-        issued = own.sign(params["request"], params["name"], params["names"], now)
+        issued = own.sign(params["request"], params["name"], params["names"])
     return {"changed": made, "issued": issued}
 
 

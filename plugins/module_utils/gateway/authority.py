@@ -25,7 +25,7 @@ from .forms import is_address
 from .places import TLS
 
 ROOT_DAYS = 3650
-"""Days for which the root is valid. Issuers end with the root."""
+"""Days until the root ends. Issuers begin and end with the root."""
 
 LEAF_DAYS = 90
 
@@ -34,6 +34,9 @@ RENEW_DAYS = 30
 
 BACKDATED = timedelta(hours=1)
 """The clock of a client may be behind."""
+
+ROOT_BEGIN = datetime(2025, 1, 1, tzinfo=UTC)
+"""When root and issuers begin. A fixed date: the clock may have been ahead when the machine made them."""
 
 ROOT_EXTENSIONS = (
     "basicConstraints=critical,CA:TRUE,pathlen:1",
@@ -125,9 +128,16 @@ class Authority:
         )
 
     def needs_leaf(self, names: Iterable[str], now: datetime) -> bool:
-        """Whether the gateway must make its certificate: there is none, it is for other names, or it ends soon."""
+        """Whether the gateway must make its certificate: there is none, it is for other names, it ends soon, or it is
+        not valid yet."""
         known = _known(self.served)
-        return known is None or set(known.names) != set(names) or known.days_left(now) < RENEW_DAYS
+        return (
+            known is None
+            or set(known.names) != set(names)
+            or known.days_left(now) < RENEW_DAYS
+            # The clock was ahead.
+            or known.begin > now
+        )
 
     # --- write
 
@@ -140,7 +150,8 @@ class Authority:
         title = f"Gateways of {name[:24]} {secrets.token_hex(4)}"
         with _scratch(self.directory) as work:
             key = _new_key(work)
-            text = _signed(work, _request(work, key), title, ROOT_EXTENSIONS, key, None, _days(now, ROOT_DAYS))
+            valid = (ROOT_BEGIN, now + timedelta(days=ROOT_DAYS))
+            text = _signed(work, _request(work, key), title, ROOT_EXTENSIONS, key, None, valid)
             files.write(self.root, text, 0o644)
             # The last file: with it, the root is complete.
             files.write(self.root_key, key.read_text(encoding="utf-8"), 0o600)
@@ -153,7 +164,7 @@ class Authority:
                 files.write(self.issuer_key, _new_key(work).read_text(encoding="utf-8"), 0o600)
             return _request(work, self.issuer_key).read_text(encoding="utf-8")
 
-    def sign(self, request: str, name: str, names: Sequence[str], now: datetime) -> str:
+    def sign(self, request: str, name: str, names: Sequence[str]) -> str:
         """Sign the request of a gateway for an issuer. Returns issuer and root in PEM. Only on the lead.
         Raises CertificateError, OSError."""
         root = certificates.read(self.root)
@@ -162,7 +173,7 @@ class Authority:
             asked.write_text(request, encoding="utf-8")
             extensions = [*ISSUER_EXTENSIONS, _alternatives(names), *_constraints(names)]
             title = f"Gateway {name[:24]} {secrets.token_hex(4)}"
-            text = _signed(work, asked, title, extensions, self.root_key, self.root, (now - BACKDATED, root.end))
+            text = _signed(work, asked, title, extensions, self.root_key, self.root, (root.begin, root.end))
         return text + self.root.read_text(encoding="utf-8")
 
     def install(self, chain: str) -> None:
@@ -251,10 +262,6 @@ def _signed(
         *("-startdate", begin, "-enddate", end, "-out", str(made)),
     )
     return made.read_text(encoding="utf-8")
-
-
-def _days(now: datetime, days: int) -> tuple[datetime, datetime]:
-    return now - BACKDATED, now + timedelta(days=days)
 
 
 def _kind(name: str) -> str:

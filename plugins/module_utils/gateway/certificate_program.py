@@ -33,7 +33,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "update", help="renew the certificate if it is due and the site's own CA signs, and hand it to HAProxy"
     )
     update.add_argument("--renew", action="store_true", help="renew it now; only with the site's own CA")
-    commands.add_parser("status", help="show the certificate; exit code 1 if it ends within 21 days")
+    commands.add_parser(
+        "status", help="show the certificate; exit code 1 if it ends within 21 days, is not valid yet, or is not served"
+    )
     options = parser.parse_args(arguments)
     if os.geteuid() != 0:
         print(f"{NAME}: must run as root: sudo {NAME} {options.command}", file=sys.stderr)

@@ -18,7 +18,7 @@ def render() -> dict[str, str]:
 {_HEADER}
 [Unit]
 Description=Renewal of the gateway's certificate
-After=haproxy.service
+After=haproxy.service time-sync.target
 
 [Service]
 Type=oneshot

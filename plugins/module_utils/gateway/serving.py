@@ -96,7 +96,7 @@ class Serving:
     def status(self, ask: Ask, now: datetime) -> tuple[list[str], bool]:
         """What to tell an operator, and whether all is well. Raises CertificateError, OSError."""
         known = certificates.read(Path(self.certificate))
-        days, current = known.days_left(now), handing_over.served(ask)
+        days, current, begun = known.days_left(now), handing_over.served(ask), known.begin <= now
         lines = [
             f"{self.certificate} ({self.form})",
             f"names: {', '.join(known.names)}",
@@ -105,11 +105,15 @@ class Serving:
         if self.form == CA:
             root = certificates.read(self.authority.root)
             lines.append(f"the site's CA ends: {root.end:%Y-%m-%d}, in {root.days_left(now):.0f} days")
+        if not begun:
+            # The command renews a certificate of the site's own CA.
+            mend = "inference-gateway-certificate update" if self.form == CA else "set the clock, or renew it"
+            lines.append(f"not valid yet: it begins {known.begin:%Y-%m-%d %H:%M} UTC, by the gateway's clock: {mend}")
         if current and current != known.fingerprint:
             lines.append("HAProxy still serves another certificate: inference-gateway-certificate update")
         elif not current:
             lines.append("HAProxy serves no certificate")
-        return lines, days >= WARN_DAYS and current == known.fingerprint
+        return lines, begun and days >= WARN_DAYS and current == known.fingerprint
 
     def to_dict(self) -> dict[str, Any]:
         """The value of the settings' file."""

@@ -12,7 +12,11 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.baremetal.inference.plugins.module_utils.gateway import certificates
-from ansible_collections.baremetal.inference.plugins.module_utils.gateway.authority import RENEW_DAYS, Authority
+from ansible_collections.baremetal.inference.plugins.module_utils.gateway.authority import (
+    RENEW_DAYS,
+    ROOT_BEGIN,
+    Authority,
+)
 from ansible_collections.baremetal.inference.plugins.module_utils.gateway.certificates import CertificateError
 
 NAMES = ["192.0.2.1", "2001:db8::1", "gpu_1", "gw1.example.com"]
@@ -25,7 +29,7 @@ def lead(tmp_path: Path) -> Authority:
     """The gateway with the root."""
     own = Authority(tmp_path / "lead")
     own.make_root("gw1", NOW)
-    own.install(own.sign(own.request(), "gw1", NAMES, NOW))
+    own.install(own.sign(own.request(), "gw1", NAMES))
     own.renew(NAMES, NOW)
     return own
 
@@ -34,7 +38,7 @@ def lead(tmp_path: Path) -> Authority:
 def other(lead: Authority, tmp_path: Path) -> Authority:
     """Another gateway, for which the lead has signed once."""
     own = Authority(tmp_path / "other")
-    own.install(lead.sign(own.request(), "gw2", OTHERS, NOW))
+    own.install(lead.sign(own.request(), "gw2", OTHERS))
     own.renew(OTHERS, NOW)
     return own
 
@@ -62,7 +66,7 @@ def test_keys_are_for_root_alone_and_stay(lead: Authority, other: Authority) -> 
         for path in own.directory.rglob("*"):
             assert path.is_dir() or "PRIVATE" not in path.read_text() or path.stat().st_mode & 0o777 == 0o600, path
         assert not list(own.directory.glob(".work-*"))
-    assert "PRIVATE" not in other.request() + lead.sign(other.request(), "gw2", OTHERS, NOW)
+    assert "PRIVATE" not in other.request() + lead.sign(other.request(), "gw2", OTHERS)
 
 
 def test_an_issuer_signs_for_its_own_names_alone(lead: Authority, other: Authority) -> None:
@@ -88,6 +92,18 @@ def test_a_certificate_ends_with_its_root_at_the_latest(lead: Authority) -> None
     root = certificates.read(lead.root)
     lead.renew(NAMES, root.end - timedelta(days=3))
     assert certificates.read(lead.served).end == certificates.read(lead.issuer).end == root.end
+
+
+def test_a_clock_that_was_ahead_leaves_no_certificate_of_the_future(tmp_path: Path) -> None:
+    """Root and issuer are valid at once. The gateway's certificate is renewed as soon as the clock is right."""
+    own, ahead = Authority(tmp_path / "ahead"), NOW + timedelta(days=400)
+    own.make_root("gw1", ahead)
+    own.install(own.sign(own.request(), "gw1", NAMES))
+    own.renew(NAMES, ahead)
+    assert certificates.read(own.root).begin == certificates.read(own.issuer).begin == ROOT_BEGIN < NOW
+    assert own.needs_leaf(NAMES, NOW) and not own.needs_leaf(NAMES, ahead)
+    own.renew(NAMES, NOW)
+    assert not own.needs_leaf(NAMES, NOW) and verified(own.root, own).endswith(": OK\n")
 
 
 def test_the_root_is_made_once(lead: Authority) -> None:

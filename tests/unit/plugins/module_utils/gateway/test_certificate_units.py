@@ -12,4 +12,6 @@ def test_the_timer_starts_what_may_write_keys_and_metrics_alone() -> None:
     service, timer = (texts[f"inference-gateway-certificate.{kind}"] for kind in ("service", "timer"))
     assert "ExecStart=/usr/local/sbin/inference-gateway-certificate update\n" in service
     assert "ReadWritePaths=/var/lib/inference/gateway-tls -/var/lib/prometheus/node-exporter\n" in service
+    # A certificate that a wrong clock makes is not valid.
+    assert "\nAfter=haproxy.service time-sync.target\n" in service
     assert "OnCalendar=hourly" in timer and "Persistent=yes" in timer

@@ -52,7 +52,7 @@ class HAProxy:
 def own(tmp_path: Path) -> Authority:
     found, now = Authority(tmp_path / "own"), datetime.now(UTC)
     found.make_root("gw1", now)
-    found.install(found.sign(found.request(), "gw1", NAMES, now))
+    found.install(found.sign(found.request(), "gw1", NAMES))
     found.renew(NAMES, now)
     return found
 

@@ -25,7 +25,7 @@ NOW = datetime.now(UTC)
 def own(tmp_path: Path) -> Serving:
     authority = Authority(tmp_path / "tls")
     authority.make_root("gw1", NOW)
-    authority.install(authority.sign(authority.request(), "gw1", NAMES, NOW))
+    authority.install(authority.sign(authority.request(), "gw1", NAMES))
     authority.renew(NAMES, NOW)
     metrics = tmp_path / "metrics/inference-gateway.prom"
     metrics.parent.mkdir()
@@ -77,6 +77,19 @@ def test_metrics_and_status(own: Serving, haproxy: HAProxy) -> None:
     assert not sound and "another certificate" in lines[-1]
     haproxy.serves = ""
     assert "serves no certificate" in own.status(haproxy, NOW)[0][-1]
+
+
+def test_what_is_not_valid_yet_is_told_and_renewed(own: Serving, haproxy: HAProxy) -> None:
+    """A clock was ahead when the certificate was made."""
+    own.authority.renew(NAMES, NOW + timedelta(days=400))
+    haproxy.serves = certificates.fingerprint(Path(own.certificate))
+    lines, sound = own.status(haproxy, NOW)
+    assert not sound and "not valid yet: it begins" in lines[-1], lines
+    assert "inference-gateway-certificate update" in lines[-1]
+    assert own.update(haproxy, NOW)[0] == f"renewed the certificate {own.certificate}"
+    assert own.status(haproxy, NOW)[1]
+    sites = Serving("certificate", own.certificate, authority=own.authority, metrics=own.metrics)
+    assert "set the clock, or renew it" in sites.status(haproxy, NOW - timedelta(days=2))[0][-1]
 
 
 def test_without_a_node_exporter_there_are_no_metrics(own: Serving, haproxy: HAProxy) -> None:
