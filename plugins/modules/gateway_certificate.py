@@ -107,6 +107,7 @@ issued:
   type: str
 """
 
+import os
 from collections.abc import Callable
 from contextlib import nullcontext
 from datetime import UTC, datetime
@@ -224,6 +225,9 @@ class Manager:
     def _settings(self) -> None:
         """The settings of the command, and the certificate that clients trust."""
         tls = self.form in WITH_TLS
+        # Also for a certificate from elsewhere: a later run may make keys there.
+        if tls and not (places.TLS.is_dir() and files.own(places.TLS, 0o700)):
+            self._do(str(places.TLS), self._close)
         texts = {
             places.TLS_SETTINGS: files.to_json(self.serving.to_dict()) if tls else None,
             places.CLIENTS_ROOT: files.text(self.authority.root) if self.form == forms.CA else None,
@@ -234,6 +238,12 @@ class Manager:
                 self._do(str(path), partial(files.write, path, text))
         if not tls and self.serving.metrics.exists():
             self._do(str(self.serving.metrics), self.serving.metrics.unlink)
+
+    def _close(self) -> None:
+        """Make the directory of keys, for root alone."""
+        places.TLS.mkdir(mode=0o700, parents=True, exist_ok=True)
+        os.chown(places.TLS, os.geteuid(), os.getegid())
+        places.TLS.chmod(0o700)
 
     def _tool(self) -> None:
         """The command with its library, and its units."""

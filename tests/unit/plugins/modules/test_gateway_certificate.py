@@ -213,6 +213,17 @@ def test_a_renewed_certificate_of_the_site_is_handed_over(machine: Machine, tmp_
     assert not (machine.root / "site-ca.pem").exists()
 
 
+def test_the_directory_of_keys_is_for_root_alone_whatever_the_form(machine: Machine, tmp_path: Path) -> None:
+    tls, path = machine.root / "tls", pair(tmp_path, "own")
+    own = {"form": "certificate", "certificate": str(path), "certificate_key": str(path.with_suffix(".key"))}
+    run(**own)
+    assert tls.stat().st_mode & 0o777 == 0o700
+    tls.chmod(0o755)
+    assert run(**own)["changed"] and tls.stat().st_mode & 0o777 == 0o700
+    assert run(**own)["changed"] is False
+    assert run()["new_root"] and tls.stat().st_mode & 0o777 == 0o700
+
+
 def test_acme(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     filled: list[acme.Order] = []
     monkeypatch.setattr(acme.Order, "is_filled", lambda _order: bool(filled))
@@ -222,6 +233,7 @@ def test_acme(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(serving, "paths", lambda _form, *_own: (str(chain), ""))
     run(form="acme", names=["gw.example.com"])
     assert [order.names for order in filled] == [["gw.example.com"]] and acme.TIMER in machine.running
+    assert (machine.root / "tls").stat().st_mode & 0o777 == 0o700
     assert run(form="acme", names=["gw.example.com"])["changed"] is False
 
 
