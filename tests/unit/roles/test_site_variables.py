@@ -97,9 +97,10 @@ def test_a_sites_gateways_keep_what_they_serve_and_have_one_ca(staged: Callable[
         "tasks": [{"ansible.builtin.debug": {"msg": message}}],
     }
 
-    def told(**serves: str) -> str:
+    def told(declared: str = "", **serves: str) -> str:
         lines = [
-            f"{name} ansible_host=192.0.2.{number} site_left=\"{{'gateway': {{'serves': '{found}',"
+            f"{name} ansible_host=192.0.2.{number} {declared if found else ''}"
+            f" site_left=\"{{'gateway': {{'serves': '{found}',"
             f" 'authority': {{'lead': {name == 'c'}, 'root': ''}}}}}}\""
             for number, (name, found) in enumerate(serves.items(), 1)
         ]
@@ -113,6 +114,11 @@ def test_a_sites_gateways_keep_what_they_serve_and_have_one_ca(staged: Callable[
     assert "c: tls, signed by c" in output
     output = told(a="", b="tls")
     assert "a: , signed by a" in output and "b: tls, signed by a" in output, output
+    # Plain HTTP that the inventory sets, or that ends in this run, is no example for a new gateway.
+    for declared in ("gateway_tls=none", "gateway_tls=ca"):
+        output = told(declared, a="", b="plain")
+        assert "a: , signed by a" in output and "b: plain, signed by a" in output, output
+    assert "a: plain, signed by a" in told("gateway_tls=auto", a="", b="plain")
 
 
 def test_a_gateway_outside_of_the_run_is_known_to_be_unread(staged: Callable[[Sequence[str]], Any]) -> None:

@@ -30,7 +30,7 @@ def certificate(host: Host) -> Finding:
             return Finding(OK, "the gateway serves plain HTTP, as gateway_tls says")
         return Finding(
             WARN,
-            "gateway_tls is pending: the gateway serves plain HTTP, as before version 0.2.0",
+            "gateway_tls is pending: the gateway serves plain HTTP, as before or as other gateways of the site",
             f"set gateway_tls: to ca, certificate or acme for TLS, to none for plain HTTP ({GUIDE})",
         )
     path = host.root / DIRECTORY.lstrip("/") / CERTIFICATE
