@@ -17,6 +17,19 @@ def digest(content: str | bytes) -> str:
     return hashlib.sha256(content.encode() if isinstance(content, str) else content).hexdigest()
 
 
+def recorded(path: Path) -> dict[str, str]:
+    """The known-good checksums of an instance, by path. Empty if there are none, or if the file is damaged.
+
+    Raises OSError.
+    """
+    try:
+        known = files.read_json(path)
+    except ValueError:
+        return {}
+    found = known.get("files") if isinstance(known, dict) else None
+    return {name: str(each) for name, each in found.items()} if isinstance(found, dict) else {}
+
+
 def replaced(path: Path, digests: Mapping[str, str]) -> str | None:
     """The text of known-good checksums, with new checksums in place of old ones; None if nothing changes.
 

@@ -25,13 +25,18 @@ RELEASE_FILE = "release.json"
 def wanted(paths: Paths) -> dict[Path, str]:
     """The files that change, with their new texts: kept and installed units, and known-good checksums. Raises OSError.
 
-    A unit that differs in more than the timeout is left to the modules that repair it.
+    Left to the modules that repair it: an installed unit that differs from the kept unit in more than the timeout, and
+    a kept unit that differs so from its known-good checksum.
     """
     found: dict[Path, str] = {}
     for directory in sorted(path for path in paths.all_releases.glob("*") if path.is_dir()):
         name, digests = directory.name, dict[str, str]()
+        recorded = known_good.recorded(paths.known_good(name))
         for first, renewed, kept in _units(directory, unit_name(name)):
-            digests[known_good.digest(first)] = known_good.digest(renewed)
+            old, new = known_good.digest(first), known_good.digest(renewed)
+            if recorded.get(str(kept), old) not in (old, new):
+                continue
+            digests[old] = new
             found |= {path: renewed for path in (kept, paths.unit(name)) if files.text(path) == first}
         # Also after a run that was cut off between the unit and the checksums.
         checksums = known_good.replaced(paths.known_good(name), digests)

@@ -21,6 +21,7 @@ def test_only_the_checksums_of_the_changed_files_change(tmp_path: Path) -> None:
     assert text == files.to_json({"schema": 1, "release": 2, "files": {"/a": NEW, "/b": "other"}})
     files.write(path, text)
     assert known_good.replaced(path, {OLD: NEW}) is None
+    assert known_good.recorded(path) == {"/a": NEW, "/b": "other"}
 
 
 @pytest.mark.parametrize("text", [None, "{", "[]", '{"files": []}', '{"files": {"/a": 1}}'])
@@ -28,3 +29,4 @@ def test_checksums_that_are_missing_or_damaged_stay(tmp_path: Path, text: str | 
     path = tmp_path / "main.json"
     files.write(path, text)
     assert known_good.replaced(path, {OLD: NEW}) is None and files.text(path) == text
+    assert known_good.recorded(path) == ({"/a": "1"} if "/a" in (text or "") else {})

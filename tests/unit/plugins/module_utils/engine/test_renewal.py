@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -80,6 +81,23 @@ def test_what_somebody_edited_stays_wrong(paths: Paths) -> None:
     renew(paths)
     (wrong,) = managed.verify(paths, "main")
     assert wrong.path == paths.unit("main") and wrong.source
+
+
+def test_a_kept_unit_that_is_damaged_is_renewed_after_its_repair(paths: Paths) -> None:
+    kept, damaged = paths.release("main", 2) / "vllm@main.service", first(2).unit + "# damaged\n"
+    files.write(kept, damaged)
+    assert renew(paths) == [paths.release("main", 1) / "vllm@main.service"] and files.text(kept) == damaged
+    wrong = managed.verify(paths, "main")
+    assert [one.path for one in wrong] == [kept]
+    managed.repair(paths, "main", wrong, datetime(2026, 1, 1, tzinfo=UTC))
+    assert renew(paths) == [kept, paths.unit("main"), paths.known_good("main")]
+    assert managed.verify(paths, "main") == [] and files.text(kept) == today(2).unit
+
+
+def test_a_unit_without_known_good_checksums_is_renewed(paths: Paths) -> None:
+    paths.known_good("main").unlink()
+    renew(paths)
+    assert releases.text_of(paths, "main", 2).unit == today(2).unit and renew(paths) == []
 
 
 @pytest.mark.parametrize("damage", ["", "{", "[]", '{"start_timeout": "long"}'])
