@@ -175,6 +175,8 @@ class Download:
 
     def _start(self, files: Mapping[str, int]) -> None:
         self._target.mkdir(parents=True, exist_ok=True)
+        # Before the download: can root take back what the client will own?
+        give(self._target, 0)
         # Also what a client of an earlier version has fetched as root.
         give(self._target, FETCHER)
         if self.token_file:
@@ -210,14 +212,21 @@ class Download:
 def give(path: Path, owner: int) -> None:
     """Make a user and its group the owner of a file, or of a directory with all that is in it. Links are not followed.
 
-    Only root can do this: another user, as in tests, changes nothing. Raises OSError.
+    Only root can do this: another user, as in tests, changes nothing. Raises TransferError if the file system refuses
+    root, and OSError.
     """
     if os.geteuid() != 0:
         return
-    os.lchown(path, owner, owner)
-    for directory, subdirectories, names in os.walk(path):
-        for name in (*subdirectories, *names):
-            os.lchown(os.path.join(directory, name), owner, owner)
+    try:
+        os.lchown(path, owner, owner)
+        for directory, subdirectories, names in os.walk(path):
+            for name in (*subdirectories, *names):
+                os.lchown(os.path.join(directory, name), owner, owner)
+    except PermissionError as error:
+        raise TransferError(
+            f"{path}: root cannot change the owner of a file: {error.strerror}. An NFS server refuses this with the"
+            " option root_squash: export the store with no_root_squash, then run again"
+        ) from error
 
 
 def held(target: Path) -> int:

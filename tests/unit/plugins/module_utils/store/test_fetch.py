@@ -8,6 +8,7 @@ import hashlib
 import tarfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -128,6 +129,38 @@ def test_an_archive_that_is_on_its_way_has_no_revision(
 def test_a_hub_needs_docker_and_the_image(tmp_path: Path, docker: str | None, message: str) -> None:
     with pytest.raises(TransferError, match=message):
         fetcher(tmp_path, HUB, Calls(), docker).from_network(Hub(""), "")
+
+
+def test_what_the_hubs_client_has_fetched_belongs_to_root_before_it_is_published(
+    tmp_path: Path, write_model: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The client runs as another user, who must not own published files."""
+    steps: list[object] = []
+
+    class Client:
+        """A client that brings the whole model in one turn."""
+
+        def __init__(self, *given: Any) -> None:
+            self.target = given[-1]
+
+        def fetch(self, files: dict[str, int], _seconds: float) -> Progress:
+            write_model(self.target)
+            total = sum(files.values())
+            return Progress(total, total, total, 1, done=True)
+
+    def publish(*_given: Any, **_options: Any) -> str:
+        steps.append("publish")
+        return "r"
+
+    monkeypatch.setattr(fetch, "Download", Client)
+    monkeypatch.setattr(fetch.hub_source, "sizes", lambda _remote, _hub: {"config.json": 1})
+    monkeypatch.setattr(fetch.hub_source, "give", lambda path, owner: steps.append((path, owner)))
+    monkeypatch.setattr(fetch, "check_complete", lambda _files, _target: None)
+    monkeypatch.setattr(fetch, "publish", publish)
+    made = fetcher(tmp_path, HUB, Calls())
+    assert made.from_network(Hub(""), "image")[1] == "r"
+    target = fetch.workplace(tmp_path / "store", "m", HUB) / fetch.MODEL
+    assert steps[-2:] == [(target, 0), "publish"]
 
 
 def test_a_download_ends_before_a_peer_is_asked(tmp_path: Path) -> None:

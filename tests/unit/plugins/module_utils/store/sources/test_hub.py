@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
@@ -115,6 +116,24 @@ def test_the_client_owns_what_it_fetches_and_its_token_until_the_end(tmp_path: P
     hub.give(target, 0)
     hub.give(token, 0)
     assert owners() == {0}
+
+
+def test_a_store_where_root_cannot_take_files_back_is_refused_before_the_download(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on NFS with root_squash: root acts as nobody, who may keep files and cannot give them to root."""
+
+    def lchown(_path: str, user: int, _group: int) -> None:
+        if user != hub.FETCHER:
+            raise PermissionError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(hub.os, "geteuid", lambda: 0)
+    monkeypatch.setattr(hub.os, "lchown", lchown)
+    docker = Docker(tmp_path, 0)
+    words = f"{tmp_path}: root cannot change the owner .* root_squash: export the store with no_root_squash"
+    with pytest.raises(TransferError, match=words):
+        download(docker, tmp_path).fetch(FILES, 5)
+    assert docker.started == []
 
 
 def test_what_no_engine_reads_is_left_out() -> None:
