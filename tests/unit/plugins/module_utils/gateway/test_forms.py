@@ -132,18 +132,20 @@ def test_which_of_two_cas_stays_is_for_the_operator() -> None:
 
 def test_a_gateway_that_the_run_has_not_read_may_have_the_ca() -> None:
     """So no run with -l makes a second CA, or puts TLS beside the plain HTTP of others."""
-    new = {"own": "gw2", "lead": "gw1", "authorities": {"gw2": authority(False, "")}, "unread": ["gw1", "gw3"]}
+    known = {"gw2": authority(False, "")}
+    new: dict[str, Any] = {"own": "gw2", "lead": "gw1", "authorities": known, "unread": ["gw1", "gw3"]}
     (problem,) = forms.problems(GIVEN | new)
     assert "the run has not read gw1, gw3, which may have the CA or serve plain HTTP" in problem.message
     assert "Run baremetal.inference.site without -l, or with -l gateway" in problem.message
     # The same for the first gateway, which would make the CA.
     assert forms.problems(GIVEN | new | {"lead": "gw2"}) != []
     # Nothing is in doubt: the lead was read, the gateway has an issuer, it needs no CA, or the run reads no gateway.
-    for sound in (
-        {"authorities": {"gw1": authority(True, "A"), "gw2": authority(False, "")}, "unread": ["gw3"]},
+    sound: list[dict[str, Any]] = [
+        {"authorities": {"gw1": authority(True, "A"), **known}, "unread": ["gw3"]},
         {"authorities": {"gw2": authority(False, "A")}},
         {"declared": "none"},
         {"authorities": {}},
         {"unread": []},
-    ):
-        assert forms.problems(GIVEN | new | sound) == [], sound
+    ]
+    for changes in sound:
+        assert forms.problems(GIVEN | new | changes) == [], changes
