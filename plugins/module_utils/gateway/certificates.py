@@ -19,6 +19,9 @@ from .forms import is_address, normal
 SECONDS = 60.0
 """Limit for one command."""
 
+WARN_DAYS = 21
+"""Days left below which a certificate ends soon. Renewals of the site's CA and of ACME happen earlier."""
+
 BLOCK = re.compile(r"-----BEGIN ([A-Z0-9 ]+)-----\n.*?-----END \1-----\n?", re.S)
 
 CERTIFICATE_BLOCK = "CERTIFICATE"

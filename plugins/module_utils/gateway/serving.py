@@ -24,9 +24,6 @@ from .runtime import Ask, RuntimeRefusal
 
 SCHEMA = 1
 
-WARN_DAYS = 21
-"""Days left below which a certificate ends soon. Renewals of the site's CA and of ACME happen earlier."""
-
 METRICS: Mapping[str, str] = {
     "inference_gateway_certificate_end_timestamp_seconds": "When the certificate that the gateway serves ends.",
     "inference_gateway_authority_end_timestamp_seconds": "When the site's own CA ends, which clients trust.",
@@ -113,7 +110,7 @@ class Serving:
             lines.append("HAProxy still serves another certificate: inference-gateway-certificate update")
         elif not current:
             lines.append("HAProxy serves no certificate")
-        return lines, begun and days >= WARN_DAYS and current == known.fingerprint
+        return lines, begun and days >= certificates.WARN_DAYS and current == known.fingerprint
 
     def to_dict(self) -> dict[str, Any]:
         """The value of the settings' file."""

@@ -9,10 +9,9 @@ from datetime import UTC, datetime
 
 from ...core import files
 from ...gateway import certificates
-from ...gateway.certificates import CertificateError
+from ...gateway.certificates import WARN_DAYS, CertificateError
 from ...gateway.forms import NONE
 from ...gateway.names import CERTIFICATE, DIRECTORY
-from ...gateway.serving import WARN_DAYS
 from .check import OK, WARN, CannotTell, Check, Finding
 from .host import Host
 

@@ -79,8 +79,9 @@ def test_the_collections_library_is_that_of_nodes() -> None:
     found = node_library.read()
     assert {*node_library.STARTS, "node/calls/engine_facts.py", "core/paths.py"} <= set(found)
     assert not [path for path in found if path.startswith("fleet/")]
-    # Only what the node needs to say what an earlier run has left, and none of what makes configurations.
-    needed = ("__init__", "floating", "names", "places", "removal", "settings", "unit")
+    # Only what the node needs to say what an earlier run has left, the site's CA included, and when a certificate ends.
+    # None of what makes configurations.
+    needed = ("__init__", "authority", "certificates", "floating", "forms", "names", "places", "removal", "unit")
     services = [Path(path) for path in found if path.startswith(("gateway/", "monitoring/"))]
     assert {path.stem for path in services} == set(needed)
     for path in set(found) - {"__init__.py"}:
