@@ -27,8 +27,11 @@ SILENCE = 20.0
 OUTLIVES = 15.0
 """Seconds for which the parts of an engine may outlive the first part that ends."""
 
-TOKENS = 400
-"""Tokens of a long answer: it takes longer than the injection of a fault."""
+LONG = 400
+"""Tokens of an answer that takes longer than the injection of a fault."""
+
+TOKENS = 150
+"""Tokens of an answer that ends within the demo's `vllm_drain_timeout`."""
 
 CLIENT = """
 import http.client, json, sys
@@ -54,10 +57,10 @@ print(f"HTTP {answer.status}, {tokens} tokens, {last}", flush=True)
 
 
 class Client:
-    """A client of the leader that reads a long answer. It runs on the leader's node."""
+    """A client of the leader that reads an answer with many tokens. It runs on the leader's node."""
 
-    def __init__(self, leader: Node) -> None:
-        argv = leader.argv("python3", "-c", CLIENT, str(TOKENS))
+    def __init__(self, leader: Node, tokens: int = LONG) -> None:
+        argv = leader.argv("python3", "-c", CLIENT, str(tokens))
         self._process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
         assert self._process.stdout is not None
         self._output = self._process.stdout

@@ -106,7 +106,7 @@ def test_an_idle_stop_of_a_follower(serving: Gang) -> None:
 
 
 def test_a_stop_of_a_follower_lets_a_client_finish(serving: Gang) -> None:
-    client, began = Client(serving.leader), time.monotonic()
+    client, began = Client(serving.leader, TOKENS), time.monotonic()
     serving.follower.run(f"systemctl stop vllm@{NAME}")
     stopped, saw = time.monotonic() - began, client.saw()
     serving.follower.run(f"systemctl start --no-block vllm@{NAME}")

@@ -16,7 +16,7 @@ MEMBERS = ("follower", "leader")
 
 
 def test_dockerd_restarts_and_nothing_happens(serving: Gang) -> None:
-    epoch, client = serving.epoch(), Client(serving.leader)
+    epoch, client = serving.epoch(), Client(serving.leader, TOKENS)
     for node in serving.nodes:
         node.run("systemctl restart docker")
     time.sleep(12)
@@ -46,7 +46,7 @@ def test_a_member_that_loses_power_comes_back(serving: Gang, member: str) -> Non
 @pytest.mark.parametrize("member", MEMBERS)
 def test_a_member_that_reboots_lets_a_client_finish(serving: Gang, member: str) -> None:
     epoch, node = serving.epoch(), getattr(serving, member)
-    client, began = Client(serving.leader), time.monotonic()
+    client, began = Client(serving.leader, TOKENS), time.monotonic()
     reboot(node)
     saw = client.saw()
     serving.wait_next(epoch, "the node is back")
@@ -58,7 +58,7 @@ def test_a_member_that_reboots_lets_a_client_finish(serving: Gang, member: str) 
 
 
 def test_a_stop_of_the_leader_ends_the_follower_last(serving: Gang) -> None:
-    client, began = Client(serving.leader), time.monotonic()
+    client, began = Client(serving.leader, TOKENS), time.monotonic()
     serving.leader.run(f"systemctl stop vllm@{NAME}")
     stopped, saw = time.monotonic() - began, client.saw()
     assert saw == f"HTTP 200, {TOKENS} tokens, its end, [DONE]"

@@ -38,6 +38,8 @@ def test_a_swap_moves_all_members_and_a_rollback_moves_them_back(serving: Gang) 
         TIMES.append(f"{command.split()[0]} of the gang: {time.monotonic() - began:.0f} s")
         assert serving.active() == expected and serving.serves()
     assert f"moves to release {wanted[1]}, as its leader says" in serving.log(serving.follower)
+    # The inventory asks for the release that serves: the rollback's pin ends.
+    playbook("inference")
 
 
 def test_a_member_with_another_release_moves_to_the_leaders(serving: Gang) -> None:
