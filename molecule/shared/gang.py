@@ -33,6 +33,9 @@ LONG = 400
 TOKENS = 150
 """Tokens of an answer that ends within the demo's `vllm_drain_timeout`."""
 
+WHOLE = "its end, [DONE]"
+"""What a client has seen of a whole answer."""
+
 CLIENT = """
 import http.client, json, sys
 body = {"model": "big", "prompt": "x", "max_tokens": int(sys.argv[1]), "ignore_eos": True, "stream": True}
