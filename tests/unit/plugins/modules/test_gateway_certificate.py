@@ -226,8 +226,12 @@ def test_the_directory_of_keys_is_for_root_alone_whatever_the_form(machine: Mach
 
 def test_acme(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     filled: list[acme.Order] = []
+
+    def fill(order: acme.Order) -> None:
+        filled.append(order)
+
     monkeypatch.setattr(acme.Order, "is_filled", lambda _order: bool(filled))
-    monkeypatch.setattr(acme.Order, "fill", lambda order: filled.append(order))
+    monkeypatch.setattr(acme.Order, "fill", fill)
     assert acme.TIMER not in run(form="acme", names=["gw.example.com"], check=True)["diff"]["after"]
     chain = pair(machine.root, "chain")
     monkeypatch.setattr(serving, "paths", lambda _form, *_own: (str(chain), ""))

@@ -46,7 +46,8 @@ def other(lead: Authority, tmp_path: Path) -> Authority:
 def verified(root: Path, own: Authority) -> str:
     """What openssl says of a gateway's certificate, by the strict rules that Python 3.13 applies."""
     command = ["openssl", "verify", "-x509_strict", "-purpose", "sslserver", "-CAfile", str(root)]
-    done = subprocess.run([*command, "-untrusted", str(own.issuer), str(own.served)], capture_output=True, text=True)
+    command += ["-untrusted", str(own.issuer), str(own.served)]
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
     return done.stdout + done.stderr
 
 

@@ -29,7 +29,9 @@ def planned(found: dict[str, Any], machine: dict[str, Any] | None = None, **raw:
 
 def test_all_ports_are_full_members_of_all_partitions() -> None:
     assert texts(Wish(subnet_manager=True)) == texts(Wish(partition_keys=["0x1"])) == {}
-    ((path, text),) = texts(Wish(subnet_manager=True, partition_keys=["0x1", "8002"])).items()
+    made = list(texts(Wish(subnet_manager=True, partition_keys=["0x1", "8002"])).items())
+    path, text = made[0]
+    assert len(made) == 1
     assert path == "/etc/opensm/partitions.conf" and text.startswith(HEADER)
     assert text.splitlines()[1:] == [
         "Default=0x7fff, ipoib : ALL=full ;",

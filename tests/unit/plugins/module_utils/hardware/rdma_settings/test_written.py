@@ -68,7 +68,8 @@ def test_opensm_reads_new_partitions(tmp_path: Path) -> None:
     changes = written.differing(tmp_path, texts, None)
     written.write(tmp_path, changes, record)
     assert asked == [["systemctl", "try-restart", "opensm.service"]]
-    ((path, text),) = texts.items()
+    path, text = next(iter(texts.items()))
+    assert len(texts) == 1
     stored = Desired([], "none", (path,)).as_dict()
     assert written.differing(tmp_path, texts, stored) == {}
     assert written.differing(tmp_path, {}, stored) == {path: Change(text, None)}
