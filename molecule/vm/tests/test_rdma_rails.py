@@ -17,8 +17,8 @@ from node import PROJECT, changed_tasks, changes, wait_for
 from virtual import Machine
 
 pytestmark = pytest.mark.full
-"""Since the role leaves the routing rule to networkd, all tests passed once but test_a_difference_is_found_and_repaired,
-which saw no difference after a change by hand."""
+"""Since the role leaves the routing rule to networkd, all tests passed once, except one:
+test_a_difference_is_found_and_repaired saw no difference after a change by hand."""
 
 RAILS = ("rail0", "rail1")
 
