@@ -6,10 +6,8 @@ from __future__ import annotations
 
 import json
 import socket
-import threading
 from collections.abc import Iterator
 from dataclasses import asdict, replace
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
@@ -17,6 +15,8 @@ import pytest
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.swap_settings import Gateway
 from ansible_collections.baremetal.inference.plugins.module_utils.node.swap import gateways
 from ansible_collections.baremetal.inference.plugins.module_utils.node.swap.gateways import Server, SetView, Views
+
+from ..fake_gateway import FakeGateway, running
 
 UP = {"status": "UP 1/2", "up": True, "weight": 40, "sessions": 3, "queued": 0, "requests": 60, "failures": 1}
 DRAIN = {**UP, "status": "DRAIN (agent)", "up": False}
@@ -48,45 +48,15 @@ def test_the_two_servers_of_an_engine_that_moves_are_one() -> None:
     assert joined(down, down).status == "DOWN (agent)"
 
 
-class FakeGateway(ThreadingHTTPServer):
-    """A gateway's port for metrics."""
-
-    def __init__(self) -> None:
-        self.status, self.body, self.asked = 200, json.dumps(ANSWER).encode(), list[str]()
-        outer = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                outer.asked.append(self.path)
-                self.send_response(outer.status)
-                self.send_header("Content-Length", str(len(outer.body)))
-                self.end_headers()
-                self.wfile.write(outer.body)
-
-            def log_message(self, format: str, *arguments: object) -> None:  # noqa: A002
-                pass
-
-        super().__init__(("127.0.0.1", 0), Handler)
-
-    @property
-    def gateway(self) -> Gateway:
-        return Gateway("gw1", "127.0.0.1", self.server_port)
-
-
 @pytest.fixture
 def fake() -> Iterator[FakeGateway]:
-    server = FakeGateway()
-    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
-    thread.start()
-    yield server
-    server.shutdown()
-    server.server_close()
-    thread.join()
+    with running(ANSWER) as server:
+        yield server
 
 
 def test_what_a_gateway_tells(fake: FakeGateway) -> None:
     found = gateways.ask(fake.gateway, "main")
-    assert fake.asked == ["/sets/main"]
+    assert fake.asked == ["GET /sets/main"]
     assert (found.gateway, found.known, found.hold_seconds, found.started) == ("gw1", True, 120, 1764090000.0)
     assert (found.requests, found.up()) == (123, {"node1"})
     assert found.servers["node1"] == Server(True, "UP 1/2", 40, 60, 1)
