@@ -53,7 +53,7 @@ options:
     elements: str
     default: []
   name:
-    description: The gateway's name in the inventory, which stands in the title of its certificates.
+    description: The gateway's name in the inventory, which stands in the common name of its certificates.
     type: str
     default: gateway
   lead:
@@ -158,7 +158,7 @@ class Manager:
         self.serving = serving.Serving(self.form, certificate, key, names, self.authority)
         self.ask = runtime.ask(Path(CONTROL_SOCKET))
         self.changes: list[str] = []
-        """What changes: paths, and words for what is no file."""
+        """What changes: paths of files, and a few words for each other change."""
         self.request = ""
         self.new_root = False
 
@@ -271,7 +271,7 @@ class Manager:
             self._do(timer, lambda: systemd.systemctl("enable", "--now", timer))
 
     def _hand_over(self) -> None:
-        """Give the certificate to a HAProxy that serves another one. One without TLS gets it by its reload."""
+        """Give the certificate to a HAProxy that serves another one. A HAProxy without TLS reads it at its reload."""
         path = Path(self.serving.certificate)
         if not path.is_file():
             return
@@ -288,7 +288,7 @@ def sign(params: dict[str, Any], *, check: bool) -> Made:
     own, now = Authority(places.TLS), datetime.now(UTC)
     with serving.locked(places.TLS):
         made = not own.is_lead()
-        # A gateway that has an issuer got it from a root, which is elsewhere then.
+        # A gateway with a root's certificate but without its key: another gateway has the key.
         if made and (own.root.exists() or not params["lead"]):
             raise CertificateError(LOST.format(key=own.root_key, directory=own.directory))
         own.make_root(params["name"], now)

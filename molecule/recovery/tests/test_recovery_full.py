@@ -73,7 +73,7 @@ def test_files_that_are_deleted_cost_nothing_but_a_restart(deb12: Node) -> None:
     deb12.run("rm /etc/systemd/system/vllm@main.service; systemctl daemon-reload")
     began, answered = time.time(), more_steps(deb12)
     deb12.run("docker kill vllm-main")
-    healed(deb12, "unit file and registry deleted, engine killed", answered, began=began)
+    healed(deb12, "unit file and model registry deleted, engine killed", answered, began=began)
     assert deb12.run("cat /etc/systemd/system/vllm@main.service") == unit
     deb12.run("mv /root/registry.json /etc/inference/")
 

@@ -76,8 +76,8 @@ class Order:
         ]
         if port_taken(HTTP_PORT):
             found.append(
-                "gateway_tls: 'acme': another program listens on port 80 of the gateway, which the authority asks: stop"
-                " that program, or obtain the certificate with it and set gateway_tls_certificate"
+                "gateway_tls: 'acme': another program listens on port 80 of the gateway, to which the authority"
+                " connects: stop that program, or obtain the certificate with it and set gateway_tls_certificate"
             )
         return found
 

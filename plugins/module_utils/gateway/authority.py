@@ -284,7 +284,7 @@ def _constraints(names: Sequence[str]) -> list[str]:
             else "/255.255.255.255"
         )
         allowed.append(f"permitted;{_kind(name)}:{name.removeprefix('*.')}{mask}")
-    # A kind of names without an entry would be free.
+    # Without an entry for a kind of names, the issuer could sign any name of this kind.
     if not any(_kind(name) == "DNS" for name in names):
         allowed.append("permitted;DNS:invalid")
     if not any(_kind(name) == "IP" for name in names):

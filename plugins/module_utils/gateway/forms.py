@@ -161,7 +161,7 @@ def _authority_mistake(given: Mapping[str, Any]) -> str:
             f"this gateway has no certificate of the site's CA, and the run has not read {', '.join(given['unread'])},"
             " which may have the CA or serve plain HTTP. Run baremetal.inference.site without -l, or with -l gateway"
         )
-    # A gateway with an issuer needs the root's key only for other names: the module gateway_certificate refuses that.
+    # A gateway with an issuer needs the root's key only for other names, which the module gateway_certificate checks.
     if given["lead"] in known and users and given["lead"] not in leads and own not in users:
         return (
             f"the site's CA is missing on {given['lead']}, but the certificates of {', '.join(sorted(users))} come"
@@ -174,7 +174,7 @@ def _authority_mistake(given: Mapping[str, Any]) -> str:
             " (/etc/haproxy/site-ca.pem). On the gateway with the other, move /var/lib/inference/gateway-tls away, and"
             " run baremetal.inference.site"
         )
-    # The message above decides first which CA stays.
+    # Two CAs: the problem above, at one of the leads, says first which CA to keep.
     if users.get(own, "") in leads.values() and len(set(leads.values())) > 1:
         return ""
     if lead.get("root") and users.get(own, lead["root"]) != lead["root"]:

@@ -65,7 +65,7 @@ class Serving:
         return done
 
     def deliver(self, ask: Ask) -> str:
-        """Hand the certificate to HAProxy; if HAProxy does not take it so, by a reload. Returns what was done.
+        """Hand the certificate to HAProxy; if its runtime API refuses it, by a reload. Returns what was done.
         Raises CertificateError, SystemdError, OSError."""
         try:
             handing_over.hand_over(ask, Path(self.certificate), Path(self.key) if self.key else None)

@@ -4,8 +4,8 @@
 """The connections of a gang's supervisor, on a thread of their own. Private to the collection.
 
 The thread moves bytes, sends beats and judges silence, also while the supervisor waits for Docker or for an engine's
-end. What a supervisor must decide on comes out as events. Until a connection has proved that it has the key, it costs
-one descriptor for some seconds, and no event but a remark.
+end. What a supervisor must decide on comes out as events. A connection that has not
+proved yet that it has the key takes one descriptor for some seconds, and causes no event but a remark.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Heard(Event):
 
 @dataclass(frozen=True)
 class Lost(Event):
-    """A connection is gone, or could not be made. `why` goes on with the other end's name: `was silent for 10 s`."""
+    """A connection is gone, or could not be made. `why` lacks its subject, the other end: `was silent for 10 s`."""
 
     link: int
     why: str
@@ -408,7 +408,7 @@ class Dialer(Channel):
             self._nudge()
 
     def _idle(self) -> bool:
-        """Whether to make a connection: a connection that is being closed is none any more."""
+        """Whether to make a connection. A connection that is being closed does not count."""
         return self._wanted and all(peer.close_by is not None for peer in self._peers.values())
 
     def _due(self, now: float) -> list[float]:

@@ -92,7 +92,7 @@ class Follower:
                 self.phase, self.detail, self._refused = REFUSED, message.reason, link
             return []
         if isinstance(message, Move):
-            # Only a leader without this node sends it: no engine runs here.
+            # The leader sends a move only before it has accepted this node, so no engine runs here.
             if self.phase in (MISSING, REFUSED) and self.wants_link:
                 self.move = message
             return []

@@ -5,7 +5,7 @@
 
 The leader decides which release of the gang runs. A follower moves only to a release that was staged on its own node,
 and only if that release has the leader's gang digest. A move is on disk before it is made. A follower that dies in
-between says hello with the release that it has, and the leader sends it the same way again.
+between says hello with the release that it has, and the leader orders the same move again.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Own:
         return Offers(active, current, self._desired(), words)
 
     def prove(self, proof: Prove) -> None:
-        """Mark the release that runs as proven, and keep it as the leader keeps its own."""
+        """Mark the release that runs as proven, and set or remove its pin as the leader does for its own release."""
         paths, name, number = self._paths, self._name, self._number
         try:
             releases.commit(paths, name, number)
