@@ -40,19 +40,27 @@ _OURS: Mapping[str, str] = {
 }
 """Variables that the collection sets in every container, or that would undo what it sets, and what to use instead."""
 
+RANKS = (
+    "would make the engine wait for ranks outside its container: use data-parallel-size in the model's entry, and an "
+    "instance of the same name on each further node"
+)
+"""Why nobody can set the engine's variables for ranks, and what to use instead."""
+
 
 def ours() -> frozenset[str]:
     """The variables that an instance cannot set."""
     engine = adapters.get()
     nowhere = Serving("", 0, start_timeout=0, drain_timeout=0, cache_path="")
-    return frozenset({*_OURS, *engine.environment(nowhere), engine.variables.api_key})
+    return frozenset({*_OURS, *engine.environment(nowhere), engine.variables.api_key, *engine.variables.ranks})
 
 
-def instead(name: str) -> str:
-    """What to use instead of a variable that an instance cannot set."""
-    if name == adapters.get().variables.api_key:
-        return "use vllm_api_key"
-    return _OURS.get(name, "remove it; vllm_start_timeout, vllm_drain_timeout and vllm_cache_path decide its value")
+def refusal(name: str) -> str:
+    """Why an instance cannot set a variable of ours(), and what to use instead."""
+    if name in adapters.get().variables.ranks:
+        return RANKS
+    other = "remove it; vllm_start_timeout, vllm_drain_timeout and vllm_cache_path decide its value"
+    use = "use vllm_api_key" if name == adapters.get().variables.api_key else _OURS.get(name, other)
+    return f"is set by the role: {use}"
 
 
 def read(paths: Paths, name: str) -> dict[str, str]:

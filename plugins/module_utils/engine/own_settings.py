@@ -73,7 +73,7 @@ def _check_environment(where: str, variables: Any) -> list[Problem]:
         if not VARIABLE.match(str(name)):
             found.append(Problem(where, "is no name of an environment variable", key))
         elif str(name) in environment.ours():
-            found.append(Problem(where, f"is set by the role: {environment.instead(str(name))}", key))
+            found.append(Problem(where, environment.refusal(str(name)), key))
         elif isinstance(value, (Mapping, list)) or value is None or _lines(value):
             found.append(Problem(where, "must have a value of one line: a text, a number, or true or false", key))
         elif looks_secret(str(name), value):
@@ -102,7 +102,7 @@ def _secret_mistakes(variables: Mapping[Any, Any]) -> list[tuple[Any, str]]:
         if not VARIABLE.match(str(name)):
             found.append((name, "is no name of an environment variable"))
         elif str(name) in environment.ours():
-            found.append((name, f"is set by the role: {environment.instead(str(name))}"))
+            found.append((name, environment.refusal(str(name))))
         elif isinstance(value, (Mapping, list)) or value is None or _lines(value):
             found.append((name, "must have a value of one line"))
         elif is_placeholder(value):

@@ -11,6 +11,8 @@ from typing import Any
 
 from ..core.problems import Problem, nearest
 from ..core.secrets import ADVICE, SECRET_LENGTH, is_placeholder
+from . import adapters
+from .environment import RANKS
 from .release import GPU_REQUESTS, Settings
 
 ULIMITS = frozenset(
@@ -100,6 +102,8 @@ def check_environment(environment: Mapping[str, Any], secrets: Mapping[str, Any]
                 problems.append(Problem(variable, f"{key!r} is no name of an environment variable"))
             if any(character in str(value) for character in "\n\r\0"):
                 problems.append(Problem(variable, "must have a value of one line", str(key)))
+            if key in adapters.get().variables.ranks:
+                problems.append(Problem(variable, RANKS, str(key)))
     problems += [
         Problem("vllm_secret_environment or vllm_api_key", f"must have {SECRET_LENGTH} characters or more", str(key))
         for key, value in secrets.items()

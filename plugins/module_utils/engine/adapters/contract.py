@@ -172,6 +172,8 @@ class Variables:
     """Variables with long values that are not secret."""
     deciding: tuple[str, ...]
     """Variables that decide whether a model fits."""
+    ranks: frozenset[str] = frozenset()
+    """Variables that make the engine one of several ranks, whose other ranks would run outside the container."""
 
 
 @dataclass(frozen=True)

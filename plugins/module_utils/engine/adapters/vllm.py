@@ -141,6 +141,8 @@ ADAPTER = Adapter(
         api_key="VLLM_API_KEY",
         public=frozenset({"VLLM_CACHE_ROOT"}),
         deciding=(variables.CPU_CACHE, variables.LONGER),
+        # ParallelConfig in vllm/config/parallel.py reads them where an entry has no data-parallel-size.
+        ranks=frozenset(f"VLLM_DP_{name}" for name in ("SIZE", "RANK", "RANK_LOCAL", "MASTER_IP", "MASTER_PORT")),
     ),
     gangs=Gangs(
         argv=_rank_argv,

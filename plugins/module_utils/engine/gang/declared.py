@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ...core.problems import Problem
-from ...models.fit.flags import PARALLEL_SIZES, count, world_size
+from ...models.fit.flags import DATA_PARALLEL, PARALLEL_SIZES, count, world_size
 from ...models.registry.entries import Entry
 from ..adapters import ENGINES
 
@@ -19,8 +19,6 @@ PORTS: Mapping[str, int] = {GANG_PORT: 5110, RENDEZVOUS_PORT: 29510}
 """The keys with the ports of a gang, each with the port that the first gang of a site takes."""
 
 KEYS = frozenset({NODES, *PORTS})
-
-DATA_PARALLEL = "data-parallel-size"
 
 EPHEMERAL = (32768, 60999)
 """First and last port that the kernel takes for connections from a node (net.ipv4.ip_local_port_range). Engines of a

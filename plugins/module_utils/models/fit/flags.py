@@ -33,9 +33,9 @@ MULTIPLIERS: Mapping[str, int] = {
 """Endings of numbers: small letters are decimal, capitals binary (human_readable_int in
 vllm/utils/argparse_utils.py)."""
 
-PARALLEL_SIZES = (
-    *("tensor-parallel-size", "pipeline-parallel-size", "prefill-context-parallel-size", "data-parallel-size"),
-)
+DATA_PARALLEL = "data-parallel-size"
+
+PARALLEL_SIZES = (*("tensor-parallel-size", "pipeline-parallel-size", "prefill-context-parallel-size", DATA_PARALLEL),)
 """Flags whose product is the number of GPUs of an engine (vllm/config/parallel.py)."""
 
 MOST_RANKS = 1024

@@ -19,7 +19,7 @@ from ...core.controller import ON_CONTROLLER
 from ...core.problems import Findings, Problem
 from ..flags.catalogue import Catalogue
 from ..flags.check import check as check_flags
-from . import adapters, drafts, golden, pooling, routing, warm_up
+from . import adapters, drafts, golden, pooling, ranks, routing, warm_up
 from .variants import check_bases, lineage, resolve
 
 POLICIES = ("default", "always")
@@ -131,6 +131,7 @@ def read(models: Any, catalogue: Catalogue) -> Registry:
                 _check_remote_code(where, entry, resolved, found)
                 _check_prompt(where, entry, resolved, found)
                 pooling.check(where, entry, resolved, found)
+                ranks.check(where, entry, resolved, found)
                 if not adapters.is_adapter(entry):
                     routing.check(where, entry, resolved, found)
                 adapters.check_limits(where, name, resolved, models, found)

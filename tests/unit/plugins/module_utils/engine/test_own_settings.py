@@ -55,6 +55,7 @@ def test_what_is_right_passes() -> None:
         ({"environment": {"A B": "c"}}, "is no name of an environment variable"),
         ({"environment": {"A": [1]}}, "must have a value of one line"),
         ({"environment": {"A": "b\nc"}}, "must have a value of one line"),
+        ({"environment": {"VLLM_DP_SIZE": 2}}, "VLLM_DP_SIZE: would make the engine wait for ranks"),
         (
             {"environment": {"HF_HUB_OFFLINE": "0"}},
             "HF_HUB_OFFLINE: is set by the role: engines are offline",

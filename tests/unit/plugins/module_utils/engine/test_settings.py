@@ -62,6 +62,16 @@ def test_names_of_variables(key: str) -> None:
     assert "is no name" in str(check_environment({key: "x"}, {})[0])
 
 
+@pytest.mark.parametrize("variable", ["VLLM_DP_SIZE", "VLLM_DP_RANK", "VLLM_DP_MASTER_IP"])
+def test_no_variable_leaves_ranks_to_other_nodes(variable: str) -> None:
+    found = check_environment({variable: "2"}, {variable: "long-enough"})
+    assert [str(one).partition(" would make")[0] for one in found] == [
+        f"vllm_environment: {variable}:",
+        f"vllm_secret_environment: {variable}:",
+    ]
+    assert all("use data-parallel-size in the model's entry" in str(one) for one in found)
+
+
 def test_secrets_are_long_and_never_shown() -> None:
     problems = check_environment({}, {"TOKEN": "short", "KEY": "long-enough\nbut-two-lines"})
     text = "\n".join(map(str, problems))
