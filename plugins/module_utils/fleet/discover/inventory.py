@@ -138,7 +138,8 @@ class _Writer:
             general.ask(
                 "engine_image",
                 names.DECIDE,
-                f"which image, by digest? `docker buildx imagetools inspect {IMAGE}` prints the digest",
+                f"which image, by digest? `docker buildx imagetools inspect {IMAGE}` prints the digest, and "
+                "hub.docker.com shows it under Tags",
             )
         questions = [*general.questions, *self.found.questions]
         for one in proposed.values():

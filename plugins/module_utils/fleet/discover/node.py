@@ -42,7 +42,8 @@ def propose(
     found = Proposed()
     address, reason = service_address(machine, taken)
     if address:
-        found.own.add("inference_address", address, f"Where engines listen for the gateways: {reason}")
+        use = "Where engines listen for the gateways" if machine.usable_gpus else "Where other hosts reach this one"
+        found.own.add("inference_address", address, f"{use}: {reason}")
     else:
         text = f"on which address does {name} listen for the gateways? {reason[0].upper()}{reason[1:]}"
         found.own.ask("inference_address", f"host_vars/{name}/main.yml", f"{text}. It has {_listed(machine.addresses)}")

@@ -51,6 +51,14 @@ def test_without_an_own_address_the_address_is_asked(machine: Make) -> None:
     assert next(one.variable for one in found.own.questions) == "inference_address"
 
 
+def test_the_reason_for_the_address_says_who_listens_there(machine: Make) -> None:
+    for kind, use in (("l40s", "Where engines listen for the gateways"), ("none", "Where other hosts reach this one")):
+        (address,) = [
+            one for one in propose("a", machine(kind), [], KNOWN).own.variables if one.name == "inference_address"
+        ]
+        assert address.reason.startswith(f"{use}: ")
+
+
 def test_common_variables_are_those_of_all_machines_with_one_value() -> None:
     one, two = Proposal(), Proposal()
     one.add("same", 1, "")
