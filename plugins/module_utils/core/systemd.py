@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import socket
 import subprocess
 from collections.abc import Iterable, Mapping
@@ -27,8 +28,12 @@ class SystemdError(Exception):
     """systemctl failed or is missing. The message contains its output."""
 
 
+class Terminated(SystemdError):
+    """SIGTERM ended systemctl."""
+
+
 def systemctl(*arguments: str) -> str:
-    """Run systemctl and return its output. Raises SystemdError."""
+    """Run systemctl and return its output. Raises SystemdError, also Terminated."""
     blocking = bool({"stop", "restart", "start"} & set(arguments)) and "--no-block" not in arguments
     command = ["systemctl", *arguments]
     try:
@@ -45,7 +50,8 @@ def systemctl(*arguments: str) -> str:
         raise SystemdError(f"{' '.join(command)}: {error}") from error
     if result.returncode != 0:
         message = (result.stderr or result.stdout).strip() or f"exit code {result.returncode}"
-        raise SystemdError(f"{' '.join(command)}: {message}")
+        kind = Terminated if result.returncode == -signal.SIGTERM else SystemdError
+        raise kind(f"{' '.join(command)}: {message}")
     return result.stdout
 
 

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from ..core import systemd
 from ..core.paths import Paths, unit_name
 from .state import releases
@@ -43,7 +45,9 @@ def restart(paths: Paths, name: str, number: int) -> None:
     """
     releases.verify(paths, name, number)
     _install(paths, name, number)
-    systemd.systemctl("restart", "--no-block", unit_name(name))
+    # systemd may stop the unit, and with it this systemctl, before systemctl has ended.
+    with suppress(systemd.Terminated):
+        systemd.systemctl("restart", "--no-block", unit_name(name))
 
 
 def _install(paths: Paths, name: str, number: int) -> None:

@@ -58,6 +58,8 @@ class Follower:
         """The leader's word that the release has proved itself; the caller takes it away."""
         self.unmoved = ""
         """Why this node could not move; empty if it could."""
+        self.accepted = False
+        """Whether the leader has accepted this node; the caller takes it away."""
         self._offers: Offers | None = None
         self._offered: Offers | None = None
         self.phase = MISSING
@@ -98,7 +100,7 @@ class Follower:
             return []
         if isinstance(message, Welcome) and self.phase in (MISSING, REFUSED) and self.wants_link:
             self._link, self.phase, self.detail = link, WAITING, ""
-            self.unmoved, self._offered = "", None
+            self.unmoved, self._offered, self.accepted = "", None, True
             return list(self._offer())
         if link != self._link:
             return [Close(link)]

@@ -187,7 +187,9 @@ class Follows:
             # Without a problem, systemd now stops this unit and starts it with the other release.
             machine.unmoved = own.move(wanted)
             machine.detail = f"{machine.detail}: {machine.unmoved or 'moves to that release'}"
-        elif machine.phase == WAITING:
+        if machine.accepted:
+            # The phase may be past WAITING already: the epoch of the last member begins with its welcome.
+            machine.accepted = False
             own.arrived()
 
     def _abandon(self, events: Events, why: str) -> None:

@@ -28,6 +28,9 @@ def test_systemctls_own_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     with pytest.raises(systemd.SystemdError, match=r"^systemctl start x: Unit vllm@x\.service not found\.$"):
         systemd.systemctl("start", "x")
+    fake.write_text("#!/bin/sh\nkill -TERM $$\n")
+    with pytest.raises(systemd.Terminated, match=r"^systemctl start x: exit code -15$"):
+        systemd.systemctl("start", "x")
     fake.unlink()
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(systemd.SystemdError, match="No such file"):

@@ -56,6 +56,23 @@ def test_a_unit_does_not_wait_for_its_own_end(paths: Paths, ordered: list[str]) 
     assert ordered == [*INSTALL, "restart"]
 
 
+def test_systemd_may_end_the_call_with_the_unit(
+    paths: Paths, ordered: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """systemctl is a process of the unit that systemd stops."""
+    failure: list[systemd.SystemdError] = [systemd.Terminated("systemctl restart: exit code -15")]
+
+    def systemctl(*words: str) -> None:
+        if words[0] == "restart":
+            raise failure[0]
+
+    monkeypatch.setattr(systemd, "systemctl", systemctl)
+    activation.restart(paths, "main", 1)
+    failure[0] = systemd.SystemdError("systemctl restart: Unit not found")
+    with pytest.raises(systemd.SystemdError, match="not found"):
+        activation.restart(paths, "main", 1)
+
+
 @pytest.mark.parametrize("start", [activation.run, activation.restart])
 def test_a_damaged_release_ends_nothing(paths: Paths, ordered: list[str], start: object) -> None:
     (paths.release("main", 1) / releases.ENV_FILE).unlink()

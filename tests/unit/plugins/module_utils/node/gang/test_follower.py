@@ -55,6 +55,7 @@ def serving() -> Follower:
 
 def test_the_engine_starts_only_on_go() -> None:
     made = follower()
+    assert not made.accepted
     assert made.wants_link and made.order.engine == NONE
     assert (made.hello.node, made.hello.rank, made.hello.digest) == ("gpu-1", 1, OLD)
     made.receive(LINK, Welcome())
@@ -62,6 +63,7 @@ def test_the_engine_starts_only_on_go() -> None:
     assert made.receive(LINK, Ready(EPOCH)) == [] and made.phase == gangs.WAITING
     made.receive(LINK, Go(EPOCH))
     assert (made.phase, made.order.engine, made.order.epoch) == (gangs.LOADING, RUN, EPOCH)
+    assert made.accepted
     assert made.engine_started() == [Send(LINK, Joined(EPOCH))]
     made.receive(LINK, Ready(EPOCH))
     assert made.phase == gangs.SERVING

@@ -78,6 +78,8 @@ def test_the_end_of_a_followers_engine_ends_the_gang_and_the_next_epoch_serves(m
     until(lambda: not leader.running, KNOWN, logs(units))
     restart_leader(units)
     assert "the engine of gpu-1 ended: exit code 137" in leader.log
+    # Each welcome is noticed, although the epoch begins at once.
+    until(lambda: follower.log.count("is accepted") == 2, told=logs(units))
     until(lambda: leader.told("READY=1"), told=logs(units))
     until(lambda: follower.phase == gangs.SERVING and follower.running, told=logs(units))
     state = follower.state
