@@ -18,6 +18,9 @@ NAME = "big"
 TIMES: list[str] = []
 """A line for each fault."""
 
+BARE: list[float] = []
+"""Seconds of each start of the same engines without supervisors."""
+
 KNOWN = 6.0
 """Seconds until all engines are gone, as seen through docker and a busy machine. The channel knows within 2 s."""
 
@@ -92,6 +95,12 @@ def reboot(node: Node) -> None:
     subprocess.run(["docker", "wait", node.container], check=True, capture_output=True, timeout=180)
     subprocess.run(["docker", "start", node.container], check=True, capture_output=True)
     wait_for("systemd answers", lambda: node.run("systemctl is-system-running", check=False), 120)
+
+
+def served(seconds: float) -> str:
+    """How long the gang did not serve, also in bare starts of the same engines."""
+    ratio = f" ({seconds / (sum(BARE) / len(BARE)):.2f} bare starts)" if BARE else ""
+    return f"serves after {seconds:.1f} s{ratio}"
 
 
 class Gang:
@@ -179,17 +188,35 @@ class Gang:
     def kill_supervisor(self, node: Node) -> None:
         node.run(f"kill -9 {node.unit('MainPID', NAME)}")
 
+    def ends(self, since: float) -> str:
+        """When the engine of each node ended for the first time, in seconds after `since`, as Docker has seen it."""
+        command = (
+            f"docker events --since {since:.3f} --until 0s --filter container=vllm-{NAME} --filter event=die"
+            " --format '{{.TimeNano}}'"
+        )
+        found = {node: node.run(command).split() for node in self.nodes}
+        return ", ".join(
+            f"{node.name} {int(times[0]) / 1e9 - since:.1f} s" if times else f"{node.name} unknown"
+            for node, times in found.items()
+        )
+
+    def load_seconds(self) -> str:
+        """How long the leader's last engine loaded, as its supervisor has said."""
+        lines = [line for line in self.log(self.leader).splitlines() if "ready after" in line]
+        return lines[-1].partition("ready after ")[2].partition(":")[0]
+
     @contextmanager
     def fault(self, name: str, known: float = KNOWN, client: Client | None = None) -> Iterator[None]:
         """A fault: all engines end within `known` seconds, and nothing is left. Then another epoch serves."""
-        before, pids, began = self.epoch(), self.engine_pids(), time.monotonic()
+        before, pids, began, wall = self.epoch(), self.engine_pids(), time.monotonic(), time.time()
         yield
         wait_for(f"{name}: all engines end", lambda: all_gone(pids), known)
-        ended = time.monotonic() - began
         saw = f"; the client saw {client.saw()}" if client else ""
         self.wait_next(before, name)
         serves = time.monotonic() - began
-        TIMES.append(f"{name}: engines ended after {ended:.1f} s, serves after {serves:.0f} s{saw}")
+        TIMES.append(
+            f"{name}: engines ended after {self.ends(wall)}; {served(serves)}, of which {self.load_seconds()} load{saw}"
+        )
         self.assert_alone(name)
 
     def assert_alone(self, name: str) -> None:
