@@ -25,6 +25,12 @@ IMAGE = "vllm/vllm-openai:v0.33.0"
 """The image whose flags the newest catalogue has."""
 
 
+NO_NODE = (
+    "no machine has an NVIDIA GPU for engines, so no machine serves a model: add a machine with a GPU to -i. `make "
+    "demo` in a checkout shows an engine on a CPU"
+)
+
+
 @dataclass(frozen=True)
 class Options:
     """What the operator says at the start."""
@@ -115,6 +121,8 @@ class _Writer:
             else:
                 self.found.lines += [f"{name}: {line}" for line in dict.fromkeys(proposed[name].findings)]
             self.found.records[name] = record.record(machine)
+        if self.usable and not self.nodes:
+            self.found.lines.append(NO_NODE)
         self.found.lines += plan.proposal.findings
         self.ask(proposed, plan)
         self.found.files["hosts.yml"] = self.hosts()

@@ -127,6 +127,13 @@ def test_the_example_of_an_admin_is_one_that_the_site_accepts(results: Results) 
         assert admin["name"] == name
 
 
+def test_without_any_gpu_the_report_says_that_no_machine_serves(results: Results) -> None:
+    words = "no machine has an NVIDIA GPU for engines"
+    assert any(line.startswith(words) for line in discover({"a": results("none")}, options()).lines)
+    for told in ({"a": results("l40s"), "b": results("none", 12)}, {"a": results("gb10")}):
+        assert not any(words in line for line in discover(told, options()).lines)
+
+
 def test_secrets_differ_and_stand_in_the_vault_alone(results: Results) -> None:
     found = discover({"a": results("none")}, options())
     numbers = itertools.count(1)
