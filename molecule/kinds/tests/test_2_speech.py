@@ -4,28 +4,14 @@
 
 from __future__ import annotations
 
-import io
-import wave
 from typing import Any
 
 import openai
 import pytest
 from openai import OpenAI
-
-RATE = 16000
+from talk import sound
 
 ANSWER = "I am tiny-speech."
-
-
-def sound(seconds: float = 1.0) -> tuple[str, bytes]:
-    """A file of silence."""
-    file = io.BytesIO()
-    with wave.open(file, "wb") as writer:
-        writer.setnchannels(1)
-        writer.setsampwidth(2)
-        writer.setframerate(RATE)
-        writer.writeframes(bytes(2 * int(RATE * seconds)))
-    return "talk.wav", file.getvalue()
 
 
 @pytest.mark.parametrize("name", ["speech", "tiny-speech"])

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import math
 from typing import Any
@@ -13,6 +14,7 @@ import yaml
 from load import Load, Shape
 from node import PROJECT, Node, playbook
 from pooling_load import Asked, PoolingLoad
+from talk import sound
 
 UPDATE = "baremetal.inference.update_model"
 
@@ -120,3 +122,27 @@ def test_two_adapters_and_their_base_are_swapped_at_once(deb13: Node, models: di
     assert after["main"] > before["main"] and all(after[name] == before[name] for name in ENGINES)
     # Alone, the base answers as itself.
     assert [deb13.ask(name) for name in NAMES] == ["I am tiny-legal.", "I am tiny-medical.", "I am tiny-a."]
+
+
+@pytest.mark.full
+def test_speech_is_judged_by_a_file(deb13: Node, models: dict[str, Any]) -> None:
+    file = "/srv/golden-talk.wav"
+    deb13.run(f"echo {base64.b64encode(sound()[1]).decode()} | base64 --decode > {file}")
+    speech = {"max-model-len": 440, "golden-prompts": [{"audio": file, "expect": "I am tiny-speech", "language": "en"}]}
+    before = active(deb13)["speech"]
+    playbook("deb13", name=UPDATE, models={**models, "tiny-speech": {**models["tiny-speech"], **speech}})
+    after = active(deb13)["speech"]
+    assert after > before
+
+    speech = {"max-model-len": 432, "golden-prompts": [{"audio": file, "expect": "another answer", "language": "en"}]}
+    said = playbook(
+        "deb13", check=False, name=UPDATE, models={**models, "tiny-speech": {**models["tiny-speech"], **speech}}
+    )
+    assert "in which 'another answer' does not occur" in said
+    assert active(deb13)["speech"] == after
+
+    deb13.run(f"rm {file}")
+    said = playbook(
+        "deb13", check=False, name=UPDATE, models={**models, "tiny-speech": {**models["tiny-speech"], **speech}}
+    )
+    assert f"{file}': is a golden prompt, and on this node the file does not exist" in said

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from ..models.config.facts import gather
 from ..models.registry import golden, keyless, routing
 from ..models.registry.entries import Entry
 from ..store import stored, variants
-from . import agent_service
+from . import adapters, agent_service
 from .inventory import present_instances
 from .settings import BY_DIGEST
 
@@ -69,7 +69,7 @@ def prompt_problems(entries: Iterable[Entry], store: Path) -> list[Problem]:
 def golden_problems(
     entries: Iterable[Entry], adapters_of: Callable[[str], Iterable[Entry]], store: Path
 ) -> list[Problem]:
-    """Golden prompts of models and their adapters that are for another task than the model's. Raises OSError.
+    """Golden prompts of models and their adapters that this node cannot ask. Raises OSError.
 
     Of a model that is not in the store yet, the plan checks them.
     """
@@ -82,9 +82,33 @@ def golden_problems(
             found += [
                 Problem(f"models.{one.name}", message, golden.KEY, prompt)
                 for one in asked
-                for prompt, message in golden.wrong_tasks(one.golden_prompts, known)
+                for prompt, message in wrong_golden(one, known)
             ]
     return found
+
+
+def wrong_golden(entry: Entry, known: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Each golden prompt of an entry that the node cannot ask, with the mistake: the prompt is for another task, or its
+    file is not there. `known`: the model's tasks; empty if unknown.
+    """
+    yield from golden.wrong_tasks(entry.golden_prompts, known)
+    for path in (item["audio"] for item in entry.golden_prompts if "audio" in item):
+        if problem := _unreadable(Path(path)):
+            yield path, f"is a golden prompt, and on this node the file {problem}"
+
+
+def _unreadable(path: Path) -> str:
+    """Why a file cannot be sent to the engine; empty if it can."""
+    try:
+        size = path.stat().st_size if path.is_file() else 0
+    except OSError as error:
+        return f"cannot be read: {error.strerror}"
+    if not size:
+        return "is empty" if path.is_file() else "does not exist: copy the file to each node of this model"
+    most = adapters.get().audio_mib
+    if size > most << 20:
+        return f"has {size / 2**20:.1f} MiB, and the engine reads at most {most} MiB: use a shorter recording"
+    return ""
 
 
 def routing_problems(entries: Iterable[Entry], models: Mapping[str, Any], store: Path) -> list[Problem]:

@@ -106,7 +106,8 @@ class Question:
     body: Callable[[str, str, Sequence[str]], Body]
     """The body of the request, from the model's name, a prompt, and texts to compare with the prompt."""
     read: Callable[[Mapping[str, Any]], Any]
-    """EMBED: the vectors of prompt and texts. SCORE: the score of each text. CLASSIFY: the label of the prompt.
+    """EMBED: the vectors of prompt and texts. SCORE: the score of each text. REWARD: the reward of prompt and text,
+    for each text. CLASSIFY: the label of the prompt.
 
     Raises LookupError, TypeError, ValueError, AttributeError for an answer of another form.
     """
@@ -265,7 +266,12 @@ class Adapter:
     requests: Mapping[str, Request]
     """By task. A task that is missing is one that the engine cannot serve."""
     questions: Mapping[str, Question]
-    """By task: EMBED, SCORE and CLASSIFY. Golden prompts of GENERATE are chats."""
+    """By task: EMBED, SCORE, REWARD and CLASSIFY. Golden prompts of GENERATE are chats, those of TRANSCRIBE files."""
+    transcription: Callable[[str, str, bytes, str], Body]
+    """The body of a request of TRANSCRIBE, from the model's name, the name and the bytes of a file, and the language;
+    empty: unknown."""
+    audio_mib: int
+    """MiB of the largest file that the engine transcribes."""
     paths: Mapping[str, tuple[str, ...]]
     """The paths for clients by task. An engine has only the paths of its model's tasks, the usual one first."""
     metrics: Metrics

@@ -14,7 +14,7 @@ from ...models.flags import variables
 from .contract import Adapter, ArgumentCheck, ConfigFile, Gangs, Metrics, Rank, Serving, Stop, Variables
 from .vllm_log import LOG
 from .vllm_paths import PATH_FLAGS
-from .vllm_requests import PATHS, QUESTIONS, REQUESTS
+from .vllm_requests import PATHS, QUESTIONS, REQUESTS, transcription
 
 
 def _model_argv(path: str, names: Sequence[str]) -> list[str]:
@@ -161,6 +161,9 @@ ADAPTER = Adapter(
     config_file=ConfigFile(flag="--config", api_keys="api-key"),
     requests=REQUESTS,
     questions=QUESTIONS,
+    transcription=transcription,
+    # The default of VLLM_MAX_AUDIO_CLIP_FILESIZE_MB in vllm/envs.py of vLLM 0.32.
+    audio_mib=25,
     paths=PATHS,
     # Source: vllm/v1/metrics/loggers.py of vLLM 0.33, measured.
     metrics=Metrics(

@@ -13,6 +13,7 @@ import math
 import wave
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
+from urllib.parse import quote
 
 from .contract import (
     CLASSIFY,
@@ -28,6 +29,8 @@ from .contract import (
     Request,
     json_body,
 )
+
+_POOLING = "/pooling"
 
 _BOUNDARY = "baremetal-inference-probe"
 
@@ -80,16 +83,27 @@ def _sound(text: str) -> bytes:
     return file.getvalue()
 
 
-def _speech(model: str, text: str) -> Body:
-    fields = {"model": model, "temperature": "0", "max_completion_tokens": "1"}
+def _form(fields: Mapping[str, str], name: str, content: bytes) -> Body:
+    """A form with a file."""
     parts = [
-        f'--{_BOUNDARY}\r\nContent-Disposition: form-data; name="{name}"\r\n\r\n{value}\r\n'.encode()
-        for name, value in fields.items()
+        f'--{_BOUNDARY}\r\nContent-Disposition: form-data; name="{key}"\r\n\r\n{value}\r\n'.encode()
+        for key, value in fields.items()
     ]
-    file = 'form-data; name="file"; filename="probe.wav"\r\nContent-Type: audio/wav'
-    parts += [f"--{_BOUNDARY}\r\nContent-Disposition: {file}\r\n\r\n".encode(), _sound(text)]
+    # A quotation mark would end the name. The engine reads the file's form from its content.
+    file = f'form-data; name="file"; filename="{quote(name)}"\r\nContent-Type: application/octet-stream'
+    parts += [f"--{_BOUNDARY}\r\nContent-Disposition: {file}\r\n\r\n".encode(), content]
     parts.append(f"\r\n--{_BOUNDARY}--\r\n".encode())
     return Body(b"".join(parts), f"multipart/form-data; boundary={_BOUNDARY}")
+
+
+def _speech(model: str, text: str) -> Body:
+    return _form({"model": model, "temperature": "0", "max_completion_tokens": "1"}, "probe.wav", _sound(text))
+
+
+def transcription(model: str, name: str, content: bytes, language: str) -> Body:
+    """The body of a transcription of a file."""
+    fields = {"model": model, "temperature": "0", **({"language": language} if language else {})}
+    return _form(fields, name, content)
 
 
 def _no_text(answer: Mapping[str, Any]) -> str:
@@ -121,7 +135,7 @@ def _finite(value: Any) -> bool:
 def _pooling(result: str) -> Request:
     """A request to the path that answers each task of a model that pools."""
     mistake = _numbers("data", f"answers no {result} of finite numbers")
-    return Request("/pooling", _input, mistake, noun="a pooling request", result=result)
+    return Request(_POOLING, _input, mistake, noun="a pooling request", result=result)
 
 
 REQUESTS: Mapping[str, Request] = {
@@ -174,6 +188,15 @@ def _in_order(key: str) -> Callable[[Mapping[str, Any]], list[Any]]:
     return read
 
 
+def _rewards(model: str, prompt: str, texts: Sequence[str]) -> Body:
+    return json_body(model=model, input=[f"{prompt}{text}" for text in texts])
+
+
+def _reward(answer: Mapping[str, Any]) -> list[Any]:
+    """The last number of each text: models that judge each step of an answer have several."""
+    return [_flat(numbers)[-1] for numbers in _in_order("data")(answer)]
+
+
 def _label(answer: Mapping[str, Any]) -> str:
     return str(answer["data"][0]["label"])
 
@@ -181,11 +204,10 @@ def _label(answer: Mapping[str, Any]) -> str:
 QUESTIONS: Mapping[str, Question] = {
     EMBED: Question("/v1/embeddings", _embeddings, _in_order("embedding")),
     SCORE: Question("/v1/score", _scores, _in_order("score")),
+    REWARD: Question(_POOLING, _rewards, _reward),
     CLASSIFY: Question("/classify", lambda model, prompt, _texts: _input(model, prompt), _label),
 }
 """By task."""
-
-_POOLING = "/pooling"
 
 PATHS: Mapping[str, tuple[str, ...]] = {
     GENERATE: ("/v1/chat/completions", "/v1/completions", "/v1/responses", "/v1/messages"),

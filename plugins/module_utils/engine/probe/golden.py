@@ -11,9 +11,10 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from ..adapters.contract import CLASSIFY, EMBED, GENERATE, SCORE, json_body
+from ..adapters.contract import CLASSIFY, EMBED, GENERATE, REWARD, SCORE, TRANSCRIBE, json_body
 from . import probe
 from .probe import Target, WrongAnswer
 
@@ -31,9 +32,11 @@ ASKED: Mapping[str, tuple[str, ...]] = {
     SCORE: (SCORE,),
     EMBED: (EMBED,),
     GENERATE: (GENERATE,),
+    REWARD: (REWARD,),
+    TRANSCRIBE: (TRANSCRIBE, GENERATE),
 }
-"""The tasks by which an engine may be probed, by the task of a golden prompt. A classifier with one class also
-scores."""
+"""The tasks by which an engine may be probed, by the task of a golden prompt. A classifier with one class also scores,
+and some models that make text also transcribe."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +44,7 @@ class Golden:
     """A prompt, and what its answer must be."""
 
     prompt: str
+    """A text, or the path of a file with speech."""
     expect: str = ""
     """A regular expression that must match in the answer."""
     max_tokens: int = TOKENS
@@ -54,6 +58,10 @@ class Golden:
     """The length of the prompt's vector."""
     label: str = ""
     """The class of the prompt."""
+    speech: bool = False
+    """Whether the prompt is a file with speech, of which `expect` matches the transcription."""
+    language: str = ""
+    """The language of the speech; empty: the engine finds it, or takes its default."""
 
     @property
     def step(self) -> str:
@@ -62,18 +70,20 @@ class Golden:
 
     def task(self, probed: str) -> str:
         """The task of the question to an engine that is probed by `probed`."""
+        if self.speech:
+            return TRANSCRIBE
         if self.expect:
             return GENERATE
         if self.label:
             return CLASSIFY
-        return SCORE if probed == SCORE and self.dimension is None and self.norm is None else EMBED
+        return probed if probed in (SCORE, REWARD) and self.dimension is None and self.norm is None else EMBED
 
 
 def read(entry: Mapping[str, Any]) -> list[Golden]:
     """The golden prompts of a registry entry that was checked."""
     return [
         Golden(
-            prompt=item["prompt"],
+            prompt=item.get("prompt") or item["audio"],
             expect=item.get("expect", ""),
             max_tokens=item.get("max-tokens", TOKENS),
             model=item.get("model", ""),
@@ -81,6 +91,8 @@ def read(entry: Mapping[str, Any]) -> list[Golden]:
             dimension=item.get("dimension"),
             norm=item.get("norm"),
             label=item.get("label", ""),
+            speech="audio" in item,
+            language=item.get("language", ""),
         )
         for item in entry.get("golden-prompts", [])
     ]
@@ -92,19 +104,22 @@ def ask(target: Target, item: Golden, timeout: float) -> str:
     if target.task not in ASKED[task]:
         raise WrongAnswer(f"is for the task {task}, and the task of this model is {target.task}")
     if task == GENERATE:
-        _check_text(item, target, timeout)
+        _check_chat(item, target, timeout)
+    elif task == TRANSCRIBE:
+        _check_speech(item, target, timeout)
     else:
         found = _answer(target, task, item, timeout)
         checks: Mapping[str, Callable[[Golden, Any], None]] = {
             CLASSIFY: _check_label,
             SCORE: _check_order,
+            REWARD: _check_order,
             EMBED: _check_vectors,
         }
         checks[task](item, found)
     return f"{item.prompt!r} was answered as expected"
 
 
-def _check_text(item: Golden, target: Target, timeout: float) -> None:
+def _check_chat(item: Golden, target: Target, timeout: float) -> None:
     body = {
         "model": item.model or target.served_names[0],
         "messages": [{"role": "user", "content": item.prompt}],
@@ -114,6 +129,21 @@ def _check_text(item: Golden, target: Target, timeout: float) -> None:
     answer = probe.ask(target, "POST", target.adapter.chat_path, json_body(**body), timeout)
     with another_form(target.adapter.chat_path, answer):
         text = str(answer["choices"][0]["message"].get("content") or "")
+    _check_text(item, text)
+
+
+def _check_speech(item: Golden, target: Target, timeout: float) -> None:
+    file, path = Path(item.prompt), target.adapter.requests[TRANSCRIBE].path
+    body = target.adapter.transcription(
+        item.model or target.served_names[0], file.name, file.read_bytes(), item.language
+    )
+    answer = probe.ask(target, "POST", path, body, timeout)
+    with another_form(path, answer):
+        text = str(answer["text"])
+    _check_text(item, text)
+
+
+def _check_text(item: Golden, text: str) -> None:
     if not re.search(item.expect, text):
         raise WrongAnswer(f"answered {text[:SHOWN]!r}, in which {item.expect!r} does not occur")
 

@@ -12,14 +12,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ...core.problems import is_integer
-from ..config.task_names import CLASSIFY, EMBED, GENERATE, SCORE
+from ..config.task_names import CLASSIFY, EMBED, GENERATE, REWARD, SCORE, TRANSCRIBE
 
 KEY = "golden-prompts"
 
 ITEM = (
-    "must be a dictionary with prompt, expect (a regular expression) and, if wanted, max-tokens; for vectors and scores"
-    " with prompt and order (texts, the most similar one first), for vectors also dimension and norm; for classes with"
-    " prompt and label"
+    "must be a dictionary with prompt, expect (a regular expression) and, if wanted, max-tokens; for speech with audio"
+    " (a file of the node), expect and, if wanted, language; for vectors, scores and rewards with prompt and order"
+    " (texts, the best one first), for vectors also dimension and norm; for classes with prompt and label"
 )
 FORM = f"must be a list, and not empty. Each prompt {ITEM}"
 
@@ -57,23 +57,36 @@ def _order(value: Any) -> str:
     return "" if right else "has an order that is not a list of at least two different texts"
 
 
-def _label(value: Any) -> str:
-    return "" if _is_text(value) else "has a label that is not a text"
+def _text(key: str) -> Callable[[Any], str]:
+    return lambda value: "" if _is_text(value) else f"has a {key} that is not a text"
+
+
+def _audio(value: Any) -> str:
+    right = _is_text(value) and value.startswith("/")
+    return "" if right else "has an audio that is not the absolute path of a file on the node"
 
 
 CHECKS: Mapping[str, Callable[[Any], str]] = {
+    "prompt": lambda value: "" if _is_text(value) else ITEM,
+    "audio": _audio,
     "expect": _expression,
     "max-tokens": _whole("max-tokens"),
     "order": _order,
     "dimension": _whole("dimension"),
     "norm": _norm,
-    "label": _label,
+    "label": _text("label"),
+    "language": _text("language"),
 }
-"""The mistake in the value of each key but `prompt`; empty without one."""
+"""The mistake in the value of each key; empty without one."""
 
-TEXTS, VECTORS = frozenset({"expect", "max-tokens"}), frozenset({"order", "dimension", "norm"})
-LABELS = frozenset({"label"})
-"""The keys of each form."""
+_VECTORS = frozenset({"order", "dimension", "norm"})
+_FORMS: tuple[tuple[frozenset[str], frozenset[str]], ...] = (
+    (frozenset({"prompt", "expect"}), frozenset({"max-tokens"})),
+    (frozenset({"audio", "expect"}), frozenset({"language"})),
+    (frozenset({"prompt", "label"}), frozenset()),
+    *((frozenset({"prompt", key}), _VECTORS) for key in sorted(_VECTORS)),
+)
+"""The forms of a golden prompt: the keys that it must have, and those that it may have as well."""
 
 
 def mistake(value: Any) -> str:
@@ -90,21 +103,26 @@ def sound(value: Any) -> tuple[Mapping[str, Any], ...]:
 
 
 def _item(item: Any) -> str:
-    if not isinstance(item, Mapping) or not _is_text(item.get("prompt")):
-        return ITEM
-    keys = set(item) - {"prompt"}
-    if not any(keys <= form for form in (TEXTS, VECTORS, LABELS)) or keys <= {"max-tokens"}:
+    keys = set(item) if isinstance(item, Mapping) else set()
+    if not any(needed <= keys <= needed | more for needed, more in _FORMS):
         return ITEM
     return next(filter(None, (CHECKS[key](item[key]) for key in CHECKS if key in keys)), "")
 
 
+def name(item: Mapping[str, Any]) -> str:
+    """What a golden prompt is called in messages: its text or its file."""
+    return str(item.get("prompt") or item["audio"])
+
+
 def tasks_of(item: Mapping[str, Any]) -> tuple[str, ...]:
     """The tasks that a golden prompt is for. A model must have one of them."""
+    if "audio" in item:
+        return (TRANSCRIBE,)
     if "expect" in item:
         return (GENERATE,)
     if "label" in item:
         return (CLASSIFY,)
-    return (EMBED,) if {"dimension", "norm"} & set(item) else (EMBED, SCORE)
+    return (EMBED,) if {"dimension", "norm"} & set(item) else (EMBED, SCORE, REWARD)
 
 
 def wrong_tasks(prompts: Sequence[Mapping[str, Any]], tasks: Sequence[str]) -> Iterator[tuple[str, str]]:
@@ -116,10 +134,16 @@ def wrong_tasks(prompts: Sequence[Mapping[str, Any]], tasks: Sequence[str]) -> I
             message = (
                 f"is a golden prompt for the task {' or '.join(wanted)}, and the model's {noun} {', '.join(tasks)}"
             )
-            yield str(item["prompt"]), f"{message}: {_advice(tasks)}"
+            yield name(item), f"{message}: {_advice(tasks)}"
 
 
 def _advice(tasks: Sequence[str]) -> str:
-    ways = {GENERATE: "use expect", EMBED: "use order, dimension or norm", SCORE: "use order", CLASSIFY: "use label"}
+    ways = {
+        GENERATE: "use prompt and expect",
+        TRANSCRIBE: "use audio and expect",
+        EMBED: "use order, dimension or norm",
+        **dict.fromkeys((SCORE, REWARD), "use order"),
+        CLASSIFY: "use label",
+    }
     found = [ways[task] for task in tasks if task in ways]
     return found[0] if found else "remove it, because this task has no golden prompts"

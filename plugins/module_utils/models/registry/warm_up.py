@@ -8,10 +8,11 @@ Private to the collection. Pure.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ...core.problems import is_integer
+from ..config.task_names import GENERATE
 
 KEY = "warm-up-prompts"
 
@@ -53,3 +54,12 @@ def read(value: Any) -> tuple[Mapping[str, Any], ...]:
     if mistake(value):
         return ()
     return tuple({PROMPT: item} if isinstance(item, str) else dict(item) for item in value)
+
+
+def without_chats(prompts: Sequence[Mapping[str, Any]], tasks: Sequence[str]) -> Iterator[str]:
+    """The mistake of each prompt that is a chat, of a model that answers no chats. `tasks` is empty if unknown."""
+    if tasks and GENERATE not in tasks:
+        noun = "task is" if len(tasks) == 1 else "tasks are"
+        for number, prompt in enumerate(prompts, 1):
+            if MESSAGES in prompt:
+                yield f"prompt {number} has {MESSAGES}, and the model's {noun} {', '.join(tasks)}: write {PROMPT}"

@@ -58,7 +58,7 @@ from ...models.adapter_facts import AdapterFacts
 from ...models.config import tasks
 from ...models.config.facts import ModelFacts, gather
 from ...models.fit.misfit import GOLDEN, Misfit
-from ...models.registry import golden, keyless, routing
+from ...models.registry import keyless, routing, warm_up
 from ...models.registry.entries import Entry
 from ...store import stored, variants
 from . import engine_service, node_tool
@@ -133,15 +133,21 @@ def prompt_problems(entry: Entry, files: Path | None) -> list[Misfit]:
 
 
 def golden_problems(entries: Sequence[Entry], facts: ModelFacts | None, flags: Mapping[str, Any]) -> list[Misfit]:
-    """Golden prompts of a model and its adapters that are for another task.
-
-    Empty if the model's tasks are not certain.
-    """
+    """Golden prompts of a model and its adapters that this node cannot ask."""
     known = tasks.certain(facts, flags) if facts else ()
     return [
         Misfit(GOLDEN, f"models.{entry.name}", prompt, message)
         for entry in entries
-        for prompt, message in golden.wrong_tasks(entry.golden_prompts, known)
+        for prompt, message in input_check.wrong_golden(entry, known)
+    ]
+
+
+def warm_up_problems(entry: Entry, facts: ModelFacts | None) -> list[Misfit]:
+    """Warm-up prompts that the model's task does not have. Empty if the tasks are not certain."""
+    known = tasks.certain(facts, entry.flags) if facts else ()
+    return [
+        Misfit(warm_up.KEY, f"models.{entry.name}", None, message)
+        for message in warm_up.without_chats(entry.warm_up, known)
     ]
 
 
@@ -232,6 +238,7 @@ class Planner:
         loras = [self._lora(each, in_use.get(each.name)) for each in self._declared.adapters_of(entry.name)]
         facts = self._facts(entry, place.files)
         wrong = golden_problems([entry, *(each.entry for each in loras)], facts, entry.flags)
+        wrong += warm_up_problems(entry, facts)
         wrong += routing_problems(self._declared.models, entry, facts)
         wrong += lora.misfits(entry, facts.config if facts else None, loras) if loras else []
         beside = self._declared.draft_of(entry)

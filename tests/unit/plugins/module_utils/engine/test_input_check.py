@@ -82,7 +82,24 @@ def test_golden_prompts_of_another_task_than_a_model_in_the_store(tmp_path: Path
         ("models.legal", "golden-prompts", "a tort"),
         ("models.vectors", "golden-prompts", "2 + 2 ="),
     ]
-    assert "the model's task is generate: use expect" in found[0].message
+    assert "the model's task is generate: use prompt and expect" in found[0].message
+
+
+def test_files_of_golden_prompts_that_the_node_cannot_send(tmp_path: Path) -> None:
+    right, empty, large = (tmp_path / name for name in ("right.wav", "empty.wav", "large.wav"))
+    right.write_bytes(b"RIFF")
+    empty.touch()
+    with large.open("wb") as file:
+        file.truncate((25 << 20) + 1)
+    prompts = [{"audio": str(path), "expect": "x"} for path in (right, empty, large, tmp_path / "gone.wav", tmp_path)]
+    entry = Entry("speech", "speech", "/srv/whisper", golden_prompts=tuple(prompts))
+    found = dict(input_check.wrong_golden(entry, ()))
+    assert list(found) == [str(path) for path in (empty, large, tmp_path / "gone.wav", tmp_path)]
+    assert found[str(empty)] == "is a golden prompt, and on this node the file is empty"
+    assert "has 25.0 MiB, and the engine reads at most 25 MiB" in found[str(large)]
+    for path in (tmp_path / "gone.wav", tmp_path):
+        assert found[str(path)].endswith("does not exist: copy the file to each node of this model")
+    assert len(list(input_check.wrong_golden(entry, ("generate",)))) == 5 + 4, "all mistakes at once"
 
 
 def test_an_affinity_key_that_no_request_to_a_model_in_the_store_has(tmp_path: Path) -> None:

@@ -23,7 +23,11 @@ from ansible_collections.baremetal.inference.plugins.module_utils.engine.adapter
     TOKEN_EMBED,
     TRANSCRIBE,
 )
-from ansible_collections.baremetal.inference.plugins.module_utils.engine.adapters.vllm_requests import PATHS, REQUESTS
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.adapters.vllm_requests import (
+    PATHS,
+    REQUESTS,
+    transcription,
+)
 
 RIGHT: dict[str, dict[str, Any]] = {
     GENERATE: {"choices": [{"text": "x"}], "usage": {"completion_tokens": 1}},
@@ -70,6 +74,21 @@ def test_speech_is_a_form_with_a_sound_of_one_second() -> None:
         assert (sound.getnchannels(), sound.getframerate(), sound.getnframes()) == (1, 16000, 16000)
     other = REQUESTS[TRANSCRIBE].body("m", "ba9876543210 probe")
     assert other.data != made.data, "a cache must not have the sound"
+
+
+def test_the_transcription_of_a_file() -> None:
+    made = transcription("m", 'a "talk".wav', b"\r\nRIFF", "de")
+    head = f"Content-Type: {made.content_type}\r\n\r\n".encode()
+    parsed = email.message_from_bytes(head + made.data, policy=email.policy.default)
+    *fields, file = parsed.iter_parts()
+    names = [str(part.get_param("name", header="content-disposition")) for part in fields]
+    assert dict(zip(names, [part.get_content().strip() for part in fields], strict=True)) == {
+        "model": "m",
+        "temperature": "0",
+        "language": "de",
+    }
+    assert file.get_payload(decode=True) == b"\r\nRIFF" and file.get_filename() == "a%20%22talk%22.wav"
+    assert b"language" not in transcription("m", "a.wav", b"x", "").data
 
 
 def test_every_request_has_a_path_of_its_task() -> None:

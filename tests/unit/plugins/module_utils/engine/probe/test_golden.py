@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,11 +25,15 @@ class Engine:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.asked: list[tuple[str, dict[str, Any]]] = []
         self.data: list[dict[str, Any]] = []
+        self.sent = b""
         self.chat = "It is Paris."
         monkeypatch.setattr(probe, "ask", self.answer)
 
     def answer(self, _target: Target, method: str, path: str, body: Any, _timeout: float) -> dict[str, Any]:
         assert method == "POST"
+        if path.endswith("/transcriptions"):
+            self.sent = body.data
+            return {"text": "Hello, world."}
         self.asked.append((path, json.loads(body.data)))
         if path.endswith("/chat/completions"):
             return {"choices": [{"message": {"content": self.chat}}]}
@@ -54,6 +59,7 @@ def test_golden_prompts_of_an_entry() -> None:
             {"prompt": "c", "expect": "d", "max-tokens": 5, "model": "legal"},
             {"prompt": "e", "order": ["f", "g"], "dimension": 2, "norm": 1},
             {"prompt": "h", "label": "i"},
+            {"audio": "/j.wav", "expect": "k", "language": "en"},
         ]
     }
     assert golden.read(entry) == [
@@ -61,6 +67,7 @@ def test_golden_prompts_of_an_entry() -> None:
         Golden("c", "d", 5, "legal"),
         Golden("e", order=("f", "g"), dimension=2, norm=1),
         Golden("h", label="i"),
+        Golden("/j.wav", "k", speech=True, language="en"),
     ]
     assert golden.read({}) == []
     assert Golden("Where?", "x", model="legal").step == "golden prompt 'Where?' to legal"
@@ -107,6 +114,34 @@ def test_scores(engine: Engine) -> None:
             ask(Golden("a cat", order=ORDER), "score")
 
 
+def test_rewards(engine: Engine) -> None:
+    engine.gives("data", [[0.9], [[0.8, 0.1], [0.2, 0.5]], [-1.0]])
+    ask(Golden("a cat: ", order=ORDER), "reward")
+    ((path, body),) = engine.asked
+    assert (path, body["input"]) == ("/pooling", [f"a cat: {text}" for text in ORDER])
+    engine.gives("data", [[0.9], [[0.8, 0.1], [0.2, 0.95]], [-1.0]])
+    with pytest.raises(WrongAnswer, match=r"does not order the texts as given\. Their scores: 'a kitten': 0\.9"):
+        ask(Golden("a cat: ", order=ORDER), "reward")
+    engine.gives("data", [[]])
+    with pytest.raises(WrongAnswer, match="/pooling answers in another form"):
+        ask(Golden("a cat: ", order=ORDER), "reward")
+
+
+@pytest.mark.parametrize("task", ["transcribe", "generate"])
+def test_speech(engine: Engine, tmp_path: Path, task: str) -> None:
+    file = tmp_path / "talk.wav"
+    file.write_bytes(b"RIFF sound")
+    item = Golden(str(file), "(?i)hello", speech=True, language="en")
+    assert ask(item, task) == f"'{file}' was answered as expected"
+    for part in (b'name="model"\r\n\r\nmain\r\n', b'name="language"\r\n\r\nen\r\n', b'"talk.wav"', b"RIFF sound"):
+        assert part in engine.sent
+    with pytest.raises(WrongAnswer, match=r"answered 'Hello, world\.', in which 'Bye' does not occur"):
+        ask(Golden(str(file), "Bye", speech=True), task)
+    file.unlink()
+    with pytest.raises(FileNotFoundError):
+        ask(item, task)
+
+
 @pytest.mark.parametrize("task", ["classify", "score"])
 def test_a_label(engine: Engine, task: str) -> None:
     engine.gives("label", ["positive"])
@@ -122,6 +157,7 @@ def test_a_label(engine: Engine, task: str) -> None:
         (Golden("a", "b"), "embed", "is for the task generate, and the task of this model is embed"),
         (Golden("a", order=ORDER), "generate", "is for the task embed, and the task of this model is generate"),
         (Golden("a", dimension=2), "score", "is for the task embed, and the task of this model is score"),
+        (Golden("/a", "b", speech=True), "embed", "is for the task transcribe, and the task of this model is embed"),
         (Golden("a", label="b"), "embed", "is for the task classify, and the task of this model is embed"),
     ],
 )

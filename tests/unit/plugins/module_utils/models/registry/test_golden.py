@@ -15,11 +15,19 @@ TEXT = {"prompt": "2 + 2 =", "expect": "4"}
 ORDER = {"prompt": "a cat", "order": ["a kitten", "a car"]}
 VECTOR = {**ORDER, "dimension": 128, "norm": 1}
 LABEL = {"prompt": "I like it", "label": "positive"}
-FORMS: list[dict[str, Any]] = [TEXT, ORDER, VECTOR, LABEL]
+SPEECH = {"audio": "/srv/talk.wav", "expect": "hello"}
+FORMS: list[dict[str, Any]] = [TEXT, ORDER, VECTOR, LABEL, SPEECH]
 
 
 @pytest.mark.parametrize(
-    "item", [TEXT, {**TEXT, "max-tokens": 4}, ORDER, VECTOR, {"prompt": "a", "norm": 0.5}, {"prompt": "a", **LABEL}]
+    "item",
+    [
+        *FORMS,
+        {**TEXT, "max-tokens": 4},
+        {"prompt": "a", "norm": 0.5},
+        {"prompt": "a", **LABEL},
+        {**SPEECH, "language": "en"},
+    ],
 )
 def test_a_golden_prompt(item: dict[str, Any]) -> None:
     assert golden.mistake([TEXT, item]) == ""
@@ -45,6 +53,12 @@ def test_a_golden_prompt(item: dict[str, Any]) -> None:
         ({**ORDER, "order": ["a"]}, "at least two different texts"),
         ({**ORDER, "order": ["a", "a"]}, "at least two different texts"),
         ({**LABEL, "label": 1}, "has a label that is not a text"),
+        ({**TEXT, "prompt": ""}, golden.ITEM),
+        ({**TEXT, **SPEECH}, golden.ITEM),
+        ({"audio": "/srv/talk.wav"}, golden.ITEM),
+        ({**SPEECH, "max-tokens": 4}, golden.ITEM),
+        ({**SPEECH, "audio": "talk.wav"}, "has an audio that is not the absolute path of a file on the node"),
+        ({**SPEECH, "language": 5}, "has a language that is not a text"),
         ("2 + 2 =", golden.ITEM),
     ],
 )
@@ -60,18 +74,20 @@ def test_a_mistake(item: Any, words: str) -> None:
     ("tasks", "right"),
     [
         (("generate",), [TEXT]),
-        (("generate", "transcribe"), [TEXT]),
+        (("generate", "transcribe"), [TEXT, SPEECH]),
+        (("transcribe",), [SPEECH]),
         (("embed", "score"), [ORDER, VECTOR]),
         (("score", "classify"), [ORDER, LABEL]),
         (("classify",), [LABEL]),
-        (("reward",), []),
+        (("reward",), [ORDER]),
+        (("token-embed",), []),
         ((), FORMS),
     ],
 )
 def test_every_golden_prompt_of_another_task_is_found(tasks: tuple[str, ...], right: list[dict[str, Any]]) -> None:
-    every = [{**item, "prompt": str(number)} for number, item in enumerate(FORMS)]
-    left = [item for item, plain in zip(every, FORMS, strict=True) if plain not in right]
-    assert [prompt for prompt, _words in golden.wrong_tasks(every, tasks)] == [item["prompt"] for item in left]
+    every = [{**item, "audio" if "audio" in item else "prompt": str(number)} for number, item in enumerate(FORMS)]
+    left = [str(number) for number, plain in enumerate(FORMS) if plain not in right]
+    assert [name for name, _words in golden.wrong_tasks(every, tasks)] == left
 
 
 def test_the_mistake_says_what_is_right() -> None:
@@ -80,8 +96,11 @@ def test_the_mistake_says_what_is_right() -> None:
     assert words == (
         "is a golden prompt for the task generate, and the model's tasks are embed, score: use order, dimension or norm"
     )
-    ((_prompt, words),) = golden.wrong_tasks([ORDER], ("reward",))
+    ((name, words),) = golden.wrong_tasks([SPEECH], ("generate",))
+    assert name == "/srv/talk.wav"
+    assert words.endswith("for the task transcribe, and the model's task is generate: use prompt and expect")
+    ((_name, words),) = golden.wrong_tasks([ORDER], ("token-embed",))
     assert words.endswith(
-        "for the task embed or score, and the model's task is reward: remove it, because this task has"
+        "for the task embed or score or reward, and the model's task is token-embed: remove it, because this task has"
         " no golden prompts"
     )

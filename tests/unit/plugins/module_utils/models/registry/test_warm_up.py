@@ -8,7 +8,11 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.baremetal.inference.plugins.module_utils.models.registry.warm_up import mistake, read
+from ansible_collections.baremetal.inference.plugins.module_utils.models.registry.warm_up import (
+    mistake,
+    read,
+    without_chats,
+)
 
 CHAT = [{"role": "user", "content": "Hello"}]
 
@@ -40,3 +44,14 @@ def test_texts_and_dictionaries() -> None:
 )
 def test_mistakes(prompts: Any, words: str) -> None:
     assert mistake(prompts).startswith(words)
+
+
+def test_chats_of_a_model_without_chats() -> None:
+    prompts = read(["Hello", {"messages": CHAT}])
+    assert list(without_chats(prompts, ("embed", "score"))) == [
+        "prompt 2 has messages, and the model's tasks are embed, score: write prompt"
+    ]
+    assert list(without_chats(prompts, ("transcribe",))) == [
+        "prompt 2 has messages, and the model's task is transcribe: write prompt"
+    ]
+    assert list(without_chats(prompts, ("generate", "transcribe"))) == list(without_chats(prompts, ())) == []

@@ -672,10 +672,22 @@ def test_every_golden_prompt_of_another_task_is_a_problem(node: Node, config: di
         ("golden-prompts", "models.llama", "a cat"),
         ("golden-prompts", "models.legal", "I like it"),
     ]
-    assert "is a golden prompt for the task embed or score" in plan["problems"][0]["message"]
+    assert "is a golden prompt for the task embed or score or reward" in plan["problems"][0]["message"]
     # Nothing is known of the model.
     (plan,) = node.call()["plans"]
     assert plan["problems"] == []
+
+
+def test_warm_up_chats_of_a_model_without_chats_are_a_problem(node: Node, config: dict[str, Any]) -> None:
+    node.models["llama"]["warm-up-prompts"] = [{"messages": [{"role": "user", "content": "Hello"}]}]
+    facts = {"llama": from_config(config).to_dict()}
+    assert node.call(facts=facts)["plans"][0]["problems"] == []
+    node.models["llama"]["runner"] = "pooling"
+    (plan,) = node.call(facts=facts)["plans"]
+    assert (plan["ok"], plan["problems"][0]["check"]) == (False, "warm-up-prompts")
+    assert (
+        "prompt 1 has messages, and the model's tasks are embed, score: write prompt" in plan["problems"][0]["message"]
+    )
 
 
 def test_an_affinity_key_that_no_request_has_is_a_problem(node: Node) -> None:
