@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ..core.unit_files import job_sandbox
 from . import repository
 from .places import JOBS, Places, service, timer
 
@@ -17,6 +18,8 @@ _TEXTS = {
     "prune": "Retention of the host's backups",
     "check": "Check of the repository of backups",
 }
+
+_CAPABILITIES = "CAP_DAC_READ_SEARCH CAP_DAC_OVERRIDE CAP_CHOWN CAP_FOWNER CAP_FSETID"
 
 _STAGING = """\
 # The copy holds secrets: it lies in memory, and systemd removes it when the process ends.
@@ -73,23 +76,7 @@ CPUWeight=10
 CPUQuota={limits.cpu_quota}
 IOSchedulingClass=idle
 # The job reads all files, and writes only to these directories.
-ProtectSystem=strict
-ReadWritePaths={quoted}
-ProtectHome=read-only
-PrivateTmp=yes
-PrivateDevices=yes
-ProtectClock=yes
-ProtectHostname=yes
-ProtectKernelTunables=yes
-ProtectKernelModules=yes
-ProtectControlGroups=yes
-NoNewPrivileges=yes
-RestrictRealtime=yes
-RestrictNamespaces=yes
-LockPersonality=yes
-RestrictAddressFamilies=AF_UNIX AF_INET AF_INET6
-CapabilityBoundingSet=CAP_DAC_READ_SEARCH CAP_DAC_OVERRIDE CAP_CHOWN CAP_FOWNER CAP_FSETID
-"""
+{job_sandbox(quoted, capabilities=_CAPABILITIES)}"""
 
 
 def _timer(job: str, limits: Limits) -> str:

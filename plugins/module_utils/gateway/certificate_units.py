@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from ..core.paths import Paths
+from ..core.unit_files import job_sandbox
 from .places import CERTIFICATE_COMMAND, CERTIFICATE_TIMER, CERTIFICATE_UNIT, TLS
 
 _HEADER = "# Managed by the Ansible collection baremetal.inference."
@@ -25,22 +26,7 @@ Type=oneshot
 ExecStart={CERTIFICATE_COMMAND} update
 TimeoutStartSec=300
 UMask=0077
-ProtectSystem=strict
-ReadWritePaths={TLS} -{Paths().textfiles}
-ProtectHome=read-only
-PrivateTmp=yes
-PrivateDevices=yes
-ProtectClock=yes
-ProtectHostname=yes
-ProtectKernelTunables=yes
-ProtectKernelModules=yes
-ProtectControlGroups=yes
-NoNewPrivileges=yes
-RestrictRealtime=yes
-RestrictNamespaces=yes
-LockPersonality=yes
-RestrictAddressFamilies=AF_UNIX
-""",
+{job_sandbox(f"{TLS} -{Paths().textfiles}", families="AF_UNIX")}""",
         CERTIFICATE_TIMER: f"""\
 {_HEADER}
 [Unit]

@@ -6,6 +6,25 @@ from __future__ import annotations
 
 from ansible_collections.baremetal.inference.plugins.module_utils.backup import units
 
+RIGHTS = """\
+CapabilityBoundingSet=CAP_DAC_READ_SEARCH CAP_DAC_OVERRIDE CAP_CHOWN CAP_FOWNER CAP_FSETID
+NoNewPrivileges=yes
+ProtectSystem=strict
+ReadWritePaths=/var/lib/inference-backup -/var/lib/prometheus/node-exporter
+ProtectHome=read-only
+PrivateTmp=yes
+PrivateDevices=yes
+ProtectClock=yes
+ProtectControlGroups=yes
+ProtectHostname=yes
+ProtectKernelModules=yes
+ProtectKernelTunables=yes
+RestrictAddressFamilies=AF_UNIX AF_INET AF_INET6
+RestrictNamespaces=yes
+RestrictRealtime=yes
+LockPersonality=yes
+"""
+
 LIMITS = units.Limits({"backup": "02:30", "prune": "Sun 04:30", "check": ""}, 60, "50%", 6)
 
 
@@ -31,4 +50,4 @@ def test_limits_and_what_a_job_may_write() -> None:
     assert {"TimeoutStartSec=6h", "CPUQuota=50%", "RuntimeDirectory=inference-backup", "UMask=0077"} <= set(lines)
     assert "RuntimeDirectory=" not in found["inference-backup-prune.service"], "only a backup stages files"
     elsewhere = units.render(LIMITS, "sftp:u@host:/srv/x")["inference-backup.service"]
-    assert "ReadWritePaths=/var/lib/inference-backup -/var/lib/prometheus/node-exporter\n" in elsewhere
+    assert elsewhere.endswith(RIGHTS)

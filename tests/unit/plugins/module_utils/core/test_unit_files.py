@@ -10,6 +10,7 @@ import pytest
 
 from ansible_collections.baremetal.inference.plugins.module_utils.core.unit_files import (
     dynamic_user_sandbox,
+    job_sandbox,
     sandbox,
     systemd_quote,
 )
@@ -36,6 +37,25 @@ SystemCallFilter=@system-service
 """
 
 
+JOB = """\
+NoNewPrivileges=yes
+ProtectSystem=strict
+ReadWritePaths=/var/lib/inference -/mnt
+ProtectHome=read-only
+PrivateTmp=yes
+PrivateDevices=yes
+ProtectClock=yes
+ProtectControlGroups=yes
+ProtectHostname=yes
+ProtectKernelModules=yes
+ProtectKernelTunables=yes
+RestrictAddressFamilies=AF_UNIX AF_INET AF_INET6
+RestrictNamespaces=yes
+RestrictRealtime=yes
+LockPersonality=yes
+"""
+
+
 def test_the_sandbox_of_the_node_tool() -> None:
     text = sandbox("Why\nso", "CAP_KILL", "/var/lib/inference")
     assert text.startswith("\n# Why\n# so\nCapabilityBoundingSet=CAP_KILL\nNoNewPrivileges=yes\n")
@@ -48,6 +68,13 @@ def test_the_sandbox_of_the_node_tool() -> None:
 
 def test_the_sandbox_of_a_dynamic_user() -> None:
     assert dynamic_user_sandbox() == DYNAMIC
+
+
+def test_the_sandbox_of_a_job_lets_its_programs_use_any_system_call() -> None:
+    writable = "/var/lib/inference -/mnt"
+    assert job_sandbox(writable) == JOB
+    assert job_sandbox(writable, families="AF_UNIX") == JOB.replace(" AF_INET AF_INET6", "")
+    assert job_sandbox(writable, capabilities="CAP_CHOWN") == f"CapabilityBoundingSet=CAP_CHOWN\n{JOB}"
 
 
 @pytest.mark.parametrize(

@@ -6,12 +6,32 @@ from __future__ import annotations
 
 from ansible_collections.baremetal.inference.plugins.module_utils.gateway import certificate_units
 
+RIGHTS = """\
+UMask=0077
+NoNewPrivileges=yes
+ProtectSystem=strict
+ReadWritePaths=/var/lib/inference/gateway-tls -/var/lib/prometheus/node-exporter
+ProtectHome=read-only
+PrivateTmp=yes
+PrivateDevices=yes
+ProtectClock=yes
+ProtectControlGroups=yes
+ProtectHostname=yes
+ProtectKernelModules=yes
+ProtectKernelTunables=yes
+RestrictAddressFamilies=AF_UNIX
+RestrictNamespaces=yes
+RestrictRealtime=yes
+LockPersonality=yes
+"""
+"""All restrictions of the service, in the order of the file."""
+
 
 def test_the_timer_starts_what_may_write_keys_and_metrics_alone() -> None:
     texts = certificate_units.render()
     service, timer = (texts[f"inference-gateway-certificate.{kind}"] for kind in ("service", "timer"))
     assert "ExecStart=/usr/local/sbin/inference-gateway-certificate update\n" in service
-    assert "ReadWritePaths=/var/lib/inference/gateway-tls -/var/lib/prometheus/node-exporter\n" in service
+    assert service.endswith(RIGHTS)
     # A certificate that a wrong clock makes is not valid.
     assert "\nAfter=haproxy.service time-sync.target\n" in service
     assert "OnCalendar=hourly" in timer and "Persistent=yes" in timer
