@@ -230,9 +230,9 @@ def site(staged: Callable[..., Any]) -> Any:
     text = (ROOT / path).read_text(encoding="utf-8")
     waited = re.sub(r"^  # With async.*\n  async: .*\n  poll: 5\n", "", text, flags=re.MULTILINE)
     assert waited != text
-    needed = waited.replace(
-        'name: "{{ vllm_image }}"', 'name: "{{ vllm_image }}"\n    needed: "{{ not ansible_check_mode }}"'
-    )
+    name = 'name: "{{ __vllm_needed_image }}"'
+    needed = waited.replace(name, f'{name}\n    needed: "{{{{ not ansible_check_mode }}}}"')
+    assert needed != waited
     return staged(MODULES, {path: needed})
 
 

@@ -129,6 +129,13 @@ def test_a_gang_stays_drained_only_if_its_member_was_touched(
     assert {own["state"], gang["state"]} == {state}
 
 
+def test_a_node_that_cannot_be_drained_drains_no_gang(maintenance: Maintenance) -> None:
+    succeeded, output = maintenance.run({"module": "engine_outage", "names": ["main"], "on": "b"}, **FOLLOWS)
+    assert not succeeded and "engine_outage was told to fail" in output and "One or more items" not in output
+    (own,) = maintenance.stage.calls(module="engine_outage", on="b")
+    assert own["names"] == ["main"]
+
+
 @pytest.fixture
 def rebooting(staged: Callable[..., Any]) -> Maintenance:
     """Roles that ask a stand-in for the reboot: Ansible's own module would reboot this machine."""
@@ -188,6 +195,12 @@ def test_a_node_whose_next_kernel_has_no_driver_is_not_rebooted(rebooting: Maint
     succeeded, output = reboot(rebooting, {"module": "nvidia_driver_facts"}, planned=True)
     assert not succeeded and "a stays drained: Reboot | Check that every kernel that may boot has the driver" in output
     assert rebooting.steps("a") == ["away", "updated", "drained"]
+
+
+def test_a_reboot_that_fails_is_not_reported_as_done(rebooting: Maintenance) -> None:
+    succeeded, output = reboot(rebooting, {"module": "machine_reboot"}, planned=True)
+    assert not succeeded and "a stays drained: Reboot | Reboot, and wait: machine_reboot was told to fail" in output
+    assert '"rebooted"' not in output
 
 
 MTU = "rail 0 (rocep65s0f0/1): mtu: 1500 -> 9000"
@@ -259,7 +272,8 @@ def test_the_only_replica_is_waited_for_no_longer_than_its_requests_are_held(mai
 @pytest.mark.once
 def test_what_was_not_touched_has_its_requests_back(maintenance: Maintenance) -> None:
     succeeded, output = maintenance.run({"module": "engine_outage", "on": "a"})
-    assert not succeeded and "a serves: Work | Drain the node:" in output
+    failed = "Work | Drain the node, and on their leaders the gangs that it follows: engine_outage was told to fail"
+    assert not succeeded and f"a serves: {failed}" in output
     assert maintenance.steps("a") == ["away", "undrained"] and maintenance.steps("b") == []
     assert "b was not touched" in output
 
