@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import swap_costs
 from load import Load, Report, Shape
 from node import Node, playbook, start_playbook, wait_for
 
@@ -73,8 +74,10 @@ class Fleet:
         )
 
     def update(self, *options: str, check: bool = True, name: str = UPDATE, **extra: Any) -> str:
-        """Run an update of all nodes. Returns its output."""
-        return playbook(self.limit, *options, check=check, name=name, **extra)
+        """Run an update of all nodes, and record what its swaps took. Returns its output."""
+        said = playbook(self.limit, *options, check=check, name=name, **extra)
+        swap_costs.record(said)
+        return said
 
     def start_update(self, **extra: Any) -> Started:
         """Start an update, and do not wait for its end."""

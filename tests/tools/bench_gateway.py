@@ -12,7 +12,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import re
 import socket
 import statistics
 import subprocess
@@ -28,6 +27,7 @@ from nodes import ROOT, NodeError, Site
 sys.path.insert(0, str(ROOT / "molecule/shared"))
 
 from load import Connection, Load, Shape
+from swap_costs import SWAPPED
 
 KEY = "bench-key-not-secret"
 PORT = 4010
@@ -40,7 +40,6 @@ REQUESTS = 300
 CLIENTS, SECONDS, ROUNDS = 8, 15.0, 2
 """Requests of the measurement of throughput."""
 HEADERS = {"Content-Type": "application/json", "Authorization": f"Bearer {KEY}"}
-SWAPPED = re.compile(r"Drained for (\d+) s, of which it loaded for (\d+) s")
 
 Play = Callable[..., str]
 Add = Callable[[str, float, float | None], None]
@@ -85,8 +84,10 @@ def bench(site: Site, node: str, gateway: str, play: Play, add: Add) -> None:
     found = SWAPPED.search(" ".join(said.split()))
     if not found:
         raise NodeError(f"update_model.yml did not say how long it took:\n{said[-2000:]}")
-    add("swap: drained, stopped, loaded, probed, let back", float(found[1]), float(found[1]) / load)
-    add("  of it, the load", float(found[2]), float(found[2]) / load)
+    drained, loaded = float(found[2]), float(found[3])
+    add("swap: drained, stopped, loaded, probed, let back", drained, drained / load)
+    add("  of it, the load", loaded, loaded / load)
+    add("  of it, the rest", drained - loaded, None)
 
 
 def quantile(times: list[float], share: int) -> float:

@@ -15,8 +15,9 @@ sys.path.insert(0, str(Path(os.environ["MOLECULE_PROJECT_DIRECTORY"]) / "molecul
 from fixtures import deb12, deb13, node
 from fleet import Fleet
 from node import Node
+from swap_costs import pytest_terminal_summary
 
-__all__ = ["deb12", "deb13", "node"]
+__all__ = ["deb12", "deb13", "node", "pytest_terminal_summary"]
 
 
 @pytest.fixture(scope="session")

@@ -249,6 +249,15 @@ def test_rails_are_left_alone_without_their_tag(maintenance: Maintenance) -> Non
 
 
 @pytest.mark.full
+def test_a_node_with_damaged_models_fails_the_run_after_its_work(maintenance: Maintenance) -> None:
+    found = {**NODE, "damaged": ["tiny-a: config.json differs"]}
+    succeeded, output = maintenance.run(seen=[({"module": "node_facts"}, found)], __maintenance_node=found)
+    assert not succeeded and "baremetal.inference.maintenance stopped" not in output
+    assert maintenance.steps("a") == maintenance.steps("b") == ["away", "updated", "ended"]
+    assert "a: " in output and "tiny-a: config.json differs" in output
+
+
+@pytest.mark.full
 def test_work_that_nobody_notices_drains_nobody(maintenance: Maintenance) -> None:
     batches = [[{"host": "a", **TURN, "drain": False}]]
     succeeded, output = maintenance.run(__maintenance_batches=batches)
