@@ -72,6 +72,16 @@ options:
     type: list
     elements: str
     default: []
+  append_only:
+    description:
+      - Whether the server of the repository lets this node delete nothing. Only a C(rest:) or C(s3:) server can refuse
+        that.
+      - Before any change, the module asks the server to delete objects that do not exist, and fails unless the server
+        refuses.
+      - The node then never prunes. M(baremetal.inference.backup_prune) prunes elsewhere, by other credentials.
+    type: bool
+    default: false
+    version_added: 0.2.0
   keep:
     description: The number of snapshots to keep, by C(last), C(hourly), C(daily), C(weekly), C(monthly) and C(yearly).
     type: dict
@@ -173,6 +183,7 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.baremetal.inference.plugins.module_utils.backup import (
+    append_only,
     ensure,
     program,
     restic,
@@ -197,6 +208,7 @@ ARGUMENTS = {
     "host": {"type": "str", "default": ""},
     "paths": {"type": "list", "elements": "str", "default": []},
     "exclude": {"type": "list", "elements": "str", "default": []},
+    "append_only": {"type": "bool", "default": False},
     "keep": {"type": "dict", "default": {}},
     "check_subset": {"type": "str", "default": "5%"},
     "max_mib": {"type": "int", "default": 1024},
@@ -222,6 +234,7 @@ def settings_of(params: dict[str, Any], intervals: dict[str, int]) -> Settings:
         ca_file=params["ca_file"],
         max_mib=params["max_mib"],
         lock_minutes=params["lock_minutes"],
+        append_only=params["append_only"],
         intervals=intervals,
     )
 
@@ -256,6 +269,11 @@ def found_problems(params: dict[str, Any], settings: Settings) -> list[str]:
     found = problems(settings, params["environment"], password=params["password"])
     if not params["paths"]:
         found.append("backup_paths is empty: name at least one path to back up")
+    if settings.append_only and params["schedules"].get("prune"):
+        found.append(
+            f"backup_prune_schedule is {params['schedules']['prune']!r}, but with backup_append_only this node cannot"
+            " prune: remove backup_prune_schedule, and run baremetal.inference.backup_prune on the controller"
+        )
     unknown = sorted(set(params["schedules"]) - set(JOBS))
     if unknown:
         found.append(f"schedules has {', '.join(unknown)}: allowed are {', '.join(JOBS)}")
@@ -320,11 +338,13 @@ def main() -> None:
     missing: list[str] = []
     if present and params["repository_checked"]:
         try:
+            if settings.append_only:
+                append_only.prove(ensure.access(params))
             missing = apt_packages.absent_of(module.run_command, params["packages"]) if module.check_mode else []
             known, identity = "unknown", ""
             if not missing:
                 known, identity, made = ensure.ensure(params, places, check=module.check_mode)
-        except (restic.ResticError, ValueError, OSError) as error:
+        except (restic.ResticError, append_only.NotProven, ValueError, OSError) as error:
             module.fail_json(msg=f"{error}. Nothing was changed.")
         result = {"repository_state": known, "repository_id": identity}
     try:

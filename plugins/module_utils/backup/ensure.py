@@ -22,7 +22,7 @@ def ensure(params: dict[str, Any], places: Places, *, check: bool) -> tuple[str,
     Raises ResticError, ValueError, OSError.
     """
     with tempfile.TemporaryDirectory(prefix="backup-") as name:
-        target = restic.Restic(_access(params, Path(name)))
+        target = restic.Restic(access(params, Path(name)))
         try:
             return "ready", target.identity(), False
         except restic.ResticError as error:
@@ -34,8 +34,14 @@ def ensure(params: dict[str, Any], places: Places, *, check: bool) -> tuple[str,
         return ("absent", "", True) if check else ("ready", target.create(), True)
 
 
-def _access(params: dict[str, Any], directory: Path) -> restic.Access:
-    """Write the secrets to files in a private directory, and return the access with their paths."""
+def access(params: dict[str, Any], directory: Path | None = None) -> restic.Access:
+    """The access that the module options name. The secrets are written to files in `directory`, which is private.
+
+    Without a directory, no file is written, and only the address and the credentials of the server are known.
+    """
+    environment = {str(name): str(value) for name, value in params["environment"].items()}
+    if directory is None:
+        return restic.Access(params["repository"], "", environment, ca_file=params["ca_file"])
     password, key, known = directory / "password", directory / "key", directory / "known_hosts"
     files.write(password, params["password"] + "\n", 0o600)
     if params["sftp_key"]:
@@ -45,7 +51,7 @@ def _access(params: dict[str, Any], directory: Path) -> restic.Access:
     return restic.Access(
         address=params["repository"],
         password_file=str(password),
-        environment={str(name): str(value) for name, value in params["environment"].items()},
+        environment=environment,
         key=str(key) if params["sftp_key"] else "",
         known_hosts=str(known) if params["known_hosts"] else "",
         ca_file=params["ca_file"],

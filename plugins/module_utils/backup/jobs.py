@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from ..core import files
-from . import record, staging, state
+from . import append_only, record, staging, state
 from .places import Places
-from .restic import TAG, Access, Restic, ResticError
+from .restic import OTHER, TAG, Access, Restic, ResticError
 from .settings import Settings
 
 Work = Callable[[Places, Settings, Restic], dict[str, Any]]
@@ -56,7 +56,7 @@ def run(places: Places, job: str, clock: Callable[[], float] = time.time) -> dic
         _remember(lambda: state.begin(places, settings, job, clock()))
         try:
             found, error = works[job](places, settings, restic), ""
-        except (ResticError, staging.StagingError, OSError, ValueError) as failure:
+        except (ResticError, append_only.NotProven, staging.StagingError, OSError, ValueError) as failure:
             found, error = {}, str(failure)
         known = {"ok": not error, "error": error, **found}
         _remember(lambda: known.update(state.end(places, settings, job, clock(), error, **found)))
@@ -101,6 +101,12 @@ def backup(places: Places, settings: Settings, restic: Restic, now: float) -> di
 
 def prune(places: Places, settings: Settings, restic: Restic) -> dict[str, Any]:
     """Remove this host's old snapshots, and data that no other snapshot uses. Raises ResticError."""
+    if settings.append_only:
+        raise ResticError(
+            OTHER,
+            "this host cannot delete snapshots (backup_append_only). To remove old ones, run"
+            " baremetal.inference.backup_prune on the controller",
+        )
     keep = [word for key, count in settings.keep.items() for word in (f"--keep-{key}", str(count))]
     words = ["forget", "--host", settings.host, "--tag", TAG, "--group-by", "host", *keep, "--prune"]
     restic.patiently(words, settings.lock_minutes)
@@ -108,8 +114,13 @@ def prune(places: Places, settings: Settings, restic: Restic) -> dict[str, Any]:
 
 
 def check(places: Places, settings: Settings, restic: Restic) -> dict[str, Any]:
-    """Check the structure of the repository, and read a sample of its data. Raises ResticError."""
+    """Check the structure of the repository, and read a sample of its data.
+
+    With append_only, also check that the server still lets the host delete nothing. Raises ResticError, NotProven.
+    """
     restic.patiently(["check", f"--read-data-subset={settings.check_subset}"], settings.lock_minutes)
+    if settings.append_only:
+        append_only.prove(restic.access)
     return {"subset": settings.check_subset}
 
 

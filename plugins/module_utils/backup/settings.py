@@ -12,7 +12,7 @@ from typing import Any
 
 from ..core.problems import is_integer
 from ..core.secrets import ADVICE, SECRET_LENGTH, is_placeholder
-from . import repository
+from . import repository, s3_request
 
 SCHEMA = 1
 
@@ -48,6 +48,8 @@ class Settings:
     """Limit of a backup's size, in MiB. A larger backup is refused: it would hold models by mistake."""
     lock_minutes: int = 30
     """How many minutes a job waits while the job of another node locks the repository."""
+    append_only: bool = False
+    """Whether the repository's server lets the node delete nothing. Then the node never prunes."""
     intervals: Mapping[str, int] = field(default_factory=dict)
     """The longest time between two runs of each job by its schedule, in seconds; 0 without a schedule."""
 
@@ -73,9 +75,11 @@ def problems(settings: Settings, environment: Mapping[str, str], *, password: st
         found.append("backup_repository is not set: set an address such as /srv/backup or sftp:user@host:/srv/backup")
     else:
         try:
-            repository.parse(settings.repository)
+            parsed = repository.parse(settings.repository)
         except ValueError as error:
             found.append(f"backup_repository: {error}")
+        else:
+            found += append_only_problems(parsed, environment) if settings.append_only else []
     if not password:
         found.append(
             "backup_password is not set: set a password to encrypt the repository. Keep it in the vault, and on paper"
@@ -106,3 +110,18 @@ def problems(settings: Settings, environment: Mapping[str, str], *, password: st
         if number < 1:
             found.append(f"{name} is {number}: it must be 1 or more")
     return found
+
+
+def append_only_problems(parsed: repository.Repository, environment: Mapping[str, str]) -> list[str]:
+    """A message for each setting that contradicts `backup_append_only`."""
+    if parsed.kind not in (repository.REST, repository.S3):
+        return [
+            f"backup_append_only is true, but backup_repository is {parsed.address!r}: only the server of a rest:"
+            ' or s3: repository can refuse a deletion. See "A rooted node cannot delete backups" in docs/backup.md'
+        ]
+    if parsed.kind == repository.S3 and not (environment.get(s3_request.KEY) and environment.get(s3_request.SECRET)):
+        return [
+            f"backup_append_only is true, but backup_environment has no {s3_request.KEY} and {s3_request.SECRET}: set"
+            " the key that the bucket's policy names for this node"
+        ]
+    return []

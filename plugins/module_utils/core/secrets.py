@@ -20,8 +20,9 @@ OWN = ("vllm_api_key", "vllm_accepted_keys", "gang_key", "gateway_keys", "backup
 
 OTHERS = (
     *("vllm_secret_environment", "model_store_hub_token", "docker_registry_credentials", "nvidia_driver_mok_password"),
-    *("backup_environment", "backup_sftp_key", "recovery_webhook", "monitoring_heartbeat_url", "monitoring_receivers"),
-    *("monitoring_alertmanager_global", "monitoring_remote_write", "monitoring_scrape_configs"),
+    *("backup_environment", "backup_prune_environment", "backup_sftp_key", "recovery_webhook", "monitoring_receivers"),
+    *("monitoring_heartbeat_url", "monitoring_alertmanager_global", "monitoring_remote_write"),
+    "monitoring_scrape_configs",
 )
 """Variables with secrets that others make, who also decide on their length."""
 

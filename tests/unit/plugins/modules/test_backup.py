@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.baremetal.inference.plugins.module_utils.backup import jobs, restic, state
+from ansible_collections.baremetal.inference.plugins.module_utils.backup import append_only, jobs, restic, state
 from ansible_collections.baremetal.inference.plugins.module_utils.backup.places import Places
 from ansible_collections.baremetal.inference.plugins.module_utils.core.commands import Outcome
 from ansible_collections.baremetal.inference.plugins.module_utils.debian import tested
@@ -235,3 +235,29 @@ def test_a_repository_that_was_there_is_not_made_anew(
     places.state.write_text(json.dumps(known))
     assert "was removed or is not mounted" in call_backup(backup, **given)["msg"]
     assert not any("init" in one for one in calls)
+
+
+def test_a_promise_that_the_server_breaks_stops_before_any_change(
+    call_backup: Call, timers: TimerSystemd, monkeypatch: pytest.MonkeyPatch, places: Places
+) -> None:
+    calls = answer_restic(monkeypatch, {"config": THERE})
+    asked: list[restic.Access] = []
+
+    def prove(access: restic.Access) -> None:
+        asked.append(access)
+        if len(asked) == 1:
+            raise append_only.NotProven("lets this node delete backups")
+
+    monkeypatch.setattr(append_only, "prove", prove)
+    schedules = {"backup": "02:30", "check": "Wed 04:30"}
+    given = {**NODE, "repository": "rest:http://store/n1", "repository_checked": True, "schedules": schedules}
+    refused = call_backup(backup, append_only=True, **given)
+    assert "lets this node delete backups. Nothing was changed" in refused["msg"]
+    assert calls == [] and not places.etc.exists() and "very-secret" not in json.dumps(refused)
+    done = call_backup(backup, append_only=True, **given)
+    assert done["changed"] is True and asked[1].environment == NODE["environment"]
+    assert not (places.units / TIMERS[1]).exists() and json.loads(places.settings.read_text())["append_only"] is True
+    call_backup(backup, **given)
+    assert len(asked) == 2, "a repository that promises nothing is not asked"
+    said = call_backup(backup, append_only=True, **{**given, "schedules": NODE["schedules"]})["msg"]
+    assert "backup_prune_schedule is 'Sun 04:30', but with backup_append_only this node cannot prune" in said

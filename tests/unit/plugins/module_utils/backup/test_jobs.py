@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
 import pytest
 
-from ansible_collections.baremetal.inference.plugins.module_utils.backup import jobs, program, restic, state, units
+from ansible_collections.baremetal.inference.plugins.module_utils.backup import (
+    append_only,
+    jobs,
+    program,
+    restic,
+    state,
+    units,
+)
 from ansible_collections.baremetal.inference.plugins.module_utils.backup.places import Places
 from ansible_collections.baremetal.inference.plugins.module_utils.backup.settings import Settings, problems
 from ansible_collections.baremetal.inference.plugins.module_utils.core.commands import Outcome
@@ -113,6 +121,28 @@ def test_retention_touches_nothing_but_the_hosts_own(places: Places, fake: Fake)
     command = next(call for call in fake.calls if "forget" in call)
     words = ["--host", "n1", "--tag", "inference-node", "--group-by", "host", "--keep-daily", "7", "--keep-weekly", "2"]
     assert command[command.index("forget") + 1 :] == [*words, "--prune"]
+
+
+def test_an_append_only_host_prunes_nothing_and_its_check_proves_the_promise(
+    places: Places, fake: Fake, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings = replace(SETTINGS, repository="rest:http://store/n1", append_only=True)
+    places.settings.write_text(json.dumps(settings.to_json()))
+    assert program.main(["prune"], places) == 1
+    assert "run baremetal.inference.backup_prune on the controller" in capsys.readouterr().err
+    assert not any("forget" in call for call in fake.calls)
+    asked: list[str] = []
+
+    def prove(access: restic.Access) -> None:
+        asked.append(access.address)
+        if len(asked) == 2:
+            raise append_only.NotProven("lets this node delete")
+
+    monkeypatch.setattr(append_only, "prove", prove)
+    fake.answers["check"] = Outcome(0)
+    assert program.main(["check"], places) == 0 and asked == ["rest:http://store/n1"]
+    assert program.main(["check"], places) == 1
+    assert "lets this node delete" in state.read(places)["jobs"]["check"]["error"]
 
 
 def test_one_that_was_cut_off_is_told(places: Places) -> None:

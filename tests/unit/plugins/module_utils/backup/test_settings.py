@@ -57,3 +57,16 @@ def test_a_password_of_one_line() -> None:
     assert "backup_password is not set" in problems(GOOD, {}, password="")[0]
     (found,) = problems(GOOD, {}, password="very\nsecret")
     assert found == "backup_password has several lines: it must have one"
+
+
+def test_append_only_needs_a_server_that_can_refuse() -> None:
+    rest = replace(GOOD, repository="rest:https://store:8000/n1", append_only=True)
+    assert problems(rest, {}, password="a-long-password") == []
+    for address in ("/srv/x", "sftp:me@store:/srv/x"):
+        (found,) = problems(replace(rest, repository=address), {}, password="a-long-password")
+        assert f"backup_repository is '{address}': only the server of a rest: or s3: repository" in found
+    s3 = replace(rest, repository="s3:https://store/fleet/n1")
+    key = {"AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "secret"}
+    assert problems(s3, key, password="a-long-password") == []
+    (found,) = problems(s3, {"AWS_PROFILE": "x"}, password="a-long-password")
+    assert "backup_environment has no AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY" in found

@@ -1,0 +1,199 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A rooted node cannot delete its backups: Debian's REST server, and an S3 server with the policy of docs/backup.md."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import s3_server
+from node import PROJECT, changes, playbook
+from saved import Saved
+
+OLD = "2020-01-01 00:00:00"
+AHEAD = "2031-01-01 00:00:00"
+
+S3_PORT = 5556
+
+
+@dataclass(frozen=True)
+class Server:
+    """The variables of the role backup for a server that only adds; `admin` reaches the same repository to prune."""
+
+    node: dict[str, Any]
+    admin: dict[str, Any]
+    owner: dict[str, str] = field(default_factory=dict)
+    """A key that may do everything."""
+
+    @property
+    def secret(self) -> str:
+        """The secret of the credentials that may delete."""
+        return str(list(self.admin["backup_prune_environment"].values())[-1])
+
+
+def htpasswd(user: str, password: str) -> str:
+    return f"{user}:{{SHA}}{base64.b64encode(hashlib.sha1(password.encode()).digest()).decode()}"
+
+
+@contextmanager
+def rest_server(machine: Saved) -> Iterator[Server]:
+    """Debian 13's REST server on the machine: one for the node, and one for pruning."""
+    node = machine.node
+    node.run("apt-get update && apt-get install --yes --no-install-recommends restic-rest-server")
+    start = "systemd-run --unit={0} restic-rest-server --path /srv/appended --htpasswd-file /root/{0} --listen {1}"
+    node.run(
+        f"mkdir -p /srv/appended; echo '{htpasswd(node.name, 'rest-password-71')}' > /root/adds;"
+        f" echo '{htpasswd('admin', 'molecule-admin-0b6f12')}' > /root/prunes;"
+        f" {start.format('adds', '127.0.0.1:8101 --append-only --private-repos')}; {start.format('prunes', ':8102')}"
+    )
+    try:
+        yield Server(
+            {
+                "backup_repository": f"rest:http://127.0.0.1:8101/{node.name}",
+                "backup_environment": {"RESTIC_REST_USERNAME": node.name, "RESTIC_REST_PASSWORD": "rest-password-71"},
+            },
+            {
+                "backup_prune_repository": f"rest:http://{node.address}:8102/{node.name}",
+                "backup_prune_environment": {
+                    "RESTIC_REST_USERNAME": "admin",
+                    "RESTIC_REST_PASSWORD": "molecule-admin-0b6f12",
+                },
+            },
+        )
+    finally:
+        node.run("systemctl stop adds prunes")
+
+
+def policies(name: str) -> dict[str, Any]:
+    """The policy of the guide for the node, one for pruning, and one of the owner."""
+    guide = (PROJECT / "docs/backup.md").read_text(encoding="utf-8")
+    found = re.search(r"```json\n(.*?)```", guide, re.DOTALL)
+    assert found is not None, "the guide has no policy"
+    adds = json.loads(found[1].replace("gpu1", name))
+    bucket = adds["Statement"][0]
+    # moto has a right of its own for HEAD of a bucket.
+    bucket["Action"].append("s3:HeadBucket")
+    objects = {"Action": ["s3:GetObject", "s3:PutObject", "s3:DeleteObject"], "Resource": "arn:aws:s3:::fleet/*"}
+    prunes = {**adds, "Statement": [bucket, {"Effect": "Allow", **objects}]}
+    owner = {**adds, "Statement": [{"Effect": "Allow", "Action": "*", "Resource": "*"}]}
+    return {"adds": adds, "prunes": prunes, "owner": owner}
+
+
+@contextmanager
+def s3_bucket(machine: Saved) -> Iterator[Server]:
+    """A bucket with Object Lock, a key for the node, and a key for pruning."""
+    node = machine.node
+    gateway = node.run("ip route | awk '/^default/ {print $3}'")
+    with s3_server.serve_policies(gateway, S3_PORT, "fleet", policies(node.name)) as (address, keys):
+        yield Server(
+            {"backup_repository": f"s3:{address}/fleet/{node.name}", "backup_environment": keys["adds"]},
+            {"backup_prune_environment": keys["prunes"]},
+            keys["owner"],
+        )
+
+
+def prune(machine: Saved, other: str, server: Server, *options: str, check: bool = True, **extra: Any) -> str:
+    """Prune the machine's repository from the other node."""
+    given = {**server.node, **server.admin, "backup_append_only": True, "backup_prune_host": other, **extra}
+    return playbook(machine.node.name, *options, check=check, name="baremetal.inference.backup_prune", **given)
+
+
+def proves(machine: Saved, other: str, server: Server, attack: Callable[[], None]) -> None:
+    """The whole way: credentials that may delete are refused; set up; attacked by root; pruned from elsewhere.
+
+    `attack` tries to delete and replace files of the repository by all that root finds on the node.
+    """
+    node = machine.node
+    loose = {**server.node, "backup_environment": server.admin["backup_prune_environment"], "backup_append_only": True}
+    loose["backup_repository"] = server.admin.get("backup_prune_repository", server.node["backup_repository"])
+    said = node.site(check=False, **loose)
+    assert "lets this node delete backups (data, index, keys, snapshots)" in said and changes(said) == 0
+    try:
+        node.site(**server.node, backup_append_only=True, run_backup=True)
+        assert machine.jobs()["backup"]["ok"]
+        assert node.run("systemctl is-enabled inference-backup-prune.timer", check=False) != "enabled"
+        add = "inference-backup restic backup --quiet --host $(hostname) --tag inference-node /etc/hostname --time"
+        node.run(f"{add} '{OLD}'; {add} '{AHEAD}'")
+        before = {one["id"] for one in machine.snapshots()}
+        assert len(before) == 3
+        # Root on the node, with all that lies there.
+        attack()
+        node.run("timeout 20 inference-backup restic forget --keep-last 1 --prune", check=False)
+        assert {one["id"] for one in machine.snapshots()} == before
+        assert "run baremetal.inference.backup_prune" in node.run("inference-backup prune 2>&1", check=False)
+        # The jobs leave no lock, and the check asks the server again.
+        node.run("systemctl start inference-backup-check.service")
+        assert machine.jobs()["check"]["ok"] and node.run("inference-backup restic list locks --no-lock") == ""
+        assert "1 snapshots would be removed, 2 kept" in prune(machine, other, server, "--check")
+        assert len(machine.snapshots()) == 3
+        said = prune(machine, other, server)
+        assert "1 snapshots removed, 2 kept. LOOK AT THIS HOST: snapshots dated in the future" in said, said
+        assert server.secret not in said
+        assert changes(prune(machine, other, server)) == 0
+        assert not any(one["time"].startswith("2020") for one in machine.snapshots())
+        assert node.run(f"grep -rls {server.secret} /etc/inference-backup /var/lib/inference-backup", check=False) == ""
+        assert machine.backup()["ok"]
+    finally:
+        node.site()
+
+
+def test_a_rest_server_keeps_the_backups_of_a_rooted_node(own: Saved) -> None:
+    with rest_server(own) as server:
+        url = server.node["backup_repository"].removeprefix("rest:")
+        curl = f"curl -s -o /dev/null -w '%{{http_code}}' -u {own.node.name}:rest-password-71"
+
+        def attack() -> None:
+            for kind in ("snapshots", "keys", "index", "data"):
+                name = own.node.run(f"find /srv/appended/{own.node.name}/{kind} -type f -printf '%f\\n' | head -n 1")
+                assert name, kind
+                for request in ("-X DELETE", "--data-binary x"):
+                    assert own.node.run(f"{curl} {request} {url}/{kind}/{name}") == "403", (kind, request)
+            other = url.replace(own.node.name, "deb12")
+            assert own.node.run(f"{curl} {other}/snapshots/") == "401", "a node can read another node's repository"
+
+        proves(own, "deb12", server, attack)
+
+
+def test_an_s3_bucket_keeps_the_backups_of_a_rooted_node(remote: Saved) -> None:
+    name = remote.node.name
+    with s3_bucket(remote) as server:
+        address = server.node["backup_repository"].removeprefix("s3:").removesuffix(f"/fleet/{name}")
+        listed = f"names = [one['Key'] for one in s3.list_objects_v2(Bucket='fleet', Prefix='{name}/')['Contents']]\n"
+
+        def attack() -> None:
+            deletes = """
+for name in names:
+    for version in ({}, {"VersionId": "null"}):
+        try:
+            s3.delete_object(Bucket="fleet", Key=name, **version)
+        except botocore.exceptions.ClientError as error:
+            assert error.response["Error"]["Code"] == "AccessDenied", error
+        else:
+            raise SystemExit(f"{name} was deleted")
+print(len(names))
+"""
+            node = server.node["backup_environment"]
+            assert int(s3_server.boto(address, node, listed + deletes)) >= 5
+            # The node can hide a snapshot by another object with its name. The bucket keeps the first version, and
+            # Object Lock keeps this version from a key that may do everything.
+            hides = "name = next(one for one in names if '/snapshots/' in one)\n"
+            s3_server.boto(address, node, listed + hides + "s3.put_object(Bucket='fleet', Key=name, Body=b'x')")
+            restores = """
+first = s3.list_object_versions(Bucket="fleet", Prefix=name)["Versions"][-1]["VersionId"]
+try:
+    s3.delete_object(Bucket="fleet", Key=name, VersionId=first)
+except botocore.exceptions.ClientError as error:
+    print(error.response["Error"]["Code"])
+body = s3.get_object(Bucket="fleet", Key=name, VersionId=first)["Body"].read()
+s3.put_object(Bucket="fleet", Key=name, Body=body)
+"""
+            assert s3_server.boto(address, server.owner, listed + hides + restores) == "AccessDenied"
+
+        proves(remote, "deb13", server, attack)
