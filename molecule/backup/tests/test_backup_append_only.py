@@ -8,13 +8,14 @@ import base64
 import hashlib
 import json
 import re
+import textwrap
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 import s3_server
-from node import PROJECT, changes, playbook
+from node import PROJECT, Node, changes, playbook
 from saved import Saved
 
 OLD = "2020-01-01 00:00:00"
@@ -38,45 +39,63 @@ class Server:
         return str(list(self.admin["backup_prune_environment"].values())[-1])
 
 
+def guide() -> str:
+    """The section of the guide about append-only repositories."""
+    text = (PROJECT / "docs/backup.md").read_text(encoding="utf-8")
+    return text.partition("## A rooted node cannot delete backups")[2].partition("## Restore at 3 a.m.")[0]
+
+
+def blocks(language: str) -> list[str]:
+    """The guide's blocks of a language."""
+    return [textwrap.dedent(text) for text in re.findall(rf"```{language}\n(.*?) *```", guide(), re.DOTALL)]
+
+
 def htpasswd(user: str, password: str) -> str:
     return f"{user}:{{SHA}}{base64.b64encode(hashlib.sha1(password.encode()).digest()).decode()}"
 
 
 @contextmanager
-def rest_server(machine: Saved) -> Iterator[Server]:
-    """Debian 13's REST server on the machine: one for the node, and one for pruning."""
+def rest_server(machine: Saved, other: Node) -> Iterator[Server]:
+    """Debian 13's REST server on the machine, with the guide's settings and commands: for the node, and for pruning."""
     node = machine.node
-    node.run("apt-get update && apt-get install --yes --no-install-recommends restic-rest-server")
-    start = "systemd-run --unit={0} restic-rest-server --path /srv/appended --htpasswd-file /root/{0} --listen {1}"
+    node.run("apt-get update && apt-get install --yes --no-install-recommends restic-rest-server openssl curl")
     node.run(
-        f"mkdir -p /srv/appended; echo '{htpasswd(node.name, 'rest-password-71')}' > /root/adds;"
-        f" echo '{htpasswd('admin', 'molecule-admin-0b6f12')}' > /root/prunes;"
-        f" {start.format('adds', '127.0.0.1:8101 --append-only --private-repos')}; {start.format('prunes', ':8102')}"
+        "install -d -o restic-rest-server -g restic-rest-server -m 0700 /srv/restic; cd /etc/restic-rest-server;"
+        " openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=backup"
+        f" -addext subjectAltName=IP:{node.address} -keyout key.pem -out cert.pem 2> /dev/null;"
+        f" echo '{htpasswd(node.name, 'rest-password-71')}' > users.htpasswd;"
+        f" echo '{htpasswd('admin', 'molecule-admin-0b6f12')}' > admins.htpasswd;"
+        " chgrp restic-rest-server *; chmod 0640 *"
     )
+    (settings,) = blocks("ini")
+    _setup, admin, *_prune = blocks("console")
+    commands = " && ".join(line.removeprefix("$ ") for line in admin.splitlines())
     try:
+        node.run(f"cat > /etc/default/restic-rest-server <<'END'\n{settings}END\n{commands}")
+        other.run(f"cat > /root/backup-ca.pem <<'END'\n{node.run('cat /etc/restic-rest-server/cert.pem')}\nEND")
         yield Server(
             {
-                "backup_repository": f"rest:http://127.0.0.1:8101/{node.name}",
+                "backup_repository": f"rest:https://{node.address}:8000/{node.name}",
                 "backup_environment": {"RESTIC_REST_USERNAME": node.name, "RESTIC_REST_PASSWORD": "rest-password-71"},
+                "backup_ca_file": "/etc/restic-rest-server/cert.pem",
             },
             {
-                "backup_prune_repository": f"rest:http://{node.address}:8102/{node.name}",
+                "backup_prune_repository": f"rest:https://{node.address}:8001/{node.name}",
                 "backup_prune_environment": {
                     "RESTIC_REST_USERNAME": "admin",
                     "RESTIC_REST_PASSWORD": "molecule-admin-0b6f12",
                 },
+                "backup_prune_ca_file": "/root/backup-ca.pem",
             },
         )
     finally:
-        node.run("systemctl stop adds prunes")
+        node.run("systemctl disable --now restic-rest-server restic-rest-admin")
 
 
 def policies(name: str) -> dict[str, Any]:
     """The policy of the guide for the node, one for pruning, and one of the owner."""
-    guide = (PROJECT / "docs/backup.md").read_text(encoding="utf-8")
-    found = re.search(r"```json\n(.*?)```", guide, re.DOTALL)
-    assert found is not None, "the guide has no policy"
-    adds = json.loads(found[1].replace("gpu1", name))
+    (policy,) = blocks("json")
+    adds = json.loads(policy.replace("gpu1", name))
     bucket = adds["Statement"][0]
     # moto has a right of its own for HEAD of a bucket.
     bucket["Action"].append("s3:HeadBucket")
@@ -125,7 +144,7 @@ def proves(machine: Saved, other: str, server: Server, attack: Callable[[], None
         assert len(before) == 3
         # Root on the node, with all that lies there.
         attack()
-        node.run("timeout 20 inference-backup restic forget --keep-last 1 --prune", check=False)
+        node.run("timeout --signal=INT 8 inference-backup restic forget --keep-last 1 --prune", check=False)
         assert {one["id"] for one in machine.snapshots()} == before
         assert "run baremetal.inference.backup_prune" in node.run("inference-backup prune 2>&1", check=False)
         # The jobs leave no lock, and the check asks the server again.
@@ -145,20 +164,22 @@ def proves(machine: Saved, other: str, server: Server, attack: Callable[[], None
 
 
 def test_a_rest_server_keeps_the_backups_of_a_rooted_node(own: Saved) -> None:
-    with rest_server(own) as server:
+    other = Node("deb12")
+    with rest_server(own, other) as server:
         url = server.node["backup_repository"].removeprefix("rest:")
-        curl = f"curl -s -o /dev/null -w '%{{http_code}}' -u {own.node.name}:rest-password-71"
+        curl = f"curl --silent --output /dev/null --write-out '%{{http_code}}' --user {own.node.name}:rest-password-71"
+        curl += " --cacert /etc/restic-rest-server/cert.pem"
 
         def attack() -> None:
             for kind in ("snapshots", "keys", "index", "data"):
-                name = own.node.run(f"find /srv/appended/{own.node.name}/{kind} -type f -printf '%f\\n' | head -n 1")
+                name = own.node.run(f"find /srv/restic/{own.node.name}/{kind} -type f -printf '%f\\n' | head -n 1")
                 assert name, kind
                 for request in ("-X DELETE", "--data-binary x"):
                     assert own.node.run(f"{curl} {request} {url}/{kind}/{name}") == "403", (kind, request)
-            other = url.replace(own.node.name, "deb12")
-            assert own.node.run(f"{curl} {other}/snapshots/") == "401", "a node can read another node's repository"
+            foreign = url.replace(own.node.name, "another")
+            assert own.node.run(f"{curl} {foreign}/snapshots/") == "401", "a node can read another node's repository"
 
-        proves(own, "deb12", server, attack)
+        proves(own, other.name, server, attack)
 
 
 def test_an_s3_bucket_keeps_the_backups_of_a_rooted_node(remote: Saved) -> None:
