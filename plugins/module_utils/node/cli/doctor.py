@@ -61,6 +61,6 @@ def _rdma(options: argparse.Namespace, paths: Paths) -> int:
         raise UsageError(str(error)) from error
     facts = boot.gather(paths.root, rdma.run)
     drift = boot.settle(paths.root, recorded, facts, rdma.run, busy=False, check=True) if recorded else None
-    steps = rdma_ladder.climb(facts, recorded, drift)
+    steps = rdma_ladder.climb(facts, recorded, drift, rdma_ladder.silent_managers(facts, rdma.run))
     print(json.dumps(rdma_ladder.as_json(steps), indent=2) if options.json else rdma_ladder.as_text(steps), flush=True)
     return max(CODES[step.status] for step in steps)

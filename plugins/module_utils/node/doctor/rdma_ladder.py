@@ -13,10 +13,10 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from ...core.problems import Findings
-from ...hardware.rdma import settings
+from ...hardware.rdma import settings, subnet_manager
 from ...hardware.rdma_settings import boot, plan, rails
 from ...hardware.rdma_settings.desired import Desired
-from ...hardware.rdma_settings.variables import ETHERNET, Wish
+from ...hardware.rdma_settings.variables import ETHERNET, INFINIBAND, Wish
 from .check import FAIL, OK, UNKNOWN, WARN, Finding
 
 SCHEMA = 1
@@ -57,10 +57,20 @@ class Step:
     action: str = ""
 
 
-def climb(facts: Mapping[str, Any], desired: Desired | None, drift: boot.Report | None) -> list[Step]:
-    """The steps up to the first that is not fine. An unknown result does not end the ladder."""
+def silent_managers(facts: Mapping[str, Any], run: subnet_manager.Run) -> list[str]:
+    """The active InfiniBand ports whose subnet manager does not answer."""
+    ports = [port for port in rails.ports(facts) if port.layer == INFINIBAND and port.active]
+    return [port.name for port in ports if subnet_manager.answers(port.device, port.number, run) is False]
+
+
+def climb(
+    facts: Mapping[str, Any], desired: Desired | None, drift: boot.Report | None, silent: Sequence[str] = ()
+) -> list[Step]:
+    """The steps up to the first that is not fine. An unknown result does not end the ladder. `silent` has the ports
+    whose subnet manager does not answer.
+    """
     found = []
-    for name, finding in _steps(facts, desired, drift):
+    for name, finding in _steps(facts, desired, drift, silent):
         found.append(Step(name, finding.status, finding.message, finding.action))
         if finding.status in (WARN, FAIL):
             break
@@ -68,7 +78,7 @@ def climb(facts: Mapping[str, Any], desired: Desired | None, drift: boot.Report 
 
 
 def _steps(
-    facts: Mapping[str, Any], desired: Desired | None, drift: boot.Report | None
+    facts: Mapping[str, Any], desired: Desired | None, drift: boot.Report | None, silent: Sequence[str]
 ) -> Iterator[tuple[str, Finding]]:
     chosen = _rails(facts, desired)
     yield "rails", _found(chosen, desired)
@@ -76,7 +86,7 @@ def _steps(
     yield "pcie", _pcie(chosen)
     yield "settings", _drift(drift)
     yield "packets", _packets(chosen)
-    yield "gids", _gids(chosen)
+    yield "gids", _gids(chosen, silent)
     yield "bridges", _bridges(chosen)
     yield "distance", _distance(chosen)
     yield "gpudirect", _gpudirect(facts)
@@ -150,7 +160,7 @@ def _packets(chosen: Sequence[rails.Port]) -> Finding:
     return Finding(OK, f"packets have {PACKET} bytes")
 
 
-def _gids(chosen: Sequence[rails.Port]) -> Finding:
+def _gids(chosen: Sequence[rails.Port], silent: Sequence[str]) -> Finding:
     lacking = [
         f"{port.name}: {port.facts['recommended_gid_reason'] or 'no GID'}"
         for port in chosen
@@ -161,6 +171,10 @@ def _gids(chosen: Sequence[rails.Port]) -> Finding:
     managed = [port.name for port in chosen if port.layer != ETHERNET and not port.facts["sm_lid"]]
     if managed:
         return Finding(FAIL, f"{', '.join(managed)}: no subnet manager", "set rdma_subnet_manager on one node")
+    ended = [f"{port.name}: LID {port.facts['sm_lid']}" for port in chosen if port.name in silent]
+    if ended:
+        message = f"the subnet manager does not answer ({', '.join(ended)}): ports that come up do not become active"
+        return Finding(WARN, message, "systemctl status opensm, on its node; or start the manager of the switch")
     return Finding(OK, "all rails have a GID or a subnet manager")
 
 

@@ -5,10 +5,12 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
+from ansible_collections.baremetal.inference.plugins.module_utils.core.commands import Outcome
 from ansible_collections.baremetal.inference.plugins.module_utils.hardware.rdma_settings import boot
 from ansible_collections.baremetal.inference.plugins.module_utils.hardware.rdma_settings.desired import Desired, Rail
 from ansible_collections.baremetal.inference.plugins.module_utils.hardware.rdma_settings.differences import Difference
@@ -90,6 +92,21 @@ def test_infiniband_without_a_subnet_manager() -> None:
     # A port that never had one is not active.
     last = climb(facts(infiniband(0, state="INIT", sm_lid=0)))[-1]
     assert (last.name, last.status) == ("links", "fail") and last.message.startswith("ibp0s0/1 is INIT: no subnet man")
+
+
+def test_a_subnet_manager_that_has_ended() -> None:
+    found = facts(infiniband(0, mtu_active=4096, sm_lid=1), infiniband(1, state="DOWN"), *healthy()["rdma_devices"])
+    asked = []
+
+    def run(command: Sequence[str]) -> Outcome:
+        asked.append(command)
+        return Outcome(255, stdout="sminfo: iberror: failed: query")
+
+    silent = rdma_ladder.silent_managers(found, run)
+    assert silent == ["ibp0s0/1"] and len(asked) == 1
+    del found["rdma_devices"][1]
+    last = rdma_ladder.climb(found, None, boot.Report(), silent)[-1]
+    assert (last.name, last.status) == ("gids", "warn") and "does not answer (ibp0s0/1: LID 1)" in last.message
 
 
 def test_an_iommu_that_translates() -> None:
