@@ -18,7 +18,7 @@ from typing import Any
 from ..core import files
 from . import append_only, record, staging, state
 from .places import Places
-from .restic import OTHER, TAG, Access, Restic, ResticError
+from .restic import TAG, Access, Restic, ResticError
 from .settings import Settings
 
 Work = Callable[[Places, Settings, Restic], dict[str, Any]]
@@ -39,6 +39,10 @@ def open_node(places: Places) -> tuple[Settings, Restic]:
         raise NotSetUp(f"{error}. To write the settings, run baremetal.inference.backup for this host") from error
 
 
+class NotHere(Exception):
+    """Another machine does this job for the host. The message says how."""
+
+
 @contextlib.contextmanager
 def alone(places: Places) -> Iterator[None]:
     """Hold the lock of the host's jobs. A second job waits."""
@@ -49,8 +53,13 @@ def alone(places: Places) -> Iterator[None]:
 
 
 def run(places: Places, job: str, clock: Callable[[], float] = time.time) -> dict[str, Any]:
-    """Do a job and return its result, with `ok` and `error`. A failed job does not raise. Raises NotSetUp."""
+    """Do a job and return its result, with `ok` and `error`. A failed job does not raise. Raises NotSetUp, NotHere."""
     settings, restic = open_node(places)
+    if job == "prune" and settings.append_only:
+        raise NotHere(
+            "this host cannot delete snapshots (backup_append_only). To remove old ones, run"
+            " baremetal.inference.backup_prune on the controller"
+        )
     works: dict[str, Work] = {"backup": partial(backup, now=clock()), "prune": prune, "check": check}
     with alone(places):
         _remember(lambda: state.begin(places, settings, job, clock()))
@@ -101,12 +110,6 @@ def backup(places: Places, settings: Settings, restic: Restic, now: float) -> di
 
 def prune(places: Places, settings: Settings, restic: Restic) -> dict[str, Any]:
     """Remove this host's old snapshots, and data that no other snapshot uses. Raises ResticError."""
-    if settings.append_only:
-        raise ResticError(
-            OTHER,
-            "this host cannot delete snapshots (backup_append_only). To remove old ones, run"
-            " baremetal.inference.backup_prune on the controller",
-        )
     keep = [word for key, count in settings.keep.items() for word in (f"--keep-{key}", str(count))]
     words = ["forget", "--host", settings.host, "--tag", TAG, "--group-by", "host", *keep, "--prune"]
     restic.patiently(words, settings.lock_minutes)

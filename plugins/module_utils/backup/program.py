@@ -43,7 +43,7 @@ def main(arguments: Sequence[str] | None = None, places: Places | None = None) -
         return 2
     try:
         return _run(options, places or Places())
-    except (jobs.NotSetUp, ValueError, OSError) as error:
+    except (jobs.NotSetUp, jobs.NotHere, ValueError, OSError) as error:
         print(f"inference-backup: {error}", file=sys.stderr)
         return 1
 
@@ -70,7 +70,9 @@ def as_text(value: dict[str, Any], now: float) -> str:
     lines = [f"repository  {value['repository'] or 'not used yet'}"]
     for job in JOBS:
         known = value["jobs"].get(job)
-        if not known:
+        if job == "prune" and value.get("append_only"):
+            lines.append(f"{job:<11} not on this host: baremetal.inference.backup_prune prunes on the controller")
+        elif not known:
             lines.append(f"{job:<11} never ran")
         elif known.get("ended", 0) < known["began"]:
             lines.append(f"{job:<11} began {_time(known['began'])}: still runs, or was interrupted")

@@ -65,6 +65,11 @@ def _begun(value: dict[str, Any], settings: Settings, now: float) -> dict[str, A
     if value["repository"] != address:
         # The results belong to another repository.
         value = {**value, "repository": address, "jobs": {}, "since": now}
+    value = {key: entry for key, entry in value.items() if key != "append_only"}
+    if settings.append_only:
+        # The host never prunes again: the alert about an earlier failure would not end.
+        kept = {job: known for job, known in value["jobs"].items() if job != "prune"}
+        value = {**value, "jobs": kept, "append_only": True}
     return {"since": now, **value}
 
 

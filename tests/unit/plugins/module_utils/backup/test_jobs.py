@@ -131,6 +131,7 @@ def test_an_append_only_host_prunes_nothing_and_its_check_proves_the_promise(
     assert program.main(["prune"], places) == 1
     assert "run baremetal.inference.backup_prune on the controller" in capsys.readouterr().err
     assert not any("forget" in call for call in fake.calls)
+    assert "prune" not in state.read(places)["jobs"], "the alert BackupFailed would begin"
     asked: list[str] = []
 
     def prove(access: restic.Access) -> None:

@@ -4,11 +4,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from ansible_collections.baremetal.inference.plugins.module_utils.backup import state
+from ansible_collections.baremetal.inference.plugins.module_utils.backup import program, state
 from ansible_collections.baremetal.inference.plugins.module_utils.backup.places import Places
 from ansible_collections.baremetal.inference.plugins.module_utils.backup.settings import Settings
 
@@ -78,3 +79,20 @@ def test_without_node_exporter_there_are_no_metrics(tmp_path: Path) -> None:
     places = Places(tmp_path)
     state.set_up(places, SETTINGS, 100.0)
     assert places.state.exists() and not places.metrics.exists()
+
+
+def test_a_host_that_prunes_no_longer_forgets_that_a_prune_failed(places: Places) -> None:
+    """Otherwise the alert BackupFailed would not end."""
+    state.set_up(places, SETTINGS, 100.0)
+    state.begin(places, SETTINGS, "prune", 200.0)
+    state.end(places, SETTINGS, "prune", 201.0, "Forbidden")
+    failed = 'inference_backup_last_run_success{job="prune"}'
+    assert f"{failed} 0" in places.metrics.read_text()
+    append_only = replace(SETTINGS, append_only=True)
+    assert not state.is_set_up(places, append_only)
+    state.set_up(places, append_only, 300.0)
+    assert state.is_set_up(places, append_only) and failed not in places.metrics.read_text()
+    assert "prune       not on this host" in program.as_text(state.read(places), 400.0)
+    state.set_up(places, SETTINGS, 500.0)
+    assert state.is_set_up(places, SETTINGS)
+    assert "prune       never ran" in program.as_text(state.read(places), 600.0)
