@@ -14,6 +14,7 @@ description:
     C(append_only) of M(baremetal.inference.backup).
   - Removes the snapshots of O(host) that are older than O(keep_within) at the host's last snapshot, and data that no
     other snapshot uses.
+  - Before that, reads all data of the repository, and fails if the repository is damaged.
   - Counts no snapshots. An attacker on the node can add snapshots with any date, and snapshots that are counted would
     push out the good ones.
 author:

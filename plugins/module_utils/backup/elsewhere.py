@@ -35,13 +35,17 @@ def duration_problem(text: str) -> str:
 def prune(restic: Restic, host: str, within: str, minutes: float, now: float, *, check: bool) -> dict[str, Any]:
     """Remove the host's snapshots that are older than `within` at its last snapshot, and data that none uses any more.
 
+    Before that, restic reads all data: a damaged repository is not pruned. In check mode, nothing is removed.
+
     Returns `removed` and `kept`, lists of short IDs, and `ahead`, the kept ones that are dated in the future. `now` is
-    in seconds since 1970. In check mode, nothing is removed. Raises ResticError.
+    in seconds since 1970. Raises ResticError.
     """
     words = ["forget", "--host", host, "--tag", TAG, "--group-by", "host", "--keep-within", within]
     before = restic.snapshots(host)
     removed = _ids(restic.call(*words, "--dry-run", "--no-lock", "--json", timeout=LONG)) if before else set()
     if removed and not check:
+        # An index of an intruder could name false places of data, and the prune would then remove the right ones.
+        restic.patiently(["check", "--read-data"], minutes)
         restic.patiently([*words, "--prune"], minutes)
         # restic 0.18 ends with success although the server has refused each deletion.
         left = removed & {str(one["short_id"]) for one in restic.snapshots(host)}

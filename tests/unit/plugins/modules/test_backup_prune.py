@@ -29,7 +29,7 @@ OPTIONS: dict[str, Any] = {
 
 def test_old_snapshots_are_removed(run_module: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     forget = Outcome(0, stdout=json.dumps([{"remove": [SNAPSHOT]}]))
-    answers = {"forget": forget, "unlock": Outcome(0)}
+    answers = {"forget": forget, "unlock": Outcome(0), "check": Outcome(0)}
     calls = answer_restic(monkeypatch, answers)
     listed = iter([[SNAPSHOT], [SNAPSHOT], []])
     monkeypatch.setattr(restic.Restic, "snapshots", lambda *_arguments: next(listed))

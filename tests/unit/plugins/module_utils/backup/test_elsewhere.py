@@ -26,6 +26,7 @@ class Fake:
         self.snapshots = list(snapshots)
         self.removed = removed
         self.refuses = False
+        self.damaged = False
         self.forget = f"words\n{json.dumps([{'host': 'n1', 'keep': [], 'remove': removed or None}])}\n"
         self.calls: list[list[str]] = []
 
@@ -33,6 +34,8 @@ class Fake:
         self.calls.append([word for word in command if word not in ("restic", "--no-cache")])
         if "snapshots" in command:
             return Outcome(0, stdout=json.dumps(self.snapshots))
+        if "check" in command and self.damaged:
+            return Outcome(1, stderr="Fatal: repository contains errors")
         if "--prune" in command and not self.refuses:
             self.snapshots = [one for one in self.snapshots if one not in self.removed]
         return Outcome(0, stdout=self.forget if "--dry-run" in command else "")
@@ -48,7 +51,15 @@ def test_old_snapshots_go_and_none_is_counted() -> None:
     assert not any("--prune" in call for call in fake.calls)
     assert fake.prune() == {"removed": ["aaaaaaaa"], "kept": ["bbbbbbbb"], "ahead": []}
     words = ["--host", "n1", "--tag", "inference-node", "--group-by", "host", "--keep-within", "90d"]
-    assert fake.calls[-3:-1] == [["unlock"], ["forget", *words, "--prune"]]
+    assert fake.calls[-5:-1] == [["unlock"], ["check", "--read-data"], ["unlock"], ["forget", *words, "--prune"]]
+
+
+def test_a_damaged_repository_is_not_pruned() -> None:
+    fake = Fake([OLD, GOOD], [OLD])
+    fake.damaged = True
+    with pytest.raises(restic.ResticError, match="repository contains errors"):
+        fake.prune()
+    assert not any("--prune" in call for call in fake.calls)
 
 
 def test_a_server_that_still_refuses_is_noticed() -> None:
