@@ -55,7 +55,7 @@ TOS = "cat /sys/kernel/config/rdma_cm/roce0/ports/1/default_roce_tos"
 class Railed(Machine):
     """The machine; site() sets up its rails alone."""
 
-    playbook = str(PROJECT / "molecule/vm/rails.yml")
+    playbook = str(PROJECT / "molecule/shared/rails.yml")
 
 
 @pytest.fixture(scope="session")
