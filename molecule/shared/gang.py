@@ -18,9 +18,6 @@ NAME = "big"
 TIMES: list[str] = []
 """A line for each fault."""
 
-BARE: list[float] = []
-"""Seconds of each start of the same engines without supervisors."""
-
 KNOWN = 6.0
 """Seconds until all engines are gone, as seen through docker and a busy machine. The channel knows within 2 s."""
 
@@ -95,12 +92,6 @@ def reboot(node: Node) -> None:
     subprocess.run(["docker", "wait", node.container], check=True, capture_output=True, timeout=180)
     subprocess.run(["docker", "start", node.container], check=True, capture_output=True)
     wait_for("systemd answers", lambda: node.run("systemctl is-system-running", check=False), 120)
-
-
-def served(seconds: float) -> str:
-    """How long the gang did not serve, also in bare starts of the same engines."""
-    ratio = f" ({seconds / (sum(BARE) / len(BARE)):.2f} bare starts)" if BARE else ""
-    return f"serves after {seconds:.1f} s{ratio}"
 
 
 class Gang:
@@ -188,35 +179,42 @@ class Gang:
     def kill_supervisor(self, node: Node) -> None:
         node.run(f"kill -9 {node.unit('MainPID', NAME)}")
 
-    def ends(self, since: float) -> str:
-        """When the engine of each node ended for the first time, in seconds after `since`, as Docker has seen it."""
+    def ends(self, since: float) -> dict[str, float]:
+        """When the engine of each node ended for the first time after `since`, as Docker has seen it."""
         command = (
             f"docker events --since {since:.3f} --until 0s --filter container=vllm-{NAME} --filter event=die"
             " --format '{{.TimeNano}}'"
         )
-        found = {node: node.run(command).split() for node in self.nodes}
-        return ", ".join(
-            f"{node.name} {int(times[0]) / 1e9 - since:.1f} s" if times else f"{node.name} unknown"
-            for node, times in found.items()
-        )
+        found = {node.name: node.run(command).split() for node in self.nodes}
+        assert all(found.values()), found
+        return {name: int(times[0]) / 1e9 for name, times in found.items()}
 
-    def load_seconds(self) -> str:
-        """How long the leader's last engine loaded, as its supervisor has said."""
-        lines = [line for line in self.log(self.leader).splitlines() if "ready after" in line]
-        return lines[-1].partition("ready after ")[2].partition(":")[0]
+    def again(self, since: float) -> str:
+        """How long after `since` the engines loaded and the gang served, by the leader's journal. Other work on the
+        machine changes the time of a load, so the ratio is of one start."""
+        command = f"journalctl --no-pager --output=short-unix --unit=vllm@{NAME} --since=@{int(since)}"
+        lines = [line.split(" ", 1) for line in self.leader.run(command).splitlines()]
+        states = ("members: loading", "members: serving")
+        loads, serves = ([float(at) for at, text in lines if text.endswith(state)][-1] - since for state in states)
+        return f"loads after {loads:.1f} s, serves after {serves:.1f} s = {serves / (serves - loads):.2f} loads"
+
+    def told(self, since: float) -> str:
+        """When the engines ended after `since`, and how long the gang did not serve after the first end."""
+        ends = self.ends(since)
+        words = ", ".join(f"{name} {at - since:.1f} s" for name, at in ends.items())
+        return f"engines ended after {words}; from then, {self.again(min(ends.values()))}"
 
     @contextmanager
     def fault(self, name: str, known: float = KNOWN, client: Client | None = None) -> Iterator[None]:
         """A fault: all engines end within `known` seconds, and nothing is left. Then another epoch serves."""
-        before, pids, began, wall = self.epoch(), self.engine_pids(), time.monotonic(), time.time()
+        before, pids, began = self.epoch(), self.engine_pids(), time.time()
         yield
         wait_for(f"{name}: all engines end", lambda: all_gone(pids), known)
         saw = f"; the client saw {client.saw()}" if client else ""
         self.wait_next(before, name)
-        serves = time.monotonic() - began
-        TIMES.append(
-            f"{name}: engines ended after {self.ends(wall)}; {served(serves)}, of which {self.load_seconds()} load{saw}"
-        )
+        TIMES.append(f"{name}: {self.told(began)}{saw}")
+        ends = self.ends(began).values()
+        assert max(ends) - min(ends) <= KNOWN, f"{name}: {ends}"
         self.assert_alone(name)
 
     def assert_alone(self, name: str) -> None:

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 
 import pytest
-from gang import BARE, KNOWN, NAME, OUTLIVES, SILENCE, TIMES, TOKENS, WHOLE, Client, Gang, all_gone, served
+from gang import KNOWN, NAME, OUTLIVES, SILENCE, TIMES, TOKENS, WHOLE, Client, Gang, all_gone
 from node import Node, wait_for
 
 pytestmark = pytest.mark.full
@@ -54,10 +54,9 @@ def create(node: Node, gang: Gang) -> None:
 
 def test_a_bare_start_for_comparison(serving: Gang) -> None:
     """Printed beside the times after faults. No limit: other work on the machine changes both."""
-    for _number in range(2):
-        BARE.append(bare_start(serving))
-        TIMES.append(f"bare start of the same engines: {BARE[-1]:.1f} s")
-        serving.wait_serving()
+    TIMES.append(f"bare start of the same engines: {bare_start(serving):.1f} s")
+    serving.wait_serving()
+    TIMES.append(f"the start of the gang after that: {serving.log(serving.leader).rpartition('ready ')[2][:11]}")
 
 
 @pytest.mark.parametrize("name", FAULTS)
@@ -77,15 +76,14 @@ def test_an_idle_fault(serving: Gang, name: str) -> None:
 
 def cut(gang: Gang, name: str, client: Client | None = None) -> None:
     """The link is cut until all engines have ended. Then it heals, and the gang serves again."""
-    epoch, pids, wall = gang.epoch(), gang.engine_pids(), time.time()
+    epoch, pids, began = gang.epoch(), gang.engine_pids(), time.time()
     with gang.cut():
         wait_for("both sides end", lambda: all_gone(pids) and gang.engines_gone(), SILENCE)
         saw = f"; the client saw {client.saw()}" if client else ""
-        ends = gang.ends(wall)
-    healed = time.monotonic()
+    healed = time.time()
     gang.wait_next(epoch, "the link is back")
-    serves = served(time.monotonic() - healed)
-    TIMES.append(f"{name}: engines ended after {ends}; from the link's return, {serves}{saw}")
+    words = ", ".join(f"{node} {at - began:.1f} s" for node, at in gang.ends(began).items())
+    TIMES.append(f"{name}: engines ended after {words}; from the link's return, {gang.again(healed)}{saw}")
     gang.assert_alone(name)
 
 
@@ -103,10 +101,10 @@ def test_an_idle_stop_of_a_follower(serving: Gang) -> None:
     TIMES.append(f"a follower is stopped, idle: stopped after {time.monotonic() - began:.1f} s")
     wait_for("the leader waits", lambda: serving.status(serving.leader)["state"] == "waiting", 60)
     assert serving.engines_gone() and not serving.status(serving.leader)["drain"]
-    began = time.monotonic()
+    started = time.time()
     serving.follower.run(f"systemctl start --no-block vllm@{NAME}")
     serving.wait_serving()
-    TIMES.append(f"the stopped follower starts: {served(time.monotonic() - began)}")
+    TIMES.append(f"the stopped follower starts: {serving.again(started)}")
 
 
 def test_a_stop_of_a_follower_lets_a_client_finish(serving: Gang) -> None:
@@ -120,9 +118,8 @@ def test_a_stop_of_a_follower_lets_a_client_finish(serving: Gang) -> None:
 
 
 def test_a_worker_that_hangs_is_found_by_the_probe(serving: Gang) -> None:
-    epoch, began, wall = serving.epoch(), time.monotonic(), time.time()
+    epoch, began = serving.epoch(), time.time()
     serving.follower.run("pkill -STOP -f VLLM::Worke[r]")
     serving.wait_next(epoch, "a follower's worker hangs", 400)
-    ends, serves = serving.ends(wall), served(time.monotonic() - began)
-    TIMES.append(f"a worker of the follower hangs, idle: engines ended after {ends}; {serves}")
+    TIMES.append(f"a worker of the follower hangs, idle: {serving.told(began)}")
     serving.assert_alone("a worker hangs")

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Swaps of a gang, and a member that has another release."""
+"""Swaps of a gang, a member that has another release, and a drain by a follower's name."""
 
 from __future__ import annotations
 
@@ -53,6 +53,19 @@ def test_a_member_with_another_release_moves_to_the_leaders(serving: Gang) -> No
     wait_for("the follower is back at its release", lambda: serving.active() == before, 60)
     serving.wait_serving()
     TIMES.append(f"another release on the follower: serves after {time.monotonic() - began:.0f} s")
+
+
+def test_a_drain_by_the_followers_name_drains_the_gang(serving: Gang) -> None:
+    epoch, name = serving.epoch(), serving.follower.name
+    playbook(name, name="baremetal.inference.drain", reason="a new disk")
+    try:
+        assert "a new disk" in serving.leader.run("inferctl drains --json")
+        assert "a new disk" not in serving.follower.run("inferctl drains --json")
+        # Engines go on: a drain keeps only new requests of gateways away.
+        assert serving.serves() and serving.epoch() == epoch
+    finally:
+        playbook(name, name="baremetal.inference.undrain")
+    assert "a new disk" not in serving.leader.run("inferctl drains --json")
 
 
 def test_an_update_of_a_lone_gang_needs_a_permission(serving: Gang) -> None:

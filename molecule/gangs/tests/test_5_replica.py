@@ -6,7 +6,9 @@ from __future__ import annotations
 
 import json
 import subprocess
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ import pytest
 from gang import NAME, TIMES, Gang
 from load import Load, Shape
 from node import EPHEMERAL, PROJECT, Node, playbook, wait_for
+from repository import Package, Repository
 
 pytestmark = pytest.mark.full
 
@@ -85,6 +88,39 @@ def test_an_update_of_the_gang_fails_no_request(serving: Gang, third: Node) -> N
     TIMES.append(f"update of a gang with a second replica: {report}")
     assert not report.failures and report.succeeded > 10, f"{report}\n{said}"
     assert serving.active() != before and serving.serves()
+
+
+def test_maintenance_of_a_follower_drains_the_gang_first(serving: Gang, third: Node) -> None:
+    """A package of the follower is updated. Its script sees the drain of the leader."""
+    wait_for("both replicas are up", lambda: up(third) == ["deb12", "third"], 120)
+    repository, epoch = Repository(serving.follower, "Harmless"), serving.epoch()
+    repository.publish([Package("harmless", "1")])
+    serving.follower.run("apt-get -qq install --yes harmless")
+    # Long enough for the gateway's look below.
+    repository.publish([Package("harmless", "2", scripts={"postinst": "sleep 8; date +%s >/root/updated"})])
+    given: dict[str, Any] = {"maintenance_security_labels": ["localhost"], "maintenance_lists_seconds": 0}
+    members = ",".join(node.name for node in serving.nodes)
+    maintenance = "baremetal.inference.maintenance"
+    said: list[str] = []
+    downs: list[float] = []
+
+    def work() -> None:
+        with ThreadPoolExecutor(1) as pool:
+            run = pool.submit(playbook, members, "--tags", "updates", name=maintenance, **given)
+            while not run.done():
+                downs.extend([time.time()] if up(third) == ["third"] else [])
+                time.sleep(0.5)
+        said.append(run.result())
+
+    report = load(third).during(work)
+    drained = f"drained for {downs[-1] - downs[0]:.0f} s" if downs else "not drained"
+    TIMES.append(f"maintenance of a follower with a second replica: {drained}, {report}")
+    assert not report.failures and report.succeeded > 10, f"{report}\n{said}"
+    updated = int(serving.follower.run("cat /root/updated"))
+    assert downs and downs[0] < updated < downs[-1] + 1, (downs, updated, said)
+    assert serving.epoch() == epoch and serving.serves()
+    assert "maintenance" not in serving.leader.run("inferctl drains --json")
+    wait_for("both replicas are up", lambda: up(third) == ["deb12", "third"], 60)
 
 
 def test_a_fault_of_the_gang_with_a_second_replica(serving: Gang, third: Node) -> None:
