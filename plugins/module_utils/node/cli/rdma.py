@@ -137,10 +137,11 @@ def _show(options: argparse.Namespace, paths: Paths) -> int:
         for port in ports:
             rail = f"rail {port['rail']}" if port["rail"] is not None else "no rail"
             addresses = ", ".join(port["addresses"]) or "no address"
+            gid = "" if port["gid_index"] is None else f", GID index {port['gid_index']}"
             print(
                 f"{port['name']}: {rail}; {port['link_layer'] or 'unknown'}, {port['state'] or 'unknown'}, "
                 f"{port['rate'] or 'unknown rate'}; {port['netdev'] or 'no network device'}, MTU "
-                f"{port['mtu'] or 'unknown'}, packets of {port['mtu_active'] or 'unknown'} bytes; {addresses}; "
+                f"{port['mtu'] or 'unknown'}, packets of {port['mtu_active'] or 'unknown'} bytes; {addresses}{gid}; "
                 f"nearest GPUs {', '.join(port['gpus']) or 'unknown'} ({port['distance'] or 'unknown'})"
             )
     return OK
@@ -184,6 +185,7 @@ def _port(port: rails.Port, rail: int | None) -> dict[str, Any]:
         "mtu": facts["netdev_mtu"],
         "mtu_active": facts["mtu_active"],
         "addresses": list(facts["netdev_addresses"] or ()),
+        "gid_index": facts["recommended_gid_index"],
         "gpus": list(device["nearest_gpus"] or ()),
         "distance": device["nearest_gpu_distance"],
         "pcie": device["pcie"],

@@ -99,8 +99,11 @@ def test_a_setting_that_does_not_stay(host: Host, capsys: pytest.CaptureFixture[
 
 
 def test_show(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
+    mapped = "0000:0000:0000:0000:0000:ffff:0a01:0007"
+    host.machine.gid("sys/class/infiniband/rocep0s0/ports/1", 3, mapped, "RoCE v2", "ens0")
     code, out, _err = call(host, capsys, "show")
-    first = out.splitlines()[0]
+    first, second = out.splitlines()
+    assert ", GID index 3; nearest" in first and "GID" not in second
     assert code == 0 and first.startswith("rocep0s0/1: rail 0; ethernet, ACTIVE, 400 Gb/sec (4X NDR); ens0, MTU 1500")
     document = json.loads(call(host, capsys, "show", "--json")[1])
     assert [port["rail"] for port in document["ports"]] == [0, 1] and len(document["recorded"]) == 2
