@@ -10,6 +10,7 @@ import re
 import subprocess
 import time
 import urllib.request
+from pathlib import Path
 
 from . import engine
 from .tools import CACHE, IMAGES, BuildError, content_hash, debootstrap, image_exists, run, say, succeeds
@@ -73,20 +74,21 @@ def storage_is_gone() -> bool:
     return run("docker", "exec", NAME, "stat", "--format", "%h", STORAGE) == "0"
 
 
-def push() -> str:
-    """Push the engine's image unless the registry has it. Returns the reference for nodes. Raises BuildError."""
-    local = run("docker", "image", "inspect", "--format", "{{.Id}}", engine.NAME)
-    record = json.loads(RECORD.read_text()) if RECORD.exists() else {}
+def push(image: str = engine.NAME, tag: str = engine.VERSION, kept: Path = RECORD) -> str:
+    """Push an image of the engine unless the registry has it, and record it in a file of the cache. Returns the
+    reference for nodes. Raises BuildError."""
+    local = run("docker", "image", "inspect", "--format", "{{.Id}}", image)
+    record = json.loads(kept.read_text()) if kept.exists() else {}
     if record.get("id") == local and has(record["digest"]):
         return str(record["reference"])
     say("pushing the engine to the registry (1 to 2 minutes)")
-    pushed = f"127.0.0.1:{PORT}/vllm-cpu:{engine.VERSION}"
-    run("docker", "tag", engine.NAME, pushed)
+    pushed = f"127.0.0.1:{PORT}/vllm-cpu:{tag}"
+    run("docker", "tag", image, pushed)
     match = re.search(r"sha256:[0-9a-f]{64}", run("docker", "push", pushed))
     if match is None:
         raise BuildError("docker push printed no digest of the engine's image. Run the build again.")
     reference = f"{NAME}:{PORT}/vllm-cpu@{match[0]}"
-    RECORD.write_text(
+    kept.write_text(
         json.dumps({"reference": reference, "digest": match[0], "id": local, "version": engine.VERSION}) + "\n"
     )
     return reference
