@@ -19,6 +19,7 @@ from ..store.stored_model import StoredModel
 from . import flag_paths, lora, own_settings
 from .declared import Declared
 from .flag_paths import Copied
+from .gang import executors
 from .gang.members import Gang
 from .instance import Instance
 from .lora import Lora
@@ -42,6 +43,8 @@ class Common:
     """Secret variables by instance."""
     copied: Mapping[str, Copied] = field(default_factory=dict)
     """The files of the controller that flags name."""
+    gang_key: str = field(default="", repr=False)
+    """The key of the channels of gangs."""
 
     def settings_of(self, instance: Instance) -> Settings:
         """The settings of an instance's container. Raises KeyError for a user that the node does not have."""
@@ -63,6 +66,7 @@ class Composed:
     _beside: Beside
     _gang: Gang | None = None
     _network: Mapping[str, str] = field(default_factory=dict)
+    _secret: str = field(default="", repr=False)
 
     def rendered(self, number: int = 0, created: str = "", memory_limit: str = "") -> Rendered:
         """Render the release. Raises InputError."""
@@ -77,6 +81,7 @@ class Composed:
             beside=beside,
             gang=self._gang,
             network=self._network,
+            secret=self._secret,
             number=number,
             created=created,
         )
@@ -104,7 +109,8 @@ def compose(
     image = instance.image or common.image
     arguments = common.declared.spelt(drafts.with_path(placed, drafted), instance.image)
     beside = Beside(paths, drafted, "", mounts, entry.warm_up)
-    return Composed(instance, settings, flags, arguments, image, model, beside, gang, network or {})
+    secret = executors.secret(common.gang_key, gang) if gang and gang.executor else ""
+    return Composed(instance, settings, flags, arguments, image, model, beside, gang, network or {}, secret)
 
 
 def user_problem(instance: Instance) -> Problem:

@@ -17,6 +17,7 @@ from ..core.paths import Paths, unit_name
 from ..core.problems import Problem
 from . import environment, listeners
 from .gang import declared as gangs
+from .gang import executors
 from .instance import Instance
 from .instance_facts import Endpoint
 from .inventory import bridge_name
@@ -99,6 +100,9 @@ def port_problems(
         if instance.nodes and instance.name not in running:
             for key in gangs.PORTS:
                 problems += _taken(instance.name, key, getattr(instance, key), gang_address, running, declared)
+            needed = executors.ports(vars(instance))
+            for port in needed[1:]:
+                problems += _taken(instance.name, "rendezvous_port", port, gang_address, running, declared)
     return problems
 
 

@@ -28,6 +28,10 @@ class Instance:
     """The nodes of a gang, by rank; empty for an instance on one node. `gpus` are then those of this node."""
     gang_port: int | None = None
     rendezvous_port: int | None = None
+    executor: str = ""
+    """The program that places the engine's processes on the nodes; empty for the engine itself."""
+    executor_dashboard: bool = False
+    """Whether this program shows its own page, to the leader alone."""
     image: str = ""
     """The image of this engine alone, by digest."""
     environment: Mapping[str, str] = field(default_factory=dict)

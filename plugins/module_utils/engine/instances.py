@@ -20,6 +20,7 @@ from ..models.registry.needed import needed
 from ..models.registry.variants import lineage
 from . import own_settings
 from .gang import declared as gangs
+from .gang import executors
 from .gpu_assignment import Node, Wish, assign, read_node
 from .instance import Instance
 from .inventory import present_instances
@@ -55,6 +56,8 @@ _UNIQUE: Mapping[str, str] = {
     **dict.fromkeys(gangs.PORTS, "port"),
 }
 """Keys whose values must be unique, with the kind of value: a bridge's port must differ from all other ports."""
+
+_PORTS = tuple(key for key, kind in _UNIQUE.items() if kind == "port")
 
 
 def served_entries(instances: Sequence[Any], entries: Mapping[str, Entry]) -> list[Entry]:
@@ -94,6 +97,8 @@ def load_instances(
                 problems.append(Problem(where, f"is used twice: {users[value]} has it already", key, value))
             users.setdefault(value, where)
         drafts.append((where, raw))
+    for where, raw in drafts:
+        problems += executors.conflicts(where, raw, drafts, _PORTS)
     for entry in served_entries(instances, registry.entries):
         problems += refusals.check_entry(entry)
     if problems:
@@ -152,6 +157,7 @@ def _check_instance(where: str, raw: Mapping[str, Any], registry: Registry) -> l
             problems += _check_port(where, key, raw[key])
     if raw.get("state") != "absent":
         problems += gangs.check(where, raw, registry.entries.get(str(model)))
+        problems += executors.problems(where, raw)
     for key, allowed in (("accelerator", ACCELERATORS), ("state", STATES)):
         if raw.get(key, allowed[0]) not in allowed:
             problems.append(Problem(where, f"must be one of {', '.join(allowed)}", key, raw[key]))
@@ -209,6 +215,8 @@ def _with_gpus(
             nodes=tuple(raw.get(gangs.NODES) or ()),
             gang_port=raw.get(gangs.GANG_PORT),
             rendezvous_port=raw.get(gangs.RENDEZVOUS_PORT),
+            executor=executors.normal(raw.get(executors.KEY)),
+            executor_dashboard=bool(raw.get(executors.DASHBOARD)),
             **own_settings.read(raw),
         )
         for (_where, raw), gpus in zip(drafts, assigned, strict=True)

@@ -20,6 +20,7 @@ from ..core.paths import Paths, container_name, journal_tag, unit_name
 from ..core.problems import InputError, Problem
 from ..core.unit_files import sandbox, systemd_quote
 from ..hardware import cdi
+from ..models.fit.flags import world_size
 from ..store.stored_model import StoredModel
 from . import adapters, first_releases, unit_text
 from .adapters.contract import Adapter, Rank, Serving
@@ -183,7 +184,8 @@ class Release:
 
     def to_json(self) -> str:
         """The text of release.json."""
-        values = {**asdict(self), "schema": SCHEMA, "settings": self.settings.to_dict()}
+        gang = self.gang.to_dict() if self.gang else None
+        values = {**asdict(self), "schema": SCHEMA, "settings": self.settings.to_dict(), "gang": gang}
         # Most engines have none of these: their releases stay as they were.
         values = {key: value for key, value in values.items() if key not in _LATER or value}
         return json.dumps(values, indent=2, sort_keys=True) + "\n"
@@ -249,11 +251,12 @@ def render(
     beside: Beside = NOTHING,
     gang: Gang | None = None,
     network: Mapping[str, str] | None = None,
+    secret: str = "",
     number: int = 0,
     created: str = "",
 ) -> Rendered:
     """Render a release. `arguments` are the engine's, made from `flags`, which are the flags of the registry entry.
-    For a member of a gang, `network` has the variables of NCCL and Gloo.
+    For a member of a gang, `network` has the variables of NCCL and Gloo, and `secret` is that of its executor.
 
     The id is a hash over everything but number, time and memory limit: two releases with one id run the same. The limit
     follows from model, flags and settings, which the id has. So a version with another formula makes no other release.
@@ -264,7 +267,7 @@ def render(
     if gang is not None:
         shared = gang_parts(gang, instance, arguments, stored.revision, image, settings, network or {})
         gang = replace(gang, digest=digest.digest(shared, gang.name))
-        rank = _rank(gang, network)
+        rank = replace(_rank(gang, flags or {}), network=network or {}, secret=secret)
     environment = _environment(instance, settings, rank)
 
     def numbered(value: int, extra: Beside, identity: str = "") -> Rendered:
@@ -315,8 +318,10 @@ def _release(
     engine = adapters.get()
     serving = _serving(instance, settings)
     engine_argv = [*engine.model_argv(stored.path, served_names), *engine.server_argv(serving), *arguments]
-    if gang is not None:
-        engine_argv += engine.gangs.argv(_rank(gang))
+    rank = None if gang is None else _rank(gang, flags)
+    if rank is not None:
+        executor = engine.gangs.executors.get(rank.executor)
+        engine_argv += executor.argv(rank) if executor else engine.gangs.argv(rank)
     return Release(
         instance=instance.name,
         number=number,
@@ -341,7 +346,7 @@ def _release(
             number,
             beside,
             gang,
-            configured=ENGINE_CONFIG in environment_keys,
+            script=_script(engine, rank, configured=ENGINE_CONFIG in environment_keys),
         ),
         environment_keys=environment_keys,
         start_timeout=settings.start_timeout,
@@ -375,14 +380,18 @@ def gang_parts(
     return digest.parts(gang, image, model, revision, port, arguments, environment, adapters.get())
 
 
-def _rank(gang: Gang, network: Mapping[str, str] | None = None) -> Rank:
+def _rank(gang: Gang, flags: Mapping[str, Any]) -> Rank:
+    """The place of an engine, without what only its environment has."""
     return Rank(
         gang.rank,
         nodes=gang.world,
         address=gang.me.address,
         leader=gang.leader.address,
         port=gang.rendezvous_port,
-        network=network or {},
+        devices=max(world_size(flags) // gang.world, 1),
+        executor=gang.executor,
+        dashboard=gang.dashboard,
+        directory=CONFIG_DIRECTORY,
     )
 
 
@@ -413,7 +422,7 @@ def _environment(instance: Instance, settings: Settings, rank: Rank | None = Non
     variables = {
         "HF_HUB_OFFLINE": "1",
         **adapters.get().environment(_serving(instance, settings)),
-        **(adapters.get().gangs.environment(rank) if rank else {}),
+        **(_of_rank(adapters.get(), rank) if rank else {}),
         # The engine runs under an id that may be missing in the image's passwd.
         "HOME": cache,
         "USER": "inference",
@@ -428,6 +437,12 @@ def _environment(instance: Instance, settings: Settings, rank: Rank | None = Non
     if problems:
         raise InputError(problems)
     return "".join(f"{key}={value}\n" for key, value in sorted(variables.items()))
+
+
+def _of_rank(engine: Adapter, rank: Rank) -> dict[str, str]:
+    """The variables of a member of a gang."""
+    executor = engine.gangs.executors.get(rank.executor)
+    return {**engine.gangs.environment(rank), **(executor.environment(rank) if executor else {})}
 
 
 def _keys(environment: str) -> list[str]:
@@ -449,14 +464,14 @@ def _container_argv(
     beside: Beside,
     gang: Gang | None,
     *,
-    configured: bool,
+    script: str,
 ) -> list[str]:
-    """The arguments of `docker` that create the container. `configured`: the environment has the engine's configuration
-    file."""
+    """The arguments of `docker` that create the container. `script` starts the engine; empty where the engine's program
+    does."""
     engine = adapters.get()
-    if configured:
-        file = [f"--mount=type=tmpfs,destination={CONFIG_DIRECTORY}", "--entrypoint=/bin/sh"]
-        command = [*file, image, "-c", _config_script(engine), engine.program, *engine_argv]
+    if script:
+        memory_only = [f"--mount=type=tmpfs,destination={CONFIG_DIRECTORY}", "--entrypoint=/bin/sh"]
+        command = [*memory_only, image, "-c", script, engine.program, *engine_argv]
     else:
         command = [f"--entrypoint={engine.program}", image, *engine_argv]
     memory = settings.memory or beside.memory_limit
@@ -484,12 +499,18 @@ def _container_argv(
     ]
 
 
-def _config_script(engine: Adapter) -> str:
-    """The shell script that writes the engine's configuration file and starts the engine with that file."""
-    return (
-        f'umask 077; printf %s "${ENGINE_CONFIG}" >{CONFIG_FILE}; unset {ENGINE_CONFIG};'
-        f' exec {engine.program} "$@" {engine.config_file.flag} {CONFIG_FILE}'
-    )
+def _script(engine: Adapter, rank: Rank | None, *, configured: bool) -> str:
+    """The shell script that starts the engine, with files that only the container's memory has: the configuration file
+    if `configured`, and the secret of an executor. Empty where there is neither."""
+    executor = engine.gangs.executors.get(rank.executor) if rank else None
+    start = f'exec {engine.program} "$@"'
+    before = "umask 077;"
+    if configured:
+        start += f" {engine.config_file.flag} {CONFIG_FILE}"
+        before += f' printf %s "${ENGINE_CONFIG}" >{CONFIG_FILE}; unset {ENGINE_CONFIG};'
+    if rank and executor:
+        start = executor.script(rank, start)
+    return f"{before} {start}" if configured or executor else ""
 
 
 def user_argv(settings: Settings) -> str:

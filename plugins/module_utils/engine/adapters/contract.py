@@ -63,6 +63,32 @@ class Rank:
     """The port of the leader at which the engines find each other."""
     network: Mapping[str, str] = field(default_factory=dict)
     """The variables of the libraries by which engines exchange data, NCCL and Gloo."""
+    devices: int = 1
+    """The number of GPUs of each member."""
+    executor: str = ""
+    """The program that places the engine's processes; empty for the engine itself."""
+    dashboard: bool = False
+    """Whether the executor shows its own page, on the leader and for the leader alone."""
+    secret: str = ""
+    """By this, the executor's programs accept each other."""
+    directory: str = ""
+    """A directory in the memory of the container, for files that nobody else may read."""
+
+
+@dataclass(frozen=True)
+class Executor:
+    """A program beside the engine that places the engine's processes on the members of a gang."""
+
+    argv: Callable[[Rank], list[str]]
+    """The engine's last arguments."""
+    environment: Callable[[Rank], dict[str, str]]
+    """More variables of a member."""
+    script: Callable[[Rank, str], str]
+    """The shell commands of a member's container, from the command that starts the engine."""
+    ports: int
+    """The number of ports from `Rank.port` on."""
+    opened: int
+    """The number of these ports that other members must reach, the first ones."""
 
 
 @dataclass(frozen=True)
@@ -79,6 +105,10 @@ class Gangs:
     """Variables that a site must not set, with the site variable to use instead."""
     per_node: frozenset[str]
     """Variables of a site that may differ between the members of a gang."""
+    executor: str = ""
+    """The name of the engine's own way to place its processes."""
+    executors: Mapping[str, Executor] = field(default_factory=dict)
+    """Other ways, by name."""
 
 
 @dataclass(frozen=True)

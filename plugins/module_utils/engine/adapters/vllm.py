@@ -14,6 +14,7 @@ from ...models.flags import variables
 from .contract import Adapter, ArgumentCheck, ConfigFile, Gangs, Metrics, Rank, Serving, Stop, Variables
 from .vllm_log import LOG
 from .vllm_paths import PATH_FLAGS
+from .vllm_ray import executor as ray
 from .vllm_requests import PATHS, QUESTIONS, REQUESTS, transcription
 
 
@@ -53,6 +54,17 @@ def _environment(serving: Serving) -> dict[str, str]:
 
 _EXECUTOR = "distributed-executor-backend"
 _ADDRESS = "VLLM_HOST_IP"
+_API_KEY = "VLLM_API_KEY"
+
+_PER_NODE = frozenset(
+    {
+        *(_ADDRESS, "GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME", "TP_SOCKET_IFNAME"),
+        *("NCCL_IB_HCA", "NCCL_IB_GID_INDEX", "UCX_NET_DEVICES"),
+        *("CUDA_VISIBLE_DEVICES", "OMP_NUM_THREADS", "VLLM_CPU_OMP_THREADS_BIND", "VLLM_CPU_KVCACHE_SPACE"),
+    }
+)
+
+_OF_RAY = ("RAY_ADDRESS", "RAY_AUTH_MODE", "RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH")
 
 
 def _rank_argv(rank: Rank) -> list[str]:
@@ -138,7 +150,7 @@ ADAPTER = Adapter(
     adapter_ranks=ADAPTER_RANKS,
     environment=_environment,
     variables=Variables(
-        api_key="VLLM_API_KEY",
+        api_key=_API_KEY,
         public=frozenset({"VLLM_CACHE_ROOT"}),
         deciding=(variables.CPU_CACHE, variables.LONGER),
         # ParallelConfig in vllm/config/parallel.py reads them where an entry has no data-parallel-size.
@@ -148,14 +160,10 @@ ADAPTER = Adapter(
         argv=_rank_argv,
         flags=frozenset({_EXECUTOR}),
         environment=_rank_environment,
-        computed={_ADDRESS: "inference_fabric_address"},
-        per_node=frozenset(
-            {
-                *(_ADDRESS, "GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME", "TP_SOCKET_IFNAME"),
-                *("NCCL_IB_HCA", "NCCL_IB_GID_INDEX", "UCX_NET_DEVICES"),
-                *("CUDA_VISIBLE_DEVICES", "OMP_NUM_THREADS", "VLLM_CPU_OMP_THREADS_BIND", "VLLM_CPU_KVCACHE_SPACE"),
-            }
-        ),
+        computed={_ADDRESS: "inference_fabric_address", **dict.fromkeys(_OF_RAY, "executor and gang_key")},
+        per_node=_PER_NODE | {*_OF_RAY},
+        executor="mp",
+        executors={"ray": ray({*_PER_NODE, _API_KEY})},
     ),
     # There is no variable for several keys.
     config_file=ConfigFile(flag="--config", api_keys="api-key"),

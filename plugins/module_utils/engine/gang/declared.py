@@ -14,11 +14,12 @@ from ...models.registry.entries import Entry
 from ..adapters import ENGINES
 
 NODES, GANG_PORT, RENDEZVOUS_PORT = "nodes", "gang_port", "rendezvous_port"
+EXECUTOR, DASHBOARD = "executor", "executor_dashboard"
 
 PORTS: Mapping[str, int] = {GANG_PORT: 5110, RENDEZVOUS_PORT: 29510}
 """The keys with the ports of a gang, each with the port that the first gang of a site takes."""
 
-KEYS = frozenset({NODES, *PORTS})
+KEYS = frozenset({NODES, *PORTS, EXECUTOR, DASHBOARD})
 
 EPHEMERAL = (32768, 60999)
 """First and last port that the kernel takes for connections from a node (net.ipv4.ip_local_port_range). Engines of a

@@ -36,6 +36,8 @@ def parts(
     return {
         "members": [[member.node, member.address] for member in gang.members],
         "ports": [port, gang.gang_port, gang.rendezvous_port],
+        **({"executor": gang.executor} if gang.executor else {}),
+        **({"dashboard": True} if gang.dashboard else {}),
         "image": image,
         "model": model,
         "revision": revision,

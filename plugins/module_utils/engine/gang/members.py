@@ -42,6 +42,10 @@ class Gang:
     """The port at which the engines of a gang find each other. The leader's engine listens on it."""
     digest: str = ""
     """The same on two members exactly if both run the same release of the gang. Empty before a release is rendered."""
+    executor: str = ""
+    """The program that places the engine's processes; empty for the engine itself."""
+    dashboard: bool = False
+    """Whether the executor shows its own page."""
 
     @property
     def leads(self) -> bool:
@@ -76,8 +80,9 @@ class Gang:
         return next((member for member in self.members if member.node == node), None)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON."""
-        return {**asdict(self), "members": [asdict(member) for member in self.members]}
+        """Plain values, for JSON. Most gangs have no executor: their records stay as they were."""
+        values = {**asdict(self), "members": [asdict(member) for member in self.members]}
+        return {key: value for key, value in values.items() if key not in ("executor", "dashboard") or value}
 
     @classmethod
     def from_dict(cls, value: Any) -> Gang:

@@ -88,7 +88,15 @@ def member(instance: Instance, shared: Site, root: Path, run: Run = network.run)
     known = all(host is not None and host.address for host in hosts) and shared.node in instance.nodes
     if not instance.nodes or not known or instance.gang_port is None or instance.rendezvous_port is None:
         return None, Network()
-    gang = site.gang(instance.name, instance.nodes, instance.gang_port, instance.rendezvous_port, shared)
+    gang = site.gang(
+        instance.name,
+        instance.nodes,
+        instance.gang_port,
+        instance.rendezvous_port,
+        shared,
+        instance.executor,
+        dashboard=instance.executor_dashboard,
+    )
     return gang, network.find(gang.me.address, root, run)
 
 

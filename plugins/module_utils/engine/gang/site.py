@@ -15,7 +15,8 @@ from typing import Any
 
 from ...core.problems import Problem, nearest
 from ..inventory import node_instances, present_instances, without_secrets
-from .declared import EPHEMERAL, GANG_PORT, NODES, PORTS, RENDEZVOUS_PORT
+from . import executors
+from .declared import EPHEMERAL, GANG_PORT, NODES, PORTS
 from .members import Gang, Member
 
 ADDRESSES = ("inference_fabric_address", "inference_address")
@@ -90,10 +91,20 @@ def collect(instances: Sequence[Any], variables: Mapping[str, Any], group: Seque
     return {"node": node, "group": list(group), "hosts": hosts}
 
 
-def gang(name: str, nodes: Sequence[str], gang_port: int, rendezvous_port: int, site: Site) -> Gang:
+def gang(
+    name: str,
+    nodes: Sequence[str],
+    gang_port: int,
+    rendezvous_port: int,
+    site: Site,
+    executor: str = "",
+    *,
+    dashboard: bool = False,
+) -> Gang:
     """The gang of an instance without mistakes, without its digest."""
     members = tuple(Member(node, rank, site.hosts[node].address) for rank, node in enumerate(nodes))
-    return Gang(name, list(nodes).index(site.node), members, gang_port, rendezvous_port)
+    rank = list(nodes).index(site.node)
+    return Gang(name, rank, members, gang_port, rendezvous_port, executor=executor, dashboard=dashboard)
 
 
 def problems(instances: Sequence[Any], site: Site) -> list[Problem]:
@@ -172,6 +183,11 @@ def _port_problems(where: str, raw: Mapping[str, Any], names: Sequence[str], sit
     for name in names:
         if name == site.node:
             continue
+        there = [each for each in present_instances(site.hosts[name].instances) if isinstance(each, Mapping)]
+        # The gang itself is checked with the other instances of this node.
+        labelled = [(f"instance {each.get('name')} on {name}", each) for each in there]
+        others = [each for each in labelled if each[1].get("name") != raw.get("name")]
+        yield from executors.conflicts(where, raw, others, _PORT_KEYS)
         for other in present_instances(site.hosts[name].instances):
             if not isinstance(other, Mapping) or other.get("name") == raw.get("name"):
                 continue
@@ -193,7 +209,7 @@ def rules(instances: Sequence[Any], site: Site) -> list[dict[str, Any]]:
         sources = [site.hosts[node].address for node in nodes if usable(site.hosts[node].address)]
         if not sources:
             continue
-        ports = [raw[key] for key in (GANG_PORT, RENDEZVOUS_PORT) if raw.get(key)]
+        ports = [*([raw[GANG_PORT]] if raw.get(GANG_PORT) else []), *executors.opened(raw)]
         rule = {
             "name": f"gang {raw.get('name')}",
             "port": [*ports, f"{EPHEMERAL[0]}-{EPHEMERAL[1]}"],

@@ -401,7 +401,7 @@ def run(module: Call) -> None:
     reachable = Declared.read(values["models"], instances, version, None, own_versions).instances
     copied = {source: Copied.from_dict(value) for source, value in values["flag_files"].items()}
     secrets = values["instance_secrets"]
-    common = Common(declared, values["image"], settings, users.ids, secrets, copied)
+    common = Common(declared, values["image"], settings, users.ids, secrets, copied, values["gang_key"])
     made = []
     differs: dict[str, Any] = {}
     warned: list[str] = []

@@ -277,6 +277,7 @@ def run(module: Call) -> None:
             users.ids_or_root if module.check_mode else users.ids,
             given["instance_secrets"],
             {source: Copied.from_dict(value) for source, value in given["flag_files"].items()},
+            given["gang_key"],
         )
         for instance in declared.instances:
             result.append(stage.instance(instance, common, stored))

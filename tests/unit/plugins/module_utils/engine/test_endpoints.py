@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -101,3 +102,14 @@ def test_the_ports_of_a_gang_must_be_free_on_each_member() -> None:
         # Its own supervisor listens there.
         assert port_problems([gang], "127.0.0.1", {"big": Endpoint("127.0.0.1", port)}, "127.0.0.1") == []
     assert (problem.key, problem.value) == ("gang_port", taken) and "is taken by" in problem.message
+
+
+def test_the_ports_of_an_executor_must_be_free_as_well() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        taken = int(server.getsockname()[1])
+        plain = Instance("big", "tiny-a", free_port(), nodes=("n1", "n2"), gang_port=free_port())
+        gang = replace(plain, rendezvous_port=taken - 1, executor="ray")
+        found = port_problems([gang], "127.0.0.1", {}, "127.0.0.1")
+        assert ("rendezvous_port", taken) in [(one.key, one.value) for one in found]
+        without = port_problems([replace(gang, executor="")], "127.0.0.1", {}, "127.0.0.1")
+        assert taken not in [one.value for one in without]

@@ -75,10 +75,21 @@ def messages(instances: list[Any], models: dict[str, Any] | None = None) -> str:
         ({**GANG, "model": "pair", "rendezvous_port": 5110}, "rendezvous_port: 5110: is used twice"),
         ({**GANG, "model": "pair", "gang_port": 5005}, "gang_port: 5005: is used twice"),
         ({**GANG, "model": "pair", "gpus": 2}, "must be 1, the GPUs on each of 2 nodes"),
+        ({"executor": "ray"}, "belongs to an instance over several nodes: add nodes"),
+        ({**GANG, "model": "pair", "executor": "slurm"}, "executor: 'slurm': must be one of mp, ray"),
+        ({**GANG, "model": "pair", "executor": "ray", "gang_port": 29511}, "29511 is gang_port of instances[0] (main)"),
     ],
 )
 def test_instance_mistakes(changes: dict[str, Any], text: str) -> None:
     assert text in messages([instance(**changes)])
+
+
+def test_the_ports_of_an_executor_are_its_own() -> None:
+    ray = instance(**GANG, model="pair", executor="ray")
+    others = [instance(name="a", port=29600), instance(name="b", port=5006, bridge_port=29601)]
+    text = messages([ray, *others])
+    assert "29600 is port of instances[1] (a)" in text and "29601 is bridge_port of instances[2] (b)" in text
+    assert len(load([{**ray, "executor": "mp"}, *others])) == 3
 
 
 def test_every_mistake_is_reported_at_once() -> None:

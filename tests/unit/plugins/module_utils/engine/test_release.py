@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.baremetal.inference.plugins.module_utils.core.problems import InputError
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.environment import ENGINE_CONFIG
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.gang.members import Gang, Member
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.instance import Instance
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.release import (
@@ -291,6 +292,43 @@ def test_a_member_that_runs_something_else_has_another_digest() -> None:
     assert slow.gang and slow.gang.digest != own.gang.digest
     # So the id differs, too, although the member's own command does not.
     assert member(0).release.id != render(INSTANCE, ["--dtype", "half"], STORED, IMAGE, SETTINGS).release.id
+
+
+def by_ray(rank: int, **changes: Any) -> Rendered:
+    """The release of a member whose engines are placed by Ray."""
+    gang = replace(GANG, rank=rank, executor="ray")
+    settings = replace(SETTINGS, **changes)
+    flags = {"tensor-parallel-size": 16}
+    return render(INSTANCE, [], STORED, IMAGE, settings, flags=flags, gang=gang, secret="s3cret-of-the-gang")
+
+
+def test_an_executor_starts_the_engine_in_the_same_container() -> None:
+    leader, follower = by_ray(0), by_ray(1)
+    for one in (leader, follower):
+        argv = one.release.container_argv
+        assert "--mount=type=tmpfs,destination=/run/inference" in argv and "--entrypoint=/bin/sh" in argv
+        assert argv[argv.index(IMAGE) + 1] == "-c" and "--num-gpus=8" in argv[argv.index(IMAGE) + 2]
+        assert one.release.engine_argv[-2:] == ["--distributed-executor-backend", "ray"]
+        assert "INFERENCE_RAY_TOKEN=s3cret-of-the-gang\n" in one.environment
+        assert "s3cret-of-the-gang" not in one.unit + one.release.to_json()
+    assert 'exec vllm "$@"' in " ".join(leader.release.container_argv)
+    assert "exec vllm" not in " ".join(follower.release.container_argv)
+    gangs = [one.release.gang for one in (leader, follower) if one.release.gang]
+    assert len({one.digest for one in gangs}) == 1 and {one.executor for one in gangs} == {"ray"}
+    assert gangs[0] == getattr(Release.from_json(leader.release.to_json()), "gang", None)
+
+
+def test_the_executor_is_part_of_the_digest_and_only_named_where_there_is_one() -> None:
+    plain, ray = member(0).release, by_ray(0).release
+    assert plain.gang and ray.gang and plain.gang.digest != ray.gang.digest
+    assert '"executor":' not in plain.to_json() and '"executor": "ray"' in ray.to_json()
+
+
+def test_an_executor_beside_a_configuration_file() -> None:
+    environment = {**SETTINGS.environment, ENGINE_CONFIG: '{"api-key": ["a", "b"]}'}
+    script = next(word for word in by_ray(0, environment=environment).release.container_argv if "umask" in word)
+    assert script.index("engine.yaml") < script.index("ray start")
+    assert script.endswith('exec vllm "$@" --config /run/inference/engine.yaml')
 
 
 def test_only_a_followers_supervisor_may_install_units() -> None:

@@ -48,6 +48,8 @@ def test_each_member_has_the_same() -> None:
         {"gang": gang(nodes=3)},
         {"gang": replace(gang(), rendezvous_port=29511)},
         {"gang": replace(gang(), members=gang().members[::-1])},
+        {"gang": replace(gang(), executor="ray")},
+        {"gang": replace(gang(), dashboard=True)},
     ],
 )
 def test_what_members_must_share(changes: dict[str, Any]) -> None:

@@ -141,6 +141,21 @@ def test_the_firewall_opens_the_ports_of_a_gang_to_its_members_alone() -> None:
     assert parsed and not problems and parsed.ports == ((5110, 5110), (29510, 29510), (32768, 60999))
 
 
+def test_an_executor_needs_more_ports() -> None:
+    ray = {**BIG, "executor": "ray"}
+    (rule,) = site.rules([ray], of("gpu-02"))
+    assert rule["port"] == [5110, "29510-29629", "32768-60999"]
+    problems: list[Any] = []
+    assert nftables._rule(1, rule, problems) and not problems
+    other = {"name": "x", "port": 29600}
+    text = found(gpu_01={"instances": [ray]}, gpu_02={"instances": [ray, other]})
+    assert text == (
+        "instance big: rendezvous_port: 29510: begins the ports to 29637 of executor ray: "
+        "29600 is port of instance x on gpu-02"
+    )
+    assert "executor: differs between gpu-01 and gpu-02" in found(gpu_02={"instances": [ray]})
+
+
 def test_what_is_absent_is_no_gang() -> None:
     absent = {**BIG, "state": "absent", "nodes": ["gpu-01", "gpu-09"]}
     assert site.collect([absent], variables(), GROUP, "gpu-01") == {}

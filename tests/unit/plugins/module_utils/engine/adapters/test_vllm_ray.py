@@ -1,0 +1,140 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a member of a gang runs with Ray. The shell commands run for real, with programs that only record their call."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import shlex
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.adapters import get, vllm_ray
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.adapters.contract import Rank
+from ansible_collections.baremetal.inference.plugins.module_utils.models.flags.catalogue import choose
+
+RAY = get().gangs.executors["ray"]
+SECRET = "0123456789abcdef-s3cret"
+LEADER = Rank(
+    *(0, 2, "10.0.0.1", "10.0.0.1", 29510),
+    devices=8,
+    executor="ray",
+    secret=SECRET,
+    directory="/run/inference",
+)
+FOLLOWER = replace(LEADER, number=1, address="10.0.0.2")
+START = 'exec vllm "$@"'
+PORT = re.compile(r"--([a-z-]*port)=(\d+)")
+
+RECORD = """#!/bin/sh
+echo "$(basename "$0") $* RAY_ADDRESS=$RAY_ADDRESS" >>"$CALLS"
+test ! -e "$FAILS" || { rm "$FAILS"; exit 1; }
+"""
+
+
+def run(rank: Rank, place: Path, *, fails: bool = False) -> tuple[int, list[str]]:
+    """Run the shell commands of a member. Returns their exit code and the programs that they called."""
+    programs = place / "bin"
+    programs.mkdir()
+    for name in ("ray", "python3", "vllm", "sleep"):
+        (programs / name).write_text(RECORD)
+        (programs / name).chmod(0o755)
+    calls, failing = place / "calls", place / "fails"
+    calls.touch()
+    if fails:
+        failing.touch()
+    rank = replace(rank, directory=str(place))
+    variables = {**RAY.environment(rank), "CALLS": str(calls), "FAILS": str(failing)}
+    path = f"{programs}:{os.environ['PATH']}"
+    # The first call is the question for Ray's version; a failure belongs to the start of Ray.
+    script = RAY.script(rank, START).replace("python3 -c", "true -c", 1)
+    argv = ["/bin/sh", "-c", f"umask 077; {script}", "vllm", "serve", "/models/a"]
+    done = subprocess.run(argv, env={**variables, "PATH": path}, timeout=30, check=False)
+    return done.returncode, calls.read_text().splitlines()
+
+
+def test_the_leader_starts_the_head_waits_for_all_devices_and_serves(tmp_path: Path) -> None:
+    code, calls = run(LEADER, tmp_path)
+    text = "\n".join(calls)
+    assert code == 0 and text.startswith("ray start --head --port=29510 --include-dashboard=false")
+    assert "10.0.0.1:29510 16 RAY_ADDRESS=\n" in text
+    assert calls[-1] == "vllm serve /models/a RAY_ADDRESS=10.0.0.1:29510"
+
+
+def test_a_leader_whose_head_does_not_start_ends(tmp_path: Path) -> None:
+    code, calls = run(LEADER, tmp_path, fails=True)
+    assert code != 0 and len(calls) == 1
+
+
+def test_a_follower_tries_again_and_ends_with_its_ray_node(tmp_path: Path) -> None:
+    code, calls = run(FOLLOWER, tmp_path, fails=True)
+    joins = [call for call in calls if call.startswith("ray start --address=10.0.0.1:29510")]
+    # Here, no process of Ray's node runs.
+    assert code == 1 and len(joins) == 2 and not any(call.startswith("vllm") for call in calls)
+    assert all("--head" not in call and "--node-ip-address=10.0.0.2" in call for call in joins)
+
+
+@pytest.mark.parametrize("rank", [LEADER, FOLLOWER])
+def test_the_secret_is_in_a_file_for_nobody_else(rank: Rank, tmp_path: Path) -> None:
+    _code, calls = run(rank, tmp_path)
+    token = tmp_path / "ray.token"
+    assert token.read_text() == SECRET and token.stat().st_mode & 0o777 == 0o600
+    assert SECRET not in "\n".join(calls) + RAY.script(rank, START)
+    assert RAY.environment(rank)["RAY_AUTH_MODE"] == "token"
+
+
+def test_the_leader_keeps_its_own_variables(tmp_path: Path) -> None:
+    run(LEADER, tmp_path)
+    kept = (tmp_path / "ray_non_carry_over_env_vars.json").read_text()
+    for name in ("VLLM_API_KEY", "VLLM_HOST_IP", "NCCL_IB_HCA", vllm_ray.SECRET):
+        assert f'"{name}"' in kept
+
+
+@given(
+    port=st.integers(1024, 32767 - vllm_ray.PORTS),
+    nodes=st.integers(2, 64),
+    devices=st.integers(1, 16),
+    number=st.integers(0, 63),
+)
+def test_every_port_is_one_of_the_gang(port: int, nodes: int, devices: int, number: int) -> None:
+    number %= nodes
+    rank = replace(LEADER, number=number, nodes=nodes, devices=devices, port=port)
+    text = RAY.script(rank, START)
+    ports = {name: int(value) for name, value in PORT.findall(text)}
+    assert len(set(ports.values())) == len(ports) >= 8
+    assert all(port <= each < port + RAY.ports for each in ports.values())
+    # The other members reach these.
+    names = ["node-manager-port", "object-manager-port", "min-worker-port", "max-worker-port"]
+    assert all(ports[name] < port + RAY.opened for name in names)
+    # Nobody else reaches the rest, whose ports begin after those of the workers.
+    assert all(each > ports["max-worker-port"] for name, each in ports.items() if name not in (*names, "port"))
+    assert ports["max-worker-port"] - ports["min-worker-port"] > 4 * devices
+    assert f"--num-gpus={devices}" in text and (f"{nodes * devices} &&" in text) == (number == 0)
+
+
+def test_a_dashboard_only_for_the_leader_itself() -> None:
+    shown = replace(LEADER, dashboard=True)
+    text = RAY.script(shown, START)
+    assert "--include-dashboard=true --dashboard-host=127.0.0.1 --dashboard-port=29635 " in text
+    assert "dashboard-port" not in RAY.script(LEADER, START) + RAY.script(replace(FOLLOWER, dashboard=True), START)
+
+
+def test_an_address_of_ipv6() -> None:
+    rank = replace(FOLLOWER, address="fd00::2", leader="fd00::1")
+    assert "'--address=[fd00::1]:29510'" in RAY.script(rank, START)
+
+
+def test_the_flags_and_programs_are_right() -> None:
+    (flag, value) = RAY.argv(LEADER)
+    assert value in str(choose().flags[flag.removeprefix("--")])
+    programs = [word for word in shlex.split(RAY.script(LEADER, START)) if word.startswith("import ray")]
+    assert len(programs) == 2
+    for program in programs:
+        ast.parse(program)
