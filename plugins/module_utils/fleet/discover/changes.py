@@ -66,7 +66,8 @@ def compare(out: Path, found: Discovery) -> list[str]:
         if name not in declared:
             lines.append(f"{name}: is new: add it to hosts.yml, with its files in host_vars/{name}")
         elif record.VARIABLE in own:
-            lines += record.differences(name, own[record.VARIABLE] or {}, now)
+            before = record.settled(own[record.VARIABLE] or {}, now, {**common, **own})
+            lines += record.differences(name, before, now)
         lines += record.proposals(name, {**common, **own}, found.proposed.get(name, {}))
     others = [name for name in declared if name not in found.records]
     if others:

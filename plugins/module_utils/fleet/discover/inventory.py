@@ -156,13 +156,16 @@ class _Writer:
 
     def hosts(self) -> str:
         """hosts.yml: machines, addresses and groups."""
-        lines = ["all:"]
+        lines = ["all:", "  vars:"]
         if self.options.login:
             lines += [
-                "  vars:",
                 "    # An account that may use sudo without a password, or root.",
                 f"    ansible_user: {self.options.login}",
             ]
+        lines += [
+            "    # Debian's own Python has the modules that Ansible needs on the machines.",
+            "    ansible_python_interpreter: /usr/bin/python3",
+        ]
         lines += ["  children:", "    # The machines with GPUs.", "    inference:", *self.members(self.nodes)]
         reason = (
             "has no GPU"
@@ -264,6 +267,7 @@ class _Writer:
         self.found.files[f"host_vars/{name}/{record.VARIABLE}.yml"] = text.file(
             "What the machine had. The next discovery compares the machine with this record.",
             text.value({record.VARIABLE: self.found.records[name]}),
+            header="Written by baremetal.inference.discover, and written anew with -e record=true.",
         )
         used = [*variables, *(shared.variables if name in self.nodes else ())]
         self.found.proposed[name] = {variable.name: variable.value for variable in used}

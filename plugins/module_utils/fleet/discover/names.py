@@ -40,12 +40,13 @@ def _free(name: str, taken: Collection[str]) -> str:
 def without_twins(machines: Sequence[Machine]) -> tuple[list[Machine], list[str]]:
     """The machines, each once, and a line for each further address of a machine.
 
-    One start of one kernel has one boot id, so two logins with this id are the same machine.
+    One start of one kernel has one boot id. Containers share the kernel of their host, so only two logins that also
+    have one machine id are the same machine.
     """
-    kept: dict[str, Machine] = {}
+    kept: dict[tuple[str, str], Machine] = {}
     lines = []
     for machine in machines:
-        boot = str(machine.system.get("boot_id") or machine.entry)
+        boot = (str(machine.system.get("boot_id") or machine.entry), str(machine.system.get("machine_id") or ""))
         if boot in kept:
             lines.append(
                 f"{machine.entry}: is the same machine as {kept[boot].entry} ({kept[boot].hostname}), reached by "

@@ -42,6 +42,26 @@ def _ports(device: Mapping[str, Any]) -> str:
     return ", ".join(f"{port.get('link_layer')} {port.get('state')}" for port in device.get("ports") or ())
 
 
+def settled(before: Mapping[str, Any], now: Mapping[str, Any], declared: Mapping[str, Any]) -> dict[str, Any]:
+    """The record of a machine as its inventory has changed the machine: by the declared driver, engines and disks."""
+    changed = dict(before)
+    version = str(declared.get("nvidia_driver_version") or "")
+    if version and str(now.get("driver") or "").startswith(version):
+        changed["driver"] = now["driver"]
+    ports = [str(one.get("port")) for one in _mappings(declared.get("instances"))]
+    own = [text for text in now.get("services") or () if text.rpartition(" ")[2] in ports]
+    changed["services"] = [*dict.fromkeys([*(before.get("services") or ()), *own])]
+    formatted = [str(path) for disk in _mappings(declared.get("common_disks")) for path in disk.get("devices") or ()]
+    there, found = before.get("disks") or {}, now.get("disks") or {}
+    changed["disks"] = {path: found.get(path, text) if path in formatted else text for path, text in there.items()}
+    return changed
+
+
+def _mappings(declared: Any) -> list[Mapping[str, Any]]:
+    """The mappings of a declared list; none where the inventory has a template."""
+    return [one for one in declared if isinstance(one, Mapping)] if isinstance(declared, list) else []
+
+
 def differences(name: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     """A line for each difference between the record of a machine and the machine."""
     return [f"{name}: {line}" for key in now for line in _differences(key, before.get(key), now[key])]
@@ -70,10 +90,18 @@ def _differences(key: str, before: Any, now: Any) -> Iterator[str]:
 def proposals(name: str, declared: Mapping[str, Any], proposed: Mapping[str, Any]) -> list[str]:
     """A line for each variable that the inventory sets to another value than this discovery proposes.
 
-    An inventory that does not set a variable is left in peace: its owner may have removed the variable.
+    An inventory that does not set a variable is left in peace: its owner may have removed the variable. Flags that the
+    owner has added to a model's entry are no difference.
     """
     return [
         f"{name}: {variable} is {declared[variable]!r} in the inventory, this discovery proposes {value!r}"
         for variable, value in proposed.items()
-        if variable in declared and declared[variable] != value
+        if variable in declared and not _agrees(declared[variable], value)
     ]
+
+
+def _agrees(declared: Any, proposed: Any) -> bool:
+    """Whether a declared value has everything that is proposed. Mappings may have further keys."""
+    if isinstance(declared, Mapping) and isinstance(proposed, Mapping):
+        return all(key in declared and _agrees(declared[key], value) for key, value in proposed.items())
+    return bool(declared == proposed)

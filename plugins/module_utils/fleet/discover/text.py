@@ -50,7 +50,7 @@ def disabled(content: Mapping[str, Any], reason: str) -> str:
     return comment(reason) + "".join(f"# {line}\n" for line in value(content).splitlines())
 
 
-def file(title: str, *parts: str) -> str:
+def file(title: str, *parts: str, header: str = HEADER) -> str:
     """A whole file: mark, title and parts, with a blank line between two parts."""
     body = "\n".join(part for part in parts if part)
-    return "---\n" + comment(HEADER) + comment(title) + ("\n" + body if body else "")
+    return "---\n" + comment(header) + comment(title) + ("\n" + body if body else "")

@@ -27,7 +27,7 @@ def test_a_new_inventory_and_then_its_changes(tmp_path: Path) -> None:
     found = FILTERS["discovery"](results, str(tmp_path), {})
     assert not found["known"] and found["changes"] == [] and found["questions"]
     assert "10.0.0.12: is left out: cannot be reached: no route" in found["lines"]
-    assert yaml.safe_load(found["files"]["hosts.yml"])["all"]["vars"] == {"ansible_user": "admin"}
+    assert yaml.safe_load(found["files"]["hosts.yml"])["all"]["vars"]["ansible_user"] == "admin"
     for path, content in found["files"].items():
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path).write_text(content)

@@ -98,7 +98,7 @@ def test_a_machine_of_each_kind_passes_the_checks_of_the_roles(kind: str, result
     )
     assert problems == [] and [one.path for one in wanted] == ["/mnt/models"]
     hosts = yaml.safe_load(found.files["hosts.yml"])["all"]
-    assert hosts["vars"] == {"ansible_user": "admin"}
+    assert hosts["vars"] == {"ansible_user": "admin", "ansible_python_interpreter": "/usr/bin/python3"}
     assert hosts["children"]["inference"] == {"hosts": {name: {"ansible_host": "10.0.0.11"}}}
     # The first node is the gateway, if no other machine is there.
     assert list(hosts["children"]["gateway"]["hosts"]) == [name]

@@ -17,12 +17,18 @@ Make = Callable[..., Machine]
 
 
 def test_a_machine_with_two_addresses_is_written_once(machine: Make) -> None:
-    first, second, other = machine("l40s"), machine("l40s", 12, boot_id="boot-11"), machine("l40s", 13)
+    first, other = machine("l40s"), machine("l40s", 13)
+    second = machine("l40s", 12, boot_id="boot-11", machine_id=first.system["machine_id"])
     kept, lines = without_twins([first, second, other])
     assert kept == [first, other]
     assert lines == [
         "10.0.0.12: is the same machine as 10.0.0.11 (l40s-11), reached by another address: it is written once"
     ]
+
+
+def test_containers_of_one_kernel_are_several_machines(machine: Make) -> None:
+    containers = [machine("l40s"), machine("l40s", 12, boot_id="boot-11")]
+    assert without_twins(containers) == (containers, [])
 
 
 def test_two_machines_with_one_hostname_get_names_of_their_addresses(machine: Make) -> None:

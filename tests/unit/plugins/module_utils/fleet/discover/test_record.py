@@ -11,6 +11,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.fleet.discover
     differences,
     proposals,
     record,
+    settled,
 )
 
 Make = Callable[..., Machine]
@@ -41,3 +42,36 @@ def test_each_part_that_has_changed_gets_a_line(machine: Make) -> None:
 def test_only_variables_that_the_inventory_sets_are_compared() -> None:
     lines = proposals("gpu-01", {"nvidia_driver_version": "570"}, {"nvidia_driver_version": "580", "removed": 1})
     assert lines == ["gpu-01: nvidia_driver_version is '570' in the inventory, this discovery proposes '580'"]
+
+
+def test_flags_that_the_owner_has_added_are_no_difference() -> None:
+    proposed = {"models": {"qwen": {"model": "Qwen/Qwen3-8B", "tensor-parallel-size": 2}}}
+    own = {
+        "qwen": {"model": "Qwen/Qwen3-8B", "tensor-parallel-size": 2, "max-model-len": 512},
+        "second": {"model": "/m"},
+    }
+    assert proposals("gpu-01", {"models": own}, proposed) == []
+    own["qwen"]["tensor-parallel-size"] = 4
+    (line,) = proposals("gpu-01", {"models": own}, proposed)
+    assert "this discovery proposes" in line
+
+
+def test_what_the_inventory_has_set_up_is_no_difference(machine: Make) -> None:
+    before = record(machine("l40s"))
+    vllm = {"kind": "vllm", "port": 5005}
+    disks = [{**disk, "obstacles": ["it contains xfs"]} for disk in machine("l40s").disks]
+    after = record(machine("l40s", disks=disks, services=[vllm, {"kind": "jupyter", "port": 8888}]))
+    after["driver"] = "580.105.08"
+    declared = {
+        "nvidia_driver_version": "580",
+        "instances": [{"name": "main", "port": 5005}],
+        "common_disks": [{"devices": [disk["path"] for disk in disks[1:]]}],
+    }
+    lines = differences("gpu-01", settled(before, after, declared), after)
+    assert lines == [
+        f"gpu-01: disks: {disks[0]['path']} was it has the partitions sda1, is it contains xfs",
+        "gpu-01: services: jupyter on port 8888 is new",
+    ]
+    # A driver that the inventory does not declare is a difference. So is everything, if the lists are templates.
+    templates = {"nvidia_driver_version": "570", "instances": "{{ mine }}", "common_disks": "{{ mine }}"}
+    assert len(differences("gpu-01", settled(before, after, templates), after)) == len(disks) + 3
