@@ -40,7 +40,9 @@ core.register_fetches("remember", function(txn)
   return 1
 end)
 
--- A dead engine may take some seconds to end. Meanwhile it answers 500.
+-- A dead engine takes some seconds to end, or half a minute: it may wait 30 s for its processes. Meanwhile it answers 500.
+local ENDING_MILLISECONDS = 35000
+-- How long before its first failure an engine may have harmed requests. Two reports within this time are about one death.
 local DYING_MILLISECONDS = 6000
 local DEATHS_MILLISECONDS = 3600 * 1000
 local MOST_DEATHS, MOST_REQUESTS = 50, 64
@@ -52,14 +54,15 @@ local refused = {}
 -- The requests that an engine had when it died, the youngest first. An engine that has broken answers no request, and begins no stream. So
 -- its first failure after the last good sign shows when the engine broke. Requests that came after this failure are not the cause.
 local function in_flight(engine, at)
-  local known, since = endings[engine] or {}, math.max(at - DYING_MILLISECONDS, answered[engine] or 0)
-  local alive, broke, found = since, at, {}
+  local known, good = endings[engine] or {}, answered[engine] or 0
+  local alive, broke, found = math.max(at - ENDING_MILLISECONDS, good), at, {}
   for _, request in ipairs(known) do
     if request.status and request.status < 400 then alive = math.max(alive, request.began) end
   end
   for _, request in ipairs(known) do
     if request.status and request.status >= 500 and request.ended >= alive then broke = math.min(broke, request.ended) end
   end
+  local since = math.max(broke - DYING_MILLISECONDS, good)
   for _, request in ipairs(known) do
     if request.ended >= since and request.began <= broke then found[#found + 1] = request end
   end

@@ -147,6 +147,19 @@ def test_requests_that_meet_a_dead_engine_are_not_its_cause(serve: Serve) -> Non
 
 
 @real
+def test_an_engine_that_takes_long_to_end_broke_at_its_first_failure(serve: Serve) -> None:
+    with serve() as (haproxy, one, _other):
+        only(haproxy, "gpu1")
+        one.fails = True
+        for key, request_id in ((BOB, "deadly"), (ALICE, "later")):
+            haproxy.post(key, request_id)
+            wait_logged(haproxy, request_id)
+        time.sleep(7)
+        (death,) = report(haproxy, one)
+        assert [request["id"] for request in death["requests"]] == ["deadly"]
+
+
+@real
 def test_a_request_that_came_after_the_death_was_not_in_flight(serve: Serve) -> None:
     with serve() as (haproxy, one, _other):
         only(haproxy, "gpu1")
