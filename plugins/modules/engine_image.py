@@ -14,6 +14,8 @@ description:
   - Does not change running containers.
   - With O(background), only begins the pull, in a transient unit of systemd. A later call without O(background) waits
     for the image. Docker joins two pulls of one image. The later call reports why an image cannot be pulled.
+  - With O(signatures), first verifies that a key of the site has signed the image, also if the node has the image. The
+    answer is kept on the node by digest. Needs C(openssl).
   - Internal to this collection; its options may change without notice.
 author:
   - The baremetal.inference contributors (@baremetal-inference)
@@ -28,6 +30,80 @@ options:
     default: /root/.docker/config.json
   background:
     description: Begin the pull, and do not wait for its end.
+    type: bool
+    default: false
+  signatures:
+    description: The keys that sign images, and how the node reaches image registries before Docker is set up.
+    type: dict
+    default: {}
+    suboptions:
+      keys:
+        description: The site's variable C(engine_image_keys). An image that no prefix names needs no signature.
+        type: list
+        elements: dict
+        default: []
+        suboptions:
+          prefix:
+            description: The beginning of the names of the images. Empty for all images.
+            type: str
+            default: ""
+          key:
+            description: The public key in PEM. One of the keys whose prefix names an image must have signed this image.
+            type: str
+            default: ""
+      credentials:
+        description: Logins in addition to those in O(client_config).
+        type: list
+        elements: dict
+        default: []
+        suboptions:
+          registry:
+            description: The image registry, as HOST or HOST:PORT.
+            type: str
+            required: true
+          username:
+            description: Name of the user.
+            type: str
+            default: ""
+          password:
+            description: Password or token.
+            type: str
+            default: ""
+          state:
+            description: Whether the login exists.
+            type: str
+            choices: [present, absent]
+            default: present
+      authorities:
+        description: Certificate authorities in addition to those below C(/etc/docker/certs.d).
+        type: list
+        elements: dict
+        default: []
+        suboptions:
+          registry:
+            description: The image registry, as HOST or HOST:PORT.
+            type: str
+            required: true
+          ca:
+            description: The certificate in PEM.
+            type: str
+            default: ""
+          state:
+            description: Whether the authority exists.
+            type: str
+            choices: [present, absent]
+            default: present
+      insecure:
+        description: Image registries without TLS, or with a certificate that is not checked.
+        type: list
+        elements: str
+        default: []
+      proxies:
+        description: The variables C(HTTP_PROXY), C(HTTPS_PROXY) and C(NO_PROXY) of Docker's daemon.
+        type: dict
+        default: {}
+  verify_only:
+    description: Only verify the signature, and pull nothing.
     type: bool
     default: false
 extends_documentation_fragment:
@@ -50,6 +126,10 @@ id:
   description: The image's ID on the node.
   returned: if the node has the image
   type: str
+key:
+  description: Entry and fingerprint of the key that has signed the image.
+  returned: with O(signatures), if a prefix names the image
+  type: list
 pulling:
   description: The image whose pull has begun, or would in check mode.
   returned: with O(background), unless the node has the image
@@ -57,12 +137,16 @@ pulling:
 """
 
 import hashlib
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.baremetal.inference.plugins.module_utils.core import defaults
+from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
+from ansible_collections.baremetal.inference.plugins.module_utils.core.quiet_module import QuietModule
+from ansible_collections.baremetal.inference.plugins.module_utils.engine import image_registry, image_signatures
 
 # Advice for the usual errors of image registries, by a part of the message.
 ADVICE = (
@@ -117,17 +201,71 @@ def begin(module: AnsibleModule, docker: str, environment: dict[str, str]) -> di
     return {"changed": True, "pulling": name}
 
 
-def main() -> None:
-    module = AnsibleModule(
-        argument_spec={
-            "name": {"type": "str", "required": True},
-            "client_config": {"type": "path", "default": defaults.DOCKER_CLIENT_CONFIG},
-            "background": {"type": "bool", "default": False},
+def verified(module: AnsibleModule, paths: Paths) -> dict[str, Any]:
+    """Verify the image's signature, if a key is declared for the image. Returns a part of the module's result.
+
+    Ends the module if the image must not be used.
+    """
+    given = module.params["signatures"]
+    access = image_registry.Access(
+        client_config=Path(module.params["client_config"]),
+        logins={
+            one["registry"]: image_registry.login(one["username"], one["password"])
+            for one in present(given["credentials"])
         },
-        supports_check_mode=True,
+        authorities={one["registry"]: one["ca"] for one in present(given["authorities"])},
+        insecure=given["insecure"],
+        proxies=given["proxies"],
     )
+    keep = not module.check_mode
+    try:
+        key = image_signatures.verify(module.params["name"], given["keys"], access, paths.image_signatures, keep=keep)
+    except image_signatures.SignatureError as error:
+        module.fail_json(msg=str(error))
+    return {"key": list(key)} if key else {}
+
+
+def present(declared: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Declared entries without those that are absent."""
+    return [one for one in declared if one["state"] == "present"]
+
+
+def specification() -> dict[str, Any]:
+    """The module's options."""
+    login = {"username": {"type": "str", "default": ""}, "password": {"type": "str", "default": "", "no_log": True}}
+    # The key may be a private one, which is refused.
+    key = {"prefix": {"type": "str", "default": ""}, "key": {"type": "str", "default": "", "no_log": True}}
+    signatures = {
+        "keys": {"type": "list", "elements": "dict", "default": [], "no_log": False, "options": key},
+        "credentials": registries(login),
+        "authorities": registries({"ca": {"type": "str", "default": ""}}),
+        "insecure": {"type": "list", "elements": "str", "default": []},
+        # The address of a proxy can have a password.
+        "proxies": {"type": "dict", "default": {}, "no_log": True},
+    }
+    return {
+        "name": {"type": "str", "required": True},
+        "client_config": {"type": "path", "default": defaults.DOCKER_CLIENT_CONFIG},
+        "background": {"type": "bool", "default": False},
+        "signatures": {"type": "dict", "default": {}, "options": signatures},
+        "verify_only": {"type": "bool", "default": False},
+    }
+
+
+def registries(options: dict[str, Any]) -> dict[str, Any]:
+    """The specification of a list with an entry for each image registry."""
+    state = {"type": "str", "choices": ["present", "absent"], "default": "present"}
+    options = {"registry": {"type": "str", "required": True}, **options, "state": state}
+    return {"type": "list", "elements": "dict", "default": [], "options": options}
+
+
+def main() -> None:
+    module = QuietModule(argument_spec=specification(), supports_check_mode=True)
     name, background = module.params["name"], module.params["background"]
-    foreseen = {"changed": True, **({"pulling": name} if background else {})}
+    signed = verified(module, Paths()) if module.params["signatures"].get("keys") else {}
+    if module.params["verify_only"]:
+        module.exit_json(changed=False, **signed)
+    foreseen = {"changed": True, **({"pulling": name} if background else {}), **signed}
     docker = module.get_bin_path("docker")
     if docker is None:
         if module.check_mode:
@@ -137,16 +275,16 @@ def main() -> None:
     inspect = [docker, "image", "inspect", "--format", "{{.Id}}", name]
     code, identity, _error = module.run_command(inspect)
     if code == 0:
-        module.exit_json(changed=False, id=identity.strip())
+        module.exit_json(changed=False, id=identity.strip(), **signed)
     if module.check_mode:
         module.exit_json(**foreseen)
     environment = {"DOCKER_CONFIG": str(Path(module.params["client_config"]).parent)}
     if background:
-        module.exit_json(**begin(module, docker, environment))
+        module.exit_json(**begin(module, docker, environment), **signed)
     code, _output, error = module.run_command(pull(docker, name), environ_update=environment)
     if code != 0:
         module.fail_json(msg=f"The image {name} cannot be pulled: {error.strip()}\n{advice(error)}")
-    module.exit_json(changed=True, id=module.run_command(inspect)[1].strip())
+    module.exit_json(changed=True, id=module.run_command(inspect)[1].strip(), **signed)
 
 
 if __name__ == "__main__":

@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +13,7 @@ from typing import Any
 
 import pytest
 from node import Node, changes
+from signing import SigningKey, publish
 
 MAIN = {"name": "main", "model": "tiny-a", "port": 5005, "accelerator": "cpu"}
 
@@ -149,6 +152,26 @@ def test_an_image_without_digest_or_that_is_not_there(deb12: Node) -> None:
     output = deb12.site(check=False, engine_image=f"inference-registry:5000/vllm-cpu@sha256:{'a' * 64}")
     assert "manifest unknown" in output, "the message of the image registry is missing"
     assert "correct engine_image" in output
+
+
+def test_images_without_a_valid_signature(deb12: Node, tmp_path: Path) -> None:
+    """The node asks the image registry before the first change, for all images. With the right key, checks go on."""
+    cache = Path(os.environ.get("INFERENCE_CACHE") or Path.home() / ".cache/baremetal-inference")
+    engine = json.loads((cache / "engine-image.json").read_text())
+    unsigned = f"inference-registry:5000/vllm-cpu@sha256:{'a' * 64}"
+    ours, other = SigningKey(tmp_path / "ours"), SigningKey(tmp_path / "other")
+    publish(ours, "http://127.0.0.1:5000", "vllm-cpu", engine["digest"])
+    keys = [{"prefix": "inference-registry:5000", "key": str(other.public)}]
+    late = {**MAIN, "name": "late", "port": 5007, "image": unsigned}
+    output = refused(deb12, instances=[MAIN, late], engine_image_keys=keys)
+    assert f"The image {engine['reference']} must have a signature by a key of engine_image_keys: entry 1" in output
+    assert "Found: 1 of other keys." in output
+    assert f"The image {unsigned} must have a signature" in output
+    assert "Found: none at inference-registry:5000/vllm-cpu." in output
+    output = refused(deb12, instances=[{**MAIN, "port": 80}], engine_image_keys=[*keys, {"key": ours.pem}])
+    assert "from 1024 to 65535" in output and "must have a signature" not in output
+    assert engine["digest"] in deb12.run("cat /var/lib/inference/image-signatures.json")
+    deb12.run("rm /var/lib/inference/image-signatures.json")
 
 
 def test_an_operating_system_that_is_not_supported(deb12: Node) -> None:

@@ -39,6 +39,11 @@ class Paths:
         return self.state / "docker-daemon.json"
 
     @property
+    def image_signatures(self) -> Path:
+        """The digests of images whose signatures were verified, with the fingerprints of the keys."""
+        return self.state / "image-signatures.json"
+
+    @property
     def gateway(self) -> Path:
         """The configuration that the running HAProxy has loaded, and its settings."""
         return self.state / "gateway.json"

@@ -4,7 +4,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 HOSTS = """
@@ -170,3 +172,38 @@ def test_acme_opens_its_port(staged: Callable[[Sequence[str]], Any]) -> None:
     hosts = "[gateway]\na ansible_host=192.0.2.1 gateway_tls=acme\nb ansible_host=192.0.2.2 gateway_tls=ca"
     succeeded, output = staged([]).run([play], hosts)
     assert succeeded and "acme: 8000 80" in output and 'ca: 8000"' in output.replace("'", '"'), output
+
+
+def test_keys_and_authorities_of_images_are_read_on_the_controller(
+    staged: Callable[[Sequence[str]], Any], tmp_path: Path
+) -> None:
+    """As text or as a file. Without keys, no role gets any of it."""
+    pem, key = "-----BEGIN CERTIFICATE-----\nAA==\n", tmp_path / "cosign.pub"
+    key.write_text("-----BEGIN PUBLIC KEY-----\nBB==\n")
+    play = {
+        "hosts": "a",
+        "roles": ["site_variables"],
+        "vars": {
+            "instances": [],
+            "models": {},
+            "engine_image": "registry.example.com/vllm",
+            "docker_registry_cas": [
+                {"registry": "registry.example.com", "ca": pem},
+                {"registry": "r", "state": "absent"},
+            ],
+            "docker_no_proxy": ["a", "b"],
+        },
+        "tasks": [
+            {"ansible.builtin.debug": {"msg": "{{ model_store_hub_image_signatures == {} }} none"}},
+            {
+                "ansible.builtin.debug": {"msg": "{{ vllm_image_signatures | to_json }}"},
+                "vars": {"engine_image_keys": [{"key": str(key), "prefix": "registry.example.com"}, {"key": "text"}]},
+            },
+        ],
+    }
+    succeeded, output = staged([]).run([play], "[inference]\na")
+    assert succeeded and "True none" in output, output
+    words = output.replace('\\"', '"').replace("\\\\n", "\\n")
+    kept = json.dumps([{"key": key.read_text(), "prefix": "registry.example.com"}, {"key": "text"}])
+    assert f'"keys": {kept}' in words, words
+    assert f'"ca": {json.dumps(pem)}' in words and '"NO_PROXY": "a,b"' in words, words

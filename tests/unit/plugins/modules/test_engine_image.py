@@ -4,9 +4,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
 import pytest
 from ansible.module_utils import basic
 
+from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
+from ansible_collections.baremetal.inference.plugins.module_utils.engine import image_registry, image_signatures
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.image_registry import Access
 from ansible_collections.baremetal.inference.plugins.modules import engine_image
 
 from .conftest import RunModule
@@ -107,3 +114,80 @@ def test_a_node_without_docker(monkeypatch: pytest.MonkeyPatch, run_module: RunM
     assert run_module(engine_image, check=True, name=IMAGE)["changed"]
     assert run_module(engine_image, check=True, name=IMAGE, background=True)["pulling"] == IMAGE
     assert "run the role docker first" in run_module(engine_image, name=IMAGE)["msg"]
+
+
+class Verification:
+    """Stands for the verification of signatures: keeps what it was asked, and refuses where a test says so."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, list[dict[str, Any]], Access, Path, bool]] = []
+        self.refusal = ""
+
+    def verify(
+        self, name: str, entries: list[dict[str, Any]], access: Access, record: Path, *, keep: bool
+    ) -> tuple[int, str] | None:
+        self.asked.append((name, entries, access, record, keep))
+        if self.refusal:
+            raise image_signatures.SignatureError(self.refusal)
+        return (1, "00ff") if entries[0]["prefix"] == "" else None
+
+
+@pytest.fixture
+def verification(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Verification]:
+    found = Verification()
+    monkeypatch.setattr(image_signatures, "verify", found.verify)
+    monkeypatch.setattr(engine_image, "Paths", lambda: Paths(tmp_path))
+    return found
+
+
+SIGNATURES = {
+    "keys": [{"key": "public"}],
+    "credentials": [
+        {"registry": "registry.example.com", "username": "ann", "password": "s3cret"},
+        {"registry": "old.example.com", "state": "absent"},
+    ],
+    "authorities": [{"registry": "registry.example.com", "ca": "pem"}, {"registry": "old", "state": "absent"}],
+    "insecure": ["10.0.0.0/8"],
+    "proxies": {"HTTPS_PROXY": "http://proxy"},
+}
+
+
+def test_without_keys_nothing_is_verified(docker: Docker, verification: Verification, run_module: RunModule) -> None:
+    assert run_module(engine_image, name=IMAGE, signatures={})["changed"]
+    assert run_module(engine_image, name=IMAGE, signatures={**SIGNATURES, "keys": []})["id"]
+    assert verification.asked == []
+
+
+def test_an_image_is_verified_before_it_is_pulled(
+    docker: Docker, verification: Verification, run_module: RunModule, tmp_path: Path
+) -> None:
+    verification.refusal = "no signature"
+    for more in ({}, {"background": True}, {"verify_only": True}):
+        said = run_module(engine_image, name=IMAGE, signatures=SIGNATURES, **more)
+        assert said["failed"] and said["msg"] == "no signature" and docker.calls == []
+    name, entries, access, record, keep = verification.asked[0]
+    assert (name, entries, keep) == (IMAGE, [{"prefix": "", "key": "public"}], True)
+    assert record == tmp_path / "var/lib/inference/image-signatures.json"
+    assert access.logins == {"registry.example.com": image_registry.login("ann", "s3cret")}
+    assert access.authorities == {"registry.example.com": "pem"} and access.insecure == ["10.0.0.0/8"]
+    assert access.proxies == {"HTTPS_PROXY": "http://proxy"}
+    assert access.client_config == Path("/root/.docker/config.json")
+    # Also an image that the node already has.
+    docker.present = True
+    assert run_module(engine_image, name=IMAGE, signatures=SIGNATURES)["msg"] == "no signature"
+
+
+def test_a_verified_image(docker: Docker, verification: Verification, run_module: RunModule) -> None:
+    found = run_module(engine_image, check=True, name=IMAGE, signatures=SIGNATURES, verify_only=True)
+    assert (found["changed"], found["key"], docker.calls) == (False, [1, "00ff"], [])
+    assert not verification.asked[-1][-1]
+    found = run_module(engine_image, name=IMAGE, signatures=SIGNATURES)
+    assert (found["changed"], found["id"], found["key"]) == (True, "sha256:abc", [1, "00ff"])
+    other = {**SIGNATURES, "keys": [{"prefix": "other", "key": "public"}]}
+    assert "key" not in run_module(engine_image, name=IMAGE, signatures=other)
+
+
+def test_no_secret_is_shown(docker: Docker, verification: Verification, run_module: RunModule) -> None:
+    verification.refusal = "s3cret and http://proxy of registry.example.com"
+    said = run_module(engine_image, name=IMAGE, signatures=SIGNATURES)
+    assert "s3cret" not in str(said) and "http://proxy" not in str(said) and "registry.example.com" in said["msg"]
