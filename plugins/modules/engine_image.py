@@ -99,9 +99,14 @@ options:
         elements: str
         default: []
       proxies:
-        description: The variables C(HTTP_PROXY), C(HTTPS_PROXY) and C(NO_PROXY) of Docker's daemon.
+        description: The proxies of Docker's daemon, as C(http) and C(https).
         type: dict
         default: {}
+      no_proxy:
+        description: Hosts, domains and networks that are reached without a proxy.
+        type: list
+        elements: str
+        default: []
   verify_only:
     description: Only verify the signature, and pull nothing.
     type: bool
@@ -127,9 +132,9 @@ id:
   returned: if the node has the image
   type: str
 key:
-  description: Entry and fingerprint of the key that has signed the image.
+  description: The key that has signed the image, as SHA-256 of its DER.
   returned: with O(signatures), if a prefix names the image
-  type: list
+  type: str
 pulling:
   description: The image whose pull has begun, or would in check mode.
   returned: with O(background), unless the node has the image
@@ -216,13 +221,14 @@ def verified(module: AnsibleModule, paths: Paths) -> dict[str, Any]:
         authorities={one["registry"]: one["ca"] for one in present(given["authorities"])},
         insecure=given["insecure"],
         proxies=given["proxies"],
+        no_proxy=given["no_proxy"],
     )
     keep = not module.check_mode
     try:
         key = image_signatures.verify(module.params["name"], given["keys"], access, paths.image_signatures, keep=keep)
     except image_signatures.SignatureError as error:
         module.fail_json(msg=str(error))
-    return {"key": list(key)} if key else {}
+    return {"key": key.fingerprint} if key else {}
 
 
 def present(declared: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
@@ -242,6 +248,7 @@ def specification() -> dict[str, Any]:
         "insecure": {"type": "list", "elements": "str", "default": []},
         # The address of a proxy can have a password.
         "proxies": {"type": "dict", "default": {}, "no_log": True},
+        "no_proxy": {"type": "list", "elements": "str", "default": []},
     }
     return {
         "name": {"type": "str", "required": True},

@@ -75,7 +75,9 @@ class Access:
     insecure: Sequence[str] = ()
     """Image registries, as HOST[:PORT] or a network, without TLS, or with a certificate that is not checked."""
     proxies: Mapping[str, str] = field(default_factory=dict)
-    """HTTP_PROXY, HTTPS_PROXY and NO_PROXY of Docker's daemon."""
+    """The proxies of Docker's daemon by scheme. Without any, those of this process."""
+    no_proxy: Sequence[str] = ()
+    """Hosts, domains and networks that are reached without a proxy."""
     authorities_path: Path = AUTHORITIES
 
 
@@ -105,7 +107,7 @@ class Registry:
         self._schemes = ["https", "http"] if self._insecure else ["https"]
         self._authorization = ""
         self._opener = urllib.request.build_opener(
-            _proxy_handler(host, access.proxies), urllib.request.HTTPSHandler(context=self._context())
+            _proxy_handler(host, access), urllib.request.HTTPSHandler(context=self._context())
         )
 
     def manifest(self, reference: str) -> dict[str, Any] | None:
@@ -272,18 +274,13 @@ def _loopback(host: str) -> bool:
     return host == "localhost"
 
 
-def _proxy_handler(host: str, given: Mapping[str, str]) -> urllib.request.ProxyHandler:
-    """The proxies of Docker's daemon; without any, those of this process."""
-    proxies = {name: given[f"{name.upper()}_PROXY"] for name in ("http", "https") if given.get(f"{name.upper()}_PROXY")}
-    if not proxies:
-        return urllib.request.ProxyHandler({} if _loopback(host) else None)
-    direct = given.get("NO_PROXY", "")
-    if _loopback(host) or _listed(host, host, direct.split(",")) or _bypassed(host, direct):
+def _proxy_handler(host: str, access: Access) -> urllib.request.ProxyHandler:
+    """The proxies for a host."""
+    if _loopback(host) or _listed(host, host, access.no_proxy) or _in_domain(host, access.no_proxy):
         return urllib.request.ProxyHandler({})
-    return urllib.request.ProxyHandler(proxies)
+    return urllib.request.ProxyHandler({scheme: proxy for scheme, proxy in access.proxies.items() if proxy} or None)
 
 
-def _bypassed(host: str, direct: str) -> bool:
-    """Whether NO_PROXY has the host or a domain of the host."""
-    names = [name.strip().lstrip(".") for name in direct.split(",") if name.strip()]
-    return any(name == "*" or host == name or host.endswith(f".{name}") for name in names)
+def _in_domain(host: str, listed: Sequence[str]) -> bool:
+    """Whether a list of domains, with or without a leading dot, has a domain of a host. `*` has all."""
+    return any(name == "*" or host.endswith(f".{name.lstrip('.')}") for name in listed)

@@ -112,10 +112,8 @@ def prefix_problems(entries: Sequence[Mapping[str, Any]]) -> list[str]:
     ]
 
 
-def verify(
-    image: str, entries: Sequence[Mapping[str, Any]], access: Access, record: Path, *, keep: bool
-) -> tuple[int, str] | None:
-    """Verify that a key of the site has signed an image. Returns the key's entry and fingerprint.
+def verify(image: str, entries: Sequence[Mapping[str, Any]], access: Access, record: Path, *, keep: bool) -> Key | None:
+    """Verify that a key of the site has signed an image. Returns this key.
 
     None if no entry of engine_image_keys names the image. `record` has the verified digests of earlier calls, with the
     keys: a digest always names the same image, so a second call asks no image registry. `keep` adds to the record.
@@ -139,7 +137,7 @@ def verify(
             key = _signer(image, parsed, keys, access, work)
             if keep and record.parent.is_dir():
                 files.write_json(record, {**verified, parsed.digest: [*known, key.fingerprint]})
-    return key.entry, key.fingerprint
+    return key
 
 
 def _recorded(record: Path) -> dict[str, list[str]]:

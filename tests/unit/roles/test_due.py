@@ -269,6 +269,24 @@ def test_a_pull_that_fails_stops_the_node_where_the_image_is_needed(site: Any) -
     assert steps(site)[-1] == "engine_image", "models, node tool and agent are there"
 
 
+KEYS = ["--extra-vars", json.dumps({"engine_image_keys": [{"key": "public"}], "docker_insecure_registries": ["r"]})]
+
+
+def test_each_pull_verifies_the_image(site: Any) -> None:
+    succeeded, output = enter(site, *KEYS, image=False)
+    assert succeeded, output
+    calls = site.calls(module="engine_image")
+    assert calls[0]["verify_only"] and [call.get("verify_only") for call in calls[1:]] == [None] * 3, calls
+    for call in calls:
+        assert (call["signatures"]["keys"], call["signatures"]["insecure"]) == ([{"key": "public"}], ["r"]), call
+
+
+def test_an_unsigned_image_ends_the_run_before_the_first_change(site: Any) -> None:
+    succeeded, output = enter(site, *KEYS, image=False, failures=[{"module": "engine_image", "verify_only": True}])
+    assert not succeeded and "engine_image was told to fail" in output
+    assert steps(site) == ["engine_image"]
+
+
 @pytest.mark.full
 def test_every_mistake_of_the_store_is_told_at_once_before_anything_is_fetched(stage: Any) -> None:
     told = [({"module": "model"}, {"problems": ["models.tiny: is gone"]})]

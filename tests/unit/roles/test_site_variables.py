@@ -206,4 +206,4 @@ def test_keys_and_authorities_of_images_are_read_on_the_controller(
     words = output.replace('\\"', '"').replace("\\\\n", "\\n")
     kept = json.dumps([{"key": key.read_text(), "prefix": "registry.example.com"}, {"key": "text"}])
     assert f'"keys": {kept}' in words, words
-    assert f'"ca": {json.dumps(pem)}' in words and '"NO_PROXY": "a,b"' in words, words
+    assert f'"ca": {json.dumps(pem)}' in words and '"no_proxy": ["a", "b"]' in words, words

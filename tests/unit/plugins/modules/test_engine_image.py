@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -125,15 +124,15 @@ class Verification:
 
     def verify(
         self, name: str, entries: list[dict[str, Any]], access: Access, record: Path, *, keep: bool
-    ) -> tuple[int, str] | None:
+    ) -> image_signatures.Key | None:
         self.asked.append((name, entries, access, record, keep))
         if self.refusal:
             raise image_signatures.SignatureError(self.refusal)
-        return (1, "00ff") if entries[0]["prefix"] == "" else None
+        return image_signatures.Key(1, "public", "00ff", False) if entries[0]["prefix"] == "" else None
 
 
 @pytest.fixture
-def verification(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Verification]:
+def verification(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Verification:
     found = Verification()
     monkeypatch.setattr(image_signatures, "verify", found.verify)
     monkeypatch.setattr(engine_image, "Paths", lambda: Paths(tmp_path))
@@ -148,7 +147,8 @@ SIGNATURES = {
     ],
     "authorities": [{"registry": "registry.example.com", "ca": "pem"}, {"registry": "old", "state": "absent"}],
     "insecure": ["10.0.0.0/8"],
-    "proxies": {"HTTPS_PROXY": "http://proxy"},
+    "proxies": {"https": "http://proxy"},
+    "no_proxy": ["registry.example.com"],
 }
 
 
@@ -170,7 +170,7 @@ def test_an_image_is_verified_before_it_is_pulled(
     assert record == tmp_path / "var/lib/inference/image-signatures.json"
     assert access.logins == {"registry.example.com": image_registry.login("ann", "s3cret")}
     assert access.authorities == {"registry.example.com": "pem"} and access.insecure == ["10.0.0.0/8"]
-    assert access.proxies == {"HTTPS_PROXY": "http://proxy"}
+    assert (access.proxies, access.no_proxy) == ({"https": "http://proxy"}, ["registry.example.com"])
     assert access.client_config == Path("/root/.docker/config.json")
     # Also an image that the node already has.
     docker.present = True
@@ -179,10 +179,10 @@ def test_an_image_is_verified_before_it_is_pulled(
 
 def test_a_verified_image(docker: Docker, verification: Verification, run_module: RunModule) -> None:
     found = run_module(engine_image, check=True, name=IMAGE, signatures=SIGNATURES, verify_only=True)
-    assert (found["changed"], found["key"], docker.calls) == (False, [1, "00ff"], [])
+    assert (found["changed"], found["key"], docker.calls) == (False, "00ff", [])
     assert not verification.asked[-1][-1]
     found = run_module(engine_image, name=IMAGE, signatures=SIGNATURES)
-    assert (found["changed"], found["id"], found["key"]) == (True, "sha256:abc", [1, "00ff"])
+    assert (found["changed"], found["id"], found["key"]) == (True, "sha256:abc", "00ff")
     other = {**SIGNATURES, "keys": [{"prefix": "other", "key": "public"}]}
     assert "key" not in run_module(engine_image, name=IMAGE, signatures=other)
 

@@ -204,15 +204,22 @@ def test_plain_http_must_be_declared(server: ImageServer, tmp_path: Path, monkey
 
 @pytest.mark.parametrize(
     ("direct", "passes"),
-    [("", True), ("other.example.com", True), ("registry.example.com", False), (".example.com,x", False), ("*", False)],
+    [
+        ([], True),
+        (["other.example.com", "10.0.0.0/8"], True),
+        (["registry.example.com"], False),
+        (["x", ".example.com"], False),
+        (["example.com"], False),
+        (["*"], False),
+    ],
 )
-def test_proxies(server: ImageServer, tmp_path: Path, direct: str, passes: bool) -> None:
+def test_proxies(server: ImageServer, tmp_path: Path, direct: list[str], passes: bool) -> None:
     """The proxy answers for a name that the resolver does not know."""
-    proxies = {"HTTP_PROXY": f"http://{server.name}", "HTTPS_PROXY": "", "NO_PROXY": direct}
-    access = Access(tmp_path / "none", insecure=["registry.example.com"], proxies=proxies)
+    proxies = {"http": f"http://{server.name}", "https": ""}
+    access = Access(tmp_path / "none", insecure=["registry.example.com"], proxies=proxies, no_proxy=direct)
     asked = Registry(parse(f"registry.example.com/vllm@{DIGEST}"), access)
     asked._schemes = ["http"]
-    assert any(getattr(one, "proxies", None) for one in asked._opener.handlers) == passes
+    assert any(getattr(one, "proxies", None) for one in vars(asked._opener)["handlers"]) == passes
     if passes:
         server.put("http://registry.example.com/v2/vllm/blobs/sha256:1", b"content")
         assert asked.blob("sha256:1") == b"content"
