@@ -75,7 +75,7 @@ class Site:
         image = more.pop("image", self.image)
         access = Access(self.root / "none")
         found = image_signatures.verify(image, more.pop("entries", entries), access, self.record, keep=keep)
-        return found and found.entry
+        return found.entry if found else None
 
     def refusal(self, *given: SigningKey | str, **more: Any) -> str:
         """Why the image is refused."""
