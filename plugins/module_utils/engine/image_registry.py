@@ -136,7 +136,7 @@ class Registry:
             context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
             return context
         try:
-            for path in sorted((self._access.authorities_path / self._server).glob("*.crt")):
+            for path in sorted((self._access.authorities_path / self._image.registry).glob("*.crt")):
                 context.load_verify_locations(path)
             if given := self._access.authorities.get(self._image.registry):
                 context.load_verify_locations(cadata=given)
