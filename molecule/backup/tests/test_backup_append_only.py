@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+import pytest
 import s3_server
 from node import PROJECT, Node, changes, playbook
 from saved import Saved
@@ -124,7 +125,7 @@ def prune(machine: Saved, other: str, server: Server, *options: str, check: bool
     return playbook(machine.node.name, *options, check=check, name="baremetal.inference.backup_prune", **given)
 
 
-def proves(machine: Saved, other: str, server: Server, attack: Callable[[], None]) -> None:
+def proves(machine: Saved, other: str, server: Server, attack: Callable[[], None], *, pruned: bool = True) -> None:
     """The whole way: credentials that may delete are refused; set up; attacked by root; pruned from elsewhere.
 
     `attack` tries to delete and replace files of the repository by all that root finds on the node.
@@ -144,25 +145,37 @@ def proves(machine: Saved, other: str, server: Server, attack: Callable[[], None
         assert len(before) == 3
         # Root on the node, with all that lies there.
         attack()
-        node.run("timeout --signal=INT 8 inference-backup restic forget --keep-last 1 --prune", check=False)
         assert {one["id"] for one in machine.snapshots()} == before
         assert "run baremetal.inference.backup_prune" in node.run("inference-backup prune 2>&1", check=False)
         # The jobs leave no lock, and the check asks the server again.
         node.run("systemctl start inference-backup-check.service")
         assert machine.jobs()["check"]["ok"] and node.run("inference-backup restic list locks --no-lock") == ""
-        assert "1 snapshots would be removed, 2 kept" in prune(machine, other, server, "--check")
-        assert len(machine.snapshots()) == 3
-        said = prune(machine, other, server)
-        assert "1 snapshots removed, 2 kept. LOOK AT THIS HOST: snapshots dated in the future" in said, said
-        assert server.secret not in said
-        assert changes(prune(machine, other, server)) == 0
-        assert not any(one["time"].startswith("2020") for one in machine.snapshots())
-        assert node.run(f"grep -rls {server.secret} /etc/inference-backup /var/lib/inference-backup", check=False) == ""
-        assert machine.backup()["ok"]
+        if pruned:
+            prunes(machine, other, server)
     finally:
         node.site()
 
 
+def prunes(machine: Saved, other: str, server: Server) -> None:
+    """What root tries by restic fails, and another node prunes by credentials that this node never gets."""
+    node, before = machine.node, machine.snapshots()
+    # restic 0.14 repeats a refused request for 45 s, and leaves its lock when it is stopped.
+    forget = "timeout 8 inference-backup restic forget --keep-last 1 --prune"
+    node.run(f"{forget}; inference-backup restic unlock", check=False)
+    assert machine.snapshots() == before
+    assert "1 snapshots would be removed, 2 kept" in prune(machine, other, server, "--check")
+    assert machine.snapshots() == before
+    said = prune(machine, other, server)
+    assert "1 snapshots removed, 2 kept. LOOK AT THIS HOST: snapshots dated in the future" in said, said
+    assert server.secret not in said
+    assert changes(prune(machine, other, server)) == 0
+    assert not any(one["time"].startswith("2020") for one in machine.snapshots())
+    assert node.run(f"grep -rls {server.secret} /etc/inference-backup /var/lib/inference-backup", check=False) == ""
+    assert machine.backup()["ok"]
+
+
+# In CI, the test of the bucket goes the same way up to the prune.
+@pytest.mark.full
 def test_a_rest_server_keeps_the_backups_of_a_rooted_node(own: Saved) -> None:
     other = Node("deb12")
     with rest_server(own, other) as server:
@@ -182,7 +195,8 @@ def test_a_rest_server_keeps_the_backups_of_a_rooted_node(own: Saved) -> None:
         proves(own, other.name, server, attack)
 
 
-def test_an_s3_bucket_keeps_the_backups_of_a_rooted_node(remote: Saved) -> None:
+@pytest.mark.parametrize("pruned", [False, pytest.param(True, marks=pytest.mark.full)])
+def test_an_s3_bucket_keeps_the_backups_of_a_rooted_node(remote: Saved, pruned: bool) -> None:
     name = remote.node.name
     with s3_bucket(remote) as server:
         address = server.node["backup_repository"].removeprefix("s3:").removesuffix(f"/fleet/{name}")
@@ -217,4 +231,4 @@ s3.put_object(Bucket="fleet", Key=name, Body=body)
 """
             assert s3_server.boto(address, server.owner, listed + hides + restores) == "AccessDenied"
 
-        proves(remote, "deb13", server, attack)
+        proves(remote, "deb13", server, attack, pruned=pruned)
