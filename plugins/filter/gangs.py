@@ -38,6 +38,16 @@ def gang_rules(gangs: Mapping[str, Any], instances: Sequence[Any]) -> list[dict[
         raise AnsibleFilterError(f"gang_rules: {error}") from error
 
 
+def gang_engine_rules(gangs: Mapping[str, Any], instances: Sequence[Any]) -> list[dict[str, Any]]:
+    """The connections that engines of a node's gangs open. Raises AnsibleFilterError."""
+    from ansible_collections.baremetal.inference.plugins.module_utils.engine.gang import site
+
+    try:
+        return site.engine_rules(instances, site.Site.from_dict(gangs))
+    except ValueError as error:
+        raise AnsibleFilterError(f"gang_engine_rules: {error}") from error
+
+
 def gang_differences(reports: Sequence[Mapping[str, Any]], node: str) -> list[str]:
     """The differences between a node and the other members of its gangs."""
     from ansible_collections.baremetal.inference.plugins.module_utils.engine.gang import compare
@@ -51,6 +61,7 @@ class FilterModule:
     def filters(self) -> dict[str, Callable[..., Any]]:
         return {
             "gang_differences": gang_differences,
+            "gang_engine_rules": gang_engine_rules,
             "gang_rules": gang_rules,
             "gang_site": gang_site,
             "node_instances": node_instances,

@@ -15,7 +15,10 @@ description:
     Does not change other tables, such as Docker's.
   - Also drops connections to published container ports that are not declared. They are matched by the port that the
     client connects to.
-  - Each part of a site has its own file in C(/etc/nftables.d). Foreign files in this directory are loaded, too.
+  - Refuses new connections of the users O(engine_users), except those of O(engine_allow), and those between the
+    processes of an engine. Connections of other users are open.
+  - Each part of a site has its own file in C(/etc/nftables.d). Foreign files in this directory are loaded, too. The
+    files about O(engine_users) are in its directory C(engines).
   - Loads the rules into an empty network namespace first, and compares the kernel's list there with the running rules.
     This finds a flushed table, and refuses rules that could not be loaded at boot. Then C(nft --check) checks the rules
     on the node.
@@ -43,6 +46,23 @@ options:
       - C(port) is a port, a range such as V(5005-5010), or a list of these. C(protocol) is V(tcp), V(udp), or V(vrrp)
         without a port. C(sources) are addresses and networks; if omitted, anywhere.
       - An empty list removes the part's file.
+    type: list
+    elements: raw
+    default: []
+  engine_users:
+    description:
+      - The users that engines run as, by name, UID or UID:GID. Root, and users that the node does not have, are left
+        out.
+      - An empty list removes the part's file about them.
+    type: list
+    elements: str
+    default: []
+  engine_allow:
+    description:
+      - The connections that O(engine_users) may open, as mappings with C(name), C(port), C(protocol) and
+        C(destinations).
+      - C(port) is like that of O(allow). C(protocol) is V(tcp) or V(udp). C(destinations) are addresses and networks;
+        if omitted, every other machine. Services of the node itself are open only if C(destinations) has their address.
     type: list
     elements: raw
     default: []
@@ -140,15 +160,17 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.baremetal.inference.plugins.module_utils.core import files
 from ansible_collections.baremetal.inference.plugins.module_utils.core.problems import InputError
-from ansible_collections.baremetal.inference.plugins.module_utils.debian import nftables
+from ansible_collections.baremetal.inference.plugins.module_utils.debian import nftables, nftables_engines
 from ansible_collections.baremetal.inference.plugins.module_utils.debian.conffiles import pristine
 from ansible_collections.baremetal.inference.plugins.module_utils.debian.nftables import FirewallError
+from ansible_collections.baremetal.inference.plugins.module_utils.debian.users import ids_or_root
 
 MAIN = Path("/etc/nftables.conf")
 PARTS = Path(nftables.DIRECTORY)
 DROP_IN = Path("/etc/systemd/system/nftables.service.d/10-inference.conf")
 NFT = Path("/usr/sbin/nft")
 PROC = Path("/proc")
+PORT_RANGE = "sys/net/ipv4/ip_local_port_range"
 INTERFACES = Path("/sys/class/net")
 UFW = Path("/etc/ufw/ufw.conf")
 
@@ -273,6 +295,20 @@ class Node:
         return pristine(lambda argv: (*self.run(*argv), ""), "nftables", MAIN)
 
 
+def _name(part: Path) -> str:
+    """The path of a part in PARTS."""
+    return str(part.relative_to(PARTS))
+
+
+def _parts() -> dict[str, str]:
+    """All parts of the node, by their paths in PARTS."""
+    return {
+        _name(path): files.text(path) or ""
+        for inner in ("", f"{nftables.ENGINES}/")
+        for path in PARTS.glob(f"{inner}*.nft")
+    }
+
+
 @contextmanager
 def locked() -> Iterator[None]:
     """Hold the lock of the trial, also against the rollback script."""
@@ -301,21 +337,31 @@ class Manager:
             ssh_ports=base.ssh_ports or self.node.ssh_ports(units),
             foreign_bridges=self.node.foreign_bridges(),
         )
-        own = PARTS / f"50-inference-{self.module.params['name']}.nft"
+        name = self.module.params["name"]
+        own, of_engines = (PARTS / inner / f"50-inference-{name}.nft" for inner in ("", nftables.ENGINES))
+        users = {ids_or_root(user)[0] for user in self.module.params["engine_users"]} - {0}
         self.files: dict[Path, str | None] = {
-            own: nftables.part_text(self.module.params["name"], rules),
+            own: nftables.part_text(name, rules),
+            of_engines: nftables_engines.text(
+                name,
+                users,
+                base.engine_allow,
+                log=base.log,
+                first_port=nftables_engines.first_own_port(files.text(PROC / PORT_RANGE) or ""),
+            ),
             MAIN: nftables.main_text(base),
             DROP_IN: DROP_IN_TEXT,
         }
         self.before = {path: files.text(path) for path in self.files}
         self.foreign_main = self.refuse_foreign_main()
-        parts = {path.name: files.text(path) or "" for path in PARTS.glob("*.nft") if path != own}
-        text = self.files[own]
-        self.text = nftables.complete(str(self.files[MAIN]), parts if text is None else {**parts, own.name: text})
+        own_parts = {_name(path): self.files[path] for path in (own, of_engines)}
+        foreign = {name: text for name, text in _parts().items() if name not in own_parts}
+        parts = {**foreign, **{name: text for name, text in own_parts.items() if text is not None}}
+        self.text = nftables.complete(str(self.files[MAIN]), parts)
         self.flows = [item for item in self.node.sockets() if item.established and item.port in base.ssh_ports]
         installed = NFT.exists()
         self.running = self.node.listing() if installed else None
-        wanted = self.judged(parts) if installed else None
+        wanted = self.judged(foreign) if installed else None
         service = units.get(SERVICE, {})
         self.service_off = (service.get("UnitFileState"), service.get("ActiveState")) != ("enabled", "active")
         differs = [f"{path} differs" for path, content in self.files.items() if content != self.before[path]]
@@ -439,8 +485,7 @@ class Manager:
             return old
         # Old versions of nft list some expressions in a form that they cannot read.
         main = self.before[MAIN] or ""
-        parts = {path.name: files.text(path) or "" for path in PARTS.glob("*.nft")}
-        old = nftables.complete(main, parts)
+        old = nftables.complete(main, _parts())
         code, words = self.node.run(str(NFT), "--check", "-f", "-", text=old)
         if code or not nftables.is_ours(main):
             raise FirewallError(
@@ -524,6 +569,8 @@ def main() -> None:
             "phase": {"type": "str", "choices": ["apply", "trial", "confirm", "rollback"], "default": "apply"},
             "name": {"type": "str", "default": "site"},
             "allow": {"type": "list", "elements": "raw", "default": []},
+            "engine_users": {"type": "list", "elements": "str", "default": []},
+            "engine_allow": {"type": "list", "elements": "raw", "default": []},
             "ssh_sources": {"type": "list", "elements": "raw", "default": []},
             "ssh_ports": {"type": "list", "elements": "raw", "default": []},
             "trusted_interfaces": {"type": "list", "elements": "str", "default": []},

@@ -248,13 +248,79 @@ def test_a_published_port_is_closed_until_it_is_declared(deb12: Node, deb13: Nod
         deb12.run("docker stop --time 1 published")
 
 
+# What a program in an engine's container gets, and a socket of its own at a port that the kernel chooses.
+OPEN = """
+import socket, sys
+kind, address, port = sys.argv[1:]
+with socket.create_server(('127.0.0.1', 0)) as own:
+    port = int(port) or own.getsockname()[1]
+    with socket.socket(type=getattr(socket, kind)) as client:
+        client.settimeout(5)
+        try:
+            client.connect((address, port))
+            client.send(b'x')
+            print('open')
+        except OSError as error:
+            print(type(error).__name__)
+"""
+
+
+def opens(node: Node, address: str, port: int, kind: str = "SOCK_STREAM") -> str:
+    """What a connection brings that a process in the engine's container opens; port 0 is a port of its own."""
+    return node.run(f"docker exec vllm-main python3 -c {shlex.quote(OPEN)} {kind} {address} {port}")
+
+
+def judged(node: Node) -> str:
+    """The doctor's status of the rules about connections of engines."""
+    (found,) = json.loads(node.run("inferctl doctor engine-firewall --json", check=False))["checks"]
+    return str(found["status"])
+
+
+def test_an_engine_answers_and_opens_only_what_is_declared(deb12: Node, deb13: Node, api_key: str) -> None:
+    """Seen from inside the engine's container, with the engine's user."""
+    deb13.wait_ready()
+    assert deb13.run("docker exec vllm-main id -u") == deb13.run("id -u inference") != "0"
+    services = [("127.0.0.1", 22), (deb13.address, 22), ("127.0.0.1", 5004), ("127.0.0.1", 5005), (deb12.address, 22)]
+
+    def refused() -> bool:
+        found = [opens(deb13, *service) for service in services]
+        return found == ["ConnectionRefusedError"] * len(services)
+
+    assert refused()
+    assert (
+        opens(deb13, "127.0.0.1", 53, "SOCK_DGRAM")
+        == opens(deb13, deb12.address, 53, "SOCK_DGRAM")
+        == "PermissionError"
+    )
+    assert opens(deb13, "127.0.0.1", 0) == "open"
+    assert deb13.ask(key=api_key) == "I am tiny-a."
+    assert "vllm:" in deb13.run("curl --silent --fail http://127.0.0.1:5005/metrics")
+    assert judged(deb13) == "ok"
+
+    allow = [{"name": "neighbour", "port": 22, "destinations": [deb12.address]}]
+    deb13.baseline("firewall", firewall_engine_allow=allow)
+    assert (opens(deb13, deb12.address, 22), opens(deb13, "127.0.0.1", 22)) == ("open", "ConnectionRefusedError")
+    deb13.baseline("firewall")
+    assert refused()
+
+    # Without the rules, all of it is open: it is the rules that refuse.
+    deb13.run("nft flush chain inet inference output")
+    assert [opens(deb13, *service) for service in services] == ["open"] * len(services)
+    assert judged(deb13) == "fail"
+    deb13.run("systemctl reload nftables.service")
+    assert refused() and judged(deb13) == "ok"
+    assert changes(deb13.baseline("firewall")) == 0
+
+
 def test_every_mistake_is_named_before_anything_changes(deb13: Node) -> None:
     allow = [
         {"name": "one", "port": 70000},
         {"name": "two", "port": "80-22"},
         {"name": "three", "port": 80, "sources": ["gateway.example.com"]},
     ]
-    output = deb13.baseline("firewall", check=False, firewall_allow=allow, common_firewall_confirm_seconds=5)
-    for word in ("confirm_seconds: is 5,", "70000", "80-22", "gateway.example.com", "host_addresses"):
+    engine_allow = [{"name": "hub", "port": 443, "destinations": ["huggingface.co"]}]
+    extra: dict[str, Any] = {"firewall_engine_allow": engine_allow, "common_firewall_confirm_seconds": 5}
+    output = deb13.baseline("firewall", check=False, firewall_allow=allow, **extra)
+    for word in ("huggingface.co", "confirm_seconds: is 5,", "70000", "80-22", "gateway.example.com", "host_addresses"):
         assert word in output
     assert changes(output) == 0

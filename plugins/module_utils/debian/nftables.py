@@ -25,6 +25,13 @@ DIRECTORY = "/etc/nftables.d"
 
 INCLUDE = f'include "{DIRECTORY}/*.nft"'
 
+ENGINES = "engines"
+"""The directory in DIRECTORY of the parts of CHAIN_OF_ENGINES: connections that engines open."""
+
+CHAIN_OF_ENGINES = "output"
+
+ENGINES_INCLUDE = f'include "{DIRECTORY}/{ENGINES}/*.nft"'
+
 EMPTY = f"table inet {TABLE}\ndelete table inet {TABLE}\n"
 """Removes the table, if it exists, in the same transaction as the following text."""
 
@@ -34,8 +41,6 @@ PREFIX = "common_firewall_"
 SECONDS = (15, 600)
 """Least and most seconds of a trial. Two tries of SSH take ten seconds. An operator does not wait longer than ten
 minutes."""
-
-KEYS = ("name", "port", "protocol", "sources")
 
 PROTOCOLS = ("tcp", "udp", "vrrp")
 
@@ -53,6 +58,8 @@ INTERFACE = re.compile(r"[A-Za-z0-9_.:@-]{1,15}|[A-Za-z0-9_.:@-]{1,14}\*")
 DOCKER_BRIDGE = re.compile(r"br-[0-9a-f]{12}")
 """The name that Docker gives the network bridge of a network: the first 12 digits of the network's id."""
 
+EVERYWHERE = ("0.0.0.0/0", "::/0")
+
 HOST_NAME_HINT = (
     "is neither an address nor a network. Names are refused, because a firewall must not depend on DNS. For hosts of"
     " the inventory, use \"{{ groups['gateway'] | baremetal.inference.host_addresses(hostvars) }}\""
@@ -64,19 +71,56 @@ class FirewallError(Exception):
 
 
 @dataclass(frozen=True)
-class Sources:
-    """The networks from which a rule allows connections. Without networks, every address."""
+class Kind:
+    """A list of rules that an operator declares."""
+
+    variable: str
+    """The name of the list, without the prefix of the role."""
+    addresses: str
+    """The key of an entry with addresses and networks."""
+    protocols: tuple[str, ...]
+    missing_port: str
+    """The message for an entry without port."""
+    empty: str
+    """The message for an entry with an empty list of addresses."""
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The keys of an entry."""
+        return ("name", "port", "protocol", self.addresses)
+
+
+INBOUND = Kind(
+    "allow",
+    "sources",
+    PROTOCOLS,
+    "is missing: set the port to which clients connect",
+    "is empty: remove it to allow every address",
+)
+
+OF_ENGINES = Kind(
+    "engine_allow",
+    "destinations",
+    ("tcp", "udp"),
+    "is missing: set the port to which engines connect",
+    "is empty: remove it to allow every other machine",
+)
+
+
+@dataclass(frozen=True)
+class Addresses:
+    """The networks of a rule. Without networks, every address."""
 
     v4: tuple[str, ...] = ()
     v6: tuple[str, ...] = ()
 
-    def matches(self) -> list[str]:
-        """The match of each rule that these sources need, followed by a blank."""
+    def matches(self, field: str = "saddr") -> list[str]:
+        """The match of each rule that these networks need, followed by a blank."""
         if not self.v4 and not self.v6:
             return [""]
-        families = (("ip", "ipv4", "0.0.0.0/0", self.v4), ("ip6", "ipv6", "::/0", self.v6))
+        families = zip(("ip", "ip6"), ("ipv4", "ipv6"), EVERYWHERE, (self.v4, self.v6), strict=True)
         return [
-            f"meta nfproto {protocol} " if everything in networks else f"{family} saddr {{ {', '.join(networks)} }} "
+            f"meta nfproto {protocol} " if everything in networks else f"{family} {field} {{ {', '.join(networks)} }} "
             for family, protocol, everything, networks in families
             if networks
         ]
@@ -84,12 +128,12 @@ class Sources:
 
 @dataclass(frozen=True)
 class Rule:
-    """An entry of common_firewall_allow. Ports are pairs of first and last port."""
+    """An entry of a list of rules. Ports are pairs of first and last port."""
 
     name: str
     protocol: str
     ports: tuple[tuple[int, int], ...]
-    sources: Sources
+    addresses: Addresses
 
 
 @dataclass(frozen=True)
@@ -97,10 +141,11 @@ class Base:
     """Settings that apply to all parts: SSH, trusted interfaces, logging."""
 
     ssh_ports: tuple[int, ...]
-    ssh_sources: Sources = Sources()
+    ssh_sources: Addresses = Addresses()
     trusted: tuple[str, ...] = ()
     log: bool = True
     foreign_bridges: tuple[str, ...] = ()
+    engine_allow: tuple[Rule, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -126,7 +171,7 @@ def _flat(value: Any) -> list[Any]:
     return [inner for item in value for inner in _flat(item)]
 
 
-def _sources(value: Any, where: str, key: str, found: list[Problem]) -> Sources:
+def _addresses(value: Any, where: str, key: str, found: list[Problem]) -> Addresses:
     """Parse addresses and networks. Each family is sorted, without networks that another one contains."""
     v4: list[ipaddress.IPv4Network] = []
     v6: list[ipaddress.IPv6Network] = []
@@ -147,11 +192,11 @@ def _sources(value: Any, where: str, key: str, found: list[Problem]) -> Sources:
             v4.append(network)
         elif "%" in text:
             found.append(
-                Problem(where, "has an interface, which a source cannot have: remove the part with %", key, item)
+                Problem(where, "has an interface, which a rule cannot have: remove the part with %", key, item)
             )
         else:
             v6.append(network)
-    return Sources(_collapsed(v4), _collapsed(v6))
+    return Addresses(_collapsed(v4), _collapsed(v6))
 
 
 def _collapsed(networks: Iterable[Any]) -> tuple[str, ...]:
@@ -191,36 +236,50 @@ def _ports(value: Any, where: str, found: list[Problem]) -> tuple[tuple[int, int
     return tuple(merged)
 
 
-def _rule(number: int, entry: Any, found: list[Problem]) -> Rule | None:
-    where = f"{PREFIX}allow, entry {number}"
+def _rule(number: int, entry: Any, found: list[Problem], kind: Kind) -> Rule | None:
+    where = f"{PREFIX}{kind.variable}, entry {number}"
     if not isinstance(entry, Mapping):
-        found.append(Problem(where, f"must be a mapping with {', '.join(KEYS)}, found {entry!r}"))
+        found.append(Problem(where, f"must be a mapping with {', '.join(kind.keys)}, found {entry!r}"))
         return None
     name = entry.get("name")
     if not isinstance(name, str) or not RULE_NAME.fullmatch(name):
         found.append(Problem(where, "must be 1 to 64 letters, digits, blanks and . _ / -", "name", str(name)))
     else:
         where = f"{where} ({name})"
-    found += [Problem(where, f"is not known: {nearest(str(key), KEYS)}", str(key)) for key in entry if key not in KEYS]
+    found += [
+        Problem(where, f"is not known: {nearest(str(key), kind.keys)}", str(key))
+        for key in entry
+        if key not in kind.keys
+    ]
     protocol = entry.get("protocol") or "tcp"
-    if protocol not in PROTOCOLS:
-        found.append(Problem(where, f"must be one of {', '.join(PROTOCOLS)}", "protocol", protocol))
+    if protocol not in kind.protocols:
+        found.append(Problem(where, f"must be one of {', '.join(kind.protocols)}", "protocol", protocol))
     ports: tuple[tuple[int, int], ...] = ()
     if protocol in WITHOUT_PORTS:
         if entry.get("port") is not None:
             found.append(Problem(where, f"is not allowed in a rule for {protocol}: remove it", "port", entry["port"]))
     elif entry.get("port") is None:
-        found.append(Problem(where, "is missing: set the port to which clients connect", "port"))
+        found.append(Problem(where, kind.missing_port, "port"))
     else:
         ports = _ports(entry["port"], where, found)
-    if "sources" in entry and not _flat(entry["sources"] or []):
+    key = kind.addresses
+    if key in entry and not _flat(entry[key] or []):
         # The list may come from a group without hosts, which must not open the port to every address.
-        found.append(Problem(where, "is empty: remove it to allow every address", "sources", entry["sources"]))
-    return Rule(str(name), str(protocol), ports, _sources(entry.get("sources"), where, "sources", found))
+        found.append(Problem(where, kind.empty, key, entry[key]))
+    return Rule(str(name), str(protocol), ports, _addresses(entry.get(key), where, key, found))
+
+
+def _rules(entries: Sequence[Any], found: list[Problem], kind: Kind) -> list[Rule]:
+    rules = [_rule(number, entry, found, kind) for number, entry in enumerate(entries, 1)]
+    names = [rule.name for rule in rules if rule]
+    where = f"{PREFIX}{kind.variable}"
+    for name in sorted({name for name in names if names.count(name) > 1}):
+        found.append(Problem(where, "is used more than once: choose another name", "name", name))
+    return [rule for rule in rules if rule]
 
 
 def parse(declared: Mapping[str, Any]) -> tuple[list[Rule], Base]:
-    """Parse the declaration: name, allow, ssh_sources, ssh_ports, trusted_interfaces, log and seconds.
+    """Parse the declaration: name, allow, engine_allow, ssh_sources, ssh_ports, trusted_interfaces, log and seconds.
 
     Raises InputError with all problems.
     """
@@ -230,11 +289,9 @@ def parse(declared: Mapping[str, Any]) -> tuple[list[Rule], Base]:
         found.append(
             Problem(f"{PREFIX}name", f"must be 1 to 64 of a-z, 0-9, _ and -, because it names a file; found {part!r}")
         )
-    rules = [_rule(number, entry, found) for number, entry in enumerate(declared["allow"], 1)]
-    names = [rule.name for rule in rules if rule]
-    for name in sorted({name for name in names if names.count(name) > 1}):
-        found.append(Problem(f"{PREFIX}allow", "is used more than once: choose another name", "name", name))
-    sources = _sources(declared["ssh_sources"], f"{PREFIX}ssh_sources", "entry", found)
+    rules = _rules(declared["allow"], found, INBOUND)
+    of_engines = _rules(declared.get("engine_allow", ()), found, OF_ENGINES)
+    sources = _addresses(declared["ssh_sources"], f"{PREFIX}ssh_sources", "entry", found)
     if declared["ssh_sources"] and not _flat(declared["ssh_sources"]):
         message = "has only empty lists, for example of a group without hosts: remove it to allow every address"
         found.append(Problem(f"{PREFIX}ssh_sources", message))
@@ -252,7 +309,7 @@ def parse(declared: Mapping[str, Any]) -> tuple[list[Rule], Base]:
         raise InputError(found)
     singles = tuple(port for low, high in ssh_ports for port in range(low, high + 1))
     trusted = tuple(sorted({str(interface) for interface in declared["trusted_interfaces"]}))
-    return [rule for rule in rules if rule], Base(singles, sources, trusted, bool(declared["log"]))
+    return rules, Base(singles, sources, trusted, bool(declared["log"]), engine_allow=tuple(of_engines))
 
 
 # --- the rules
@@ -288,7 +345,7 @@ def part_text(name: str, rules: Sequence[Rule]) -> str | None:
     lines = [
         f'{source}{match} accept comment "{rule.name}"'
         for rule in rules
-        for source in rule.sources.matches()
+        for source in rule.addresses.matches()
         for match in _matches(rule)
     ]
     return f"# {HEADER}, part {name}: your changes would be lost.\n" + "".join(f"{line}\n" for line in lines)
@@ -336,6 +393,15 @@ def main_text(base: Base) -> str:
                 "goto published",
             ],
         )
+        + "\t# Connections that engines open. All others are open.\n"
+        + _chain(
+            CHAIN_OF_ENGINES,
+            [
+                "type filter hook output priority filter; policy accept;",
+                "ct state established,related accept",
+                ENGINES_INCLUDE,
+            ],
+        )
         + "}\n"
     )
 
@@ -364,8 +430,11 @@ def _input_lines(base: Base) -> list[str]:
 
 
 def complete(main: str, parts: Mapping[str, str]) -> str:
-    """The main file with the include replaced by the parts (by file name). The kernel loads this text."""
-    return main.replace(INCLUDE, "\n".join(parts[name] for name in sorted(parts)))
+    """The main file with the includes replaced by the parts (by path in DIRECTORY). The kernel loads this text."""
+    for include, inside in ((INCLUDE, False), (ENGINES_INCLUDE, True)):
+        names = sorted(name for name in parts if name.startswith(f"{ENGINES}/") == inside)
+        main = main.replace(include, "\n".join(parts[name] for name in names))
+    return main
 
 
 def with_flows(text: str, flows: Sequence[Socket]) -> str:

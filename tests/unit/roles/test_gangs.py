@@ -26,6 +26,7 @@ def say(text: str) -> dict[str, Any]:
 
 def test_only_its_nodes_have_the_instance_and_its_firewall(staged: Staged) -> None:
     rules = "common_firewall_allow | selectattr('name', 'eq', 'gang big') | map(attribute='sources') | flatten | join"
+    engines = "common_firewall_engine_allow | map(attribute='destinations') | flatten | join('/')"
     play = {
         "hosts": "inference",
         "roles": ["site_variables"],
@@ -33,6 +34,7 @@ def test_only_its_nodes_have_the_instance_and_its_firewall(staged: Staged) -> No
         "tasks": [
             say("has {{ vllm_instances | map(attribute='name') | join(' and ') }}"),
             say("opens to {{ " + rules + " }}"),
+            say("lets engines connect to {{ " + engines + " }}"),
             say("knows {{ vllm_gangs.hosts | default({}) | dict2items | map(attribute='value.address') | join('/') }}"),
         ],
     }
@@ -41,6 +43,7 @@ def test_only_its_nodes_have_the_instance_and_its_firewall(staged: Staged) -> No
     for text in (
         *("a has main and big.", "b has main and big.", "c has main."),
         *("a opens to 192.0.2.2.", "b opens to 10.0.0.1.", "c opens to ."),
+        *("a lets engines connect to 192.0.2.2/10.0.0.1.", "c lets engines connect to ."),
         *("a knows 10.0.0.1/192.0.2.2.", "c knows ."),
     ):
         assert text in output, output

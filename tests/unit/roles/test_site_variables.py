@@ -207,3 +207,26 @@ def test_keys_and_authorities_of_images_are_read_on_the_controller(
     kept = json.dumps([{"key": key.read_text(), "prefix": "registry.example.com"}, {"key": "text"}])
     assert f'"keys": {kept}' in words, words
     assert f'"ca": {json.dumps(pem)}' in words and '"no_proxy": ["a", "b"]' in words, words
+
+
+def test_engines_of_a_node_only_answer(staged: Callable[[Sequence[str]], Any]) -> None:
+    """Those that run as a user of their own, too. A host without engines restricts nobody."""
+    message = (
+        "{{ inventory_hostname }}: {{ common_firewall_engine_users | join(' ') }} to"
+        " {{ common_firewall_engine_allow | map(attribute='name') | join(' and ') }}."
+    )
+    play = {
+        "hosts": "all",
+        "roles": ["site_variables"],
+        "vars": {
+            "instances": [{"name": "main"}, {"name": "other", "user": 3000}, {"name": "old", "state": "absent"}],
+            "models": {},
+            "firewall_engine_allow": [{"name": "hub", "port": 443}],
+        },
+        "tasks": [{"ansible.builtin.debug": {"msg": message}}],
+    }
+    succeeded, output = staged([]).run(
+        [play], "[inference]\na ansible_host=192.0.2.1\n[gateway]\nb ansible_host=192.0.2.2"
+    )
+    assert succeeded, output
+    assert "a: inference 3000 to hub." in output and "b: to hub." in output, output

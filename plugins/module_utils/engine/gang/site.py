@@ -22,6 +22,8 @@ from .members import Gang, Member
 ADDRESSES = ("inference_fabric_address", "inference_address")
 """Host variables with the address at which other members of a gang reach a node, in this order."""
 
+_LOOPBACK = ("127.0.0.1", "::1")
+
 _PORT_KEYS = ("port", "bridge_port", *PORTS)
 
 
@@ -216,4 +218,23 @@ def rules(instances: Sequence[Any], site: Site) -> list[dict[str, Any]]:
             "sources": sources,
         }
         found.append(rule)
+    return found
+
+
+def engine_rules(instances: Sequence[Any], site: Site) -> list[dict[str, Any]]:
+    """The connections that engines of this node's gangs open, in the form of common_firewall_engine_allow.
+
+    The engines of the leader's own node use the rendezvous, too. `gang_port` is a port of supervisors.
+    """
+    found: list[dict[str, Any]] = []
+    for raw in gangs_of(instances):
+        name = f"gang {raw.get('name')}"
+        members = {node: site.hosts[node].address for node in raw[NODES] if node in site.hosts}
+        usable_ones = {node: address for node, address in members.items() if usable(address)}
+        if usable_ones:
+            port = [*executors.opened(raw), f"{EPHEMERAL[0]}-{EPHEMERAL[1]}"]
+            found.append({"name": name, "port": port, "destinations": list(usable_ones.values())})
+        if own := executors.ports(raw):
+            here = [*_LOOPBACK, *(address for node, address in usable_ones.items() if node == site.node)]
+            found.append({"name": f"{name} on this node", "port": f"{own[0]}-{own[-1]}", "destinations": here})
     return found

@@ -9,13 +9,14 @@ from datetime import UTC, datetime
 
 from ...core import systemd
 from ...core.paths import AGENT_UNIT, RECOVERY_PATH, swap_unit, unit_name
+from ...debian import nftables, nftables_engines
 from ...engine import bridges, gate, swap_settings
 from ...engine.probe import health
 from ...engine.state import drains, gangs, probe_state, releases, swaps
 from ..recovery import managed, models, settings, state
 from ..swap import left_over
 from .check import FAIL, OK, WARN, CannotTell, Check, Finding
-from .host import Host
+from .host import TOOL_TIMEOUT, Host
 
 
 def verdicts(host: Host) -> Finding:
@@ -196,6 +197,25 @@ def _bridge_port(host: Host, name: str) -> set[int]:
     return set() if port is None else {port}
 
 
+def confined(host: Host) -> Finding:
+    """The rules about connections that engines open are loaded."""
+    directory = host.root / nftables.DIRECTORY.lstrip("/") / nftables.ENGINES
+    texts = [path.read_text(encoding="utf-8") for path in directory.glob("*.nft")]
+    wanted = {user for text in texts if nftables.is_ours(text) for user in nftables_engines.users(text)}
+    if not wanted:
+        return Finding(OK, "does not apply: no rules about connections that engines open")
+    chain = ["nft", "--stateless", "list", "chain", "inet", nftables.TABLE, nftables.CHAIN_OF_ENGINES]
+    free = wanted - nftables_engines.users(host.run(chain, TOOL_TIMEOUT).stdout)
+    if free:
+        users = ", ".join(map(str, sorted(free)))
+        return Finding(
+            FAIL,
+            f"the rules about connections that engines open are not loaded for user {users}",
+            "systemctl reload nftables; baremetal.inference.site writes the rules",
+        )
+    return Finding(OK, "engines open only declared connections")
+
+
 GATES = f"inet {gate.TABLE} closed"
 
 CHECKS = (
@@ -208,4 +228,5 @@ CHECKS = (
     Check("engine-bridges", leftover_bridges),
     Check("engine-units", units),
     Check("engine-swaps", swapping),
+    Check("engine-firewall", confined),
 )

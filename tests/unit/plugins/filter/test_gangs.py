@@ -21,15 +21,23 @@ def test_from_the_inventory_to_the_firewall() -> None:
     own = FILTERS["node_instances"](INSTANCES, "n2")
     site = FILTERS["gang_site"](own, HOSTVARS, list(HOSTVARS), "n2")
     assert [rule["sources"] for rule in FILTERS["gang_rules"](site, own)] == [["192.0.2.1"]]
+    rules = FILTERS["gang_engine_rules"](site, own)
+    assert [rule["destinations"] for rule in rules] == [["192.0.2.1", "192.0.2.2"]]
 
 
 def test_a_node_without_a_gang() -> None:
     own = FILTERS["node_instances"](INSTANCES, "n3")
     assert own == [{"name": "main"}]
     assert FILTERS["gang_site"](own, HOSTVARS, list(HOSTVARS), "n3") == {}
-    assert FILTERS["gang_rules"]({}, own) == FILTERS["gang_differences"]([], "a") == []
+    assert (
+        FILTERS["gang_rules"]({}, own)
+        == FILTERS["gang_engine_rules"]({}, own)
+        == FILTERS["gang_differences"]([], "a")
+        == []
+    )
 
 
 def test_a_damaged_site() -> None:
-    with pytest.raises(AnsibleFilterError, match="gang_rules: the hosts"):
-        FILTERS["gang_rules"]({"hosts": {"n1": None}}, [])
+    for name in ("gang_rules", "gang_engine_rules"):
+        with pytest.raises(AnsibleFilterError, match=f"{name}: the hosts"):
+            FILTERS[name]({"hosts": {"n1": None}}, [])

@@ -241,3 +241,29 @@ def test_ssh_is_open_where_its_server_listens(node: Firewall) -> None:
     (firewall.PROC / "77/fd").mkdir(parents=True)
     (firewall.PROC / "77/fd/3").symlink_to("socket:[4711]")
     assert node.kernel.ssh_ports({"ssh.service": {"MainPID": "77"}}) == (2222,)
+
+
+def test_engines_have_a_file_of_their_own_and_root_is_left_out(node: Firewall) -> None:
+    path = firewall.PARTS / "engines/50-inference-site.nft"
+    (firewall.PROC / firewall.PORT_RANGE).parent.mkdir(parents=True)
+    (firewall.PROC / firewall.PORT_RANGE).write_text("20000\t60999\n")
+    engines: dict[str, Any] = {"engine_users": ["2000", "2001:7", "root", "nobody-here"]}
+    rule = {"name": "hub", "port": 443, "destinations": ["198.51.100.1"]}
+    done = node(**WEB, **engines, engine_allow=[rule])
+    assert f"{path} differs" in done["differs"]
+    assert "meta skuid { 2000, 2001 } reject with" in str(node.kernel.table)
+    assert "ip daddr { 198.51.100.1 } tcp dport 443 accept" in path.read_text()
+    assert 'oifname "lo" tcp dport 20000-65535 accept' in path.read_text()
+    assert not node(**WEB, **engines, engine_allow=[rule])["changed"]
+    # Another part leaves the file alone, and an empty list removes it.
+    node(name="other", allow=[{"name": "more", "port": 99}])
+    assert path.exists() and "skuid" in str(node.kernel.table)
+    assert "hub" not in str(node(**WEB, **engines)) and "hub" not in path.read_text()
+    node(**WEB)
+    assert not path.exists() and "skuid" not in str(node.kernel.table)
+
+
+def test_mistakes_of_both_lists_are_named_at_once(node: Firewall) -> None:
+    wrong = {"name": "hub", "port": 443, "destinations": ["huggingface.co"]}
+    found = node(allow=[{"name": "web", "port": 70000}], engine_users=["2000"], engine_allow=[wrong])
+    assert "70000" in found["msg"] and "common_firewall_engine_allow, entry 1 (hub)" in found["msg"]

@@ -137,7 +137,7 @@ def test_the_firewall_opens_the_ports_of_a_gang_to_its_members_alone() -> None:
     wrong = of("gpu-02", gpu_01={"inference_fabric_address": "10.0.0.300"})
     assert site.rules([BIG], wrong) == []
     problems: list[Any] = []
-    parsed = nftables._rule(1, rule, problems)
+    parsed = nftables._rule(1, rule, problems, nftables.INBOUND)
     assert parsed and not problems and parsed.ports == ((5110, 5110), (29510, 29510), (32768, 60999))
 
 
@@ -146,7 +146,7 @@ def test_an_executor_needs_more_ports() -> None:
     (rule,) = site.rules([ray], of("gpu-02"))
     assert rule["port"] == [5110, "29510-29629", "32768-60999"]
     problems: list[Any] = []
-    assert nftables._rule(1, rule, problems) and not problems
+    assert nftables._rule(1, rule, problems, nftables.INBOUND) and not problems
     other = {"name": "x", "port": 29600}
     text = found(gpu_01={"instances": [ray]}, gpu_02={"instances": [ray, other]})
     assert text == (
@@ -154,6 +154,20 @@ def test_an_executor_needs_more_ports() -> None:
         "29600 is port of instance x on gpu-02"
     )
     assert "executor: differs between gpu-01 and gpu-02" in found(gpu_02={"instances": [ray]})
+
+
+def test_engines_of_a_gang_connect_to_the_engines_of_all_members() -> None:
+    """Also on the leader's own node; and not to gang_port, where supervisors listen."""
+    (rule,) = site.engine_rules([BIG, {"name": "main", "port": 5005}], of("gpu-01"))
+    assert rule == {"name": "gang big", "port": [29510, "32768-60999"], "destinations": ["10.0.0.1", "10.0.0.2"]}
+    problems: list[Any] = []
+    assert nftables._rule(1, rule, problems, nftables.OF_ENGINES) and not problems
+    ray, here = site.engine_rules([{**BIG, "executor": "ray"}], of("gpu-01"))
+    assert (ray["port"], ray["destinations"]) == (["29510-29629", "32768-60999"], ["10.0.0.1", "10.0.0.2"])
+    # Some of the executor's processes speak only to others of their own node.
+    own = {"port": "29510-29637", "destinations": ["127.0.0.1", "::1", "10.0.0.1"]}
+    assert here == {"name": "gang big on this node", **own}
+    assert nftables._rule(1, here, problems, nftables.OF_ENGINES) and not problems
 
 
 def test_what_is_absent_is_no_gang() -> None:

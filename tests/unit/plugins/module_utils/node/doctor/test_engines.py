@@ -12,7 +12,9 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.baremetal.inference.plugins.module_utils.core import files, systemd
+from ansible_collections.baremetal.inference.plugins.module_utils.core.commands import Outcome
 from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
+from ansible_collections.baremetal.inference.plugins.module_utils.debian import nftables_engines
 from ansible_collections.baremetal.inference.plugins.module_utils.engine import gate, swap_settings
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.probe import health
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import swaps
@@ -260,3 +262,18 @@ def test_a_node_that_could_not_swap_itself_is_a_warning(tmp_path: Path, closed: 
         and "swap.json is not there" in found.message
         and found.action == "run baremetal.inference.site"
     )
+
+
+def test_engines_whose_rules_are_not_loaded(tmp_path: Path) -> None:
+    """`nft flush ruleset` opens everything to them."""
+    listing = "\t\tmeta skuid 2000 reject with icmpx admin-prohibited\n"
+
+    def found(loaded: str) -> Finding:
+        return engines.confined(host(tmp_path, {"nft": Outcome(0, loaded)}))
+
+    assert found("").status == OK and "does not apply" in found("").message
+    part = nftables_engines.text("site", {2000}, [], log=True)
+    files.write(tmp_path / "etc/nftables.d/engines/50-inference-site.nft", part)
+    assert found(listing).status == OK
+    assert found("").status == FAIL and "not loaded for user 2000" in found("").message
+    assert engines.confined(host(tmp_path)).status == FAIL
