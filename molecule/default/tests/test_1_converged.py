@@ -103,6 +103,20 @@ def test_the_agent_runs_in_its_sandbox(node: Node) -> None:
     assert node.run("systemctl show --value --property=NRestarts inference-agent") == "0"
 
 
+@on_deb13
+def test_an_engine_writes_to_memory_and_its_cache_alone(node: Node) -> None:
+    """Seen from inside its container."""
+    places = "/ /etc /var/tmp /usr/local /mnt/models /tmp /dev/shm $HOME"
+    said = node.run(f"docker exec vllm-main sh -c 'for at in {places}; do touch $at/x 2>&1 && echo $at; done'")
+    home = node.run("docker exec vllm-main printenv HOME")
+    assert [line for line in said.splitlines() if line.startswith("/")] == ["/tmp", "/dev/shm", home]
+    # Also in /var/tmp, where every user may write.
+    assert said.count("Read-only file system") >= 3, said
+    node.run(f"docker exec vllm-main rm /tmp/x /dev/shm/x {home}/x")
+    # Engines compile code in /tmp, and run it there.
+    node.run("docker exec vllm-main sh -c 'cp /bin/true /tmp/true && /tmp/true && rm /tmp/true'")
+
+
 def test_docker_is_as_declared(node: Node) -> None:
     info = json.loads(node.run("docker info --format '{{json .}}'"))
     assert info["LiveRestoreEnabled"] is True

@@ -92,7 +92,8 @@ def _id(release: Mapping[str, Any], kept: Path, word: re.Pattern[str], new: str)
     old = str(release.get("id", ""))
     unit, environment = files.text(kept) or "", files.text(kept.with_name(ENV_FILE)) or ""
     with contextlib.suppress(KeyError, TypeError, ValueError):
-        base = unit_text.unnumbered(unit, int(release["number"]), str(release.get("memory_limit", "")))
+        limit, read_only = str(release.get("memory_limit", "")), bool(release.get("read_only"))
+        base = unit_text.unnumbered(unit, int(release["number"]), limit, read_only=read_only)
         rest = environment, str(release["revision"]), release.get("warm_up") or ()
         if unit_text.identity(base, *rest) == old:
             return unit_text.identity(word.sub(new, base), *rest)

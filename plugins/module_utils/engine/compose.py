@@ -9,7 +9,7 @@ A plan and a staging compose the same release, so that a plan reports exactly wh
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..core.problems import Problem
@@ -54,7 +54,7 @@ class Common:
 
 @dataclass(frozen=True)
 class Composed:
-    """A release in all but its number, time and memory limit."""
+    """A release in all but its number, time, memory limit and read-only files."""
 
     instance: Instance
     settings: Settings
@@ -68,9 +68,11 @@ class Composed:
     _network: Mapping[str, str] = field(default_factory=dict)
     _secret: str = field(default="", repr=False)
 
-    def rendered(self, number: int = 0, created: str = "", memory_limit: str = "") -> Rendered:
+    def rendered(
+        self, number: int = 0, created: str = "", memory_limit: str = "", *, read_only: bool = True
+    ) -> Rendered:
         """Render the release. Raises InputError."""
-        beside = Beside(self._beside.lora, self._beside.draft, memory_limit, self._beside.mounts, self._beside.warm_up)
+        beside = replace(self._beside, memory_limit=memory_limit, read_only=read_only)
         return render(
             self.instance,
             self.arguments,

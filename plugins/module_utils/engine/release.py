@@ -29,7 +29,7 @@ from .gang import digest, members
 from .gang.members import Gang
 from .instance import Instance
 from .inventory import bridge_name, bridged_instance
-from .unit_text import CLEAN_UP, LABEL, PREPARE_TIMEOUT
+from .unit_text import CLEAN_UP, LABEL, PREPARE_TIMEOUT, READ_ONLY
 
 SCHEMA = 1
 
@@ -171,6 +171,8 @@ class Release:
     """Files and directories that flags name, outside of the store. The container has each at the same path."""
     warm_up: list[dict[str, Any]] = field(default_factory=list)
     """The prompts of a start, in the order in which they are sent (probe/warm_up)."""
+    read_only: bool = False
+    """Whether the engine cannot write to its image's files; False in older releases."""
 
     @property
     def nodes(self) -> tuple[str, ...]:
@@ -211,7 +213,7 @@ class Release:
         return cls(**{**values, "settings": Settings.from_dict(values["settings"]), "gang": gang})
 
 
-_LATER = frozenset({"lora", "draft", "memory_limit", "mounts", "warm_up", "gang"})
+_LATER = frozenset({"lora", "draft", "memory_limit", "mounts", "warm_up", "gang", "read_only"})
 """Fields of later versions that are left out where they are empty."""
 
 
@@ -226,6 +228,7 @@ class Beside:
     memory_limit: str = ""
     mounts: Sequence[str] = ()
     warm_up: Sequence[Mapping[str, Any]] = ()
+    read_only: bool = False
 
 
 NOTHING = Beside()
@@ -258,8 +261,9 @@ def render(
     """Render a release. `arguments` are the engine's, made from `flags`, which are the flags of the registry entry.
     For a member of a gang, `network` has the variables of NCCL and Gloo, and `secret` is that of its executor.
 
-    The id is a hash over everything but number, time and memory limit: two releases with one id run the same. The limit
-    follows from model, flags and settings, which the id has. So a version with another formula makes no other release.
+    The id is a hash over everything but number, time, memory limit and read-only files: two releases with one id run
+    the same. The limit follows from model, flags and settings, which the id has. So a version with another formula
+    makes no other release. Engines of older releases can write to their image's files.
     Raises InputError where a value cannot be put into an environment file.
     """
     stored = replace(stored, path=engine_path(stored.path, settings))
@@ -276,7 +280,7 @@ def render(
         release = replace(release, id=identity, created=created)
         return Rendered(release, _unit(release), environment)
 
-    base = numbered(0, replace(beside, memory_limit="")).release
+    base = numbered(0, replace(beside, memory_limit="", read_only=False)).release
     unnumbered = _unit(base, unit_text.FIRST_TIMEOUT)
     return numbered(number, beside, unit_text.identity(unnumbered, environment, stored.revision, beside.warm_up))
 
@@ -292,7 +296,9 @@ def bridge_of(release: Release, environment: str, port: int, gpus: Sequence[str]
     )
     stored = StoredModel(release.model_path, release.revision)
     keys = _keys(environment)
-    beside = Beside(release.lora, release.draft, release.memory_limit, release.mounts, release.warm_up)
+    beside = Beside(
+        release.lora, release.draft, release.memory_limit, release.mounts, release.warm_up, release.read_only
+    )
     made = _release(
         instance, release.flags, release.arguments, stored, release.image, release.settings, number, keys, beside
     )
@@ -361,6 +367,7 @@ def _release(
         memory_limit="" if settings.memory else beside.memory_limit,
         mounts=list(beside.mounts),
         warm_up=[dict(prompt) for prompt in beside.warm_up],
+        read_only=beside.read_only,
         gang=gang,
     )
 
@@ -486,6 +493,7 @@ def _container_argv(
         "--cap-drop=ALL",
         *(f"--cap-add={capability}" for capability in settings.cap_add),
         "--security-opt=no-new-privileges",
+        *(READ_ONLY if beside.read_only else ()),
         f"--shm-size={settings.shm_size}",
         *([f"--memory={memory}"] if memory else []),
         f"--pids-limit={settings.pids_limit}",

@@ -18,6 +18,10 @@ from typing import Any
 LABEL = "inference.release"
 """Container label that holds the release's number."""
 
+READ_ONLY = ("--read-only", "--tmpfs=/tmp:exec")
+"""Docker's arguments for a container that writes only to its memory and its compile cache. Engines load code that they
+compile in /tmp."""
+
 PREPARE_TIMEOUT = 120
 """Seconds for the steps before the engine is started."""
 
@@ -45,8 +49,9 @@ def with_timeout(unit: str, timeout: int | str) -> str:
     return _TIMEOUT.sub(f"TimeoutStartSec={timeout}", unit)
 
 
-def unnumbered(unit: str, number: int, memory_limit: str) -> str:
-    """The unit as the id counts it: release 0, without the release's own memory limit, and with the first timeout."""
+def unnumbered(unit: str, number: int, memory_limit: str, *, read_only: bool) -> str:
+    """The unit as the id counts it: release 0, without the release's own memory limit, with a writable container, and
+    with the first timeout."""
     text = re.sub(
         rf"^(Exec\w+=.* --release ){number}$", r"\g<1>0", with_timeout(unit, FIRST_TIMEOUT), flags=re.MULTILINE
     )
@@ -54,6 +59,8 @@ def unnumbered(unit: str, number: int, memory_limit: str) -> str:
         (rf"^(# .*: release ){number}( of instance )", r"\g<1>0\2"),
         (rf"^(    --label={re.escape(LABEL)}=){number}( \\)$", r"\g<1>0\2"),
     ]
+    if read_only:
+        once.append(("".join(rf"^    {re.escape(argument)} \\\n" for argument in READ_ONLY), ""))
     if memory_limit:
         once.append((rf"^    --memory={re.escape(memory_limit)} \\\n", ""))
     for pattern, replacement in once:

@@ -113,10 +113,15 @@ class Stage:
             raise InputError(found)
         created = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         identity = composed.rendered().release.id
-        limit = self.memory_limit(identity, composed, files_at, Path(draft.path) if draft else None)
+        # A release that is staged stays as it is.
+        kept = self.kept(instance.name, identity)
+        limit = (
+            kept.memory_limit if kept else self.memory_limit(composed, files_at, Path(draft.path) if draft else None)
+        )
+        read_only = kept.read_only if kept else True
 
         def rendered(number: int) -> Rendered:
-            return composed.rendered(number, created, limit)
+            return composed.rendered(number, created, limit, read_only=read_only)
 
         active = releases.active_number(self.paths, instance.name)
         staged, written = releases.stage(
@@ -189,15 +194,14 @@ class Stage:
             if not self.module.check_mode:
                 files.write(path, text, KEY_MODE)
 
-    def memory_limit(self, identity: str, composed: compose.Composed, model: Path | None, draft: Path | None) -> str:
-        """The memory limit of a release: its own if it is staged, so that it stays as it is; else a new one.
-
-        Raises InputError if the engine of a new release could not hold what it must.
-        """
-        name, settings = composed.instance.name, composed.settings
+    def kept(self, name: str, identity: str) -> Release | None:
+        """The release of this id, if it is staged."""
         number = releases.find(self.paths, name, identity, lambda _damaged: None)
-        if number is not None:
-            return releases.load(self.paths, name, number).memory_limit
+        return None if number is None else releases.load(self.paths, name, number)
+
+    def memory_limit(self, composed: compose.Composed, model: Path | None, draft: Path | None) -> str:
+        """The memory limit of a new release. Raises InputError if its engine could not hold what it must."""
+        name, settings = composed.instance.name, composed.settings
         total, numa = host_memory.total(self.paths.root), host_memory.smallest_numa_node(self.paths.root)
         facts = gather(model) if model else ModelFacts()
         beside = gather(draft) if draft and draft.is_dir() else None

@@ -13,7 +13,7 @@ import pytest
 from ansible_collections.baremetal.inference.plugins.module_utils.backup import addresses
 from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.instance import Instance
-from ansible_collections.baremetal.inference.plugins.module_utils.engine.release import Rendered, render
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.release import Beside, Rendered, render
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.settings import Settings
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import releases
 from ansible_collections.baremetal.inference.plugins.module_utils.node.recovery import managed
@@ -27,7 +27,8 @@ def rendered(number: int, address: str, model: str = "a") -> Rendered:
     instance = Instance("main", model, 5005, accelerator="cpu")
     stored = StoredModel(f"/mnt/models/{model}/1", "1")
     settings = Settings(uid=999, gid=997, address=address, environment={"NO_PROXY": OLD})
-    return render(instance, [f"--seed={OLD}0"], stored, "vllm@sha256:00", settings, number=number)
+    beside = Beside(read_only=number % 2 == 0)
+    return render(instance, [f"--seed={OLD}0"], stored, "vllm@sha256:00", settings, beside=beside, number=number)
 
 
 def stage(root: Path, *numbers: int, address: str = OLD) -> Paths:

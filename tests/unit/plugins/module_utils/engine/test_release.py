@@ -247,7 +247,7 @@ def test_adapters_are_part_of_a_release() -> None:
     assert release.id != rendered().release.id
     # Other releases stay byte for byte as they were.
     text = rendered().release.to_json()
-    later = ("lora", "draft", "memory_limit", "mounts", "warm_up")
+    later = ("lora", "draft", "memory_limit", "mounts", "warm_up", "read_only")
     assert not [name for name in later if f'"{name}"' in text]
 
 
@@ -345,14 +345,22 @@ def test_a_release_keeps_its_gang() -> None:
 
 
 def test_what_a_release_has_beside_its_model_is_part_of_its_bridge() -> None:
-    beside = Beside(memory_limit="48g", mounts=["/srv/a"], warm_up=[{"prompt": "Hello"}])
+    beside = Beside(memory_limit="48g", mounts=["/srv/a"], warm_up=[{"prompt": "Hello"}], read_only=True)
     release = render(INSTANCE, [], STORED, IMAGE, SETTINGS, beside=beside).release
     assert Release.from_json(release.to_json()) == release
     bridge = bridge_of(release, "", 5105, ()).release
     assert (bridge.memory_limit, bridge.mounts, bridge.warm_up) == ("48g", ["/srv/a"], [{"prompt": "Hello"}])
     for made in (release, bridge):
-        assert "--memory=48g" in made.container_argv
+        assert made.read_only and {"--read-only", "--tmpfs=/tmp:exec", "--memory=48g"} <= {*made.container_argv}
         assert "--mount=type=bind,source=/srv/a,target=/srv/a,readonly" in made.container_argv
+
+
+def test_read_only_files_alone_make_no_other_release() -> None:
+    """An upgrade must not make each engine of a fleet one to swap: a release that runs keeps its unit."""
+    made = render(INSTANCE, [], STORED, IMAGE, SETTINGS, beside=Beside(read_only=True))
+    assert made.release.id == rendered().release.id and made.unit != rendered().unit
+    assert Release.from_json(made.release.to_json()) == made.release
+    assert "--read-only" not in rendered().unit and not rendered().release.read_only
 
 
 def test_a_memory_limit_alone_makes_no_other_release() -> None:

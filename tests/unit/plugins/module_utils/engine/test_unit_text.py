@@ -36,11 +36,11 @@ def rendered(number: int, settings: Settings, beside: Beside) -> Rendered:
 
 @pytest.mark.parametrize("number", [1, 7, 64, 5005])
 @pytest.mark.parametrize("settings", [Settings(), Settings(memory="48g", environment={"TOKEN": "s3cret"})])
-@pytest.mark.parametrize("beside", [Beside(), Beside(memory_limit="64g", warm_up=WARM_UP)])
+@pytest.mark.parametrize("beside", [Beside(), Beside(memory_limit="64g", warm_up=WARM_UP, read_only=True)])
 def test_the_id_follows_from_a_kept_release(number: int, settings: Settings, beside: Beside) -> None:
     made = rendered(number, settings, beside)
     kept = made.release
-    base = unit_text.unnumbered(made.unit, number, kept.memory_limit)
+    base = unit_text.unnumbered(made.unit, number, kept.memory_limit, read_only=kept.read_only)
     assert unit_text.identity(base, made.environment, kept.revision, kept.warm_up) == kept.id
     other = dataclasses.replace(settings, address="10.0.0.9")
     assert unit_text.identity(base, made.environment, kept.revision, ()) != rendered(number, other, beside).release.id

@@ -14,6 +14,7 @@ import pytest
 from ansible.module_utils import basic
 
 from ansible_collections.baremetal.inference.plugins.module_utils.core import files
+from ansible_collections.baremetal.inference.plugins.module_utils.engine import compose
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.gang import node as gang_node
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import pins, releases
 from ansible_collections.baremetal.inference.plugins.module_utils.hardware import host_memory
@@ -239,6 +240,27 @@ def test_an_instance_with_its_own_image_and_secrets(serving_node: EngineNode, mo
     assert files.read_json(serving_node.paths.instance("main"))["image"] == own
     (known,) = files.read_json(serving_node.paths.registry)["own_engines"]
     assert (known["image"], known["version"]) == (own, "0.33.0")
+
+
+def test_a_release_whose_image_is_writable_keeps_its_unit(
+    fresh_node: EngineNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Until its next update: the release of an older version, whose engine serves, must not become one to swap."""
+    today = compose.Composed.rendered
+    with monkeypatch.context() as older:
+        older.setattr(
+            compose.Composed, "rendered", lambda *given, **more: today(*given, **{**more, "read_only": False})
+        )
+        fresh_node.site()
+    unit = fresh_node.paths.unit("main").read_text()
+    assert "--read-only" not in unit and not releases.load(fresh_node.paths, "main", 1).read_only
+    assert fresh_node.site() == ([], [])
+    assert fresh_node.paths.unit("main").read_text() == unit
+    fresh_node.entry["dtype"] = "half"
+    (staged,) = fresh_node.call("release", check=False)["releases"]
+    assert releases.load(fresh_node.paths, "main", staged["release"]).read_only
+    assert any("--read-only" in line for line in staged["differences"])
+    assert fresh_node.site() == ([], [])
 
 
 def test_a_release_without_a_limit_stays_without_one(serving_node: EngineNode, monkeypatch: pytest.MonkeyPatch) -> None:
