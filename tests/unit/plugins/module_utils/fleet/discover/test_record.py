@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from collections.abc import Callable
 
 from ansible_collections.baremetal.inference.plugins.module_utils.fleet.discover.machine import Machine
@@ -46,7 +48,7 @@ def test_only_variables_that_the_inventory_sets_are_compared() -> None:
 
 def test_flags_that_the_owner_has_added_are_no_difference() -> None:
     proposed = {"models": {"qwen": {"model": "Qwen/Qwen3-8B", "tensor-parallel-size": 2}}}
-    own = {
+    own: dict[str, Any] = {
         "qwen": {"model": "Qwen/Qwen3-8B", "tensor-parallel-size": 2, "max-model-len": 512},
         "second": {"model": "/m"},
     }
