@@ -5,13 +5,12 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import threading
 from typing import Any
 
 import pytest
+from boots import Boots
 from fleet import Fleet, unharmed
-from node import Node, changes, playbook
+from node import changes, playbook
 from repository import Package, Repository
 
 MAINTENANCE = "baremetal.inference.maintenance"
@@ -149,34 +148,6 @@ def test_a_kernel_without_the_driver_is_refused_before_the_reboot(packaged: Flee
         assert node.engine_pid() == pid and not any("maintenance" in drains for drains in packaged.drains())
     finally:
         node.run("rm -f /usr/local/sbin/dkms /run/reboot-required /boot/vmlinuz-6.1.0-5*-amd64")
-
-
-class Boots:
-    """Starts a node that has shut down, as a machine's firmware does."""
-
-    def __init__(self, node: Node) -> None:
-        self.node = node
-        self.count = 0
-        self._ends = threading.Event()
-        self._thread = threading.Thread(target=self._watch, daemon=True)
-
-    def __enter__(self) -> Boots:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_what: object) -> None:
-        self._ends.set()
-        self._thread.join()
-
-    def _watch(self) -> None:
-        while not self._ends.wait(1):
-            if not self.runs():
-                self.count += 1
-                subprocess.run(["docker", "start", self.node.container], check=True, capture_output=True)
-
-    def runs(self) -> bool:
-        command = ["docker", "inspect", "--format", "{{.State.Running}}", self.node.container]
-        return subprocess.run(command, capture_output=True, text=True).stdout.strip() == "true"
 
 
 @pytest.mark.full
