@@ -4,9 +4,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from collections.abc import Callable
+from typing import Any
 
 from ansible_collections.baremetal.inference.plugins.module_utils.fleet.discover.machine import Machine
 from ansible_collections.baremetal.inference.plugins.module_utils.fleet.discover.record import (
