@@ -30,6 +30,9 @@ GOOD, GOOD_GPU = 0.94, 0.9
 TOO_MUCH = 1.02
 """No rail can be faster: the number has another unit."""
 
+NO_CLOCK = "perftest writes 0 or inf if the processor is too busy to measure its clock; run perftest again"
+"""Source: sample_get_cpu_mhz of perftest, whose option -F lets a test go on without the clock."""
+
 GOOD_MICROSECONDS, BAD_MICROSECONDS = 3.0, 10.0
 """The time that a message of a few bytes takes, from node to node through one switch, and a time that is a fault."""
 
@@ -98,7 +101,7 @@ def judge(report: Report, limit_gbps: float | None) -> Verdict:
         return _latency(result["t_typical"])
     rate = result.get("BW_average", result.get("bw_avg"))
     if not rate:
-        return Verdict(None, "the file has no bandwidth")
+        return Verdict(None, f"the file has neither bandwidth nor latency: {NO_CLOCK}")
     if limit_gbps is None:
         return Verdict(None, f"{rate:g} Gb/s, if the test ran with --report_gbits; what the rail can carry is unknown")
     share = rate / limit_gbps

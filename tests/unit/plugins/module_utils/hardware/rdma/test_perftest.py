@@ -151,13 +151,19 @@ def test_what_a_rail_can_carry(rate: float, mtu: int, layer: str, pcie: Any, lim
         ("49.00", False, "about half, as with ACS"),
         ("0.40", False, "packets are lost"),
         ("11444.00", None, "use --report_gbits"),
-        ("0.00", None, "no bandwidth"),
+        ("0.00", None, "neither bandwidth nor latency"),
     ],
 )
 def test_what_a_number_means(rate: str, good: bool | None, words: str) -> None:
     verdict = perftest.judge(perftest.read(OLD.replace("97.66", rate)), perftest.possible(100.0, 4096, "Ethernet"))
     assert verdict.good is good and words in verdict.message
     assert perftest.judge(perftest.read(OLD.replace("97.66", rate)), None).good is None
+
+
+def test_a_latency_without_a_clock() -> None:
+    """Seen on an emulated machine under load."""
+    verdict = perftest.judge(perftest.read(LATENCY.replace("1.71", "inf")), None)
+    assert verdict.good is None and "neither bandwidth nor latency" in verdict.message
 
 
 @pytest.mark.parametrize("text", ["", "{}", "couldn't connect to 192.0.2.1:18515", "results: {\n}", "[1, 2]"])
