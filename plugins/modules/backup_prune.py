@@ -119,7 +119,10 @@ ARGUMENTS = {
 def main() -> None:
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
     params = module.params
-    found = [*repository.environment_problems(params["environment"]), elsewhere.duration_problem(params["keep_within"])]
+    found = [
+        *repository.environment_problems(params["environment"], "backup_prune_environment"),
+        elsewhere.duration_problem(params["keep_within"]),
+    ]
     try:
         repository.parse(params["repository"])
     except ValueError as error:
@@ -138,8 +141,12 @@ def main() -> None:
                 check=module.check_mode,
             )
     except restic.ResticError as error:
-        said = "restic is not installed on this machine: install the package restic"
-        module.fail_json(msg=said if error.kind == restic.NOT_THERE else str(error))
+        said = {
+            restic.NOT_THERE: "restic is not installed on this machine: install the package restic",
+            restic.UNREACHABLE: f"{error}. The credentials are those of backup_prune_environment, for the server of"
+            " backup_prune_repository",
+        }
+        module.fail_json(msg=said.get(error.kind, str(error)))
     except (ValueError, OSError) as error:
         module.fail_json(msg=str(error))
     module.exit_json(changed=bool(done["removed"]), **done)

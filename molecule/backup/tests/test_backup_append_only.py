@@ -65,11 +65,11 @@ def rest_server(machine: Saved, other: Node) -> Iterator[Server]:
         " openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=backup"
         f" -addext subjectAltName=IP:{node.address} -keyout key.pem -out cert.pem 2> /dev/null;"
         f" echo '{htpasswd(node.name, 'rest-password-71')}' > users.htpasswd;"
-        f" echo '{htpasswd('admin', 'molecule-admin-0b6f12')}' > admins.htpasswd;"
-        " chgrp restic-rest-server *; chmod 0640 *"
+        f" echo '{htpasswd('admin', 'molecule-admin-0b6f12')}' > admins.htpasswd"
     )
     (settings,) = blocks("ini")
-    _setup, admin, *_prune = blocks("console")
+    users, admin, *_prune = blocks("console")
+    node.run(users.splitlines()[-1].removeprefix("$ "))
     commands = " && ".join(line.removeprefix("$ ") for line in admin.splitlines())
     try:
         node.run(f"cat > /etc/default/restic-rest-server <<'END'\n{settings}END\n{commands}")

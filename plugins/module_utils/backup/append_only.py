@@ -4,12 +4,14 @@
 """Proves that the server of a repository lets a node add backups, but delete none. Private to the collection.
 
 A server decides whether a client may delete before the server looks for the object. So the requests name objects that
-do not exist, with random names: they change nothing, whatever the server answers.
+do not exist: no object is lost, whatever the server answers. In a bucket with versions, each deletion that the server
+allows leaves a delete marker.
 """
 
 from __future__ import annotations
 
 import base64
+import http.client
 import re
 import secrets
 import ssl
@@ -74,8 +76,9 @@ def prove(access: Access, ask: Send = send) -> None:
     parsed = repository.parse(access.address)
     try:
         found = _problem(_S3(access, ask) if parsed.kind == repository.S3 else _Rest(access, ask))
-    except OSError as error:
-        found = f"cannot be reached: {error}. Check the server, its firewall and its certificate (backup_ca_file)"
+    except (OSError, http.client.HTTPException) as error:
+        said = str(error) or type(error).__name__
+        found = f"cannot be reached: {said}. Check the server, its firewall and its certificate (backup_ca_file)"
     if found:
         raise NotProven(f"backup_append_only is true, but the repository at {repository.mask(access.address)} {found}")
 
@@ -109,7 +112,9 @@ class _Rest:
     def __init__(self, access: Access, ask: Send) -> None:
         self._ask = ask
         self._ca_file = access.ca_file
-        self._base = access.address.removeprefix("rest:").rstrip("/")
+        # The user may stand in the address, too: before the host.
+        scheme, _colon, rest = access.address.removeprefix("rest:").partition("://")
+        self._base = f"{scheme}://{rest.rpartition('@')[2]}".rstrip("/")
         user, secret = (access.environment.get(name, "") for name in (repository.REST_USER, repository.REST_SECRET))
         token = base64.b64encode(f"{user}:{secret}".encode()).decode()
         self._headers = {"Authorization": f"Basic {token}"} if user else {}
@@ -121,6 +126,12 @@ class _Rest:
             raise _NoAnswer(
                 f"the server refuses the node's user ({repository.REST_USER}, {repository.REST_SECRET} in"
                 " backup_environment), or this path is another user's"
+            )
+        if answer.status == 400:
+            # A server with TLS answers a request without TLS so. Source: Go's net/http.
+            raise _NoAnswer(
+                f"the server answered 400: {answer.text.strip()[:200]}. If the server has TLS, backup_repository must"
+                " begin with rest:https://"
             )
         return _verdict(answer)
 

@@ -77,21 +77,19 @@ def mask(address: str) -> str:
     return re.sub(r"(//[^/@:]*):[^/@]*@", r"\1:***@", address)
 
 
-def environment_problems(environment: Mapping[str, str]) -> list[str]:
-    """One message for each wrong variable in `backup_environment`."""
+def environment_problems(environment: Mapping[str, str], option: str = "backup_environment") -> list[str]:
+    """One message for each wrong variable of the site variable `option`."""
     found = [
-        f"backup_environment: {name!r} is not a variable name: use letters, digits and _, not with a digit first"
+        f"{option}: {name!r} is not a variable name: use letters, digits and _, not with a digit first"
         for name in environment
         if not _VARIABLE.match(name)
     ]
     found += [
-        f"backup_environment: {name} is not allowed: use backup_repository or backup_password instead"
+        f"{option}: {name} is not allowed: use backup_repository or backup_password instead"
         for name in sorted(OURS & set(environment))
     ]
     found += [
-        f"backup_environment: {name} has several lines: it must have one"
-        for name, value in environment.items()
-        if "\n" in value
+        f"{option}: {name} has several lines: it must have one" for name, value in environment.items() if "\n" in value
     ]
     return found
 

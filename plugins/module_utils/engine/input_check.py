@@ -104,7 +104,9 @@ def _unreadable(path: Path) -> str:
     except OSError as error:
         return f"cannot be read: {error.strerror}"
     if not size:
-        return "is empty" if path.is_file() else "does not exist: copy the file to each node of this model"
+        if path.is_file():
+            return "is empty"
+        return "is no regular file" if path.exists() else "does not exist: copy the file to each node of this model"
     most = adapters.get().audio_mib
     if size > most << 20:
         return f"has {size / 2**20:.1f} MiB, and the engine reads at most {most} MiB: use a shorter recording"

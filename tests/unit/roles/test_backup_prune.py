@@ -56,14 +56,16 @@ def test_snapshots_of_the_future_are_named(prune: Prune) -> None:
 
 
 @pytest.mark.once
-@pytest.mark.parametrize(
-    ("changed", "words"),
-    [
-        ({"backup_append_only": False}, "backup_append_only is false: the timer inference-backup-prune of a removes"),
-        ({"backup_prune_environment": VARIABLES["backup_environment"]}, "are those of a itself, which cannot delete"),
-    ],
-)
-def test_a_host_that_prunes_itself_is_left_alone(prune: Prune, changed: dict[str, Any], words: str) -> None:
-    succeeded, output = prune.run(DONE, **changed)
-    assert not succeeded and words in " ".join(output.split()), output
+def test_a_host_that_prunes_itself_is_left_alone_and_fails_no_run(prune: Prune) -> None:
+    succeeded, output = prune.run(DONE, backup_append_only=False, backup_prune_environment={})
+    assert succeeded, output
+    assert "a: backup_append_only is false, so this host is left to remove its old snapshots itself" in output
+    assert prune.stage.calls(module="backup_prune") == []
+
+
+@pytest.mark.once
+@pytest.mark.parametrize("given", [VARIABLES["backup_environment"], {}])
+def test_the_host_s_own_credentials_are_refused(prune: Prune, given: dict[str, Any]) -> None:
+    succeeded, output = prune.run(DONE, backup_prune_environment=given)
+    assert not succeeded and "are those of a itself, which cannot delete" in output, output
     assert prune.stage.calls(module="backup_prune") == []

@@ -50,7 +50,7 @@ def test_all_mistakes_are_reported_at_once(run_module: Call) -> None:
     for words in (
         "backup_prune_repository: 'b2:x'",
         "backup_keep_within is '7'",
-        "RESTIC_PASSWORD",
+        "backup_prune_environment: RESTIC_PASSWORD",
         "Nothing was pruned",
     ):
         assert words in said
@@ -61,3 +61,9 @@ def test_a_machine_without_restic(run_module: Call, monkeypatch: pytest.MonkeyPa
     assert "restic is not installed on this machine" in run_module(backup_prune, **OPTIONS)["msg"]
     answer_restic(monkeypatch, {"snapshots": Outcome(12, stderr="wrong password or no key found")})
     assert "does not open with this password" in run_module(backup_prune, **OPTIONS)["msg"]
+
+
+def test_credentials_that_the_server_refuses(run_module: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    answer_restic(monkeypatch, {"snapshots": Outcome(1, stderr="server response unexpected: 401 Unauthorized")})
+    said = run_module(backup_prune, **OPTIONS)["msg"]
+    assert "The credentials are those of backup_prune_environment, for the server of backup_prune_repository" in said

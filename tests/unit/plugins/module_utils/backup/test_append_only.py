@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import base64
+import http.client
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -110,12 +111,28 @@ def test_a_bucket_in_another_region_is_asked_there() -> None:
     assert sum("/us-east-1/" in headers["Authorization"] for headers in server.headers) == 1
 
 
-def test_a_server_that_does_not_answer() -> None:
+@pytest.mark.parametrize(
+    "error", [ConnectionRefusedError(111, "Connection refused"), http.client.BadStatusLine("SSH-2.0-OpenSSH_9.2")]
+)
+def test_a_server_that_does_not_answer(error: Exception) -> None:
     def silent(method: str, url: str, headers: Mapping[str, str], ca_file: str) -> Answer:
-        raise ConnectionRefusedError(111, "Connection refused")
+        raise error
 
-    with pytest.raises(append_only.NotProven, match="cannot be reached"):
+    with pytest.raises(append_only.NotProven, match=r"cannot be reached: .*(Connection refused|SSH-2\.0)"):
         append_only.prove(REST, silent)
+
+
+def test_a_server_with_tls_that_is_asked_without() -> None:
+    """400 is no permission to delete."""
+    said = refused(REST, Server(("DELETE", Answer(400, "Client sent an HTTP request to an HTTPS server.\n"))))
+    assert "does not say whether this node can delete backups: the server answered 400: Client sent an HTTP" in said
+    assert "backup_repository must begin with rest:https://" in said
+
+
+def test_a_user_in_the_address_is_no_part_of_the_host() -> None:
+    server = Server(("/locks/", Answer(404)))
+    append_only.prove(Access("rest:https://gpu1@store:8000/gpu1", "", REST.environment), server)
+    assert all(request.startswith("DELETE https://store:8000/gpu1/") for request in server.requests)
 
 
 @pytest.fixture

@@ -97,8 +97,8 @@ def test_files_of_golden_prompts_that_the_node_cannot_send(tmp_path: Path) -> No
     assert list(found) == [str(path) for path in (empty, large, tmp_path / "gone.wav", tmp_path)]
     assert found[str(empty)] == "is a golden prompt, and on this node the file is empty"
     assert "has 25.0 MiB, and the engine reads at most 25 MiB" in found[str(large)]
-    for path in (tmp_path / "gone.wav", tmp_path):
-        assert found[str(path)].endswith("does not exist: copy the file to each node of this model")
+    assert found[str(tmp_path / "gone.wav")].endswith("does not exist: copy the file to each node of this model")
+    assert found[str(tmp_path)].endswith("the file is no regular file")
     assert len(list(input_check.wrong_golden(entry, ("generate",)))) == 5 + 4, "all mistakes at once"
 
 
