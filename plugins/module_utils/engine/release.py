@@ -270,6 +270,9 @@ def render(
     rank = None
     if gang is not None:
         shared = gang_parts(gang, instance, arguments, stored.revision, image, settings, network or {})
+        if secret:
+            # Members with different secrets do not find each other.
+            shared = {**shared, "secret": hashlib.sha256(secret.encode()).hexdigest()}
         gang = replace(gang, digest=digest.digest(shared, gang.name))
         rank = replace(_rank(gang, flags or {}), network=network or {}, secret=secret)
     environment = _environment(instance, settings, rank)

@@ -294,12 +294,15 @@ def test_a_member_that_runs_something_else_has_another_digest() -> None:
     assert member(0).release.id != render(INSTANCE, ["--dtype", "half"], STORED, IMAGE, SETTINGS).release.id
 
 
-def by_ray(rank: int, **changes: Any) -> Rendered:
+TOKEN = "s3cret-of-the-gang"
+
+
+def by_ray(rank: int, secret: str = TOKEN, **changes: Any) -> Rendered:
     """The release of a member whose engines are placed by Ray."""
     gang = replace(GANG, rank=rank, executor="ray")
     settings = replace(SETTINGS, **changes)
     flags = {"tensor-parallel-size": 16}
-    return render(INSTANCE, [], STORED, IMAGE, settings, flags=flags, gang=gang, secret="s3cret-of-the-gang")
+    return render(INSTANCE, [], STORED, IMAGE, settings, flags=flags, gang=gang, secret=secret)
 
 
 def test_an_executor_starts_the_engine_in_the_same_container() -> None:
@@ -322,6 +325,16 @@ def test_the_executor_is_part_of_the_digest_and_only_named_where_there_is_one() 
     plain, ray = member(0).release, by_ray(0).release
     assert plain.gang and ray.gang and plain.gang.digest != ray.gang.digest
     assert '"executor":' not in plain.to_json() and '"executor": "ray"' in ray.to_json()
+
+
+def test_members_with_another_secret_have_another_digest() -> None:
+    """So a rollback over a change of the secret moves all members. The digest of other gangs never changes."""
+    first, second, other = by_ray(0), by_ray(0, TOKEN + "x"), by_ray(1, TOKEN + "x")
+    assert first.release.id != second.release.id
+    digests = [one.release.gang.digest for one in (first, second, other) if one.release.gang]
+    assert digests[0] != digests[1] == digests[2]
+    plain = member(0).release.gang
+    assert plain and plain.digest == "732d30c8223c2564440758e376f00c2433117473d896f2eb3f6d01c7f33ed9ea"
 
 
 def test_an_executor_beside_a_configuration_file() -> None:
