@@ -69,7 +69,7 @@ class Rank:
     """The program that places the engine's processes; empty for the engine itself."""
     dashboard: bool = False
     """Whether the executor shows its own page, on the leader and for the leader alone."""
-    secret: str = ""
+    secret: str = field(default="", repr=False)
     """By this, the executor's programs accept each other."""
     directory: str = ""
     """A directory in the memory of the container, for files that nobody else may read."""

@@ -14,6 +14,7 @@ from ...models.flags import variables
 from .contract import Adapter, ArgumentCheck, ConfigFile, Gangs, Metrics, Rank, Serving, Stop, Variables
 from .vllm_log import LOG
 from .vllm_paths import PATH_FLAGS
+from .vllm_ray import SECRET as RAY_SECRET
 from .vllm_ray import executor as ray
 from .vllm_requests import PATHS, QUESTIONS, REQUESTS, transcription
 
@@ -64,7 +65,7 @@ _PER_NODE = frozenset(
     }
 )
 
-_OF_RAY = ("RAY_ADDRESS", "RAY_AUTH_MODE", "RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH")
+_OF_RAY = ("RAY_ADDRESS", "RAY_AUTH_MODE", "RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH", RAY_SECRET)
 
 
 def _rank_argv(rank: Rank) -> list[str]:
@@ -151,7 +152,7 @@ ADAPTER = Adapter(
     environment=_environment,
     variables=Variables(
         api_key=_API_KEY,
-        public=frozenset({"VLLM_CACHE_ROOT"}),
+        public=frozenset({"VLLM_CACHE_ROOT", "VLLM_CONFIG_ROOT", "RAY_AUTH_TOKEN_PATH"}),
         deciding=(variables.CPU_CACHE, variables.LONGER),
         # ParallelConfig in vllm/config/parallel.py reads them where an entry has no data-parallel-size.
         ranks=frozenset(f"VLLM_DP_{name}" for name in ("SIZE", "RANK", "RANK_LOCAL", "MASTER_IP", "MASTER_PORT")),

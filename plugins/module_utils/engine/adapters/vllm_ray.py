@@ -45,7 +45,11 @@ _TRIES = 20
 """Starts of a follower's Ray node: until the leader's node has registered, each of them fails."""
 
 _VERSION = """\
-import ray, sys
+import sys
+try:
+    import ray
+except ImportError:
+    sys.exit("this image has no Ray: set image of the instance to one with Ray 2.52 or later, or remove executor: ray")
 if tuple(map(int, ray.__version__.split(".")[:2])) < (2, 52):
     sys.exit(f"Ray {ray.__version__} of this image knows no token: the image needs Ray 2.52 or later")
 """
@@ -94,8 +98,8 @@ def _script(rank: Rank, start: str, private: str) -> str:
     head = f"[{rank.leader}]:{rank.port}" if ":" in rank.leader else f"{rank.leader}:{rank.port}"
     ray = shlex.join(["ray", "start", *_options(rank, head)])
     secret = (
-        f'printf %s "${SECRET}" >"$RAY_AUTH_TOKEN_PATH"; unset {SECRET};'
-        f' printf %s {shlex.quote(private)} >"$VLLM_CONFIG_ROOT/ray_non_carry_over_env_vars.json";'
+        f'printf %s "${SECRET}" >"$RAY_AUTH_TOKEN_PATH" || exit 1; unset {SECRET};'
+        f' printf %s {shlex.quote(private)} >"$VLLM_CONFIG_ROOT/ray_non_carry_over_env_vars.json" || exit 1;'
         f" python3 -c {shlex.quote(_VERSION)} || exit 1;"
     )
     if rank.number == 0:

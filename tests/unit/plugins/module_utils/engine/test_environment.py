@@ -10,7 +10,8 @@ import pytest
 
 from ansible_collections.baremetal.inference.plugins.module_utils.core import files
 from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
-from ansible_collections.baremetal.inference.plugins.module_utils.engine import environment
+from ansible_collections.baremetal.inference.plugins.module_utils.engine import adapters, environment
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.adapters.contract import Rank
 
 
 def test_the_environment_of_the_installed_release(tmp_path: Path) -> None:
@@ -24,6 +25,12 @@ def test_long_values_may_be_secret() -> None:
     known = {"HOME": "/mnt/nvme/cache", "USER": "inference", "VLLM_CACHE_ROOT": "/mnt/nvme/cache"}
     variables = {**known, "VLLM_API_KEY": "short", "TOKEN": "long-enough", "N": "12345678", "MODE": "fast"}
     assert environment.secrets(variables) == ["short", "long-enough"]
+
+
+def test_of_the_variables_of_an_executor_only_its_secret_is_masked() -> None:
+    rank = Rank(0, 2, "10.0.0.1", "10.0.0.1", 29510, executor="ray", secret="s3cret-value", directory="/run/inference")
+    variables = adapters.get().gangs.executors["ray"].environment(rank)
+    assert environment.secrets(variables) == ["s3cret-value"]
 
 
 def test_the_keys_that_an_engine_accepts() -> None:

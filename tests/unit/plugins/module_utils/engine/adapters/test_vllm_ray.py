@@ -9,6 +9,7 @@ import os
 import re
 import shlex
 import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -86,8 +87,32 @@ def test_the_secret_is_in_a_file_for_nobody_else(rank: Rank, tmp_path: Path) -> 
     _code, calls = run(rank, tmp_path)
     token = tmp_path / "ray.token"
     assert token.read_text() == SECRET and token.stat().st_mode & 0o777 == 0o600
-    assert SECRET not in "\n".join(calls) + RAY.script(rank, START)
+    assert SECRET not in "\n".join(calls) + RAY.script(rank, START) + repr(rank)
     assert RAY.environment(rank)["RAY_AUTH_MODE"] == "token"
+
+
+@pytest.mark.parametrize("name", ["ray.token", "ray_non_carry_over_env_vars.json"])
+@pytest.mark.parametrize("rank", [LEADER, FOLLOWER])
+def test_nothing_starts_without_one_of_the_files(rank: Rank, name: str, tmp_path: Path) -> None:
+    (tmp_path / name).mkdir()
+    assert run(rank, tmp_path) == (1, [])
+
+
+@pytest.mark.parametrize(
+    ("program", "words"),
+    [
+        ('__version__ = "2.51.1"', "Ray 2.51.1 of this image knows no token: the image needs Ray 2.52 or later"),
+        ("raise ModuleNotFoundError", "this image has no Ray: set image of the instance to one with Ray 2.52 or later"),
+        ('__version__ = "2.52.0"', ""),
+        ('__version__ = "3.0.0"', ""),
+    ],
+)
+def test_the_version_of_ray(program: str, words: str, tmp_path: Path) -> None:
+    (tmp_path / "ray.py").write_text(program)
+    (question, *_others) = [word for word in shlex.split(RAY.script(LEADER, START)) if word.startswith("import ")]
+    argv = [sys.executable, "-c", question]
+    done = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, timeout=30, check=False)
+    assert done.returncode == (1 if words else 0) and done.stderr.startswith(words) and "Traceback" not in done.stderr
 
 
 def test_the_leader_keeps_its_own_variables(tmp_path: Path) -> None:
@@ -134,7 +159,7 @@ def test_an_address_of_ipv6() -> None:
 def test_the_flags_and_programs_are_right() -> None:
     (flag, value) = RAY.argv(LEADER)
     assert value in str(choose().flags[flag.removeprefix("--")])
-    programs = [word for word in shlex.split(RAY.script(LEADER, START)) if word.startswith("import ray")]
+    programs = [word for word in shlex.split(RAY.script(LEADER, START)) if word.startswith("import ")]
     assert len(programs) == 2
     for program in programs:
         ast.parse(program)

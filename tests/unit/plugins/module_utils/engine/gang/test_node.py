@@ -54,6 +54,13 @@ def test_what_is_computed_must_not_be_set() -> None:
     )
 
 
+@pytest.mark.parametrize("name", ["RAY_AUTH_TOKEN_PATH", "INFERENCE_RAY_TOKEN"])
+def test_nor_what_an_executor_gets(name: str) -> None:
+    text = found(**{name: "s3cret"})
+    assert f"vllm_environment: {name}: is computed" in text and "set executor and gang_key" in text
+    assert "s3cret" not in text
+
+
 def test_nor_may_an_instance_set_it() -> None:
     own = {**DECLARED, "environment": {"VLLM_HOST_IP": "x"}}
     assert found((own,), secrets={"big": "odd"}).startswith("instance big: VLLM_HOST_IP: is computed")
