@@ -10,6 +10,7 @@ before a swap begins (gateway/backends.py).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from ..core import systemd
 from ..core.addresses import refusal
@@ -25,6 +26,18 @@ from .state import gangs as gang_states
 from .state import releases, swaps
 
 PORT = "port"
+
+_INSTANCE, _PROCESS = "instance", "process"
+
+
+@dataclass(frozen=True)
+class _Holder:
+    """Who has a port."""
+
+    text: str
+    """The holder in messages, after the port."""
+    kind: str
+    """What to stop: _INSTANCE or _PROCESS."""
 
 
 def address_problems(address: str) -> list[Problem]:
@@ -100,9 +113,7 @@ def port_problems(
         if instance.nodes and instance.name not in running:
             for key in gangs.PORTS:
                 problems += _taken(instance.name, key, getattr(instance, key), gang_address, running, declared)
-            needed = executors.ports(vars(instance))
-            for port in needed[1:]:
-                problems += _taken(instance.name, "rendezvous_port", port, gang_address, running, declared)
+            problems += _taken_from_executor(instance, gang_address, running, declared)
     return problems
 
 
@@ -110,14 +121,44 @@ def _taken(
     name: str, key: str, port: int, address: str, running: Mapping[str, Endpoint | None], declared: set[str]
 ) -> list[Problem]:
     """Why the port of an instance that would be started is taken."""
+    holder = _holder(port, address, running, declared)
+    if holder is None:
+        return []
+    other = "take another port" if holder.kind == _INSTANCE else "give the instance another port"
+    return [Problem(f"instance {name}", f"{holder.text}: stop that {holder.kind}, or {other}", key, port)]
+
+
+def _taken_from_executor(
+    instance: Instance, address: str, running: Mapping[str, Endpoint | None], declared: set[str]
+) -> list[Problem]:
+    """Why ports of a gang's executor are taken: one problem for each process, with the first of its ports. A process
+    that has the rendezvous port is left out, because _taken reports that port."""
+    raw = vars(instance)
+    first: dict[_Holder, int] = {}
+    for port in executors.ports(raw):
+        holder = _holder(port, address, running, declared)
+        if holder is not None:
+            first.setdefault(holder, port)
+    return [
+        executors.port_problem(
+            f"instance {instance.name}",
+            raw,
+            port,
+            f"{holder.text}: stop that {holder.kind}, or take another {gangs.RENDEZVOUS_PORT}",
+        )
+        for holder, port in first.items()
+        if port != instance.rendezvous_port
+    ]
+
+
+def _holder(port: int, address: str, running: Mapping[str, Endpoint | None], declared: set[str]) -> _Holder | None:
+    """Who has a port; None where the port is free."""
     holders = [holder for holder, held in running.items() if held and held.port == port]
-    owners = listeners.ownership(port, address, init_pid=None)
     if holders:
         gone = "" if holders[0] in declared else ", which the inventory no longer declares"
-        message = f"is held by instance {holders[0]}{gone}: stop that instance, or take another port"
-    elif owners.strangers or owners.unknown:
+        return _Holder(f"is held by instance {holders[0]}{gone}", _INSTANCE)
+    owners = listeners.ownership(port, address, init_pid=None)
+    if owners.strangers or owners.unknown:
         who = ", ".join(map(str, owners.strangers)) or "a process that cannot be seen from here"
-        message = f"is taken by {who}: stop that process, or give the instance another port"
-    else:
-        return []
-    return [Problem(f"instance {name}", message, key, port)]
+        return _Holder(f"is taken by {who}", _PROCESS)
+    return None

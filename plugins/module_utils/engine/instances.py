@@ -158,6 +158,7 @@ def _check_instance(where: str, raw: Mapping[str, Any], registry: Registry) -> l
     if raw.get("state") != "absent":
         problems += gangs.check(where, raw, registry.entries.get(str(model)))
         problems += executors.problems(where, raw)
+        problems += _check_executor_ports(where, raw)
     for key, allowed in (("accelerator", ACCELERATORS), ("state", STATES)):
         if raw.get(key, allowed[0]) not in allowed:
             problems.append(Problem(where, f"must be one of {', '.join(allowed)}", key, raw[key]))
@@ -177,6 +178,16 @@ def _check_port(where: str, key: str, port: Any) -> list[Problem]:
     if port in RESERVED_PORTS:
         return [Problem(where, f"belongs to {RESERVED_PORTS[port]}: take another one", key, port)]
     return []
+
+
+def _check_executor_ports(where: str, raw: Mapping[str, Any]) -> list[Problem]:
+    """Ports of a gang's executor that belong to other parts of the collection. _check_port has checked the first."""
+    needed = executors.ports(raw)
+    return [
+        executors.port_problem(where, raw, port, f"belongs to {owner}: take another {gangs.RENDEZVOUS_PORT}")
+        for port, owner in RESERVED_PORTS.items()
+        if port in needed[1:]
+    ]
 
 
 def _with_gpus(

@@ -89,5 +89,12 @@ def conflicts(
             port = other.get(key)
             # Another check reports a port that two instances have.
             if isinstance(port, int) and port in needed[1:]:
-                message = f"begins the ports to {needed[-1]} of {KEY} {raw[KEY]}: {port} is {key} of {label}"
-                yield Problem(where, message, RENDEZVOUS_PORT, needed.start)
+                reason = f"is {key} of {label}: take another {RENDEZVOUS_PORT}, or another port there"
+                yield port_problem(where, raw, port, reason)
+
+
+def port_problem(where: str, raw: Mapping[str, Any], port: int, reason: str) -> Problem:
+    """The mistake of a gang whose executor cannot have `port`, which is one of ports(). `reason` follows the port."""
+    needed = ports(raw)
+    message = f"begins the ports to {needed[-1]} of {KEY} {raw[KEY]}: {port} {reason}"
+    return Problem(where, message, RENDEZVOUS_PORT, needed.start)

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 from collections.abc import Mapping
 from dataclasses import replace
@@ -14,6 +15,7 @@ import pytest
 from ansible_collections.baremetal.inference.plugins.module_utils.core import systemd
 from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
 from ansible_collections.baremetal.inference.plugins.module_utils.core.problems import Problem
+from ansible_collections.baremetal.inference.plugins.module_utils.engine import listeners
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.endpoints import (
     in_use,
     of,
@@ -23,6 +25,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.engine.endpoin
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.environment import mark
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.instance import Instance
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.instance_facts import Endpoint
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.listeners import Ownership, Process
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.release import Settings, render
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import releases, swaps
 from ansible_collections.baremetal.inference.plugins.module_utils.store.stored_model import StoredModel
@@ -110,6 +113,30 @@ def test_the_ports_of_an_executor_must_be_free_as_well() -> None:
         plain = Instance("big", "tiny-a", free_port(), nodes=("n1", "n2"), gang_port=free_port())
         gang = replace(plain, rendezvous_port=taken - 1, executor="ray")
         found = port_problems([gang], "127.0.0.1", {}, "127.0.0.1")
-        assert ("rendezvous_port", taken) in [(one.key, one.value) for one in found]
+        problem = next(one for one in found if f" {taken} is taken by pid {os.getpid()} (" in one.message)
+        assert (problem.key, problem.value) == ("rendezvous_port", taken - 1)
+        assert problem.message.startswith(f"begins the ports to {taken + 126} of executor ray: ")
+        assert problem.message.endswith("): stop that process, or take another rendezvous_port")
         without = port_problems([replace(gang, executor="")], "127.0.0.1", {}, "127.0.0.1")
-        assert taken not in [one.value for one in without]
+        assert not [one for one in without if str(taken) in one.message]
+
+
+def test_a_process_with_many_ports_of_an_executor_is_named_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    owners = {29510: 7, 29511: 7, 29512: 8, 29514: 8, 29637: 9}
+
+    def ownership(port: int, _address: str, init_pid: int | None) -> Ownership:
+        return Ownership(ours=False, strangers=[Process(owners[port], "nginx")] if port in owners else [])
+
+    monkeypatch.setattr(listeners, "ownership", ownership)
+    gang = Instance("big", "tiny-a", 5010, nodes=("n1", "n2"), gang_port=5110, rendezvous_port=29510, executor="ray")
+    serves = {"main": Endpoint("127.0.0.1", 29520), "gone": Endpoint("127.0.0.1", 29521)}
+    messages = [one.message for one in port_problems([gang], "127.0.0.1", serves, "127.0.0.1")]
+    begin, advice = "begins the ports to 29637 of executor ray: ", "or take another rendezvous_port"
+    gone = ", which the inventory no longer declares: stop that instance, "
+    assert messages == [
+        "is taken by pid 7 (nginx): stop that process, or give the instance another port",
+        f"{begin}29512 is taken by pid 8 (nginx): stop that process, {advice}",
+        f"{begin}29520 is held by instance main{gone}{advice}",
+        f"{begin}29521 is held by instance gone{gone}{advice}",
+        f"{begin}29637 is taken by pid 9 (nginx): stop that process, {advice}",
+    ]

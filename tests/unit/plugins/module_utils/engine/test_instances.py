@@ -92,6 +92,16 @@ def test_the_ports_of_an_executor_are_its_own() -> None:
     assert len(load([{**ray, "executor": "mp"}, *others])) == 3
 
 
+def test_the_ports_of_an_executor_are_not_those_of_the_collection() -> None:
+    ray = instance(**{**GANG, "rendezvous_port": 9000}, model="pair", executor="ray")
+    begin = "instances[0] (main): rendezvous_port: 9000: begins the ports to 9127 of executor ray: "
+    owners = ("9090 belongs to Prometheus", "9093 belongs to Alertmanager", "9100 belongs to node_exporter")
+    assert messages([ray]).splitlines() == [f"{begin}{owner}: take another rendezvous_port" for owner in owners]
+    assert len(load([{**ray, "executor": "mp"}])) == len(load([{**ray, "state": "absent"}])) == 1
+    # The first of the ports is the key's own.
+    assert messages([{**ray, "rendezvous_port": 9100}]).count("9100") == 1
+
+
 def test_every_mistake_is_reported_at_once() -> None:
     text = messages([instance(model="nope", port=1), instance(name="main")], {**MODELS, "bad": {}})
     for part in ("models.bad", "'nope'", "from 1024", "is used twice"):

@@ -84,6 +84,7 @@ def test_ports() -> None:
 def test_ports_that_an_instance_has(other: dict[str, Any], text: str) -> None:
     found = "\n".join(map(str, executors.conflicts("instance big", BIG, [(other["name"], other)], KEYS)))
     assert text in found and bool(text) == bool(found)
+    assert not text or found.endswith(": take another rendezvous_port, or another port there")
     assert list(executors.conflicts("x", {**BIG, "executor": "mp"}, [(other["name"], other)], KEYS)) == []
 
 
