@@ -28,6 +28,7 @@ PACKAGES = (
     # What the role installs: a package takes a minute where the processor is emulated.
     *("nftables", "chrony", "logrotate", "unattended-upgrades", "mdadm", "lvm2", "xfsprogs", "e2fsprogs", "fdisk"),
     *("nfs-common", "nfs-kernel-server", "dmidecode", "rdma-core", "ibverbs-utils", "ibverbs-providers"),
+    "perftest",
 )
 GRUB_MODULES = ("biosdisk", "part_msdos", "ext2", "normal", "configfile", "search_label", "linux", "serial", "minicmd")
 HOOKS = (

@@ -228,4 +228,6 @@ def test_registers_of_a_bridge(rails: Railed) -> None:
 def test_the_settings_are_there_after_a_reboot(rails: Railed, rebooted: Machine) -> None:
     rebooted.run("systemctl start inference-rdma.service")
     have_all_settings(rebooted)
+    # The MTU is that of the .link file.
+    assert ": mtu: " not in made_by_units(rebooted, "--boot")
     assert rebooted.run("systemctl is-failed 'inference-rdma*'", check=False) != "failed"

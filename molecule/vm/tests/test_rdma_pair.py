@@ -1,0 +1,153 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Packets of RDMA from one end of a cable to the other: results of perftest with their judgement, and the DSCP.
+
+The ends are RoCE devices in software on two connected network devices of the one machine: RoCE in software does not
+work in network namespaces. Routing rules send packets between the two addresses over the cable.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+
+import pytest
+from virtual import Machine
+
+pytestmark = pytest.mark.full
+
+SETUP = """
+set -e
+modprobe rdma_rxe
+# With given addresses, which udev does not change.
+ip link add pair0 address 02:00:00:00:08:00 type veth peer name pair1 address 02:00:00:00:08:01
+for own in 0 1; do
+  echo 1 >/proc/sys/net/ipv4/conf/pair$own/accept_local
+  echo 0 >/proc/sys/net/ipv4/conf/pair$own/rp_filter
+  ip link set pair$own mtu 4200 up
+  ip address add 10.8.$own.1/32 dev pair$own
+done
+for own in 0 1; do
+  other=$((1 - own))
+  ip neighbour replace 10.8.$other.1 lladdr 02:00:00:00:08:0$other dev pair$own nud permanent
+  ip route add 10.8.$other.1 dev pair$own src 10.8.$own.1 table 208$own
+  ip rule add priority 10 iif pair$own to 10.8.$own.1 table local protocol kernel
+  ip rule add priority 20 from 10.8.$own.1 to 10.8.$other.1 table 208$own protocol kernel
+done
+ip rule add priority 25 iif lo to 10.8.1.1 table 2080 protocol kernel
+ip rule add priority 30 table local protocol kernel
+ip rule del priority 0
+for own in 0 1; do
+  rdma link add end$own type rxe netdev pair$own
+done
+echo 'iifname "pair*" accept' >/etc/nftables.d/99-pair.nft
+systemctl reload nftables
+nft -f - <<'NFT'
+table ip wire {
+  counter marked {}
+  counter plain {}
+  chain arriving {
+    type filter hook prerouting priority raw
+    iifname "pair*" udp dport 4791 ip dscp 26 counter name marked accept
+    iifname "pair*" udp dport 4791 ip dscp 0 counter name plain
+  }
+}
+NFT
+"""
+
+CLEAN = """
+rm /etc/nftables.d/99-pair.nft
+systemctl reload nftables
+nft delete table ip wire
+ip rule add priority 0 table local protocol kernel
+for priority in 10 10 20 20 25 30; do ip rule del priority $priority; done
+ip link del pair0
+"""
+
+TEST = """
+cd /tmp && rm -f server client result
+{program} -F -d end1 -x {gids[1]} {options} >server 2>&1 &
+for second in 1 2 3 4 5 6 7 8 9 10; do
+  ss -Hltn 'sport = :18515' | grep -q . && break
+  sleep 0.5
+done
+timeout 60 {program} -F -d end0 -x {gids[0]} {options} --report_gbits --out_json --out_json_file=result \\
+  10.8.1.1 >client 2>&1 || {{ kill $!; cat client server; exit 1; }}
+wait
+"""
+
+
+class Pair:
+    """The machine with both ends of the cable."""
+
+    def __init__(self, machine: Machine, gids: list[int]) -> None:
+        self.machine = machine
+        self.gids = gids
+
+    def measure(self, program: str, options: str) -> str:
+        """Run a program of perftest at both ends. Returns the file of its result."""
+        for _attempt in range(5):
+            self.machine.run(TEST.format(program=program, options=options, gids=self.gids))
+            # On a busy emulated processor, perftest cannot measure the clock, and its result is 0 or inf.
+            if not self.machine.run("grep Correlation /tmp/client", check=False):
+                break
+        return self.machine.run("cat /tmp/result")
+
+    def arrived(self) -> dict[str, int]:
+        """The packets of RDMA that arrived by the cable since the last question, by their marks."""
+        said = json.loads(self.machine.run("nft -j reset counters table ip wire"))["nftables"]
+        return {entry["counter"]["name"]: entry["counter"]["packets"] for entry in said if "counter" in entry}
+
+
+@pytest.fixture(scope="module")
+def pair(machine: Machine) -> Iterator[Pair]:
+    machine.module("baremetal.inference.node_tool")
+    machine.run(SETUP)
+    ports = {port["name"]: port for port in json.loads(machine.run("inferctl rdma show --json"))["ports"]}
+    yield Pair(machine, [ports[f"end{number}/1"]["gid_index"] for number in (0, 1)])
+    machine.run(CLEAN)
+
+
+def test_the_ladder_leads_to_a_measurement_with_a_second_node(pair: Pair) -> None:
+    """Its last step warns, because the machine has no GPU."""
+    steps = json.loads(pair.machine.run("inferctl doctor --rdma --json", check=False))["steps"]
+    found = {step["name"]: step["status"] for step in steps}
+    assert [found[name] for name in ("rails", "links", "packets", "gids", "gpudirect")] == ["ok"] * 4 + ["warn"], steps
+
+
+def test_a_bandwidth_is_judged_by_the_rate_of_the_port(pair: Pair) -> None:
+    pair.arrived()
+    result = pair.measure("ib_write_bw", "-n 50")
+    match = re.search(r"BW_average\W+([0-9.]+)", result)
+    assert match, result
+    said = pair.machine.run("inferctl rdma judge /tmp/result; echo exit $?")
+    # 50 messages of 64 KiB, in packets of 4096 bytes.
+    arrived = pair.arrived()
+    assert arrived["plain"] > 50 * 16 and not arrived["marked"]
+    assert re.match(rf"end0: bad: {float(match[1]):g} Gb/s, [0-9]+% of the [0-9.]+ Gb/s that the rail can carry", said)
+    assert said.endswith("exit 1")
+
+
+def test_a_latency_is_judged(pair: Pair) -> None:
+    pair.measure("ib_write_lat", "-n 20 -s 8")
+    said = pair.machine.run("inferctl rdma judge /tmp/result; echo exit $?")
+    assert re.match(r"end0: bad: [0-9.]+ microseconds: a good rail needs fewer than 3", said), said
+
+
+def test_the_traffic_class_of_nccl_is_the_dscp_on_the_wire(pair: Pair) -> None:
+    """The environment of a gang has NCCL_IB_TC=106 for the DSCP 26. NCCL gives it to its connections like perftest."""
+    pair.arrived()
+    pair.measure("ib_write_bw", "-n 20 --tclass=106")
+    assert pair.arrived()["marked"] > 20 * 16
+
+
+def test_the_default_of_rdma_cm_is_the_dscp_on_the_wire(pair: Pair) -> None:
+    base = "/sys/kernel/config/rdma_cm"
+    pair.machine.run(
+        f"modprobe rdma_cm; for end in end0 end1; do mkdir -p {base}/$end; "
+        f"echo 106 >{base}/$end/ports/1/default_roce_tos; done"
+    )
+    pair.arrived()
+    pair.measure("ib_write_bw", "-n 20 -R")
+    assert pair.arrived()["marked"] > 20 * 16
