@@ -14,6 +14,8 @@ from ansible_collections.baremetal.inference.plugins.module_utils.engine import 
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.compose import Common
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.declared import Declared
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.flag_paths import Copied
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.gang import executors
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.gang.members import Gang, Member
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.instance import Instance
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.release import Rendered, Settings
 from ansible_collections.baremetal.inference.plugins.module_utils.store.stored_model import StoredModel
@@ -25,12 +27,15 @@ INSTANCE = Instance("main", "tiny", 5005, accelerator="cpu")
 SETTINGS = Settings(environment={"VLLM_API_KEY": "s3cret-value"})
 
 
-def composed(instance: Instance = INSTANCE, entry: dict[str, Any] | None = None, **more: Any) -> Rendered:
+def composed(
+    instance: Instance = INSTANCE, entry: dict[str, Any] | None = None, gang: Gang | None = None, **more: Any
+) -> Rendered:
     models = {"tiny": {"model": "/srv/tiny", "dtype": "half", **(entry or {})}}
     declared = Declared.read(models, [], "0.32.0", None, more.pop("versions", None))
     assert declared.problems == ()
     common = replace(Common(declared, IMAGE, SETTINGS, users.ids), **more)
-    return compose.compose(common, instance, declared.entries["tiny"], STORED, [], None).rendered(3, "now", "48g")
+    made = compose.compose(common, instance, declared.entries["tiny"], STORED, [], None, gang)
+    return made.rendered(3, "now", "48g")
 
 
 def test_a_plain_instance() -> None:
@@ -38,6 +43,19 @@ def test_a_plain_instance() -> None:
     assert (release.image, release.number, release.created) == (IMAGE, 3, "now")
     assert "--memory=48g" in release.container_argv and release.memory_limit == "48g"
     assert release.engine_argv[-2:] == ["--dtype", "half"]
+
+
+@pytest.mark.parametrize("executor", ["", "ray"])
+def test_a_gang_gets_the_secret_of_its_executor(executor: str) -> None:
+    """Made from the key, which is in no release. Without an executor, the key makes no difference."""
+    key = "0123456789abcdef"
+    gang = Gang("main", 0, (Member("n1", 0, "10.0.0.1"), Member("n2", 1, "10.0.0.2")), 5110, 29510, executor=executor)
+    instance = replace(INSTANCE, nodes=("n1", "n2"), gang_port=5110, rendezvous_port=29510, executor=executor)
+    made, other = (composed(instance, gang=gang, gang_key=each) for each in (key, key + "x"))
+    line = f"INFERENCE_RAY_TOKEN={executors.secret(key, gang)}"
+    assert (line in made.environment.splitlines()) == bool(executor)
+    assert key not in made.environment + made.unit + made.release.to_json()
+    assert (made.release.id == other.release.id) == (not executor)
 
 
 def test_the_limit_is_no_part_of_the_id() -> None:

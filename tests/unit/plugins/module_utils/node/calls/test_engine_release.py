@@ -18,7 +18,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.engine import 
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.gang import node as gang_node
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import pins, releases
 from ansible_collections.baremetal.inference.plugins.module_utils.hardware import host_memory
-from ansible_collections.baremetal.inference.plugins.module_utils.node.calls import engine_release
+from ansible_collections.baremetal.inference.plugins.module_utils.node.calls import engine_plan, engine_release
 
 from ....modules.conftest import STEPS, EngineNode, RunModule
 from ...models.test_adapter_facts import write as write_adapter
@@ -160,23 +160,27 @@ NETWORK: dict[str, Any] = {
 }
 
 
-def stage_gang(node: EngineNode, run_module: RunModule, **more: Any) -> dict[str, Any]:
+def gang_options(node: EngineNode, own: dict[str, Any] | None = None, **more: Any) -> dict[str, Any]:
+    """The options with which a run stages and plans a gang. `own` are more keys of its instance."""
     ports = {"port": 5005, "gang_port": 5110, "rendezvous_port": 29510}
-    big = {"name": "big", "model": "tiny-a", "accelerator": "cpu", "nodes": ["n1", "n2"], **ports}
+    big = {"name": "big", "model": "tiny-a", "accelerator": "cpu", "nodes": ["n1", "n2"], **ports, **(own or {})}
     hosts = {name: {**host, "instances": [big]} for name, host in GANGS["hosts"].items()}
-    return run_module(
-        engine_release,
-        False,
-        instances=[big],
-        models={"tiny-a": {**node.entry, "tensor-parallel-size": 2}},
-        places=node.places,
-        image="registry.example.com/vllm@sha256:00",
-        engine_version="0.32.0",
-        user=pwd.getpwuid(os.getuid()).pw_name,
-        settings={"cache_path": str(node.paths.root / "cache")},
-        gangs={**GANGS, "hosts": hosts},
-        **{"gang_key": "0123456789abcdef", "network": NETWORK, **more},
-    )
+    return {
+        "instances": [big],
+        "models": {"tiny-a": {**node.entry, "tensor-parallel-size": 2}},
+        "image": "registry.example.com/vllm@sha256:00",
+        "engine_version": "0.32.0",
+        "user": pwd.getpwuid(os.getuid()).pw_name,
+        "settings": {"cache_path": str(node.paths.root / "cache")},
+        "gangs": {**GANGS, "hosts": hosts},
+        "gang_key": "0123456789abcdef",
+        "network": NETWORK,
+        **more,
+    }
+
+
+def stage_gang(node: EngineNode, run_module: RunModule, **more: Any) -> dict[str, Any]:
+    return run_module(engine_release, False, places=node.places, **gang_options(node, **more))
 
 
 def test_a_member_of_a_gang(fresh_node: EngineNode, run_module: RunModule, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -204,6 +208,27 @@ def test_a_member_of_a_gang(fresh_node: EngineNode, run_module: RunModule, monke
     # A node that leaves its last gang does not keep the key.
     fresh_node.site()
     assert not fresh_node.paths.gang_key.exists()
+
+
+@pytest.mark.parametrize("own", [{}, {"executor": "ray"}])
+def test_a_plan_knows_the_staged_release_of_a_gang(
+    fresh_node: EngineNode, run_module: RunModule, monkeypatch: pytest.MonkeyPatch, own: dict[str, Any]
+) -> None:
+    monkeypatch.setattr(gang_node, "address_problems", lambda address: [])
+    monkeypatch.setattr(engine_plan, "Paths", lambda: fresh_node.paths)
+
+    def change(**more: Any) -> dict[str, Any]:
+        options = gang_options(fresh_node, own, coming={"tiny-a": "abc"}, **more)
+        (plan,) = run_module(engine_plan, False, **options)["plans"]
+        found: dict[str, Any] = plan["change"]
+        return found
+
+    assert stage_gang(fresh_node, run_module, own=own)["changed"]
+    environment = (fresh_node.paths.release("big", 1) / releases.ENV_FILE).read_text()
+    assert ("INFERENCE_RAY_TOKEN=" in environment) == bool(own)
+    assert change()["desired"] == 1
+    # Only an executor has a secret made from the key.
+    assert change(gang_key="fedcba9876543210")["desired"] == (None if own else 1)
 
 
 def test_the_network_of_a_gang_is_refused_with_all_mistakes(
