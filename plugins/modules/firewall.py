@@ -53,6 +53,7 @@ options:
     description:
       - The users that engines run as, by name, UID or UID:GID. Root, and users that the node does not have, are left
         out.
+      - Only one part can have a user.
       - An empty list removes the part's file about them.
     type: list
     elements: str
@@ -63,6 +64,7 @@ options:
         C(destinations).
       - C(port) is like that of O(allow). C(protocol) is V(tcp) or V(udp). C(destinations) are addresses and networks;
         if omitted, every other machine. Services of the node itself are open only if C(destinations) has their address.
+      - Needs O(engine_users).
     type: list
     elements: raw
     default: []
@@ -340,6 +342,11 @@ class Manager:
         name = self.module.params["name"]
         own, of_engines = (PARTS / inner / f"50-inference-{name}.nft" for inner in ("", nftables.ENGINES))
         users = {ids_or_root(user)[0] for user in self.module.params["engine_users"]} - {0}
+        if base.engine_allow and not self.module.params["engine_users"]:
+            raise FirewallError(
+                "common_firewall_engine_allow needs common_firewall_engine_users. With baremetal.inference.site, use"
+                " firewall_engine_allow. Nothing was changed."
+            )
         self.files: dict[Path, str | None] = {
             own: nftables.part_text(name, rules),
             of_engines: nftables_engines.text(
@@ -356,6 +363,7 @@ class Manager:
         self.foreign_main = self.refuse_foreign_main()
         own_parts = {_name(path): self.files[path] for path in (own, of_engines)}
         foreign = {name: text for name, text in _parts().items() if name not in own_parts}
+        self.refuse_shared_users(users, foreign)
         parts = {**foreign, **{name: text for name, text in own_parts.items() if text is not None}}
         self.text = nftables.complete(str(self.files[MAIN]), parts)
         self.flows = [item for item in self.node.sockets() if item.established and item.port in base.ssh_ports]
@@ -413,6 +421,22 @@ class Manager:
                 " is kept. Nothing was changed."
             )
         return True
+
+    def refuse_shared_users(self, users: set[int], foreign: dict[str, str]) -> None:
+        """Raise FirewallError if another part of the collection has rules for one of the users.
+
+        Each part ends with the refusal of all other connections of its users, so only the first part would work.
+        """
+        for name, text in sorted(foreign.items()):
+            shared = sorted(users & nftables_engines.users(text)) if nftables.is_ours(text) else []
+            if shared:
+                raise FirewallError(
+                    f"{PARTS}/{name} already has the rules for connections of user {', '.join(map(str, shared))}, and"
+                    " only one part of the firewall can have them. Declare all these connections in one part (with"
+                    " baremetal.inference.site: in firewall_engine_allow), without common_firewall_engine_users in the"
+                    f" other part. If no playbook declares the part of {PARTS}/{name} any more, delete this file."
+                    " Nothing was changed."
+                )
 
     def judged(self, foreign: dict[str, str]) -> str:
         """How the kernel would list the rules. Raises FirewallError with nft's errors."""

@@ -229,4 +229,4 @@ def test_engines_of_a_node_only_answer(staged: Callable[[Sequence[str]], Any]) -
         [play], "[inference]\na ansible_host=192.0.2.1\n[gateway]\nb ansible_host=192.0.2.2"
     )
     assert succeeded, output
-    assert "a: inference 3000 to hub." in output and "b: to hub." in output, output
+    assert "a: inference 3000 to hub." in output and "b: to ." in output, output

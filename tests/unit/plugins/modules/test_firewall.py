@@ -267,3 +267,24 @@ def test_mistakes_of_both_lists_are_named_at_once(node: Firewall) -> None:
     wrong = {"name": "hub", "port": 443, "destinations": ["huggingface.co"]}
     found = node(allow=[{"name": "web", "port": 70000}], engine_users=["2000"], engine_allow=[wrong])
     assert "70000" in found["msg"] and "common_firewall_engine_allow, entry 1 (hub)" in found["msg"]
+
+
+def test_a_user_of_engines_is_in_one_part_only(node: Firewall) -> None:
+    """The refusal at the end of the first part would end all connections that the second part allows."""
+    node(**WEB, engine_users=["2000"])
+    before = node.kernel.table
+    found = node(name="other", engine_users=["2000", "2001"], engine_allow=[{"name": "hub", "port": 443}])
+    part = firewall.PARTS / "engines/50-inference-site.nft"
+    assert f"{part} already has the rules for connections of user 2000, and" in found["msg"]
+    assert "in firewall_engine_allow" in found["msg"] and "Nothing was changed." in found["msg"]
+    assert node.kernel.table == before and not (firewall.PARTS / "50-inference-other.nft").exists()
+    # Other users, and a part of somebody else, are no conflict.
+    (firewall.PARTS / "engines/60-mine.nft").write_text("meta skuid 2001 reject with icmpx admin-prohibited\n")
+    assert node(name="other", engine_users=["2001"])["changed"]
+    assert not node(**WEB, engine_users=["2000"])["changed"]
+
+
+def test_allowed_connections_need_the_users_of_engines(node: Firewall) -> None:
+    found = node(name="other", **WEB, engine_allow=[{"name": "hub", "port": 443}])
+    assert found["msg"].startswith("common_firewall_engine_allow needs common_firewall_engine_users. With ")
+    assert node.kernel.table is None
