@@ -109,7 +109,7 @@ def test_nothing_starts_without_one_of_the_files(rank: Rank, name: str, tmp_path
 )
 def test_the_version_of_ray(program: str, words: str, tmp_path: Path) -> None:
     (tmp_path / "ray.py").write_text(program)
-    (question, *_others) = [word for word in shlex.split(RAY.script(LEADER, START)) if word.startswith("import ")]
+    question = next(word for word in shlex.split(RAY.script(LEADER, START)) if word.startswith("import "))
     argv = [sys.executable, "-c", question]
     done = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, timeout=30, check=False)
     assert done.returncode == (1 if words else 0) and done.stderr.startswith(words) and "Traceback" not in done.stderr
