@@ -38,19 +38,13 @@ options:
     default: {}
     suboptions:
       keys:
-        description: The site's variable C(engine_image_keys). An image that no prefix names needs no signature.
-        type: list
-        elements: dict
+        description:
+          - The site's variable C(engine_image_keys), a list of mappings.
+          - An image that no prefix names needs no signature. With O(verify_only), the module warns of such an image.
+          - C(prefix) is the beginning of the names of the images. Empty for all images.
+          - C(key) is the public key in PEM. One of the keys whose prefix names an image must have signed this image.
+        type: raw
         default: []
-        suboptions:
-          prefix:
-            description: The beginning of the names of the images. Empty for all images.
-            type: str
-            default: ""
-          key:
-            description: The public key in PEM. One of the keys whose prefix names an image must have signed this image.
-            type: str
-            default: ""
       credentials:
         description: Logins in addition to those in O(client_config).
         type: list
@@ -223,12 +217,26 @@ def verified(module: AnsibleModule, paths: Paths) -> dict[str, Any]:
         proxies=given["proxies"],
         no_proxy=given["no_proxy"],
     )
-    keep = not module.check_mode
+    name, keep = module.params["name"], not module.check_mode
+    hide(module, given["keys"])
     try:
-        key = image_signatures.verify(module.params["name"], given["keys"], access, paths.image_signatures, keep=keep)
+        entries = image_signatures.entries(given["keys"])
+        key = image_signatures.verify(name, entries, access, paths.image_signatures, keep=keep)
     except image_signatures.SignatureError as error:
         module.fail_json(msg=str(error))
+    if key is None and module.params["verify_only"]:
+        module.warn(
+            f"No entry of engine_image_keys names {name}: its signature is not verified. Correct prefix, or leave it"
+            " out for all engine images."
+        )
     return {"key": key.fingerprint} if key else {}
+
+
+def hide(module: AnsibleModule, keys: object) -> None:
+    """Keep keys out of the module's result, because a key may be a private one. The option has no fixed form."""
+    listed = keys if isinstance(keys, list) else [keys]
+    texts = (str(one.get("key") or "") if isinstance(one, dict) else str(one) for one in listed)
+    module.no_log_values.update(text for text in texts if text)
 
 
 def present(declared: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
@@ -239,10 +247,9 @@ def present(declared: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
 def specification() -> dict[str, Any]:
     """The module's options."""
     login = {"username": {"type": "str", "default": ""}, "password": {"type": "str", "default": "", "no_log": True}}
-    # The key may be a private one, which is refused.
-    key = {"prefix": {"type": "str", "default": ""}, "key": {"type": "str", "default": "", "no_log": True}}
     signatures = {
-        "keys": {"type": "list", "elements": "dict", "default": [], "no_log": False, "options": key},
+        # `hide` keeps the texts of keys out of the result.
+        "keys": {"type": "raw", "default": [], "no_log": False},
         "credentials": registries(login),
         "authorities": registries({"ca": {"type": "str", "default": ""}}),
         "insecure": {"type": "list", "elements": "str", "default": []},

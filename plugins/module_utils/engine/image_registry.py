@@ -81,14 +81,18 @@ class Access:
     authorities_path: Path = AUTHORITIES
 
 
+def located(name: str) -> tuple[str, str]:
+    """The image registry of a name without digest, and the rest of the name."""
+    first, slash, rest = name.partition("/")
+    on_host = slash and ("." in first or ":" in first or first == "localhost")
+    registry, rest = (first, rest) if on_host else (HUB, name)
+    return (HUB if registry == f"index.{HUB}" else registry), rest
+
+
 def parse(image: str) -> Image:
     """The parts of an image's name. The digest is empty if the name has none."""
     name, _at, digest = image.partition("@")
-    first, slash, rest = name.partition("/")
-    on_host = slash and ("." in first or ":" in first or first == "localhost")
-    registry, repository = (first, rest) if on_host else (HUB, name)
-    if registry == f"index.{HUB}":
-        registry = HUB
+    registry, repository = located(name)
     repository = re.sub(r":[^/:]*$", "", repository)
     if registry == HUB and "/" not in repository:
         repository = f"library/{repository}"

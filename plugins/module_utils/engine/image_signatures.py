@@ -82,37 +82,63 @@ class Signature:
     """The digest of the image that was signed."""
 
 
-def names(entries: Sequence[Mapping[str, Any]], image: str) -> list[tuple[int, str]]:
+def entries(declared: object) -> list[dict[str, str]]:
+    """The entries of engine_image_keys, each with `prefix` and `key`. Raises SignatureError for any other form.
+
+    The message does not have a value: a key may be a private one.
+    """
+    form = "engine_image_keys must be a list of mappings with key and prefix; "
+    if not isinstance(declared, list):
+        raise SignatureError(f"{form}it is {_kind(declared)}.")
+    for number, one in enumerate(declared, 1):
+        if not isinstance(one, dict):
+            raise SignatureError(f"{form}entry {number} is {_kind(one)}.")
+        if unknown := sorted(str(name) for name in one if name not in ("key", "prefix")):
+            raise SignatureError(f"{form}entry {number} also has {', '.join(unknown)}.")
+    return [{name: str(one.get(name) or "") for name in ("prefix", "key")} for one in declared]
+
+
+def _kind(value: object) -> str:
+    """What a value is, in a message."""
+    kinds = {str: "a string", list: "a list", dict: "a mapping", type(None): "empty"}
+    return kinds.get(type(value), f"of the type {type(value).__name__}")
+
+
+def names(entries: Sequence[Mapping[str, str]], image: str) -> list[tuple[int, str]]:
     """The entries of engine_image_keys whose prefix names an image, with their numbers, from 1: number and key."""
     name = image_registry.parse(image).name
     return [
-        (number, str(one.get("key") or ""))
+        (number, one["key"])
         for number, one in enumerate(entries, 1)
-        if _covers(str(one.get("prefix") or ""), name)
+        if _covers(one["prefix"], name)
     ]
 
 
 def _covers(prefix: str, name: str) -> bool:
-    """Whether a prefix is a name, or the part of a name before a slash. The empty prefix is part of each name."""
-    parts = prefix.rstrip("/")
-    first = parts.partition("/")[0]
-    if parts and not ("." in first or ":" in first or first == "localhost"):
-        parts = f"{image_registry.HUB}/{parts}"
-    return not parts or name == parts or name.startswith(f"{parts}/")
+    """Whether a prefix is a name, or the part of a name before a slash. The empty prefix is part of each name.
+
+    Names of Docker Hub's own images may lack their "library/".
+    """
+    if not prefix.strip("/"):
+        return True
+    parts = "/".join(image_registry.located(f"{prefix.rstrip('/')}/")).rstrip("/")
+    library = f"{image_registry.HUB}/library/"
+    spelt = {name, f"{image_registry.HUB}/{name.removeprefix(library)}" if name.startswith(library) else name}
+    return any(one == parts or one.startswith(f"{parts}/") for one in spelt)
 
 
-def prefix_problems(entries: Sequence[Mapping[str, Any]]) -> list[str]:
+def prefix_problems(entries: Sequence[Mapping[str, str]]) -> list[str]:
     """Prefixes that name no image: a text for each."""
     return [
         f"engine_image_keys: the prefix of entry {number} is '{prefix}'. It must be the beginning of an image's name "
         "without scheme, tag and digest, such as registry.example.com or registry.example.com/inference. Leave it out "
         "for all engine images"
-        for number, prefix in ((number, str(one.get("prefix") or "")) for number, one in enumerate(entries, 1))
+        for number, prefix in ((number, one["prefix"]) for number, one in enumerate(entries, 1))
         if prefix and (not _PREFIX.fullmatch(prefix) or "//" in prefix or ":" in prefix.partition("/")[2])
     ]
 
 
-def verify(image: str, entries: Sequence[Mapping[str, Any]], access: Access, record: Path, *, keep: bool) -> Key | None:
+def verify(image: str, entries: Sequence[Mapping[str, str]], access: Access, record: Path, *, keep: bool) -> Key | None:
     """Verify that a key of the site has signed an image. Returns this key.
 
     None if no entry of engine_image_keys names the image. `record` has the verified digests of earlier calls, with the

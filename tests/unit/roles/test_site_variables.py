@@ -209,6 +209,27 @@ def test_keys_and_authorities_of_images_are_read_on_the_controller(
     assert f'"ca": {json.dumps(pem)}' in words and '"no_proxy": ["a", "b"]' in words, words
 
 
+def test_keys_of_images_in_another_form_reach_the_module(staged: Callable[[Sequence[str]], Any]) -> None:
+    """Its message says what is wrong; an error of Ansible's filters would not."""
+    forms: list[Any] = ["/keys/cosign.pub", ["/keys/cosign.pub", {"key": "text"}, 3], {"key": "text"}]
+    play = {
+        "hosts": "a",
+        "roles": ["site_variables"],
+        "vars": {"instances": [], "models": {}},
+        "tasks": [
+            {
+                "ansible.builtin.debug": {"msg": "{{ (vllm_image_signatures['keys'] | to_json) }}"},
+                "vars": {"engine_image_keys": form},
+            }
+            for form in forms
+        ],
+    }
+    succeeded, output = staged([]).run([play], "[inference]\na")
+    assert succeeded, output
+    for form in forms:
+        assert json.dumps(form) in output.replace('\\"', '"'), output
+
+
 def test_engines_of_a_node_only_answer(staged: Callable[[Sequence[str]], Any]) -> None:
     """Those that run as a user of their own, too. A host without engines restricts nobody."""
     message = (

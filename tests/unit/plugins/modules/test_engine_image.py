@@ -184,10 +184,27 @@ def test_a_verified_image(docker: Docker, verification: Verification, run_module
     found = run_module(engine_image, name=IMAGE, signatures=SIGNATURES)
     assert (found["changed"], found["id"], found["key"]) == (True, "sha256:abc", "00ff")
     other = {**SIGNATURES, "keys": [{"prefix": "other", "key": "public"}]}
-    assert "key" not in run_module(engine_image, name=IMAGE, signatures=other)
+    unnamed = run_module(engine_image, name=IMAGE, signatures=other)
+    assert "key" not in unnamed and "warnings" not in unnamed
+
+
+def test_an_image_that_no_entry_names_is_reported_once(verification: Verification, run_module: RunModule) -> None:
+    assert "warnings" not in run_module(engine_image, name=IMAGE, signatures=SIGNATURES, verify_only=True)
+    other = {**SIGNATURES, "keys": [{"prefix": "other", "key": "public"}]}
+    found = run_module(engine_image, name=IMAGE, signatures=other, verify_only=True)
+    assert f"No entry of engine_image_keys names {IMAGE}: its signature is not verified." in str(found["warnings"])
+
+
+def test_keys_of_another_form_are_refused(verification: Verification, run_module: RunModule) -> None:
+    given = {**SIGNATURES, "keys": ["/site-keys/cosign.pub"]}
+    said = run_module(engine_image, name=IMAGE, signatures=given, verify_only=True)
+    assert said["msg"].endswith("mappings with key and prefix; entry 1 is a string.") and verification.asked == []
 
 
 def test_no_secret_is_shown(docker: Docker, verification: Verification, run_module: RunModule) -> None:
     verification.refusal = "s3cret and http://proxy of registry.example.com"
     said = run_module(engine_image, name=IMAGE, signatures=SIGNATURES)
     assert "s3cret" not in str(said) and "http://proxy" not in str(said) and "registry.example.com" in said["msg"]
+    for keys in ([{"prefix": "", "key": "PRIVATE KEY"}], ["PRIVATE KEY"], "PRIVATE KEY"):
+        said = run_module(engine_image, name=IMAGE, signatures={**SIGNATURES, "keys": keys})
+        assert said["failed"] and "PRIVATE KEY" not in str(said)

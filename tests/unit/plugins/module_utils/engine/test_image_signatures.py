@@ -226,6 +226,15 @@ def test_a_bare_node_keeps_no_answer(site: Site, keys: dict[str, SigningKey]) ->
         ("vllm", "vllm/vllm-openai", True),
         ("docker.io/vllm", "index.docker.io/vllm/vllm-openai", True),
         ("docker.io", "debian", True),
+        ("index.docker.io/vllm", "vllm/vllm-openai", True),
+        ("index.docker.io", "debian", True),
+        ("docker.io/debian", "debian", True),
+        ("debian", "docker.io/library/debian:13", True),
+        ("docker.io/library", "debian", True),
+        ("library/debian", "debian", True),
+        ("docker.io/deb", "debian", False),
+        ("library", "registry.example.com/library/debian", False),
+        ("localhost", "localhost/vllm", True),
     ],
 )
 def test_which_images_a_prefix_names(prefix: str, image: str, named: bool) -> None:
@@ -239,8 +248,29 @@ def test_an_image_that_no_prefix_names(site: Site, keys: dict[str, SigningKey]) 
 
 @pytest.mark.parametrize("prefix", ["https://registry.example.com", "r.org/vllm:v1", "r.org/vllm@sha256:0", "r.org/*"])
 def test_a_prefix_that_can_name_no_image(site: Site, keys: dict[str, SigningKey], prefix: str) -> None:
-    said = site.refusal(entries=[{"key": keys["ours"].pem}, {"prefix": prefix, "key": keys["ours"].pem}])
+    said = site.refusal(entries=[{"prefix": "", "key": keys["ours"].pem}, {"prefix": prefix, "key": keys["ours"].pem}])
     assert f"the prefix of entry 2 is '{prefix}'" in said
+
+
+@pytest.mark.parametrize(
+    ("declared", "wrong"),
+    [
+        ("/etc/cosign.pub", "it is a string."),
+        ({"key": "k"}, "it is a mapping."),
+        ([{"key": "k"}, "/etc/cosign.pub"], "entry 2 is a string."),
+        ([3], "entry 1 is of the type int."),
+        ([{"key": "k", "prefx": "registry.example.com"}], "entry 1 also has prefx."),
+    ],
+)
+def test_keys_of_another_form(declared: Any, wrong: str) -> None:
+    with pytest.raises(image_signatures.SignatureError) as raised:
+        image_signatures.entries(declared)
+    assert str(raised.value) == f"engine_image_keys must be a list of mappings with key and prefix; {wrong}"
+
+
+def test_what_an_entry_leaves_out_is_empty() -> None:
+    found = image_signatures.entries([{"key": "k"}, {"prefix": "r.org", "key": None}])
+    assert found == [{"prefix": "", "key": "k"}, {"prefix": "r.org", "key": ""}]
 
 
 def test_keys_that_are_none(site: Site, keys: dict[str, SigningKey]) -> None:
