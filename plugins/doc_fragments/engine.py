@@ -117,4 +117,10 @@ options:
       gpu_request:
         description: How containers get GPUs, V(cdi) for Docker's own CDI support or V(runtime) for NVIDIA's runtime.
         type: str
+  read_only:
+    description:
+      - Whether engines cannot write to the files of their image. A release gets the value when it is staged, until the
+        release has served or runs.
+    type: bool
+    default: true
 """

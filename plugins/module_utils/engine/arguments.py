@@ -39,6 +39,7 @@ ARGUMENTS: Mapping[str, Mapping[str, Any]] = {
     "instance_secrets": {"type": "dict", "default": {}, "no_log": True},
     "flag_files": {"type": "dict", "default": {}},
     "settings": {"type": "dict", "default": {}, "options": _OPTIONS},
+    "read_only": {"type": "bool", "default": True},
     "gangs": {"type": "dict", "default": {}},
     "gang_key": {"type": "str", "default": "", "no_log": True},
     "network": {"type": "dict", "default": {}, "options": _NETWORK},

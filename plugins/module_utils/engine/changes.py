@@ -14,6 +14,7 @@ from typing import Any
 from ..core import systemd
 from ..core.paths import Paths, unit_name
 from ..core.records import known, plain
+from .release import Release
 from .state import history, pins, releases
 
 NOTHING, START, UPDATE = "none", "start", "update"
@@ -51,6 +52,21 @@ class Change:
     @classmethod
     def from_dict(cls, value: Mapping[str, Any]) -> Change:
         return cls(**{**known(cls, value), "differences": tuple(value.get("differences", ()))})
+
+
+def read_only(paths: Paths, release: Release | None, wanted: bool) -> bool:
+    """Whether the container of a release that is staged is read-only; None for a new release.
+
+    As `wanted`, until the release has served or runs: a release that cannot start with a read-only container must be
+    able to start without it. Raises SystemdError.
+    """
+    if release is None or release.read_only == wanted:
+        return wanted
+    name, number = release.instance, release.number
+    served = releases.current_number(paths, name) == number or history.last(paths, name, number) is not None
+    active = releases.active_number(paths, name) == number
+    runs = active and systemd.active_state(unit_name(name)) in systemd.RUNNING
+    return release.read_only if served or runs else wanted
 
 
 def kept(paths: Paths, name: str, number: int) -> Texts:

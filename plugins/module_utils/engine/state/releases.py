@@ -12,6 +12,7 @@ import hashlib
 import os
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from ...core import files
@@ -82,12 +83,12 @@ def _linked(path: Path) -> int | None:
     return int(target) if target.isdigit() else None
 
 
-def find(paths: Paths, name: str, identity: str, warn: Callable[[str], None]) -> int | None:
+def find(paths: Paths, name: str, identity: str, warn: Callable[[str], None]) -> Release | None:
     """The newest release with an id. A damaged release has no id: `warn` gets its message."""
     for number in reversed(numbers(paths, name)):
         try:
-            if load(paths, name, number).id == identity:
-                return number
+            if (release := load(paths, name, number)).id == identity:
+                return release
         except ReleaseError as error:
             warn(str(error))
     return None
@@ -104,15 +105,20 @@ def stage(
 ) -> tuple[Rendered, bool]:
     """Write a release under the next number. Where a release with its id exists, repair its unit and environment.
 
+    Whether the container is read-only may change in a release that exists: it is not part of the id.
     Returns the release, and whether something was written, or would be with `check`.
     """
     known = find(paths, name, identity, warn)
-    number = known or max(numbers(paths, name), default=0) + 1
+    number = known.number if known else max(numbers(paths, name), default=0) + 1
     rendered = render(number)
     directory = paths.release(name, number)
     # The id is made from these two: releases with the same id and number have the same files.
     content = {rendered.release.unit: (rendered.unit, 0o644), ENV_FILE: (rendered.environment, 0o600)}
     changed = known is None or not all(_keeps(directory / file, *wanted) for file, wanted in content.items())
+    if known and known.read_only != rendered.release.read_only:
+        record = replace(rendered.release, created=known.created)
+        content[RELEASE_FILE] = (record.to_json(), 0o644)
+        changed = True
     if not changed or check:
         return rendered, changed
     if known:

@@ -258,8 +258,10 @@ class Planner:
         held = memory_limit.of(instance, composed.flags, facts, draft_facts, composed.settings, self._numa)
         where = "memory" if instance.memory else "vllm_memory"
         wrong += memory_limit.misfits(held, composed.settings, self._total, where)
-        rendered = composed.rendered(memory_limit=memory_limit.limit(held, self._total))
-        number = releases.find(self._paths, name, rendered.release.id, self._module.warn)
+        kept = releases.find(self._paths, name, composed.rendered().release.id, self._module.warn)
+        limit = kept.memory_limit if kept else memory_limit.limit(held, self._total)
+        read_only = changes.read_only(self._paths, kept, self._module.params["read_only"])
+        rendered = composed.rendered(memory_limit=limit, read_only=read_only)
         wanted = changes.Texts(rendered.unit, rendered.environment)
         return plans.Engine(
             model=instance.model,
@@ -273,7 +275,7 @@ class Planner:
             environment=plans.deciding(composed.settings.environment),
             image_cuda=self._image_cuda(instance),
             version=self._declared.own_catalogues.get(instance.image or "", self._declared.catalogue).wanted,
-            change=changes.compare(self._paths, name, number, wanted),
+            change=changes.compare(self._paths, name, kept.number if kept else None, wanted),
             problems=[*prompt_problems(entry, place.files), *wrong],
             draft=draft.files if draft else None,
             span=gang_node.span(instance, self._site, network),

@@ -113,12 +113,12 @@ class Stage:
             raise InputError(found)
         created = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         identity = composed.rendered().release.id
-        # A release that is staged stays as it is.
-        kept = self.kept(instance.name, identity)
+        # A release that is staged keeps its limit.
+        kept = releases.find(self.paths, instance.name, identity, lambda _damaged: None)
         limit = (
             kept.memory_limit if kept else self.memory_limit(composed, files_at, Path(draft.path) if draft else None)
         )
-        read_only = kept.read_only if kept else True
+        read_only = changes.read_only(self.paths, kept, self.module.params["read_only"])
 
         def rendered(number: int) -> Rendered:
             return composed.rendered(number, created, limit, read_only=read_only)
@@ -193,11 +193,6 @@ class Stage:
             self.changed = True
             if not self.module.check_mode:
                 files.write(path, text, KEY_MODE)
-
-    def kept(self, name: str, identity: str) -> Release | None:
-        """The release of this id, if it is staged."""
-        number = releases.find(self.paths, name, identity, lambda _damaged: None)
-        return None if number is None else releases.load(self.paths, name, number)
 
     def memory_limit(self, composed: compose.Composed, model: Path | None, draft: Path | None) -> str:
         """The memory limit of a new release. Raises InputError if its engine could not hold what it must."""

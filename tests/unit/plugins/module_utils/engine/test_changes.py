@@ -79,3 +79,17 @@ def test_values_of_the_environment_are_not_shown() -> None:
 
 def test_a_release_that_cannot_be_read_is_empty(paths: Paths) -> None:
     assert changes.kept(paths, "main", 9) == Texts()
+
+
+def test_the_container_of_a_release_stays_once_it_serves_or_runs(
+    paths: Paths, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = (releases.load(paths, "main", number) for number in (1, 2))
+    assert not first.read_only and changes.read_only(paths, None, True) and not changes.read_only(paths, None, False)
+    # The first release runs, the second one is only staged.
+    assert not changes.read_only(paths, first, True) and changes.read_only(paths, second, True)
+    state(monkeypatch, "failed")
+    assert changes.read_only(paths, first, True)
+    releases.commit(paths, "main", 1)
+    history.add(paths, "main", history.Served(2, SINCE))
+    assert not changes.read_only(paths, first, True) and not changes.read_only(paths, second, True)

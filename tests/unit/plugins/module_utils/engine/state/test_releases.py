@@ -13,7 +13,12 @@ import pytest
 from ansible_collections.baremetal.inference.plugins.module_utils.core import files
 from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.instance import Instance
-from ansible_collections.baremetal.inference.plugins.module_utils.engine.release import Rendered, Settings, render
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.release import (
+    Beside,
+    Rendered,
+    Settings,
+    render,
+)
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import history, pins, releases, swaps
 from ansible_collections.baremetal.inference.plugins.module_utils.store.stored_model import StoredModel
 
@@ -43,6 +48,23 @@ def test_a_release_is_kept_once(paths: Paths) -> None:
     assert stage(paths, "float32") == (1, False)
     assert releases.numbers(paths, "main") == [1, 2]
     assert releases.load(paths, "main", 2).engine_argv[-1] == "half"
+
+
+def test_only_the_container_of_a_kept_release_may_become_read_only(paths: Paths) -> None:
+    stage(paths, "float32")
+
+    def rendered(number: int) -> Rendered:
+        arguments, stored = ["--dtype", "float32"], StoredModel("/m/a", "r")
+        instance = Instance(name="main", model="tiny-a", port=5005, accelerator="cpu")
+        settings, beside = Settings(environment={"VLLM_API_KEY": "s3cret"}), Beside(read_only=True)
+        return render(instance, arguments, stored, "image", settings, beside=beside, number=number, created="later")
+
+    identity = rendered(0).release.id
+    for check, expected in ((True, True), (False, True), (False, False)):
+        assert releases.stage(paths, "main", identity, rendered, pytest.fail, check=check)[1] is expected
+    (kept,) = [releases.load(paths, "main", number) for number in releases.numbers(paths, "main")]
+    assert (kept.read_only, kept.created, kept.id) == (True, "", identity)
+    assert "--read-only" in releases.text_of(paths, "main", 1).unit and "--read-only" in kept.container_argv
 
 
 def test_a_write_that_was_cut_off_leaves_no_release(paths: Paths) -> None:

@@ -288,6 +288,72 @@ def test_a_release_whose_image_is_writable_keeps_its_unit(
     assert fresh_node.site() == ([], [])
 
 
+def test_a_release_that_has_not_served_gets_a_writable_container(fresh_node: EngineNode) -> None:
+    """The way back where containers with read-only files cannot be created. It makes no other release."""
+    paths = fresh_node.paths
+
+    def release(check: bool = False, read_only: bool = False) -> tuple[bool, str]:
+        changed = fresh_node.call("release", check=check, read_only=read_only)["changed"]
+        assert releases.numbers(paths, "main") == [1]
+        return changed, (paths.release("main", 1) / "vllm@main.service").read_text()
+
+    fresh_node.call("release", check=False)
+    before = releases.load(paths, "main", 1)
+    staged = before.read_only, release(check=True)
+    assert staged[0] and staged[1][0] and "--read-only" in staged[1][1]
+    changed, unit = release()
+    after = releases.load(paths, "main", 1)
+    assert changed and "--read-only" not in unit and "--read-only" not in after.container_argv
+    assert (after.read_only, after.id, after.created) == (False, before.id, before.created)
+    assert not release()[0]
+    # An engine that loads stays as it is. If its start has failed, the next start has the other container.
+    fresh_node.call("started", check=False)
+    assert release(read_only=True) == (False, unit) and paths.unit("main").read_text() == unit
+    fresh_node.systemd.active.clear()
+    changed, renewed = release(read_only=True)
+    assert changed and "--read-only" in renewed
+    fresh_node.call("started", check=False)
+    assert paths.unit("main").read_text() == renewed
+    # A release that has served stays as it is, whether it runs or not.
+    fresh_node.call("ready", check=False)
+    assert release() == (False, renewed)
+    fresh_node.systemd.active.clear()
+    assert release() == (False, renewed)
+
+
+def test_a_plan_shows_a_staged_release_as_it_will_run(
+    serving_node: EngineNode, run_module: RunModule, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not with the memory limit and the read-only files that a new release would get."""
+    monkeypatch.setattr(engine_plan, "Paths", lambda: serving_node.paths)
+    monkeypatch.setattr(host_memory, "total", lambda root: 512 * 1024)
+    serving_node.entry["dtype"] = "half"
+    (staged,) = serving_node.call("release", check=False)["releases"]
+    monkeypatch.setattr(host_memory, "total", lambda root: 100 * 1024)
+
+    def differences(**more: Any) -> list[str]:
+        given = {
+            "instances": [{"name": "main", "model": "tiny-a", "port": 5005, "accelerator": "cpu"}],
+            "models": serving_node.models,
+            "coming": {"tiny-a": "abc"},
+            "image": "registry.example.com/vllm@sha256:00",
+            "engine_version": "0.32.0",
+            "user": pwd.getpwuid(os.getuid()).pw_name,
+            "secret_environment": {"VLLM_API_KEY": "s3cret-value"},
+            "settings": {"cache_path": str(serving_node.paths.root / "cache")},
+            **more,
+        }
+        (plan,) = run_module(engine_plan, False, **given)["plans"]
+        assert plan["change"]["desired"] == 2
+        found: list[str] = plan["change"]["differences"]
+        return found
+
+    assert differences() == staged["differences"] and any("--memory=487g" in line for line in staged["differences"])
+    assert any(line.endswith("--read-only") for line in differences(read_only=False))
+    (staged,) = serving_node.call("release", check=False, read_only=False)["releases"]
+    assert differences(read_only=False) == staged["differences"]
+
+
 def test_a_release_without_a_limit_stays_without_one(serving_node: EngineNode, monkeypatch: pytest.MonkeyPatch) -> None:
     """The release of an older version, whose engine serves, must not become one to swap."""
     monkeypatch.setattr(host_memory, "total", lambda root: 512 * 1024)
