@@ -48,12 +48,8 @@ systemctl enable --now simulated-gpu.service
 
 def packages() -> Iterator[Package]:
     """The driver and the toolkit. Those that talk to the card get the simulation's programs."""
-    links = {
-        "libcuda1": ("libcuda.so.1", "/usr/lib/x86_64-linux-gnu"),
-        "nvidia-driver-cuda": ("nvidia-smi", "/usr/bin"),
-    }
     for package in driver(NEW):
-        name, directory = links.get(package.name, ("", ""))
+        name, directory = LINKS.get(package.name, ("", ""))
         if name:
             link = f'[ "$1" != configure ] || ln -sf {HOME}/{name} {directory}/{name}; ldconfig'
             package = replace(package, files={}, scripts={"postinst": link})
