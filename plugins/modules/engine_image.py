@@ -235,8 +235,8 @@ def verified(module: AnsibleModule, paths: Paths) -> dict[str, Any]:
 def hide(module: AnsibleModule, keys: object) -> None:
     """Keep keys out of the module's result, because a key may be a private one. The option has no fixed form."""
     listed = keys if isinstance(keys, list) else [keys]
-    texts = (str(one.get("key") or "") if isinstance(one, dict) else str(one) for one in listed)
-    module.no_log_values.update(text for text in texts if text)
+    texts = (one.get("key") if isinstance(one, dict) else one for one in listed)
+    module.no_log_values.update(text for text in texts if text and isinstance(text, str))
 
 
 def present(declared: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:

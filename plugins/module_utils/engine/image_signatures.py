@@ -107,11 +107,7 @@ def _kind(value: object) -> str:
 def names(entries: Sequence[Mapping[str, str]], image: str) -> list[tuple[int, str]]:
     """The entries of engine_image_keys whose prefix names an image, with their numbers, from 1: number and key."""
     name = image_registry.parse(image).name
-    return [
-        (number, one["key"])
-        for number, one in enumerate(entries, 1)
-        if _covers(one["prefix"], name)
-    ]
+    return [(number, one["key"]) for number, one in enumerate(entries, 1) if _covers(one["prefix"], name)]
 
 
 def _covers(prefix: str, name: str) -> bool:

@@ -299,8 +299,8 @@ def test_a_release_that_has_not_served_gets_a_writable_container(fresh_node: Eng
 
     fresh_node.call("release", check=False)
     before = releases.load(paths, "main", 1)
-    staged = before.read_only, release(check=True)
-    assert staged[0] and staged[1][0] and "--read-only" in staged[1][1]
+    changed, unit = release(check=True)
+    assert before.read_only and changed and "--read-only" in unit
     changed, unit = release()
     after = releases.load(paths, "main", 1)
     assert changed and "--read-only" not in unit and "--read-only" not in after.container_argv
