@@ -212,7 +212,7 @@ def _signer(image: str, parsed: Image, keys: Sequence[Key], access: Access, work
     if moved:
         found, advice = (
             f"a signature of another image: {', '.join(sorted(moved))}",
-            "Somebody has put this signature beside the image. Find out who, before you use the image.",
+            "This signature belongs to that image. Find out by whom it was copied before you use the image.",
         )
     elif strange:
         found, advice = (

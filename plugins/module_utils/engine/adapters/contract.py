@@ -72,7 +72,7 @@ class Rank:
     secret: str = field(default="", repr=False)
     """By this, the executor's programs accept each other."""
     directory: str = ""
-    """A directory in the memory of the container, for files that nobody else may read."""
+    """A directory in the memory of the container, for files that only the engine's user may read."""
 
 
 @dataclass(frozen=True)
