@@ -44,7 +44,7 @@ RANKS = (
     "would make the engine wait for ranks outside its container: use data-parallel-size in the model's entry, and an "
     "instance of the same name on each further node"
 )
-"""Why nobody can set the engine's variables for ranks, and what to use instead."""
+"""Why a site cannot set the engine's variables for ranks, and what to use instead."""
 
 
 def ours() -> frozenset[str]:
