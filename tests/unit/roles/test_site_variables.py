@@ -244,10 +244,18 @@ def test_engines_of_a_node_only_answer(staged: Callable[[Sequence[str]], Any]) -
             "models": {},
             "firewall_engine_allow": [{"name": "hub", "port": 443}],
         },
-        "tasks": [{"ansible.builtin.debug": {"msg": message}}],
+        "tasks": [
+            {"ansible.builtin.debug": {"msg": message}},
+            # As baremetal.inference.decommission does for a node that it removes.
+            {
+                "ansible.builtin.debug": {"msg": f"left {message}"},
+                "vars": {"common_firewall_engine_users": []},
+                "when": "inventory_hostname == 'a'",
+            },
+        ],
     }
     succeeded, output = staged([]).run(
         [play], "[inference]\na ansible_host=192.0.2.1\n[gateway]\nb ansible_host=192.0.2.2"
     )
-    assert succeeded, output
+    assert succeeded and "left a: to ." in output, output
     assert "a: inference 3000 to hub." in output and "b: to ." in output, output
