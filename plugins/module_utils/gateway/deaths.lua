@@ -34,7 +34,7 @@ core.register_fetches("remember", function(txn)
   endings[engine] = known
   known[#known + 1] = {
     id = txn:get_var("txn.id"), key = txn:get_var("txn.key"), path = txn:get_var("txn.path"),
-    status = status, began = txn:get_var("txn.began"), ended = now,
+    status = status, answered = txn:get_var("txn.answered"), began = txn:get_var("txn.began"), ended = now,
   }
   if #known > REMEMBERED then table.remove(known, 1) end
   return 1
@@ -52,11 +52,14 @@ local deaths = {}
 local refused = {}
 
 -- The requests that an engine had when it died, the youngest first. An engine that has broken answers no request, and begins no stream. So
--- its first failure after the last good sign shows when the engine broke. Requests that came after this failure are not the cause.
+-- its first failure after the last good sign shows when the engine broke. Requests that came after this failure are not the cause, unless
+-- they had no answer at the engine's end. A good sign, too: health checks let the gateway send a request, so the engine was sound shortly
+-- before.
 local function in_flight(engine, at)
   local known, good = endings[engine] or {}, answered[engine] or 0
   local alive, broke, found = math.max(at - ENDING_MILLISECONDS, good), at, {}
   for _, request in ipairs(known) do
+    if request.began <= at then alive = math.max(alive, request.began - DYING_MILLISECONDS) end
     if request.status and request.status < 400 then alive = math.max(alive, request.began) end
   end
   for _, request in ipairs(known) do
@@ -64,7 +67,8 @@ local function in_flight(engine, at)
   end
   local since = math.max(broke - DYING_MILLISECONDS, good)
   for _, request in ipairs(known) do
-    if request.ended >= since and request.began <= broke then found[#found + 1] = request end
+    local unanswered = not request.answered and request.began <= at and request.ended >= at - DYING_MILLISECONDS
+    if request.ended >= since and (request.began <= broke or unanswered) then found[#found + 1] = request end
   end
   table.sort(found, function(one, other) return one.began > other.began end)
   return found

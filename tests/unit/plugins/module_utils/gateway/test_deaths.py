@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.baremetal.inference.plugins.module_utils.gateway import config, deaths
+from ansible_collections.baremetal.inference.plugins.module_utils.gateway import config, deaths, files
 from ansible_collections.baremetal.inference.plugins.module_utils.gateway.backends import Replica
 from ansible_collections.baremetal.inference.plugins.module_utils.gateway.files import Plan, plan
 from ansible_collections.baremetal.inference.plugins.module_utils.gateway.settings import read_settings
@@ -157,6 +157,44 @@ def test_an_engine_that_takes_long_to_end_broke_at_its_first_failure(serve: Serv
         time.sleep(7)
         (death,) = report(haproxy, one)
         assert [request["id"] for request in death["requests"]] == ["deadly"]
+
+
+@real
+@pytest.mark.parametrize(
+    ("pause", "named"), [(0.1, ["deadly", "harmless"]), (6.5, ["deadly"])], ids=["at once", "later"]
+)
+def test_a_request_without_an_answer_is_named_after_another_failure(
+    serve: Serve, pause: float, named: list[str]
+) -> None:
+    """A gateway that still sends requests long after a failure shows that the engine was sound."""
+    with serve() as (haproxy, one, _other):
+        only(haproxy, "gpu1")
+        one.fails = True
+        haproxy.post(ALICE, "harmless")
+        wait_logged(haproxy, "harmless")
+        one.fails = False
+        time.sleep(pause)
+        (death,) = die(haproxy, one, (BOB, "deadly"), breaks=True)
+        assert [request["id"] for request in death["requests"]] == named
+
+
+@real
+def test_a_failure_long_before_the_end_is_no_death(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A gateway that looks back 6.5 s takes the place of a long wait."""
+    lua, shorter = files.DEATHS.read_text(encoding="utf-8"), tmp_path / "deaths.lua"
+    assert lua.count("ENDING_MILLISECONDS = 35000") == 1
+    shorter.write_text(lua.replace("ENDING_MILLISECONDS = 35000", "ENDING_MILLISECONDS = 6500"))
+    monkeypatch.setattr(files, "DEATHS", shorter)
+    with serve() as (haproxy, one, _other):
+        only(haproxy, "gpu1")
+        one.fails = True
+        haproxy.post(ALICE, "harmless")
+        wait_logged(haproxy, "harmless")
+        time.sleep(7)
+        (death,) = report(haproxy, one)
+        assert death["requests"] == []
 
 
 @real
