@@ -277,39 +277,39 @@ def judged(node: Node) -> str:
 
 
 def test_an_engine_answers_and_opens_only_what_is_declared(deb12: Node, deb13: Node, api_key: str) -> None:
-    """Seen from inside the engine's container, with the engine's user."""
-    deb13.wait_ready()
-    assert deb13.run("docker exec vllm-main id -u") == deb13.run("id -u inference") != "0"
-    services = [("127.0.0.1", 22), (deb13.address, 22), ("127.0.0.1", 5004), ("127.0.0.1", 5005), (deb12.address, 22)]
+    """Seen from inside the engine's container, with the engine's user. Other tests have stopped the engine of deb13."""
+    deb12.wait_ready()
+    assert deb12.run("docker exec vllm-main id -u") == deb12.run("id -u inference") != "0"
+    services = [("127.0.0.1", 22), (deb12.address, 22), ("127.0.0.1", 5004), ("127.0.0.1", 5005), (deb13.address, 22)]
 
     def refused() -> bool:
-        found = [opens(deb13, *service) for service in services]
+        found = [opens(deb12, *service) for service in services]
         return found == ["ConnectionRefusedError"] * len(services)
 
     assert refused()
     assert (
-        opens(deb13, "127.0.0.1", 53, "SOCK_DGRAM")
-        == opens(deb13, deb12.address, 53, "SOCK_DGRAM")
+        opens(deb12, "127.0.0.1", 53, "SOCK_DGRAM")
+        == opens(deb12, deb13.address, 53, "SOCK_DGRAM")
         == "PermissionError"
     )
-    assert opens(deb13, "127.0.0.1", 0) == "open"
-    assert deb13.ask(key=api_key) == "I am tiny-a."
-    assert "vllm:" in deb13.run("curl --silent --fail http://127.0.0.1:5005/metrics")
-    assert judged(deb13) == "ok"
+    assert opens(deb12, "127.0.0.1", 0) == "open"
+    assert deb12.ask(key=api_key) == "I am tiny-a."
+    assert "vllm:" in deb12.run("curl --silent --fail http://127.0.0.1:5005/metrics")
+    assert judged(deb12) == "ok"
 
-    allow = [{"name": "neighbour", "port": 22, "destinations": [deb12.address]}]
-    deb13.baseline("firewall", firewall_engine_allow=allow)
-    assert (opens(deb13, deb12.address, 22), opens(deb13, "127.0.0.1", 22)) == ("open", "ConnectionRefusedError")
-    deb13.baseline("firewall")
+    allow = [{"name": "neighbour", "port": 22, "destinations": [deb13.address]}]
+    deb12.baseline("firewall", firewall_engine_allow=allow)
+    assert (opens(deb12, deb13.address, 22), opens(deb12, "127.0.0.1", 22)) == ("open", "ConnectionRefusedError")
+    deb12.baseline("firewall")
     assert refused()
 
     # Without the rules, all of it is open: it is the rules that refuse.
-    deb13.run("nft flush chain inet inference output")
-    assert [opens(deb13, *service) for service in services] == ["open"] * len(services)
-    assert judged(deb13) == "fail"
-    deb13.run("systemctl reload nftables.service")
-    assert refused() and judged(deb13) == "ok"
-    assert changes(deb13.baseline("firewall")) == 0
+    deb12.run("nft flush chain inet inference output")
+    assert [opens(deb12, *service) for service in services] == ["open"] * len(services)
+    assert judged(deb12) == "fail"
+    deb12.run("systemctl reload nftables.service")
+    assert refused() and judged(deb12) == "ok"
+    assert changes(deb12.baseline("firewall")) == 0
 
 
 def test_every_mistake_is_named_before_anything_changes(deb13: Node) -> None:

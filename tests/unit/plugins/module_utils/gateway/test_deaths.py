@@ -154,6 +154,8 @@ def test_an_engine_that_takes_long_to_end_broke_at_its_first_failure(serve: Serv
         for key, request_id in ((BOB, "deadly"), (ALICE, "later")):
             haproxy.post(key, request_id)
             wait_logged(haproxy, request_id)
+            # HAProxy's times are in milliseconds: the next request must not begin in the one in which this one ended.
+            time.sleep(0.05)
         time.sleep(7)
         (death,) = report(haproxy, one)
         assert [request["id"] for request in death["requests"]] == ["deadly"]
