@@ -62,9 +62,10 @@ Send = Callable[[str, str, Mapping[str, str], str], Answer]
 def send(method: str, url: str, headers: Mapping[str, str], ca_file: str) -> Answer:
     """Send a request without a body, and return the answer. Raises OSError."""
     request = urllib.request.Request(url, method=method, headers=dict(headers))
-    context = ssl.create_default_context(cafile=ca_file or None) if url.startswith("https:") else None
+    context = ssl.create_default_context(cafile=ca_file or None)
+    opener = urllib.request.build_opener(urllib.request.HTTPSHandler(context=context))
     try:
-        with urllib.request.urlopen(request, timeout=SECONDS, context=context) as response:
+        with opener.open(request, timeout=SECONDS) as response:
             return Answer(response.status, response.read(65536).decode(errors="replace"))
     except urllib.error.HTTPError as error:
         with error:
