@@ -28,6 +28,11 @@ ANSWERS = ("I am tiny-a", "I am tiny-b")
 time."""
 
 
+def instances(model: str) -> list[dict[str, Any]]:
+    """The instance of each node, with a model."""
+    return [{"name": "main", "model": model, "port": 5005, "accelerator": "cpu"}]
+
+
 @dataclass(frozen=True)
 class Fleet:
     """A scenario's nodes. The first node is also a gateway."""

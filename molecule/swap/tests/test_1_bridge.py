@@ -6,11 +6,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from fleet import Fleet, unharmed
+from fleet import Fleet, instances, unharmed
 from node import Node, wait_for
 
 pytestmark = pytest.mark.full
@@ -18,23 +17,9 @@ pytestmark = pytest.mark.full
 PORT = 5105
 
 
-def instances(model: str) -> list[dict[str, Any]]:
-    return [{"name": "main", "model": model, "port": 5005, "bridge_port": PORT, "accelerator": "cpu"}]
-
-
-@pytest.fixture(scope="module")
-def lone(fleet: Fleet) -> Iterator[Fleet]:
-    """A fleet of the first node alone."""
-    first, *others = fleet.nodes
-    # All nodes, since each gateway must know the bridge.
-    first.site("--limit", fleet.limit, instances=instances("tiny-a"))
-    for node in others:
-        node.run("systemctl stop vllm@main")
-    wait_for("only the first node is up", lambda: fleet.up() == [first.name], 60)
-    yield fleet.only(first)
-    for node in others:
-        node.run("systemctl start --no-block vllm@main")
-        node.wait_ready()
+def bridged(model: str) -> list[dict[str, Any]]:
+    """The instance of hosts.yml, with another model."""
+    return [{**one, "bridge_port": PORT} for one in instances(model)]
 
 
 def bridge_state(fleet: Fleet) -> str:
@@ -60,7 +45,7 @@ def nothing_is_left(fleet: Fleet) -> None:
 
 def test_the_clients_of_the_only_replica_do_not_wait(lone: Fleet) -> None:
     said: list[str] = []
-    report = lone.load().during(lambda: said.append(lone.update(instances=instances("tiny-b"))))
+    report = lone.load().during(lambda: said.append(lone.update(instances=bridged("tiny-b"))))
     unharmed(report)
     assert f"side by side: a bridge serves meanwhile, on port {PORT}" in said[0]
     assert set(report.texts) == {"I am tiny-a", "I am tiny-b"}
@@ -77,7 +62,7 @@ def test_a_release_that_does_not_pass_touches_nothing(lone: Fleet) -> None:
     (node,) = lone.nodes
     before = node.engine_pid()
     # The plan would refuse the model, so the check of the fit is off.
-    broken = instances("tiny-broken")
+    broken = bridged("tiny-broken")
     report = lone.load().during(lambda: lone.update(check=False, instances=broken, vllm_check_fit=False))
     unharmed(report)
     assert set(report.texts) == {"I am tiny-b"} and node.engine_pid() == before
@@ -89,7 +74,7 @@ def test_what_a_killed_update_leaves_serves_until_the_next_one(lone: Fleet) -> N
     before = node.engine_pid()
 
     def update() -> None:
-        started = lone.start_update(instances=instances("tiny-a"))
+        started = lone.start_update(instances=bridged("tiny-a"))
         wait_for("the instance is drained", lambda: gone(node, before), 600)
         started.kill()
         # After one failed check, a busy server is `UP 1/2`, and serves.
@@ -99,7 +84,7 @@ def test_what_a_killed_update_leaves_serves_until_the_next_one(lone: Fleet) -> N
         assert "main_bridge: is the bridge of main for an update" in node.run("inferctl status", check=False)
         lock = lone.releases()[node.name]["lock"]
         # The node may have ended its swap before this run reads it.
-        said = lone.update(instances=instances("tiny-a"))
+        said = lone.update(instances=bridged("tiny-a"))
         assert f"run {lock['run_id']} was cut off here; this run continues its work" in said
 
     report = lone.load().during(update)

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""An only replica, faults during an update, and rollbacks."""
+"""An only replica without a bridge, faults during an update, and rollbacks."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from threading import Event
 from typing import Any
 
 from faults import broken_off, slowed
-from fleet import ROLLBACK, Fleet, unharmed
+from fleet import ROLLBACK, Fleet, instances, unharmed
 from load import Report
 from node import Node, changes, wait_for
+from own_swap import settled, step
 
-
-def instances(model: str) -> list[dict[str, Any]]:
-    return [{"name": "main", "model": model, "port": 5005, "accelerator": "cpu"}]
+LONG = {"drain", "start", "watch"}
+"""Steps that take longer than a look."""
 
 
 def beside(action: Callable[[], object]) -> Future[object]:
@@ -28,42 +28,46 @@ def beside(action: Callable[[], object]) -> Future[object]:
     return ThreadPoolExecutor(max_workers=1).submit(action)
 
 
-def test_an_image_that_does_not_exist_stops_it_before_anything(fleet: Fleet) -> None:
-    fleet.wait_up()
-    pids = [node.engine_pid() for node in fleet.nodes]
-    image = f"inference-registry:5000/vllm-cpu@sha256:{'0' * 64}"
-    said: list[str] = []
-    unharmed(fleet.load().during(lambda: said.append(fleet.update(check=False, engine_image=image))), at_least=5)
-    assert "0" * 64 in said[0]
-    assert [node.engine_pid() for node in fleet.nodes] == pids
-    assert all(instance["lock"] is None for instance in fleet.releases().values())
-
-
-def test_what_nobody_has_is_refused_with_what_there_is(fleet: Fleet) -> None:
-    output = fleet.update(check=False, instances=instances("tiny-b"), instance="mian")
-    assert "did you mean 'main'" in output
-
-
-def test_arguments_that_the_engine_refuses_stop_it_before_anything(fleet: Fleet) -> None:
-    pids = [node.engine_pid() for node in fleet.nodes]
-    # The flag is valid, but only the engine can tell that it has no such parser of tool calls.
-    entry = {"model": "controller:{{ demo_cache }}/models/tiny-a", "dtype": "float32", "max-model-len": 512}
-    models = {"refused": {**entry, "enable-auto-tool-choice": True, "tool-call-parser": "none-of-all"}}
-    output = fleet.update(check=False, models=models, instances=instances("refused"))
-    assert "none-of-all" in output
-    assert [node.engine_pid() for node in fleet.nodes] == pids
-
-
-def test_a_set_with_one_replica_is_held(fleet: Fleet) -> None:
-    """The clients of the only replica wait during the load, and no request fails, also with a reload."""
-    gateway = fleet.gateway
-    first, second = fleet.nodes
-    before, most = first.engine_pid(), _most_connections(gateway)
-    second.run("systemctl stop vllm@main")
-    wait_for("the second node is down", lambda: fleet.up() == [first.name], 60)
-    limit = fleet.only(first)
+@contextmanager
+def reloads_in_each_step(fleet: Fleet) -> Iterator[None]:
+    """Reload all gateways, HAProxy 2.6 and 3.0, whenever a swap comes to another step: of the first node, then of the
+    next. At the end of the block, check that each swap had reloads, and has left nothing."""
+    seen: dict[str, set[str]] = {node.name: set() for node in fleet.nodes}
+    over = Event()
 
     def reload() -> None:
+        for node in fleet.nodes:
+            while not over.is_set():
+                now = step(node)
+                if not now and seen[node.name]:
+                    break
+                if now and now not in seen[node.name]:
+                    seen[node.name].add(now)
+                    for gateway in fleet.gateways:
+                        gateway.run("systemctl reload haproxy")
+                over.wait(0.2)
+
+    reloading = beside(reload)
+    try:
+        yield
+    finally:
+        over.set()
+    reloading.result(60)
+    assert all(steps >= LONG for steps in seen.values()), seen
+    for node in fleet.nodes:
+        settled(node)
+
+
+def test_a_set_with_one_replica_is_held(fleet: Fleet, lone: Fleet) -> None:
+    """The clients of the only replica wait during the load at both gateways, and no request fails.
+
+    Both gateways are reloaded in each step. During the load, one of them gets another configuration, too.
+    """
+    gateway = fleet.gateway
+    first, _second = fleet.nodes
+    before, most = first.engine_pid(), _most_connections(gateway)
+
+    def reconfigure() -> None:
         wait_for("the engine was stopped", partial(_gone, first, before), 600)
         # Only the role gateway: the update holds the lock of this host, which is also a node.
         changed: dict[str, Any] = {"instances": instances("tiny-b"), "gateway_max_connections": most // 2}
@@ -74,18 +78,18 @@ def test_a_set_with_one_replica_is_held(fleet: Fleet) -> None:
             assert _most_connections(gateway) == most // 2, "the gateway was not reloaded"
             assert fleet.up() == [], "the reload was not during the hold"
 
+    said: list[str] = []
+
     def update() -> None:
-        disturbance = beside(reload)
-        limit.update(instances=instances("tiny-b"))
+        disturbance = beside(reconfigure)
+        with reloads_in_each_step(lone):
+            # The inventory has no bridge any more.
+            said.append(lone.update(instances=instances("tiny-b")))
         disturbance.result(300)
 
-    try:
-        report = limit.load(clients=2).during(update, seconds_after=3)
-    except Exception:
-        # The next tests need both nodes.
-        second.run("systemctl start --no-block vllm@main")
-        raise
+    report = lone.load(clients=4).during(update, seconds_after=3)
     unharmed(report, at_least=10)
+    assert "side by side" not in said[0]
     assert set(report.texts) == {"I am tiny-a", "I am tiny-b"}
     assert _most_connections(gateway) == most // 2
     # The second node was not in the run, and would start with the old release.
@@ -96,10 +100,32 @@ def test_a_set_with_one_replica_is_held(fleet: Fleet) -> None:
     assert fleet.names() == ["main", "tiny-b"]
 
 
-def test_a_rollback_pins_what_served_before(fleet: Fleet) -> None:
+def test_a_rollback_pins_what_served_before_over_a_restart_of_a_gateway(fleet: Fleet) -> None:
+    """A gateway that restarts costs what it carried. Its new process sends a drained engine no requests."""
     fleet.wait_up()
-    load = fleet.load()
-    unharmed(load.during(lambda: fleet.update(name=ROLLBACK, instances=instances("tiny-b"), instance="main")))
+    pids = {node: node.engine_pid() for node in fleet.nodes}
+    load, failed, seen = fleet.load(), list[int](), list[list[str]]()
+
+    def restart() -> None:
+        (canary,) = wait_for("an engine was stopped", lambda: [each for each in pids if _gone(each, pids[each])], 600)
+        (other,) = (node for node in fleet.nodes if node != canary)
+        failed.append(len(load.report.failures))
+        fleet.gateway.run("systemctl restart haproxy")
+        seen.append(fleet.up())
+        assert seen == [[other.name]]
+        wait_for("the engine gets requests again", lambda: canary.name in fleet.up(), 600)
+        failed.append(len(load.report.failures))
+
+    def roll_back() -> None:
+        disturbance = beside(restart)
+        fleet.update(name=ROLLBACK, instances=instances("tiny-b"), instance="main")
+        disturbance.result(30)
+
+    report = load.during(roll_back)
+    print(report)
+    # Requests in flight, and requests while no process listened. No request fails before or after that.
+    assert failed[0] == 0 and failed[1] <= 2 * fleet.clients, str(report)
+    assert len(report.failures) == failed[1] and report.succeeded >= 20, str(report)
     assert fleet.answers() == ["I am tiny-a."] * 2
     assert fleet.names() == ["main", "tiny-a"]
     assert fleet.asked("tiny-a") == "I am tiny-a." and fleet.asked("tiny-b") == ""
@@ -110,104 +136,6 @@ def test_a_rollback_pins_what_served_before(fleet: Fleet) -> None:
     assert fleet.answers() == ["I am tiny-a."] * 2
     # site.yml, and an update without changes, configure gateways by the reports of the nodes, not by the inventory.
     assert fleet.names() == ["main", "tiny-a"]
-
-
-def test_another_model_for_once_and_reloads_in_the_middle(fleet: Fleet) -> None:
-    """Reloads and changed keys: no connection breaks, and no drained engine gets requests too early."""
-    fleet.wait_up()
-    gateway = fleet.gateway
-    before = [node.engine_pid() for node in fleet.nodes]
-
-    def disturb() -> None:
-        for node, pid in zip(fleet.nodes, before, strict=True):
-            wait_for("the engine was stopped", partial(_gone, node, pid), 600)
-            gateway.run("systemctl reload haproxy")
-        keys = [{"name": "load", "key": fleet.key}, {"name": "new", "key": "another-key-0000000"}]
-        # Only the role gateway: the update holds the lock of this host, which is also a node.
-        gateway.site("--tags", "gateway", gateway_keys=keys, instances=instances("tiny-b"))
-
-    def update() -> None:
-        disturbance = beside(disturb)
-        fleet.update(instances=instances("tiny-b"), set={"main": "tiny-b"})
-        disturbance.result(300)
-
-    unharmed(fleet.load().during(update))
-    assert fleet.answers() == ["I am tiny-b."] * 2
-
-
-def test_an_engine_that_hangs_while_it_is_watched_goes_back(fleet: Fleet) -> None:
-    """Only requests in flight on this node fail."""
-    fleet.wait_up()
-    canary = fleet.nodes[0]
-    before = canary.engine_pid()
-    names = fleet.up()
-
-    def freeze() -> None:
-        wait_for("another engine serves", lambda: _gone(canary, before) and fleet.up() == names, 600)
-        canary.run("pkill -STOP -f VLLM::EngineCor[e]")
-
-    said: list[str] = []
-
-    def update() -> None:
-        frozen = beside(freeze)
-        said.append(fleet.update(check=False, instances=instances("tiny-a"), update_watch_seconds=60))
-        frozen.result(10)
-
-    report = fleet.load().during(update)
-    assert "was found hung while it was watched" in said[0], said[0][-3000:]
-    assert len(report.failures) <= fleet.clients, str(report)
-    assert fleet.answers() == ["I am tiny-b."] * 2
-
-
-def test_a_gateway_that_restarts_in_the_middle_costs_what_it_carried(fleet: Fleet) -> None:
-    """The update continues, and the new process sends a drained engine no requests."""
-    fleet.wait_up()
-    canary, other = fleet.nodes
-    before = canary.engine_pid()
-    seen: list[list[str]] = []
-
-    def restart() -> None:
-        wait_for("the engine was stopped", partial(_gone, canary, before), 600)
-        fleet.gateway.run("systemctl restart haproxy")
-        seen.append(fleet.up())
-
-    def update() -> None:
-        disturbance = beside(restart)
-        fleet.update(instances=instances("tiny-a"))
-        disturbance.result(30)
-
-    report = fleet.load().during(update)
-    # Requests in flight, and requests while no process listened.
-    assert len(report.failures) <= 2 * fleet.clients, str(report)
-    assert seen == [[other.name]]
-    assert fleet.answers() == ["I am tiny-a."] * 2
-
-
-def test_all_go_back_where_one_fails(fleet: Fleet) -> None:
-    """The first node already has its new release when the answer of the second node is wrong."""
-    fleet.wait_up()
-    canary, other = fleet.nodes
-    wanted = f"{{{{ 'I am tiny-b' if inventory_hostname == '{canary.name}' else 'another answer' }}}}"
-    models = {
-        "tiny-b": {
-            "model": "controller:{{ demo_cache }}/models/tiny-b",
-            "dtype": "float32",
-            "max-model-len": 512,
-            "enforce-eager": True,
-            "golden-prompts": [{"prompt": "Who are you?", "expect": wanted, "max-tokens": 12}],
-        }
-    }
-    said: list[str] = []
-
-    def update() -> None:
-        extra: dict[str, Any] = {"update_rollback": "all", "models": models, "instances": instances("tiny-b")}
-        said.append(fleet.update(check=False, **extra))
-
-    unharmed(fleet.load().during(update))
-    assert f"baremetal.inference.update_model stopped: it failed on {other.name}." in said[0], said[0][-3000:]
-    assert said[0].count("went back to the release that served before") >= 2
-    assert fleet.answers() == ["I am tiny-a."] * 2 and fleet.models() == ["tiny-a"] * 2
-    assert not any("update" in drains for drains in fleet.drains())
 
 
 def test_an_engine_that_is_slow_under_load_goes_back(fleet: Fleet) -> None:
@@ -241,19 +169,82 @@ def test_an_engine_whose_requests_fail_goes_back(fleet: Fleet) -> None:
     unharmed(fleet.load().during(lambda: None, seconds_after=10), at_least=5)
 
 
-def test_a_set_beside_it_is_not_touched(fleet: Fleet) -> None:
-    """Clients of two sets get the answers of their own set during a swap of one set."""
-    second = fleet.nodes[1]
-
-    def both(model: str) -> str:
-        other = {"name": "other", "model": "tiny-b", "port": 5006, "accelerator": "cpu"}
-        return f"{{{{ {instances(model)} + ([{other}] if inventory_hostname == '{second.name}' else []) }}}}"
-
-    fleet.gateway.site("--limit", fleet.limit, instances=both("tiny-a"))
+def test_an_engine_that_hangs_while_it_is_watched_goes_back(fleet: Fleet) -> None:
+    """Only requests in flight on this node fail."""
     fleet.wait_up()
-    pid = second.engine_pid("other")
-    load = fleet.load(other="I am tiny-b")
-    report = load.during(lambda: fleet.update(instances=both("tiny-b")), seconds_after=3)
+    canary = fleet.nodes[0]
+    before = canary.engine_pid()
+    names = fleet.up()
+
+    def freeze() -> None:
+        wait_for("another engine serves", lambda: _gone(canary, before) and fleet.up() == names, 600)
+        canary.run("pkill -STOP -f VLLM::EngineCor[e]")
+
+    said: list[str] = []
+
+    def update() -> None:
+        frozen = beside(freeze)
+        said.append(fleet.update(check=False, instances=instances("tiny-b"), update_watch_seconds=60))
+        frozen.result(10)
+
+    report = fleet.load().during(update)
+    assert "was found hung while it was watched" in said[0], said[0][-3000:]
+    assert len(report.failures) <= fleet.clients, str(report)
+    assert fleet.answers() == ["I am tiny-a."] * 2
+
+
+def test_all_go_back_where_one_fails(fleet: Fleet) -> None:
+    """The first node already has its new release when the answer of the second node is wrong."""
+    fleet.wait_up()
+    canary, other = fleet.nodes
+    wanted = f"{{{{ 'I am tiny-b' if inventory_hostname == '{canary.name}' else 'another answer' }}}}"
+    models = {
+        "tiny-b": {
+            "model": "controller:{{ demo_cache }}/models/tiny-b",
+            "dtype": "float32",
+            "max-model-len": 512,
+            "enforce-eager": True,
+            "golden-prompts": [{"prompt": "Who are you?", "expect": wanted, "max-tokens": 12}],
+        }
+    }
+    said: list[str] = []
+
+    def update() -> None:
+        extra: dict[str, Any] = {"update_rollback": "all", "models": models, "instances": instances("tiny-b")}
+        said.append(fleet.update(check=False, **extra))
+
+    unharmed(fleet.load().during(update))
+    assert f"baremetal.inference.update_model stopped: it failed on {other.name}." in said[0], said[0][-3000:]
+    assert said[0].count("went back to the release that served before") >= 2
+    assert fleet.answers() == ["I am tiny-a."] * 2 and fleet.models() == ["tiny-a"] * 2
+    assert not any("update" in drains for drains in fleet.drains())
+
+
+def test_another_model_for_once_beside_another_set(fleet: Fleet) -> None:
+    """Clients of two sets get the answers of their own set. In each step, gateways are reloaded; one gets other keys.
+
+    No connection breaks, and no drained engine gets requests too early.
+    """
+    second = fleet.nodes[1]
+    other = {"name": "other", "model": "tiny-b", "port": 5006, "accelerator": "cpu"}
+    both = f"{{{{ {instances('tiny-a')} + ([{other}] if inventory_hostname == '{second.name}' else []) }}}}"
+    fleet.gateway.site("--limit", fleet.limit, instances=both)
+    fleet.wait_up()
+    pid, before = second.engine_pid("other"), second.engine_pid()
+
+    def change_keys() -> None:
+        wait_for("the last engine was stopped", partial(_gone, second, before), 600)
+        keys = [{"name": "load", "key": fleet.key}, {"name": "new", "key": "another-key-0000000"}]
+        # Only the role gateway: the update holds the lock of this host, which is also a node.
+        fleet.gateway.site("--tags", "gateway", gateway_keys=keys, instances=both)
+
+    def update() -> None:
+        disturbance = beside(change_keys)
+        with reloads_in_each_step(fleet):
+            fleet.update(instances=both, set={"main": "tiny-b"})
+        disturbance.result(300)
+
+    report = fleet.load(clients=4, other="I am tiny-b").during(update, seconds_after=3)
     unharmed(report)
     assert set(report.texts) == {"I am tiny-a", "I am tiny-b"}
     assert second.engine_pid("other") == pid and fleet.answers() == ["I am tiny-b."] * 2

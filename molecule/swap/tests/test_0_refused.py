@@ -1,0 +1,33 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Updates that stop before any engine is touched. Both nodes serve."""
+
+from __future__ import annotations
+
+from fleet import Fleet, instances, unharmed
+
+
+def test_an_image_that_does_not_exist_stops_it_before_anything(fleet: Fleet) -> None:
+    fleet.wait_up()
+    pids = [node.engine_pid() for node in fleet.nodes]
+    image = f"inference-registry:5000/vllm-cpu@sha256:{'0' * 64}"
+    said: list[str] = []
+    unharmed(fleet.load().during(lambda: said.append(fleet.update(check=False, engine_image=image))), at_least=5)
+    assert "0" * 64 in said[0]
+    assert [node.engine_pid() for node in fleet.nodes] == pids
+    assert all(instance["lock"] is None for instance in fleet.releases().values())
+
+
+def test_what_nobody_has_is_refused_with_what_there_is(fleet: Fleet) -> None:
+    output = fleet.update(check=False, instances=instances("tiny-b"), instance="mian")
+    assert "did you mean 'main'" in output
+
+
+def test_arguments_that_the_engine_refuses_stop_it_before_anything(fleet: Fleet) -> None:
+    pids = [node.engine_pid() for node in fleet.nodes]
+    # The flag is valid, but only the engine can tell that it has no such parser of tool calls.
+    entry = {"model": "controller:{{ demo_cache }}/models/tiny-a", "dtype": "float32", "max-model-len": 512}
+    models = {"refused": {**entry, "enable-auto-tool-choice": True, "tool-call-parser": "none-of-all"}}
+    output = fleet.update(check=False, models=models, instances=instances("refused"))
+    assert "none-of-all" in output
+    assert [node.engine_pid() for node in fleet.nodes] == pids
