@@ -10,19 +10,23 @@ restic's manual, "Security considerations in append-only mode".
 
 from __future__ import annotations
 
-import json
 import re
 from datetime import datetime
 from typing import Any
 
-from . import repository
-from .restic import LONG, OTHER, TAG, Restic, ResticError
+from .restic import Restic
 
 _DURATION = re.compile(r"^(?=.*[1-9])(?:\d+y)?(?:\d+m)?(?:\d+d)?(?:\d+h)?$")
 """The notation of `restic forget --keep-within`. Source: restic-forget(1)."""
 
 AHEAD_SECONDS = 3600.0
 """How far the date of a snapshot may lie in the future: clocks differ."""
+
+_ADVICE = (
+    "Set backup_prune_environment and backup_prune_repository to credentials and an address by which the server allows"
+    " deletion"
+)
+"""What to do if the server refuses the deletions."""
 
 
 def duration_problem(text: str) -> str:
@@ -40,23 +44,13 @@ def prune(restic: Restic, host: str, within: str, minutes: float, now: float, *,
     Returns `removed` and `kept`, lists of short IDs, and `ahead`, the kept ones that are dated in the future. `now` is
     in seconds since 1970. Raises ResticError.
     """
-    words = ["forget", "--host", host, "--tag", TAG, "--group-by", "host", "--keep-within", within]
+    rules = ["--keep-within", within]
     before = restic.snapshots(host)
-    removed = _ids(restic.call(*words, "--dry-run", "--no-lock", "--json", timeout=LONG)) if before else set()
+    removed = restic.outdated(host, rules) if before else set()
     if removed and not check:
         # An index of an intruder could name false places of data, and the prune would then remove the right ones.
         restic.patiently(["check", "--read-data"], minutes)
-        restic.patiently([*words, "--prune"], minutes)
-        # restic 0.18 ends with success although the server has refused each deletion.
-        left = removed & {str(one["short_id"]) for one in restic.snapshots(host)}
-        if left:
-            where = repository.mask(restic.access.address)
-            raise ResticError(
-                OTHER,
-                f"the repository at {where} does not let these credentials delete: snapshots {', '.join(sorted(left))}"
-                f" of {host} are still there. Set backup_prune_environment and backup_prune_repository to credentials"
-                " and an address by which the server allows deletion",
-            )
+        restic.forget(host, rules, minutes, removed, _ADVICE)
     kept = [one for one in before if one["short_id"] not in removed]
     latest = now + AHEAD_SECONDS
     return {
@@ -64,11 +58,3 @@ def prune(restic: Restic, host: str, within: str, minutes: float, now: float, *,
         "kept": [str(one["short_id"]) for one in kept],
         "ahead": [str(one["short_id"]) for one in kept if datetime.fromisoformat(one["time"]).timestamp() > latest],
     }
-
-
-def _ids(text: str) -> set[str]:
-    """The short IDs of the snapshots that `restic forget --json` would remove."""
-    for line in text.splitlines():
-        if line.startswith("["):
-            return {str(one["short_id"]) for group in json.loads(line) for one in group["remove"] or []}
-    return set()

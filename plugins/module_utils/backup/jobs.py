@@ -18,8 +18,14 @@ from typing import Any
 from ..core import files
 from . import append_only, record, staging, state
 from .places import Places
-from .restic import TAG, Access, Restic, ResticError
+from .restic import Access, Restic, ResticError
 from .settings import Settings
+
+_ADVICE = (
+    "To keep deletion refused, set backup_append_only to true and run baremetal.inference.backup. To prune here,"
+    " let the server allow deletion with backup_environment"
+)
+"""What to do if the server refuses the deletions of a host's own prune."""
 
 Work = Callable[[Places, Settings, Restic], dict[str, Any]]
 """Does a job, and returns the values to record in the state file."""
@@ -111,8 +117,8 @@ def backup(places: Places, settings: Settings, restic: Restic, now: float) -> di
 def prune(places: Places, settings: Settings, restic: Restic) -> dict[str, Any]:
     """Remove this host's old snapshots, and data that no other snapshot uses. Raises ResticError."""
     keep = [word for key, count in settings.keep.items() for word in (f"--keep-{key}", str(count))]
-    words = ["forget", "--host", settings.host, "--tag", TAG, "--group-by", "host", *keep, "--prune"]
-    restic.patiently(words, settings.lock_minutes)
+    old = restic.outdated(settings.host, keep)
+    restic.forget(settings.host, keep, settings.lock_minutes, old, _ADVICE)
     return {"snapshots": len(restic.snapshots(settings.host))}
 
 

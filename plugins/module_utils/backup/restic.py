@@ -215,9 +215,38 @@ class Restic:
         text = self.patiently([*words, "."], minutes, directory=directory)
         return summary(text)
 
+    def outdated(self, host: str, rules: list[str]) -> set[str]:
+        """The short IDs of the host's snapshots that the rules (options of `restic forget`) do not keep.
+
+        Removes nothing. Raises ResticError.
+        """
+        text = self.call(*_forget(host, rules), "--dry-run", "--no-lock", "--json", timeout=LONG)
+        lists = [json.loads(line) for line in text.splitlines() if line.startswith("[")]
+        return {str(one["short_id"]) for groups in lists for group in groups for one in group["remove"] or []}
+
+    def forget(self, host: str, rules: list[str], minutes: float, ids: set[str], advice: str) -> None:
+        """Remove the outdated snapshots, and data that no other snapshot uses. Raises ResticError.
+
+        `ids` is the result of outdated(). If the server has refused, the error ends with `advice`.
+        """
+        self.patiently([*_forget(host, rules), "--prune"], minutes)
+        # restic 0.18 ends with success although the server has refused each deletion.
+        left = ids & {str(one["short_id"]) for one in self.snapshots(host)}
+        if left:
+            raise ResticError(
+                OTHER,
+                f"the repository at {repository.mask(self.access.address)} does not let these credentials delete:"
+                f" snapshots {', '.join(sorted(left))} of {host} are still there. {advice}",
+            )
+
     def restore(self, snapshot: str, target: Path) -> None:
         """Write a whole snapshot below target, and verify the files. Raises ResticError."""
         self.call("restore", snapshot, "--no-lock", "--target", str(target), "--verify", timeout=LONG)
+
+
+def _forget(host: str, rules: list[str]) -> list[str]:
+    """The arguments that select the host's snapshots of this collection by the rules."""
+    return ["forget", "--host", host, "--tag", TAG, "--group-by", "host", *rules]
 
 
 def spoken(text: str) -> str:

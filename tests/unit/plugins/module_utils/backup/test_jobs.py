@@ -118,9 +118,21 @@ def test_a_clock_in_the_past_makes_no_snapshot_that_stands_before_older_ones(
 
 def test_retention_touches_nothing_but_the_hosts_own(places: Places, fake: Fake) -> None:
     assert program.main(["prune"], places) == 0
-    command = next(call for call in fake.calls if "forget" in call)
+    command = next(call for call in fake.calls if "--prune" in call)
     words = ["--host", "n1", "--tag", "inference-node", "--group-by", "host", "--keep-daily", "7", "--keep-weekly", "2"]
     assert command[command.index("forget") + 1 :] == [*words, "--prune"]
+
+
+def test_a_server_that_refuses_each_deletion_fails_the_prune(places: Places, fake: Fake) -> None:
+    """restic ends with success then."""
+    left = {"short_id": "aaaaaaaa", "time": "2020-01-01T00:00:00Z"}
+    fake.answers |= {
+        "forget": Outcome(0, stdout=json.dumps([{"remove": [left]}])),
+        "snapshots": Outcome(0, stdout=json.dumps([left])),
+    }
+    assert program.main(["prune"], places) == 1
+    error = state.read(places)["jobs"]["prune"]["error"]
+    assert "snapshots aaaaaaaa of n1 are still there" in error and "backup_append_only" in error
 
 
 def test_an_append_only_host_prunes_nothing_and_its_check_proves_the_promise(

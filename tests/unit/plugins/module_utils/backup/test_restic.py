@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -120,3 +121,28 @@ def test_signs_of_progress_do_not_hide_why_it_failed() -> None:
         "Fatal: config or key is damaged",
         '{"id": "of no message"}',
     ]
+
+
+OLD, GOOD = ({"short_id": letter * 8, "time": "2026-11-25T02:30:00Z"} for letter in "ab")
+FORGET = ["forget", "--host", "n1", "--tag", "inference-node", "--group-by", "host", "--keep-last", "1"]
+
+
+def test_outdated_snapshots_are_listed_without_a_change() -> None:
+    would = json.dumps([{"host": "n1", "keep": [GOOD], "remove": [OLD]}])
+    script = Script(Outcome(0, stdout=f"words\n{would}\n"), Outcome(0, stdout='[{"remove": null}]'), Outcome(0))
+    found = [of(script).outdated("n1", ["--keep-last", "1"]) for _time in range(3)]
+    assert found == [{"aaaaaaaa"}, set(), set()]
+    assert script.calls[0][2:] == [*FORGET, "--dry-run", "--no-lock", "--json"]
+
+
+@pytest.mark.parametrize(("left", "refused"), [([GOOD], False), ([OLD, GOOD], True)])
+def test_snapshots_that_a_server_has_kept_are_an_error(left: list[dict[str, str]], refused: bool) -> None:
+    """restic ends with success in both cases."""
+    script = Script(Outcome(0), Outcome(0), Outcome(0, stdout=json.dumps(left)))
+    error = ""
+    try:
+        of(script).forget("n1", ["--keep-last", "1"], 1, {"aaaaaaaa"}, "Do this")
+    except restic.ResticError as found:
+        error = str(found)
+    assert script.calls[1][2:] == [*FORGET, "--prune"]
+    assert ("snapshots aaaaaaaa of n1 are still there. Do this" in error) == bool(error) == refused
