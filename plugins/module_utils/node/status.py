@@ -13,6 +13,7 @@ from typing import Any
 
 from ..core import files, systemd, table
 from ..core.paths import Paths, swap_unit, unit_name
+from ..engine import swap_settings
 from ..engine.gang.members import Gang
 from ..engine.inventory import bridged_instance
 from ..engine.probe import health
@@ -20,6 +21,7 @@ from ..engine.release import Release
 from ..engine.state import drains, gangs, gateway_answers, pins, probe_state, releases, swaps
 from ..engine.state.drains import Drain
 from ..engine.state.gangs import GangState, MemberState
+from ..gateway.names import asking_name
 from .swap import left_over
 
 SCHEMA = 1
@@ -119,11 +121,11 @@ class Status:
 def collect(paths: Paths, names: Sequence[str]) -> list[Status]:
     """The states of the instances. Raises SystemdError."""
     shown = systemd.show(map(unit_name, names), _PROPERTIES)
-    now = datetime.now(UTC)
-    return [_one(paths, name, shown[unit_name(name)], now) for name in names]
+    now, listed = datetime.now(UTC), _listed_gateways(paths)
+    return [_one(paths, name, shown[unit_name(name)], now, listed) for name in names]
 
 
-def _one(paths: Paths, name: str, unit: dict[str, str], now: datetime) -> Status:
+def _one(paths: Paths, name: str, unit: dict[str, str], now: datetime, listed: set[str] | None) -> Status:
     problems: list[str] = []
     numbers: dict[str, int | None] = {}
     declared = None
@@ -152,7 +154,7 @@ def _one(paths: Paths, name: str, unit: dict[str, str], now: datetime) -> Status
         release=numbers,
         probe=_probe(paths, name, now),
         drain=drains.read(paths, name, now),
-        gateways=_gateways(paths, name),
+        gateways=_gateways(paths, name, listed),
         swap=_swap(paths, name),
         left_over=left_over.still(paths, name),
         problems=problems,
@@ -182,9 +184,19 @@ def _swap(paths: Paths, name: str) -> Swap | None:
     return Swap(**{key: getattr(found, key) for key in Swap.__annotations__}) if found else None
 
 
-def _gateways(paths: Paths, name: str) -> list[Gateway]:
+def _listed_gateways(paths: Paths) -> set[str] | None:
+    """The names by which the gateways of the inventory ask; None if the node does not know its gateways."""
+    try:
+        return {asking_name(gateway.name) for gateway in swap_settings.read(paths).gateways}
+    except swap_settings.NoSettings:
+        return None
+
+
+def _gateways(paths: Paths, name: str, listed: set[str] | None) -> list[Gateway]:
+    """The gateways that ask, and gateways of the inventory that have stopped to ask. A removed gateway is left out."""
     now = time.monotonic()
-    return [Gateway(each.gateway, each.word, round(now - each.asked, 1)) for each in gateway_answers.read(paths, name)]
+    found = [Gateway(each.gateway, each.word, round(now - each.asked, 1)) for each in gateway_answers.read(paths, name)]
+    return [each for each in found if listed is None or each.name in listed or each.seconds <= SILENT_SECONDS]
 
 
 def _describe(status: Status, release: Release) -> None:
@@ -323,8 +335,8 @@ def _notes(status: Status) -> list[str]:
     elif status.serving and status.probe and status.probe.verdict not in (health.HEALTHY, health.STARTING):
         notes.append(f"{status.probe.verdict} since {status.probe.since}: {status.probe.detail}")
     notes += [
-        f"gateway {gateway.name} has not checked this instance for {gateway.seconds:.0f} s: it was removed, has"
-        " stopped, or does not reach this node"
+        f"gateway {gateway.name} has not checked this instance for {gateway.seconds:.0f} s: it has"
+        " stopped, or does not reach this node. If it was removed, run baremetal.inference.site for this node"
         for gateway in status.gateways
         if gateway.seconds > SILENT_SECONDS
     ]

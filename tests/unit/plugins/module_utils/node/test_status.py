@@ -15,6 +15,7 @@ import pytest
 
 from ansible_collections.baremetal.inference.plugins.module_utils.core import files, systemd
 from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
+from ansible_collections.baremetal.inference.plugins.module_utils.engine import swap_settings
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import gangs, releases, swaps
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.state.gangs import GangState, MemberState
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.state.gateway_answers import GatewayAnswers
@@ -105,6 +106,24 @@ def test_a_gateway_that_asks_no_more_is_named(paths: Paths, units: Units, output
     found = json.loads(output()[0])["instances"][0]["gateways"]
     assert [(each["name"], each["answer"]) for each in found] == [("gw1", "up"), ("gw2", "drain")]
     assert found[0]["seconds"] >= 60 > 5 > found[1]["seconds"] >= 0
+
+
+@pytest.mark.parametrize(("listed", "named"), [(["gw1", "gw 3"], True), (["gw 3"], False), ([], False)])
+def test_a_gateway_that_was_removed_is_named_no_more(
+    paths: Paths, units: Units, output: Output, listed: list[str], named: bool
+) -> None:
+    """No other gateway asks, so the agent has not forgotten gw1. gw2 asks, and is not listed yet."""
+    gateways = [{"name": name, "address": "192.0.2.1", "port": 8404} for name in listed]
+    files.write(paths.swap_settings, swap_settings.text({"node": "n1", "gateways": gateways}))
+    answers = GatewayAnswers()
+    for name, age in (("gw1", 60), ("gw2", 0), ("gw_3", 0)):
+        answers.record(name, "up ready", time.monotonic() - age)
+    files.write_json(paths.gateway_answers("main"), answers.to_json())
+    inferctl.main(["status", "main"], paths)
+    assert ("gateway gw1 has not checked" in output()[0]) == named
+    inferctl.main(["status", "main", "--json"], paths)
+    found = [each["name"] for each in json.loads(output()[0])["instances"][0]["gateways"]]
+    assert found == (["gw1"] if named else []) + ["gw2", "gw_3"]
 
 
 def test_a_pending_release_is_named_and_is_no_failure(paths: Paths, units: Units, output: Output) -> None:
