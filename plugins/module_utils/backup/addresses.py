@@ -6,6 +6,9 @@
 A machine that replaces another often has another address. Before such releases are restored, this machine's address
 takes the place of the old one in the fetched snapshot, in every kept release: a rollback must be able to start, too.
 Ids and known-good checksums follow, so that baremetal.inference.site and the doctor know the releases again.
+
+A member of a gang also has an address that the releases of all other members name. That address cannot be replaced on
+this machine alone.
 """
 
 from __future__ import annotations
@@ -22,6 +25,7 @@ from ..core import files
 from ..core.addresses import is_own
 from ..core.paths import Paths, unit_name
 from ..engine import known_good, unit_text
+from ..engine.gang.members import Gang
 
 RELEASE_FILE = "release.json"
 ENV_FILE = "engine.env"
@@ -52,13 +56,19 @@ def move(saved: Path, live: Path, own: Callable[[str], bool] = is_own) -> tuple[
     moved, problems = [], []
     for file in sorted(paths.all_releases.glob(f"*/[0-9]*/{RELEASE_FILE}")):
         release = _read(file)
+        name, number = file.parent.parent.name, file.parent.name
+        known = _known_to_members(release)
+        if known and not own(known):
+            # A gang of other addresses can never start again. Only the release that would start matters.
+            if _is_active(paths, file):
+                problems.append(_gang_problem(name, number, known))
+            continue
         old = str(release.get("address", ""))
         if not old or own(old):
             continue
-        name, number = file.parent.parent.name, file.parent.name
         new = _address(Paths(live), name)
-        if release.get("gang") or not own(new):
-            problems.append(_problem(name, number, old, bool(release.get("gang"))))
+        if not own(new):
+            problems.append(_problem(name, number, old))
             continue
         _rewrite(paths, file, release, old, new)
         moved.append(Moved(name, int(number), old, new))
@@ -72,7 +82,7 @@ def _rewrite(paths: Paths, file: Path, release: dict[str, Any], old: str, new: s
     word = re.compile(rf"(?<![\w.:]){re.escape(old)}(?![\w.:])")
     moved = {**_replaced(release, old, new), "id": _id(release, kept, word, new)}
     texts = {file: files.to_json(moved)}
-    installed = [paths.unit(name)] if paths.active(name).resolve() == file.parent.resolve() else []
+    installed = [paths.unit(name)] if _is_active(paths, file) else []
     texts |= {unit: word.sub(new, unit.read_text(encoding="utf-8")) for unit in (kept, *installed) if unit.is_file()}
     digests = {known_good.digest(path.read_bytes()): known_good.digest(text) for path, text in texts.items()}
     for path, text in texts.items():
@@ -125,8 +135,27 @@ def _address(paths: Paths, name: str) -> str:
     return next(filter(None, found), "")
 
 
-def _problem(name: str, number: str, old: str, gang: bool) -> str:
+def _is_active(paths: Paths, file: Path) -> bool:
+    """Whether a release is the active release of its instance. `file` is the release's release.json."""
+    return paths.active(file.parent.parent.name).resolve() == file.parent.resolve()
+
+
+def _known_to_members(release: Mapping[str, Any]) -> str:
+    """The address at which the other members of its gang reach the node; empty for an instance on one node."""
+    try:
+        return Gang.from_dict(release["gang"]).me.address if release.get("gang") else ""
+    except ValueError:
+        return ""
+
+
+def _gang_problem(name: str, number: str, known: str) -> str:
+    return (
+        f"release {number} of {name}: the other members of the gang reach this node at {known}, which is no address of"
+        f" this machine: give this machine {known} (inference_fabric_address, or else inference_address). For another"
+        " address, do not restore: stop the instance on all members, and run baremetal.inference.site on all members"
+    )
+
+
+def _problem(name: str, number: str, old: str) -> str:
     remedy = "run baremetal.inference.site on this machine first, so that its own address is known"
-    if gang:
-        remedy = "the other members of the gang know this address, so give this machine the old one"
     return f"release {number} of {name} listens on {old}, which is no address of this machine: {remedy}"

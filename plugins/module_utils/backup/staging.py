@@ -21,9 +21,11 @@ from ..core.paths import Paths
 from . import trees
 
 MOMENTARY = tuple(
-    str(Paths().state / name) for name in ("lock", ".lock.guard", "probe", "starts", "swap", "drain", "gateway.json")
+    str(Paths().state / name)
+    for name in ("lock", ".lock.guard", "probe", "starts", "swap", "drain", "gang", "gang-move", "gateway.json")
 )
-"""State of the moment, such as locks and drains. It would be wrong after a restore, and it changes all the time."""
+"""State of the moment, such as locks, drains and the states of gangs. It would be wrong after a restore, and it changes
+all the time."""
 
 TRIES = 10
 

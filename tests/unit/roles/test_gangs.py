@@ -157,13 +157,13 @@ def test_a_second_plan_of_a_run_keeps_the_networks(staged: Staged) -> None:
     assert given == [["a", "b"], ["a", "b"]]
 
 
-def wait(staged: Staged, *failures: dict[str, Any]) -> tuple[bool, str, list[tuple[str, str]]]:
+def wait(staged: Staged, *failures: dict[str, Any], **site: Any) -> tuple[bool, str, list[tuple[str, str]]]:
     """The wait of all hosts for their engines: whether it succeeded, what was printed, and who waited for what."""
     role = {"name": "baremetal.inference.vllm", "tasks_from": "ready"}
     play = {
         "hosts": "inference",
         "roles": ["site_variables"],
-        "vars": SITE,
+        "vars": {**SITE, **site},
         "tasks": [{"ansible.builtin.include_role": role}],
     }
     stage = staged(["engine_service"])
@@ -175,6 +175,13 @@ def test_followers_wait_after_their_leader(staged: Staged) -> None:
     succeeded, output, waited = wait(staged)
     assert succeeded, output
     assert sorted(waited[:3]) == [("a", "main"), ("b", "main,big"), ("c", "main")] and waited[3:] == [("a", "big")]
+
+
+def test_a_restore_of_a_blank_machine_waits_for_no_gang_before_the_snapshot_is_there(staged: Staged) -> None:
+    """Until then, the other members may run another release, which the blank machine does not have."""
+    succeeded, output, waited = wait(staged, restore_onto_blank=True)
+    assert succeeded, output
+    assert sorted(waited) == [("a", "main"), ("b", "main"), ("c", "main")]
 
 
 def test_nobody_waits_for_a_leader_that_has_failed(staged: Staged) -> None:

@@ -16,7 +16,14 @@ SERVE = "- name: Start\n  baremetal.inference.engine_service: {names: main}\n"
 
 Call = dict[str, Any]
 
-ENGINES = [{"name": name, "serving": serving} for name, serving in (("main", True), ("side", True), ("ill", False))]
+ENGINES = [
+    {"name": name, "serving": serving, "gang": gang}
+    for name, serving, gang in (
+        *(("main", True, []), ("side", True, []), ("ill", False, [])),
+        *(("big", True, ["a", "b"]), ("huge", True, ["b", "a"])),
+    )
+]
+"""Those of the host a, which leads big and follows in huge."""
 SNAPSHOT = {
     "snapshot": {"id": "ab12", "time": "then"},
     "differences": [],
@@ -71,6 +78,14 @@ def test_engines_that_serve_and_are_restarted_have_no_requests_meanwhile(restore
     assert (drained["names"], drained["owner"], drained["last"]) == (["main"], "restore", ["main"])
     assert (ended["names"], ended["owner"], ended["seconds"]) == (["main"], "restore", 0)
     assert "requests may be cut off" not in output
+
+
+def test_a_follower_of_a_gang_is_neither_drained_nor_probed(restore: Restore) -> None:
+    """It has no requests and no API. Its unit's stop lets the leader drain the gang."""
+    succeeded, output = restore.run(__backup_asked={**SNAPSHOT, "instances": ["big", "huge"]})
+    assert succeeded, output
+    drained, ended = restore.stage.calls(module="engine_outage")
+    assert (drained["names"], ended["names"]) == (["big"], ["big"])
 
 
 @pytest.mark.once

@@ -12,6 +12,7 @@ import pytest
 
 from ansible_collections.baremetal.inference.plugins.module_utils.backup import addresses
 from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.gang.members import Gang, Member
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.instance import Instance
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.release import Beside, Rendered, render
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.settings import Settings
@@ -114,12 +115,41 @@ def test_a_machine_without_an_address_of_its_own_is_refused(tmp_path: Path) -> N
     assert "baremetal.inference.site" in problem and releases.load(saved, "main", 1).address == OLD
 
 
-def test_a_member_of_a_gang_keeps_its_address(tmp_path: Path, live: Path) -> None:
+def make_member(saved: Paths, number: int, address: str) -> Path:
+    """Let a release be that of a gang, whose other member reaches this node at an address."""
+    members = tuple(Member(*each) for each in (("a", 0, "10.0.0.9"), ("b", 1, address)))
+    gang = Gang("main", 1, members, 5110, 29510, "0" * 64).to_dict()
+    file = saved.release("main", number) / addresses.RELEASE_FILE
+    file.write_text(json.dumps({**json.loads(file.read_text()), "gang": gang}))
+    return file
+
+
+def test_a_member_that_the_others_cannot_reach_is_refused(tmp_path: Path, live: Path) -> None:
+    """Also where its engine listens on all addresses. A release that does not start is left as it is."""
+    for name, address in (("one", OLD), ("any", "0.0.0.0")):
+        saved = stage(tmp_path / name, 1, 2, address=address)
+        before = [make_member(saved, number, "10.0.0.77") for number in (1, 2)]
+        texts = [file.read_text() for file in before]
+        moved, (problem,) = addresses.move(saved.root, live, own)
+        assert moved == [] and [file.read_text() for file in before] == texts
+        assert problem.startswith("release 2 of main: the other members of the gang reach this node at 10.0.0.77,")
+        assert "give this machine 10.0.0.77" in problem
+
+
+def test_a_member_that_the_others_reach_gets_an_address_for_clients(tmp_path: Path, live: Path) -> None:
     saved = stage(tmp_path / "saved", 1)
-    file = saved.release("main", 1) / addresses.RELEASE_FILE
+    make_member(saved, 1, NEW)
+    moved, problems = addresses.move(saved.root, live, own)
+    assert problems == [] and [each.new for each in moved] == [NEW]
+    release = releases.load(saved, "main", 1)
+    assert release.address == NEW and release.gang is not None and release.gang.leader.address == "10.0.0.9"
+
+
+def test_a_damaged_gang_is_restored_as_it_is(tmp_path: Path, live: Path) -> None:
+    saved = stage(tmp_path / "saved", 1, address="0.0.0.0")
+    file = make_member(saved, 1, OLD)
     file.write_text(json.dumps({**json.loads(file.read_text()), "gang": {"name": "main"}}))
-    moved, (problem,) = addresses.move(saved.root, live, own)
-    assert moved == [] and "the other members of the gang know this address" in problem
+    assert addresses.move(saved.root, live, own) == ([], [])
 
 
 def test_a_damaged_release_is_restored_as_it_is(tmp_path: Path, live: Path) -> None:

@@ -21,6 +21,8 @@ def root(tmp_path: Path) -> Path:
         "var/lib/inference/releases/main/1/release.json": "{}",
         "var/lib/inference/probe/main.json": "always new",
         "var/lib/inference/lock": "held",
+        "var/lib/inference/gang/big.json": '{"epoch": 4}',
+        "var/lib/inference/gang-move/big.json": '{"release": 3}',
     }.items():
         (root / path).parent.mkdir(parents=True, exist_ok=True)
         (root / path).write_text(text)
@@ -42,7 +44,8 @@ def test_a_copy_is_as_the_files_were(root: Path, tmp_path: Path) -> None:
     assert (copy / "etc/inference/env/main.env").stat().st_mode & 0o777 == 0o600
     assert (copy / "etc/inference/a.json").stat().st_mtime == 1_000_000
     assert os.readlink(copy / "var/lib/inference/releases/main/active") == "1"
-    for path in ("etc/inference/pipe", "var/lib/inference/probe", "var/lib/inference/lock"):
+    momentary = ("probe", "lock", "gang", "gang-move")
+    for path in ("etc/inference/pipe", *(f"var/lib/inference/{name}" for name in momentary)):
         assert not os.path.lexists(copy / path), path
     found = trees.listing(copy, PATTERNS)
     assert trees.compare(found, copy, root) == []

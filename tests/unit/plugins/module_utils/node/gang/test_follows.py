@@ -154,6 +154,35 @@ def test_a_member_that_is_silent_ends_the_gang_on_both_sides(make_gang: Make) ->
     until(lambda: leader.told("READY=1") and follower.running, told=logs(units))
 
 
+def test_one_of_three_engines_ends_all_and_all_start_again(make_gang: Make) -> None:
+    leader, other, lost = units = make_gang(3)
+    serve(units)
+    lost.kill_engine()
+    until(lambda: not leader.running and not other.running, KNOWN, logs(units))
+    restart_leader(units)
+    assert "the engine of gpu-2 ended: exit code 137" in leader.log
+    until(lambda: leader.told("READY=1"), told=logs(units))
+    until(lambda: all(unit.phase == gangs.SERVING and unit.running for unit in units), told=logs(units))
+    assert [unit.state and unit.state.epoch for unit in units] == [2, 2, 2]
+    assert other.code is lost.code is None
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_one_of_three_members_is_waited_for_alone(make_gang: Make, number: signal.Signals) -> None:
+    leader, other, lost = units = make_gang(3)
+    serve(units)
+    lost.signal(number)
+    until(lambda: not leader.running and not other.running, LIMIT, logs(units))
+    restart_leader(units)
+    until(lambda: leader.told("STATUS=waits for gpu-2 (rank 2"), told=logs(units))
+    until(lambda: other.phase == gangs.WAITING, told=logs(units))
+    state = leader.state
+    assert state is not None and [member.node for member in state.absent] == ["gpu-2"]
+    assert not leader.running and not other.running and other.code is None
+    serve(units)
+    assert leader.state is not None and leader.state.epoch == 2
+
+
 def test_another_release_is_refused_by_name(make_gang: Make) -> None:
     leader, follower = units = make_gang()
     follower.gang = replace(follower.gang, digest="b" * 64)
