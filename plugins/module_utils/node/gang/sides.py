@@ -12,6 +12,7 @@ from ...core import commands
 from ...core.docker_api import Docker, DockerError, DockerUnavailable
 from ...core.paths import Paths
 from ...core.systemd import Notifier
+from ...engine import prepare
 from ...engine.gang.members import Gang
 from ...engine.release import Release
 from ...engine.state import drains, pins, releases, swaps
@@ -124,12 +125,18 @@ def follows(
 
 
 def create(release: Release, docker: Docker, program: str = DOCKER) -> None:
-    """Create a release's container anew. Raises EngineError."""
+    """Create a release's container anew. Raises EngineError.
+
+    Like the start of a unit, pulls no image: only a run of a playbook verifies an image's signature.
+    """
     try:
         docker.remove(release.container)
+        lost = prepare.missing(release, docker)
     except (DockerError, DockerUnavailable) as error:
-        raise EngineError(f"Docker cannot remove the container {release.container}: {error}") from error
-    outcome = commands.run([program, *release.container_argv], CREATE_TIMEOUT)
+        raise EngineError(f"Docker cannot replace the container {release.container}: {error}") from error
+    if lost:
+        raise EngineError(f"The container {release.container} cannot be created: {'; '.join(lost)}")
+    outcome = commands.run([program, "create", "--pull=never", *release.container_argv[1:]], CREATE_TIMEOUT)
     if outcome.code != 0:
         why = outcome.message or outcome.stderr.strip() or f"exit code {outcome.code}"
         raise EngineError(f"Docker cannot create the container {release.container}: {why}")

@@ -28,9 +28,9 @@ from ...conftest import FakeDocker
 from .world import gang
 
 
-def release() -> Release:
+def release(model: str = "/m") -> Release:
     instance = Instance(name="big", model="tiny-a", port=5010, accelerator="cpu")
-    made = render(instance, [], StoredModel("/m", "r"), "i", Settings(drain_timeout=30), number=3).release
+    made = render(instance, [], StoredModel(model, "r"), "i", Settings(drain_timeout=30), number=3).release
     return replace(made, gang=gang(0))
 
 
@@ -77,18 +77,25 @@ def test_a_follower_may_leave_for_less_time_than_systemd_gives_its_unit(tmp_path
 
 def test_a_container_is_created_anew(docker: FakeDocker, tmp_path: Path) -> None:
     program, log = tmp_path / "docker", tmp_path / "log"
-    program.write_text(f'#!/bin/sh\necho "$1 $2" >{log}\n')
+    program.write_text(f'#!/bin/sh\necho "$1 $2 $3" >{log}\n')
     program.chmod(0o755)
+    (tmp_path / "config.json").touch()
+    wanted, api = release(str(tmp_path)), Docker(docker.path)
+    docker.images.add(wanted.image)
     docker.create("vllm-big")
-    sides.create(release(), Docker(docker.path), str(program))
+    sides.create(wanted, api, str(program))
     assert docker.removed == ["vllm-big"]
-    assert log.read_text() == "create --name=vllm-big\n"
+    # The image could go after the look at the images.
+    assert log.read_text() == "create --pull=never --name=vllm-big\n"
     program.write_text("#!/bin/sh\necho no space left >&2\nexit 1\n")
     with pytest.raises(EngineError, match="cannot create the container vllm-big: no space left"):
-        sides.create(release(), Docker(docker.path), str(program))
+        sides.create(wanted, api, str(program))
+    docker.images.clear()
+    with pytest.raises(EngineError, match="the image i is not on this node: run"):
+        sides.create(wanted, api, str(program))
     docker.down()
-    with pytest.raises(EngineError, match="cannot remove the container vllm-big"):
-        sides.create(release(), Docker(docker.path), str(program))
+    with pytest.raises(EngineError, match="cannot replace the container vllm-big"):
+        sides.create(wanted, api, str(program))
 
 
 SWAP = Swap(3, 4, "run", "2026-11-26T06:00:00Z", step=swaps.PROBE, gang=True, moves={"gpu-1": Move(11, 12)})
