@@ -7,29 +7,33 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: engine_image
-short_description: Pull the engine's image to a node
+short_description: Pull the engines' images to a node
 version_added: 0.1.0
 description:
-  - Pulls an image by its digest unless the node has the image. Needs only Docker on the node.
+  - Pulls images by their digests, unless the node has them. Needs only Docker on the node.
   - Does not change running containers.
-  - With O(background), only begins the pull, in a transient unit of systemd. A later call without O(background) waits
-    for the image. Docker joins two pulls of one image. The later call reports why an image cannot be pulled.
-  - With O(signatures), first verifies that a key of the site has signed the image, also if the node has the image. The
-    answer is kept on the node by digest. Needs C(openssl).
+  - Pulls one image after the other. If an image cannot be pulled, pulls the other images, and then fails with the
+    reason for each image that cannot be pulled.
+  - With O(background), only begins the pulls, each in a transient unit of systemd. A later call without O(background)
+    waits for the images. Docker joins two pulls of one image. The later call reports why an image cannot be pulled.
+  - With O(signatures), first verifies that a key of the site has signed each image, also if the node has the image.
+    Fails with all images that must not be used, and then pulls none. The answers are kept on the node by digest. Needs
+    C(openssl).
   - Internal to this collection; its options may change without notice.
 author:
   - The baremetal.inference contributors (@baremetal-inference)
 options:
-  name:
-    description: The image by digest, C(REPOSITORY@sha256:…).
-    type: str
+  names:
+    description: The images by digest, C(REPOSITORY@sha256:…).
+    type: list
+    elements: str
     required: true
   client_config:
     description: The configuration file of Docker's client, with the credentials of the image registry.
     type: path
     default: /root/.docker/config.json
   background:
-    description: Begin the pull, and do not wait for its end.
+    description: Begin the pulls, and do not wait for their ends.
     type: bool
     default: false
   signatures:
@@ -51,7 +55,7 @@ options:
         elements: dict
         default: []
         suboptions:
-          registry:
+          registry: &registry
             description: The image registry, as HOST or HOST:PORT.
             type: str
             required: true
@@ -63,8 +67,8 @@ options:
             description: Password or token.
             type: str
             default: ""
-          state:
-            description: Whether the login exists.
+          state: &state
+            description: Whether the entry counts.
             type: str
             choices: [present, absent]
             default: present
@@ -74,19 +78,12 @@ options:
         elements: dict
         default: []
         suboptions:
-          registry:
-            description: The image registry, as HOST or HOST:PORT.
-            type: str
-            required: true
+          registry: *registry
           ca:
             description: The certificate in PEM.
             type: str
             default: ""
-          state:
-            description: Whether the authority exists.
-            type: str
-            choices: [present, absent]
-            default: present
+          state: *state
       insecure:
         description: Image registries without TLS, or with a certificate that is not checked.
         type: list
@@ -102,7 +99,7 @@ options:
         elements: str
         default: []
   verify_only:
-    description: Only verify the signature, and pull nothing.
+    description: Only verify the signatures, and pull nothing.
     type: bool
     default: false
 extends_documentation_fragment:
@@ -117,22 +114,32 @@ attributes:
 EXAMPLES = r"""
 - name: Pull the engine's image
   baremetal.inference.engine_image:
-    name: registry.example.com/vllm@sha256:0f4e5c…
+    names: [registry.example.com/vllm@sha256:0f4e5c…]
 """
 
 RETURN = r"""
-id:
-  description: The image's ID on the node.
-  returned: if the node has the image
-  type: str
-key:
-  description: The key that has signed the image, as SHA-256 of its DER.
-  returned: with O(signatures), if a prefix names the image
-  type: str
-pulling:
-  description: The image whose pull has begun, or would in check mode.
-  returned: with O(background), unless the node has the image
-  type: str
+ids:
+  description: The IDs on the node of the images that the node has, by image.
+  returned: success, without O(verify_only)
+  type: dict
+  sample: {"registry.example.com/vllm@sha256:0f4e5c…": "sha256:9b1d…"}
+keys:
+  description:
+    - The keys that have signed the images, each as SHA-256 of its DER, by image. Has no images that no prefix names.
+  returned: success
+  type: dict
+missing:
+  description: The images that the node did not have when the module began.
+  returned: success, without O(verify_only)
+  type: list
+  elements: str
+pulls:
+  description:
+    - The images that this call has pulled, or whose pull in the background this call has begun. In check mode, the call
+      would do so. Has no image that an earlier call with O(background) was still pulling.
+  returned: success, without O(verify_only)
+  type: list
+  elements: str
 """
 
 import hashlib
@@ -181,29 +188,36 @@ def unit(name: str) -> str:
     return f"inference-pull-{hashlib.sha256(name.encode()).hexdigest()[:12]}.service"
 
 
-def begin(module: AnsibleModule, docker: str, environment: dict[str, str]) -> dict[str, Any]:
-    """Begin the pull, unless an earlier run has begun it. Returns the result of the module.
+def begin(module: AnsibleModule, docker: str, name: str, environment: dict[str, str]) -> bool:
+    """Begin a pull in the background. Returns whether it has begun.
 
     A pull that cannot begin, or that fails later, is no failure here: the task that needs the image pulls it again,
     and reports the reason.
     """
-    name = module.params["name"]
-    if module.run_command(["systemctl", "is-active", "--quiet", unit(name)])[0] == 0:
-        return {"changed": False, "pulling": name}
     settings = [f"--setenv={key}={value}" for key, value in environment.items()]
     # --collect: systemd removes the unit at its end, also after a failure.
     command = ["systemd-run", "--quiet", "--collect", f"--unit={unit(name)}", f"--description=Pull {name}", *settings]
     code, _output, error = module.run_command([*command, *pull(docker, name)])
     if code != 0:
         module.warn(f"The image {name} is not pulled in the background: {error.strip()}")
-        return {"changed": False}
-    return {"changed": True, "pulling": name}
+    return code == 0
 
 
-def verified(module: AnsibleModule, paths: Paths) -> dict[str, Any]:
-    """Verify the image's signature, if a key is declared for the image. Returns a part of the module's result.
+def under_way(module: AnsibleModule, name: str) -> bool:
+    """Whether an earlier call has begun a pull in the background that has not ended."""
+    return module.run_command(["systemctl", "is-active", "--quiet", unit(name)])[0] == 0
 
-    Ends the module if the image must not be used.
+
+def identity(module: AnsibleModule, docker: str, name: str) -> str:
+    """The ID of an image on the node; empty if the node does not have the image."""
+    code, output, _error = module.run_command([docker, "image", "inspect", "--format", "{{.Id}}", name])
+    return output.strip() if code == 0 else ""
+
+
+def verified(module: AnsibleModule, names: Iterable[str], paths: Paths) -> dict[str, str]:
+    """Verify the images' signatures. Returns the fingerprints of the keys by image, without images that no entry names.
+
+    Ends the module if an image must not be used.
     """
     given = module.params["signatures"]
     access = image_registry.Access(
@@ -217,19 +231,19 @@ def verified(module: AnsibleModule, paths: Paths) -> dict[str, Any]:
         proxies=given["proxies"],
         no_proxy=given["no_proxy"],
     )
-    name, keep = module.params["name"], not module.check_mode
     hide(module, given["keys"])
+    record, keep = paths.image_signatures, not module.check_mode
     try:
-        entries = image_signatures.entries(given["keys"])
-        key = image_signatures.verify(name, entries, access, paths.image_signatures, keep=keep)
+        found = image_signatures.verify_all(names, given["keys"], access, record, keep=keep)
     except image_signatures.SignatureError as error:
         module.fail_json(msg=str(error))
-    if key is None and module.params["verify_only"]:
-        module.warn(
-            f"No entry of engine_image_keys names {name}: its signature is not verified. Correct prefix, or leave it"
-            " out for all engine images."
-        )
-    return {"key": key.fingerprint} if key else {}
+    if module.params["verify_only"]:
+        for name in (name for name, key in found.items() if key is None):
+            module.warn(
+                f"No entry of engine_image_keys names {name}: its signature is not verified. Correct prefix, or leave"
+                " it out for all engine images."
+            )
+    return {name: key.fingerprint for name, key in found.items() if key}
 
 
 def hide(module: AnsibleModule, keys: object) -> None:
@@ -258,7 +272,7 @@ def specification() -> dict[str, Any]:
         "no_proxy": {"type": "list", "elements": "str", "default": []},
     }
     return {
-        "name": {"type": "str", "required": True},
+        "names": {"type": "list", "elements": "str", "required": True},
         "client_config": {"type": "path", "default": defaults.DOCKER_CLIENT_CONFIG},
         "background": {"type": "bool", "default": False},
         "signatures": {"type": "dict", "default": {}, "options": signatures},
@@ -273,32 +287,60 @@ def registries(options: dict[str, Any]) -> dict[str, Any]:
     return {"type": "list", "elements": "dict", "default": [], "options": options}
 
 
+class Pulls:
+    """The pulls of one call. The pull of an image that an earlier call has begun in the background is no change: that
+    call has reported the change."""
+
+    def __init__(self, module: AnsibleModule, docker: str, names: Iterable[str]) -> None:
+        self._module = module
+        self._docker = docker
+        self._environment = {"DOCKER_CONFIG": str(Path(module.params["client_config"]).parent)}
+        found = {name: identity(module, docker, name) if docker else "" for name in names}
+        self._ids = {name: known for name, known in found.items() if known}
+        self._missing = [name for name, known in found.items() if not known]
+        self._new = [name for name in self._missing if not under_way(module, name)]
+
+    def begin(self) -> None:
+        """Begin the pulls in the background. An image whose pull cannot begin stays missing."""
+        if not self._module.check_mode:
+            self._new = [name for name in self._new if begin(self._module, self._docker, name, self._environment)]
+
+    def wait(self) -> None:
+        """Pull the missing images. If a pull has failed, ends the module after the pulls of the other images."""
+        problems = [] if self._module.check_mode else [text for name in self._missing if (text := self._pull(name))]
+        if problems:
+            self._new = [name for name in self._new if name in self._ids]
+            self._module.fail_json(msg="\n".join(problems), **self.result())
+
+    def _pull(self, name: str) -> str:
+        """Pull an image. Returns why that failed, and what to do; empty if the node has the image."""
+        code, _output, error = self._module.run_command(pull(self._docker, name), environ_update=self._environment)
+        if code != 0:
+            return f"The image {name} cannot be pulled: {error.strip()}\n{advice(error)}"
+        self._ids[name] = identity(self._module, self._docker, name)
+        return ""
+
+    def result(self) -> dict[str, Any]:
+        """A part of the module's result."""
+        return {"changed": bool(self._new), "ids": self._ids, "missing": self._missing, "pulls": self._new}
+
+
 def main() -> None:
     module = QuietModule(argument_spec=specification(), supports_check_mode=True)
-    name, background = module.params["name"], module.params["background"]
-    signed = verified(module, Paths()) if module.params["signatures"].get("keys") else {}
+    names = list(dict.fromkeys(module.params["names"]))
+    keys = verified(module, names, Paths()) if module.params["signatures"].get("keys") else {}
     if module.params["verify_only"]:
-        module.exit_json(changed=False, **signed)
-    foreseen = {"changed": True, **({"pulling": name} if background else {}), **signed}
+        module.exit_json(changed=False, keys=keys)
     docker = module.get_bin_path("docker")
-    if docker is None:
-        if module.check_mode:
-            # On a fresh node, a run outside check mode would have installed Docker before.
-            module.exit_json(**foreseen)
+    if docker is None and not module.check_mode:
         module.fail_json(msg="Docker is not installed on this node: run the role docker first.")
-    inspect = [docker, "image", "inspect", "--format", "{{.Id}}", name]
-    code, identity, _error = module.run_command(inspect)
-    if code == 0:
-        module.exit_json(changed=False, id=identity.strip(), **signed)
-    if module.check_mode:
-        module.exit_json(**foreseen)
-    environment = {"DOCKER_CONFIG": str(Path(module.params["client_config"]).parent)}
-    if background:
-        module.exit_json(**begin(module, docker, environment), **signed)
-    code, _output, error = module.run_command(pull(docker, name), environ_update=environment)
-    if code != 0:
-        module.fail_json(msg=f"The image {name} cannot be pulled: {error.strip()}\n{advice(error)}")
-    module.exit_json(changed=True, id=module.run_command(inspect)[1].strip(), **signed)
+    # In check mode, a fresh node has no Docker yet, and no image: a real run would have installed Docker before.
+    pulls = Pulls(module, docker or "", names)
+    if module.params["background"]:
+        pulls.begin()
+    else:
+        pulls.wait()
+    module.exit_json(**pulls.result(), keys=keys)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ import hashlib
 import json
 import re
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -132,6 +132,27 @@ def prefix_problems(entries: Sequence[Mapping[str, str]]) -> list[str]:
         for number, prefix in ((number, one["prefix"]) for number, one in enumerate(entries, 1))
         if prefix and (not _PREFIX.fullmatch(prefix) or "//" in prefix or ":" in prefix.partition("/")[2])
     ]
+
+
+def verify_all(
+    images: Iterable[str], declared: object, access: Access, record: Path, *, keep: bool
+) -> dict[str, Key | None]:
+    """Verify images as `verify` does. Returns what `verify` returns, by image. `declared` is engine_image_keys.
+
+    Raises SignatureError with the messages of all images that must not be used.
+    """
+    found: dict[str, Key | None] = {}
+    problems: list[str] = []
+    listed = entries(declared)
+    for image in images:
+        try:
+            found[image] = verify(image, listed, access, record, keep=keep)
+        except SignatureError as error:
+            problems.append(str(error))
+    if problems:
+        # A mistake in an entry is found at each image.
+        raise SignatureError("\n".join(dict.fromkeys(problems)))
+    return found
 
 
 def verify(image: str, entries: Sequence[Mapping[str, str]], access: Access, record: Path, *, keep: bool) -> Key | None:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pytest
+import yaml
 
 from .conftest import ROOT
 
@@ -55,7 +56,7 @@ SOUND: Mapping[str, Call] = {
     "model": {**PLAN, "rsync": "/usr/bin/rsync"},
     "model_facts": {"facts": {}, "problems": []},
     "model_fast_copy": {"due": False},
-    "engine_image": {"id": "sha256:1"},
+    "engine_image": {"missing": []},
     "engine_plan": {
         "image_space": {},
         "agent_due": False,
@@ -143,7 +144,7 @@ def test_each_difference_makes_its_role_due_and_no_other_host_is_changed(stage: 
     assert {call["on"] for call in stage.calls(module="engine_plan") if "strict" not in call} == {"coming", "service"}
     # The preflight asks the first of these in check mode alone, and only what is due is changed.
     due_hosts = {host for host, (_module, _more, due) in DIFFERENCES.items() if due.split()[1] == "True"}
-    for module in ("node_tool", "node_agent", "engine_release", "engine_service"):
+    for module in ("engine_image", "node_tool", "node_agent", "engine_release", "engine_service"):
         assert {call["on"] for call in stage.calls(module=module, check_mode=False)} == due_hosts, module
     assert [call["on"] for call in stage.calls(module="model") if call.get("state") != "planned"] == ["coming"]
     assert not stage.calls(module="node_recovery", check_mode=False)
@@ -152,7 +153,7 @@ def test_each_difference_makes_its_role_due_and_no_other_host_is_changed(stage: 
 @pytest.mark.parametrize(
     ("tag", "changed"),
     [
-        ("vllm_install", {"node_tool", "node_agent"}),
+        ("vllm_install", {"engine_image", "node_tool", "node_agent"}),
         ("vllm_configure", {"engine_release"}),
         ("vllm_service", {"node_tool", "node_agent", "engine_release", "engine_service"}),
         ("recovery_install", {"node_recovery"}),
@@ -196,18 +197,21 @@ ENTER: list[Call] = [
 ENTER[1]["loop"] = "{{ site_beside }}"
 
 
-def enter(stage: Any, *options: str, image: bool = True, failures: Sequence[Call] = ()) -> tuple[bool, str]:
-    """The site enters the roles of a node that has neither the model nor, unless `image`, the engine's image."""
+def enter(
+    stage: Any, *options: str, image: bool = True, failures: Sequence[Call] = (), nodes: str = "a"
+) -> tuple[bool, str]:
+    """The site enters the roles of nodes that have neither the model nor, unless `image`, the engine's image."""
     answers = {**SOUND, "model": {**SOUND["model"], "coming": {"tiny": "abc"}}}
     if not image:
         answers["engine_plan"] = {**SOUND["engine_plan"], "image_space": {"/var/lib/docker": 30}}
-        answers["engine_image"] = {"changed": True, "pulling": SITE["engine_image"]}
+        answers["engine_image"] = {"changed": True, "missing": [SITE["engine_image"]]}
     seen = [({"module": module}, answer) for module, answer in answers.items()]
     tasks = [*PREFLIGHT, role("recovery", "preflight"), *ENTER]
     seen.append(({"module": "node_recovery"}, {"due": True}))
     play = {"hosts": "all", "roles": ["site_variables"], "tasks": tasks}
     variables = ["--extra-vars", json.dumps(SITE)]
-    done: tuple[bool, str] = stage.run([play], "[inference]\na", *variables, *options, seen=seen, failures=failures)
+    hosts = f"[inference]\n{nodes}"
+    done: tuple[bool, str] = stage.run([play], hosts, *variables, *options, seen=seen, failures=failures)
     return done
 
 
@@ -226,12 +230,11 @@ def steps(stage: Any) -> list[str]:
 @pytest.fixture
 def site(staged: Callable[..., Any]) -> Any:
     """The stage, with a pull that is waited for as other tasks are: a stand-in cannot go on in the background."""
-    path = "roles/vllm/tasks/image.yml"
+    path = "roles/vllm/tasks/images.yml"
     text = (ROOT / path).read_text(encoding="utf-8")
     waited = re.sub(r"^  # With async.*\n  async: .*\n  poll: 5\n", "", text, flags=re.MULTILINE)
     assert waited != text
-    name = 'name: "{{ __vllm_needed_image }}"'
-    needed = waited.replace(name, f'{name}\n    needed: "{{{{ not ansible_check_mode }}}}"')
+    needed = waited.replace("__vllm_image_options", "__vllm_image_options | combine({'needed': true})")
     assert needed != waited
     return staged(MODULES, {path: needed})
 
@@ -249,22 +252,42 @@ def test_what_can_goes_on_while_docker_pulls_and_engines_load(site: Any) -> None
     ]
     changes = [step for step in steps(site) if step not in ("engine_plan", "model_facts")]
     assert changes == during_the_pull + during_the_load
-    # One line of the run says that the image is pulled: where the pull began.
-    changed = [line for line in site.home.joinpath("output").read_text().split("TASK ") if "changed: [a]" in line]
-    assert sum("Image |" in line for line in changed) == 1, changed
 
 
-def test_nothing_is_pulled_in_the_background_where_the_image_is_there(stage: Any) -> None:
+def test_nothing_is_waited_for_where_the_image_is_there(stage: Any) -> None:
+    """The stand-in would refuse a task in the background, such as a wait for the image."""
     succeeded, output = enter(stage)
-    assert succeeded and "engine_image True" not in steps(stage), output
+    assert succeeded and [step for step in steps(stage) if "image" in step] == ["engine_image True"], output
     assert steps(stage)[-1] == "engine_service ready"
+
+
+def test_check_mode_reports_a_missing_image_once(stage: Any) -> None:
+    """A task in the background, such as the wait for the image, cannot run in check mode."""
+    succeeded, output = enter(stage, "--check", image=False)
+    assert succeeded, output
+    (call,) = stage.calls(module="engine_image")
+    assert call["background"] and call["check_mode"], call
+
+
+def test_each_node_pulls_the_images_of_its_instances_in_one_call(site: Any) -> None:
+    own = [f"registry.example/{name}{DIGEST}" for name in ("b", "c", "gone")]
+    instances = [
+        {"name": "main", "model": "tiny", "port": 5005},
+        {"name": "side", "model": "tiny", "port": 5006, "image": "{{ own[inventory_hostname] }}"},
+        {"name": "last", "model": "tiny", "port": 5007, "image": own[2], "state": "absent"},
+    ]
+    given = json.dumps({"instances": instances, "own": dict(zip("ab", own, strict=False))})
+    succeeded, output = enter(site, "--extra-vars", given, image=False, nodes="a\nb")
+    assert succeeded, output
+    for node, image in zip("ab", own, strict=False):
+        begun, waited = site.calls(module="engine_image", on=node)
+        assert begun["names"] == waited["names"] == [SITE["engine_image"], image], (begun, waited)
+        assert begun["background"] and waited["needed"], (begun, waited)
 
 
 def test_a_pull_that_fails_stops_the_node_where_the_image_is_needed(site: Any) -> None:
     """Whoever begins the pull does not wait for it, and hears of nothing."""
-    succeeded, output = enter(
-        site, image=False, failures=[{"module": "engine_image", "needed": True, "check_mode": False}]
-    )
+    succeeded, output = enter(site, image=False, failures=[{"module": "engine_image", "needed": True}])
     assert not succeeded and "engine_image was told to fail" in output
     assert steps(site)[-1] == "engine_image", "models, node tool and agent are there"
 
@@ -276,7 +299,7 @@ def test_each_pull_verifies_the_image(site: Any) -> None:
     succeeded, output = enter(site, *KEYS, image=False)
     assert succeeded, output
     calls = site.calls(module="engine_image")
-    assert calls[0]["verify_only"] and [call.get("verify_only") for call in calls[1:]] == [None] * 3, calls
+    assert calls[0]["verify_only"] and [call.get("verify_only") for call in calls[1:]] == [None] * 2, calls
     for call in calls:
         assert (call["signatures"]["keys"], call["signatures"]["insecure"]) == ([{"key": "public"}], ["r"]), call
 
@@ -285,6 +308,18 @@ def test_an_unsigned_image_ends_the_run_before_the_first_change(site: Any) -> No
     succeeded, output = enter(site, *KEYS, image=False, failures=[{"module": "engine_image", "verify_only": True}])
     assert not succeeded and "engine_image was told to fail" in output
     assert steps(site) == ["engine_image"]
+
+
+def test_a_restore_pulls_the_images_of_the_snapshot_in_one_call(site: Any) -> None:
+    plays = yaml.safe_load((ROOT / "playbooks/restore.yml").read_text(encoding="utf-8"))
+    blocks = [task.get("block", []) for play in plays for task in play.get("tasks", [])]
+    (pull,) = (task for block in blocks for task in block if task["name"] == "Pull the images")
+    images = [f"registry.example/{name}{DIGEST}" for name in "xy"]
+    told = [({"module": "engine_image"}, {"missing": images})]
+    succeeded, output = run(site, [{"ansible.builtin.set_fact": {"backup_restore_images": images}}, pull], ["a"], told)
+    assert succeeded, output
+    begun, waited = site.calls(module="engine_image")
+    assert begun["names"] == waited["names"] == images and begun["background"] and waited["needed"], (begun, waited)
 
 
 @pytest.mark.full

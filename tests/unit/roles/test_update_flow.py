@@ -515,7 +515,7 @@ def test_what_is_set_for_once_leaves_the_others_to_the_inventory(update: Update,
         seen=[
             ({"module": "engine_release"}, {"releases": staged, **more}),
             ({"module": "engine_release", "desired": False}, {"releases": chosen, **more}),
-            ({"module": "engine_image"}, {"id": "image"}),
+            ({"module": "engine_image"}, {"missing": []}),
             (DUE_FACTS, {"updates": []}),
         ],
         vllm_set={"main": "tiny-c"},

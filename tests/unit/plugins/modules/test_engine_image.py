@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The module engine_image: pulled once, foreseen in check mode, and what a refusal of the image registry means."""
+"""The module engine_image: each image is pulled once, check mode foresees pulls, and every bad image is named."""
 
 from __future__ import annotations
 
@@ -18,46 +18,77 @@ from ansible_collections.baremetal.inference.plugins.modules import engine_image
 from .conftest import RunModule
 
 IMAGE = "registry.example.com/vllm@sha256:00"
+OTHER = "registry.example.com/vllm@sha256:01"
+THIRD = "other.example.com/vllm@sha256:02"
+DOCKER = "/usr/bin/docker"
 
 
 class Docker:
-    """A client of Docker whose image registry has the image, unless it refuses."""
+    """A client of Docker whose image registry has all images but those that the registry refuses, and a systemd."""
 
     def __init__(self) -> None:
-        self.present = False
-        self.refusal = ""
-        self.pulling = False
+        self.present: set[str] = set()
+        self.refusals: dict[str, str] = {}
+        self.under_way: set[str] = set()
+        """The units that pull in the background."""
         self.systemd = ""
-        self.calls: list[tuple[list[str], dict[str, str]]] = []
+        """Why systemd starts no unit."""
+        self.changes: list[tuple[list[str], dict[str, str]]] = []
+        """The commands that change the node, each with its environment."""
 
     def run(self, argv: list[str], environ_update: dict[str, str] | None = None) -> tuple[int, str, str]:
+        name = argv[-1]
         if argv[0] == "systemctl":
-            return (0 if self.pulling else 3), "", ""
-        self.calls.append((argv[1:], environ_update or {}))
-        if argv[0] == "systemd-run":
-            self.pulling = not self.systemd
-            return (1 if self.systemd else 0), "", self.systemd
+            return (0 if name in self.under_way else 3), "", ""
         if argv[1] == "image":
-            return (0, "sha256:abc\n", "") if self.present else (1, "", "No such image")
-        self.present = not self.refusal
-        return (1, "", self.refusal) if self.refusal else (0, "", "")
+            return (0, f"id of {name}\n", "") if name in self.present else (1, "", "No such image")
+        self.changes.append((argv, environ_update or {}))
+        if argv[0] == "systemd-run":
+            self.under_way |= set() if self.systemd else {engine_image.unit(name)}
+            return (1 if self.systemd else 0), "", self.systemd
+        if name in self.refusals:
+            return 1, "", self.refusals[name]
+        self.present.add(name)
+        return 0, "", ""
+
+    def pulled(self) -> list[str]:
+        """The images that were pulled in the foreground, in this order."""
+        return [argv[-1] for argv, _environment in self.changes if argv[:2] == [DOCKER, "pull"]]
+
+    def begun(self) -> list[str]:
+        """The images whose pull began in the background, in this order."""
+        return [argv[-1] for argv, _environment in self.changes if argv[0] == "systemd-run"]
+
+    def end(self, *names: str) -> None:
+        """Systemd has pulled these images."""
+        self.under_way -= {engine_image.unit(name) for name in names}
+        self.present |= set(names)
 
 
 @pytest.fixture
 def docker(monkeypatch: pytest.MonkeyPatch) -> Docker:
     found = Docker()
-    monkeypatch.setattr(basic.AnsibleModule, "get_bin_path", lambda *_given: "/usr/bin/docker")
+    monkeypatch.setattr(basic.AnsibleModule, "get_bin_path", lambda *_given: DOCKER)
     monkeypatch.setattr(basic.AnsibleModule, "run_command", found.run)
     return found
 
 
-def test_the_image_is_pulled_once(docker: Docker, run_module: RunModule) -> None:
-    assert run_module(engine_image, check=True, name=IMAGE)["changed"] and not docker.present
-    found = run_module(engine_image, name=IMAGE, client_config="/etc/docker-client/config.json")
-    assert (found["changed"], found["id"]) == (True, "sha256:abc")
-    assert docker.calls[-2] == (["pull", "--quiet", IMAGE], {"DOCKER_CONFIG": "/etc/docker-client"})
-    again = run_module(engine_image, name=IMAGE)
-    assert (again["changed"], again["id"]) == (False, "sha256:abc")
+def outcome(result: dict[str, Any]) -> tuple[bool, list[str], list[str]]:
+    """What a call did: whether it changed the node, which images the node lacked, and which pulls the call made."""
+    return result["changed"], result["missing"], result["pulls"]
+
+
+def test_only_missing_images_are_pulled_and_only_once(docker: Docker, run_module: RunModule) -> None:
+    docker.present.add(OTHER)
+    names = [IMAGE, OTHER, THIRD, IMAGE]
+    foreseen = run_module(engine_image, check=True, names=names)
+    assert outcome(foreseen) == (True, [IMAGE, THIRD], [IMAGE, THIRD]) and docker.changes == []
+    found = run_module(engine_image, names=names, client_config="/etc/docker-client/config.json")
+    assert outcome(found) == outcome(foreseen) and docker.pulled() == [IMAGE, THIRD]
+    assert found["ids"] == {name: f"id of {name}" for name in (IMAGE, OTHER, THIRD)}
+    assert docker.changes[0] == ([DOCKER, "pull", "--quiet", IMAGE], {"DOCKER_CONFIG": "/etc/docker-client"})
+    again = run_module(engine_image, names=names)
+    assert outcome(again) == (False, [], []) and again["ids"] == found["ids"] and len(docker.changes) == 2
 
 
 @pytest.mark.parametrize(
@@ -72,63 +103,94 @@ def test_the_image_is_pulled_once(docker: Docker, run_module: RunModule) -> None
     ],
 )
 def test_what_a_refusal_means(docker: Docker, run_module: RunModule, refusal: str, advice: str) -> None:
-    docker.refusal = refusal
-    said = run_module(engine_image, name=IMAGE)
+    docker.refusals[IMAGE] = refusal
+    said = run_module(engine_image, names=[IMAGE])
     assert said["failed"] and refusal in said["msg"] and said["msg"].endswith(advice)
+    assert outcome(said) == (False, [IMAGE], [])
 
 
-def test_a_pull_begins_once_in_the_background(docker: Docker, run_module: RunModule) -> None:
-    arguments = {"name": IMAGE, "client_config": "/etc/docker-client/config.json", "background": True}
-    found = run_module(engine_image, check=True, **arguments)
-    assert (found["changed"], found["pulling"], docker.pulling) == (True, IMAGE, False)
+def test_all_images_that_cannot_be_pulled_are_named_after_the_others_are_pulled(
+    docker: Docker, run_module: RunModule
+) -> None:
+    docker.refusals = {IMAGE: "no such host", THIRD: "Error: manifest unknown"}
+    said = run_module(engine_image, names=[IMAGE, OTHER, THIRD])
+    first, hint, second, other_hint = said["msg"].splitlines()
+    assert first == f"The image {IMAGE} cannot be pulled: no such host" and "check its DNS" in hint
+    assert second == f"The image {THIRD} cannot be pulled: Error: manifest unknown" and "this digest" in other_hint
+    assert said["failed"] and docker.present == {OTHER} and outcome(said) == (True, [IMAGE, OTHER, THIRD], [OTHER])
+
+
+def test_each_pull_begins_once_in_the_background(docker: Docker, run_module: RunModule) -> None:
+    arguments = {"names": [IMAGE, OTHER], "client_config": "/etc/docker-client/config.json", "background": True}
+    foreseen = run_module(engine_image, check=True, **arguments)
+    assert outcome(foreseen) == (True, [IMAGE, OTHER], [IMAGE, OTHER]) and docker.changes == []
     found = run_module(engine_image, **arguments)
-    assert (found["changed"], found["pulling"]) == (True, IMAGE) and not docker.present
-    words = docker.calls[-1][0]
-    assert words[-4:] == ["/usr/bin/docker", "pull", "--quiet", IMAGE] and "--collect" in words
+    assert outcome(found) == outcome(foreseen) and found["ids"] == {}
+    assert docker.begun() == [IMAGE, OTHER] and docker.pulled() == []
+    words = docker.changes[0][0]
+    assert words[-4:] == [DOCKER, "pull", "--quiet", IMAGE] and "--collect" in words
     assert "--setenv=DOCKER_CONFIG=/etc/docker-client" in words
-    # A run that was killed has left it, or the same run asks again.
-    again = run_module(engine_image, **arguments)
-    assert (again["changed"], again["pulling"], docker.calls[-1][0][0]) == (False, IMAGE, "image")
-    docker.present = True
+    # A run that was killed has left both pulls, or the same run asks again.
+    for check in (True, False):
+        assert outcome(run_module(engine_image, check=check, **arguments)) == (False, [IMAGE, OTHER], [])
+    docker.end(IMAGE, OTHER)
     there = run_module(engine_image, **arguments)
-    assert (there["changed"], there["id"], "pulling" in there) == (False, "sha256:abc", False)
+    assert outcome(there) == (False, [], []) and set(there["ids"]) == {IMAGE, OTHER}
+    assert len(docker.changes) == 2
+
+
+def test_a_pull_that_began_in_the_background_is_one_change(docker: Docker, run_module: RunModule) -> None:
+    run_module(engine_image, names=[IMAGE, OTHER], background=True)
+    docker.end(OTHER)
+    # Docker joins the two pulls.
+    waited = run_module(engine_image, names=[IMAGE, OTHER])
+    assert outcome(waited) == (False, [IMAGE], []) and docker.pulled() == [IMAGE]
+    docker.present.clear()
+    run_module(engine_image, names=[IMAGE], background=True)
+    assert outcome(run_module(engine_image, names=[IMAGE, OTHER])) == (True, [IMAGE, OTHER], [OTHER])
 
 
 def test_a_pull_that_cannot_begin_fails_where_the_image_is_needed(docker: Docker, run_module: RunModule) -> None:
     docker.systemd = "Failed to connect to bus"
-    found = run_module(engine_image, name=IMAGE, background=True)
-    assert (found["changed"], "pulling" in found) == (False, False)
-    assert "not pulled in the background: Failed to connect to bus" in str(found["warnings"])
-    docker.refusal = "Error: manifest unknown"
-    assert "manifest unknown" in run_module(engine_image, name=IMAGE)["msg"]
+    found = run_module(engine_image, names=[IMAGE, OTHER], background=True)
+    assert outcome(found) == (False, [IMAGE, OTHER], [])
+    for name in (IMAGE, OTHER):
+        assert f"{name} is not pulled in the background: Failed to connect to bus" in str(found["warnings"])
+    docker.refusals[IMAGE] = "Error: manifest unknown"
+    said = run_module(engine_image, names=[IMAGE, OTHER])
+    assert "manifest unknown" in said["msg"] and outcome(said) == (True, [IMAGE, OTHER], [OTHER])
 
 
 def test_each_image_has_a_unit_of_its_own() -> None:
-    units = {engine_image.unit(name) for name in (IMAGE, f"{IMAGE}1")}
+    units = {engine_image.unit(name) for name in (IMAGE, OTHER)}
     assert len(units) == 2 and all(unit.startswith("inference-pull-") for unit in units)
 
 
-def test_a_node_without_docker(monkeypatch: pytest.MonkeyPatch, run_module: RunModule) -> None:
+def test_a_node_without_docker(docker: Docker, monkeypatch: pytest.MonkeyPatch, run_module: RunModule) -> None:
     monkeypatch.setattr(basic.AnsibleModule, "get_bin_path", lambda *_given: None)
-    assert run_module(engine_image, check=True, name=IMAGE)["changed"]
-    assert run_module(engine_image, check=True, name=IMAGE, background=True)["pulling"] == IMAGE
-    assert "run the role docker first" in run_module(engine_image, name=IMAGE)["msg"]
+    docker.present.add(IMAGE)
+    for background in (False, True):
+        foreseen = run_module(engine_image, check=True, names=[IMAGE], background=background)
+        assert outcome(foreseen) == (True, [IMAGE], [IMAGE]) and foreseen["ids"] == {}
+        assert "run the role docker first" in run_module(engine_image, names=[IMAGE], background=background)["msg"]
+    assert docker.changes == []
 
 
 class Verification:
-    """Stands for the verification of signatures: keeps what it was asked, and refuses where a test says so."""
+    """Stands for the verification of signatures: keeps what it was asked, and refuses images as a test says."""
 
     def __init__(self) -> None:
         self.asked: list[tuple[str, list[dict[str, Any]], Access, Path, bool]] = []
-        self.refusal = ""
+        self.refusals: dict[str, str] = {}
 
     def verify(
         self, name: str, entries: list[dict[str, Any]], access: Access, record: Path, *, keep: bool
     ) -> image_signatures.Key | None:
         self.asked.append((name, entries, access, record, keep))
-        if self.refusal:
-            raise image_signatures.SignatureError(self.refusal)
-        return image_signatures.Key(1, "public", "00ff", False) if entries[0]["prefix"] == "" else None
+        if name in self.refusals:
+            raise image_signatures.SignatureError(self.refusals[name])
+        named = name.startswith(entries[0]["prefix"])
+        return image_signatures.Key(1, "public", f"key of {name}", False) if named else None
 
 
 @pytest.fixture
@@ -153,18 +215,20 @@ SIGNATURES = {
 
 
 def test_without_keys_nothing_is_verified(docker: Docker, verification: Verification, run_module: RunModule) -> None:
-    assert run_module(engine_image, name=IMAGE, signatures={})["changed"]
-    assert run_module(engine_image, name=IMAGE, signatures={**SIGNATURES, "keys": []})["id"]
+    assert run_module(engine_image, names=[IMAGE], signatures={})["changed"]
+    assert run_module(engine_image, names=[IMAGE], signatures={**SIGNATURES, "keys": []})["keys"] == {}
     assert verification.asked == []
 
 
-def test_an_image_is_verified_before_it_is_pulled(
+def test_images_are_verified_before_any_image_is_pulled(
     docker: Docker, verification: Verification, run_module: RunModule, tmp_path: Path
 ) -> None:
-    verification.refusal = "no signature"
+    verification.refusals = {OTHER: "no signature", THIRD: "no answer"}
+    # Also an image that the node already has.
+    docker.present.add(OTHER)
     for more in ({}, {"background": True}, {"verify_only": True}):
-        said = run_module(engine_image, name=IMAGE, signatures=SIGNATURES, **more)
-        assert said["failed"] and said["msg"] == "no signature" and docker.calls == []
+        said = run_module(engine_image, names=[IMAGE, OTHER, THIRD], signatures=SIGNATURES, **more)
+        assert said["failed"] and said["msg"].splitlines() == ["no signature", "no answer"] and docker.changes == []
     name, entries, access, record, keep = verification.asked[0]
     assert (name, entries, keep) == (IMAGE, [{"prefix": "", "key": "public"}], True)
     assert record == tmp_path / "var/lib/inference/image-signatures.json"
@@ -172,39 +236,41 @@ def test_an_image_is_verified_before_it_is_pulled(
     assert access.authorities == {"registry.example.com": "pem"} and access.insecure == ["10.0.0.0/8"]
     assert (access.proxies, access.no_proxy) == ({"https": "http://proxy"}, ["registry.example.com"])
     assert access.client_config == Path("/root/.docker/config.json")
-    # Also an image that the node already has.
-    docker.present = True
-    assert run_module(engine_image, name=IMAGE, signatures=SIGNATURES)["msg"] == "no signature"
 
 
-def test_a_verified_image(docker: Docker, verification: Verification, run_module: RunModule) -> None:
-    found = run_module(engine_image, check=True, name=IMAGE, signatures=SIGNATURES, verify_only=True)
-    assert (found["changed"], found["key"], docker.calls) == (False, "00ff", [])
-    assert not verification.asked[-1][-1]
-    found = run_module(engine_image, name=IMAGE, signatures=SIGNATURES)
-    assert (found["changed"], found["id"], found["key"]) == (True, "sha256:abc", "00ff")
-    other = {**SIGNATURES, "keys": [{"prefix": "other", "key": "public"}]}
-    unnamed = run_module(engine_image, name=IMAGE, signatures=other)
-    assert "key" not in unnamed and "warnings" not in unnamed
+def test_verified_images(docker: Docker, verification: Verification, run_module: RunModule) -> None:
+    names = [IMAGE, OTHER]
+    keys = {name: f"key of {name}" for name in names}
+    found = run_module(engine_image, check=True, names=names, signatures=SIGNATURES, verify_only=True)
+    assert (found["changed"], found["keys"], docker.changes) == (False, keys, [])
+    assert not verification.asked[-1][-1], "check mode keeps no answer"
+    found = run_module(engine_image, names=names, signatures=SIGNATURES)
+    assert outcome(found) == (True, names, names) and found["keys"] == keys
 
 
-def test_an_image_that_no_entry_names_is_reported_once(verification: Verification, run_module: RunModule) -> None:
-    assert "warnings" not in run_module(engine_image, name=IMAGE, signatures=SIGNATURES, verify_only=True)
-    other = {**SIGNATURES, "keys": [{"prefix": "other", "key": "public"}]}
-    found = run_module(engine_image, name=IMAGE, signatures=other, verify_only=True)
-    assert f"No entry of engine_image_keys names {IMAGE}: its signature is not verified." in str(found["warnings"])
+def test_images_that_no_entry_names_are_reported_once(
+    docker: Docker, verification: Verification, run_module: RunModule
+) -> None:
+    assert "warnings" not in run_module(engine_image, names=[IMAGE], signatures=SIGNATURES, verify_only=True)
+    some = {**SIGNATURES, "keys": [{"prefix": "registry.example.com", "key": "public"}]}
+    pulled = run_module(engine_image, names=[IMAGE, THIRD], signatures=some)
+    assert list(pulled["keys"]) == [IMAGE] and "warnings" not in pulled
+    found = run_module(engine_image, names=[IMAGE, THIRD], signatures=some, verify_only=True)
+    assert found["keys"] == {IMAGE: f"key of {IMAGE}"} and len(found["warnings"]) == 1
+    assert f"No entry of engine_image_keys names {THIRD}: its signature is not verified." in str(found["warnings"])
 
 
-def test_keys_of_another_form_are_refused(verification: Verification, run_module: RunModule) -> None:
+def test_keys_of_another_form_are_refused_once(verification: Verification, run_module: RunModule) -> None:
     given = {**SIGNATURES, "keys": ["/site-keys/cosign.pub"]}
-    said = run_module(engine_image, name=IMAGE, signatures=given, verify_only=True)
+    said = run_module(engine_image, names=[IMAGE, OTHER], signatures=given, verify_only=True)
     assert said["msg"].endswith("mappings with key and prefix; entry 1 is a string.") and verification.asked == []
+    assert said["msg"].count("engine_image_keys") == 1
 
 
 def test_no_secret_is_shown(docker: Docker, verification: Verification, run_module: RunModule) -> None:
-    verification.refusal = "s3cret and http://proxy of registry.example.com"
-    said = run_module(engine_image, name=IMAGE, signatures=SIGNATURES)
+    verification.refusals[IMAGE] = "s3cret and http://proxy of registry.example.com"
+    said = run_module(engine_image, names=[IMAGE], signatures=SIGNATURES)
     assert "s3cret" not in str(said) and "http://proxy" not in str(said) and "registry.example.com" in said["msg"]
     for keys in ([{"prefix": "", "key": "PRIVATE KEY"}], ["PRIVATE KEY"], "PRIVATE KEY"):
-        said = run_module(engine_image, name=IMAGE, signatures={**SIGNATURES, "keys": keys})
+        said = run_module(engine_image, names=[IMAGE], signatures={**SIGNATURES, "keys": keys})
         assert said["failed"] and "PRIVATE KEY" not in str(said)

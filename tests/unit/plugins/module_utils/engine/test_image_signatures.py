@@ -185,6 +185,23 @@ def test_odd_answers_count_as_no_signature(site: Site, keys: dict[str, SigningKe
     assert "Found: none at" in site.refusal(keys["ours"])
 
 
+def test_all_images_that_must_not_be_used_are_named(site: Site, keys: dict[str, SigningKey]) -> None:
+    site.tag((keys["ours"], signing.payload(DIGEST)))
+    declared, access = [{"key": keys["ours"].pem}], Access(site.root / "none")
+    unsigned, silent = (f"{site.server.name}/a/vllm@sha256:{digit * 64}" for digit in "23")
+    site.server.put(f"/v2/a/vllm/manifests/sha256-{'3' * 64}.sig", b"", 503)
+    with pytest.raises(SignatureError) as refused:
+        image_signatures.verify_all([unsigned, site.image, silent], declared, access, site.record, keep=True)
+    said = str(refused.value)
+    assert f"The image {unsigned} must have a signature" in said and site.image not in said
+    assert f"The signature of the image {silent} cannot be verified" in said
+    found = image_signatures.verify_all([site.image], declared, access, site.record, keep=True)
+    assert {image: key.entry for image, key in found.items() if key} == {site.image: 1}
+    with pytest.raises(SignatureError) as refused:
+        image_signatures.verify_all([unsigned, silent], [{"key": "none"}], access, site.record, keep=True)
+    assert str(refused.value).count("the key of entry 1 must be a public key") == 1, "a mistake in an entry, once"
+
+
 def test_a_registry_that_does_not_answer(site: Site, keys: dict[str, SigningKey]) -> None:
     site.server.put(f"/v2/a/vllm/manifests/{DIGEST.replace(':', '-')}.sig", b"", 503)
     said = site.refusal(keys["ours"])
