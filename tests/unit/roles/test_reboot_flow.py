@@ -187,7 +187,7 @@ WAIT = {
 }
 
 
-def test_the_report_names_all_nodes_that_wait_once_also_a_node_that_failed(stage: Stage) -> None:
+def test_the_report_names_all_hosts_that_wait_once_also_a_node_that_failed(stage: Stage) -> None:
     tasks = [
         WAIT,
         {"name": "Break", "ansible.builtin.fail": {"msg": "broken"}, "when": "inventory_hostname == 'one'"},
@@ -197,9 +197,12 @@ def test_the_report_names_all_nodes_that_wait_once_also_a_node_that_failed(stage
             "when": "common_reboot_required | default(false)",
         },
     ]
-    _done, said = stage.run([{"name": "End", "hosts": "all", "tasks": tasks}], "done\none\ntwo\nthree")
-    assert said.count("These nodes wait for a reboot:") == 1, said
-    for host in ("one", "two", "three"):
+    inventory = "[inference]\ndone\none\ntwo\nthree\n[gateway]\ngw1\nthree\n[monitoring]\nmon1"
+    play = {"name": "End", "hosts": "all", "become": False, "roles": ["site_variables"], "tasks": tasks}
+    _done, said = stage.run([play], inventory)
+    assert said.count("These hosts wait for a reboot:") == 1, said
+    assert "No playbook reboots gw1, mon1: run systemctl reboot there" in said
+    for host in ("one", "two", "three", "gw1", "mon1"):
         assert f"{host}: the driver of {host}" in said
     assert "baremetal.inference.site -e reboot_allowed=true" in said
     assert "baremetal.inference.maintenance -l one,two,three -e reboot_allowed=true" in said
@@ -226,3 +229,13 @@ def test_the_report_ends_the_run_but_comes_before_the_engines_if_the_driver_wait
     assert plain.count(report) == (place is not None), plain
     assert (f'{report}, ["vllm", "ready"]]' in plain) == (place == "before the engines")
     assert (f'["gateway", "verify"], {report}]]' in plain) == (place == "last")
+
+
+@pytest.mark.parametrize("waits", [True, False])
+def test_a_gateway_that_waits_is_in_the_report(stage: Stage, waits: bool) -> None:
+    variables = {"common_reboot_required": waits, "site_left": {"left": []}, "ansible_become": False}
+    said = {"name": "Say", "ansible.builtin.debug": {"msg": "{{ site_last | to_json }}"}}
+    play = {"name": "See", "hosts": "gateway", "roles": ["site_variables"], "tasks": [said]}
+    done, output = stage.run([play], "[gateway]\none", "--extra-vars", json.dumps(variables))
+    assert done, output
+    assert ('["common", "reboot_due"]' in output.replace("\\", "")) == waits
