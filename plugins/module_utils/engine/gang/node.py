@@ -12,16 +12,23 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ...core import files
 from ...core.problems import Problem
 from ...hardware.rdma.tools import Run
 from ..adapters import ENGINES
 from ..endpoints import address_problems
 from ..instance import Instance
 from . import network, site
+from .declared import EPHEMERAL
 from .members import Gang
 from .network import Network
 from .plan import ONE_NODE, Span
 from .site import Site
+
+PORT_RANGE = "proc/sys/net/ipv4/ip_local_port_range"
+"""The first and the last port that the kernel gives to connections. Source: ip-sysctl.rst of the kernel."""
+
+SYSCTL = "net.ipv4.ip_local_port_range"
 
 KEY_LENGTH = 16
 """Least number of characters of the key of the channel."""
@@ -33,6 +40,7 @@ def problems(
     key: str,
     environment: Mapping[str, str],
     secrets: Mapping[str, Any],
+    root: Path,
 ) -> list[Problem]:
     """Every mistake of this node about its gangs. `instances` are declared for the node, also with mistakes. `key` is
     that of the channel; `environment` has the site's variables, and `secrets` the secret variables of single instances.
@@ -40,7 +48,12 @@ def problems(
     gangs = site.gangs_of(instances)
     if not gangs:
         return []
-    found = [*_key_problems(key), *_variable_problems("vllm_environment", environment), *_address_problems(shared)]
+    found = [
+        *_key_problems(key),
+        *_variable_problems("vllm_environment", environment),
+        *_address_problems(shared),
+        *_range_problems(shared.node, files.text(root / PORT_RANGE) or ""),
+    ]
     for one in gangs:
         own = {**_variables(one.get("environment")), **_variables(secrets.get(str(one.get("name"))))}
         found += _variable_problems(f"instance {one.get('name')}", own)
@@ -79,6 +92,21 @@ def _address_problems(shared: Site) -> list[Problem]:
         return []
     message = "is no address of this node: set it to an address that `ip address` shows there"
     return [Problem(f"node {shared.node}", message, host.variable, host.address)]
+
+
+def _range_problems(node: str, text: str) -> list[Problem]:
+    """Whether the firewalls of all members open the ports that the kernel gives to engines of this node."""
+    ports = [int(word) for word in text.split() if word.isdigit()]
+    first, last = EPHEMERAL
+    # Without a number, for example without /proc, nothing is known.
+    if len(ports) != 2 or (first <= ports[0] and ports[1] <= last):
+        return []
+    message = (
+        f"must be within {first} to {last}: engines of an instance over several nodes listen on such ports, and the "
+        f"firewall opens only these to members. On the node, run sysctl -w {SYSCTL}='{first} {last}'; remove another "
+        "value from common_sysctl and from /etc/sysctl.d"
+    )
+    return [Problem(f"node {node}", message, SYSCTL, f"{ports[0]} {ports[1]}")]
 
 
 def member(instance: Instance, shared: Site, root: Path, run: Run = network.run) -> tuple[Gang | None, Network]:

@@ -330,7 +330,12 @@ def input_problems(
         *wrong_address,
         *gang_site.problems(values["instances"], site),
         *gang_node.problems(
-            values["instances"], site, values["gang_key"], settings.environment, values["instance_secrets"]
+            values["instances"],
+            site,
+            values["gang_key"],
+            settings.environment,
+            values["instance_secrets"],
+            paths.root,
         ),
         *networks.problems,
     ]

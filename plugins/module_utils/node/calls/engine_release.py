@@ -178,7 +178,7 @@ class Stage:
         given = self.module.params
         instances, key, secrets = given["instances"], given["gang_key"], given["instance_secrets"]
         problems = gang_site.problems(instances, self.site)
-        problems += gang_node.problems(instances, self.site, key, environment, secrets)
+        problems += gang_node.problems(instances, self.site, key, environment, secrets, self.paths.root)
         found = gang_transport.check(instances, self.transport, self.paths, environment, secrets, starts=True)
         problems += found.problems
         if problems:

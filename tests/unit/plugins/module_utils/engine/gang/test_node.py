@@ -22,6 +22,8 @@ BIG = Instance("big", "llama", 5010, nodes=("n1", "n2"), gang_port=5110, rendezv
 MAIN = Instance("main", "llama", 5005)
 SITE = Site("n2", ("n1", "n2"), {"n1": Host("192.0.2.1"), "n2": Host("127.0.0.1", "inference_address")})
 KEY = "0123456789abcdef"
+NO_ROOT = Path("/nonexistent")
+"""A node whose kernel says nothing."""
 
 
 DECLARED = {"name": "big", "nodes": ["n1", "n2"]}
@@ -33,12 +35,33 @@ def found(
     secrets: dict[str, Any] | None = None,
     **more: str,
 ) -> str:
-    return "\n".join(map(str, node.problems(instances, SITE, key, more, secrets or {})))
+    return "\n".join(map(str, node.problems(instances, SITE, key, more, secrets or {}, NO_ROOT)))
 
 
 def test_a_node_without_a_gang_needs_no_key() -> None:
     assert found(({"name": "main"}, "odd"), "") == ""
     assert found() == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "refused"),
+    [
+        ("32768\t60999\n", False),
+        ("40000\t50000\n", False),
+        ("1024\t60999\n", True),
+        ("32768\t65535\n", True),
+        ("damaged\n", False),
+    ],
+)
+def test_a_node_whose_kernel_gives_ports_that_the_firewalls_do_not_open_is_refused(
+    tmp_path: Path, text: str, refused: bool
+) -> None:
+    (tmp_path / node.PORT_RANGE).parent.mkdir(parents=True)
+    (tmp_path / node.PORT_RANGE).write_text(text)
+    problems = node.problems([DECLARED], SITE, KEY, {}, {}, tmp_path)
+    assert [problem.key for problem in problems] == (["net.ipv4.ip_local_port_range"] if refused else [])
+    assert not refused or "must be within 32768 to 60999" in str(problems[0])
+    assert node.problems([{"name": "main"}], SITE, KEY, {}, {}, tmp_path) == []
 
 
 @pytest.mark.parametrize("key", ["", "short", f"{KEY}\n"])
@@ -56,7 +79,7 @@ def test_what_is_computed_must_not_be_set() -> None:
 
 @pytest.mark.parametrize("name", ["RAY_AUTH_TOKEN_PATH", "INFERENCE_RAY_TOKEN"])
 def test_nor_what_an_executor_gets(name: str) -> None:
-    (problem,) = node.problems([DECLARED], SITE, KEY, {name: "s3cret"}, {})
+    (problem,) = node.problems([DECLARED], SITE, KEY, {name: "s3cret"}, {}, NO_ROOT)
     assert str(problem).startswith(f"vllm_environment: {name}: is computed") and "s3cret" not in str(problem)
     assert problem.message.endswith("set executor and gang_key instead")
 
@@ -70,10 +93,10 @@ def test_nor_may_an_instance_set_it() -> None:
 
 def test_the_address_is_one_of_the_node() -> None:
     site = replace(SITE, hosts={**SITE.hosts, "n2": Host("192.0.2.99", "inference_fabric_address")})
-    (problem,) = node.problems([DECLARED], site, KEY, {}, {})
+    (problem,) = node.problems([DECLARED], site, KEY, {}, {}, NO_ROOT)
     assert str(problem).startswith("node n2: inference_fabric_address: '192.0.2.99': is no address of this node")
     # Its form is checked with those of the other members.
-    assert node.problems([DECLARED], replace(SITE, hosts={"n2": Host("nonsense")}), KEY, {}, {}) == []
+    assert node.problems([DECLARED], replace(SITE, hosts={"n2": Host("nonsense")}), KEY, {}, {}, NO_ROOT) == []
 
 
 def test_the_place_of_this_node(tmp_path: Path) -> None:
