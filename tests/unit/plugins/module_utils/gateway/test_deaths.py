@@ -30,6 +30,9 @@ KEYS = [{"name": "alice", "key": ALICE}, {"name": "bob", "key": BOB}]
 
 real = pytest.mark.skipif(shutil.which("haproxy") is None, reason="no HAProxy here: the controllers' container has one")
 
+ROUNDING = 0.002
+"""Seconds by which the sum of a request's times in the log may be wrong: each is cut to milliseconds."""
+
 Serve = Callable[..., AbstractContextManager[tuple[Haproxy, Engine, Engine]]]
 
 
@@ -104,6 +107,25 @@ def wait_logged(haproxy: Haproxy, request_id: str) -> None:
     wait(request_id, lambda: request_id in [line["id"] for line in haproxy.lines()])
 
 
+def wait_clock(haproxy: Haproxy, request_id: str) -> None:
+    """Wait until HAProxy's clock is past the end of a request.
+
+    deaths.lua compares times in milliseconds: a request must not begin in the millisecond in which the last one ended.
+    """
+    wait_logged(haproxy, request_id)
+
+    def passed() -> bool:
+        # A request with a wrong key reaches no engine, and the log has the time of its beginning.
+        haproxy.post("no-key", "clock")
+        lines = {line["id"]: line for line in haproxy.lines()}
+        if "clock" not in lines:
+            return False
+        ended = lines[request_id]["time"] + lines[request_id]["ms_total"] / 1000
+        return bool(lines["clock"]["time"] > ended + ROUNDING)
+
+    wait("HAProxy's clock", passed)
+
+
 def report(haproxy: Haproxy, engine: Engine, age: float = 0) -> list[dict[str, Any]]:
     """Report a death that was `age` seconds ago, as the engine's node does. Returns all deaths."""
     return haproxy.deaths(f"?set=chat&node={engine.name}&age={age:.3f}")
@@ -141,7 +163,7 @@ def test_requests_that_meet_a_dead_engine_are_not_its_cause(serve: Serve) -> Non
         one.fails = True
         for key, request_id in ((BOB, "deadly"), (ALICE, "later")):
             haproxy.post(key, request_id)
-            wait_logged(haproxy, request_id)
+            wait_clock(haproxy, request_id)
         (death,) = report(haproxy, one)
         assert [request["id"] for request in death["requests"]] == ["deadly"]
 
@@ -153,9 +175,7 @@ def test_an_engine_that_takes_long_to_end_broke_at_its_first_failure(serve: Serv
         one.fails = True
         for key, request_id in ((BOB, "deadly"), (ALICE, "later")):
             haproxy.post(key, request_id)
-            wait_logged(haproxy, request_id)
-            # HAProxy's times are in milliseconds: the next request must not begin in the one in which this one ended.
-            time.sleep(0.05)
+            wait_clock(haproxy, request_id)
         time.sleep(7)
         (death,) = report(haproxy, one)
         assert [request["id"] for request in death["requests"]] == ["deadly"]
@@ -217,6 +237,7 @@ def test_a_failure_before_a_good_answer_is_no_cause(serve: Serve) -> None:
         only(haproxy, "gpu1")
         one.fails = True
         haproxy.post(ALICE, "wrong")
+        wait_clock(haproxy, "wrong")
         one.fails = False
         assert haproxy.post(ALICE, "good")[0] == 200
         (death,) = die(haproxy, one, (BOB, "deadly"), breaks=True)
@@ -235,9 +256,8 @@ def test_among_streams_a_failure_before_a_stream_is_no_sign_of_death(serve: Serv
         else:
             one.fails = True
             haproxy.post(ALICE, "before")
-        wait_logged(haproxy, "before")
+        wait_clock(haproxy, "before")
         one.fails, one.seconds = False, 0
-        time.sleep(0.05)
         (death,) = die(haproxy, one, (BOB, "deadly"), streams=True, breaks=True)
         # The request before is named, too: it ended in the engine's last seconds. The youngest comes first.
         assert [request["id"] for request in death["requests"]] == ["deadly", "before"]
