@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """No client loses a request by a swap, whatever its requests are like, and whatever happens to gateways meanwhile.
 
-CI runs one case on each Debian release: all other cases take minutes. Comments name the test in CI that is nearest.
+One case without the mark `full` runs on each Debian release: all other cases take minutes. Comments name the nearest
+test without the mark. CI does not run this scenario yet: the scenario `rolling` has the core of swaps.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ def unharmed(result: dict[str, Any], *outcomes: str) -> None:
         assert clients["succeeded"] >= FEWEST[kind], (kind, clients)
 
 
-# CI: the next test, with slow uploads alone, and two replicas.
+# Nearest: the next test, with slow uploads alone, and two replicas.
 @pytest.mark.full
 def test_slow_clients_of_an_only_replica(lab: Lab) -> None:
     """Uploads whose body comes 15 s after its headers, readers that are slower than the engine, and late answers."""
@@ -43,7 +44,7 @@ def test_two_replicas_with_a_reload_in_each_step(lab: Lab) -> None:
     assert result["reloads"] == WAY * 2
 
 
-# CI: the test before, without TLS.
+# Nearest: the test before, without TLS.
 @pytest.mark.full
 @pytest.mark.parametrize(("case", "swaps"), [("tls", 2), ("tls-lone", 1)])
 def test_tls_and_http2_with_a_reload_in_each_step(lab: Lab, case: str, swaps: int) -> None:
@@ -52,7 +53,7 @@ def test_tls_and_http2_with_a_reload_in_each_step(lab: Lab, case: str, swaps: in
     assert result["reloads"] == WAY * swaps
 
 
-# CI: tests/unit/plugins/module_utils/gateway/test_config.py compares which servers the backend of a model tracks.
+# Nearest: tests/unit/plugins/module_utils/gateway/test_config.py compares which servers the backend of a model tracks.
 @pytest.mark.full
 def test_engines_of_one_model_in_two_sets(lab: Lab) -> None:
     """The backend of the model tracks the servers of both sets, also in old processes."""
@@ -61,7 +62,7 @@ def test_engines_of_one_model_in_two_sets(lab: Lab) -> None:
     assert result["reloads"], "no gateway was reloaded"
 
 
-# CI: a gateway that is lost at any act, in tests/unit/plugins/module_utils/node/swap/test_perform.py.
+# Nearest: a gateway that is lost at any act, in tests/unit/plugins/module_utils/node/swap/test_perform.py.
 @pytest.mark.full
 @pytest.mark.parametrize("case", ["deaf", "deaf-in-the-middle", "lost", "lost-at-drain", "lost-at-start", "flushed"])
 def test_a_gateway_that_is_deaf_or_lost(lab: Lab, case: str) -> None:
@@ -69,7 +70,7 @@ def test_a_gateway_that_is_deaf_or_lost(lab: Lab, case: str) -> None:
     unharmed(lab(case), "done")
 
 
-# CI: tests/unit/plugins/module_utils/node/swap/test_way.py.
+# Nearest: tests/unit/plugins/module_utils/node/swap/test_way.py.
 @pytest.mark.full
 @pytest.mark.parametrize("case", ["deaf-lone", "lost-lone"])
 def test_an_only_replica_does_not_swap_without_all_gateways(lab: Lab, case: str) -> None:
@@ -78,7 +79,7 @@ def test_an_only_replica_does_not_swap_without_all_gateways(lab: Lab, case: str)
     assert "gw1 does not check this node's agent" in result["swaps"][0]["failure"]
 
 
-# CI: tests/unit/plugins/module_utils/node/swap/test_leave.py, without clients.
+# Nearest: tests/unit/plugins/module_utils/node/swap/test_leave.py, without clients.
 @pytest.mark.full
 def test_an_engine_that_hangs_costs_what_it_had(lab: Lab) -> None:
     result = lab("hung")

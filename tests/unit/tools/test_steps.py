@@ -95,10 +95,12 @@ def test_a_step_over_its_budget_is_told(tool: ModuleType) -> None:
         tool.Result("sanity", False, 1.0, ["no"]),
         tool.Result("molecule models", True, 50.0, []),
     ]
-    lines = tool.table(results, 51.0, 0.875).splitlines()
+    lines = tool.table(results, 51.0, 0.875, full=False).splitlines()
     assert [line.endswith("WARNING: over its budget") for line in lines] == [False, True, False, False, False]
     assert "FAILED" in lines[2] and lines[-1].split() == ["in", "all", "51.0", "88%"]
     assert "50%" in lines[1].split()
+    # A full run has more tests.
+    assert "WARNING" not in tool.table(results, 51.0, 0.875, full=True)
 
 
 def test_the_use_of_the_processors_is_that_between_two_readings(tool: ModuleType) -> None:
