@@ -63,6 +63,11 @@ class Fleet:
         """The same, with clients at the first gateway only."""
         return replace(self, more_gateways=())
 
+    def busy(self) -> Fleet:
+        """The same, with clients that hardly pause: they send enough requests to judge also while a fast machine does
+        something short."""
+        return replace(self, pause_seconds=min(self.pause_seconds, 0.5))
+
     def load(self, clients: int = 0, **others: str) -> Load:
         """Clients that use the name of the replica set, and other names. Each name has one right answer."""
         answers = {"main": ANSWERS, **{name: (answer,) for name, answer in others.items()}}

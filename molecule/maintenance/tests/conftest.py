@@ -21,4 +21,5 @@ __all__ = ["deb12", "deb13", "node"]
 
 @pytest.fixture(scope="session")
 def fleet(deb12: Node, deb13: Node) -> Fleet:
-    return Fleet(gateway=deb12, nodes=(deb12, deb13), key="maintenance-load-key-7be2", pause_seconds=3.0)
+    # Short pauses: a run on a fast machine takes some seconds, in which 20 requests must come.
+    return Fleet(gateway=deb12, nodes=(deb12, deb13), key="maintenance-load-key-7be2", pause_seconds=0.5)

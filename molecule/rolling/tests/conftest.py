@@ -22,5 +22,6 @@ __all__ = ["deb12", "deb13", "node", "pytest_terminal_summary"]
 
 @pytest.fixture(scope="session")
 def fleet(deb12: Node, deb13: Node) -> Fleet:
-    # Clients pause: busy engines would take CI's two cores from the update. In `swap`, they do not pause.
+    # Clients pause: busy engines would take CI's two cores from the update. A test of a single swap calls busy(), as 20
+    # requests must come in its short time.
     return Fleet(gateway=deb12, nodes=(deb12, deb13), key="rolling-load-key-4c1d", pause_seconds=3.0)

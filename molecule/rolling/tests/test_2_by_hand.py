@@ -37,7 +37,7 @@ def test_a_swap_that_is_killed_goes_on_and_no_client_notices(fleet: Fleet, steps
             kill_and_reload(node, fleet.gateway)
         reports.append(json.loads(process.communicate(timeout=300)[0]))
 
-    unharmed(fleet.load().during(swapped_under_fire, seconds_after=3))
+    unharmed(fleet.busy().load().during(swapped_under_fire, seconds_after=3))
     (report,) = reports
     assert report["outcome"] == "done", report
     assert fleet.models()[1] == target and node.ask() == f"I am {target}."
@@ -55,7 +55,7 @@ def test_of_two_nodes_that_begin_at_once_one_yields(fleet: Fleet) -> None:
         processes = [started(node, target) for node, target in zip(fleet.nodes, targets, strict=True)]
         reports.extend(json.loads(process.communicate(timeout=600)[0]) for process in processes)
 
-    unharmed(fleet.load().during(both, seconds_after=3))
+    unharmed(fleet.busy().load().during(both, seconds_after=3))
     # A node that sees the other drained waits. If both drain at once, the first by name continues.
     assert "done" in [report["outcome"] for report in reports], reports
     for report, model, target in zip(reports, fleet.models(), targets, strict=True):
@@ -72,7 +72,7 @@ def test_a_release_that_cannot_serve_goes_back_without_a_controller(fleet: Fleet
     fleet.wait_up()
     node, before = fleet.nodes[0], fleet.models()
     reports: list[dict[str, Any]] = []
-    unharmed(fleet.load().during(lambda: reports.append(swap(node, "tiny-broken")), seconds_after=3))
+    unharmed(fleet.busy().load().during(lambda: reports.append(swap(node, "tiny-broken")), seconds_after=3))
     (report,) = reports
     assert report["outcome"] == "returned" and "does not start" in report["failure"], report
     assert fleet.models() == before

@@ -96,7 +96,7 @@ def test_a_swap_goes_on_over_what_breaks_below_it(
         with around(node):
             reports.append(swapped(fleet, steps, breaks))
 
-    unharmed(fleet.load().during(under_fire, seconds_after=3))
+    unharmed(fleet.busy().load().during(under_fire, seconds_after=3))
     docker_is_back(node)
     # If Docker's fault ends the new engine, the swap returns to the release before.
     outcomes = ("done", "returned") if breaks is docker_dies else ("done",)
