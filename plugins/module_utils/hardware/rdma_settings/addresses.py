@@ -67,6 +67,13 @@ def foreign(
                         f"rail {number}: its subnet {other.network} overlaps {mine.network} here; use one prefix",
                         text,
                     )
+                elif other.network in [address.network for address in addresses]:
+                    findings.warning(
+                        host,
+                        f"rail {number}: its subnet {other.network} is that of another rail here; list the rails in "
+                        "one order on all hosts",
+                        text,
+                    )
     for text in management:
         other = parsed(text)
         for address in addresses:

@@ -17,6 +17,10 @@ DISRUPTIVE = frozenset({"mtu", "pfc", "ipoib_mode"})
 the MTU. Source: mlx5e_dcbnl_ieee_setpfc and mlx5e_change_mtu of Linux."""
 
 
+SHARED = "ets"
+"""The algorithm of a traffic class with a share of the link."""
+
+
 @dataclass(frozen=True)
 class Difference:
     """A setting of a rail that differs from the desired one."""
@@ -149,7 +153,14 @@ def _dcb(rail: Rail, dcb: Mapping[str, Any] | None) -> Iterator[tuple[str, Any, 
         ets = known.get("ets")
         keys = ("willing", "bandwidth", "algorithms", "classes")
         wanted_ets = dict(zip(keys, (False, rail.bandwidth, rail.algorithms, rail.classes), strict=True))
-        yield "ets", {key: ets[key] for key in keys} if ets else None, wanted_ets
+        yield "ets", {key: ets[key] for key in keys} | {"bandwidth": _shares(rail, ets)} if ets else None, wanted_ets
+
+
+def _shares(rail: Rail, ets: Mapping[str, Any]) -> list[int]:
+    """The percent of each traffic class. A class without a share has the desired number: some drivers, such as mlx5,
+    show 100 for it. Source: mlx5e_dcbnl_ieee_getets of Linux."""
+    shown = zip(ets["bandwidth"], ets["algorithms"], rail.bandwidth or (), strict=True)
+    return [percent if algorithm == SHARED else desired for percent, algorithm, desired in shown]
 
 
 def _pcie(rail: Rail, pcie: Mapping[str, Any] | None) -> Iterator[tuple[str, Any, Any]]:

@@ -50,8 +50,14 @@ def read(
         partitions_foreign=_partitions_foreign(root),
         ifupdown_reads=managers.reads_directory(root, files.INTERFACES),
         peers=peers,
+        bonds=_bonds(root),
         peer_memory=_peer_memory(root),
     )
+
+
+def _bonds(root: Path) -> list[str]:
+    netdevs = root / sysfs.NETDEVS
+    return [name for name in sysfs.names(netdevs) if (netdevs / name / "bonding").is_dir()]
 
 
 def _partitions_foreign(root: Path) -> bool:

@@ -17,7 +17,7 @@ from ...core.problems import Findings
 from ...core.records import known, plain
 from . import addresses, desired, rails
 from .desired import Desired
-from .variables import ETHERNET, packet_size
+from .variables import ECT, ETHERNET, packet_size
 
 LONGEST_VALUE = 1023
 """NCCL cuts longer lines of a configuration file without a word. Source: initEnvFunc of misc/param.cc of NCCL."""
@@ -102,8 +102,15 @@ def node(facts: Mapping[str, Any], wanted: Desired | None, address: str, netdev:
     else:
         by_key = {port.key: port for port in found}
         chosen = [_rail(by_key[rail.key], rail) for rail in wanted.rails if rail.key in by_key]
-        tos = next((rail.rdma_cm_tos for rail in wanted.rails if rail.pfc), None)
+        tos = next((_tos(rail) for rail in wanted.rails if rail.pfc), None)
     return Node(address, netdev, tuple(chosen), len(found), tos)
+
+
+def _tos(wanted: desired.Rail) -> int | None:
+    """The type of service of the lossless class: that of its DSCP, with the bit of ECN. rdma_cm may have another one,
+    and tells the class only if the table of DSCPs is left alone."""
+    lossless = [int(dscp) for dscp, priority in (wanted.dscp or {}).items() if priority in (wanted.pfc or ())]
+    return lossless[0] << 2 | ECT if lossless else wanted.rdma_cm_tos
 
 
 def _rail(port: rails.Port, wanted: desired.Rail | None = None) -> Rail:

@@ -56,6 +56,8 @@ class Machine:
     """Whether opensm has a file of partitions that is not of this collection."""
     ifupdown_reads: bool = True
     """Whether ifupdown reads our files."""
+    bonds: Sequence[str] = ()
+    """The network devices that are bonds."""
     peer_memory: bool | None = None
     """Whether the RDMA core takes memory from other modules, as nvidia-peermem needs. None if unknown."""
 
@@ -103,7 +105,16 @@ def plan(variables: Mapping[str, Any], machine: Machine) -> tuple[Plan, Findings
     ]
     places = []
     for rail, port in zip(desired_rails, chosen, strict=True):
-        if port.netdev:
+        if port.netdev in machine.bonds:
+            # Files match by the address, which a bond shares with its first port.
+            if rail.address:
+                findings.problem(
+                    "rdma",
+                    f"{port.netdev} is a bond, to which this role gives no address; configure the bond yourself, and "
+                    "remove the addresses of the rails here",
+                    "rdma_addresses",
+                )
+        elif port.netdev:
             places.append(files.Place(rail, port.netdev, port.mac))
         elif rail.address:
             findings.problem("rdma", f"{port.name} has no network device, so it can have no address", "rdma_addresses")

@@ -149,8 +149,13 @@ def _without_manager(wish: Wish, port: Port, findings: Findings) -> None:
 
 
 def _find(kind: str, name: str, found: Sequence[Port]) -> Port | None:
-    wanted = (pci.normalise(name) or name) if kind == "pci" else name
-    return next((port for port in found if wanted in (_word(kind, port), f"{_word(kind, port)}/{port.number}")), None)
+    place, _slash, number = name.partition("/")
+    if kind == "pci":
+        place = pci.normalise(place) or place
+    return next(
+        (port for port in found if place == _word(kind, port) and number in ("", str(port.number))),
+        None,
+    )
 
 
 def _word(kind: str, port: Port) -> str | None:

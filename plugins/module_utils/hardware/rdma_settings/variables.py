@@ -31,6 +31,9 @@ MODES = ("datagram", "connected")
 IPOIB_MTU = {"datagram": 4092, "connected": 65520}
 """The largest MTU of IP over InfiniBand, by mode. Source: Documentation/infiniband/ipoib.rst of Linux."""
 
+ECT = 2
+"""The bit of the type of service that asks switches to mark packets in a congestion, ECT(0). Source: RFC 3168."""
+
 RAIL_KEYS = ("pci", "netdev", "device")
 """The keys by which an entry of rails can name a port."""
 
@@ -73,8 +76,8 @@ class Wish:
 
     @property
     def tos(self) -> int:
-        """The type of service for connections by rdma_cm: the DSCP, and a bit that asks switches to mark congestion."""
-        return self.dscp << 2 | 2 if self.roce_tos is None else self.roce_tos
+        """The type of service for connections by rdma_cm."""
+        return self.dscp << 2 | ECT if self.roce_tos is None else self.roce_tos
 
 
 CHOICES: Mapping[str, Sequence[object]] = {
@@ -161,6 +164,9 @@ def _together(wish: Wish, found: Findings) -> None:
             0,
         )
     if wish.lossless_priority is not None:
+        if wish.dscp == 0 and wish.trust == "dscp":
+            message = "0 is the DSCP of all other traffic, which then is lossless, too; set another, such as 26"
+            found.warning("rdma", message, "rdma_dscp", 0)
         if wish.dscp == wish.cnp_dscp:
             found.problem("rdma", "equals rdma_dscp; give congestion packets a DSCP of their own", "rdma_cnp_dscp")
         if wish.cnp_priority == wish.lossless_priority:
@@ -190,7 +196,7 @@ def _together(wish: Wish, found: Findings) -> None:
     total = sum(wish.ets.values())
     if wish.ets and total != 100:
         found.problem("rdma", f"the shares sum up to {total}; they must be 100 percent", "rdma_ets", dict(wish.ets))
-    if wish.ets and wish.lossless_priority is not None and wish.lossless_priority not in wish.ets:
+    if wish.ets and wish.lossless_priority is not None and not wish.ets.get(wish.lossless_priority):
         found.problem("rdma", f"has no share for the lossless priority {wish.lossless_priority}", "rdma_ets")
     if wish.addresses and wish.subnets:
         found.problem("rdma", "set either rdma_addresses or rdma_subnets, not both", "rdma_subnets")

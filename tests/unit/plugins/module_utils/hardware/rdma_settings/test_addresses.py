@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from ipaddress import IPv4Interface
 from typing import Any
 
 import pytest
@@ -65,6 +66,16 @@ def test_addresses_of_other_hosts_and_of_the_management_network() -> None:
     assert "use one prefix" in foreign(own, {"node2": ["10.1.0.8/24"]}, [])[0]
     assert "management network 10.0.0.0/8" in foreign(own, {}, ["10.0.0.7/8"])[0]
     assert foreign(own, {"node2": ["nonsense"]}, ["nonsense"]) == []
+
+
+def test_rails_in_another_order_on_another_host() -> None:
+    found = Findings()
+    own = [IPv4Interface(text) for text in ("10.1.0.7/16", "10.2.0.7/16")]
+    addresses.foreign(
+        own, {"node2": ["10.2.0.8/16", "10.1.0.8/16"], "node3": ["10.1.0.9/16", "10.3.0.9/16"]}, [], found
+    )
+    assert not found.problems and [problem.where for problem in found.warnings] == ["node2", "node2"]
+    assert "rail 0: its subnet 10.2.0.0/16 is that of another rail here" in str(found.warnings[0])
 
 
 def test_one_subnet() -> None:

@@ -55,6 +55,23 @@ def test_ets_is_compared_as_a_whole() -> None:
     assert name == "ets" and before["classes"] != after["classes"] and after["willing"] is False
 
 
+def test_classes_without_a_share_show_any_percent() -> None:
+    """mlx5 takes 0 for a strict class, and shows 100."""
+    wanted = replace(
+        RAIL,
+        bandwidth=[50, 0, 0, 50, 0, 0, 0, 0],
+        algorithms=["ets" if number in (0, 3) else "strict" for number in range(8)],
+        classes=[0, 0, 0, 3, 0, 0, 6, 0],
+    )
+    shown = {"willing": False, "algorithms": wanted.algorithms, "classes": wanted.classes}
+    for percents, differs in (([50, 100, 100, 50, *[100] * 4], False), ([40, 100, 100, 60, *[100] * 4], True)):
+        found = facts(device(0, port(0, dcb={"ets": {**shown, "bandwidth": percents}})))
+        assert [setting for setting, *_values in compare(wanted, found)] == ["ets"] * differs
+    # Classes that should be strict, with shares of another plan.
+    found = facts(device(0, port(0, dcb={"ets": {**shown, "algorithms": ["ets"] * 8, "bandwidth": [12] * 8}})))
+    assert [setting for setting, *_values in compare(wanted, found)] == ["ets"]
+
+
 def test_further_entries_of_dscp_remain_and_facts_may_come_from_json() -> None:
     found = facts(device(0, port(0, dcb={"pfc": [3], "dscp": {10: 1, 26: 3, 48: 6}, "ets": None})))
     wanted = replace(RAIL, dscp={"26": 3, "48": 6})

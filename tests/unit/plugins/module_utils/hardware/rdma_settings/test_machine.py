@@ -37,6 +37,9 @@ def test_a_rail_below_the_management_interface_is_no_rail(tmp_path: Path) -> Non
     host.machine.write("sys/class/net/eno1/lower_bond0/ifindex", "3")
     host.machine.write("sys/class/net/bond0/lower_ens0/ifindex", "4")
     assert read(host).management == ["bond0", "eno1", "ens0"]
+    assert not read(host).bonds
+    host.machine.write("sys/class/net/bond0/bonding/mode", "802.3ad 4")
+    assert read(host).bonds == ["bond0"]
 
 
 def test_whether_the_rdma_core_takes_memory_of_other_modules(tmp_path: Path) -> None:

@@ -166,6 +166,25 @@ def test_a_node_by_its_plan() -> None:
     assert nccl.node(facts(infiniband(0)), planned.desired, "192.0.2.1", "eno1").tos is None
 
 
+@pytest.mark.parametrize(
+    ("variables", "tos"),
+    [
+        ({}, 106),
+        ({"dscp": 34}, 138),
+        # rdma_cm, such as NFS over RDMA, may have another class than the engines.
+        ({"roce_tos": 41}, 106),
+        ({"cnp_dscp": 10, "cnp_priority": 1}, 106),
+        ({"trust": "unmanaged"}, 106),
+        ({"lossless_priority": None}, None),
+        ({"lossless_priority": None, "roce_tos": 41}, None),
+    ],
+)
+def test_the_traffic_class_of_nccl_is_that_of_the_lossless_dscp(variables: dict[str, Any], tos: int | None) -> None:
+    planned, findings = planning.plan(variables, planning.Machine(roce()))
+    assert not findings.problems
+    assert nccl.node(roce(), planned.desired, "192.0.2.1", "eno1").tos == tos
+
+
 def test_what_a_plan_sets_counts_as_set() -> None:
     """The facts have the MTU before the first run, and no address."""
     wish = {"addresses": ["10.1.0.7/16", "10.2.0.7/16"]}

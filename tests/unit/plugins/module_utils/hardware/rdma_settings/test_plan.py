@@ -232,6 +232,17 @@ def test_the_owner_of_the_links_writes_their_addresses() -> None:
     )
 
 
+def test_a_rail_on_a_bond_gets_no_file() -> None:
+    """A file for the bond's address would also be one for its first port."""
+    found = facts(device(0, port(0, netdev="bond0", netdev_mac="02:00:00:00:00:00")), device(1))
+    made, findings = planned(found, {"bonds": ["bond0"]})
+    assert not findings.problems
+    assert [rail.key for rail in made.desired.rails] == ["0000:10:00.0/1", "0000:11:00.0/1"]
+    assert [path.rpartition("-")[2] for path in made.texts] == ["ens1.link"]
+    (problem,) = problems(found, {"bonds": ["bond0"]}, addresses=ADDRESSES)
+    assert "rdma_addresses: bond0 is a bond, to which this role gives no address" in problem
+
+
 def test_no_owner_can_be_found() -> None:
     _found, findings = plan({"addresses": ADDRESSES}, Machine(roce()))
     assert "set it to one of ifupdown, networkd, networkmanager" in str(findings.problems[0])

@@ -65,7 +65,21 @@ def test_a_rail_by_each_name(entry: dict[str, str]) -> None:
 
 def test_the_second_port_of_a_device() -> None:
     found = facts(device(0, port(0), port(1, port=2)))
-    assert choose(Wish(rails=[{"device": "rocep0s0/2"}]), found)[0] == ["rocep0s0/2"]
+    for entry in ({"device": "rocep0s0/2"}, {"pci": "0000:10:00.0/2"}, {"pci": "10:00.0/2"}, {"netdev": "ens1"}):
+        assert choose(Wish(rails=[entry]), found)[0] == ["rocep0s0/2"]
+    _names, findings = choose(Wish(rails=[{"pci": "10:00.0/3"}]), found)
+    assert "no RDMA port has this pci" in str(findings.problems[0])
+
+
+def test_two_ports_of_one_card() -> None:
+    """As two PCI functions, both are rails; as one function of a VPI card, the port of the wanted link layer is."""
+    found = facts(device(0), device(1, pci_address="0000:10:00.1"))
+    assert choose(Wish(), found)[0] == ["rocep0s0/1", "rocep1s0/1"]
+    second = {**infiniband(0)["ports"][0], "port": 2}
+    found = facts(device(0, port(0), second))
+    assert len(choose(Wish(), found)[1].problems) == 1
+    assert choose(Wish(link_layer="infiniband"), found)[0] == ["rocep0s0/2"]
+    assert choose(Wish(link_layer="ethernet"), found)[0] == ["rocep0s0/1"]
 
 
 @pytest.mark.parametrize(

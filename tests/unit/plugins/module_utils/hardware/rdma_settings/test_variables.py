@@ -45,6 +45,11 @@ def test_the_defaults_are_fine() -> None:
         ({"trust": "cos"}, "allowed are dscp, pcp, unmanaged"),
         ({"ets": {3: 50, 0: 40}}, "sum up to 90"),
         ({"ets": {0: 100}}, "no share for the lossless priority 3"),
+        ({"ets": {0: 100, 3: 0}}, "no share for the lossless priority 3"),
+        ({"ets": {0: 50, 3: 51}}, "sum up to 101"),
+        ({"ets": {0: 50, 3: 49}}, "sum up to 99"),
+        ({"ets": {0: -1, 3: 101}}, "shares 0 to 100 percent"),
+        ({"ets": {8: 50, 3: 50}}, "priorities are 0 to 7"),
         ({"ets": {9: 100}}, "priorities are 0 to 7"),
         ({"ets": [50, 50]}, "must map priorities"),
         ({"ecn": "yes"}, "allowed are unmanaged, true, false"),
@@ -76,6 +81,13 @@ def test_a_mistake_and_its_remedy(raw: dict[str, Any], words: str) -> None:
 
 def test_all_mistakes_at_once() -> None:
     assert len(refusals(mtu=1, dscp=106, trust="x", ets={0: 1, 3: 1}, rails=[], nonsense=1)) == 6
+
+
+def test_the_dscp_of_all_other_traffic_is_a_warning() -> None:
+    for raw, warnings in (({"dscp": 0}, 1), ({"dscp": 0, "trust": "unmanaged"}, 0), ({"dscp": 63}, 0)):
+        found = Findings()
+        variables.of(raw, found)
+        assert len(found.warnings) == warnings and not found.problems
 
 
 def test_quality_of_service_that_is_left_alone_is_not_checked() -> None:
