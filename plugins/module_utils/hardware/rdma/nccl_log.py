@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Reads NCCL's log: which network it uses, and whether NICs reach GPU memory. Private to the collection; pure.
 
-The messages are those of NCCL 2.5 to 2.30. NCCL prints them at the start of a communicator, with NCCL_DEBUG=INFO.
+The messages are those of NCCL 2.4 to 2.31. NCCL prints them at the start of a communicator, with NCCL_DEBUG=INFO.
 """
 
 from __future__ import annotations
@@ -17,21 +17,29 @@ NCCL = re.compile(r"\bNCCL (?:INFO|WARN|version)\b")
 
 VERSION = re.compile(r"\bNCCL version ([0-9]+(?:\.[0-9]+)+)")
 
-NETWORK = re.compile(r"\bUsing network (\S.*?)\s*$")
+NETWORK = re.compile(r"\bUsing network (\S.*?)\s*$|\bAssigned NET plugin (\S.*?) to comm\b")
+"""Before the second message, which has no channels yet, NCCL may try other networks."""
 
 DEVICES = re.compile(r"\bNET/IB ?: Using (.*)$")
-DEVICE = re.compile(r"\[[0-9]+\]([\w.-]+):([0-9]+)(?:/(\w+))?")
+DEVICE = re.compile(r"\[[0-9]+\] ?([\w.-]+):([0-9]+)(?:/(\w+))?")
+"""A device. NCCL 2.21 to 2.23 write the ports of one card as [0]={[0] mlx5_0:1/RoCE, [1] mlx5_1:1/RoCE}."""
 RELAXED = "[RO]"
 
+STAGED = re.compile(r"\bNET/IB[^:]*: GPU Direct RDMA Disabled for HCA [0-9]+ '([^']+)'")
+"""A device that does not reach GPU memory at all. The same words with a GPU and a distance concern one pair only."""
+
 CHANNEL = re.compile(
-    r"\b(?:Channel|Ring|Tree) [0-9]+(?:/[0-9]+)? ?: (\d+)\[[\w.]+\] ->? (\d+)\[[\w.]+\] \[(send|receive)\] via "
-    r"NET/([^/\n]+)/([0-9]+)(\S*)"
+    r"\b(?:Channel|Ring|Tree) [0-9]+(?:/[0-9]+)? ?: \d+(?:\[[\w.]+\])? ->? \d+(?:\[[\w.]+\])? \[(?:send|receive)\] "
+    r"via NET/([^/\n]+)/[0-9]+(\S*)"
 )
-"""A channel over the network. The number in brackets is the GPU's index, or in old versions its bus."""
+"""A channel over the network. The number in brackets is the GPU's index, or in old versions its bus. After the number
+of the network device, (3) is the rank that sends for this one (PXN), /GDRDMA or /GDRDMA(PCI) is GPUDirect."""
 
 SUMMARY = re.compile(r"\bConnected all rings\b.*\bGDR ([01])\b")
 
 IB, SOCKET = "IB", "Socket"
+
+OK, UNKNOWN, WARN, FAIL = "ok", "unknown", "warn", "fail"
 
 
 @dataclass(frozen=True)
@@ -41,6 +49,8 @@ class Fault:
     kind: str
     meaning: str
     action: str
+    stops: bool = True
+    """Whether the traffic of RDMA stops."""
 
 
 FAULTS: Sequence[tuple[re.Pattern[str], Fault]] = (
@@ -50,6 +60,16 @@ FAULTS: Sequence[tuple[re.Pattern[str], Fault]] = (
             "no_device",
             "NCCL found no RDMA device",
             "check, in this order: /dev/infiniband in the container, the ports, NCCL_IB_HCA, memlock, NCCL_IB_DISABLE",
+            stops=False,
+        ),
+    ),
+    (
+        re.compile(r"Failed to open libibverbs"),
+        Fault(
+            "no_library",
+            "the engine's image has no libibverbs",
+            "use an image with the package libibverbs1",
+            stops=False,
         ),
     ),
     (
@@ -79,9 +99,15 @@ FAULTS: Sequence[tuple[re.Pattern[str], Fault]] = (
         Fault("mixed", "an InfiniBand port met a RoCE port", "set rdma_link_layer, or list the rails (rdma_rails)"),
     ),
     (
-        re.compile(r"GID table changed"),
+        re.compile(r"GID table change"),
         Fault(
             "gid_changed", "an address of a rail changed under a running engine", "restart the engine; see who did it"
+        ),
+    ),
+    (
+        re.compile(r"async event ?: port error"),
+        Fault(
+            "port_down", "a port went down under a running engine", "check cable, transceiver and switch", stops=False
         ),
     ),
     (
@@ -103,6 +129,9 @@ FAULTS: Sequence[tuple[re.Pattern[str], Fault]] = (
 )
 """Sources: transport/net_ib of NCCL; issues 426, 1277 and 1537 of NVIDIA/nccl."""
 
+CAUSES = {"no_device", "no_library"}
+"""Faults after which NCCL uses TCP."""
+
 
 @dataclass
 class Log:
@@ -123,14 +152,17 @@ class Log:
     gpudirect: int = 0
     """The number of ends of channels with GPUDirect."""
     gpudirect_summary: bool | None = None
-    """The summary after all rings are connected."""
+    """The summary after all rings are connected. False if one group of GPUs has no GPUDirect."""
+    staged: list[str] = field(default_factory=list)
+    """Devices that do not reach GPU memory, by NCCL before its first channel."""
     faults: dict[str, int] = field(default_factory=dict)
     """The number of lines by the kind of fault."""
 
 
 def read(lines: Iterable[str]) -> Log:
-    """Read a log, also one with lines of other programs. The last start of NCCL counts for the network's name."""
+    """Read the log of one start of an engine, also with lines of other programs."""
     found = Log()
+    staged: dict[str, None] = {}
     devices: dict[str, str] = {}
     channels: Counter[str] = Counter()
     faults: Counter[str] = Counter()
@@ -141,21 +173,24 @@ def read(lines: Iterable[str]) -> Log:
         if match := VERSION.search(line):
             found.version = match[1]
         if match := NETWORK.search(line):
-            found.network = match[1]
+            found.network = match[1] or match[2]
+        if match := STAGED.search(line):
+            staged[match[1]] = None
         if match := DEVICES.search(line):
             found.relaxed_ordering = RELAXED in match[1]
             devices.update({f"{name}:{port}": layer for name, port, layer in DEVICE.findall(match[1])})
         if match := CHANNEL.search(line):
-            channels[_network(match[4])] += 1
-            found.gpudirect += "GDRDMA" in match[6]
+            channels[_network(match[1])] += 1
+            found.gpudirect += "GDRDMA" in match[2]
         if match := SUMMARY.search(line):
-            found.gpudirect_summary = match[1] == "1"
+            # A group within a node, which needs no network, says 1.
+            found.gpudirect_summary = match[1] == "1" and found.gpudirect_summary is not False
         for pattern, fault in FAULTS:
             if pattern.search(line):
                 faults[fault.kind] += 1
                 break
     found.devices, found.layers = list(devices), sorted(set(filter(None, devices.values())))
-    found.channels, found.faults = dict(channels), dict(faults)
+    found.channels, found.faults, found.staged = dict(channels), dict(faults), list(staged)
     return found
 
 
@@ -163,8 +198,6 @@ def _network(name: str) -> str:
     """The network of a channel: a plugin for InfiniBand counts as InfiniBand."""
     return IB if name.startswith("IB") else name
 
-
-OK, UNKNOWN, WARN, FAIL = "ok", "unknown", "warn", "fail"
 
 ASK = (
     "set NCCL_DEBUG: INFO and NCCL_DEBUG_SUBSYS: 'INIT,NET' in vllm_environment, swap the engine once, and run the"
@@ -188,16 +221,14 @@ def verdict(found: Log, expected: Sequence[str] = (), near: bool = True) -> Verd
     GPUDirect is NCCL's default.
     """
     network = _name(found)
-    told = _faults(found)
-    if network is None and told is None:
+    stops, flapped = _fault(found, True), _fault(found, False)
+    if stops is not None:
+        return Verdict(FAIL, f"{stops.meaning}{_by(network)}", stops.action)
+    if network is None and flapped is None:
         said = "NCCL printed nothing" if not found.lines else "NCCL did not name its network"
         return Verdict(UNKNOWN, said, ASK)
-    if told is not None:
-        return Verdict(FAIL, f"{told.meaning}{_by(network)}", told.action)
-    if network == SOCKET:
-        none_found = "; expected were " + ", ".join(expected) if expected else ""
-        status = FAIL if expected else OK
-        return Verdict(status, f"NCCL uses TCP{none_found}", FAULTS[0][1].action if expected else "")
+    if network == SOCKET or (expected and SOCKET in found.channels):
+        return _tcp(found, expected)
     missing = sorted(set(expected) - set(found.devices)) if found.devices else []
     if missing:
         return Verdict(
@@ -205,19 +236,33 @@ def verdict(found: Log, expected: Sequence[str] = (), near: bool = True) -> Verd
             f"NCCL does not use {', '.join(missing)}{_by(network)}",
             "check its port, and NCCL_IB_HCA of the engine",
         )
+    if flapped is not None:
+        return Verdict(WARN, f"{flapped.meaning}{_by(network)}", flapped.action)
     return _gpudirect(found, network or "", near)
+
+
+def _tcp(found: Log, expected: Sequence[str]) -> Verdict:
+    """The answer if all channels, or some, use TCP."""
+    if not expected:
+        return Verdict(OK, "NCCL uses TCP")
+    total, tcp = sum(found.channels.values()), found.channels.get(SOCKET, 0)
+    share = f" on {tcp} of {total} channels" if tcp < total else ""
+    cause = next((fault for _pattern, fault in FAULTS if fault.kind in CAUSES & found.faults.keys()), None)
+    reason = f": {cause.meaning}" if cause else ""
+    action = (cause or FAULTS[0][1]).action
+    return Verdict(FAIL, f"NCCL uses TCP{share}; expected were {', '.join(expected)}{reason}", action)
 
 
 def _gpudirect(found: Log, network: str, near: bool) -> Verdict:
     total = sum(found.channels.values())
-    if not total and found.gpudirect_summary is None:
+    if not total and found.gpudirect_summary is None and not found.staged:
         return Verdict(OK, f"NCCL uses {network}; it did not say whether with GPUDirect", ASK)
     if found.gpudirect == total and (total or found.gpudirect_summary):
         return Verdict(OK, f"NCCL uses {network} with GPUDirect on all {total or ''} channels".replace("  ", " "))
-    if not total and found.gpudirect_summary is False:
-        share = "without GPUDirect"
-    else:
+    if total:
         share = f"with GPUDirect on {found.gpudirect} of {total} channels"
+    else:
+        share = "without GPUDirect" + (f" on {', '.join(found.staged)}" if found.staged else "")
     if near:
         return Verdict(
             WARN,
@@ -236,10 +281,10 @@ def _name(found: Log) -> str | None:
     return _network(found.network)
 
 
-def _faults(found: Log) -> Fault | None:
-    """The worst fault: the first in the table. That no device was found is a cause only if TCP is not the plan."""
+def _fault(found: Log, stops: bool) -> Fault | None:
+    """The worst fault of this kind: the first in the table. Causes of TCP are left out: TCP may be the plan."""
     for _pattern, fault in FAULTS:
-        if fault.kind in found.faults and fault.kind != FAULTS[0][1].kind:
+        if fault.kind in found.faults and fault.stops == stops and fault.kind not in CAUSES:
             return fault
     return None
 

@@ -95,7 +95,7 @@ class Host:
         there = rdma_facts.has_rdma(self.root)
         names = {name: shutil.which(name) if there else None for name in ("rdma", "ip")}
         programs = rdma_facts.Programs(rdma=names["rdma"], ip=names["ip"])
-        parts = (rdma_facts.GIDS, rdma_facts.ADDRESSES, rdma_facts.TOOLS, rdma_facts.NICS)
+        parts = (rdma_facts.GIDS, rdma_facts.ADDRESSES, rdma_facts.TOOLS, rdma_facts.NICS, rdma_facts.GPUS)
         return rdma_facts.gather(self.root, parts, programs, lambda command: self.run(command, TOOL_TIMEOUT))
 
     def _kernel_log(self) -> str:

@@ -5,11 +5,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ...core.commands import Outcome
-from ...core.paths import journal_tag
+from ...core.paths import journal_tag, unit_name
 from ...engine import environment
 from ...hardware.rdma import nccl_log
 from ...hardware.rdma_settings import boot
@@ -143,9 +144,19 @@ def _renamed(host: Host, name: str) -> list[str]:
     return [device for device in named if device and device not in there]
 
 
+def _started(host: Host, name: str) -> str:
+    """The option of journalctl for the lines since the last start of an engine; for this boot if its start is unknown.
+    Faults of an earlier start may be mended."""
+    options = ("--timestamp=unix", "--value", "--property=ExecMainStartTimestamp")
+    outcome = host.run(("systemctl", "show", *options, unit_name(name)), TOOL_TIMEOUT)
+    match = re.fullmatch(r"@([1-9][0-9]*)", outcome.stdout.strip())
+    return f"--since=@{match[1]}" if match and not outcome.code else "--boot"
+
+
 def _nccl_of(host: Host, name: str) -> nccl_log.Verdict:
-    """What NCCL said on this boot, over all starts of the engine. Raises CannotTell."""
-    command = ("journalctl", "--quiet", "-t", journal_tag(name), "-b", "-o", "cat", "-g", "NCCL", "-n", LINES)
+    """What NCCL said since the last start of the engine. Raises CannotTell."""
+    since = _started(host, name)
+    command = ("journalctl", "--quiet", "-t", journal_tag(name), since, "-o", "cat", "-g", "NCCL", "-n", LINES)
     outcome = host.run(command, TOOL_TIMEOUT)
     # journalctl -g exits with 1 if no line matches.
     if outcome.failure or (outcome.code and (outcome.code != 1 or outcome.stderr.strip())):

@@ -24,6 +24,12 @@ SCHEMA = 1
 PACKET = 4096
 """Bytes of payload in the largest packet of RDMA."""
 
+LARGER: Mapping[str, str] = {
+    ETHERNET: "give the network device and the switch an MTU of 4200 or more (rdma_mtu)",
+    INFINIBAND: "ibv_devinfo shows max_mtu of the card; raise the MTU of the switch's port, or of the subnet manager",
+}
+"""How the ports of each link layer get larger packets."""
+
 NEAR = ("PIX", "PXB")
 """Distances at which NCCL uses GPUDirect by default. Source: ncclTopoCheckGdr of NCCL, graph/paths.cc."""
 
@@ -32,7 +38,8 @@ BY_HAND = (
     "one node, the same with the other node's address on the other; then inferctl rdma judge FILE",
     "with GPU memory: the same from an image with CUDA, with --use_cuda_dmabuf; expect 0.9 of the rate at PIX or PXB",
     "one node: all_reduce_perf -b 8G -e 8G -g 8",
-    "two nodes, with NCCL_ALGO=RING; then each rail alone: NCCL_TESTS_SPLIT='MOD 8'; then all nodes",
+    "two nodes, with NCCL_ALGO=RING: mpirun … all_reduce_perf -b 8G -e 8G >FILE; then inferctl rdma judge FILE",
+    "each rail alone: the same with NCCL_TESTS_SPLIT='MOD 8'; then all nodes",
 )
 """The steps that need a second node, in their order."""
 
@@ -151,13 +158,15 @@ def _drift(drift: boot.Report | None) -> Finding:
 
 def _packets(chosen: Sequence[rails.Port]) -> Finding:
     sizes = {port.name: port.facts["mtu_active"] for port in chosen}
-    small = [f"{name}: packets of {size} bytes" for name, size in sizes.items() if size and size < PACKET]
+    # Some devices have no larger packets.
+    small = [port for port in chosen if (sizes[port.name] or PACKET) < min(PACKET, port.facts["mtu_max"] or PACKET)]
     if small:
-        action = "give the network device and the switch an MTU of 4200 or more (rdma_mtu)"
-        return Finding(WARN, "; ".join(small), action)
+        actions = {LARGER[port.layer or ETHERNET]: None for port in small}
+        message = "; ".join(f"{port.name}: packets of {sizes[port.name]} bytes" for port in small)
+        return Finding(WARN, message, "; ".join(actions))
     if not all(sizes.values()):
         return Finding(UNKNOWN, "the size of packets is unknown", "apt install ibverbs-utils")
-    return Finding(OK, f"packets have {PACKET} bytes")
+    return Finding(OK, f"packets have {' or '.join(map(str, sorted(set(sizes.values()))))} bytes")
 
 
 def _gids(chosen: Sequence[rails.Port], silent: Sequence[str]) -> Finding:

@@ -58,6 +58,104 @@ def test_an_old_version() -> None:
     assert (found.relaxed_ordering, found.channels, found.gpudirect) == (False, {"IB": 2}, 1)
 
 
+MERGED = """\
+n1:10:20 [0] NCCL INFO NET/IB : Using [0]={[0] mlx5_2:1/RoCE, [1] mlx5_3:1/RoCE} [1]={[2] mlx5_0:1/RoCE} [RO]; OOB b0
+n1:10:20 [0] NCCL INFO Using network IBext_v8
+"""
+"""NCCL 2.21 to 2.23 with ports of one card as one device; issue 373 of NVIDIA/nccl-tests."""
+
+
+def test_ports_that_nccl_merges() -> None:
+    found = of(MERGED)
+    assert (found.devices, found.layers) == (["mlx5_2:1", "mlx5_3:1", "mlx5_0:1"], ["RoCE"])
+    assert verdict(found, ["mlx5_0:1", "mlx5_2:1", "mlx5_3:1"]).status == "ok"
+
+
+@pytest.mark.parametrize(
+    ("via", "network", "gpudirect"),
+    [
+        ("NET/IB/3/GDRDMA", "IB", 1),
+        ("NET/IB/3/GDRDMA(PCI)", "IB", 1),
+        ("NET/IB/3/GDRDMA(PCI)/Shared", "IB", 1),
+        ("NET/IB/3(5)/GDRDMA", "IB", 1),
+        ("NET/IB/3(5)", "IB", 0),
+        ("NET/IB/0/Shared", "IB", 0),
+        ("NET/Socket/1(0)/Shared", "Socket", 0),
+        ("NET/NCCL RDMA Plugin v10/0", "NCCL RDMA Plugin v10", 0),
+    ],
+)
+def test_what_stands_behind_the_network(via: str, network: str, gpudirect: int) -> None:
+    for ends in ("00/0 : 8[0] -> 0[0] [receive]", "01/1 : 0[1b000] -> 8[1b000] [send]", "00 : 1 -> 0 [receive]"):
+        found = of(f"n NCCL INFO Channel {ends} via {via}\n")
+        assert (found.channels, found.gpudirect) == ({network: 1}, gpudirect)
+
+
+def test_what_is_no_channel_over_the_network() -> None:
+    found = of(
+        "n NCCL INFO Channel 00/0 : 0[0] -> 1[1] via P2P/CUMEM\n"
+        "n NCCL INFO Channel 00/0 : 0[0] -> 1[1] via SHM/direct/direct\n"
+        "n NCCL INFO CollNet 00/0 : 8 [receive] via COLLNET/SHARP/0/GDRDMA\n"
+        "n NCCL INFO NVLS multicast support is available on dev 0 (NVLS_NCHANNELS 16)\n"
+        "n NCCL INFO Channel 00/08 :    0   7   6   5   4   3   2   1   8\n"
+        "n NCCL INFO Connected NVLS tree\n"
+    )
+    assert found.lines == 6 and found.channels == {} and found.gpudirect_summary is None
+    assert verdict(found).status == "unknown"
+
+
+def test_one_group_without_gpudirect() -> None:
+    lines = "n NCCL INFO Using network IB\n" + "".join(
+        f"n NCCL INFO Connected all rings, use ring PXN 0 GDR {number}\n" for number in (1, 0, 1)
+    )
+    found = verdict(of(lines))
+    assert found.status == "warn" and found.message == "NCCL uses IB without GPUDirect"
+
+
+def test_devices_that_do_not_reach_gpu_memory() -> None:
+    """Versions without a summary; the line about a GPU and a distance is about one pair."""
+    lines = (
+        "n NCCL INFO NET/IB : GPU Direct RDMA Disabled for HCA 0 'mlx5_0' (no module)\n"
+        "n NCCL INFO NET/IB : GPU Direct RDMA Enabled for HCA 1 'mlx5_1'\n"
+        "n NCCL INFO GPU Direct RDMA Disabled for GPU 1 / HCA 1 (distance 8 > 5)\n"
+        "n NCCL INFO NET/Socket : GPU Direct RDMA Disabled for HCA 0 'eno1'\n"
+        "n NCCL INFO Using network IB\n"
+    )
+    found = of(lines)
+    assert found.staged == ["mlx5_0"]
+    assert verdict(found).status == "warn" and verdict(found).message == "NCCL uses IB without GPUDirect on mlx5_0"
+    assert verdict(found, near=False).status == "ok"
+
+
+def test_some_channels_over_tcp() -> None:
+    lines = OLD + 3 * f"{TCP.splitlines()[2]}\n"
+    found = verdict(of(lines), ["mlx5_0:1"])
+    assert found.status == "fail" and found.message == "NCCL uses TCP on 3 of 5 channels; expected were mlx5_0:1"
+    assert verdict(of(lines.replace(TCP.splitlines()[2], "", 2)), ["mlx5_0:1"]).status == "fail"
+
+
+def test_why_nccl_uses_tcp() -> None:
+    lines = "n NCCL INFO Failed to open libibverbs.so[.1]\nn NCCL INFO Assigned NET plugin Socket to comm\n"
+    found = verdict(of(lines), ["x:1"])
+    assert found.status == "fail" and "expected were x:1: the engine's image has no libibverbs" in found.message
+    assert "libibverbs1" in found.action
+    assert verdict(of(lines)).status == "ok"
+
+
+def test_a_port_that_went_down_and_came_back() -> None:
+    lines = "".join(
+        f"[2026-02-02 12:15:56] n:1:2 [0] transport/net_ib.cc:253 NCCL WARN NET/IB : mlx5_3:1 Got non-fatal async "
+        f"event: port {what}\n"
+        for what in ("error(10)", "active(9)")
+    )
+    assert of(lines).faults == {"port_down": 1}
+    assert verdict(of(lines)).status == "warn"
+    found = verdict(of(NEW + lines))
+    assert found.status == "warn" and found.message == "a port went down under a running engine (network IB)"
+    # What stops the traffic counts more.
+    lines += "n NCCL WARN NET/IB : Got completion from peer 192.0.2.8<5> with error 12, opcode 0, len 0\n"
+    assert verdict(of(NEW + lines)).status == "fail"
+
+
 def test_plugins() -> None:
     found = of("x NCCL INFO Channel 06/0 : 36[4] -> 20[4] [send] via NET/IBext_v8/3\n")
     assert found.channels == {"IB": 1}
@@ -72,7 +170,7 @@ def test_plugins() -> None:
         (NEW, ["rocep16s0:1", "rocep18s0:1"], True, "warn", "does not use rocep18s0:1"),
         (OLD, [], True, "warn", "with GPUDirect on 1 of 2 channels"),
         (OLD, [], False, "ok", "no common switch"),
-        (TCP, ["rocep16s0:1"], True, "fail", "uses TCP; expected were rocep16s0:1"),
+        (TCP, ["rocep16s0:1"], True, "fail", "uses TCP; expected were rocep16s0:1: NCCL found no RDMA device"),
         (TCP, [], True, "ok", "uses TCP"),
         ("", ["x:1"], True, "unknown", "printed nothing"),
         ("n NCCL INFO cudaDriverVersion 12080\n", [], True, "unknown", "did not name its network"),
@@ -110,7 +208,8 @@ def test_verdicts(text: str, expected: list[str], near: bool, status: str, words
         ("Call to ibv_create_qp failed", "memlock"),
         ("Call to ibv_reg_mr_iova2 failed with error Cannot allocate memory", "memlock"),
         ("NET/IB : Attempted to connect incompatible devices", "mixed"),
-        ("NET/IB : GID table changed", "gid_changed"),
+        ("NET/IB : mlx5_0:1 GID table changed", "gid_changed"),
+        ("NET/IB : mlx5_3:1 Got async event : GID table change", "gid_changed"),
         ("NET/IB : mismatched physical devices between local and remote", "rails_differ"),
         ("Bootstrap : no socket interface found", "no_interface"),
         ("Failed to initialize any NET plugin", "required"),

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -23,6 +24,9 @@ from ansible_collections.baremetal.inference.plugins.module_utils.node.doctor.ch
     Once,
 )
 from ansible_collections.baremetal.inference.plugins.module_utils.node.doctor.host import Host
+from ansible_collections.baremetal.inference.tests.unit.plugins.module_utils.hardware.rdma_settings.host import (
+    BRIDGE,
+)
 from ansible_collections.baremetal.inference.tests.unit.plugins.module_utils.hardware.rdma_settings.host import (
     Host as RailHost,
 )
@@ -121,6 +125,37 @@ def test_whether_the_engine_of_a_gang_uses_its_rails(
     assert gang_of(seen, monkeypatch, "n NCCL INFO Using network Socket\n").status == FAIL
     silent = gang_of(seen, monkeypatch, "")
     assert silent.status == OK and silent.message == "main: NCCL printed nothing" and "NCCL_DEBUG" in silent.action
+
+
+@pytest.mark.parametrize(("bridges", "status"), [(f"pci0000:10/{BRIDGE}", WARN), ("pci0000:f0/0000:f0:01.0", OK)])
+def test_channels_without_gpudirect_where_a_gpu_is_near_and_where_none_is(
+    rails: tuple[RailHost, Host], monkeypatch: pytest.MonkeyPatch, bridges: str, status: str
+) -> None:
+    one, seen = rails
+    one.machine.gpu("0000:f1:00.0", bridges)
+    lines = "n NCCL INFO Using network IB\nn NCCL INFO Channel 00/0 : 1[1] -> 0[0] [receive] via NET/IB/0\n"
+    found = gang_of(seen, monkeypatch, lines)
+    assert found.status == status and "with GPUDirect on 0 of 1 channels" in found.message
+
+
+@pytest.mark.parametrize(
+    ("shown", "option"),
+    [("@1764153600", "--since=@1764153600"), ("", "--boot"), ("@0", "--boot"), ("n/a", "--boot")],
+)
+def test_faults_before_the_last_start_do_not_count(
+    rails: tuple[RailHost, Host], monkeypatch: pytest.MonkeyPatch, shown: str, option: str
+) -> None:
+    seen, asked = rails[1], []
+
+    def run(command: Sequence[str], _timeout: float) -> Outcome:
+        asked.append(command)
+        return Outcome(0, f"{shown}\n") if command[0] == "systemctl" else Outcome(1)
+
+    monkeypatch.setattr(seen, "releases", lambda: {"main": SimpleNamespace(gang=object())})
+    monkeypatch.setattr(seen, "run", run)
+    rdma.nccl(seen)
+    assert asked[-1][0] == "journalctl" and option in asked[-1]
+    assert "vllm@main.service" in asked[-2]
 
 
 def test_devices_that_have_other_names_now(rails: tuple[RailHost, Host], monkeypatch: pytest.MonkeyPatch) -> None:

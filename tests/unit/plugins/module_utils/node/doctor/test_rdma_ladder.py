@@ -78,6 +78,20 @@ def test_each_fault_ends_the_ladder_at_its_step(step: str) -> None:
     assert "Repair this first" in text and "ib_write_bw" not in text
 
 
+def test_packets_as_large_as_the_card_has() -> None:
+    found = healthy()
+    found["rdma_devices"][0]["ports"][0].update(mtu_active=2048, mtu_max=2048)
+    packets = climb(found)[STEPS.index("packets")]
+    assert (packets.status, packets.message) == ("ok", "packets have 2048 or 4096 bytes")
+    found["rdma_devices"][0]["ports"][0].update(mtu_active=1024)
+    assert climb(found)[-1].name == "packets" and "rdma_mtu" in climb(found)[-1].action
+
+
+def test_small_packets_of_infiniband_are_no_matter_of_the_network_device() -> None:
+    last = climb(facts(infiniband(0, mtu_active=2048)))[-1]
+    assert last.name == "packets" and "subnet manager" in last.action and "rdma_mtu" not in last.action
+
+
 def test_the_worst_faults_fail() -> None:
     assert climb(facts())[-1].message == "this node has no RDMA port"
     found = healthy()
