@@ -21,7 +21,6 @@ LEFT = {
     "nvidia_smi_csv": "the report in XML has these values, each with its name",
     "nvidia_smi_q_text": "the report in XML is the same, and made for programs",
     "nvidia_smi_table": "the report in XML has it all; columns are cut off in the table",
-    "perftest": "no fact comes from a benchmark",
 }
 """What no parser is meant to read, and why."""
 

@@ -1,10 +1,12 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Reads the file that perftest writes with --out_json, and judges its result. Private to the collection; pure.
+"""Reads the file that perftest writes with --out_json, or its output, and judges its result. Private to the collection;
+pure.
 
 Version 6.06 (Debian 12) writes names and words without quotes, and commas before brackets. Version 6.24 (Debian 13)
-writes JSON. Neither writes a unit. Source: print_full_bw_report and write_report_lat_to_file of perftest.
+writes JSON. Neither writes a unit, but the table of the output has one. Source: print_full_bw_report and
+write_report_lat_to_file of perftest.
 """
 
 from __future__ import annotations
@@ -16,6 +18,20 @@ from dataclasses import dataclass, field
 LINE = re.compile(r'\s*"?([A-Za-z_0-9. ]*[A-Za-z_0-9.])"?\s*:\s*(.*?),?\s*$')
 
 RESULTS = "results"
+
+HEAD = re.compile(r"^\s*#bytes\s+#iterations\s+(.*)$")
+"""The head of a table. Columns have a unit: BW average[Gb/sec], t_typical[usec]."""
+COLUMN = re.compile(r"(\S.*?)\[([^\]]+)\]\s*")
+ROW = re.compile(r"^\s*([0-9]+)\s+([0-9]+)((?:\s+[0-9.]+)+)\s*$")
+FIELD = re.compile(r"(?:^|\t|\s{2,})\s*(Device|Mtu)\s*:\s*([\w.-]+)")
+COLUMNS = {"BW peak": "BW_peak", "BW average": "BW_average", "MsgRate": "MsgRate"}
+"""Columns by their names in a file. Those of a latency have the same name."""
+UNITS = {"Gb/sec": 1.0, "MB/sec": 8 * (1 << 20) / 1e9}
+"""Gb/s in the units of bandwidth. MB are those of 1024 times 1024 bytes."""
+GPU_WORDS = ("GPU buffer", "CUDA Ctx")
+"""Words of perftest with the memory of a GPU. Source: mmap and cuda_memory.c of perftest."""
+BOTH_WAYS = "idirectional"
+"""A word in the name of a test that adds the bandwidths of both directions."""
 
 HEADERS = {"Ethernet": 82, "InfiniBand": 26}
 """Bytes beside the payload of a packet. Ethernet: preamble, gap, Ethernet, IPv4, UDP, BTH, ICRC. InfiniBand: LRH, BTH,
@@ -46,6 +62,10 @@ class Report:
     """Bytes of payload in a packet."""
     gpu: bool = False
     """Whether the test used the memory of a GPU."""
+    both_ways: bool = False
+    """Whether the bandwidth is the sum of both directions."""
+    unit_known: bool = False
+    """Whether bandwidths are in Gb/s for sure. A file does not tell."""
     results: list[dict[str, float]] = field(default_factory=list)
     """The numbers of each message size, by their names: BW_average, t_typical, MsgSize, …"""
 
@@ -60,7 +80,37 @@ class Verdict:
 
 
 def read(text: str) -> Report:
-    """The report in a file. Raises ValueError if the text is no such file."""
+    """The report in a file, or in the output of a test. Raises ValueError if the text is neither."""
+    report = _table(text) or _file(text)
+    report.results = [one for one in report.results if one]
+    if not report.results:
+        raise ValueError("not a file of perftest with results: write it with --out_json --out_json_file=FILE")
+    return report
+
+
+def _table(text: str) -> Report | None:
+    """The report in the output of a test; None without a table."""
+    columns: list[tuple[str, float]] = []
+    report = Report(unit_known=True, gpu=any(words in text for words in GPU_WORDS))
+    for line in text.splitlines():
+        if match := HEAD.match(line):
+            columns = [(COLUMNS.get(name, name), UNITS.get(unit, 1.0)) for name, unit in COLUMN.findall(match[1])]
+        elif columns and (match := ROW.match(line)):
+            numbers = [_number(word) for word in match[3].split()]
+            found = {"MsgSize": float(match[1]), "n_iterations": float(match[2])}
+            known = zip(columns, numbers, strict=False)
+            found.update({name: number * unit for (name, unit), number in known if number is not None})
+            report.results.append(found)
+        report.both_ways = report.both_ways or (BOTH_WAYS in line and line.rstrip().endswith("Test"))
+        for name, value in FIELD.findall(line):
+            if name == "Device":
+                report.device = value
+            elif mtu := _number(value):
+                report.mtu = int(mtu)
+    return report if columns else None
+
+
+def _file(text: str) -> Report:
     report = Report()
     for line in text.splitlines():
         match = LINE.match(line)
@@ -79,11 +129,10 @@ def read(text: str) -> Report:
         elif name == "Mtu":
             mtu = _number(value)
             report.mtu = int(mtu) if mtu else None
+        elif name == "test":
+            report.both_ways = BOTH_WAYS in value
         elif name == "cuda_device":
             report.gpu = True
-    report.results = [one for one in report.results if one]
-    if not report.results:
-        raise ValueError("not a file of perftest with results: write it with --out_json --out_json_file=FILE")
     return report
 
 
@@ -95,7 +144,8 @@ def possible(rate_gbps: float, mtu: int, link_layer: str, pcie: Mapping[str, int
 
 
 def judge(report: Report, limit_gbps: float | None) -> Verdict:
-    """What the result with the largest messages means. `limit_gbps` is what the rail can carry; None if unknown."""
+    """What the result with the largest messages means. `limit_gbps` is what the rail can carry in one direction; None
+    if unknown."""
     result = max(report.results, key=lambda one: one.get("MsgSize", 0.0))
     if "t_typical" in result:
         return _latency(result["t_typical"])
@@ -103,11 +153,15 @@ def judge(report: Report, limit_gbps: float | None) -> Verdict:
     if not rate:
         return Verdict(None, f"the file has neither bandwidth nor latency: {NO_CLOCK}")
     if limit_gbps is None:
-        return Verdict(None, f"{rate:g} Gb/s, if the test ran with --report_gbits; what the rail can carry is unknown")
+        condition = "" if report.unit_known else ", if the test ran with --report_gbits"
+        return Verdict(None, f"{rate:g} Gb/s{condition}; what the rail can carry is unknown")
+    if report.both_ways:
+        limit_gbps *= 2
     share = rate / limit_gbps
     shown = f"{rate:g} Gb/s, {share:.0%} of the {limit_gbps:.1f} Gb/s that the rail can carry"
     if share > TOO_MUCH:
-        return Verdict(None, f"{rate:g} is more than the {limit_gbps:.1f} Gb/s of the rail: use --report_gbits")
+        why = "it does not belong to this rail" if report.unit_known else "use --report_gbits"
+        return Verdict(None, f"{rate:g} is more than the {limit_gbps:.1f} Gb/s of the rail: {why}")
     if share >= (GOOD_GPU if report.gpu else GOOD):
         return Verdict(True, shown)
     return Verdict(False, f"{shown}{_reason(share, rate)}")

@@ -16,9 +16,10 @@ from typing import Any
 from ...core import commands, files
 from ...core.commands import Outcome
 from ...core.paths import Paths
-from ...hardware.rdma import perftest
+from ...hardware.rdma import nccl_tests, perftest
 from ...hardware.rdma_settings import boot, machine, rails
 from ...hardware.rdma_settings.desired import Desired
+from ...hardware.rdma_settings.variables import ETHERNET, packet_size
 from .command import FAILED, OK, UNCLEAR, UsageError, fail
 
 SCHEMA = 1
@@ -50,8 +51,13 @@ def add(parsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     one = inner.add_parser("show", help="show the ports, and which of them are rails")
     _json(one)
     one.set_defaults(run=_show)
-    one = inner.add_parser("judge", help="what a result of perftest means; 1 if it is bad, 4 if unknown")
-    one.add_argument("file", type=Path, help="the file of ib_write_bw or ib_write_lat with --out_json --report_gbits")
+    one = inner.add_parser("judge", help="what a result of perftest or nccl-tests means; 1 if it is bad, 4 if unknown")
+    one.add_argument(
+        "file",
+        type=Path,
+        help="the file of ib_write_bw or ib_write_lat with --out_json --report_gbits, or the output of these programs, "
+        "or of nccl-tests such as all_reduce_perf",
+    )
     one.set_defaults(run=_judge)
 
 
@@ -149,26 +155,58 @@ def _show(options: argparse.Namespace, paths: Paths) -> int:
 
 def _judge(options: argparse.Namespace, paths: Paths) -> int:
     try:
-        report = perftest.read(files.text(options.file) or "")
+        text = files.text(options.file) or ""
+        report = _read(text)
     except ValueError as error:
         raise UsageError(f"{options.file}: {error}") from error
     except OSError as error:
         raise UsageError(f"{options.file}: {error.strerror}") from error
-    ports = [port for port in rails.ports(boot.gather(paths.root, run)) if port.device == report.device]
-    limits = [limit for port in ports if (limit := _possible(port, report)) is not None]
-    # The file does not name the port of a device with several.
-    verdict = perftest.judge(report, max(limits, default=None))
+    found = rails.ports(boot.gather(paths.root, run))
+    verdict: perftest.Verdict | nccl_tests.Verdict
+    if isinstance(report, nccl_tests.Report):
+        what = report.test or "nccl-tests"
+        verdict = nccl_tests.judge(report, _together(paths, found))
+    else:
+        what = report.device or "unknown device"
+        limits = [limit for port in found if port.device == report.device and (limit := _possible(port, report.mtu))]
+        # The file does not name the port of a device with several.
+        verdict = perftest.judge(report, max(limits, default=None))
     words = {True: "good", False: "bad", None: "unknown"}[verdict.good]
-    print(f"{report.device or 'unknown device'}: {words}: {verdict.message}")
+    print(f"{what}: {words}: {verdict.message}")
     return {True: OK, False: FAILED, None: UNCLEAR}[verdict.good]
 
 
-def _possible(port: rails.Port, report: perftest.Report) -> float | None:
-    """What a port can carry, in Gb/s; None if unknown."""
-    rate, layer, mtu = port.facts["rate_gbps"], port.facts["link_layer"], report.mtu or port.facts["mtu_active"]
-    if not rate or not mtu or layer not in perftest.HEADERS:
+def _read(text: str) -> perftest.Report | nccl_tests.Report:
+    """The report in a text of either program. Raises ValueError."""
+    try:
+        return perftest.read(text)
+    except ValueError as error:
+        try:
+            return nccl_tests.read(text)
+        except ValueError:
+            raise error from None
+
+
+def _together(paths: Paths, found: Sequence[rails.Port]) -> float | None:
+    """What all rails carry together, in GB/s; without recorded rails, all active ports. None if unknown."""
+    try:
+        wanted = boot.read(paths)
+    except ValueError as error:
+        raise UsageError(str(error)) from error
+    keys = {rail.key for rail in wanted.rails} if wanted else {port.key for port in found if port.active}
+    limits = [_possible(port, None) for port in found if port.key in keys]
+    known = [limit for limit in limits if limit is not None]
+    return sum(known) / 8 if known and len(known) == len(limits) == len(keys) else None
+
+
+def _possible(port: rails.Port, mtu: int | None) -> float | None:
+    """What a port can carry, in Gb/s; None if unknown. `mtu`: the packets of a test, if it says so."""
+    rate, layer, size = port.facts["rate_gbps"], port.facts["link_layer"], mtu or port.facts["mtu_active"]
+    if not size and port.layer == ETHERNET and port.facts["netdev_mtu"]:
+        size = packet_size(port.facts["netdev_mtu"])
+    if not rate or not size or layer not in perftest.HEADERS:
         return None
-    return perftest.possible(rate, mtu, layer, port.device_facts.get("pcie"))
+    return perftest.possible(rate, size, layer, port.device_facts.get("pcie"))
 
 
 def _port(port: rails.Port, rail: int | None) -> dict[str, Any]:

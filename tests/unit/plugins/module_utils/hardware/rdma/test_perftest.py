@@ -127,6 +127,59 @@ def test_several_sizes_and_a_gpu() -> None:
     assert report.gpu and perftest.judge(report, 98.04).good is True
 
 
+TABLE = """\
+                    RDMA_Write BW Test
+ Dual-port       : OFF\t\tDevice         : rocep65s0f0
+ Mtu             : 4096[B]
+ Link type       : Ethernet
+ #bytes     #iterations    BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]
+ 2          5000             0.05               0.04               2.830684
+ 65536      20000            98.01              97.66  \t\t   0.186932
+"""
+
+LATENCY_TABLE = """\
+ #bytes #iterations    t_min[usec]    t_max[usec]  t_typical[usec]    t_avg[usec]    t_stdev[usec]
+ 8       1000          1.60           5.51         1.71     \t       1.72        \t0.08
+"""
+
+
+def test_the_table_of_the_output_has_units() -> None:
+    report = perftest.read(TABLE)
+    assert (report.device, report.mtu, report.gpu, report.both_ways) == ("rocep65s0f0", 4096, False, False)
+    assert [one["MsgSize"] for one in report.results] == [2, 65536]
+    assert perftest.judge(report, 98.04).good is True
+    mebibytes = TABLE.replace("Gb/sec", "MB/sec").replace("97.66", "11641.98")
+    assert perftest.read(mebibytes).results[1]["BW_average"] == pytest.approx(97.66, abs=0.001)
+    # A bandwidth with a unit is not one of another unit.
+    verdict = perftest.judge(perftest.read(TABLE.replace("97.66", "190.00")), 98.04)
+    assert verdict.good is None and "does not belong to this rail" in verdict.message
+    assert perftest.read(f"allocated 8192 bytes of GPU buffer\n{TABLE}").gpu
+    assert perftest.judge(perftest.read(LATENCY_TABLE), None).good is True
+
+
+def test_both_directions_at_once() -> None:
+    for text in (
+        TABLE.replace("Write BW Test", "Write Bidirectional BW Test"),
+        NEW.replace("RDMA_Write_BW_Test", "RDMA_Write_Bidirectional_BW_Test"),
+        OLD.replace("RDMA_Write_BW_Test", "RDMA_Write_Bidirectional_BW_Test"),
+    ):
+        for rate, good in (("190.00", True), ("97.66", False), ("300.00", None)):
+            verdict = perftest.judge(perftest.read(text.replace("97.66", rate)), 98.04)
+            assert verdict.good is good and "196.1 Gb/s" in verdict.message
+
+
+@pytest.mark.recordings("perftest")
+def test_recorded_tables(recording: Any) -> None:
+    report, expected = perftest.read(recording.text()), recording.expected
+    assert report.device == expected["device"]
+    assert report.mtu == (int(expected["mtu"]) if expected["mtu"] else None)
+    unit = perftest.UNITS[expected["unit"]]
+    found = [(one["MsgSize"], one["n_iterations"], one["BW_peak"], one["BW_average"]) for one in report.results]
+    wanted = [(one["bytes"], one["iters"], one["peak"] * unit, one["avg"] * unit) for one in expected["data"]]
+    assert found == [pytest.approx(numbers) for numbers in wanted]
+    assert max(one["BW_average"] for one in report.results) == pytest.approx(expected["max_avg_gbps"], abs=0.01)
+
+
 @pytest.mark.parametrize(
     ("rate", "mtu", "layer", "pcie", "limit"),
     [
@@ -174,7 +227,7 @@ def test_what_is_no_such_file(text: str) -> None:
 
 @given(st.text(), st.integers(0, len(OLD)))
 def test_any_text(noise: str, cut: int) -> None:
-    for text in (noise, OLD[:cut] + noise + OLD[cut:], NEW[:cut]):
+    for text in (noise, OLD[:cut] + noise + OLD[cut:], NEW[:cut], TABLE[:cut] + noise + TABLE[cut:]):
         try:
             perftest.judge(perftest.read(text), 98.0)
         except ValueError as error:

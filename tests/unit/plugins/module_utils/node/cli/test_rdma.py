@@ -142,6 +142,17 @@ def test_judge(
     assert found == code and words in out
 
 
+def test_judge_of_all_rails_together(host: Host, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """Two rails of 400 Gb/s, with packets of 4096 bytes."""
+    call(host, capsys, "apply")
+    ranks = "".join(f"#  Rank  {n} Group  0 Pid 1 on node{n} device  0 [0000:0f:00] NVIDIA H100\n" for n in (0, 1))
+    row = "8589934592 2147483648 float sum -1 45110 50.0 {0} 0 45132 50.0 {0} 0\n# Out of bounds values : 0 OK\n"
+    for rate, code, words in (("93.10", 0, "good: 93.1 GB/s"), ("40.00", 1, "41% of the 98.0 GB/s"), ("99", 0, "good")):
+        (tmp_path / "result").write_text(ranks + row.format(rate))
+        found, out, _err = call(host, capsys, "judge", str(tmp_path / "result"))
+        assert found == code and out.startswith("nccl-tests: ") and words in out
+
+
 def test_judge_of_what_is_no_result(host: Host, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     for path in (tmp_path / "missing", tmp_path):
         code, _out, err = call(host, capsys, "judge", str(path))
