@@ -75,10 +75,10 @@ options:
   append_only:
     description:
       - Whether the server of the repository lets this node delete nothing. Only a C(rest:) or C(s3:) server can refuse
-        that.
+        deletions.
       - Before any change, the module asks the server to delete objects that do not exist, and fails unless the server
         refuses.
-      - The node then never prunes. M(baremetal.inference.backup_prune) prunes elsewhere, by other credentials.
+      - The node then never prunes. M(baremetal.inference.backup_prune) prunes on another machine, by other credentials.
     type: bool
     default: false
     version_added: 0.2.0

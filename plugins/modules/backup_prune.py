@@ -12,11 +12,11 @@ version_added: 0.2.0
 description:
   - Runs restic on the machine on which the module runs, which must not be the node. For nodes with
     C(append_only) of M(baremetal.inference.backup).
-  - Removes the snapshots of O(host) that are older than O(keep_within) at the host's last snapshot, and data that no
-    other snapshot uses.
+  - Removes the snapshots of O(host) that are more than O(keep_within) older than the host's last snapshot, and data
+    that no other snapshot uses.
   - Before that, reads all data of the repository, and fails if the repository is damaged.
-  - Counts no snapshots. An attacker on the node can add snapshots with any date, and snapshots that are counted would
-    push out the good ones.
+  - Does not count snapshots. An intruder on the node can add snapshots with any date, and a rule that counts would then
+    remove the good ones.
 author:
   - The baremetal.inference contributors (@baremetal-inference)
 options:
@@ -91,7 +91,7 @@ kept:
   type: list
   elements: str
 ahead:
-  description: The IDs of kept snapshots that are dated in the future. Their node has a wrong clock, or an intruder.
+  description: The IDs of kept snapshots that are dated in the future, by a wrong clock of the node or by an intruder.
   returned: success
   type: list
   elements: str

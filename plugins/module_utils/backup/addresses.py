@@ -95,7 +95,7 @@ def _rewrite(paths: Paths, file: Path, release: dict[str, Any], old: str, new: s
 
 def _id(release: Mapping[str, Any], kept: Path, word: re.Pattern[str], new: str) -> str:
     """The id of the release at the new address: the id that baremetal.inference.site makes on this machine, if this
-    version can compute the old id. Otherwise, site takes the inventory's release for another one.
+    version can compute the old id. Otherwise, the inventory's release has another id, and is pending.
 
     Two releases with one id run the same, so the new id always differs.
     """

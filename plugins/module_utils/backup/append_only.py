@@ -73,7 +73,7 @@ def send(method: str, url: str, headers: Mapping[str, str], ca_file: str) -> Ans
 
 
 def prove(access: Access, ask: Send = send) -> None:
-    """Raise NotProven unless the server refuses to delete backups, and to forget what a later object replaces."""
+    """Raise NotProven unless the server refuses to delete backups, and keeps each object that another one replaces."""
     parsed = repository.parse(access.address)
     try:
         found = _problem(_S3(access, ask) if parsed.kind == repository.S3 else _Rest(access, ask))
@@ -178,7 +178,7 @@ class _S3:
         return self._ask(method, url, signed, self._ca_file)
 
     def _object(self, kind: str) -> str:
-        # Deleting an object that does not exist leaves a mark in a bucket with versions. So locks have a fixed name.
+        # In a bucket with versions, each allowed deletion leaves a delete marker. A fixed name keeps them at one place.
         name = "0" * 64 if kind == "locks" else secrets.token_hex(32)
         directory = f"{kind}/{name[:2]}" if kind == "data" else kind
         return f"{self._bucket}/{quote('/'.join(filter(None, (self._prefix, directory, name))))}"
@@ -204,7 +204,7 @@ class _S3:
 
 
 def _verdict(answer: Answer) -> bool:
-    """Whether the server would have deleted. Raises _NoAnswer for an answer that says neither."""
+    """Whether the server would have deleted. Raises _NoAnswer for an answer that says neither yes nor no."""
     if answer.status in _REFUSED:
         return False
     # 400: Amazon S3 for a version that does not exist, after it has found that the key may delete versions.

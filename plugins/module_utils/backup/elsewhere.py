@@ -37,12 +37,12 @@ def duration_problem(text: str) -> str:
 
 
 def prune(restic: Restic, host: str, within: str, minutes: float, now: float, *, check: bool) -> dict[str, Any]:
-    """Remove the host's snapshots that are older than `within` at its last snapshot, and data that none uses any more.
+    """Remove the host's snapshots that are more than `within` older than its last one, and data without a snapshot.
 
     Before that, restic reads all data: a damaged repository is not pruned. In check mode, nothing is removed.
 
-    Returns `removed` and `kept`, lists of short IDs, and `ahead`, the kept ones that are dated in the future. `now` is
-    in seconds since 1970. Raises ResticError.
+    Returns lists of short IDs: `removed`, `kept`, and `ahead`, the kept snapshots that are dated in the future. `now`
+    is in seconds since 1970. Raises ResticError.
     """
     rules = ["--keep-within", within]
     before = restic.snapshots(host)

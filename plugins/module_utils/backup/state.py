@@ -67,7 +67,7 @@ def _begun(value: dict[str, Any], settings: Settings, now: float) -> dict[str, A
         value = {**value, "repository": address, "jobs": {}, "since": now}
     value = {key: entry for key, entry in value.items() if key != "append_only"}
     if settings.append_only:
-        # The host never prunes again: the alert about an earlier failure would not end.
+        # The host no longer prunes, so the alert about an earlier prune that failed would never end.
         kept = {job: known for job, known in value["jobs"].items() if job != "prune"}
         value = {**value, "jobs": kept, "append_only": True}
     return {"since": now, **value}

@@ -59,7 +59,7 @@ def test_snapshots_of_the_future_are_named(prune: Prune) -> None:
 def test_a_host_that_prunes_itself_is_left_alone_and_fails_no_run(prune: Prune) -> None:
     succeeded, output = prune.run(DONE, backup_append_only=False, backup_prune_environment={})
     assert succeeded, output
-    assert "a: backup_append_only is false, so this host is left to remove its old snapshots itself" in output
+    assert "a: backup_append_only is false, so this host removes its old snapshots itself" in output
     assert prune.stage.calls(module="backup_prune") == []
 
 
