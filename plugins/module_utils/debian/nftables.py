@@ -393,7 +393,7 @@ def main_text(base: Base) -> str:
                 "goto published",
             ],
         )
-        + "\t# Connections that engines open. All others are open.\n"
+        + "\t# Restricts the connections that engines open. All other connections from this node are open.\n"
         + _chain(
             CHAIN_OF_ENGINES,
             [

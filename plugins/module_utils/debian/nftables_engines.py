@@ -16,15 +16,15 @@ from collections.abc import Collection, Sequence
 from .nftables import HEADER, Rule
 
 FIRST_OWN_PORT = 32768
-"""The first port at which the processes of an engine find each other. The kernel gives ports from 32768 on to whoever
-asks for any port, unless net.ipv4.ip_local_port_range begins lower; ZeroMQ takes ports from 49152 on. nft cannot see
-whose process listens at a port. So services of the node with such a port stay open to engines."""
+"""The first port at which the processes of an engine find each other. A process that asks the kernel for any port gets
+a port from 32768 on, unless net.ipv4.ip_local_port_range begins lower. ZeroMQ takes ports from 49152 on. nft cannot
+see whose process listens at a port. So services of the node with such a port stay open to engines."""
 
 LOG = "inference-firewall-engine: "
 """The beginning of the kernel's log line about a refused connection."""
 
 _REFUSAL = "reject with icmpx"
-"""The beginning of the last line, also in nft's listing."""
+"""The beginning of a part's last line, also in nft's listing."""
 
 _USERS = re.compile(rf"^\s*meta skuid (?:\{{ ([0-9, ]+) \}}|([0-9]+)) {_REFUSAL}", re.MULTILINE)
 
@@ -35,7 +35,8 @@ _TCP_GOES_ON = "tcp flags & (fin | syn | rst | ack) != syn accept"
 
 
 def first_own_port(port_range: str) -> int:
-    """The first port of engines' own, from the text of net.ipv4.ip_local_port_range; the default without a number."""
+    """The first port of connections within an engine, from the text of net.ipv4.ip_local_port_range. FIRST_OWN_PORT if
+    the text has no number."""
     first = port_range.partition("\t")[0].strip()
     return min(FIRST_OWN_PORT, int(first)) if first.isdigit() else FIRST_OWN_PORT
 

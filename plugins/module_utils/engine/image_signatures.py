@@ -29,7 +29,7 @@ SECONDS = 20
 """Limit for each call of openssl, which takes milliseconds."""
 
 MOST = 100
-"""Signatures and referrers of an image that are read, so that a list without end ends."""
+"""The most signatures, and the most referrers, that are read of an image: an image registry could list any number."""
 
 SIMPLE = "application/vnd.dev.cosign.simplesigning.v1+json"
 SIMPLE_SIGNATURE = "dev.cosignproject.cosign/signature"
@@ -105,13 +105,13 @@ def _kind(value: object) -> str:
 
 
 def names(entries: Sequence[Mapping[str, str]], image: str) -> list[tuple[int, str]]:
-    """The entries of engine_image_keys whose prefix names an image, with their numbers, from 1: number and key."""
+    """Number, from 1, and key of each entry of engine_image_keys whose prefix names an image."""
     name = image_registry.parse(image).name
     return [(number, one["key"]) for number, one in enumerate(entries, 1) if _covers(one["prefix"], name)]
 
 
 def _covers(prefix: str, name: str) -> bool:
-    """Whether a prefix is a name, or the part of a name before a slash. The empty prefix is part of each name.
+    """Whether a prefix is a name, or the part of a name before a slash. The empty prefix covers each name.
 
     Names of Docker Hub's own images may lack their "library/".
     """
@@ -233,7 +233,7 @@ def _signer(image: str, parsed: Image, keys: Sequence[Key], access: Access, work
     if moved:
         found, advice = (
             f"a signature of another image: {', '.join(sorted(moved))}",
-            "This signature belongs to that image. Find out by whom it was copied before you use the image.",
+            "Find out who copied the signature of that image before you use this image.",
         )
     elif strange:
         found, advice = (

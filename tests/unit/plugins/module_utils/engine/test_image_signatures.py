@@ -146,7 +146,7 @@ def test_a_signature_of_another_image(site: Site, keys: dict[str, SigningKey]) -
     site.tag((keys["ours"], signing.payload(OTHER)))
     said = site.refusal(keys["next"], keys["ours"])
     assert "Found: a signature of another image: entry 2 (SHA-256 " in said and f"has signed {OTHER}" in said
-    assert "Find out by whom it was copied before you use the image" in said
+    assert "Find out who copied the signature of that image before you use this image." in said
     site.refer(signing.bundle(keys["ours"], OTHER))
     assert "a signature of another image" in site.refusal(keys["ours"])
 
