@@ -64,7 +64,7 @@ def compare(out: Path, found: Discovery) -> list[str]:
     for name, now in found.records.items():
         own = variables(out / "host_vars" / name)
         if name not in declared:
-            lines.append(f"{name}: is new: add it to hosts.yml, with its files in host_vars/{name}")
+            lines.append(f"{name}: is new: add this machine to hosts.yml. Its files are in host_vars/{name}")
         elif record.VARIABLE in own:
             before = record.settled(own[record.VARIABLE] or {}, now, {**common, **own})
             lines += record.differences(name, before, now)

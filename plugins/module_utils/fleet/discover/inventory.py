@@ -139,9 +139,9 @@ class _Writer:
         general = Proposal()
         general.ask("common_admins", names.DECIDE, "who may log in, with which public keys?")
         general.ask(
-            "common_firewall_ssh_sources", names.DECIDE, "from which networks may people log in? Without it: from all"
+            "common_firewall_ssh_sources", names.DECIDE, "from which networks may people log in? If not set: from all"
         )
-        general.ask("gateway_clients", names.DECIDE, "from which networks do clients come? Without it: from all")
+        general.ask("gateway_clients", names.DECIDE, "from which networks do clients come? If not set: from all")
         if not self.options.image:
             general.ask(
                 "engine_image",
@@ -260,7 +260,7 @@ class _Writer:
         parts = [text.variables(variables)]
         if proposed.disks:
             parts.append(
-                text.disabled(proposed.disks, "Blank disks. FORMATS these disks, when you have enabled the lines:")
+                text.disabled(proposed.disks, "Blank disks. If you enable these lines, the next run FORMATS the disks:")
             )
         machine = self.named[name]
         self.found.files[f"host_vars/{name}/main.yml"] = text.file(f"{name}: {machine.summary()}", *parts)

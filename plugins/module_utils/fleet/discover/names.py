@@ -1,8 +1,8 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Names the machines of the inventory, and finds machines that are named or numbered twice. Private to the collection.
-Pure."""
+"""Names the machines of the inventory, and finds machines that share a name, an address or a machine id. Private to the
+collection. Pure."""
 
 from __future__ import annotations
 

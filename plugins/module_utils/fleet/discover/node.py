@@ -87,12 +87,10 @@ def _system(name: str, machine: Machine, found: Proposed) -> None:
             "common_firewall_replace",
             f"host_vars/{name}/main.yml",
             f"{name} has the firewall {', '.join(others)}: copy the rules that you need to firewall_allow, and "
-            "switch this firewall off. The site refuses two firewalls",
+            "switch this firewall off: baremetal.inference.site refuses two firewalls",
         )
     elif machine.firewall.get("foreign_rules"):
-        own.findings.append(
-            "has rules in /etc/nftables.conf that are not this collection's: common_firewall_replace: true"
-        )
+        own.findings.append("has rules in /etc/nftables.conf that this collection did not write")
         own.ask(
             "common_firewall_replace",
             f"host_vars/{name}/main.yml",

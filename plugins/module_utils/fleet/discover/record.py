@@ -43,7 +43,7 @@ def _ports(device: Mapping[str, Any]) -> str:
 
 
 def settled(before: Mapping[str, Any], now: Mapping[str, Any], declared: Mapping[str, Any]) -> dict[str, Any]:
-    """The record of a machine as its inventory has changed the machine: by the declared driver, engines and disks."""
+    """The record `before`, with the changes that the inventory itself made: the declared driver, engines and disks."""
     changed = dict(before)
     version = str(declared.get("nvidia_driver_version") or "")
     if version and str(now.get("driver") or "").startswith(version):
@@ -90,8 +90,8 @@ def _differences(key: str, before: Any, now: Any) -> Iterator[str]:
 def proposals(name: str, declared: Mapping[str, Any], proposed: Mapping[str, Any]) -> list[str]:
     """A line for each variable that the inventory sets to another value than this discovery proposes.
 
-    An inventory that does not set a variable is left in peace: its owner may have removed the variable. Flags that the
-    owner has added to a model's entry are no difference.
+    A variable that the inventory does not set gets no line: an operator may have removed the variable. Flags that an
+    operator has added to a model's entry are no difference.
     """
     return [
         f"{name}: {variable} is {declared[variable]!r} in the inventory, this discovery proposes {value!r}"

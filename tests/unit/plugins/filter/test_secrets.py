@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The filter that finds secrets that are none."""
+"""The filter that finds weak secrets."""
 
 from __future__ import annotations
 
