@@ -89,7 +89,7 @@ class Paths:
         return self.state / "files"
 
     def flag_file(self, digest: str) -> Path:
-        """The directory of one such file or directory."""
+        """The directory for the copy of a file or directory with this digest."""
         return self.flag_files / digest[:16]
 
     def active(self, name: str) -> Path:

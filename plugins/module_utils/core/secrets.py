@@ -24,7 +24,7 @@ OTHERS = (
     *("monitoring_heartbeat_url", "monitoring_alertmanager_global", "monitoring_remote_write"),
     "monitoring_scrape_configs",
 )
-"""Variables with secrets that others make, who also decide on their length."""
+"""Variables with secrets that other services make. Their length is not checked."""
 
 PURPOSES: Mapping[str, str] = {"vllm_accepted_keys": "vllm_api_key"}
 """Variables that may have the secrets of another variable."""

@@ -55,10 +55,10 @@ class Change:
 
 
 def read_only(paths: Paths, release: Release | None, wanted: bool) -> bool:
-    """Whether the container of a release that is staged is read-only; None for a new release.
+    """Whether the container of a release must be read-only. `release` is the staged release; None for a new one.
 
-    As `wanted`, until the release has served or runs: a release that cannot start with a read-only container must be
-    able to start without it. Raises SystemdError.
+    The answer is `wanted` until the release runs or has served: a release that fails in a read-only container must be
+    able to start in a writable one. Raises SystemdError.
     """
     if release is None or release.read_only == wanted:
         return wanted
@@ -70,7 +70,7 @@ def read_only(paths: Paths, release: Release | None, wanted: bool) -> bool:
 
 
 def kept(paths: Paths, name: str, number: int) -> Texts:
-    """The files of a release on this node. A file that cannot be read is empty: people alone read the result."""
+    """The files of a release on this node. A file that cannot be read is empty: only people read the result."""
     return Texts(
         _text(paths, name, number, unit_name(name)),
         _text(paths, name, number, releases.ENV_FILE),

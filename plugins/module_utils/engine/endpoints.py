@@ -70,7 +70,7 @@ def of(paths: Paths, name: str, numbers: Sequence[int | None]) -> tuple[Endpoint
 
 
 def in_use(paths: Paths, name: str) -> tuple[Endpoint, ...]:
-    """The endpoint of the release that runs, and of both releases of a swap; empty where neither is the case.
+    """The endpoint of the release that runs, and of both releases of a swap. Empty if there is neither.
 
     A follower of a gang has none: the leader alone gets requests. Raises SystemdError and OSError.
     """

@@ -31,7 +31,7 @@ class Instance:
     executor: str = ""
     """The program that places the engine's processes on the nodes; empty for the engine itself."""
     executor_dashboard: bool = False
-    """Whether this program shows its own page, to the leader alone."""
+    """Whether this program shows its dashboard, on the leader's localhost."""
     image: str = ""
     """The image of this engine alone, by digest."""
     environment: Mapping[str, str] = field(default_factory=dict)
@@ -39,6 +39,6 @@ class Instance:
     shm_size: str = ""
     memory: str = ""
     ulimits: Mapping[str, str] = field(default_factory=dict)
-    """Limits of this engine beside those of all engines."""
+    """Limits of this engine, in addition to those of all engines."""
     user: str = ""
     """The user of this engine: a name on the node, UID or UID:GID."""

@@ -262,8 +262,8 @@ def render(
     For a member of a gang, `network` has the variables of NCCL and Gloo, and `secret` is that of its executor.
 
     The id is a hash over everything but number, time, memory limit and read-only files: two releases with one id run
-    the same. The limit follows from model, flags and settings, which the id has. So a version with another formula
-    makes no other release. Engines of older releases can write to their image's files.
+    the same. Model, flags and settings decide the memory limit, and are part of the id. So a version of this collection
+    that computes another limit makes no new release. Engines of older releases can write to their image's files.
     Raises InputError where a value cannot be put into an environment file.
     """
     stored = replace(stored, path=engine_path(stored.path, settings))
@@ -408,8 +408,8 @@ def _rank(gang: Gang, flags: Mapping[str, Any]) -> Rank:
 def engine_path(path: str, settings: Settings) -> str:
     """The path at which an engine finds a directory of the store.
 
-    It is on the fast path, also without a fast copy: then the fast path has a link to the store. So a copy that comes
-    or goes makes no other release.
+    The result is below the fast path, also without a fast copy: then the fast path has a link to the store. So no new
+    release is needed when a fast copy is made or removed.
     """
     if settings.fast_path and path.startswith(f"{settings.store_path}/"):
         return f"{settings.fast_path}{path.removeprefix(settings.store_path)}"

@@ -53,8 +53,8 @@ local refused = {}
 
 -- The requests that an engine had when it died, the youngest first. An engine that has broken answers no request, and begins no stream. So
 -- its first failure after the last good sign shows when the engine broke. Requests that came after this failure are not the cause, unless
--- they had no answer at the engine's end. A good sign, too: health checks let the gateway send a request, so the engine was sound shortly
--- before.
+-- they had no answer at the engine's end. A request that the gateway sent is a good sign, too: health checks let the gateway send it, so
+-- the engine was sound shortly before.
 local function in_flight(engine, at)
   local known, good = endings[engine] or {}, answered[engine] or 0
   local alive, broke, found = math.max(at - ENDING_MILLISECONDS, good), at, {}

@@ -68,9 +68,9 @@ class Rank:
     executor: str = ""
     """The program that places the engine's processes; empty for the engine itself."""
     dashboard: bool = False
-    """Whether the executor shows its own page, on the leader and for the leader alone."""
+    """Whether the executor shows its dashboard, on the leader's localhost."""
     secret: str = field(default="", repr=False)
-    """By this, the executor's programs accept each other."""
+    """The secret by which the executor's programs accept each other."""
     directory: str = ""
     """A directory in the memory of the container, for files that only the engine's user may read."""
 
@@ -84,11 +84,11 @@ class Executor:
     environment: Callable[[Rank], dict[str, str]]
     """More variables of a member."""
     script: Callable[[Rank, str], str]
-    """The shell commands of a member's container, from the command that starts the engine."""
+    """The shell commands of a member's container, made from the command that starts the engine."""
     ports: int
     """The number of ports from `Rank.port` on."""
     opened: int
-    """The number of these ports that other members must reach, the first ones."""
+    """How many of these ports other members must reach, counted from the first port."""
 
 
 @dataclass(frozen=True)
@@ -159,7 +159,7 @@ class Metrics:
     tokens_cached: str
     """Of the tokens that were read, those that came from a cache."""
     answers: str
-    """Answers that have begun: each with one token that nobody waited for between two tokens."""
+    """Answers that have begun. The first token of each has no token before it to count the time from."""
     seconds_between_tokens: str
 
     @property

@@ -31,7 +31,7 @@ def _server_argv(serving: Serving) -> list[str]:
 
 
 def _adapter_flags(entry: Mapping[str, Any], paths: Mapping[str, str], rank: int) -> dict[str, Any]:
-    # More than the highest rank is refused before.
+    # An earlier check refuses a rank above the highest value.
     least = next((each for each in ADAPTER_RANKS if each >= rank), ADAPTER_RANKS[-1])
     given = {flag: value for flag, value in entry.items() if value is not None}
     return {
@@ -69,7 +69,7 @@ _OF_RAY = ("RAY_ADDRESS", "RAY_AUTH_MODE", "RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PAT
 
 
 def _rank_argv(rank: Rank) -> list[str]:
-    """The engine's own form over several nodes, whose only processes are those of the engine.
+    """The arguments of an engine that starts its own processes on several nodes.
 
     A member without an API serves only its part of the model.
     """

@@ -217,4 +217,4 @@ PATHS: Mapping[str, tuple[str, ...]] = {
     CLASSIFY: ("/classify", _POOLING),
     **dict.fromkeys((REWARD, TOKEN_EMBED, TOKEN_CLASSIFY), (_POOLING,)),
 }
-"""By task. Each stands at the function of its path below vllm/entrypoints."""
+"""By task. Source: the functions of these paths below vllm/entrypoints."""

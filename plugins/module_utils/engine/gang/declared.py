@@ -28,9 +28,9 @@ Engines of a gang listen on such ports, which they choose at each start. A node 
 
 
 def check(where: str, raw: Mapping[str, Any], entry: Entry | None) -> list[Problem]:
-    """Every mistake in the keys of a gang. `entry` is that of the registry; None where the registry has none.
+    """Every mistake in the keys of a gang. `entry` is the entry of its model; None where the registry has none.
 
-    The form of the ports is checked with that of the other ports.
+    Another check covers the form of all ports.
     """
     nodes = raw.get(NODES)
     if nodes is None:
@@ -67,7 +67,7 @@ def _ports(where: str, raw: Mapping[str, Any]) -> Iterator[Problem]:
     for key, first in PORTS.items():
         port = raw.get(key)
         if port is None:
-            yield Problem(where, f"is missing: an instance over several nodes needs it (the first has {first})", key)
+            yield Problem(where, f"is missing: an instance over several nodes needs this port, such as {first}", key)
         elif isinstance(port, int) and EPHEMERAL[0] <= port <= EPHEMERAL[1]:
             first, last = EPHEMERAL
             message = f"is one of {first} to {last}, which the kernel gives to connections: take a port outside"

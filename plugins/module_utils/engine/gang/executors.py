@@ -35,7 +35,7 @@ def normal(name: Any) -> str:
 
 
 def secret(key: str, gang: Gang) -> str:
-    """The secret of a gang's executor: the same on all members, and no way back to `key`, the key of the channel."""
+    """The secret of a gang's executor, the same on all members. It does not reveal `key`, the key of the channel."""
     members = "\0".join(member.node for member in gang.members)
     return hmac.digest(key.encode(), f"executor\0{gang.name}\0{members}".encode(), hashlib.sha256).hex()
 
@@ -71,8 +71,8 @@ def problems(where: str, raw: Mapping[str, Any]) -> list[Problem]:
     needed, first = ports(raw), EPHEMERAL[0]
     if (needed and needed.start < first < needed.stop) or needed.stop > 65536:
         message = (
-            f"begins {len(needed)} ports, which {KEY} {name} needs: take {first - len(needed)} or less, so that they "
-            f"end before {first}"
+            f"is the first of {len(needed)} ports that {KEY} {name} needs: take {first - len(needed)} or less, so that "
+            f"the ports end before {first}"
         )
         found.append(Problem(where, message, RENDEZVOUS_PORT, needed.start))
     return found
@@ -94,7 +94,7 @@ def conflicts(
 
 
 def port_problem(where: str, raw: Mapping[str, Any], port: int, reason: str) -> Problem:
-    """The mistake of a gang whose executor cannot have `port`, which is one of ports(). `reason` follows the port."""
+    """The mistake of a gang whose executor cannot have `port`, one of ports(). `reason` comes after the port."""
     needed = ports(raw)
-    message = f"begins the ports to {needed[-1]} of {KEY} {raw[KEY]}: {port} {reason}"
+    message = f"is the first of the ports to {needed[-1]} that {KEY} {raw[KEY]} needs: port {port} {reason}"
     return Problem(where, message, RENDEZVOUS_PORT, needed.start)

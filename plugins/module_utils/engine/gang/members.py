@@ -45,7 +45,7 @@ class Gang:
     executor: str = ""
     """The program that places the engine's processes; empty for the engine itself."""
     dashboard: bool = False
-    """Whether the executor shows its own page."""
+    """Whether the executor shows its dashboard."""
 
     @property
     def leads(self) -> bool:

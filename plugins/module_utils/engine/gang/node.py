@@ -31,7 +31,7 @@ PORT_RANGE = "proc/sys/net/ipv4/ip_local_port_range"
 SYSCTL = "net.ipv4.ip_local_port_range"
 
 KEY_LENGTH = 16
-"""Least number of characters of the key of the channel."""
+"""The least number of characters of the channel's key."""
 
 
 def problems(

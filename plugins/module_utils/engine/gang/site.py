@@ -179,8 +179,7 @@ def _member_problems(where: str, raw: Mapping[str, Any], names: Sequence[str], s
 
 
 def _port_problems(where: str, raw: Mapping[str, Any], names: Sequence[str], site: Site) -> Iterator[Problem]:
-    """Ports of the gang that another instance of another member has. Those of this node are checked with all its
-    ports."""
+    """Ports of the gang that another instance of another member has. Another check covers the ports of this node."""
     ports = {raw[key]: key for key in _PORT_KEYS if isinstance(raw.get(key), int)}
     for name in names:
         if name == site.node:

@@ -189,7 +189,7 @@ def _similarity(one: Sequence[float], other: Sequence[float]) -> float:
 
 
 def _falls(scores: Sequence[float]) -> bool:
-    """Whether each score is below the one before. Not where a score is NaN, which compares with nothing."""
+    """Whether each score is below the score before it. False if a score is NaN."""
     return all(first > second for first, second in itertools.pairwise(scores))
 
 

@@ -170,7 +170,8 @@ def judge(report: Report, limit_gbps: float | None) -> Verdict:
 def _latency(microseconds: float) -> Verdict:
     shown = f"{microseconds:g} microseconds"
     if microseconds >= BAD_MICROSECONDS:
-        return Verdict(False, f"{shown}: a good rail needs fewer than {GOOD_MICROSECONDS:g}, and one for each switch")
+        limit = f"{GOOD_MICROSECONDS:g} through one switch, and 1 more for each further switch"
+        return Verdict(False, f"{shown}: a good rail needs fewer than {limit}")
     if microseconds >= GOOD_MICROSECONDS:
         return Verdict(None, f"{shown}: good through several switches, too much for one")
     return Verdict(True, shown)

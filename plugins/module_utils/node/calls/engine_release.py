@@ -93,7 +93,7 @@ class Stage:
     def instance(self, instance: Instance, common: Common, stored: dict[str, StoredModel]) -> dict[str, Any]:
         """Stage one instance, with the engine's arguments from its registry entry. Returns the instance's state.
 
-        Raises InputError if its engine could not serve an adapter, find a file, or hold what it must in its memory.
+        Raises InputError if its engine could not serve an adapter, find a file, or stay below its memory limit.
         """
         declared, entry = common.declared, common.declared.entries[instance.model]
         beside, model = declared.draft_of(entry), stored[entry.served_as]
@@ -195,7 +195,7 @@ class Stage:
                 files.write(path, text, KEY_MODE)
 
     def memory_limit(self, composed: compose.Composed, model: Path | None, draft: Path | None) -> str:
-        """The memory limit of a new release. Raises InputError if its engine could not hold what it must."""
+        """The memory limit of a new release. Raises InputError if its engine could not stay below the limit."""
         name, settings = composed.instance.name, composed.settings
         total, numa = host_memory.total(self.paths.root), host_memory.smallest_numa_node(self.paths.root)
         facts = gather(model) if model else ModelFacts()
@@ -230,8 +230,8 @@ class Stage:
             files.write(path, text)
 
     def remove_outdated_pin(self, name: str, desired: int) -> None:
-        """Remove a pin that belongs to an earlier state of the inventory, so that it does not hold when that state
-        returns."""
+        """Remove a pin that belongs to an earlier state of the inventory. Otherwise, the pin would apply again when
+        that state returns."""
         if pins.outdated(self.paths, name, desired):
             self.changed = True
             if not self.module.check_mode:

@@ -53,13 +53,13 @@ class Follower:
         self.gang = gang
         self.release = release
         self.move: Move | None = None
-        """The release to which the leader wants this node to move; the caller takes it away."""
+        """The release to which the leader wants this node to move. The caller resets it."""
         self.proof: Prove | None = None
-        """The leader's word that the release has proved itself; the caller takes it away."""
+        """The leader's message that the release has proved itself. The caller resets it."""
         self.unmoved = ""
         """Why this node could not move; empty if it could."""
         self.accepted = False
-        """Whether the leader has accepted this node; the caller takes it away."""
+        """Whether the leader has accepted this node. The caller resets it."""
         self._offers: Offers | None = None
         self._offered: Offers | None = None
         self.phase = MISSING

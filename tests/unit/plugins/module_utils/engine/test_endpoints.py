@@ -113,9 +113,9 @@ def test_the_ports_of_an_executor_must_be_free_as_well() -> None:
         plain = Instance("big", "tiny-a", free_port(), nodes=("n1", "n2"), gang_port=free_port())
         gang = replace(plain, rendezvous_port=taken - 1, executor="ray")
         found = port_problems([gang], "127.0.0.1", {}, "127.0.0.1")
-        problem = next(one for one in found if f" {taken} is taken by pid {os.getpid()} (" in one.message)
+        problem = next(one for one in found if f": port {taken} is taken by pid {os.getpid()} (" in one.message)
         assert (problem.key, problem.value) == ("rendezvous_port", taken - 1)
-        assert problem.message.startswith(f"begins the ports to {taken + 126} of executor ray: ")
+        assert problem.message.startswith(f"is the first of the ports to {taken + 126} that executor ray needs: port ")
         assert problem.message.endswith("): stop that process, or take another rendezvous_port")
         without = port_problems([replace(gang, executor="")], "127.0.0.1", {}, "127.0.0.1")
         assert not [one for one in without if str(taken) in one.message]
@@ -131,7 +131,8 @@ def test_a_process_with_many_ports_of_an_executor_is_named_once(monkeypatch: pyt
     gang = Instance("big", "tiny-a", 5010, nodes=("n1", "n2"), gang_port=5110, rendezvous_port=29510, executor="ray")
     serves = {"main": Endpoint("127.0.0.1", 29520), "gone": Endpoint("127.0.0.1", 29521)}
     messages = [one.message for one in port_problems([gang], "127.0.0.1", serves, "127.0.0.1")]
-    begin, advice = "begins the ports to 29637 of executor ray: ", "or take another rendezvous_port"
+    begin = "is the first of the ports to 29637 that executor ray needs: port "
+    advice = "or take another rendezvous_port"
     gone = ", which the inventory no longer declares: stop that instance, "
     assert messages == [
         "is taken by pid 7 (nginx): stop that process, or give the instance another port",

@@ -94,7 +94,8 @@ def test_the_ports_of_an_executor_are_its_own() -> None:
 
 def test_the_ports_of_an_executor_are_not_those_of_the_collection() -> None:
     ray = instance(**{**GANG, "rendezvous_port": 9000}, model="pair", executor="ray")
-    begin = "instances[0] (main): rendezvous_port: 9000: begins the ports to 9127 of executor ray: "
+    where = "instances[0] (main): rendezvous_port: 9000"
+    begin = f"{where}: is the first of the ports to 9127 that executor ray needs: port "
     owners = ("9090 belongs to Prometheus", "9093 belongs to Alertmanager", "9100 belongs to node_exporter")
     assert messages([ray]).splitlines() == [f"{begin}{owner}: take another rendezvous_port" for owner in owners]
     assert len(load([{**ray, "executor": "mp"}])) == len(load([{**ray, "state": "absent"}])) == 1

@@ -35,10 +35,10 @@ def test_names() -> None:
         ({"executor": True}, "must be one of mp, ray"),
         (
             {"rendezvous_port": 32700},
-            "rendezvous_port: 32700: begins 128 ports, which executor ray needs: take 32640 or",
+            "rendezvous_port: 32700: is the first of 128 ports that executor ray needs: take 32640 or",
         ),
         ({"rendezvous_port": 32640}, ""),
-        ({"rendezvous_port": 65500}, "begins 128 ports"),
+        ({"rendezvous_port": 65500}, "is the first of 128 ports"),
         ({"rendezvous_port": "x"}, ""),
         ({"rendezvous_port": 32700, "executor": "mp"}, ""),
         ({"executor_dashboard": True}, ""),
@@ -71,7 +71,7 @@ def test_ports() -> None:
 @pytest.mark.parametrize(
     ("other", "text"),
     [
-        ({"name": "main", "port": 29511}, "begins the ports to 29637 of executor ray: 29511 is port of main"),
+        ({"name": "main", "port": 29511}, "the ports to 29637 that executor ray needs: port 29511 is port of main"),
         ({"name": "main", "port": 5005, "bridge_port": 29600}, "29600 is bridge_port of main"),
         ({"name": "large", "rendezvous_port": 29520}, "29520 is rendezvous_port of large"),
         ({**BIG, "gang_port": 29512}, "29512 is gang_port of big"),

@@ -150,8 +150,8 @@ def test_an_executor_needs_more_ports() -> None:
     other = {"name": "x", "port": 29600}
     text = found(gpu_01={"instances": [ray]}, gpu_02={"instances": [ray, other]})
     assert text == (
-        "instance big: rendezvous_port: 29510: begins the ports to 29637 of executor ray: "
-        "29600 is port of instance x on gpu-02: take another rendezvous_port, or another port there"
+        "instance big: rendezvous_port: 29510: is the first of the ports to 29637 that executor ray needs: "
+        "port 29600 is port of instance x on gpu-02: take another rendezvous_port, or another port there"
     )
     assert "executor: differs between gpu-01 and gpu-02" in found(gpu_02={"instances": [ray]})
 
