@@ -55,7 +55,16 @@ class Node:
 
     def cut_power(self) -> None:
         """A power cut: nothing is told to stop. The node starts again, and its systemd answers when this returns."""
+        self.power_off()
+        self.power_on()
+
+    def power_off(self) -> None:
+        """End all of the node at once. The kernel still closes its connections, which a machine without power does
+        not."""
         subprocess.run(["docker", "kill", self.container], check=True, capture_output=True)
+
+    def power_on(self) -> None:
+        """Start the node again, and wait until its systemd answers."""
         subprocess.run(["docker", "start", self.container], check=True, capture_output=True)
         wait_for("systemd answers", lambda: self.run("systemctl is-system-running", check=False), 120)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 import time
 
 import pytest
-from gang import NAME, TIMES, TOKENS, WHOLE, Client, Gang, gone, reboot
+from gang import NAME, SILENCE, TIMES, TOKENS, WHOLE, Client, Gang, gone, reboot
 from node import wait_for
 
 pytestmark = pytest.mark.full
@@ -39,6 +39,32 @@ def test_a_member_that_loses_power_comes_back(serving: Gang, member: str) -> Non
     TIMES.append(
         f"the {member}'s node loses power and boots, busy: the other engine ended after {ended:.1f} s,"
         f" serves after {serves:.0f} s; the client saw {saw}"
+    )
+    serving.assert_alone(member)
+
+
+@pytest.mark.parametrize("member", MEMBERS)
+def test_an_idle_member_without_power_is_missed_until_it_is_back(serving: Gang, member: str) -> None:
+    """The link is cut before the power, so that the other member sees no end of a connection: only silence."""
+    epoch, pids, node = serving.epoch(), serving.engine_pids(), getattr(serving, member)
+    (other,) = (one for one in serving.nodes if one is not node)
+    began = time.monotonic()
+    with serving.cut():
+        node.power_off()
+        wait_for("the other engine ends", lambda: gone(other, pids[other]), SILENCE)
+        ended = time.monotonic() - began
+        state = "waiting" if other is serving.leader else "missing"
+        wait_for("the other member says so", lambda: serving.status(other)["state"] == state, 60)
+        assert not serving.engine_runs(other)
+        status, message = serving.doctor(other)
+        assert status == "fail" and node.name in message, message
+    began = time.monotonic()
+    node.power_on()
+    serving.wait_next(epoch, "the node is back")
+    serves = time.monotonic() - began
+    TIMES.append(
+        f"the {member}'s node loses power, idle: the other engine ended after {ended:.1f} s,"
+        f" serves {serves:.0f} s after the power is back"
     )
     serving.assert_alone(member)
 

@@ -207,13 +207,15 @@ def _describe(status: Status, release: Release) -> None:
 def _describe_gang(status: Status, known: GangState | None, gang: Gang, now: datetime) -> None:
     """Add the gang. A supervisor that does not run has left the state of its last moment."""
     running = status.state in ("serving", "loading", "stopping")
-    if known is None or not running:
+    # After a loss of power, the record of the last supervisor says `serving` until the next supervisor has written.
+    own = running and known is not None and (status.state, known.state) != ("loading", gangs.SERVING)
+    if known is None or not own:
         state = gangs.STOPPED
         me = MemberState(gang.me.node, gang.rank, gang.me.address, state)
         epoch = known.epoch if known else 0
         known = GangState(gang.name, gang.rank, epoch, state, drains.format_time(now), members=(me,))
     status.gang = known
-    if running and known.state != gangs.STOPPING:
+    if own and known.state != gangs.STOPPING:
         status.state = known.state
     if not gang.leads:
         # A follower has no API.

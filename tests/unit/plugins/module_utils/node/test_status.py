@@ -169,6 +169,17 @@ def test_a_gang_that_waits_names_the_member(paths: Paths, units: Units, output: 
     assert lines[5] == f"main: {status}"
 
 
+@pytest.mark.parametrize("rank", [0, 1])
+def test_a_member_that_boots_does_not_serve_yet(paths: Paths, units: Units, output: Output, rank: int) -> None:
+    """The record on disk is that of the supervisor before the loss of power."""
+    make_member(paths, rank, gangs.SERVING)
+    units["vllm@main.service"].update(ActiveState="activating", SubState="start-pre")
+    assert inferctl.main(["status", "main", "--json"], paths) == 1
+    (main,) = json.loads(output()[0])["instances"]
+    assert (main["state"], main["serving"]) == ("loading", False)
+    assert (main["gang"]["state"], main["gang"]["epoch"]) == (gangs.STOPPED, 4)
+
+
 def test_a_follower_serves_only_with_its_leader_and_has_no_port(paths: Paths, units: Units, output: Output) -> None:
     make_member(paths, 1, gangs.SERVING)
     assert inferctl.main(["status", "main"], paths) == 0
