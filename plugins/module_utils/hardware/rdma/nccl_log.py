@@ -35,6 +35,9 @@ CHANNEL = re.compile(
 """A channel over the network. The number in brackets is the GPU's index, or in old versions its bus. After the number
 of the network device, (3) is the rank that sends for this one (PXN), /GDRDMA or /GDRDMA(PCI) is GPUDirect."""
 
+PORT = re.compile(r"\bNET/IB ?: (?:(\S+:[0-9]+) )?Got (?:non-fatal )?async event ?: port (error|active)\b")
+"""A port that went down under a running engine, or came back. Old versions do not name the port."""
+
 SUMMARY = re.compile(r"\bConnected all rings\b.*\bGDR ([01])\b")
 
 IB, SOCKET = "IB", "Socket"
@@ -49,8 +52,6 @@ class Fault:
     kind: str
     meaning: str
     action: str
-    stops: bool = True
-    """Whether the traffic of RDMA stops."""
 
 
 FAULTS: Sequence[tuple[re.Pattern[str], Fault]] = (
@@ -60,17 +61,11 @@ FAULTS: Sequence[tuple[re.Pattern[str], Fault]] = (
             "no_device",
             "NCCL found no RDMA device",
             "check, in this order: /dev/infiniband in the container, the ports, NCCL_IB_HCA, memlock, NCCL_IB_DISABLE",
-            stops=False,
         ),
     ),
     (
         re.compile(r"Failed to open libibverbs"),
-        Fault(
-            "no_library",
-            "the engine's image has no libibverbs",
-            "use an image with the package libibverbs1",
-            stops=False,
-        ),
+        Fault("no_library", "the engine's image has no libibverbs", "use an image with the package libibverbs1"),
     ),
     (
         re.compile(r"status=(?:IBV_WC_RETRY_EXC_ERR\()?12\b|\berror 12\b|RETRY_EXC_ERR"),
@@ -102,12 +97,6 @@ FAULTS: Sequence[tuple[re.Pattern[str], Fault]] = (
         re.compile(r"GID table change"),
         Fault(
             "gid_changed", "an address of a rail changed under a running engine", "restart the engine; see who did it"
-        ),
-    ),
-    (
-        re.compile(r"async event ?: port error"),
-        Fault(
-            "port_down", "a port went down under a running engine", "check cable, transceiver and switch", stops=False
         ),
     ),
     (
@@ -153,6 +142,8 @@ class Log:
     """The number of ends of channels with GPUDirect."""
     gpudirect_summary: bool | None = None
     """The summary after all rings are connected. False if one group of GPUs has no GPUDirect."""
+    down: list[str] = field(default_factory=list)
+    """Ports that went down under the running engine, and did not come back."""
     staged: list[str] = field(default_factory=list)
     """Devices that do not reach GPU memory, by NCCL before its first channel."""
     faults: dict[str, int] = field(default_factory=dict)
@@ -163,6 +154,7 @@ def read(lines: Iterable[str]) -> Log:
     """Read the log of one start of an engine, also with lines of other programs."""
     found = Log()
     staged: dict[str, None] = {}
+    down: dict[str, None] = {}
     devices: dict[str, str] = {}
     channels: Counter[str] = Counter()
     faults: Counter[str] = Counter()
@@ -174,6 +166,12 @@ def read(lines: Iterable[str]) -> Log:
             found.version = match[1]
         if match := NETWORK.search(line):
             found.network = match[1] or match[2]
+        if match := PORT.search(line):
+            port = match[1] or "a port"
+            if match[2] == "error":
+                down[port] = None
+            else:
+                down.pop(port, None)
         if match := STAGED.search(line):
             staged[match[1]] = None
         if match := DEVICES.search(line):
@@ -190,7 +188,8 @@ def read(lines: Iterable[str]) -> Log:
                 faults[fault.kind] += 1
                 break
     found.devices, found.layers = list(devices), sorted(set(filter(None, devices.values())))
-    found.channels, found.faults, found.staged = dict(channels), dict(faults), list(staged)
+    found.channels, found.faults = dict(channels), dict(faults)
+    found.staged, found.down = list(staged), list(down)
     return found
 
 
@@ -221,10 +220,10 @@ def verdict(found: Log, expected: Sequence[str] = (), near: bool = True) -> Verd
     GPUDirect is NCCL's default.
     """
     network = _name(found)
-    stops, flapped = _fault(found, True), _fault(found, False)
-    if stops is not None:
-        return Verdict(FAIL, f"{stops.meaning}{_by(network)}", stops.action)
-    if network is None and flapped is None:
+    told = _fault(found)
+    if told is not None:
+        return Verdict(FAIL, f"{told.meaning}{_by(network)}", told.action)
+    if network is None and not found.down:
         said = "NCCL printed nothing" if not found.lines else "NCCL did not name its network"
         return Verdict(UNKNOWN, said, ASK)
     if network == SOCKET or (expected and SOCKET in found.channels):
@@ -236,8 +235,9 @@ def verdict(found: Log, expected: Sequence[str] = (), near: bool = True) -> Verd
             f"NCCL does not use {', '.join(missing)}{_by(network)}",
             "check its port, and NCCL_IB_HCA of the engine",
         )
-    if flapped is not None:
-        return Verdict(WARN, f"{flapped.meaning}{_by(network)}", flapped.action)
+    if found.down:
+        message = f"{', '.join(found.down)} went down under the running engine, and did not come back"
+        return Verdict(WARN, f"{message}{_by(network)}", "check cable, transceiver and switch")
     return _gpudirect(found, network or "", near)
 
 
@@ -281,10 +281,10 @@ def _name(found: Log) -> str | None:
     return _network(found.network)
 
 
-def _fault(found: Log, stops: bool) -> Fault | None:
-    """The worst fault of this kind: the first in the table. Causes of TCP are left out: TCP may be the plan."""
+def _fault(found: Log) -> Fault | None:
+    """The worst fault: the first in the table. Causes of TCP are left out: TCP may be the plan."""
     for _pattern, fault in FAULTS:
-        if fault.kind in found.faults and fault.stops == stops and fault.kind not in CAUSES:
+        if fault.kind in found.faults and fault.kind not in CAUSES:
             return fault
     return None
 
