@@ -204,8 +204,9 @@ class Machine:
 
     def ssh_options(self) -> list[str]:
         """The options with which ssh reaches the machine as root, without the port."""
-        # Only this computer reaches the port, so the first host key is the machine's.
-        options = ["BatchMode=yes", "ConnectTimeout=10", "StrictHostKeyChecking=accept-new"]
+        # Only this computer reaches the port, so the first host key is the machine's. A connection's limit includes
+        # sshd's banner: on a busy computer, an emulated sshd takes long, and each new attempt takes time from the last.
+        options = ["BatchMode=yes", "ConnectTimeout=60", "StrictHostKeyChecking=accept-new"]
         # When a machine goes down, the emulator keeps its connections open for minutes.
         options += ["ServerAliveInterval=5", "ServerAliveCountMax=4"]
         # With an emulated processor, a new connection takes two seconds.
