@@ -7,8 +7,9 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,18 @@ class Rules:
     def records(self) -> dict[str, str]:
         return {rule["record"]: rule["expr"] for rules in self.groups.values() for rule in rules if "record" in rule}
 
+    @cached_property
+    def _sources(self) -> dict[str, set[str]]:
+        return {name: metrics_of(expression) for name, expression in self.records.items()}
+
+    def fed(self, series: Iterable[str]) -> set[str]:
+        """The recordings that can have a result where these series are given; all others select nothing."""
+        given = {name for one in series for name in metrics_of(one)}
+        fed = {name for name, expression in self.records.items() if WITHOUT_SERIES.search(expression)}
+        while more := {name for name, sources in self._sources.items() if sources & (given | fed)} - fed:
+            fed |= more
+        return fed
+
 
 @pytest.fixture(scope="session")
 def rules() -> Rules:
@@ -73,17 +86,21 @@ GROUPING = re.compile(r"\b(?:by|without|on|ignoring|group_left|group_right)\s*\(
 NAME = re.compile(r"(?<![\w:.])[A-Za-z_:][\w:]*(?!\s*\()(?![\w:])")
 
 
+WITHOUT_SERIES = re.compile(r"\b(absent|absent_over_time|vector|time)\s*\(")
+"""Functions that have a result where no series is."""
+
+
+def metrics_of(expression: str) -> set[str]:
+    """The metrics that an expression reads."""
+    bare = re.sub(r'"(?:[^"\\]|\\.)*"', '""', expression)
+    bare = re.sub(r"\{[^}]*\}|\[[^\]]*\]", " ", bare)
+    bare = re.sub(r"\boffset\s+\w+", " ", GROUPING.sub(" ", bare))
+    return {name for name in NAME.findall(bare) if name.casefold() not in WORDS}
+
+
 @pytest.fixture(scope="session")
 def names_in() -> Callable[[str], set[str]]:
-    """The metrics that an expression reads."""
-
-    def names(expression: str) -> set[str]:
-        bare = re.sub(r'"(?:[^"\\]|\\.)*"', '""', expression)
-        bare = re.sub(r"\{[^}]*\}|\[[^\]]*\]", " ", bare)
-        bare = re.sub(r"\boffset\s+\w+", " ", GROUPING.sub(" ", bare))
-        return {name for name in NAME.findall(bare) if name.casefold() not in WORDS}
-
-    return names
+    return metrics_of
 
 
 @pytest.fixture(scope="session")

@@ -4,17 +4,22 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import subprocess
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from .conftest import Rules
+
 ROOT = Path(__file__).resolve().parents[3]
 RULES = ROOT / "roles/monitoring/files/rules"
+RECORDING = RULES / "recording.yml"
 CASES = Path(__file__).with_name("cases")
 RUNBOOK = "https://github.com/baremetal-inference/ansible-collection/blob/main/docs/alerts.md"
 
@@ -80,25 +85,56 @@ def promtool_test(name: str, case: dict[str, Any], rule: dict[str, Any], quiet: 
 
 
 def try_rules(
-    tests: list[dict[str, Any]], step: str, rules: Any, promtool: str, scratch: Path, files: str = "*"
+    tests: Sequence[tuple[str, dict[str, Any]]], rules: Any, promtool: str, scratch: Path, files: str = "*"
 ) -> None:
-    """Have promtool try the rules of the files whose names match, and the recordings."""
-    chosen = sorted({*RULES.glob(f"{files}.yml"), RULES / "recording.yml"})
-    groups = {group["name"] for path in chosen for group in yaml.safe_load(path.read_text())["groups"]}
-    document = {
-        "rule_files": [str(path) for path in chosen],
-        "evaluation_interval": step,
-        # Recordings first: alerts are made of them.
-        "group_eval_order": sorted(groups & set(rules.groups), key=lambda name: "alerts" in name),
-        "tests": tests,
-    }
-    path = scratch / "test.yml"
-    path.write_text(yaml.safe_dump(document, sort_keys=False))
-    # Less often than as usual, promtool looks for memory to give back: it would take a third of its time.
-    environment = {**os.environ, "GOGC": "400"}
-    command = [promtool, "test", "rules", str(path)]
+    """Have promtool try the rules of the files whose names match, and the recordings. Each test has its step.
+
+    A test has only those recordings that its series feed. The 70 of them would take most of promtool's time: promtool
+    reads all rules again for each test, and evaluates all of them at each step.
+    """
+    chosen = sorted({*RULES.glob(f"{files}.yml")} - {RECORDING})
+    alerts = [group for path in chosen for group in groups_of(path)]
+    together: dict[tuple[str, frozenset[str]], list[dict[str, Any]]] = {}
+    for step, test in tests:
+        fed = frozenset(rules.fed(series["series"] for series in test["input_series"]))
+        together.setdefault((step, fed), []).append(test)
+    paths = []
+    for number, ((step, fed), same) in enumerate(together.items()):
+        recordings = scratch / f"recording-{number}.yml"
+        groups = recorded(fed)
+        recordings.write_text(yaml.safe_dump({"groups": groups}))
+        names = [group["name"] for group in (*groups, *alerts)]
+        document = {
+            "rule_files": [str(path) for path in (*chosen, recordings)],
+            "evaluation_interval": step,
+            # Recordings first: alerts are made of them.
+            "group_eval_order": names,
+            "tests": same,
+        }
+        paths.append(scratch / f"test-{number}.yml")
+        paths[-1].write_text(yaml.safe_dump(document, sort_keys=False))
+    # Less often than usual, and not on two processors, promtool looks for memory to give back: this would take half of
+    # its time.
+    environment = {**os.environ, "GOGC": "400", "GOMAXPROCS": "1"}
+    command = [promtool, "test", "rules", *map(str, paths)]
     result = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     assert result.returncode == 0, result.stdout + result.stderr
+
+
+@functools.cache
+def groups_of(path: Path) -> list[dict[str, Any]]:
+    """The groups of a file of rules."""
+    found: list[dict[str, Any]] = yaml.safe_load(path.read_text())["groups"]
+    return found
+
+
+def recorded(names: Collection[str]) -> list[dict[str, Any]]:
+    """The groups of recordings, with these recordings alone."""
+    found = [
+        {**group, "rules": [rule for rule in group["rules"] if rule["record"] in names]}
+        for group in groups_of(RECORDING)
+    ]
+    return [group for group in found if group["rules"]]
 
 
 def test_the_files_are_sound(promtool: str) -> None:
@@ -116,15 +152,13 @@ def test_every_alert_fires_alone_and_not_otherwise(
     assert list(known) == rules.files[subject], "one case for each alert, in the order of the rules"
     # A case of days in steps of minutes would take minutes itself.
     tried = [(name, one) for name, case in known.items() for one in variants(case)]
-    for step in dict.fromkeys(one.get("every", "1m") for _name, one in tried):
-        tests = [
-            promtool_test(name, one, rules.alerts[name], quiet)
-            for name, one in tried
-            if one.get("every", "1m") == step
-            for quiet in (False, True)
-            if ("quiet" if quiet else "fires") in one
-        ]
-        try_rules(tests, step, rules, promtool, tmp_path, subject if quick else "*")
+    tests = [
+        (one.get("every", "1m"), promtool_test(name, one, rules.alerts[name], quiet))
+        for name, one in tried
+        for quiet in (False, True)
+        if ("quiet" if quiet else "fires") in one
+    ]
+    try_rules(tests, rules, promtool, tmp_path, subject if quick else "*")
 
 
 @pytest.mark.parametrize(
@@ -168,7 +202,7 @@ def test_an_alert_goes_on_over_another_release(
     test = promtool_test(name, case, rules.alerts[name], False)
     (once,) = test["promql_expr_test"]
     test["promql_expr_test"] = [{**once, "eval_time": f"{minute}m"} for minute in range(since, 40)]
-    try_rules([test], "1m", rules, promtool, tmp_path)
+    try_rules([("1m", test)], rules, promtool, tmp_path)
 
 
 def test_a_set_is_down_unless_people_have_drained_all_of_it(rules: Any, promtool: str, tmp_path: Path) -> None:
@@ -192,8 +226,8 @@ def test_a_set_is_down_unless_people_have_drained_all_of_it(rules: Any, promtool
         case = {"at": "10m", "labels": labelled('@gateway1,proxy="set_main"'), "fires": known, "quiet": known}
         test = promtool_test(name, case, rules.alerts[name], quiet=not down)
         test["promql_expr_test"][0]["expr"] = f'ALERTS{{alertname="{name}",alertstate="firing"}}'
-        tests.append(test)
-    try_rules(tests, "1m", rules, promtool, tmp_path)
+        tests.append(("1m", test))
+    try_rules(tests, rules, promtool, tmp_path)
 
 
 @pytest.mark.parametrize("subject", SUBJECTS)
@@ -254,6 +288,13 @@ def test_names_are_found_in_an_expression(names_in: Any) -> None:
     text = 'sum by (le) (rate(vllm:a_bucket{le="x"}[5m])) / on (node) group_left () (up{job=~"b{2}"} > 0)'
     text += " offset 1h unless c"
     assert names_in(text) == {"vllm:a_bucket", "up", "c"}
+
+
+def test_a_test_has_the_recordings_that_its_series_feed() -> None:
+    expressions = {"rate": "rate(tokens[5m])", "sum": "sum(rate)", "other": "queue", "none": "absent(up)"}
+    rules = Rules({"recordings": [{"record": name, "expr": text} for name, text in expressions.items()]}, {})
+    assert rules.fed(['tokens{node="n1"}']) == {"rate", "sum", "none"}
+    assert rules.fed([]) == {"none"}
 
 
 def test_every_metric_of_ours_is_in_the_guide(real_metrics: set[str]) -> None:
