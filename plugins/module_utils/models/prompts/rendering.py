@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
+from functools import lru_cache
 from typing import Any
 
 Message = Mapping[str, Any]
@@ -55,10 +56,12 @@ def renderer(variables: Mapping[str, str]) -> Render:
     environment.filters["tojson"] = _to_json
     environment.globals["raise_exception"] = refuse
     environment.globals["strftime_now"] = _NOW.strftime
+    # A template is rendered several times for each prompt; to compile the template takes most of a rendering.
+    compiled = lru_cache(maxsize=32)(environment.from_string)
 
     def render(template: str, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]] | None) -> str:
         try:
-            return environment.from_string(template).render(
+            return compiled(template).render(
                 {**variables, "messages": list(messages), "tools": tools, "documents": None},
                 add_generation_prompt=True,
             )

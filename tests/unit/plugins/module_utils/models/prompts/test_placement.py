@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import pytest
 
 from ansible_collections.baremetal.inference.plugins.module_utils.models.prompts.placement import (
@@ -17,14 +19,20 @@ from .example_templates import PROMPT, STYLES, say
 
 RENDER = renderer({"bos_token": "<s>", "eos_token": "</s>"})
 
+
+@functools.cache
+def tried(template: str, policy: str) -> tuple[str, Placement]:
+    """The template with the prompt, made once for all tests: this renders the template many times."""
+    return wrap_and_try(template, PROMPT, policy, RENDER)
+
+
 style = pytest.mark.parametrize(("template", "placement"), STYLES.values(), ids=STYLES)
 
 
 @style
 def test_where_a_prompt_goes_is_found_by_asking_the_template(template: str, placement: Placement) -> None:
     for policy in ("default", "always"):
-        found = wrap(template, PROMPT, policy, placement), placement
-        assert wrap_and_try(template, PROMPT, policy, RENDER) == found
+        assert tried(template, policy) == (wrap(template, PROMPT, policy, placement), placement)
 
 
 @style
@@ -38,7 +46,7 @@ def test_the_model_reads_what_a_client_who_sends_the_prompt_would_give_it(
             sent = [{**messages[0], "content": f"{PROMPT}\n\nHello"}, *messages[1:]]
         else:
             sent = [say(placement.role, PROMPT, template), *messages]
-        wrapped, _placement = wrap_and_try(template, PROMPT, policy, RENDER)
+        wrapped, _placement = tried(template, policy)
         assert RENDER(wrapped, messages, None) == RENDER(template, sent, None)
 
 
