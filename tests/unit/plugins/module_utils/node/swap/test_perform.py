@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import random
 import shutil
+import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -58,20 +59,24 @@ FAULTS = {
 DOUBLE = 12
 """Pairs of faults for each scenario; in CI a quarter."""
 
+MEMORY = Path("/dev/shm")
+
 MakeNode = Callable[[], FakeNode]
 
 
 @pytest.fixture
-def make_node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MakeNode:
+def make_node(monkeypatch: pytest.MonkeyPatch) -> Iterator[MakeNode]:
+    """Nodes, one after another. Their files are in memory if possible: a disk would take a third of the time."""
     made: list[FakeNode] = []
+    with tempfile.TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None) as root:
 
-    def make() -> FakeNode:
-        if made:
-            shutil.rmtree(made[-1].paths.root)
-        made.append(FakeNode(tmp_path / str(len(made)), monkeypatch))
-        return made[-1]
+        def make() -> FakeNode:
+            if made:
+                shutil.rmtree(made[-1].paths.root)
+            made.append(FakeNode(Path(root, str(len(made))), monkeypatch))
+            return made[-1]
 
-    return make
+        yield make
 
 
 def acts_of(make_node: MakeNode, name: str) -> list[str]:
