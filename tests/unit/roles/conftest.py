@@ -23,45 +23,40 @@ NOWHERE = "/proc/none"
 Call = dict[str, Any]
 
 
-class Theatre:
-    """The collection, with stand-ins for some modules and other texts of some files; and an Ansible that knows it.
+class Company:
+    """An Ansible that has started once, and plays in one theatre after another."""
 
-    Many stages have it, one after the other.
-    """
+    def __init__(self, home: Path, quick: bool) -> None:
+        self._home = home
+        # The same path for all theatres: what Ansible knows of a path before a run stays true.
+        self._place = home / "ansible_collections"
+        self._quick = quick
+        self._server: subprocess.Popen[str] | None = None
 
-    def __init__(self, home: Path, modules: Iterable[str], texts: Mapping[str, str], quick: bool) -> None:
-        collection = home / "ansible_collections/baremetal/inference"
-        # What may be written to is copied. The other plugins are linked, for their byte code is there already.
-        for part in ("plugins/action", "roles", "meta", "playbooks"):
-            shutil.copytree(ROOT / part, collection / part, ignore=shutil.ignore_patterns("__pycache__"))
-        for path in (ROOT / "plugins").iterdir():
-            if path.name != "action":
-                (collection / "plugins" / path.name).symlink_to(path)
-        for name in modules:
-            shutil.copy(Path(__file__).with_name("stand_in.py"), collection / f"plugins/action/{name}.py")
-        for name, text in texts.items():
-            (collection / name).write_text(text)
-        self.playbooks = collection / "playbooks"
-        self._server = subprocess.Popen(
-            [sys.executable, str(Path(__file__).with_name("server.py")), *(["quick"] if quick else [])],
+    def _start(self) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [sys.executable, str(Path(__file__).with_name("server.py")), *(["quick"] if self._quick else [])],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
             env={
                 **os.environ,
-                "ANSIBLE_COLLECTIONS_PATH": str(home),
-                "ANSIBLE_LOCAL_TEMP": str(home / "tmp"),
+                "ANSIBLE_COLLECTIONS_PATH": str(self._home),
+                "ANSIBLE_LOCAL_TEMP": str(self._home / "tmp"),
                 # A process for each call, not five.
                 "ANSIBLE_PIPELINING": "1",
             },
-            cwd=home,
+            cwd=self._home,
         )
 
-    def run(self, plays: Sequence[dict[str, Any]], home: Path, *options: str) -> tuple[int, str]:
+    def run(self, theatre: Theatre, plays: Sequence[dict[str, Any]], home: Path, *options: str) -> tuple[int, str]:
         """The exit status of ansible-playbook, and what it printed, for the stage at `home`."""
+        self._place.unlink(missing_ok=True)
+        self._place.symlink_to(theatre.collections)
+        self._server = self._server or self._start()
         assert self._server.stdin and self._server.stdout
         # Beside those of the collection, so that they find the same files.
-        path = self.playbooks / "play.yml"
+        path = self._place / "baremetal/inference/playbooks/play.yml"
         path.write_text(json.dumps([{"gather_facts": False, **play} for play in plays]))
         asked = {
             "arguments": ["-i", str(home / "hosts"), *options, str(path)],
@@ -75,10 +70,33 @@ class Theatre:
         return status, " ".join((home / "output").read_text().split())
 
     def close(self) -> None:
-        assert self._server.stdin and self._server.stdout
-        self._server.stdin.close()
-        self._server.stdout.close()
-        self._server.wait()
+        if self._server:
+            assert self._server.stdin and self._server.stdout
+            self._server.stdin.close()
+            self._server.stdout.close()
+            self._server.wait()
+
+
+class Theatre:
+    """The collection, with stand-ins for some modules and other texts of some files. Many stages have it, one after the
+    other.
+    """
+
+    def __init__(self, home: Path, modules: Iterable[str], texts: Mapping[str, str], company: Company) -> None:
+        self.company = company
+        self.collections = home / "ansible_collections"
+        collection = self.collections / "baremetal/inference"
+        # What may be written to is copied. The other plugins are linked, for their byte code is there already. The
+        # company has read them before it plays.
+        for part in ("plugins/action", "roles", "meta", "playbooks"):
+            shutil.copytree(ROOT / part, collection / part, ignore=shutil.ignore_patterns("__pycache__"))
+        for path in (ROOT / "plugins").iterdir():
+            if path.name != "action":
+                (collection / "plugins" / path.name).symlink_to(path)
+        for name in modules:
+            shutil.copy(Path(__file__).with_name("stand_in.py"), collection / f"plugins/action/{name}.py")
+        for name, text in texts.items():
+            (collection / name).write_text(text)
 
 
 class Stage:
@@ -107,7 +125,7 @@ class Stage:
         (self.home / "calls").write_text("")
         local = f"ansible_connection=local ansible_python_interpreter={sys.executable}"
         (self.home / "hosts").write_text(f"{hosts}\n[all:vars]\n{local.replace(' ', chr(10))}\n")
-        status, output = self.theatre.run(plays, self.home, *options)
+        status, output = self.theatre.company.run(self.theatre, plays, self.home, *options)
         assert "failed=" in output, output
         return status == 0, output
 
@@ -118,19 +136,24 @@ class Stage:
 
 
 @pytest.fixture(scope="session")
-def theatres(tmp_path_factory: pytest.TempPathFactory, quick: bool) -> Iterator[Callable[..., Theatre]]:
+def company(tmp_path_factory: pytest.TempPathFactory, quick: bool) -> Iterator[Company]:
+    one = Company(tmp_path_factory.mktemp("company"), quick)
+    yield one
+    one.close()
+
+
+@pytest.fixture(scope="session")
+def theatres(tmp_path_factory: pytest.TempPathFactory, company: Company) -> Callable[..., Theatre]:
     """Theatres by the modules that are stand-ins, and the texts of files by their path: each is made once."""
     made: dict[str, Theatre] = {}
 
     def theatre(modules: Iterable[str], texts: Mapping[str, str]) -> Theatre:
         key = json.dumps([sorted(modules), texts], sort_keys=True)
         if key not in made:
-            made[key] = Theatre(tmp_path_factory.mktemp("theatre"), modules, texts, quick)
+            made[key] = Theatre(tmp_path_factory.mktemp("theatre"), modules, texts, company)
         return made[key]
 
-    yield theatre
-    for one in made.values():
-        one.close()
+    return theatre
 
 
 @pytest.fixture

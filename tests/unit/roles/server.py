@@ -5,7 +5,7 @@
 A line of standard input asks for a run, as JSON: its arguments, its environment, its directory, and the file that takes
 what the run prints. The answer is a line with the exit status. Each run is a process of its own: a copy of this one,
 which has imported Ansible and loaded the filters, but has run nothing. With the argument `quick`, its tasks run in this
-process, too.
+process, too, and Ansible does once what a run does many times.
 """
 
 from __future__ import annotations
@@ -13,10 +13,13 @@ from __future__ import annotations
 import json
 import os
 import sys
+import tempfile
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import one_process  # type: ignore[import-not-found]
+import savings  # type: ignore[import-not-found]
 from ansible.cli.playbook import PlaybookCLI
 from ansible.plugins.loader import filter_loader, init_plugin_loader, test_loader
 
@@ -50,12 +53,23 @@ def run(asked: dict[str, Any]) -> int:
 
 def main() -> None:
     load()
-    if "quick" in sys.argv:
+    quick = "quick" in sys.argv
+    if quick:
         one_process.use()
+        savings.use()
+    with tempfile.TemporaryDirectory() as kept:
+        serve(Path(kept) / "templates" if quick else None)
+
+
+def serve(templates: Path | None) -> None:
+    """Run what is asked, until standard input ends. `templates`: where a run leaves its templates for the next."""
     for line in sys.stdin:
+        known = savings.read_templates(templates) if templates else frozenset()
         process = os.fork()
         if process == 0:
             status = run(json.loads(line))
+            if templates:
+                savings.write_templates(templates, known)
             sys.stdout.flush()
             sys.stderr.flush()
             # Without what Ansible does at its end: it would remove the temporary directory of all runs.
