@@ -154,19 +154,22 @@ from ansible_collections.baremetal.inference.plugins.module_utils.core.paths imp
 from ansible_collections.baremetal.inference.plugins.module_utils.core.quiet_module import QuietModule
 from ansible_collections.baremetal.inference.plugins.module_utils.engine import image_registry, image_signatures
 
+DECLARED = "engine_image, or image of the instance"
+"""The variables that name images."""
+
 # Advice for the usual errors of image registries, by a part of the message.
 ADVICE = (
-    ("manifest unknown", "The image registry has no image with this digest: correct engine_image."),
-    ("not found", "The image registry has no image with this name or digest: correct engine_image."),
+    ("manifest unknown", f"The image registry has no image with this digest: correct {DECLARED}."),
+    ("not found", f"The image registry has no image with this name or digest: correct {DECLARED}."),
     ("unauthorized", "The image registry needs credentials: set docker_registry_credentials."),
-    ("denied", "The image registry refuses access: check the name in engine_image and docker_registry_credentials."),
+    ("denied", "The image registry refuses access: check the image's name and docker_registry_credentials."),
     ("no basic auth credentials", "The image registry needs credentials: set docker_registry_credentials."),
-    ("no such host", "The node cannot resolve the image registry's name: check its DNS and engine_image."),
+    ("no such host", "The node cannot resolve the image registry's name: check its DNS and the image's name."),
     ("x509", "The node does not trust the image registry's certificate: set docker_registry_cas."),
     ("server gave HTTP response", "The image registry uses plain HTTP: add it to docker_insecure_registries."),
     (
         "connection refused",
-        "Nothing answers at the image registry's address: start the image registry, or correct engine_image.",
+        "Nothing answers at the image registry's address: start the image registry, or correct the image's name.",
     ),
     ("no space left", "The disk below Docker's data-root is full: free space, or move docker_data_root."),
 )
@@ -175,7 +178,7 @@ ADVICE = (
 def advice(message: str) -> str:
     """What the operator must do about an image registry's error."""
     known = (text for pattern, text in ADVICE if pattern.lower() in message.lower())
-    return next(known, "Check engine_image, and whether the node reaches the image registry.")
+    return next(known, "Check the image's name, and whether the node reaches the image registry.")
 
 
 def pull(docker: str, name: str) -> list[str]:

@@ -157,7 +157,7 @@ class Registry:
             if isinstance(value, dict):
                 return value
         raise RegistryError(
-            f"{self._server} must answer with a JSON object, as image registries do. Check the name in engine_image."
+            f"{self._server} must answer with a JSON object, as image registries do. Check the image's name."
         )
 
     def _get(self, path: str, missing: Sequence[int]) -> bytes | None:
@@ -241,8 +241,8 @@ class Registry:
     def _refused(self, code: int) -> RegistryError:
         found = f"{self._server} refuses {self._image.repository} (HTTP {code})"
         if code in (http.client.UNAUTHORIZED, http.client.FORBIDDEN):
-            return RegistryError(f"{found}: set docker_registry_credentials, or correct engine_image.")
-        return RegistryError(f"{found}: check the name in engine_image, and the image registry's log.")
+            return RegistryError(f"{found}: set docker_registry_credentials, or correct the image's name.")
+        return RegistryError(f"{found}: check the image's name, and the image registry's log.")
 
     def _silent(self, error: Exception) -> RegistryError:
         reason = getattr(error, "reason", error)
@@ -251,7 +251,7 @@ class Registry:
         elif isinstance(reason, ssl.SSLError):
             advice = "If the image registry uses plain HTTP, add it to docker_insecure_registries."
         else:
-            advice = "Check engine_image, and whether the node reaches the image registry."
+            advice = "Check the image's name, and whether the node reaches the image registry."
         return RegistryError(f"{self._server} does not answer: {reason}. {advice}")
 
 

@@ -243,7 +243,7 @@ def _signer(image: str, parsed: Image, keys: Sequence[Key], access: Access, work
     else:
         found, advice = (
             f"none at {parsed.name}",
-            "Sign exactly this digest (cosign sign --key cosign.key IMAGE@DIGEST), or correct engine_image.",
+            "Sign exactly this digest (cosign sign --key cosign.key IMAGE@DIGEST), or correct the inventory.",
         )
     raise SignatureError(
         f"The image {image} must have a signature by a key of engine_image_keys: {allowed}. Found: {found}.\n{advice}"

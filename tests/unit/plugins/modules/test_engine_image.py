@@ -94,12 +94,12 @@ def test_only_missing_images_are_pulled_and_only_once(docker: Docker, run_module
 @pytest.mark.parametrize(
     ("refusal", "advice"),
     [
-        ("Error: manifest unknown", "The image registry has no image with this digest: correct engine_image."),
+        ("Error: manifest unknown", "has no image with this digest: correct engine_image, or image of the instance."),
         (
             "x509: signed by unknown authority",
             "does not trust the image registry's certificate: set docker_registry_cas.",
         ),
-        ("EOF", "Check engine_image, and whether the node reaches the image registry."),
+        ("EOF", "Check the image's name, and whether the node reaches the image registry."),
     ],
 )
 def test_what_a_refusal_means(docker: Docker, run_module: RunModule, refusal: str, advice: str) -> None:

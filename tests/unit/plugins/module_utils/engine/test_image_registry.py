@@ -128,7 +128,7 @@ def test_the_storage_behind_a_registry_does_not_get_the_login(server: ImageServe
     ("status", "content", "words"),
     [
         (403, b"{}", "refuses vllm .HTTP 403.: set docker_registry_credentials"),
-        (500, b"{}", "HTTP 500.: check the name in engine_image, and the image registry's log"),
+        (500, b"{}", "HTTP 500.: check the image's name, and the image registry's log"),
         (200, b"<html>", "must answer with a JSON object"),
         (200, b"[]", "must answer with a JSON object"),
     ],
