@@ -11,17 +11,20 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-PREFIX = re.compile(r"^\s*\[[0-9]+,[0-9]+\]<std(?:out|err)>:")
-"""What mpirun writes with --tag-output."""
+PREFIX = re.compile(r"^[^<#]*<std(?:out|err)>:|^\s*[0-9]+: ")
+"""What mpirun writes with --tag-output, also with --timestamp-output, and srun with --label."""
 
 ROW = re.compile(r"^\s*([0-9]+)\s+([0-9]+)\s+([a-z][a-z0-9_]*)\s+(\S.*?)\s*$")
 """Size in bytes, number of elements, type, and the other columns."""
 
-RANK = re.compile(r"^#\s+Rank\s+([0-9]+)\s.*?\bon\s+(\S+)\s+device\s+[0-9]+\s+\[[^\]]*\]\s*(.*?)\s*$")
+RANK = re.compile(
+    r"^#\s+Rank\s+[0-9]+\s+(?:Group\s+([0-9]+)\s)?.*?\bon\s+(\S+)\s+device\s+[0-9]+\s+\[[^\]]*\]\s*(.*?)\s*$"
+)
 HEAD = re.compile(r"^#\s+size\s+count\b")
 BUSBW = "busbw"
 WRONG = "#wrong"
@@ -32,7 +35,11 @@ USUAL = ["time", "algbw", BUSBW, WRONG] * 2
 """The columns of both ways of a test, for a table without its head."""
 BOUNDS = re.compile(r"^#\s*Out of bounds values\s*:\s*([0-9]+)\s+(OK|FAILED)")
 AVERAGE = re.compile(r"^#\s*Avg bus bandwidth\s*:\s*([0-9.]+)")
+OPERATIONS = {"sum", "prod", "max", "min", "avg", "mulsum"}
 TEST = re.compile(r"^#\s*Collective test starting:\s*(\S+)")
+
+LARGEST = 1e18
+"""No number of a test reaches it. NaN and Infinity are numbers for Python's reader of JSON."""
 
 LARGE = 1 << 30
 """Bytes: with smaller messages, the start of a message takes too much of its time for a judgement."""
@@ -73,6 +80,8 @@ class Report:
     """What a test computes, such as sum; None if it computes nothing."""
     ranks: int = 0
     hosts: list[str] = field(default_factory=list)
+    members: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """The number of ranks by host and group. NCCL_TESTS_SPLIT makes several groups, each with its own bandwidth."""
     devices: list[str] = field(default_factory=list)
     """The products of the GPUs."""
     results: list[Result] = field(default_factory=list)
@@ -105,11 +114,11 @@ def _table(text: str) -> Report:
         if match := ROW.match(line):
             words = match[4].split()
             report.results += _row(int(match[1]), words, columns)
-            report.operation = words[0] if words[0] == "sum" else report.operation
+            report.operation = words[0] if words[0] in OPERATIONS else report.operation
         elif HEAD.match(line):
             columns = _columns(line.split()) or columns
         elif match := RANK.match(line):
-            _rank(report, match[2], match[3])
+            _rank(report, match[2], match[3], match[1] or "0")
         elif match := BOUNDS.match(line):
             report.out_of_bounds = int(match[1])
         elif match := AVERAGE.match(line):
@@ -138,8 +147,9 @@ def _row(size: int, words: Sequence[str], columns: Sequence[str]) -> Iterator[Re
         yield Result(size, bandwidths[0], bandwidths[1], wrong)
 
 
-def _rank(report: Report, host: str, product: str) -> None:
+def _rank(report: Report, host: str, product: str, group: str) -> None:
     report.ranks += 1
+    report.members[host, group] += 1
     for known, name in ((report.hosts, host), (report.devices, product)):
         if name and name not in known:
             known.append(name)
@@ -163,10 +173,12 @@ def _json(text: str) -> Report:
         size = _plain(one.get("size"))
         if size is not None and bandwidths != [None, None]:
             wrong = sum(_plain(way.get("nwrong")) or 0.0 for way in ways)
-            report.operation = "sum" if one.get("redop") == "sum" else report.operation
+            operation = one.get("redop")
+            report.operation = str(operation) if operation in OPERATIONS else report.operation
             report.results.append(Result(int(size), bandwidths[0], bandwidths[1], wrong))
     for device in _mappings(_mapping(data.get("config")).get("devices")):
-        _rank(report, str(device.get("hostname") or ""), str(device.get("device_info") or ""))
+        host, product = str(device.get("hostname") or ""), str(device.get("device_info") or "")
+        _rank(report, host, product, str(device.get("group") or 0))
     bounds = _plain(_mapping(data.get("out_of_bounds")).get("count"))
     report.out_of_bounds = None if bounds is None else int(bounds)
     report.average = _plain(_mapping(data.get("average_bus_bandwidth")).get("bandwidth"))
@@ -185,16 +197,19 @@ def _mapping(value: Any) -> Mapping[str, Any]:
 
 
 def _plain(value: Any) -> float | None:
-    """A number that JSON has; None for null, and for the text nan."""
-    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+    """A number that JSON has; None for null, for the text nan, and for numbers that are not finite."""
+    if not isinstance(value, (int, float)) or isinstance(value, bool) or not abs(value) < LARGEST:
+        return None
+    return float(value)
 
 
-def judge(report: Report, limit: float | None) -> Verdict:
+def judge(report: Report, limit: float | None, gpus: int = 1) -> Verdict:
     """What the result with the largest messages means. `limit` is what all rails of a node carry together, in GB/s;
-    None if unknown."""
+    None if unknown. With fewer than `gpus` GPUs of a node in a group, the test does not use all rails."""
     wrong = report.out_of_bounds or sum(1 for one in report.results if one.wrong)
     if wrong:
-        return Verdict(False, f"{wrong} results are wrong: a GPU, its memory or a link is faulty; run inferctl doctor")
+        cause = "a GPU, its memory or a link is faulty; run inferctl doctor"
+        return Verdict(False, f"results with wrong elements: {wrong}: {cause}")
     largest = max(report.results, key=lambda one: one.size)
     busbw = largest.busbw
     if not busbw:
@@ -207,6 +222,11 @@ def judge(report: Report, limit: float | None) -> Verdict:
     if len(report.hosts) < 2:
         where = "one node" if report.hosts else "unknown nodes"
         return Verdict(None, f"{shown}, on {where}: only a test over several nodes shows the rails")
+    members = min(report.members.values())
+    if members < gpus:
+        return Verdict(
+            None, f"{shown}: with {members} GPUs of each node in a group, it does not use all rails; use {gpus}"
+        )
     if limit is None:
         return Verdict(None, f"{shown}; what the rails of this node can carry is unknown")
     share = busbw / limit

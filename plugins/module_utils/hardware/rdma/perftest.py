@@ -22,12 +22,13 @@ RESULTS = "results"
 HEAD = re.compile(r"^\s*#bytes\s+#iterations\s+(.*)$")
 """The head of a table. Columns have a unit: BW average[Gb/sec], t_typical[usec]."""
 COLUMN = re.compile(r"(\S.*?)\[([^\]]+)\]\s*")
-ROW = re.compile(r"^\s*([0-9]+)\s+([0-9]+)((?:\s+[0-9.]+)+)\s*$")
+ROW = re.compile(r"^\s*([0-9]+)\s+([0-9]+)((?:\s+(?:[0-9.]+|-?inf|-?nan))+)\s*$")
 FIELD = re.compile(r"(?:^|\t|\s{2,})\s*(Device|Mtu)\s*:\s*([\w.-]+)")
 COLUMNS = {"BW peak": "BW_peak", "BW average": "BW_average", "MsgRate": "MsgRate"}
 """Columns by their names in a file. Those of a latency have the same name."""
-UNITS = {"Gb/sec": 1.0, "MB/sec": 8 * (1 << 20) / 1e9}
-"""Gb/s in the units of bandwidth. MB are those of 1024 times 1024 bytes."""
+UNITS = {"Gb/sec": 1.0, "usec": 1.0, **dict.fromkeys(("MB/sec", "MiB/sec"), 8 * (1 << 20) / 1e9)}
+"""Gb/s in the units of bandwidth, and microseconds in those of time. MB are those of 1024 times 1024 bytes: newer
+versions write MiB. Columns with another unit are left out, such as cycles of the processor (option -C)."""
 GPU_WORDS = ("GPU buffer", "CUDA Ctx")
 """Words of perftest with the memory of a GPU. Source: mmap and cuda_memory.c of perftest."""
 BOTH_WAYS = "idirectional"
@@ -48,6 +49,10 @@ TOO_MUCH = 1.02
 
 NO_CLOCK = "perftest writes 0 or inf if the processor is too busy to measure its clock; run perftest again"
 """Source: sample_get_cpu_mhz of perftest, whose option -F lets a test go on without the clock."""
+
+SMALL, LARGE = 256, 65536
+"""Bytes: the largest message whose latency, and the smallest whose bandwidth is judged. ib_write_bw sends messages of
+65536 bytes if it is not told another size."""
 
 GOOD_MICROSECONDS, BAD_MICROSECONDS = 3.0, 10.0
 """The time that a message of a few bytes takes, from node to node through one switch, and a time that is a fault."""
@@ -90,16 +95,16 @@ def read(text: str) -> Report:
 
 def _table(text: str) -> Report | None:
     """The report in the output of a test; None without a table."""
-    columns: list[tuple[str, float]] = []
+    columns: list[tuple[str, float | None]] = []
     report = Report(unit_known=True, gpu=any(words in text for words in GPU_WORDS))
     for line in text.splitlines():
         if match := HEAD.match(line):
-            columns = [(COLUMNS.get(name, name), UNITS.get(unit, 1.0)) for name, unit in COLUMN.findall(match[1])]
+            columns = [(COLUMNS.get(name, name), UNITS.get(unit)) for name, unit in COLUMN.findall(match[1])]
         elif columns and (match := ROW.match(line)):
             numbers = [_number(word) for word in match[3].split()]
             found = {"MsgSize": float(match[1]), "n_iterations": float(match[2])}
             known = zip(columns, numbers, strict=False)
-            found.update({name: number * unit for (name, unit), number in known if number is not None})
+            found.update({name: number * unit for (name, unit), number in known if number is not None and unit})
             report.results.append(found)
         report.both_ways = report.both_ways or (BOTH_WAYS in line and line.rstrip().endswith("Test"))
         for name, value in FIELD.findall(line):
@@ -144,14 +149,17 @@ def possible(rate_gbps: float, mtu: int, link_layer: str, pcie: Mapping[str, int
 
 
 def judge(report: Report, limit_gbps: float | None) -> Verdict:
-    """What the result with the largest messages means. `limit_gbps` is what the rail can carry in one direction; None
-    if unknown."""
-    result = max(report.results, key=lambda one: one.get("MsgSize", 0.0))
-    if "t_typical" in result:
-        return _latency(result["t_typical"])
+    """What the latency of the smallest messages means, or the bandwidth of the largest. `limit_gbps` is what the rail
+    can carry in one direction; None if unknown."""
+    latencies = [(_size(one), time) for one in report.results if (time := _time(one))]
+    if latencies:
+        return _latency(*min(latencies))
+    result = max(report.results, key=_size)
     rate = result.get("BW_average", result.get("bw_avg"))
     if not rate:
         return Verdict(None, f"the file has neither bandwidth nor latency: {NO_CLOCK}")
+    if 0 < _size(result) < LARGE:
+        return Verdict(None, f"{rate:g} with messages of {_size(result):g} bytes: too small; use -s {LARGE} or more")
     if limit_gbps is None:
         condition = "" if report.unit_known else ", if the test ran with --report_gbits"
         return Verdict(None, f"{rate:g} Gb/s{condition}; what the rail can carry is unknown")
@@ -167,8 +175,21 @@ def judge(report: Report, limit_gbps: float | None) -> Verdict:
     return Verdict(False, f"{shown}{_reason(share, rate)}")
 
 
-def _latency(microseconds: float) -> Verdict:
+def _size(result: Mapping[str, float]) -> float:
+    """Bytes of a message; 0 if unknown."""
+    return result.get("MsgSize", 0.0)
+
+
+def _time(result: Mapping[str, float]) -> float | None:
+    """Microseconds of a latency; None for a bandwidth, 0 without a clock. A test with a duration (-D) has only the
+    average."""
+    return result.get("t_typical", None if "t_min" in result else result.get("t_avg"))
+
+
+def _latency(size: float, microseconds: float) -> Verdict:
     shown = f"{microseconds:g} microseconds"
+    if size > SMALL:
+        return Verdict(None, f"{shown} with messages of {size:g} bytes: too large; use -s 8")
     if microseconds >= BAD_MICROSECONDS:
         limit = f"{GOOD_MICROSECONDS:g} through one switch, and 1 more for each further switch"
         return Verdict(False, f"{shown}: a good rail needs fewer than {limit}")

@@ -165,7 +165,7 @@ def _judge(options: argparse.Namespace, paths: Paths) -> int:
     verdict: perftest.Verdict | nccl_tests.Verdict
     if isinstance(report, nccl_tests.Report):
         what = report.test or "nccl-tests"
-        verdict = nccl_tests.judge(report, _together(paths, found))
+        verdict = nccl_tests.judge(report, *_together(paths, found))
     else:
         what = report.device or "unknown device"
         limits = [limit for port in found if port.device == report.device and (limit := _possible(port, report.mtu))]
@@ -184,19 +184,25 @@ def _read(text: str) -> perftest.Report | nccl_tests.Report:
         try:
             return nccl_tests.read(text)
         except ValueError:
-            raise error from None
+            message = f"{error}. Results of nccl-tests are also read; this file has none"
+            raise ValueError(message) from None
 
 
-def _together(paths: Paths, found: Sequence[rails.Port]) -> float | None:
-    """What all rails carry together, in GB/s; without recorded rails, all active ports. None if unknown."""
+def _together(paths: Paths, found: Sequence[rails.Port]) -> tuple[float | None, int]:
+    """What all rails carry together, in GB/s, None if unknown; and how many GPUs use all rails. Without recorded rails,
+    all active ports count."""
     try:
         wanted = boot.read(paths)
     except ValueError as error:
         raise UsageError(str(error)) from error
     keys = {rail.key for rail in wanted.rails} if wanted else {port.key for port in found if port.active}
-    limits = [_possible(port, None) for port in found if port.key in keys]
+    chosen = [port for port in found if port.key in keys]
+    limits = [_possible(port, None) for port in chosen]
     known = [limit for limit in limits if limit is not None]
-    return sum(known) / 8 if known and len(known) == len(limits) == len(keys) else None
+    # A GPU uses the rails that are nearest.
+    near = {gpu for port in chosen for gpu in port.device_facts["nearest_gpus"] or ()}
+    gpus = min(len(near), len(chosen)) or 1
+    return (sum(known) / 8 if known and len(known) == len(limits) == len(keys) else None), gpus
 
 
 def _possible(port: rails.Port, mtu: int | None) -> float | None:

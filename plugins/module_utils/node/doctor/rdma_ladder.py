@@ -39,7 +39,7 @@ BY_HAND = (
     "with GPU memory: the same from an image with CUDA, with --use_cuda_dmabuf; expect 0.9 of the rate at PIX or PXB",
     "one node: all_reduce_perf -b 8G -e 8G -g 8",
     "two nodes, with NCCL_ALGO=RING: mpirun … all_reduce_perf -b 8G -e 8G >FILE; then inferctl rdma judge FILE",
-    "each rail alone: the same with NCCL_TESTS_SPLIT='MOD 8'; then all nodes",
+    "each rail alone: the same test with NCCL_TESTS_SPLIT='MOD 8'; compare busbw with one rail; then all nodes",
 )
 """The steps that need a second node, in their order."""
 

@@ -87,7 +87,7 @@ def test_a_test_that_ran_one_way(change: dict[str, Any]) -> None:
         ("8589934592", "536870912", None, "use -b 8G"),
         ("on node2", "on node1", None, "only a test over several nodes"),
         ("all_reduce_perf", "alltoall_perf", None, "only tests such as all_reduce_perf"),
-        ("values : 0 OK", "values : 336 FAILED", False, "336 results are wrong"),
+        ("values : 0 OK", "values : 336 FAILED", False, "results with wrong elements: 336"),
     ],
 )
 def test_what_a_number_means(before: str, after: str, good: bool | None, words: str) -> None:
@@ -96,6 +96,42 @@ def test_what_a_number_means(before: str, after: str, good: bool | None, words: 
     verdict = judge(OUTPUT.replace(before, after) if before else OUTPUT)
     assert (verdict.good, words in verdict.message) == (good, True), verdict
     assert judge(OUTPUT, None).good is None
+
+
+def test_groups_with_a_rail_each() -> None:
+    """NCCL_TESTS_SPLIT='MOD 8' gives each group one GPU of each node, which has the bandwidth of its own rail."""
+    table = "".join(
+        f"#  Rank  {rank} Group  {rank % 2} Pid 1 on node{rank // 2} device  {rank % 2} [0000:0f:00] NVIDIA H100\n"
+        for rank in range(4)
+    )
+    row = "8589934592 2147483648 float sum -1 45110 49.0 {0} 0 45132 49.0 {0} 0\n"
+    devices = [{"rank": rank, "group": rank % 2, "hostname": f"node{rank // 2}"} for rank in range(4)]
+    for text in (table + row.format("49.00"), as_json(config={"devices": devices})):
+        report = nccl_tests.read(text)
+        verdict = nccl_tests.judge(report, LIMIT, 2)
+        assert verdict.good is None and "it does not use all rails; use 2" in verdict.message
+        assert nccl_tests.judge(report, LIMIT, 1).good is not None
+    whole = nccl_tests.read(table.replace("Group  1", "Group  0") + row.format("360.00"))
+    assert nccl_tests.judge(whole, LIMIT, 2).good is True
+
+
+@pytest.mark.parametrize("prefix", ["[1,0]<stdout>:", "Mon Feb  2 12:15:56 2026[1,0]<stdout>:", " 0: "])
+def test_prefixes_of_launchers(prefix: str) -> None:
+    assert nccl_tests.read("".join(prefix + line for line in OUTPUT.splitlines(True))) == nccl_tests.read(OUTPUT)
+
+
+@pytest.mark.parametrize("number", ["NaN", "Infinity", "1" + "0" * 400, "1e400"])
+def test_numbers_that_are_not_finite(number: str) -> None:
+    text = as_json().replace("8589934592", number)
+    with pytest.raises(ValueError, match="no output of nccl-tests"):
+        nccl_tests.read(text)
+    report = nccl_tests.read(as_json().replace("357.04", number))
+    assert (report.results[0].out_of_place, report.results[0].in_place) == (None, 356.87)
+
+
+def test_other_operations_than_sums() -> None:
+    for text in (OUTPUT.replace("sum", "max"), as_json().replace('"sum"', '"max"')):
+        assert nccl_tests.read(text).operation == "max"
 
 
 @pytest.mark.parametrize(

@@ -148,13 +148,41 @@ def test_the_table_of_the_output_has_units() -> None:
     assert (report.device, report.mtu, report.gpu, report.both_ways) == ("rocep65s0f0", 4096, False, False)
     assert [one["MsgSize"] for one in report.results] == [2, 65536]
     assert perftest.judge(report, 98.04).good is True
-    mebibytes = TABLE.replace("Gb/sec", "MB/sec").replace("97.66", "11641.98")
-    assert perftest.read(mebibytes).results[1]["BW_average"] == pytest.approx(97.66, abs=0.001)
+    # Debian 13's version writes MiB.
+    for unit in ("MB/sec", "MiB/sec"):
+        mebibytes = TABLE.replace("Gb/sec", unit).replace("97.66", "11641.98")
+        assert perftest.read(mebibytes).results[1]["BW_average"] == pytest.approx(97.66, abs=0.001)
     # A bandwidth with a unit is not one of another unit.
     verdict = perftest.judge(perftest.read(TABLE.replace("97.66", "190.00")), 98.04)
     assert verdict.good is None and "does not belong to this rail" in verdict.message
     assert perftest.read(f"allocated 8192 bytes of GPU buffer\n{TABLE}").gpu
     assert perftest.judge(perftest.read(LATENCY_TABLE), None).good is True
+
+
+def test_a_latency_is_that_of_small_messages() -> None:
+    every = LATENCY_TABLE + LATENCY_TABLE.splitlines()[1].replace(" 8 ", " 8388608 ").replace("1.71", "182.40") + "\n"
+    verdict = perftest.judge(perftest.read(every), None)
+    assert verdict.good is True and "1.71 microseconds" in verdict.message
+    verdict = perftest.judge(perftest.read(LATENCY_TABLE.replace(" 8 ", " 65536 ")), None)
+    assert verdict.good is None and "too large; use -s 8" in verdict.message
+    duration = " #bytes #iterations t_avg[usec]    tps average\n 8 1000 1.72 290697.67\n"
+    assert perftest.judge(perftest.read(duration), None).good is True
+    cycles = perftest.judge(perftest.read(LATENCY_TABLE.replace("usec", "cycles")), None)
+    assert cycles.good is None
+
+
+def test_a_bandwidth_is_that_of_large_messages() -> None:
+    for text in (OLD, NEW, TABLE):
+        small = perftest.read(text.replace("65536", "4096").replace("97.66", "44.00"))
+        for limit in (98.04, None):
+            verdict = perftest.judge(small, limit)
+            assert verdict.good is None and "too small; use -s 65536 or more" in verdict.message
+
+
+@pytest.mark.parametrize("number", ["inf", "-nan"])
+def test_a_table_without_a_clock(number: str) -> None:
+    verdict = perftest.judge(perftest.read(TABLE.replace("97.66", number)), 98.04)
+    assert verdict.good is None and "too busy to measure its clock" in verdict.message
 
 
 def test_both_directions_at_once() -> None:
@@ -215,8 +243,9 @@ def test_what_a_number_means(rate: str, good: bool | None, words: str) -> None:
 
 def test_a_latency_without_a_clock() -> None:
     """Seen on an emulated machine under load."""
-    verdict = perftest.judge(perftest.read(LATENCY.replace("1.71", "inf")), None)
-    assert verdict.good is None and "neither bandwidth nor latency" in verdict.message
+    for number in ("inf", "0.00"):
+        verdict = perftest.judge(perftest.read(LATENCY.replace("1.71", number)), None)
+        assert verdict.good is None and "neither bandwidth nor latency" in verdict.message
 
 
 @pytest.mark.parametrize("text", ["", "{}", "couldn't connect to 192.0.2.1:18515", "results: {\n}", "[1, 2]"])

@@ -153,6 +153,18 @@ def test_judge_of_all_rails_together(host: Host, capsys: pytest.CaptureFixture[s
         assert found == code and out.startswith("nccl-tests: ") and words in out
 
 
+def test_judge_of_a_part_of_the_rails(host: Host, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """Two GPUs and two rails: a test with one GPU of each node uses one rail."""
+    for slot in (2, 3):
+        host.machine.pci(f"0000:11:0{slot}.0", "pci0000:11", vendor="0x10de", **{"class": "0x030200"})
+    call(host, capsys, "apply")
+    ranks = "".join(f"#  Rank  {n} Group  0 Pid 1 on node{n} device  0 [0000:11:02] NVIDIA H100\n" for n in (0, 1))
+    row = "8589934592 2147483648 float sum -1 45110 49.0 49.0 0 45132 49.0 49.0 0\n"
+    (tmp_path / "result").write_text(ranks + row)
+    code, out, _err = call(host, capsys, "judge", str(tmp_path / "result"))
+    assert code == 4 and "use 2" in out
+
+
 def test_judge_of_what_is_no_result(host: Host, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     for path in (tmp_path / "missing", tmp_path):
         code, _out, err = call(host, capsys, "judge", str(path))
