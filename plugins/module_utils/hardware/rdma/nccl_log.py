@@ -35,7 +35,7 @@ CHANNEL = re.compile(
 """A channel over the network. The number in brackets is the GPU's index, or in old versions its bus. After the number
 of the network device, (3) is the rank that sends for this one (PXN), /GDRDMA or /GDRDMA(PCI) is GPUDirect."""
 
-PORT = re.compile(r"\bNET/IB ?: (?:(\S+:[0-9]+) )?Got (?:non-fatal )?async event ?: port (error|active)\b")
+PORT = re.compile(r"\bNET/IB ?: (?:(\S+:[0-9]+) )?Got (?:non-fatal )?async (?:error )?event ?: port (error|active)\b")
 """A port that went down under a running engine, or came back. Old versions do not name the port."""
 
 SUMMARY = re.compile(r"\bConnected all rings\b.*\bGDR ([01])\b")
@@ -97,6 +97,14 @@ FAULTS: Sequence[tuple[re.Pattern[str], Fault]] = (
         re.compile(r"GID table change"),
         Fault(
             "gid_changed", "an address of a rail changed under a running engine", "restart the engine; see who did it"
+        ),
+    ),
+    (
+        re.compile(r"async fatal event|async event ?: local catastrophic error"),
+        Fault(
+            "device_failed",
+            "an RDMA device, or one of its queues, failed under a running engine",
+            "look at the kernel's log for the device, then restart the engine",
         ),
     ),
     (

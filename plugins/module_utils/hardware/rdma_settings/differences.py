@@ -159,7 +159,7 @@ def _dcb(rail: Rail, dcb: Mapping[str, Any] | None) -> Iterator[tuple[str, Any, 
 def _shares(rail: Rail, ets: Mapping[str, Any]) -> list[int]:
     """The percent of each traffic class. A class without a share has the desired number: some drivers, such as mlx5,
     show 100 for it. Source: mlx5e_dcbnl_ieee_getets of Linux."""
-    shown = zip(ets["bandwidth"], ets["algorithms"], rail.bandwidth or (), strict=True)
+    shown = zip(ets["bandwidth"], ets["algorithms"], rail.bandwidth or (), strict=False)
     return [percent if algorithm == SHARED else desired for percent, algorithm, desired in shown]
 
 

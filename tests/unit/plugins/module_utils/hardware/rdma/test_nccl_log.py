@@ -141,7 +141,14 @@ def test_why_nccl_uses_tcp() -> None:
     assert verdict(of(lines)).status == "ok"
 
 
-@pytest.mark.parametrize("form", ["mlx5_3:1 Got non-fatal async event: port {}(9)", "Got async event : port {}"])
+@pytest.mark.parametrize(
+    "form",
+    [
+        "mlx5_3:1 Got non-fatal async event: port {}(9)",
+        "mlx5_3:1 Got async error event: port {}",
+        "Got async event : port {}",
+    ],
+)
 def test_a_port_that_went_down(form: str) -> None:
     """A port that came back is no fault any more: newer versions go on."""
     error, active = (
@@ -213,6 +220,8 @@ def test_verdicts(text: str, expected: list[str], near: bool, status: str, words
         ("NET/IB : Attempted to connect incompatible devices", "mixed"),
         ("NET/IB : mlx5_0:1 GID table changed", "gid_changed"),
         ("NET/IB : mlx5_3:1 Got async event : GID table change", "gid_changed"),
+        ("NET/IB : mlx5_3:1 async fatal event on QP (0x7f): local access violation work queue error", "device_failed"),
+        ("NET/IB : Got async event : local catastrophic error", "device_failed"),
         ("NET/IB : mismatched physical devices between local and remote", "rails_differ"),
         ("Bootstrap : no socket interface found", "no_interface"),
         ("Failed to initialize any NET plugin", "required"),
