@@ -70,6 +70,9 @@ def test_classes_without_a_share_show_any_percent() -> None:
     # Classes that should be strict, with shares of another plan.
     found = facts(device(0, port(0, dcb={"ets": {**shown, "algorithms": ["ets"] * 8, "bandwidth": [12] * 8}})))
     assert [setting for setting, *_values in compare(wanted, found)] == ["ets"]
+    # A device with fewer classes.
+    found = facts(device(0, port(0, dcb={"ets": {**shown, "bandwidth": [50, 100, 100, 50]}})))
+    assert [setting for setting, *_values in compare(wanted, found)] == ["ets"]
 
 
 def test_further_entries_of_dscp_remain_and_facts_may_come_from_json() -> None:
