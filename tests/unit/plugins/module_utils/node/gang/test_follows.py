@@ -22,6 +22,11 @@ KNOWN = 2.0
 """Seconds in which a lost member must be known."""
 
 
+def seen(unit: Unit) -> list[tuple[str, str]]:
+    """The members with their states, as a unit has recorded them."""
+    return [(member.node, member.state) for member in unit.state.members] if unit.state else []
+
+
 def logs(units: list[Unit]) -> Callable[[], str]:
     return lambda: "\n".join(f"{unit.gang.me.node} {unit.phase}:\n{unit.log}" for unit in units)
 
@@ -55,13 +60,9 @@ def test_nothing_runs_before_the_last_member_is_there_and_stops_are_leader_first
     assert any("EXTEND_TIMEOUT_USEC" in message for message in leader.messages + early.messages)
     late.start()
     serve(units)
-    state = leader.state
-    assert state is not None and state.epoch == 1
-    assert [(member.node, member.state) for member in state.members] == [
-        ("gpu-0", gangs.SERVING),
-        ("gpu-1", gangs.SERVING),
-        ("gpu-2", gangs.SERVING),
-    ]
+    # The leader is ready before the last follower has said that it serves.
+    until(lambda: seen(leader) == [(f"gpu-{rank}", gangs.SERVING) for rank in range(3)], told=logs(units))
+    assert leader.state is not None and leader.state.epoch == 1
     leader.signal(signal.SIGTERM)
     until(lambda: leader.code is not None, told=logs(units))
     assert leader.code == 0
