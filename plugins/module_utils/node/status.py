@@ -165,7 +165,7 @@ def _one(paths: Paths, name: str, unit: dict[str, str], now: datetime, listed: s
             release = releases.load(paths, name, number)
             _describe(result, release)
             if release.gang is not None:
-                _describe_gang(result, gangs.read(paths, name), release.gang, now)
+                _describe_gang(result, gangs.read(paths, name), release.gang, active, now)
         except releases.ReleaseError as error:
             problems.append(str(error))
     return result
@@ -204,11 +204,10 @@ def _describe(status: Status, release: Release) -> None:
         setattr(status, key, getattr(release, key))
 
 
-def _describe_gang(status: Status, known: GangState | None, gang: Gang, now: datetime) -> None:
+def _describe_gang(status: Status, known: GangState | None, gang: Gang, active: str, now: datetime) -> None:
     """Add the gang. A supervisor that does not run has left the state of its last moment."""
     running = status.state in ("serving", "loading", "stopping")
-    # After a loss of power, the record of the last supervisor says `serving` until the next supervisor has written.
-    own = running and known is not None and (status.state, known.state) != ("loading", gangs.SERVING)
+    own = running and known is not None and not gangs.of_last_supervisor(known, active)
     if known is None or not own:
         state = gangs.STOPPED
         me = MemberState(gang.me.node, gang.rank, gang.me.address, state)

@@ -93,6 +93,15 @@ def read(paths: Paths, name: str) -> GangState | None:
         return None
 
 
+def of_last_supervisor(known: GangState, active: str) -> bool:
+    """Whether a record says `serving` although the unit, whose ActiveState is `active`, does not serve.
+
+    The supervisor that wrote the record then ended without a last write, such as by a loss of power. The next
+    supervisor has not written yet.
+    """
+    return known.state == SERVING and active in ("activating", "inactive", "failed")
+
+
 def follows(paths: Paths, name: str) -> bool:
     """Whether an instance of this node is a follower of a gang: it has no API, so nothing probes it."""
     return leader(paths, name) != ""

@@ -5,8 +5,9 @@
 
 from __future__ import annotations
 
+from ...core import systemd
 from ...core.exposition import Help, Samples
-from ...core.paths import Paths
+from ...core.paths import Paths, unit_name
 from ...engine.gang.members import Gang
 from ...engine.release import Release
 from ...engine.state import gangs, history, pins, releases
@@ -29,7 +30,10 @@ HELP: Help = {
 
 
 def render(paths: Paths, samples: Samples) -> None:
-    """Add the state of each instance. An instance with damaged files is left out, since the doctor reports it."""
+    """Add the state of each instance. An instance with damaged files is left out, since the doctor reports it.
+
+    Raises SystemdError.
+    """
     samples.add("inference_reboot_required", (paths.root / "run/reboot-required").exists())
     for name in releases.names(paths):
         try:
@@ -78,6 +82,8 @@ def _gang(paths: Paths, gang: Gang, samples: Samples) -> None:
     if known is None:
         return
     samples.add("inference_gang_epoch", known.epoch, name=gang.name)
+    if gangs.of_last_supervisor(known, systemd.active_state(unit_name(gang.name))):
+        return
     for member in known.members:
         if gang.leads or member.rank == 0:
             labels = {"member": member.node, "rank": str(member.rank), "state": member.state}

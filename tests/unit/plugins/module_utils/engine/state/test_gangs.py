@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -35,6 +36,15 @@ def test_a_state_comes_back(tmp_path: Path) -> None:
     files.write_json(paths.gang("big"), STATE.to_json())
     assert gangs.read(paths, "big") == STATE
     assert STATE.leads and [member.node for member in STATE.absent] == ["gpu-2"]
+
+
+@pytest.mark.parametrize("active", ["activating", "inactive", "failed"])
+def test_only_a_unit_that_is_active_serves(active: str) -> None:
+    """A supervisor that loses power leaves `serving`. Other states are as true of the next start."""
+    serves = replace(STATE, state=gangs.SERVING)
+    assert gangs.of_last_supervisor(serves, active)
+    assert not gangs.of_last_supervisor(STATE, active)
+    assert not any(gangs.of_last_supervisor(serves, other) for other in ("active", "deactivating", "reloading"))
 
 
 @pytest.mark.parametrize(

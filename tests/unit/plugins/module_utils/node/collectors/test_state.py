@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.baremetal.inference.plugins.module_utils.core import files
+from ansible_collections.baremetal.inference.plugins.module_utils.core import files, systemd
 from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import gangs, history, releases
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.state.gangs import GangState, MemberState
@@ -50,15 +50,29 @@ def test_releases_and_a_reboot_that_is_due(tmp_path: Path) -> None:
     assert 'name="main"' not in collect("state", paths) and "inference_reboot_required 1" in collect("state", paths)
 
 
+@pytest.fixture
+def unit(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """The ActiveState of main's unit."""
+    states = {"vllm@main.service": "active"}
+    monkeypatch.setattr(systemd, "active_state", states.__getitem__)
+    return states
+
+
+def join(paths: Paths, rank: int) -> None:
+    """Declare main as a member of a gang."""
+    declare(paths)
+    path = paths.release("main", 1) / releases.RELEASE_FILE
+    member = replace(gang(rank), name="main")
+    files.write(path, replace(releases.load(paths, "main", 1), gang=member).to_json())
+
+
+@pytest.mark.usefixtures("unit")
 @pytest.mark.parametrize(("rank", "reported"), [(0, ["gpu-0", "gpu-1"]), (1, ["gpu-0"])])
 def test_the_leader_reports_all_members_and_a_follower_its_leader(
     tmp_path: Path, rank: int, reported: list[str]
 ) -> None:
     paths = Paths(tmp_path)
-    declare(paths)
-    path = paths.release("main", 1) / releases.RELEASE_FILE
-    member = replace(gang(rank), name="main")
-    files.write(path, replace(releases.load(paths, "main", 1), gang=member).to_json())
+    join(paths, rank)
     assert 'inference_gang_members{name="main"} 2\n' in collect("state", paths)
     members = (
         MemberState("gpu-0", 0, "10.0.0.1", gangs.WAITING),
@@ -71,6 +85,21 @@ def test_the_leader_reports_all_members_and_a_follower_its_leader(
     found = re.findall(r'inference_gang_member{name="main",member="(.*?)",rank="(.)",state="(.*?)"} 1\n', text)
     states = [("gpu-0", "0", "waiting"), ("gpu-1", "1", "missing")]
     assert found == [state for state in states if state[0] in reported]
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_a_member_that_boots_reports_no_member_yet(tmp_path: Path, unit: dict[str, str], rank: int) -> None:
+    """The record on disk is that of the supervisor before the loss of power."""
+    paths = Paths(tmp_path)
+    join(paths, rank)
+    members = tuple(MemberState(f"gpu-{one}", one, f"10.0.0.{one + 1}", gangs.SERVING) for one in (0, 1))
+    known = GangState("main", rank, 4, gangs.SERVING, "2026-11-26T04:00:00Z", members=members)
+    files.write_json(paths.gang("main"), known.to_json())
+    unit["vllm@main.service"] = "activating"
+    text = collect("state", paths)
+    assert 'inference_gang_epoch{name="main"} 4\n' in text and "inference_gang_member{" not in text
+    unit["vllm@main.service"] = "active"
+    assert 'member="gpu-0",rank="0",state="serving"} 1\n' in collect("state", paths)
 
 
 @pytest.mark.parametrize(

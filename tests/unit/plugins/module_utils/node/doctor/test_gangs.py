@@ -68,6 +68,17 @@ def test_a_complete_gang(node: Node) -> None:
     assert node.check() == Finding(OK, "1 gangs are complete, or stopped")
 
 
+def test_a_member_that_boots_does_not_know_its_gang_yet(node: Node) -> None:
+    """The record on disk is that of the supervisor before the loss of power."""
+    node.state(0, gangs.SERVING, SERVES)
+    node.unit = "activating"
+    found = node.check()
+    assert found.status == OK
+    assert found.message.startswith("0 gangs are complete") and found.message.endswith("not known yet: big")
+    node.state(0, gangs.LOADING, replace(SERVES, state=gangs.LOADING))
+    assert node.check().message == "1 gangs are complete, or stopped"
+
+
 def test_a_missing_member_is_named(node: Node) -> None:
     node.state(0, gangs.WAITING, replace(SERVES, state=gangs.MISSING, detail="was silent for 10 s"))
     found = node.check()
