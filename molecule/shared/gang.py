@@ -1,17 +1,17 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A gang of two nodes, as the tests see it: its engines, its states, and times of faults in seconds."""
+"""A gang of nodes, as the tests see it: its engines, its states, and times of faults in seconds."""
 
 from __future__ import annotations
 
 import json
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from node import READY_SECONDS, Node, wait_for
+from node import EPHEMERAL, PROJECT, READY_SECONDS, Node, wait_for
 
 NAME = "big"
 
@@ -22,7 +22,7 @@ KNOWN = 6.0
 """Seconds until all engines are gone, as seen through docker and a busy machine. The channel knows within 2 s."""
 
 SILENCE = 20.0
-"""Seconds until both sides have ended after a cut: 10 s of silence, and the ends of the engines."""
+"""Seconds until all members have ended after a cut: 10 s of silence, and the ends of the engines."""
 
 OUTLIVES = 15.0
 """Seconds for which the parts of an engine may outlive the first part that ends."""
@@ -94,13 +94,34 @@ def reboot(node: Node) -> None:
     wait_for("systemd answers", lambda: node.run("systemctl is-system-running", check=False), 120)
 
 
-class Gang:
-    """The instance over both nodes."""
+def manage(*arguments: str) -> None:
+    """Start or remove nodes of this scenario."""
+    subprocess.run([str(PROJECT / "tests/tools/test-node"), *arguments], check=True, cwd=PROJECT)
 
-    def __init__(self, leader: Node, follower: Node) -> None:
+
+@contextmanager
+def third_node(scenario: str, site: Callable[[dict[str, Any]], dict[str, Any]]) -> Iterator[Node]:
+    """Another node, which the inventory has in the groups that `site` makes from the variables of its connection."""
+    directory, inventory = EPHEMERAL / "third", EPHEMERAL / "inventory/third.json"
+    # Its own key and its own list of hosts: those of the other two stay as they are.
+    places = (f"--directory={directory}", f"--inventory={directory}/up.json")
+    manage("up", f"--scenario={scenario}", *places, "--from=snapshot", "third:bookworm")
+    known = json.loads((directory / "up.json").read_text())["all"]
+    inventory.write_text(json.dumps(site({**known["vars"], **known["hosts"]["third"]})))
+    try:
+        yield Node("third")
+    finally:
+        inventory.unlink()
+        manage("down", f"--scenario={scenario}", "third")
+
+
+class Gang:
+    """The instance over all nodes."""
+
+    def __init__(self, leader: Node, *followers: Node) -> None:
         self.leader = leader
-        self.follower = follower
-        self.nodes = (leader, follower)
+        self.follower = followers[0]
+        self.nodes = (leader, *followers)
 
     @property
     def scenario(self) -> str:
@@ -228,9 +249,12 @@ class Gang:
             assert set(there) <= {str(first), *inside}, f"{name}: {node.name} has processes of another engine"
 
     @contextmanager
-    def cut(self) -> Iterator[None]:
-        """No packet goes from one node to the other. No node is told."""
-        routes = [(node, f"blackhole {other.address}") for node, other in (self.nodes, self.nodes[::-1])]
+    def cut(self, member: Node | None = None) -> Iterator[None]:
+        """No packet goes from a member to the others, or back. No node is told. Without `member`: the follower."""
+        lost = member or self.follower
+        others = [node for node in self.nodes if node is not lost]
+        pairs = [pair for other in others for pair in ((lost, other), (other, lost))]
+        routes = [(node, f"blackhole {other.address}") for node, other in pairs]
         try:
             for node, route in routes:
                 node.run(f"ip route add {route}")

@@ -8,13 +8,11 @@ import json
 import os
 import subprocess
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import yaml
-from node import EPHEMERAL, PROJECT, Node
+from node import CACHE, EPHEMERAL, PROJECT, Node
 
-CACHE = Path(os.environ.get("INFERENCE_CACHE") or Path.home() / ".cache/baremetal-inference")
 MODEL = f"controller:{CACHE}/models/tiny-a"
 
 ADMIN = "admin"

@@ -16,6 +16,9 @@ from typing import Any
 PROJECT = Path(os.environ["MOLECULE_PROJECT_DIRECTORY"])
 EPHEMERAL = Path(os.environ["MOLECULE_EPHEMERAL_DIRECTORY"])
 
+CACHE = Path(os.environ.get("INFERENCE_CACHE") or Path.home() / ".cache/baremetal-inference")
+"""What `make setup` has made: models, images and their digests."""
+
 READY_SECONDS = 300
 """Seconds for an engine's start: 25 s alone, 100 s if three engines load on two cores, and more on a busy machine."""
 

@@ -138,11 +138,14 @@ class Site:
         self.create(name, Origin(f"inference-node:{release}"))
         return self.wait(name)
 
-    def create(self, name: str, origin: Origin) -> None:
-        """Start a node, unless it runs, and do not wait for its boot. Raises NodeError."""
+    def create(self, name: str, origin: Origin, address: str = "") -> None:
+        """Start a node, unless it runs, and do not wait for its boot. Raises NodeError.
+
+        `address`: that of a new node. Empty: any free address.
+        """
         container = self.prefix + name
         if container not in existing(container):
-            self._create(name, origin)
+            self._create(name, origin, address)
         run("docker", "start", container)
 
     def wait(self, name: str) -> str:
@@ -177,7 +180,7 @@ class Site:
             time.sleep(0.5)
         raise NodeError(f"{container} does not stop {unit}: {stopped.stderr.strip()}")
 
-    def _create(self, name: str, origin: Origin) -> None:
+    def _create(self, name: str, origin: Origin, address: str) -> None:
         container = self.prefix + name
         # systemd 257 needs this option on a host with cgroup v1; older versions ignore it.
         init = ["/lib/systemd/systemd", "SYSTEMD_CGROUP_ENABLE_LEGACY_FORCE=1"]
@@ -185,7 +188,7 @@ class Site:
         with alone("address"):
             run(
                 *("docker", "create", "--name", container, "--hostname", name, "--network", NETWORK),
-                *("--ip", free_address()),
+                *("--ip", address or free_address()),
                 *CAPABILITIES,
                 *("--security-opt", "seccomp=unconfined", "--security-opt", "apparmor=unconfined"),
                 *("--cgroupns", "host", "--volume", "/sys/fs/cgroup:/sys/fs/cgroup:rw"),

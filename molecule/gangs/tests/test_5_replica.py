@@ -4,18 +4,15 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import pytest
-from gang import NAME, TIMES, Gang
+from gang import NAME, TIMES, Gang, third_node
 from load import Load, Shape
-from node import EPHEMERAL, PROJECT, Node, playbook, wait_for
+from node import Node, playbook, wait_for
 from repository import Package, Repository
 
 pytestmark = pytest.mark.full
@@ -24,43 +21,27 @@ KEY = "gangs-load-key-77aa"
 INSTANCE = {"name": NAME, "model": "tiny-a", "port": 5005, "accelerator": "cpu"}
 
 
-def manage(*arguments: str) -> None:
-    """Start or remove a node of this scenario."""
-    subprocess.run([str(PROJECT / "tests/tools/test-node"), *arguments], check=True, cwd=PROJECT)
-
-
 @pytest.fixture(scope="module")
 def third(gang: Gang) -> Iterator[Node]:
     """A node that is the gateway, and serves the same replica set alone."""
-    directory, inventory = EPHEMERAL / "third", EPHEMERAL / "inventory/third.json"
-    # Its own key and its own list of hosts: those of the other two stay as they are.
-    places = (f"--directory={directory}", f"--inventory={directory}/up.json")
-    manage("up", f"--scenario={gang.scenario}", *places, "--from=snapshot", "third:bookworm")
-    try:
-        yield _serving_third(json.loads((directory / "up.json").read_text())["all"], inventory)
-    finally:
-        inventory.unlink(missing_ok=True)
-        manage("down", f"--scenario={gang.scenario}", "third")
+    with third_node(gang.scenario, site) as node:
+        playbook("all")
+        yield node
     # The gang's nodes forget the gateway.
     playbook("inference")
 
 
-def _serving_third(known: dict[str, Any], inventory: Path) -> Node:
-    """Set up the node; `known` is its connection."""
-    variables = {**known["vars"], **known["hosts"]["third"], "instances": [INSTANCE]}
+def site(connection: dict[str, Any]) -> dict[str, Any]:
     gateway = {
         "gateway_tls": "none",
         "gateway_keys": [{"name": "load", "key": KEY}],
         "gateway_slow_start_seconds": 2,
     }
-    site = {
-        "inference": {"hosts": {"third": variables}},
+    return {
+        "inference": {"hosts": {"third": {**connection, "instances": [INSTANCE]}}},
         "gateway": {"hosts": {"third": {}}},
         "all": {"vars": gateway},
     }
-    inventory.write_text(json.dumps(site))
-    playbook("all")
-    return Node("third")
 
 
 def load(gateway: Node) -> Load:

@@ -5,20 +5,16 @@
 from __future__ import annotations
 
 import json
-import os
 import socket
 import subprocess
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from gang import KNOWN, NAME, OUTLIVES, TIMES, Gang
-from node import PROJECT, playbook, wait_for
+from node import CACHE, PROJECT, playbook, wait_for
 
 pytestmark = pytest.mark.full
-
-CACHE = Path(os.environ.get("INFERENCE_CACHE") or Path.home() / ".cache/baremetal-inference")
 
 INSTANCE = {
     "name": NAME,

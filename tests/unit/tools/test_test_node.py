@@ -25,8 +25,8 @@ class Containers(nodes.Site):
         self.addresses = {}
         self.did: list[str] = []
 
-    def create(self, name: str, origin: nodes.Origin) -> None:
-        self.did.append(f"create {name} from {origin.image} {origin.volume}".strip())
+    def create(self, name: str, origin: nodes.Origin, address: str = "") -> None:
+        self.did.append(f"create {name} from {origin.image} {origin.volume} {address}".strip())
 
     def stop(self, name: str, unit: str) -> None:
         self.did.append(f"stop {unit} on {name}")
@@ -46,8 +46,11 @@ class Containers(nodes.Site):
 
 def test_all_nodes_boot_at_once_and_the_inventory_leads_to_each(tool: ModuleType) -> None:
     site = Containers()
-    inventory = tool.up(site, {"deb12": "bookworm", "deb13": "trixie"}, "image")
-    assert site.did[:2] == ["create deb12 from inference-node:bookworm", "create deb13 from inference-node:trixie"]
+    inventory = tool.up(site, {"deb12": "bookworm", "deb13": "trixie"}, "image", {"deb13": "172.18.9.9"})
+    assert site.did[:2] == [
+        "create deb12 from inference-node:bookworm",
+        "create deb13 from inference-node:trixie  172.18.9.9",
+    ]
     assert [step for step in site.did if "apt/lists" in step and step.startswith("on deb13")]
     hosts = inventory["all"]["hosts"]
     assert {name: host["ansible_host"] for name, host in hosts.items()} == {
@@ -68,7 +71,7 @@ def test_nodes_from_snapshots_keep_the_lists_of_packages_and_wait_for_no_address
 
     monkeypatch.setattr(snapshots, "ensure", ensure)
     site = Containers()
-    tool.up(site, {"deb12": "bookworm"}, "snapshot")
+    tool.up(site, {"deb12": "bookworm"}, "snapshot", {})
     assert site.did == [
         "create deb12 from snapshot-bookworm disk-bookworm",
         "stop inference-agent.service on deb12",
@@ -82,5 +85,5 @@ def test_nodes_from_an_image_with_a_kernel_get_todays_packages(
 ) -> None:
     monkeypatch.setattr(machine_images, "ensure", lambda releases: {one: nodes.Origin(f"m-{one}") for one in releases})
     site = Containers()
-    tool.up(site, {"deb12": "bookworm"}, "machine")
+    tool.up(site, {"deb12": "bookworm"}, "machine", {})
     assert site.did == ["create deb12 from m-bookworm", "wait for deb12", "on deb12: apt-get -qq update"]
