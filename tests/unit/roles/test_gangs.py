@@ -111,13 +111,13 @@ SITE: dict[str, Any] = {
 RAILS = {"rails": [{"key": "0000:20:00.0/1"}]}
 
 
-def networks(staged: Staged, *options: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+def networks(staged: Staged, *options: str, **site: Any) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """What engine_plan gets on each host, and the calls of gang_facts."""
     role = {"name": "baremetal.inference.vllm", "tasks_from": "preflight"}
     play = {
         "hosts": "inference",
         "roles": ["site_variables"],
-        "vars": SITE,
+        "vars": {**SITE, **site},
         "tasks": [
             {"ansible.builtin.set_fact": {"rdma_planned": RAILS}, "when": "inventory_hostname == 'a'"},
             {"ansible.builtin.include_role": role},
@@ -195,3 +195,11 @@ def test_nobody_waits_for_a_leader_that_has_failed(staged: Staged) -> None:
 def test_a_run_without_a_node_has_not_its_network(staged: Staged) -> None:
     given, _calls = networks(staged, "--limit", "a")
     assert given == {"a": {**given["a"], "nodes": {"a": {"netdev": "eth-a"}}}}
+
+
+def test_a_restore_of_a_blank_machine_asks_the_other_nodes_for_their_networks(staged: Staged) -> None:
+    """The blank machine has no record of them, and the run is for this machine alone."""
+    given, calls = networks(staged, "--limit", "a", restore_onto_blank=True)
+    # The stand-in answers for the host of the task, which is a for both.
+    assert list(given) == ["a"] and sorted(given["a"]["nodes"]) == ["a", "b"]
+    assert [(call.get("at", "a"), call["address"]) for call in calls] == [("a", "10.0.0.1"), ("b", "192.0.2.2")]
