@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from node import EPHEMERAL, PROJECT, READY_SECONDS, Node, wait_for
+from node import EPHEMERAL, PROJECT, Node, wait_for
 
 NAME = "big"
 
@@ -20,6 +20,9 @@ TIMES: list[str] = []
 
 KNOWN = 6.0
 """Seconds until all engines are gone, as seen through docker and a busy machine. The channel knows within 2 s."""
+
+LOAD = 480.0
+"""Seconds until a gang serves: up to 120 for two members on two cores, and 240 for three, with room for other work."""
 
 SILENCE = 20.0
 """Seconds until all members have ended after a cut: 10 s of silence, and the ends of the engines."""
@@ -143,10 +146,10 @@ class Gang:
     def answer(self) -> str:
         return self.leader.ask(NAME)
 
-    def wait_serving(self, seconds: float = READY_SECONDS) -> None:
+    def wait_serving(self, seconds: float = LOAD) -> None:
         wait_for("the gang serves", self.serves, seconds)
 
-    def wait_next(self, epoch: int, what: str, seconds: float = READY_SECONDS) -> None:
+    def wait_next(self, epoch: int, what: str, seconds: float = LOAD) -> None:
         """Wait until an epoch after this one serves."""
         wait_for(f"{what}: a new epoch serves", lambda: self.epoch() > epoch and self.serves(), seconds)
 
