@@ -18,10 +18,10 @@ from faults import broken_off, slowed
 from fleet import ROLLBACK, Fleet, instances, unharmed
 from load import Report
 from node import Node, changes, wait_for
-from own_swap import settled, step
+from own_swap import settled
 
-LONG = {"drain", "start", "watch"}
-"""Steps that take longer than a look."""
+STEPS = {"drain", "gate", "stop", "start", "probe", "admit", "watch"}
+"""Steps that every swap with clients has."""
 
 
 def beside(action: Callable[[], object]) -> Future[object]:
@@ -31,32 +31,40 @@ def beside(action: Callable[[], object]) -> Future[object]:
 
 @contextmanager
 def reloads_in_each_step(fleet: Fleet) -> Iterator[None]:
-    """Reload all gateways, HAProxy 2.6 and 3.0, whenever a swap comes to another step: of the first node, then of the
-    next. At the end of the block, check that each swap had reloads, and has left nothing."""
-    seen: dict[str, set[str]] = {node.name: set() for node in fleet.nodes}
-    over = Event()
-
-    def reload() -> None:
-        for node in fleet.nodes:
-            while not over.is_set():
-                now = step(node)
-                if not now and seen[node.name]:
-                    break
-                if now and now not in seen[node.name]:
-                    seen[node.name].add(now)
-                    for gateway in fleet.gateways:
-                        gateway.run("systemctl reload haproxy")
-                over.wait(0.2)
-
-    reloading = beside(reload)
+    """Reload all gateways, HAProxy 2.6 and 3.0, whenever the swap of a node comes to another step. At the end of the
+    block, check that each swap had reloads, and has left nothing."""
+    # The journal tells a step at once. A question to `inferctl status` takes as long as a short step.
+    command = ["journalctl", "--follow", "--lines=0", "--output=cat", "--unit=inference-swap@main"]
+    follow = partial(subprocess.Popen[str], stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True)
+    journals = {node.name: follow(node.argv(*command)) for node in fleet.nodes}
     try:
+        reloading = {name: beside(partial(_reload_in_each_step, fleet, each)) for name, each in journals.items()}
         yield
+        seen = {name: steps.result(60) for name, steps in reloading.items()}
     finally:
-        over.set()
-    reloading.result(60)
-    assert all(steps >= LONG for steps in seen.values()), seen
+        for journal in journals.values():
+            journal.kill()
+    assert all(steps >= STEPS for steps in seen.values()), seen
+    for gateway in fleet.gateways:
+        assert gateway.run("systemctl show --property ReloadResult --value haproxy") == "success", gateway.name
     for node in fleet.nodes:
         settled(node)
+
+
+def _reload_in_each_step(fleet: Fleet, journal: subprocess.Popen[str]) -> set[str]:
+    """Reload all gateways in each step of the swap that a journal tells. Returns the steps, after the swap's end."""
+    assert journal.stdout
+    steps = set[str]()
+    for line in journal.stdout:
+        if line.startswith("swap ended"):
+            break
+        found = re.match(r"swap to release \d+: (\w+)", line)
+        if found and found[1] not in steps:
+            steps.add(found[1])
+            for gateway in fleet.gateways:
+                # The end of a reload may be after the end of the step.
+                gateway.run("systemctl reload --no-block haproxy")
+    return steps
 
 
 def test_a_set_with_one_replica_is_held(fleet: Fleet, lone: Fleet) -> None:
