@@ -78,6 +78,7 @@ def propose(machine: Machine, name: str) -> tuple[Proposal, dict[str, Any]]:
     found.ask(
         "common_disks",
         f"host_vars/{name}/main.yml",
-        f"may these blank disks of {name} be formatted: {', '.join(devices)}? If so, enable the lines of common_disks",
+        f"may these blank disks of {name} be formatted: {', '.join(devices)}? If so, enable the lines of common_disks. "
+        "If not, only delete this line, and models fill the root file system",
     )
     return found, answer
