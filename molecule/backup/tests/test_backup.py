@@ -108,7 +108,7 @@ def test_the_snapshots_are_listed(remote: Saved) -> None:
 
 def test_a_wrong_password_is_refused_before_anything_changes(remote: Saved, tmp_path: Path) -> None:
     said = remote.node.site(check=False, backup_password="not-the-password", backup_keep={"daily": 3})
-    assert "does not open with this password" in said and "restic key passwd" in said
+    assert "does not open with this password" in said and "restic key add" in said
     assert changes(said) == 0
     assert SECRETS[0] == remote.node.run("cat /etc/inference-backup/password")
     said = remote.node.site(check=False, backup_password="", backup_keep={"often": 3}, backup_schedule="soon")

@@ -139,7 +139,9 @@ class Restic:
             ABSENT: f"there is no repository at {where}",
             WRONG_PASSWORD: (
                 f"the repository at {where} does not open with this password. Set backup_password to the password with"
-                " which the repository was created. To change the password, run `restic key passwd` with the old one"
+                " which the repository was created. To change the password, first add the new one: run"
+                " `inference-backup restic key add` on a machine that has the old one. See"
+                ' "Change the password" in docs/backup.md'
             ),
             LOCKED: f"the repository at {where} is locked by a running job. Try again when that job has ended",
             UNREACHABLE: (

@@ -212,7 +212,7 @@ def test_a_repository_that_refuses_stops_before_any_change(
     given = {**NODE, "repository": str(tmp_path / "new"), "repository_checked": True}
     answer_restic(monkeypatch, {"config": Outcome(12, stderr="wrong password or no key found")})
     refused = call_backup(backup, **given)
-    assert "restic key passwd" in refused["msg"] and "Nothing was changed" in refused["msg"]
+    assert "restic key add" in refused["msg"] and "Nothing was changed" in refused["msg"]
     assert not places.etc.exists() and timers.calls == []
     answer_restic(monkeypatch, {"config": Outcome(None, failure="not_installed")})
     unknown = call_backup(backup, check=True, **given)
