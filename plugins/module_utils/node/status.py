@@ -55,13 +55,14 @@ class Probe:
 
 @dataclass(frozen=True)
 class Gateway:
-    """A gateway that checks the instance at the agent."""
+    """A gateway that checks the instance at the agent, or should."""
 
     name: str
     answer: str
-    """The first word of the last answer: up, drain or down."""
-    seconds: float
-    """Seconds since the gateway's last check."""
+    """The first word of the last answer: up, drain or down. Empty if the agent knows no answer."""
+    seconds: float | None
+    """Seconds since the gateway's last check. None if the agent knows no check: a check was more than FORGET_SECONDS
+    ago, or before the agent started."""
 
 
 @dataclass(frozen=True)
@@ -193,10 +194,17 @@ def _listed_gateways(paths: Paths) -> set[str] | None:
 
 
 def _gateways(paths: Paths, name: str, listed: set[str] | None) -> list[Gateway]:
-    """The gateways that ask, and gateways of the inventory that have stopped to ask. A removed gateway is left out."""
-    now = time.monotonic()
-    found = [Gateway(each.gateway, each.word, round(now - each.asked, 1)) for each in gateway_answers.read(paths, name)]
-    return [each for each in found if listed is None or each.name in listed or each.seconds <= SILENT_SECONDS]
+    """The gateways that ask, and gateways of the inventory that do not ask. A removed gateway is left out."""
+    now, answers = time.monotonic(), gateway_answers.read(paths, name)
+    found = [
+        Gateway(each.gateway, each.word, round(now - each.asked, 1))
+        for each in answers
+        if listed is None or each.gateway in listed or now - each.asked <= SILENT_SECONDS
+    ]
+    # In the agent's first seconds, a gateway without an answer may only not have asked yet.
+    if listed and any(each.times > SILENT_SECONDS for each in answers):
+        found += [Gateway(each, "", None) for each in sorted(listed - {each.gateway for each in answers})]
+    return found
 
 
 def _describe(status: Status, release: Release) -> None:
@@ -319,6 +327,13 @@ def _swap_words(name: str, swap: Swap) -> str:
     return f"is swapped {way}, step {step} since {swap.since}: journalctl -fu {swap_unit(name)}"
 
 
+def _since(seconds: float | None) -> str:
+    """How long a gateway has been silent."""
+    if seconds is not None:
+        return f"for {seconds:.0f} s"
+    return f"for {gateway_answers.FORGET_SECONDS / 60:.0f} minutes, or since inference-agent started"
+
+
 def _notes(status: Status) -> list[str]:
     notes = list(status.problems)
     if status.status and not status.serving:
@@ -336,10 +351,10 @@ def _notes(status: Status) -> list[str]:
     elif status.serving and status.probe and status.probe.verdict not in (health.HEALTHY, health.STARTING):
         notes.append(f"{status.probe.verdict} since {status.probe.since}: {status.probe.detail}")
     notes += [
-        f"gateway {gateway.name} has not checked this instance for {gateway.seconds:.0f} s: it has"
+        f"gateway {gateway.name} has not checked this instance {_since(gateway.seconds)}: it has"
         " stopped, or does not reach this node. If it was removed, run baremetal.inference.site for this node"
         for gateway in status.gateways
-        if gateway.seconds > SILENT_SECONDS
+        if gateway.seconds is None or gateway.seconds > SILENT_SECONDS
     ]
     if status.state == "failed":
         unit = unit_name(status.name)

@@ -18,7 +18,10 @@ from ansible_collections.baremetal.inference.plugins.module_utils.core.paths imp
 from ansible_collections.baremetal.inference.plugins.module_utils.engine import swap_settings
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import gangs, releases, swaps
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.state.gangs import GangState, MemberState
-from ansible_collections.baremetal.inference.plugins.module_utils.engine.state.gateway_answers import GatewayAnswers
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.state.gateway_answers import (
+    FORGET_SECONDS,
+    GatewayAnswers,
+)
 from ansible_collections.baremetal.inference.plugins.module_utils.node.cli import inferctl
 
 from ..conftest import stage
@@ -124,6 +127,26 @@ def test_a_gateway_that_was_removed_is_named_no_more(
     inferctl.main(["status", "main", "--json"], paths)
     found = [each["name"] for each in json.loads(output()[0])["instances"][0]["gateways"]]
     assert found == (["gw1"] if named else []) + ["gw2", "gw_3"]
+
+
+@pytest.mark.parametrize(("checks", "named"), [(5, False), (6, True)])
+def test_a_listed_gateway_that_the_agent_has_forgotten_is_named(
+    paths: Paths, units: Units, output: Output, checks: int, named: bool
+) -> None:
+    """Not before gw2 has checked for some seconds: the agent may have just started, and gw1 may still ask."""
+    gateways = [{"name": name, "address": "192.0.2.1", "port": 8404} for name in ("gw1", "gw2")]
+    files.write(paths.swap_settings, swap_settings.text({"node": "n1", "gateways": gateways}))
+    answers = GatewayAnswers()
+    answers.record("gw1", "up ready", time.monotonic() - FORGET_SECONDS - 1)
+    for _check in range(checks):
+        answers.record("gw2", "up ready", time.monotonic())
+    files.write_json(paths.gateway_answers("main"), answers.to_json())
+    inferctl.main(["status", "main"], paths)
+    words = "main: gateway gw1 has not checked this instance for 5 minutes, or since inference-agent started: it has"
+    assert (words in output()[0]) == named
+    inferctl.main(["status", "main", "--json"], paths)
+    found = json.loads(output()[0])["instances"][0]["gateways"]
+    assert ({"name": "gw1", "answer": "", "seconds": None} in found) == named
 
 
 def test_a_pending_release_is_named_and_is_no_failure(paths: Paths, units: Units, output: Output) -> None:
