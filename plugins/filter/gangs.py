@@ -21,11 +21,17 @@ def node_instances(instances: Sequence[Any], node: str) -> list[Any]:
     return inventory.node_instances(instances, node)
 
 
-def gang_site(instances: Sequence[Any], hostvars: Mapping[str, Any], group: Sequence[str], node: str) -> dict[str, Any]:
+def gang_site(
+    instances: Sequence[Any],
+    hostvars: Mapping[str, Any],
+    group: Sequence[str],
+    node: str,
+    sysctl: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
     """What the members of a node's gangs declare; empty where the node has no gang."""
     from ansible_collections.baremetal.inference.plugins.module_utils.engine.gang import site
 
-    return site.collect(instances, hostvars, group, node)
+    return site.collect(instances, hostvars, group, node, sysctl)
 
 
 def gang_rules(gangs: Mapping[str, Any], instances: Sequence[Any]) -> list[dict[str, Any]]:

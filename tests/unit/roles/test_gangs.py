@@ -49,6 +49,24 @@ def test_only_its_nodes_have_the_instance_and_its_firewall(staged: Staged) -> No
         assert text in output, output
 
 
+def test_a_run_that_sets_the_range_of_ports_tells_the_checks(staged: Staged) -> None:
+    range_of_ports = {"net.ipv4.ip_local_port_range": "1024 60999"}
+    play = {
+        "hosts": "inference",
+        "roles": ["site_variables"],
+        "vars": {**SITE, "common_sysctl": range_of_ports, "common_sysctl_enabled": "{{ inventory_hostname != 'b' }}"},
+        "tasks": [
+            say("leaves {{ vllm_gangs.port_range }}"),
+            {"ansible.builtin.set_fact": {"common_due": False}},
+            say("sets {{ vllm_gangs.port_range }}"),
+        ],
+    }
+    succeeded, output = staged([]).run([play], HOSTS, "--limit", "a,b")
+    assert succeeded, output
+    for text in ("a leaves .", "b leaves .", "a sets 1024 60999.", "b sets ."):
+        assert text in output, output
+
+
 def test_a_node_without_instances_opens_nothing(staged: Staged) -> None:
     task = say("opens {{ common_firewall_allow | length }} ports")
     play = {"hosts": "inference", "roles": ["site_variables"], "tasks": [task]}

@@ -19,16 +19,14 @@ from ..adapters import ENGINES
 from ..endpoints import address_problems
 from ..instance import Instance
 from . import network, site
-from .declared import EPHEMERAL
+from .declared import EPHEMERAL, PORT_RANGE
 from .members import Gang
 from .network import Network
 from .plan import ONE_NODE, Span
 from .site import Site
 
-PORT_RANGE = "proc/sys/net/ipv4/ip_local_port_range"
+PORT_RANGE_FILE = f"proc/sys/{PORT_RANGE.replace('.', '/')}"
 """The first and the last port that the kernel gives to connections. Source: ip-sysctl.rst of the kernel."""
-
-SYSCTL = "net.ipv4.ip_local_port_range"
 
 KEY_LENGTH = 16
 """The least number of characters of the channel's key."""
@@ -52,7 +50,7 @@ def problems(
         *_key_problems(key),
         *_variable_problems("vllm_environment", environment),
         *_address_problems(shared),
-        *_range_problems(shared.node, files.text(root / PORT_RANGE) or ""),
+        *_range_problems(shared.node, shared.port_range or files.text(root / PORT_RANGE_FILE) or ""),
     ]
     for one in gangs:
         own = {**_variables(one.get("environment")), **_variables(secrets.get(str(one.get("name"))))}
@@ -103,10 +101,10 @@ def _range_problems(node: str, text: str) -> list[Problem]:
         return []
     message = (
         f"must be within {first} to {last}: engines of an instance over several nodes listen on such ports, and the "
-        f"firewall opens only these to members. On the node, run sysctl -w {SYSCTL}='{first} {last}'; remove another "
-        "value from common_sysctl and from /etc/sysctl.d"
+        f"firewall opens only these to members. On the node, run sysctl -w {PORT_RANGE}='{first} {last}'; remove "
+        "another value from common_sysctl and from /etc/sysctl.d"
     )
-    return [Problem(f"node {node}", message, SYSCTL, f"{ports[0]} {ports[1]}")]
+    return [Problem(f"node {node}", message, PORT_RANGE, f"{ports[0]} {ports[1]}")]
 
 
 def member(instance: Instance, shared: Site, root: Path, run: Run = network.run) -> tuple[Gang | None, Network]:

@@ -16,7 +16,7 @@ from typing import Any
 from ...core.problems import Problem, nearest
 from ..inventory import node_instances, present_instances, without_secrets
 from . import executors
-from .declared import EPHEMERAL, GANG_PORT, NODES, PORTS
+from .declared import EPHEMERAL, GANG_PORT, NODES, PORT_RANGE, PORTS
 from .members import Gang, Member
 
 ADDRESSES = ("inference_fabric_address", "inference_address")
@@ -49,6 +49,8 @@ class Site:
     """All nodes of the inventory."""
     hosts: Mapping[str, Host] = field(default_factory=dict)
     """The members of the node's gangs, and the node itself. A name that is no node is missing."""
+    port_range: str = ""
+    """The net.ipv4.ip_local_port_range that this run sets on the node; empty if the run leaves the range as it is."""
 
     @classmethod
     def from_dict(cls, value: Mapping[str, Any]) -> Site:
@@ -60,7 +62,8 @@ class Site:
             }
         except (AttributeError, KeyError, TypeError) as error:
             raise ValueError(f"the hosts of gangs are damaged: {error!r}") from error
-        return cls(str(value.get("node", "")), tuple(map(str, value.get("group", ()))), hosts)
+        group = tuple(map(str, value.get("group", ())))
+        return cls(str(value.get("node", "")), group, hosts, str(value.get("port_range", "")))
 
 
 def spans(raw: Any) -> bool:
@@ -74,10 +77,17 @@ def gangs_of(instances: Sequence[Any]) -> list[Mapping[str, Any]]:
     return [raw for raw in present_instances(instances) if spans(raw)]
 
 
-def collect(instances: Sequence[Any], variables: Mapping[str, Any], group: Sequence[str], node: str) -> dict[str, Any]:
+def collect(
+    instances: Sequence[Any],
+    variables: Mapping[str, Any],
+    group: Sequence[str],
+    node: str,
+    sysctl: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
     """The site of a node, in plain values; empty where the node has no gang.
 
-    `variables` are the variables of hosts by name. Only those of members are read.
+    `variables` are the variables of hosts by name. Only those of members are read. `sysctl` has the kernel parameters
+    that this run sets on the node.
     """
     wanted = [member for raw in gangs_of(node_instances(instances, node)) for member in raw[NODES]]
     if not wanted:
@@ -90,7 +100,8 @@ def collect(instances: Sequence[Any], variables: Mapping[str, Any], group: Seque
         found = next((key for key in ADDRESSES if host.get(key)), ADDRESSES[0])
         declared = without_secrets(node_instances(host.get("instances") or [], name))
         hosts[name] = {"address": str(host.get(found) or ""), "variable": found, "instances": declared}
-    return {"node": node, "group": list(group), "hosts": hosts}
+    wanted_range = {str(key).replace("/", "."): value for key, value in (sysctl or {}).items()}.get(PORT_RANGE)
+    return {"node": node, "group": list(group), "hosts": hosts, "port_range": str(wanted_range or "")}
 
 
 def gang(

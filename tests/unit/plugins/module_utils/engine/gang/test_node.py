@@ -56,12 +56,20 @@ def test_a_node_without_a_gang_needs_no_key() -> None:
 def test_a_node_whose_kernel_gives_ports_that_the_firewalls_do_not_open_is_refused(
     tmp_path: Path, text: str, refused: bool
 ) -> None:
-    (tmp_path / node.PORT_RANGE).parent.mkdir(parents=True)
-    (tmp_path / node.PORT_RANGE).write_text(text)
+    (tmp_path / node.PORT_RANGE_FILE).parent.mkdir(parents=True)
+    (tmp_path / node.PORT_RANGE_FILE).write_text(text)
     problems = node.problems([DECLARED], SITE, KEY, {}, {}, tmp_path)
     assert [problem.key for problem in problems] == (["net.ipv4.ip_local_port_range"] if refused else [])
     assert not refused or "must be within 32768 to 60999" in str(problems[0])
     assert node.problems([{"name": "main"}], SITE, KEY, {}, {}, tmp_path) == []
+
+
+@pytest.mark.parametrize(("now", "wanted", "refused"), [(60999, 65535, "32768 65535"), (65535, 60999, "")])
+def test_the_range_that_this_run_sets_counts(tmp_path: Path, now: int, wanted: int, refused: str) -> None:
+    (tmp_path / node.PORT_RANGE_FILE).parent.mkdir(parents=True)
+    (tmp_path / node.PORT_RANGE_FILE).write_text(f"32768\t{now}\n")
+    problems = node.problems([DECLARED], replace(SITE, port_range=f"32768 {wanted}"), KEY, {}, {}, tmp_path)
+    assert [problem.value for problem in problems] == ([refused] if refused else [])
 
 
 @pytest.mark.parametrize("key", ["", "short", f"{KEY}\n"])

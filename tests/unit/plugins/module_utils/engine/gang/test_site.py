@@ -63,6 +63,21 @@ def test_only_members_are_read() -> None:
     assert of(gpu_02={"inference_fabric_address": ""}).hosts["gpu-02"].address == "192.0.2.2"
 
 
+@pytest.mark.parametrize(
+    ("sysctl", "port_range"),
+    [
+        (None, ""),
+        ({"vm.swappiness": 1}, ""),
+        ({"net.ipv4.ip_local_port_range": None}, ""),
+        ({"net.ipv4.ip_local_port_range": "1024 60999"}, "1024 60999"),
+        ({"net/ipv4/ip_local_port_range": "1024 60999"}, "1024 60999"),
+    ],
+)
+def test_the_range_of_ports_that_this_run_sets(sysctl: dict[str, Any] | None, port_range: str) -> None:
+    given = site.collect([BIG], variables(), GROUP, "gpu-01", sysctl)
+    assert site.Site.from_dict(given).port_range == port_range
+
+
 def test_a_sound_gang_has_no_mistake_on_any_member() -> None:
     assert found() == found_on("gpu-02") == ""
 
