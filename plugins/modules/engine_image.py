@@ -36,6 +36,13 @@ options:
     description: Begin the pulls, and do not wait for their ends.
     type: bool
     default: false
+  begun:
+    description:
+      - The result RV(pulls) of an earlier call with O(background) in the same run. That call has reported the
+        change, so the pull of such an image is no change, also if the pull in the background has failed.
+    type: list
+    elements: str
+    default: []
   signatures:
     description: The keys that sign images, and how the node reaches image registries before Docker is set up.
     type: dict
@@ -136,7 +143,7 @@ missing:
 pulls:
   description:
     - The images that this call has pulled, or whose pull in the background this call has begun. In check mode, the call
-      would do so. Has no image that an earlier call with O(background) was still pulling.
+      would do so. Has no image of O(begun), and none that an earlier call with O(background) was still pulling.
   returned: success, without O(verify_only)
   type: list
   elements: str
@@ -278,6 +285,7 @@ def specification() -> dict[str, Any]:
         "names": {"type": "list", "elements": "str", "required": True},
         "client_config": {"type": "path", "default": defaults.DOCKER_CLIENT_CONFIG},
         "background": {"type": "bool", "default": False},
+        "begun": {"type": "list", "elements": "str", "default": []},
         "signatures": {"type": "dict", "default": {}, "options": signatures},
         "verify_only": {"type": "bool", "default": False},
     }
@@ -301,7 +309,8 @@ class Pulls:
         found = {name: identity(module, docker, name) if docker else "" for name in names}
         self._ids = {name: known for name, known in found.items() if known}
         self._missing = [name for name, known in found.items() if not known]
-        self._new = [name for name in self._missing if not under_way(module, name)]
+        begun = module.params["begun"]
+        self._new = [name for name in self._missing if name not in begun and not under_way(module, name)]
 
     def begin(self) -> None:
         """Begin the pulls in the background. An image whose pull cannot begin stays missing."""

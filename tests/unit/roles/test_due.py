@@ -204,7 +204,8 @@ def enter(
     answers = {**SOUND, "model": {**SOUND["model"], "coming": {"tiny": "abc"}}}
     if not image:
         answers["engine_plan"] = {**SOUND["engine_plan"], "image_space": {"/var/lib/docker": 30}}
-        answers["engine_image"] = {"changed": True, "missing": [SITE["engine_image"]]}
+        missing = [SITE["engine_image"]]
+        answers["engine_image"] = {"changed": True, "missing": missing, "pulls": missing}
     seen = [({"module": module}, answer) for module, answer in answers.items()]
     tasks = [*PREFLIGHT, role("recovery", "preflight"), *ENTER]
     seen.append(({"module": "node_recovery"}, {"due": True}))
@@ -315,11 +316,12 @@ def test_a_restore_pulls_the_images_of_the_snapshot_in_one_call(site: Any) -> No
     blocks = [task.get("block", []) for play in plays for task in play.get("tasks", [])]
     (pull,) = (task for block in blocks for task in block if task["name"] == "Pull the images")
     images = [f"registry.example/{name}{DIGEST}" for name in "xy"]
-    told = [({"module": "engine_image"}, {"missing": images})]
+    told = [({"module": "engine_image"}, {"missing": images, "pulls": images})]
     succeeded, output = run(site, [{"ansible.builtin.set_fact": {"backup_restore_images": images}}, pull], ["a"], told)
     assert succeeded, output
     begun, waited = site.calls(module="engine_image")
     assert begun["names"] == waited["names"] == images and begun["background"] and waited["needed"], (begun, waited)
+    assert waited["begun"] == images, "the pulls count as one change each"
 
 
 @pytest.mark.full

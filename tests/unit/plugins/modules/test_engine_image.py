@@ -150,6 +150,15 @@ def test_a_pull_that_began_in_the_background_is_one_change(docker: Docker, run_m
     assert outcome(run_module(engine_image, names=[IMAGE, OTHER])) == (True, [IMAGE, OTHER], [OTHER])
 
 
+def test_a_pull_that_failed_in_the_background_is_still_one_change(docker: Docker, run_module: RunModule) -> None:
+    begun = run_module(engine_image, names=[IMAGE], background=True)["pulls"]
+    docker.under_way.clear()
+    waited = run_module(engine_image, names=[IMAGE, OTHER], begun=begun)
+    assert outcome(waited) == (True, [IMAGE, OTHER], [OTHER]) and docker.pulled() == [IMAGE, OTHER]
+    docker.present.remove(IMAGE)
+    assert outcome(run_module(engine_image, names=[IMAGE], begun=begun)) == (False, [IMAGE], [])
+
+
 def test_a_pull_that_cannot_begin_fails_where_the_image_is_needed(docker: Docker, run_module: RunModule) -> None:
     docker.systemd = "Failed to connect to bus"
     found = run_module(engine_image, names=[IMAGE, OTHER], background=True)
