@@ -89,7 +89,8 @@ def check(
         where = f"instance {name}"
         missing = [node for node in names if node not in known]
         if missing and starts:
-            message = f"the network of {', '.join(missing)} is unknown: run this playbook once without -l"
+            advice = f"run baremetal.inference.site once with all members: -l {','.join(names)}"
+            message = f"the network of {', '.join(missing)} is unknown: {advice}"
             found.problem(where, message, site.NODES)
         _variables, findings = nccl.environment(known, transport.options)
         found.problems += findings.problems

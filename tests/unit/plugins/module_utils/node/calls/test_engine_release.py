@@ -238,7 +238,7 @@ def test_the_network_of_a_gang_is_refused_with_all_mistakes(
     wrong = {"nodes": {}, "required": True, "variables": {"NCCL_IB_DISABLE": "1"}}
     said = stage_gang(fresh_node, run_module, network=wrong, environment={"NCCL_P2P_DISABLE": "1"})["msg"]
     for words in (
-        "the network of n1, n2 is unknown: run this playbook once without -l",
+        "the network of n1, n2 is unknown: run baremetal.inference.site once with all members: -l n1,n2",
         "rdma_nccl: NCCL_IB_DISABLE: '1': switches RDMA off",
         "vllm_environment: NCCL_P2P_DISABLE: switches NVLink off",
     ):
