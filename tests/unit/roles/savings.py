@@ -10,19 +10,36 @@ from __future__ import annotations
 import copy
 import gc
 import marshal
+import sys
+from collections.abc import Collection, Mapping
+from importlib import import_module
 from pathlib import Path
 from types import CodeType, SimpleNamespace
 from typing import Any
 
 from ansible._internal._templating import _jinja_bits as templating
 from ansible.parsing import dataloader
-from ansible.plugins.loader import become_loader, connection_loader, shell_loader
+from ansible.plugins import loader
 from jinja2.environment import TemplateExpression
 
 Key = tuple[str, ...]
 
+File = tuple[str, bytes]
+"""The path of a file, and its text."""
+
 codes: dict[Key, CodeType] = {}
 """The code of templates, by what the code depends on."""
+
+files: dict[File, Any] = {}
+"""What YAML files hold."""
+
+parsed: set[str] = set()
+"""The paths of files that this process has parsed by itself."""
+
+plugins: dict[tuple[str, str], Any] = {}
+"""Filters and tests, by their kind and name."""
+
+OURS = "ansible_collections.baremetal.inference.plugins."
 
 
 def key_of(environment: Any, source: str) -> Key:
@@ -86,12 +103,50 @@ def copied(value: Any) -> Any:
     return value
 
 
+def keep_files() -> None:
+    """Parse the YAML files of roles once. Each stage has the same files, and some stages have another text of one."""
+    load_again = dataloader.DataLoader.load_from_file
+
+    def loaded(reader: Any, file_name: str, cache: str = "all", **more: Any) -> Any:
+        path = reader.path_dwim(file_name)
+        if cache == "all" and "/roles/" in path and path not in reader._FILE_CACHE and Path(path).is_file():
+            file = path, Path(path).read_bytes()
+            if file in files:
+                reader._FILE_CACHE[path] = files[file]
+            else:
+                parsed.add(path)
+        return load_again(reader, file_name, cache, **more)
+
+    dataloader.DataLoader.load_from_file = loaded
+
+
+def keep_plugins() -> None:
+    """Look for a filter or a test once. For each of the collection's, Ansible looks into all files that may have it."""
+    get_again = loader.Jinja2Loader.get
+
+    def got(kind: Any, name: str, *given: Any, **more: Any) -> Any:
+        if (kind.type, name) not in plugins:
+            plugins[kind.type, name] = get_again(kind, name, *given, **more)
+        return plugins[kind.type, name]
+
+    loader.Jinja2Loader.get = got
+
+
+def modules() -> set[str]:
+    """The imported modules that are the same in each run. Stages have actions of their own."""
+    return {
+        name for name in sys.modules if name.startswith(("ansible.", OURS)) and not name.startswith(f"{OURS}action")
+    }
+
+
 def use() -> None:
     """Save from now on, in this process and its copies."""
     # PlaybookExecutor reads these at the beginning of each run, with their documentation.
-    for loader in (connection_loader, shell_loader, become_loader):
-        list(loader.all(class_only=True))
+    for kind in (loader.connection_loader, loader.shell_loader, loader.become_loader):
+        list(kind.all(class_only=True))
     keep_templates()
+    keep_files()
+    keep_plugins()
     dataloader.copy = SimpleNamespace(deepcopy=copied)
     # A run ends before its garbage takes much memory, and shares the memory of this process.
     gc.collect()
@@ -99,14 +154,29 @@ def use() -> None:
     gc.freeze()
 
 
-def read_templates(path: Path) -> frozenset[Key]:
-    """Have the templates that a run has left, if there was one. Returns what is known then."""
-    if path.exists():
-        codes.update(marshal.loads(path.read_bytes()))
-        path.unlink()
-    return frozenset(codes)
+def known() -> dict[str, set[Any]]:
+    """What this process has, by its kind, without what it is."""
+    return {"codes": {*codes}, "modules": modules(), "plugins": {*plugins}}
 
 
-def write_templates(path: Path, known: frozenset[Key]) -> None:
-    """Leave the templates that were not known."""
-    path.write_bytes(marshal.dumps({key: code for key, code in codes.items() if key not in known}))
+def leave(path: Path, before: Mapping[str, Collection[Any]]) -> None:
+    """Leave what this process has learned: the code of templates, and names of files, modules and plugins."""
+    now = {kind: found - {*before[kind]} for kind, found in known().items()}
+    left = ({key: codes[key] for key in now["codes"]}, parsed, now["modules"], now["plugins"])
+    path.write_bytes(marshal.dumps(left))
+
+
+def learn(path: Path) -> None:
+    """Have what a run has left, if there was one. This process reads files, modules and plugins again."""
+    if not path.exists():
+        return
+    made, paths, names, pairs = marshal.loads(path.read_bytes())
+    path.unlink()
+    codes.update(made)
+    for each in paths:
+        found = dataloader.DataLoader().load_from_file(each, cache="none", unsafe=True, trusted_as_template=True)
+        files[each, Path(each).read_bytes()] = found
+    for name in names:
+        import_module(name)
+    for kind, name in pairs:
+        getattr(loader, f"{kind}_loader").get(name)

@@ -58,23 +58,25 @@ def main() -> None:
         one_process.use()
         savings.use()
     with tempfile.TemporaryDirectory() as kept:
-        serve(Path(kept) / "templates" if quick else None)
+        serve(Path(kept) / "left" if quick else None)
 
 
-def serve(templates: Path | None) -> None:
-    """Run what is asked, until standard input ends. `templates`: where a run leaves its templates for the next."""
+def serve(left: Path | None) -> None:
+    """Run what is asked, until standard input ends. `left`: the file in which a run leaves what this process learns."""
     for line in sys.stdin:
-        known = savings.read_templates(templates) if templates else frozenset()
+        known = savings.known()
         process = os.fork()
         if process == 0:
             status = run(json.loads(line))
-            if templates:
-                savings.write_templates(templates, known)
+            if left:
+                savings.leave(left, known)
             sys.stdout.flush()
             sys.stderr.flush()
             # Without what Ansible does at its end: it would remove the temporary directory of all runs.
             os._exit(status)
         _process, status = os.waitpid(process, 0)
+        if left:
+            savings.learn(left)
         print(os.waitstatus_to_exitcode(status), flush=True)
 
 
