@@ -4,10 +4,12 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import shutil
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -44,6 +46,17 @@ class Recording:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--newer-core", action="store_true", help="leave out what the oldest ansible-core shows for all")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection(session: pytest.Session) -> Iterator[None]:
+    """Collect without the garbage collector: what the collection makes stays until the end."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
