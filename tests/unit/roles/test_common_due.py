@@ -10,6 +10,9 @@ from typing import Any
 
 import pytest
 
+# The scenario `rolling` runs this role with the newest ansible-core.
+pytestmark = pytest.mark.once
+
 MODULES = (
     "apt_sources",
     "apt_packages",

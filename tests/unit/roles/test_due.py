@@ -17,6 +17,9 @@ import yaml
 
 from .conftest import ROOT
 
+# The scenario `rolling` runs these roles with the newest ansible-core.
+pytestmark = pytest.mark.once
+
 Call = dict[str, Any]
 
 DIGEST = f"@sha256:{'0' * 64}"

@@ -24,6 +24,9 @@ from .test_due import SOUND
 from .test_due_hardware import NOTHING, WELL, engine
 from .test_due_services import SOUND as SERVICE
 
+# The scenario `rolling` makes these checks with the newest ansible-core.
+pytestmark = pytest.mark.once
+
 HOSTS = """
 [inference]
 gpu1 inference_address=192.0.2.11

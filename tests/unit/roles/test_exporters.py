@@ -8,6 +8,11 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import pytest
+
+# No version changes how Ansible combines these variables.
+pytestmark = pytest.mark.once
+
 MAIN = {"name": "main", "model": "tiny", "port": 5005}
 INSTANCES = {
     "gpu": [MAIN, {**MAIN, "name": "side", "port": 5006, "accelerator": "cpu"}],

@@ -273,6 +273,7 @@ GATEWAYS: dict[str, tuple[dict[str, Any] | None, str, dict[str, Any]]] = {
 """Hosts: the settings that each has kept, its keepalived's configuration, and what stays open for that."""
 
 
+@pytest.mark.once
 def test_a_gateway_stays_open_where_it_is_reached(site: Site) -> None:
     """It had watched the fleet; what the inventory says of the gateway by now is for site.yml."""
     home = site.stage.home

@@ -12,6 +12,9 @@ from typing import Any
 import pytest
 import yaml
 
+# The scenario `rolling` runs these plays with the newest ansible-core.
+pytestmark = pytest.mark.once
+
 ROOT = Path(__file__).parents[3]
 
 HOSTS = """

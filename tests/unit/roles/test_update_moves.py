@@ -14,6 +14,9 @@ import yaml
 
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.environment import mark
 
+# The scenario `rolling` updates nodes with the newest ansible-core.
+pytestmark = pytest.mark.once
+
 ROOT = Path(__file__).parents[3]
 MODULES = ("engine_facts", "engine_swap", "firewall", "gateway", "gateway_facts", "node_lock")
 OLD, NEW = "engine-key-of-before", "engine-key-of-today"
