@@ -56,9 +56,9 @@ def _reload_in_each_step(fleet: Fleet, journal: subprocess.Popen[str]) -> set[st
     assert journal.stdout
     steps = set[str]()
     for line in journal.stdout:
-        if line.startswith("swap ended"):
+        if line.startswith("main: swap ended"):
             break
-        found = re.match(r"swap to release \d+: (\w+)", line)
+        found = re.match(r"main: swap to release \d+: (\w+)", line)
         if found and found[1] not in steps:
             steps.add(found[1])
             for gateway in fleet.gateways:
