@@ -33,8 +33,8 @@ def beside(action: Callable[[], object]) -> Future[object]:
 def reloads_in_each_step(fleet: Fleet) -> Iterator[None]:
     """Reload all gateways, HAProxy 2.6 and 3.0, whenever the swap of a node comes to another step. At the end of the
     block, check that each swap had reloads, and has left nothing."""
-    # The journal tells a step at once. A question to `inferctl status` takes as long as a short step. `--lines=0` would lose
-    # the first lines of a unit that has had none.
+    # The journal tells a step at once. A question to `inferctl status` takes as long as a short step.
+    # `--lines=0` would lose the first lines of a unit that has had none.
     command = ["journalctl", "--follow", "--since=now", "--no-tail", "--output=cat", "--unit=inference-swap@main"]
     follow = partial(subprocess.Popen[str], stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True)
     journals = {node.name: follow(node.argv(*command)) for node in fleet.nodes}
