@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from functools import partial
 from threading import Event
-from typing import Any
+from typing import Any, TypeVar
 
 from faults import broken_off, slowed
 from fleet import ROLLBACK, Fleet, instances, unharmed
@@ -20,11 +20,12 @@ from load import Report
 from node import Node, changes, wait_for
 from own_swap import settled
 
+Result = TypeVar("Result")
 STEPS = {"drain", "gate", "stop", "start", "probe", "admit", "watch"}
 """Steps that every swap with clients has."""
 
 
-def beside(action: Callable[[], object]) -> Future[object]:
+def beside(action: Callable[[], Result]) -> Future[Result]:
     """Run an action in a thread, while an update runs. Its result raises the action's exception."""
     return ThreadPoolExecutor(max_workers=1).submit(action)
 
