@@ -197,6 +197,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.backup.setting
 # Ansible sends imported files to the node, with everything that they import. The command inference-backup is one of
 # them.
 from ansible_collections.baremetal.inference.plugins.module_utils.core import files, node_library, systemd
+from ansible_collections.baremetal.inference.plugins.module_utils.core.secrets import is_placeholder
 from ansible_collections.baremetal.inference.plugins.module_utils.debian import apt_packages, tested
 
 ARGUMENTS = {
@@ -283,6 +284,8 @@ def found_problems(params: dict[str, Any], settings: Settings) -> list[str]:
     quota = params["cpu_quota"]
     if not (quota.endswith("%") and quota[:-1].isdigit() and int(quota[:-1]) > 0):
         found.append(f"backup_cpu_quota is {quota!r}: must be a percentage above 0, such as 50%")
+    if is_placeholder(params["sftp_key"]):
+        found.append("backup_sftp_key is a placeholder: set the private key that the backup server knows, in the vault")
     if any("\n" in line for line in params["known_hosts"]):
         found.append("backup_sftp_known_hosts has an entry of several lines: each entry must be one line")
     return found

@@ -14,6 +14,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import quote, urlsplit
 
+from ..core.secrets import placeholders
+
 DIRECTORY, SFTP, S3, REST = "directory", "sftp", "s3", "rest"
 
 _FORMS = (
@@ -91,6 +93,7 @@ def environment_problems(environment: Mapping[str, str], option: str = "backup_e
     found += [
         f"{option}: {name} has several lines: it must have one" for name, value in environment.items() if "\n" in value
     ]
+    found += [f"{place} {message}" for place, message in placeholders(option, environment)]
     return found
 
 

@@ -31,6 +31,8 @@ PURPOSES: Mapping[str, str] = {"vllm_accepted_keys": "vllm_api_key"}
 
 ADVICE = "set a secret of your own in the vault (`openssl rand -hex 32` makes one)"
 
+OTHERS_ADVICE = "set the value that the other service gave you, in the vault"
+
 _PLACEHOLDER = re.compile(
     r"(?i:(?<![a-z])change[-_]?(?:me|this|it)(?![a-z]))|^(?i:change (?:me|this|it)\b)|^CHANGE|^<[^<>]*>$"
 )
@@ -42,6 +44,15 @@ def is_placeholder(value: object) -> bool:
     return bool(_PLACEHOLDER.search(str(value)))
 
 
+def placeholders(name: str, value: Any) -> list[tuple[str, str]]:
+    """The placeholders in a variable: the place of each, such as monitoring_users.operator, and a message."""
+    return [(place, _placeholder(name)) for place, text, _digest in _values(name, value) if is_placeholder(text)]
+
+
+def _placeholder(name: str) -> str:
+    return f"is a placeholder: {ADVICE if name in OWN else OTHERS_ADVICE}"
+
+
 def weak(variables: Mapping[str, Any]) -> list[str]:
     """A line for each weak secret in the site's variables. An unset or empty variable is not a secret."""
     found = []
@@ -50,7 +61,7 @@ def weak(variables: Mapping[str, Any]) -> list[str]:
         for place, value, digest in _values(name, variables.get(name)):
             purpose = PURPOSES.get(name, name)
             if is_placeholder(value):
-                found.append(f"{place}: is a placeholder: {ADVICE}")
+                found.append(f"{place}: {_placeholder(name)}")
             elif name in OWN and not digest and len(value) < SECRET_LENGTH:
                 state = f"has fewer than {SECRET_LENGTH} characters" if value.strip() else "is empty"
                 found.append(f"{place}: {state}: {ADVICE}")

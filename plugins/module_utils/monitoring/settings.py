@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 from ..core.addresses import in_url
 from ..core.problems import Problem, is_integer
+from ..core.secrets import placeholders
 
 PREFIX = "monitoring_"
 """The prefix of the role's variables, which the settings do not have."""
@@ -96,6 +97,10 @@ NAMED: Mapping[str, str] = {"receivers": "name", "scrape_configs": "job_name", "
 """Lists of objects in Prometheus' form, and the key that each object must have."""
 
 
+SECRETS = ("users", "receivers", "alertmanager_global", "remote_write", "scrape_configs", "heartbeat_url")
+"""Variables that hold passwords, or addresses that only the site may know."""
+
+
 def read_settings(raw: Mapping[str, Any]) -> tuple[Settings, list[Problem]]:
     """The settings, and every mistake in them. Settings with mistakes must not be used."""
     problems: list[Problem] = []
@@ -130,6 +135,9 @@ def read_settings(raw: Mapping[str, Any]) -> tuple[Settings, list[Problem]]:
         if not RULE_FILE.fullmatch(str(name)):
             refuse("extra_rules", "must have names of files that end in .yml", name)
     _check_access(raw, refuse)
+    problems += [
+        Problem(WHERE, message, place) for name in SECRETS for place, message in placeholders(PREFIX + name, raw[name])
+    ]
     known = {field.name: raw[field.name] for field in fields(Settings)}
     known.update({name: tuple(raw[name]) for name in ("remote_write", "scrape_configs", "receivers", "routes")})
     known["users"] = {str(name): str(password) for name, password in raw["users"].items()}

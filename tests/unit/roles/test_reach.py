@@ -69,6 +69,18 @@ def test_recovery_goes_on_without_the_one_that_is_gone(stage: Any) -> None:
 
 
 @pytest.mark.once
+def test_an_action_of_recovery_reads_no_setting(stage: Any) -> None:
+    """At night, a mistake in the inventory does not stop a reset. The run ends later: this machine has no inferctl."""
+    found = yaml.safe_load((ROOT / "playbooks/recovery.yml").read_text(encoding="utf-8"))
+    plays = [{**play, "become": False} for play in found]
+    mistake = {"module": "node_recovery"}
+    for extra, reads in (('{"action": "status"}', False), ("{}", True)):
+        _done, output = stage.run(plays, "[inference]\na", "--extra-vars", extra, failures=[mistake])
+        assert ("node_recovery was told to fail" in output) == reads, output
+        assert "unreachable=0" in output and ("Find the instances of the node" in output) != reads, output
+
+
+@pytest.mark.once
 @pytest.mark.parametrize("name", ["update_model", "maintenance", "recovery", "backup"])
 def test_these_begin_with_who_can_be_reached_and_end_with_who_was_not(name: str) -> None:
     found = yaml.safe_load((ROOT / f"playbooks/{name}.yml").read_text(encoding="utf-8"))

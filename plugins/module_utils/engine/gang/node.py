@@ -14,6 +14,7 @@ from typing import Any
 
 from ...core import files
 from ...core.problems import Problem
+from ...core.secrets import is_placeholder
 from ...hardware.rdma.tools import Run
 from ..adapters import ENGINES
 from ..endpoints import address_problems
@@ -59,11 +60,12 @@ def problems(
 
 
 def _key_problems(key: str) -> list[Problem]:
-    if len(key) >= KEY_LENGTH and key.isprintable():
+    if len(key) >= KEY_LENGTH and key.isprintable() and not is_placeholder(key):
         return []
     message = (
-        f"(site variable gang_key) must be {KEY_LENGTH} characters or more on one line, the same on all nodes: members "
-        "of an instance over several nodes prove by it who they are. Make one by `openssl rand -hex 32`, for a vault"
+        f"(site variable gang_key) must be {KEY_LENGTH} characters or more on one line, no placeholder, and the same "
+        "on all nodes: members of an instance over several nodes prove by it who they are. Make one by "
+        "`openssl rand -hex 32`, for a vault"
     )
     # Without the value, which is a secret.
     return [Problem("role vllm", message, "vllm_gang_key")]

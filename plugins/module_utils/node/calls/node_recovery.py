@@ -15,6 +15,7 @@ from ...core.paths import (
     RECOVERY_PATH,
     Paths,
 )
+from ...core.secrets import OTHERS_ADVICE, is_placeholder
 from ...engine.units import recovery_units
 from ..doctor import catalogue
 from ..doctor.host import Thresholds
@@ -36,6 +37,8 @@ def problems(params: dict) -> list[str]:
         # The message leaves the value out, since it may be a secret.
         if params[key] and not alerts.usable(params[key]):
             found.append(f"{key} cannot be used: {alerts.NO_ADDRESS}")
+        elif is_placeholder(params[key]):
+            found.append(f"recovery_{key} is a placeholder: {OTHERS_ADVICE}, or leave recovery_{key} empty")
     for key in ("mail_to", "mail_from"):
         if any(character in params[key] for character in "\r\n"):
             found.append(f"{key} must be a single line")

@@ -173,10 +173,12 @@ def test_the_command_runs_on_its_own(call_backup: Call, timers: TimerSystemd, pl
 
 def test_all_mistakes_are_told_at_once(call_backup: Call, timers: TimerSystemd, places: Places) -> None:
     wrong = {"repository": "b2:x", "password": "", "keep": {"often": 1}, "cpu_quota": "half", "delay_minutes": -1}
+    wrong |= {"sftp_key": "change-me-to-a-private-key"}
     found = call_backup(backup, **{**NODE, **wrong, "schedules": {"backup": "soon", "never": ""}, "paths": []})
     assert found["failed"] is True and not places.etc.exists()
     for words in ("b2:x", "backup_password", "often", "quota", "delay", "backup_schedule is 'soon'", "never", "paths"):
         assert words in found["msg"], words
+    assert "backup_sftp_key is a placeholder" in found["msg"] and "change-me" not in found["msg"]
     assert "very-secret" not in json.dumps(found)
 
 

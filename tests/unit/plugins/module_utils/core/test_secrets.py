@@ -10,7 +10,13 @@ from typing import Any
 import pytest
 import yaml
 
-from ansible_collections.baremetal.inference.plugins.module_utils.core.secrets import OTHERS, OWN, is_placeholder, weak
+from ansible_collections.baremetal.inference.plugins.module_utils.core.secrets import (
+    OTHERS,
+    OWN,
+    is_placeholder,
+    placeholders,
+    weak,
+)
 
 GOOD: dict[str, Any] = {
     "vllm_api_key": "a-long-key-1",
@@ -41,6 +47,15 @@ def test_placeholders_are_found_in_every_variable_at_once(text: str) -> None:
     assert len(lines) == len(OWN) + len(OTHERS)
     assert all("is a placeholder" in line and text not in line for line in lines)
     assert any(line.startswith("gateway_keys[0] (portal): ") for line in lines)
+
+
+def test_the_advice_fits_who_makes_the_secret() -> None:
+    receivers = [{"name": "ops", "webhook_configs": [{"url": "https://hooks.example.com/change-me"}]}]
+    ((place, message),) = placeholders("monitoring_receivers", receivers)
+    assert place == "monitoring_receivers[0].webhook_configs[0].url" and "openssl" not in message
+    ((place, message),) = placeholders("monitoring_users", {"operator": "change-me", "night": "a-long-key-5"})
+    assert place == "monitoring_users.operator" and "`openssl rand -hex 32` makes one" in message
+    assert placeholders("monitoring_heartbeat_url", "") == []
 
 
 def test_random_secrets_and_plain_words_are_no_placeholders() -> None:

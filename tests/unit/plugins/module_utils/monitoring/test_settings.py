@@ -36,5 +36,25 @@ def test_a_mistake_is_named(changed: dict[str, Any], said: str, made: Callable[.
     assert not result.files and not result.secrets
 
 
+def test_all_placeholders_are_named_at_once_and_not_shown(made: Callable[..., Plan]) -> None:
+    """Also by the playbook baremetal.inference.monitoring, which makes no other check of secrets."""
+    unset = "change-me-8812"
+    result = made(
+        users={"op": unset},
+        receivers=[{"name": "hook", "webhook_configs": [{"url": f"https://hooks.example.com/{unset}"}]}],
+        heartbeat_url=f"https://beat.example.com/{unset}",
+        remote_write=[{"url": "https://store.example.com", "basic_auth": {"password": unset}}],
+    )
+    for place in (
+        "users.op",
+        "receivers[0].webhook_configs[0].url",
+        "remote_write[0].basic_auth.password",
+        "heartbeat_url",
+    ):
+        assert any(f"monitoring_{place}: is a placeholder" in line for line in result.problems), place
+    assert len(result.problems) == 4 and "8812" not in str(result.problems)
+    assert not result.secrets and "8812" not in result.web
+
+
 def test_all_may_come_in_where_that_is_declared(made: Callable[..., Plan]) -> None:
     assert not made(bind_address="0.0.0.0", anonymous=True).problems

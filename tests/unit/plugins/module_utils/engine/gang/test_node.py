@@ -72,7 +72,7 @@ def test_the_range_that_this_run_sets_counts(tmp_path: Path, now: int, wanted: i
     assert [problem.value for problem in problems] == ([refused] if refused else [])
 
 
-@pytest.mark.parametrize("key", ["", "short", f"{KEY}\n"])
+@pytest.mark.parametrize("key", ["", "short", f"{KEY}\n", "change-me-with-openssl"])
 def test_the_key_is_needed_and_never_shown(key: str) -> None:
     text = found(key=key)
     assert "vllm_gang_key: (site variable gang_key) must be 16 characters or more" in text

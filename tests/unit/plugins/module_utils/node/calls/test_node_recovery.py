@@ -111,6 +111,12 @@ def test_an_address_with_a_password_is_refused_and_not_repeated(call: Call, fake
     assert result["failed"] is True and "alertmanager" in result["msg"] and "s3cret" not in result["msg"]
 
 
+def test_a_placeholder_is_refused_and_not_repeated(call: Call, fake: Systemd, paths: Paths) -> None:
+    result = call(node_recovery, webhook="https://hooks.example.org/change-me", alertmanager="<alertmanager>")
+    assert "recovery_webhook is a placeholder" in result["msg"] and "alertmanager" in result["msg"]
+    assert "change-me" not in result["msg"] and not paths.etc.exists()
+
+
 def test_without_the_node_tool_nothing_is_installed(call: Call, fake: Systemd, paths: Paths) -> None:
     paths.command.unlink()
     assert "baremetal.inference.site" in call(node_recovery)["msg"]
