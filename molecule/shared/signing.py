@@ -25,14 +25,15 @@ MANIFEST = "application/vnd.oci.image.manifest.v1+json"
 
 
 class SigningKey:
-    """A key pair in files of a directory."""
+    """A key pair in files of a directory, which may be there already."""
 
     def __init__(self, directory: Path, kind: str = "EC") -> None:
         self.kind, self.directory = kind, directory
         directory.mkdir(parents=True, exist_ok=True)
         self.private, self.public = directory / "private.pem", directory / "public.pem"
-        _openssl("genpkey", *KINDS[kind], "-out", str(self.private))
-        _openssl("pkey", "-in", str(self.private), "-pubout", "-out", str(self.public))
+        if not self.public.exists():
+            _openssl("genpkey", *KINDS[kind], "-out", str(self.private))
+            _openssl("pkey", "-in", str(self.private), "-pubout", "-out", str(self.public))
 
     @property
     def pem(self) -> str:

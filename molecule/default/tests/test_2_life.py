@@ -161,11 +161,17 @@ MAIN = {"name": "main", "model": "tiny-a", "port": 5005, "accelerator": "cpu"}
 
 @pytest.mark.full
 def test_two_instances_side_by_side(deb13: Node, api_key: str) -> None:
+    """The files of the second engine's image are writable. The first engine runs, so its container stays read-only."""
     pid = deb13.engine_pid()
-    deb13.site(instances=[MAIN, SECOND])
+    deb13.site(instances=[MAIN, SECOND], vllm_read_only=False)
     assert deb13.ask("main", 5005, api_key) == "I am tiny-a."
     assert deb13.ask("second", 5006, api_key) == "I am tiny-b."
     assert deb13.engine_pid() == pid
+    # Every user may write in /var/tmp.
+    deb13.run("docker exec vllm-second touch /var/tmp/x")
+    assert "Read-only file system" in deb13.run("docker exec vllm-main touch /var/tmp/x 2>&1", check=False)
+    # The release of the second engine has served, so the container stays as it is.
+    assert "pending" not in deb13.site(instances=[MAIN, SECOND])
     # site.yml reports an instance that is no longer declared, and does not stop it.
     assert "still has second" in deb13.site()
     assert deb13.ask("second", 5006, api_key) == "I am tiny-b."

@@ -159,7 +159,8 @@ def test_images_without_a_valid_signature(deb12: Node, tmp_path: Path) -> None:
     cache = Path(os.environ.get("INFERENCE_CACHE") or Path.home() / ".cache/baremetal-inference")
     engine = json.loads((cache / "engine-image.json").read_text())
     unsigned = f"inference-registry:5000/vllm-cpu@sha256:{'a' * 64}"
-    ours, other = SigningKey(tmp_path / "ours"), SigningKey(tmp_path / "other")
+    # Scenarios that run at the same time sign the same image: they have the same key.
+    ours, other = SigningKey(cache / "signing"), SigningKey(tmp_path / "other")
     publish(ours, "http://127.0.0.1:5000", "vllm-cpu", engine["digest"])
     keys = [{"prefix": "inference-registry:5000", "key": str(other.public)}]
     late = {**MAIN, "name": "late", "port": 5007, "image": unsigned}

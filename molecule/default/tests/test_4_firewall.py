@@ -11,13 +11,14 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from node import PROJECT, Node, changes, playbook, wait_for
+from scan import scan
 
 IPV6 = {"deb12": "2001:db8::12", "deb13": "2001:db8::13"}
 CUTS_SSH = {"common_firewall_ssh_sources": ["192.0.2.1"], "common_firewall_confirm_seconds": 20}
@@ -30,39 +31,6 @@ def reaches(node: Node, port: int, seconds: float = 2) -> bool:
     except OSError:
         return False
     return True
-
-
-# 4000 ports at a time, for half a second: the nodes are on one machine.
-SCAN = """
-import select, socket, sys, time
-address, ports = sys.argv[1], eval(sys.argv[2])
-family = socket.AF_INET6 if ":" in address else socket.AF_INET
-for first in range(0, len(ports), 4000):
-    waiting = {}
-    poll = select.poll()
-    for port in ports[first : first + 4000]:
-        connection = socket.socket(family)
-        connection.setblocking(False)
-        connection.connect_ex((address, port))
-        poll.register(connection, select.POLLOUT)
-        waiting[connection.fileno()] = (port, connection)
-    deadline = time.monotonic() + 0.5
-    while waiting and time.monotonic() < deadline:
-        for number, _ in poll.poll(100):
-            port, connection = waiting.pop(number)
-            poll.unregister(connection)
-            if connection.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) == 0:
-                print(port)
-            connection.close()
-    for _, connection in waiting.values():
-        connection.close()
-"""
-
-
-def scan(source: Node, address: str, ports: Sequence[int]) -> list[int]:
-    """The TCP ports of an address that accept a connection from the node."""
-    command = f"ulimit -n 8192; python3 -c {shlex.quote(SCAN)} {address} '{ports}'"
-    return sorted(int(word) for word in source.run(command).split())
 
 
 def hears(source: Node, target: Node, address: str, port: int) -> bool:

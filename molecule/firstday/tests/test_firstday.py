@@ -2,21 +2,35 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The commands of the README, in their order: discover, answers, site, the CA's certificate, a question over TLS.
 
-Then site and discover once more.
+The site has a key for its images, which the README does not ask for. Then site and discover once more.
 """
 
 from __future__ import annotations
 
 import json
 import subprocess
+from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 from boots import Boots
 from newcomer import ADMIN, CACHE, DECIDE, MODEL, MODELS, Controller
 from node import EPHEMERAL, Node, changes
+from scan import scan
+from signing import SigningKey, publish
 
 pytestmark = pytest.mark.full
+
+ENGINE: dict[str, str] = json.loads((CACHE / "engine-image.json").read_text())
+"""The engine's image: its reference and digest."""
+
+VERIFIED = "/var/lib/inference/image-signatures.json"
+
+
+def keys(key: SigningKey) -> list[dict[str, Any]]:
+    """The variable engine_image_keys with one key."""
+    return [{"prefix": "inference-registry:5000", "key": str(key.public)}]
 
 
 def test_1_discover_writes_the_inventory(controller: Controller, gateway: Node, gpu: Node) -> None:
@@ -51,7 +65,11 @@ def test_3_a_person_answers(controller: Controller) -> None:
     assert asked == {*answers, "common_disks"}
     answers["common_admins"][0]["keys"] = [(EPHEMERAL / "id_ed25519.pub").read_text().strip()]
     answers["common_firewall_ssh_sources"] = answers["gateway_clients"] = ["172.16.0.0/12"]
-    answers["engine_image"] = json.loads((CACHE / "engine-image.json").read_text())["reference"]
+    answers["engine_image"] = ENGINE["reference"]
+    # Scenarios that run at the same time sign the same image: they have the same key.
+    key = SigningKey(CACHE / "signing")
+    publish(key, "http://127.0.0.1:5000", "vllm-cpu", ENGINE["digest"])
+    answers["engine_image_keys"] = keys(key)
     path.write_text(yaml.safe_dump(answers))
     # Flags of the engine for this small machine.
     models = controller.read(MODELS)["models"]
@@ -59,17 +77,31 @@ def test_3_a_person_answers(controller: Controller) -> None:
     (controller.site / MODELS).write_text(yaml.safe_dump({"models": models}))
 
 
-def test_4_site_sets_up_both_machines_and_reboots_the_one_with_nouveau(
+def test_4_a_bare_machine_refuses_an_image_that_no_key_of_the_site_has_signed(
+    controller: Controller, gpu: Node, tmp_path: Path
+) -> None:
+    """The machine has no Docker yet, and gets none."""
+    others = json.dumps({"engine_image_keys": keys(SigningKey(tmp_path))})
+    said = " ".join(controller.set_up("-e", others, check=False).replace("\\n", " ").split())
+    assert f"The image {ENGINE['reference']} must have a signature by a key of engine_image_keys" in said
+    assert "Found: 1 of other keys." in said
+    assert gpu.run(f"command -v dockerd; ls {VERIFIED} 2>/dev/null", check=False) == ""
+
+
+def test_5_site_sets_up_both_machines_and_reboots_the_one_with_nouveau(
     controller: Controller, gateway: Node, gpu: Node
 ) -> None:
+    """Also the first pull of an image that a key must have signed."""
     assert gpu.run("ls -d /sys/module/nouveau")
     with Boots(gpu) as boots, Boots(gateway) as others:
         said = controller.set_up()
     assert (boots.count, others.count) == (1, 0), said
     assert gpu.run("cat /sys/module/nvidia/version").startswith("580.")
+    assert list(json.loads(gpu.run(f"cat {VERIFIED}"))) == [ENGINE["digest"]]
+    assert gpu.run("docker inspect --format '{{.Config.Image}}' vllm-main") == ENGINE["reference"]
 
 
-def test_5_the_model_answers_over_tls(controller: Controller) -> None:
+def test_6_the_model_answers_over_tls(controller: Controller) -> None:
     address = controller.read("hosts.yml")["all"]["children"]["gateway"]["hosts"]["deb12"]["ansible_host"]
     authority = controller.home / "site-ca.pem"
     authority.write_text(controller.ssh(address, "cat /etc/haproxy/site-ca.pem"))
@@ -85,12 +117,26 @@ def test_5_the_model_answers_over_tls(controller: Controller) -> None:
     assert json.loads(said.stdout)["choices"][0]["message"]["content"].strip() == "I am tiny-a.", said.stdout
 
 
-def test_6_site_again_changes_nothing(controller: Controller) -> None:
+def test_7_a_client_without_tls_gets_no_answer(controller: Controller, gateway: Node) -> None:
+    asked = ["curl", "--noproxy", "*", "--silent", f"http://{gateway.address}:8000/v1/models"]
+    said = subprocess.run(asked, capture_output=True, text=True)
+    # "Empty reply from server", or "Connection reset by peer".
+    assert said.returncode in (52, 56) and said.stdout == "", said
+
+
+def test_8_each_machine_is_open_as_the_guide_says(gateway: Node, gpu: Node) -> None:
+    """All ports, from the other machine: docs/security.md."""
+    every = range(1, 65536)
+    assert scan(gpu, gateway.address, every) == [22, 8000, 8404]
+    assert scan(gateway, gpu.address, every) == [22, 5004, 5005]
+
+
+def test_9_site_again_changes_nothing(controller: Controller) -> None:
     said = controller.set_up()
     assert changes(said) == 0, said
 
 
-def test_7_discover_again_finds_no_difference(controller: Controller) -> None:
+def test_10_discover_again_finds_no_difference(controller: Controller) -> None:
     files = {path: path.read_bytes() for path in controller.site.rglob("*") if path.is_file()}
     said = controller.playbook("-i", "mysite", "baremetal.inference.discover", "-e", "out=mysite")
     assert "nothing has changed" in said, said
