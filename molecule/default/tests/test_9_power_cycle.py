@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import shlex
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -55,14 +56,28 @@ def test_it_takes_more_than_a_slip_to_cut_the_power(deb12: Node, deb13: Node, tm
     assert machine.orders == []
 
 
-@pytest.mark.full
-def test_a_node_that_hangs_comes_back(deb13: Node, tmp_path: Path) -> None:
-    machine = Container(deb13.container)
-    # Until its next boot, the node accepts a login and then hangs, as with a system disk that does not answer.
+def hang(node: Node, machine: Container) -> None:
+    """Until its next boot, the node accepts a login and then hangs, as with a system disk that does not answer."""
     hangs = 'ForceCommand [ ! -e /run/hangs ] || sleep 1000; sh -c "$SSH_ORIGINAL_COMMAND"'
-    deb13.run(
-        f"echo {shlex.quote(hangs)} > /etc/ssh/sshd_config.d/01-test.conf; touch /run/hangs; systemctl reload ssh"
-    )
+    node.run(f"echo {shlex.quote(hangs)} > /etc/ssh/sshd_config.d/01-test.conf; touch /run/hangs; systemctl reload ssh")
+
+
+def power_off(node: Node, machine: Container) -> None:
+    """As an operator powers off a node that has lost a GPU."""
+    node.run("systemctl poweroff", check=False)
+    subprocess.run(["docker", "wait", node.container], check=True, capture_output=True, timeout=180)
+    machine.state = "Off"
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(
+    ("stop", "orders"), [(power_off, ["On"]), (hang, ["ForceOff", "On"])], ids=["powered off", "hangs"]
+)
+def test_a_node_comes_back(
+    deb13: Node, tmp_path: Path, stop: Callable[[Node, Container], None], orders: list[str]
+) -> None:
+    machine = Container(deb13.container)
+    stop(deb13, machine)
     with serve(machine, PASSWORD, tmp_path) as (address, authority):
         output = playbook(
             deb13.name,
@@ -75,6 +90,6 @@ def test_a_node_that_hangs_comes_back(deb13: Node, tmp_path: Path) -> None:
             bmc_ca=str(authority),
             environment={"ANSIBLE_LOG_PATH": str(tmp_path / "log")},
         )
-    assert machine.orders == ["ForceOff", "On"]
+    assert machine.orders == orders
     assert PASSWORD not in output + (tmp_path / "log").read_text()
     wait_for("the node is up", lambda: deb13.run("systemctl is-system-running", check=False) == "running")
