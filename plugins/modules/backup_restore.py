@@ -42,8 +42,8 @@ options:
   serves:
     description:
       - Whether engines will be started from the restored files. If V(true), the module restores nothing unless the node
-        has everything that the engines need, except images. Releases get an address of this machine, also in a
-        comparison (O(drill)).
+        has everything that the engines need, except images. Releases get an address of this machine, and the key of
+        gangs stays as on this machine, also in a comparison (O(drill)).
     type: bool
     default: false
   models:
@@ -138,6 +138,13 @@ moved:
   returned: success
   type: list
   elements: str
+shared:
+  description:
+    - Files that this node shares with other nodes, and that differ from the snapshot. They stay as they are. The only
+      such file is the key of gangs. Only with O(serves).
+  returned: success
+  type: list
+  elements: str
 absent_models:
   description:
     - Registry entries by name, with their bases, of served models that the node does not have. The role model_store can
@@ -167,6 +174,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.baremetal.inference.plugins.module_utils.backup import (
     addresses,
+    gang_key,
     jobs,
     record,
     restic,
@@ -228,6 +236,7 @@ def run(
         recorded = record.read(saved)
         owner = record.owner_here(recorded)
         moves, lacking = addresses.move(saved, places.root) if params["serves"] else ([], [])
+        shared = gang_key.keep(saved, places.root) if params["serves"] else []
         served, models = serving.served(saved), {**params["models"], **serving.registry(saved)}
         absent = serving.absent(served, places.root)
         if params["serves"] and not (check or params["drill"]):
@@ -248,6 +257,7 @@ def run(
             "instances": [] if params["target"] else restore.instances(plan.differences),
             "served": [_shown(one) for one in served],
             "moved": [one.words for one in moves],
+            "shared": shared,
             "absent_models": serving.entries(absent, models),
             "absent_instances": [_instance(one) for one in absent if one.model in models],
             "aside": "",

@@ -49,8 +49,8 @@ class Moved:
 def move(saved: Path, live: Path, own: Callable[[str], bool] = is_own) -> tuple[list[Moved], list[str]]:
     """Put this machine's address into the releases at `saved`. Returns the changed releases, and problems.
 
-    The new address is that of the same instance on this machine, or else of any instance. `own` says whether an engine
-    of this machine can listen on an address. Raises OSError.
+    The new address is that of the same instance on this machine, or else of any instance, or else of a release that is
+    only staged. `own` says whether an engine of this machine can listen on an address. Raises OSError.
     """
     paths = Paths(saved)
     moved, problems = [], []
@@ -66,8 +66,8 @@ def move(saved: Path, live: Path, own: Callable[[str], bool] = is_own) -> tuple[
         old = str(release.get("address", ""))
         if not old or own(old):
             continue
-        new = _address(Paths(live), name)
-        if not own(new):
+        new = _address(Paths(live), name, own)
+        if not new:
             problems.append(_problem(name, number, old))
             continue
         _rewrite(paths, file, release, old, new)
@@ -128,11 +128,12 @@ def _read(file: Path) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _address(paths: Paths, name: str) -> str:
-    """The address of an instance's active release on this machine, or else of any active release; empty without one."""
-    active = [paths.active(name), *sorted(paths.all_releases.glob("*/active"))]
-    found = [str(_read(each / RELEASE_FILE).get("address", "")) for each in active]
-    return next(filter(None, found), "")
+def _address(paths: Paths, name: str, own: Callable[[str], bool]) -> str:
+    """An address of this machine from its releases: the active release of the instance, any active release, or any
+    release. A gang has no active release yet on a machine that was blank. Empty without such an address."""
+    kept = [sorted(paths.all_releases.glob(pattern)) for pattern in ("*/active", "*/[0-9]*")]
+    found = [str(_read(each / RELEASE_FILE).get("address", "")) for each in (paths.active(name), *kept[0], *kept[1])]
+    return next((address for address in found if address and own(address)), "")
 
 
 def _is_active(paths: Paths, file: Path) -> bool:

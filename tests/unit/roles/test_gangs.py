@@ -5,8 +5,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[3]
 
 BIG = {"name": "big", "model": "m", "nodes": ["b", "a"], "port": 5010, "gang_port": 5110, "rendezvous_port": 29510}
 MAIN = {"name": "main", "model": "m", "port": 5005}
@@ -17,7 +23,7 @@ b inference_address=192.0.2.2
 c inference_address=192.0.2.3
 """
 
-Staged = Callable[[Sequence[str]], Any]
+Staged = Callable[..., Any]
 
 
 def say(text: str) -> dict[str, Any]:
@@ -195,11 +201,20 @@ def test_followers_wait_after_their_leader(staged: Staged) -> None:
     assert sorted(waited[:3]) == [("a", "main"), ("b", "main,big"), ("c", "main")] and waited[3:] == [("a", "big")]
 
 
-def test_a_restore_of_a_blank_machine_waits_for_no_gang_before_the_snapshot_is_there(staged: Staged) -> None:
-    """Until then, the other members may run another release, which the blank machine does not have."""
-    succeeded, output, waited = wait(staged, restore_onto_blank=True)
+@pytest.mark.parametrize("part", ["change", "ready"])
+def test_a_restore_of_a_blank_machine_leaves_gangs_to_the_snapshot(staged: Staged, part: str) -> None:
+    """A blank leader with the release of the inventory would move the other members to that release."""
+    play = {
+        "hosts": "inference",
+        "roles": ["site_variables"],
+        "vars": {**SITE, "restore_onto_blank": True},
+        "tasks": [{"ansible.builtin.include_role": {"name": "baremetal.inference.vllm", "tasks_from": part}}],
+    }
+    parts = {f"roles/vllm/tasks/{name}.yml": "[]\n" for name in ("install", "stage")}
+    stage = staged(["engine_service"], parts)
+    succeeded, output = stage.run([play], HOSTS)
     assert succeeded, output
-    assert sorted(waited) == [("a", "main"), ("b", "main"), ("c", "main")]
+    assert sorted((call["on"], call["names"]) for call in stage.calls()) == [(host, ["main"]) for host in "abc"]
 
 
 def test_nobody_waits_for_a_leader_that_has_failed(staged: Staged) -> None:
@@ -215,9 +230,42 @@ def test_a_run_without_a_node_has_not_its_network(staged: Staged) -> None:
     assert given == {"a": {**given["a"], "nodes": {"a": {"netdev": "eth-a"}}}}
 
 
-def test_a_restore_of_a_blank_machine_asks_the_other_nodes_for_their_networks(staged: Staged) -> None:
+def begin_restore(staged: Staged, limit: str, **told: Any) -> tuple[bool, str, Any]:
+    """The begin of a restore of machines that are no nodes, and the checks of the role. `told`: the answer of b."""
+    (first, *_others) = yaml.safe_load((ROOT / "playbooks/restore.yml").read_text(encoding="utf-8"))
+    values = {**SITE, "snapshot": "latest"}
+    included = {"ansible.builtin.include_role": {"name": "baremetal.inference.vllm", "tasks_from": "preflight"}}
+    checks = {"hosts": "inference", "roles": ["site_variables"], "vars": values, "tasks": [included]}
+    seen = [({"module": "gang_facts", "on": host}, {"network": {"netdev": f"eth-{host}"}}) for host in "ab"]
+    seen.append(({"module": "gang_facts", "at": "b"}, {"network": {"netdev": "eth-b"}, **told}))
+    stage = staged(["gang_facts", "engine_plan"])
+    first = {**first, "become": False, "vars": {**first["vars"], **values}}
+    succeeded, output = stage.run([first, checks], HOSTS, "--limit", limit, seen=seen)
+    return succeeded, output, stage
+
+
+def test_a_restore_of_a_blank_machine_asks_the_other_members_for_their_networks(staged: Staged) -> None:
     """The blank machine has no record of them, and the run is for this machine alone."""
-    given, calls = networks(staged, "--limit", "a", restore_onto_blank=True)
-    # The stand-in answers for the host of the task, which is a for both.
-    assert list(given) == ["a"] and sorted(given["a"]["nodes"]) == ["a", "b"]
-    assert [(call.get("at", "a"), call["address"]) for call in calls] == [("a", "10.0.0.1"), ("b", "192.0.2.2")]
+    succeeded, output, stage = begin_restore(staged, "a")
+    assert succeeded, output
+    (planned,) = stage.calls(module="engine_plan")
+    assert planned["network"]["nodes"] == {"a": {"netdev": "eth-a"}, "b": {"netdev": "eth-b"}}
+    asked = [(call.get("at", "a"), call["address"]) for call in stage.calls(module="gang_facts")]
+    assert asked == [("b", "192.0.2.2"), ("a", "10.0.0.1")]
+
+
+def test_members_that_are_restored_in_one_run_are_not_asked_before_they_are_nodes(staged: Staged) -> None:
+    succeeded, output, stage = begin_restore(staged, "a,b", gone=True)
+    assert succeeded, output
+    assert all("at" not in call for call in stage.calls(module="gang_facts"))
+    assert all(sorted(call["network"]["nodes"]) == ["a", "b"] for call in stage.calls(module="engine_plan"))
+
+
+def test_a_restore_without_the_network_of_another_member_says_what_to_do(staged: Staged) -> None:
+    succeeded, output, stage = begin_restore(staged, "a", gone=True)
+    assert not succeeded and not stage.calls(module="engine_plan"), output
+    assert "a: nothing was changed. The run needs the networks of all members of a gang, and did not" in output, output
+    assert re.search("get these: b: .*this machine is gone Start b, or correct the cause", output), output
+    assert "restore all lost machines in one run: -l a,b" in output, output
+    # The failure is that of the task which says so, and counts as a failure.
+    assert "failed=1" in output and "unreachable=0" in output, output

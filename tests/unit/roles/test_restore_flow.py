@@ -32,6 +32,7 @@ SNAPSHOT = {
     "instances": ["ill", "main"],
     "served": [{"instance": "main"}],
     "moved": [],
+    "shared": [],
     "recorded": {},
 }
 

@@ -76,8 +76,8 @@ class Own:
         number = wanted.release or self._find(wanted.digest)
         if not number or self._digest(number) != wanted.digest:
             return (
-                f"has no release with the gang digest {wanted.digest[:DIGEST_DIGITS]}: run"
-                " baremetal.inference.update_model for all members"
+                f"has no release with the gang digest {wanted.digest[:DIGEST_DIGITS]}: run baremetal.inference.site for"
+                " this node, which stages the release of the inventory (docs/gangs.md: A member is refused)"
             )
         try:
             tries = self._count(number, wanted.digest)

@@ -72,10 +72,10 @@ def release(model: str, number: int = 3) -> dict[str, Any]:
 
 @pytest.fixture
 def snapshot(call_backup: Call, timers: TimerSystemd, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """The release of the one instance in the snapshot, and what else is recorded: a test alters both."""
+    """The release of the one instance in the snapshot, what else is recorded, and further files: a test alters them."""
     call_backup(backup, **NODE)
     answer_restic(monkeypatch, {"snapshots": Outcome(0, stdout=json.dumps([SNAPSHOT]))})
-    content: dict[str, Any] = {"release": release("bot"), "users": {}}
+    content: dict[str, Any] = {"release": release("bot"), "users": {}, "files": {}}
 
     def fetch(self: restic.Restic, snapshot: str, target: Path) -> None:
         directory = target / "var/lib/inference/releases/main/3"
@@ -85,6 +85,8 @@ def snapshot(call_backup: Call, timers: TimerSystemd, monkeypatch: pytest.Monkey
         (target / "etc/inference").mkdir(parents=True)
         (target / "etc/inference/registry.json").write_text(json.dumps({"schema": 1, "models": REGISTRY}))
         (target / "inference-backup.json").write_text(json.dumps({"schema": 1, "users": content["users"]}))
+        for path, text in content["files"].items():
+            (target / path).write_text(text)
 
     monkeypatch.setattr(restic.Restic, "restore", fetch)
     return content
@@ -113,6 +115,24 @@ def test_what_engines_need_is_told_and_nothing_is_restored_without_it(
     (places.root / "mnt/models/bot/0123456789ab").mkdir()
     done = call_backup(backup_restore, snapshot="latest", paths=PATHS, serves=True)
     assert done["changed"] is True and done["absent_models"] == {} and done["absent_instances"] == []
+
+
+def test_the_key_of_gangs_stays_where_engines_are_started(
+    call_backup: Call, snapshot: dict[str, Any], places: Places
+) -> None:
+    """The other members have the key of today."""
+    key = "etc/inference/gang.key"
+    snapshot["files"] = {key: "of that time"}
+    (places.root / "mnt/models/bot/0123456789ab").mkdir(parents=True)
+    (places.root / key).parent.mkdir(parents=True)
+    (places.root / key).write_text("of today")
+    for options in ({"drill": True}, {}):
+        done = call_backup(backup_restore, snapshot="latest", paths=PATHS, serves=True, **options)
+        assert done["shared"] == [str(places.root / key)]
+        assert key not in [each["path"].removeprefix(f"{places.root}/") for each in done["differences"]]
+    assert (places.root / key).read_text() == "of today"
+    call_backup(backup_restore, snapshot="latest", paths=PATHS)
+    assert (places.root / key).read_text() == "of that time"
 
 
 def test_a_model_that_the_registry_had_forgotten_is_named(

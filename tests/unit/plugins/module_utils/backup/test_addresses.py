@@ -145,6 +145,13 @@ def test_a_member_that_the_others_reach_gets_an_address_for_clients(tmp_path: Pa
     assert release.address == NEW and release.gang is not None and release.gang.leader.address == "10.0.0.9"
 
 
+def test_a_release_that_is_only_staged_tells_the_address_of_this_machine(tmp_path: Path, live: Path) -> None:
+    """On a machine that was blank, a gang does not run before the restore."""
+    Paths(live).active("main").unlink()
+    moved, problems = addresses.move(stage(tmp_path / "saved", 1).root, live, own)
+    assert problems == [] and [each.new for each in moved] == [NEW]
+
+
 def test_a_damaged_gang_is_restored_as_it_is(tmp_path: Path, live: Path) -> None:
     saved = stage(tmp_path / "saved", 1, address="0.0.0.0")
     file = make_member(saved, 1, OLD)

@@ -140,6 +140,18 @@ def test_a_leader_that_is_gone_ends_the_engine_and_not_the_supervisor(made: Foll
     assert made.detail == "gpu-0 is gone: it was silent for 10 s"
 
 
+def test_a_restored_leader_counts_from_one_and_is_followed() -> None:
+    """A snapshot does not have the leader's number of the epoch."""
+    made = serving()
+    made.lost(LINK, "was silent for 10 s")
+    made.engine_ended("killed")
+    made.created()
+    made.receive(LINK + 1, Welcome())
+    made.receive(LINK + 1, Go(1))
+    assert (made.phase, made.order.engine, made.order.epoch) == (gangs.LOADING, RUN, 1)
+    assert made.engine_started() == [Send(LINK + 1, Joined(1))]
+
+
 @pytest.mark.parametrize("message", [Down("the gang has ended")])
 def test_down_ends_the_engine(message: Message) -> None:
     made = serving()
