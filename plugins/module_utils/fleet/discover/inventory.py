@@ -12,7 +12,7 @@ from typing import Any
 
 from ...core.controller import ON_CONTROLLER
 from ...hardware.driver.compatibility import load
-from . import layout, names, node, record, text
+from . import layout, names, node, record, serving, text
 from .finding import Proposal, Question, Variable
 from .machine import SSH_PORT, Machine, read
 
@@ -108,8 +108,16 @@ class _Writer:
         known = load()
         addresses = [address for machine in self.named.values() for address in set(machine.addresses)]
         taken = [address for address in addresses if addresses.count(address) > 1]
+        earlier = self.options.names.values()
         proposed = {
-            name: node.propose(name, machine, taken, known, self.options.cuda, self.options.month)
+            name: node.propose(
+                name,
+                serving.set_up(machine) if name in earlier else machine,
+                taken,
+                known,
+                self.options.cuda,
+                self.options.month,
+            )
             for name, machine in self.usable.items()
         }
         plan = layout.plan(self.nodes, self.options.wanted)

@@ -48,12 +48,12 @@ def propose(
         text = f"on which address does {name} listen for the gateways? {reason[0].upper()}{reason[1:]}"
         found.own.ask("inference_address", f"host_vars/{name}/main.yml", f"{text}. It has {_listed(machine.addresses)}")
     _system(name, machine, found)
+    found.own.merge(serving.propose(machine, name, PORT))
     if not machine.usable_gpus:
         return found
     found.shared.merge(drivers.propose(machine, known, cuda, month))
     disks, found.disks = storage.propose(machine, name)
     found.own.merge(disks)
-    found.own.merge(serving.propose(machine, name, PORT))
     _kernel(machine, found)
     _network(machine, found)
     return found

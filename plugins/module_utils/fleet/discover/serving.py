@@ -6,9 +6,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
+from ...core.paths import AGENT_UNIT, container_name
 from ...engine.instances import RESERVED_PORTS
+from ...gateway.places import HAPROXY
+from ...monitoring.exporters import DCGM_CONTAINER, NODE_UNIT
+from ...monitoring.places import ALERTMANAGER, PROMETHEUS
 from .finding import Proposal
 from .machine import Machine
 from .names import DECIDE
@@ -20,24 +25,42 @@ WITH_SAFETENSORS = frozenset({"vllm", "sglang", "trtllm", "tgi"})
 """Programs whose model directories an engine of this collection can load."""
 
 
-def propose(machine: Machine, name: str, first_port: int) -> Proposal:
+OUR_UNITS = frozenset({AGENT_UNIT, HAPROXY, NODE_UNIT, PROMETHEUS, ALERTMANAGER})
+"""Units of this collection that listen on ports."""
+
+
+def set_up(machine: Machine) -> Machine:
+    """A machine of an earlier inventory, without the programs that this collection has set up there."""
+    foreign = [
+        service
+        for service in machine.services
+        if service.get("unit") not in OUR_UNITS
+        and service.get("container") != DCGM_CONTAINER
+        and not str(service.get("container") or "").startswith(container_name(""))
+    ]
+    return replace(machine, services=foreign)
+
+
+def propose(machine: Machine, name: str, engine_port: int) -> Proposal:
     """A line for each program that serves already, with its port, models, and the way to take them over.
 
-    `first_port` is the port of the proposed instance.
+    `engine_port` is the port of the proposed instance. A machine without GPUs gets no instance, and holds no models.
     """
     found = Proposal()
+    holds_engines = bool(machine.usable_gpus)
+    first_port = engine_port if holds_engines else None
     for service in machine.services:
         if not service.get("kind"):
             found.findings += _conflict(service, first_port)
             continue
         found.findings.append(f"{_words(service)} serves already{_models(service)}")
         directory = service.get("model_path")
-        if directory and service["kind"] in WITH_SAFETENSORS:
+        if directory and holds_engines and service["kind"] in WITH_SAFETENSORS:
             found.findings.append(
                 f"to take {service.get('model') or 'its model'} over without a second download, set its entry of "
                 f"models to model: {directory}"
             )
-        what = "frees its port and its GPUs" if service["kind"] in ENGINE_KINDS else "frees its port"
+        what = "frees its port" + " and its GPUs" * (holds_engines and service["kind"] in ENGINE_KINDS)
         found.ask(
             "services",
             DECIDE,
@@ -74,7 +97,7 @@ def _stop(service: Mapping[str, Any]) -> str:
     return f"kill {service.get('pid')}"
 
 
-def _conflict(service: Mapping[str, Any], first_port: int) -> list[str]:
+def _conflict(service: Mapping[str, Any], first_port: int | None) -> list[str]:
     """A line for an unknown program on a port that the collection needs."""
     port = service.get("port")
     owner = "the first engine" if port == first_port else RESERVED_PORTS.get(int(port or 0))

@@ -134,6 +134,24 @@ def test_without_any_gpu_the_report_says_that_no_machine_serves(results: Results
         assert not any(words in line for line in discover(told, options()).lines)
 
 
+def test_programs_that_the_site_itself_has_set_up_are_no_findings(results: Results) -> None:
+    """A later discovery must not advise to stop the gateway or an engine."""
+    service = {"kind": "", "pid": 9, "container": ""}
+    services = [
+        {**service, "program": "haproxy", "port": 8000, "unit": "haproxy.service"},
+        {**service, "program": "nginx", "port": 9100, "unit": "nginx.service"},
+        {**service, "kind": "vllm", "port": 5005, "unit": "", "container": "vllm-main", "models": ["main"]},
+    ]
+
+    def said(**more: Any) -> tuple[list[str], list[str]]:
+        found = discover({"a": results("l40s", services=services)}, options(**more))
+        lines = [word for word in ("haproxy", "nginx", "vllm-main") if word in str(found.lines)]
+        return lines, [one.variable for one in found.questions if one.variable == "services"]
+
+    assert said() == (["haproxy", "nginx", "vllm-main"], ["services"])
+    assert said(names={"10.0.0.11": "l40s-11", "l40s-11": "l40s-11"}) == (["nginx"], [])
+
+
 def test_secrets_differ_and_stand_in_the_vault_alone(results: Results) -> None:
     found = discover({"a": results("none")}, options())
     numbers = itertools.count(1)

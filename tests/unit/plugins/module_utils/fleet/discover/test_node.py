@@ -34,6 +34,15 @@ def test_another_firewall_is_a_question(machine: Make) -> None:
         assert "common_firewall_replace" in [one.variable for one in found.own.questions]
 
 
+def test_what_serves_on_a_machine_without_gpus_is_a_question(machine: Make) -> None:
+    """Such a machine becomes the gateway, and a wrapper there may hold the gateway's port."""
+    wrapper = {"kind": "litellm", "port": 8000, "pid": 5, "unit": "litellm.service", "container": "", "models": ["a"]}
+    found = propose("gw-01", machine("none", services=[wrapper]), [], KNOWN)
+    assert "litellm (litellm.service, port 8000) serves already: a" in found.own.findings
+    assert [one.variable for one in found.own.questions] == ["services"]
+    assert "common_disks" not in found.disks and not found.shared.variables
+
+
 def test_clock_rdma_and_reboot_are_findings(machine: Make) -> None:
     text = findings(machine("hgx-h100", clock={"synchronized": False, "daemons": []}))
     assert "its clock is not synchronised (nothing)" in text

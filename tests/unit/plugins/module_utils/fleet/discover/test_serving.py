@@ -51,6 +51,17 @@ def test_an_unknown_program_is_named_only_on_a_port_that_is_needed(machine: Make
     assert not found.questions
 
 
+def test_a_machine_without_gpus_needs_no_port_of_an_engine_and_holds_no_model(machine: Make) -> None:
+    nginx = {"kind": "", "program": "nginx", "pid": 9, "unit": "nginx.service", "container": ""}
+    services = [ENGINE, {**nginx, "port": 5005}, {**nginx, "port": 8000}]
+    found = propose(machine("none", services=services), "gw-01", 5005)
+    assert found.findings == [
+        "vllm (container web, port 8000) serves already: chat",
+        "nginx (nginx.service, port 8000) listens on the port of the gateway: stop it, or change the port",
+    ]
+    assert "This frees its port. Stop it last" in found.questions[0].text
+
+
 def test_gpus_in_use_are_named(machine: Make) -> None:
     gpus = [{"index": 0, "memory_used_mib": 60000, "memory_total_mib": 81559}, {"index": 1, "memory_used_mib": 4}]
     found = propose(machine("l40s", gpus=gpus), "gpu-01", 5005)
