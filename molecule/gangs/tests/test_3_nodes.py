@@ -5,10 +5,11 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
 import pytest
-from gang import NAME, SILENCE, TIMES, TOKENS, WHOLE, Client, Gang, gone, reboot
-from node import wait_for
+from gang import LONG, NAME, SILENCE, TIMES, TOKENS, WHOLE, Client, Gang, gone, reboot
+from node import Node, wait_for
 
 pytestmark = pytest.mark.full
 
@@ -27,19 +28,21 @@ def test_dockerd_restarts_and_nothing_happens(serving: Gang) -> None:
 
 
 @pytest.mark.parametrize("member", MEMBERS)
-def test_a_member_that_loses_power_comes_back(serving: Gang, member: str) -> None:
+@pytest.mark.parametrize(("goes", "tokens"), [(Node.cut_power, LONG), (reboot, TOKENS)], ids=["power", "reboot"])
+def test_a_member_comes_back(serving: Gang, member: str, goes: Callable[[Node], None], tokens: int) -> None:
     epoch, pids, node = serving.epoch(), serving.engine_pids(), getattr(serving, member)
     (other,) = (one for one in serving.nodes if one is not node)
-    client, began = Client(serving.leader), time.monotonic()
-    node.cut_power()
+    client, began = Client(serving.leader, tokens), time.monotonic()
+    goes(node)
     wait_for("the other engine ends", lambda: gone(other, pids[other]), 20)
     ended, saw = time.monotonic() - began, client.saw()
     serving.wait_next(epoch, "the node is back")
-    serves = time.monotonic() - began
     TIMES.append(
-        f"the {member}'s node loses power and boots, busy: the other engine ended after {ended:.1f} s,"
-        f" serves after {serves:.0f} s; the client saw {saw}"
+        f"the {member}'s node boots after {goes.__name__}, busy: the other engine was gone after {ended:.1f} s,"
+        f" serves after {time.monotonic() - began:.0f} s; the client saw {saw}"
     )
+    if goes is reboot and member == "follower":
+        assert saw.endswith(WHOLE), saw
     serving.assert_alone(member)
 
 
@@ -66,20 +69,6 @@ def test_an_idle_member_without_power_is_missed_until_it_is_back(serving: Gang, 
         f"the {member}'s node loses power, idle: the other engine ended after {ended:.1f} s,"
         f" serves {serves:.0f} s after the power is back"
     )
-    serving.assert_alone(member)
-
-
-@pytest.mark.parametrize("member", MEMBERS)
-def test_a_member_that_reboots_lets_a_client_finish(serving: Gang, member: str) -> None:
-    epoch, node = serving.epoch(), getattr(serving, member)
-    client, began = Client(serving.leader, TOKENS), time.monotonic()
-    reboot(node)
-    saw = client.saw()
-    serving.wait_next(epoch, "the node is back")
-    serves = time.monotonic() - began
-    TIMES.append(f"the {member}'s node reboots, busy: serves after {serves:.0f} s; the client saw {saw}")
-    if member == "follower":
-        assert saw.endswith(WHOLE), saw
     serving.assert_alone(member)
 
 

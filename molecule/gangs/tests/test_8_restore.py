@@ -2,13 +2,15 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A member's machine is lost. A blank machine with its name and address becomes the member by a restore.
 
-The restore's inventory asks for another release than the gang runs: only the snapshot has the gang's release.
+The inventory asks for another release than the gang runs, and the other member keeps that release, too. Only the
+snapshot and the other member have the gang's release.
 """
 
 from __future__ import annotations
 
 import subprocess
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +22,12 @@ from saved import Saved
 pytestmark = pytest.mark.full
 
 BACKUP = "baremetal.inference.backup"
+
+ASKED: dict[str, Any] = {"gang_sequences": 4}
+"""The variables with which the inventory asks for another release."""
+
+REFUSED = "has the gang release"
+"""What a supervisor says for each refusal of a member that has another release than the leader."""
 
 OWN = "/etc/inference /var/lib/inference/releases /var/lib/inference/known-good /etc/systemd/system/vllm@*.service"
 
@@ -36,38 +44,48 @@ def things(node: Node) -> str:
 class Lost:
     """The gang before the loss."""
 
+    member: Node
+    """The member whose machine is lost."""
+    other: Node
     repository: dict[str, Any]
-    """The variables of the follower's backups, which lie on the leader."""
+    """The variables of the member's backups, which lie on the other member."""
     digest: str
     """The gang digest of the release that runs."""
     own: dict[str, str]
     """What each node has, by name."""
+    refusals: int
+    """What the other member has said of members with another release."""
 
-    def restore(self, node: Node) -> str:
+    def restore(self) -> str:
         """Run the restore, with an inventory that asks for another release than the gang runs."""
-        return Saved(node).restore(snapshot="latest", gang_sequences=4, **self.repository)
+        return Saved(self.member).restore(snapshot="latest", **ASKED, **self.repository)
 
 
-@pytest.fixture(scope="module")
-def lost(gang: Gang) -> Lost:
-    """The follower's machine is gone; a blank one has its name and address."""
+@pytest.fixture(scope="module", params=["follower", "leader"])
+def lost(gang: Gang, request: pytest.FixtureRequest) -> Iterator[Lost]:
+    """The machine of a member is gone; a blank one has its name and address."""
+    member: Node = getattr(gang, request.param)
+    (other,) = (node for node in gang.nodes if node is not member)
     gang.wait_serving()
     repository: dict[str, Any] = {
-        "backup_repository": f"sftp:root@{gang.leader.address}:/srv/fleet",
+        "backup_repository": f"sftp:root@{other.address}:/srv/fleet",
         "backup_sftp_key": (EPHEMERAL / "id_ed25519").read_text(),
         "backup_sftp_known_hosts": (EPHEMERAL / "known_hosts").read_text().splitlines(),
         "backup_password": "gangs-password-41d7",
         "backup_delay_minutes": 0,
     }
-    follower = gang.follower
-    said = playbook(follower.name, name=BACKUP, run_backup=True, **repository)
+    said = playbook(member.name, name=BACKUP, run_backup=True, **repository)
     assert said.count(": snapshot ") == 1, said[-3000:]
+    playbook(other.name, **ASKED)
     gang.wait_serving()
-    digest = follower.run(LABEL)
-    assert digest and gang.leader.run(LABEL) == digest
-    known = Lost(repository, digest, {node.name: things(node) for node in gang.nodes})
-    replace_by_blank(gang, follower)
-    return known
+    digest = member.run(LABEL)
+    assert digest and other.run(LABEL) == digest
+    own = {node.name: things(node) for node in gang.nodes}
+    known = Lost(member, other, repository, digest, own, gang.log(other).count(REFUSED))
+    replace_by_blank(gang, member)
+    yield known
+    # The inventory asks for the release that runs.
+    playbook("inference")
 
 
 def replace_by_blank(gang: Gang, node: Node) -> None:
@@ -86,36 +104,40 @@ def replace_by_blank(gang: Gang, node: Node) -> None:
 
 
 def test_a_blank_machine_becomes_the_lost_member(gang: Gang, lost: Lost) -> None:
-    leader, member = gang.nodes
+    member, other = lost.member, lost.other
     assert not member.run("ls /usr/local/bin/inferctl /etc/docker 2>/dev/null", check=False)
-    wait_for("the leader waits", lambda: gang.status(leader)["state"] == "waiting", 60)
+    state = "waiting" if other is gang.leader else "missing"
+    wait_for("the other member waits", lambda: gang.status(other)["state"] == state, 60)
     began = time.monotonic()
-    lost.restore(member)
+    lost.restore()
     gang.wait_serving()
-    TIMES.append(f"a blank machine becomes the follower, and the gang serves: {time.monotonic() - began:.0f} s")
+    role = "leader" if member is gang.leader else "follower"
+    TIMES.append(f"a blank machine becomes the {role}, and the gang serves: {time.monotonic() - began:.0f} s")
     assert gang.answer() == "I am tiny-a."
     assert [node.run(LABEL) for node in gang.nodes] == [lost.digest] * 2
     assert {node.name: things(node) for node in gang.nodes} == lost.own
     assert {gang.doctor(node)[0] for node in gang.nodes} == {"ok"}
+    # The gang never met the release of the inventory, to which a follower would have moved.
+    assert (gang.log(member).count(REFUSED), gang.log(other).count(REFUSED)) == (0, lost.refusals)
     gang.assert_alone("a restore")
 
 
 def test_a_second_restore_changes_nothing(gang: Gang, lost: Lost) -> None:
     gang.wait_serving()
     epoch = gang.epoch()
-    assert changes(lost.restore(gang.follower)) == 0
+    assert changes(lost.restore()) == 0
     assert gang.epoch() == epoch and gang.serves()
 
 
 def test_a_restore_of_a_member_that_serves(gang: Gang, lost: Lost) -> None:
-    """Its environment was altered, so its unit starts again. Its leader drains the gang for that."""
+    """Its environment was altered, so its unit starts again. The leader drains the gang for that."""
     gang.wait_serving()
-    epoch, member = gang.epoch(), gang.follower
-    leaves = f"{member.name} leaves: its unit is being stopped"
-    before = gang.log(gang.leader).count(leaves)
+    epoch, member = gang.epoch(), lost.member
+    stops = "stops the instance" if member is gang.leader else "leaves: its unit is being stopped"
+    before = gang.log(gang.leader).count(f"{member.name} {stops}")
     member.run(f"echo BROKEN=1 >>/etc/inference/env/{NAME}.env; rm -r /var/lib/inference/known-good")
-    said = lost.restore(member)
+    said = lost.restore()
     gang.wait_next(epoch, "a restore of a member that serves")
     assert "requests may be cut off" not in said, said[-3000:]
-    assert gang.log(gang.leader).count(leaves) > before
+    assert gang.log(gang.leader).count(f"{member.name} {stops}") > before
     assert {node.name: things(node) for node in gang.nodes} == lost.own
