@@ -116,9 +116,14 @@ def test_a_hubs_model_comes_by_the_images_own_client(node: Node, web: Web) -> No
     assert node.run("stat --format %a /run/inference/hub-token-*") == "600"
     (container,) = node.run("docker ps --all --filter name=inference-fetch --format '{{.Names}}'").splitlines()
     assert TOKEN not in node.run(f"docker inspect {container}")
+    # Debian's nobody. Root owns the files of a complete model.
+    assert node.run(f"docker inspect --format '{{{{.Config.User}}}}' {container}") == "65534:65534"
     web.be_well()
     result = fetch(node, "hub", entry, **given)
-    assert result["done"]
+    assert result["done"] and node.run("stat --format %u /mnt/models/hub /mnt/models/hub/config.json").split() == [
+        "0",
+        "0",
+    ]
     # The client continues incomplete files, and fetches no file twice.
     assert len([line for line in web.requests("/config.json") if line.startswith("GET")]) == 1
     assert not web.requests("pytorch_model.bin")

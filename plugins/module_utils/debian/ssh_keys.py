@@ -29,6 +29,9 @@ RSA_BITS = 2048
 PRIVATE = re.compile(r"PRIVATE KEY|b3BlbnNzaC1rZXkt|PuTTY-User-Key|AGE-SECRET-KEY")
 """Texts in private keys. The second is the beginning of OpenSSH's own format in base64."""
 
+EXAMPLE = b"example key: replace it by yours"
+"""The key of the example inventory."""
+
 TOKEN = re.compile(r'(?:[^\s"]|"(?:\\"|[^"])*")+')
 """A word of a line. Options may contain blanks in quotes. Source: sshd(8), AUTHORIZED_KEYS FILE FORMAT"""
 
@@ -78,6 +81,8 @@ def parse(text: str) -> PublicKey:
         bits = int.from_bytes(parts[2], "big").bit_length() if len(parts) == 3 else 0
         if bits < RSA_BITS:
             raise KeyProblem(f"is an RSA key of {bits} bits: use Ed25519, or at least {RSA_BITS} bits")
+    if EXAMPLE in parts:
+        raise KeyProblem("is the key of the example inventory, with which no person can log in: declare your own")
     digest = base64.b64encode(hashlib.sha256(blob).digest()).decode().rstrip("=")
     return PublicKey(words[0], f"SHA256:{digest}", " ".join(words[2:]))
 

@@ -15,7 +15,7 @@ import yaml
 
 from ansible_collections.baremetal.inference.plugins.module_utils.backup import settings as backup
 from ansible_collections.baremetal.inference.plugins.module_utils.core.secrets import weak
-from ansible_collections.baremetal.inference.plugins.module_utils.debian import apt_sources, disks
+from ansible_collections.baremetal.inference.plugins.module_utils.debian import apt_sources, disks, ssh_keys
 from ansible_collections.baremetal.inference.plugins.module_utils.debian.kernel_cmdline import render
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.input_check import image_problems
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.instances import load_instances
@@ -114,6 +114,7 @@ def test_the_filled_example_passes_the_checks_of_the_roles(kind: str, recorded: 
         "nvidia-container-toolkit": [drivers.TOOLKIT_FINGERPRINT],
     }
     assert render(got["common_kernel_cmdline"]) and image_problems(got["engine_image"]) == []
+    assert [ssh_keys.parse(key).kind for admin in got["common_admins"] for key in admin["keys"]] == ["ssh-ed25519"]
     wanted, problems = disks.declared_disks([{**DISK_DEFAULTS, **one} for one in got["common_disks"]])
     assert problems == [] and disks.path_problems(wanted, []) == []
     settings = backup.Settings(got["backup_repository"], "gpu1", ("/etc/inference",), keep={"daily": 7})
@@ -130,3 +131,10 @@ def test_the_example_as_it_is_names_every_placeholder() -> None:
         "backup_password",
         "backup_sftp_key",
     }
+
+
+def test_the_key_of_the_example_is_refused() -> None:
+    (admin,) = filled({})["common_admins"]
+    for key in admin["keys"]:
+        with pytest.raises(ssh_keys.KeyProblem, match="is the key of the example inventory"):
+            ssh_keys.parse(key)

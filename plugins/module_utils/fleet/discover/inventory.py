@@ -25,6 +25,9 @@ IMAGE = "vllm/vllm-openai:v0.33.0"
 """The image whose flags the newest catalogue has."""
 
 
+NETWORK = "ADDRESS/24"
+"""Stands for a network that a person must name."""
+
 NO_NODE = (
     "no machine has an NVIDIA GPU for engines, so no machine serves a model: add a machine with a GPU to -i. `make "
     "demo` in a checkout shows an engine on a CPU"
@@ -290,10 +293,11 @@ class _Writer:
         )
         # root cannot be an admin: the role common refuses the name.
         admin = self.options.login if self.options.login not in ("", "root") else "admin"
+        # The site refuses each of these values: an enabled line without a value of the person must not pass.
         examples: dict[str, Any] = {
             "common_admins": [{"name": admin, "keys": ["ssh-ed25519 AAAA… you@example.com"]}],
-            "common_firewall_ssh_sources": ["192.0.2.0/24"],
-            "gateway_clients": ["192.0.2.0/24"],
+            "common_firewall_ssh_sources": [NETWORK],
+            "gateway_clients": [NETWORK],
         }
         if not self.options.image:
             examples["engine_image"] = f"{IMAGE}@sha256:…"

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 import yaml
 
-from ansible_collections.baremetal.inference.plugins.module_utils.debian import apt_sources, disks
+from ansible_collections.baremetal.inference.plugins.module_utils.core.problems import InputError
+from ansible_collections.baremetal.inference.plugins.module_utils.debian import apt_sources, disks, nftables, ssh_keys
 from ansible_collections.baremetal.inference.plugins.module_utils.debian.kernel_cmdline import render
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.input_check import image_problems
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.instances import load_instances
@@ -22,6 +23,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.fleet.discover
     vault,
 )
 from ansible_collections.baremetal.inference.plugins.module_utils.fleet.discover.layout import Wanted
+from ansible_collections.baremetal.inference.plugins.module_utils.fleet.discover.names import DECIDE
 from ansible_collections.baremetal.inference.plugins.module_utils.hardware.driver.choice import Node, Wish
 from ansible_collections.baremetal.inference.plugins.module_utils.hardware.driver.compatibility import load
 from ansible_collections.baremetal.inference.plugins.module_utils.hardware.driver.plan import decide
@@ -106,7 +108,7 @@ def test_a_machine_of_each_kind_passes_the_checks_of_the_roles(kind: str, result
 
 def test_questions_are_asked_once_and_in_one_place(results: Results, model: Model) -> None:
     found = discover({"a": results("l40s"), "b": results("l40s", 12)}, options(model("qwen3-8b")))
-    asked = yaml.safe_load(found.files["group_vars/all/decide.yml"])["decide"]
+    asked = yaml.safe_load(found.files[DECIDE])["decide"]
     assert [text.split(" ")[0] for text in asked] == [
         "common_admins",
         "common_firewall_ssh_sources",
@@ -123,8 +125,22 @@ def test_questions_are_asked_once_and_in_one_place(results: Results, model: Mode
 def test_the_example_of_an_admin_is_one_that_the_site_accepts(results: Results) -> None:
     for login, name in (("root", "admin"), ("", "admin"), ("debian", "debian")):
         found = discover({"a": results("l40s")}, Options(login=login))
-        (admin,) = enabled(found.files["group_vars/all/decide.yml"], "Answers for all machines")["common_admins"]
+        (admin,) = enabled(found.files[DECIDE], "Answers for all machines")["common_admins"]
         assert admin["name"] == name
+
+
+def test_examples_that_a_person_enables_without_an_answer_are_refused(results: Results) -> None:
+    examples = enabled(discover({"a": results("l40s")}, options()).files[DECIDE], "Answers for all machines")
+    assert set(examples) == {"common_admins", "common_firewall_ssh_sources", "gateway_clients", "engine_image"}
+    (key,) = examples["common_admins"][0]["keys"]
+    with pytest.raises(ssh_keys.KeyProblem):
+        ssh_keys.parse(key)
+    assert image_problems(examples["engine_image"])
+    clients = {"name": "gateway", "port": 8000, "sources": examples["gateway_clients"]}
+    firewall: Told = {"name": "site", "ssh_ports": [], "trusted_interfaces": [], "log": True, "seconds": 60}
+    with pytest.raises(InputError) as refused:
+        nftables.parse({**firewall, "allow": [clients], "ssh_sources": examples["common_firewall_ssh_sources"]})
+    assert str(refused.value).count("ADDRESS/24") == 2
 
 
 def test_without_any_gpu_the_report_says_that_no_machine_serves(results: Results) -> None:
