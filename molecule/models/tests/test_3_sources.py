@@ -120,10 +120,8 @@ def test_a_hubs_model_comes_by_the_images_own_client(node: Node, web: Web) -> No
     assert node.run(f"docker inspect --format '{{{{.Config.User}}}}' {container}") == "65534:65534"
     web.be_well()
     result = fetch(node, "hub", entry, **given)
-    assert result["done"] and node.run("stat --format %u /mnt/models/hub /mnt/models/hub/config.json").split() == [
-        "0",
-        "0",
-    ]
+    assert result["done"]
+    assert set(node.run("stat --format %u /mnt/models/hub /mnt/models/hub/*").split()) == {"0"}
     # The client continues incomplete files, and fetches no file twice.
     assert len([line for line in web.requests("/config.json") if line.startswith("GET")]) == 1
     assert not web.requests("pytorch_model.bin")
