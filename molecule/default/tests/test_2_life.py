@@ -72,6 +72,8 @@ def test_damaged_files_of_a_serving_engine_are_put_back(deb12: Node, api_key: st
     deb12.run("inferctl wait-ready main --timeout 5")
 
 
+# In CI, requests of the scenario `recovery` kill the core (test_requests_of_death.py): systemd starts the engine again.
+@pytest.mark.full
 def test_the_death_of_the_core_is_healed_by_systemd(deb12: Node, api_key: str) -> None:
     """vLLM exits with 0 when its core dies: systemd must restart the unit also then."""
     pid = deb12.engine_pid()

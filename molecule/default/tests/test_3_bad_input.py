@@ -8,11 +8,12 @@ import json
 import os
 import shutil
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
-from node import Node, changes
+from node import Node, changes, wait_for
 from signing import SigningKey, publish
 
 MAIN = {"name": "main", "model": "tiny-a", "port": 5005, "accelerator": "cpu"}
@@ -34,15 +35,45 @@ def refused(node: Node, **extra: Any) -> str:
     return " ".join(output.replace("\\n", " ").split())
 
 
-def test_every_mistake_in_instances_and_registry_at_once(deb12: Node, models: dict[str, Any]) -> None:
+@dataclass(frozen=True)
+class Signed:
+    """The engine's image, with a signature by one of two keys."""
+
+    reference: str
+    digest: str
+    ours: SigningKey
+    other: SigningKey
+
+
+@pytest.fixture(scope="module")
+def signed(tmp_path_factory: pytest.TempPathFactory) -> Signed:
+    cache = Path(os.environ.get("INFERENCE_CACHE") or Path.home() / ".cache/baremetal-inference")
+    # Scenarios that run at the same time sign the same image: they have the same key.
+    ours, other = SigningKey(cache / "signing"), SigningKey(tmp_path_factory.mktemp("keys") / "other")
+    engine = json.loads((cache / "engine-image.json").read_text())
+    publish(ours, "http://127.0.0.1:5000", "vllm-cpu", engine["digest"])
+    return Signed(engine["reference"], engine["digest"], ours, other)
+
+
+def test_every_mistake_in_instances_and_registry_at_once(deb12: Node, models: dict[str, Any], signed: Signed) -> None:
+    """Also a port that another process has. One of the keys has signed the image, so the run makes these checks."""
     instances = [
         {**MAIN, "model": "tiny-aa"},
         {**MAIN, "port": 5006},
         {**MAIN, "name": "other", "port": 5006},
         {**MAIN, "name": "low", "port": 80},
+        {**MAIN, "name": "late", "port": 5099},
     ]
     odd = {"model": "/x", "max_model_len": 5, "dtypee": "half", "seed": "none"}
-    output = refused(deb12, instances=instances, models={**models, "odd": odd}, vllm_shm_size="big")
+    keys = [{"prefix": "inference-registry:5000", "key": str(signed.other.public)}, {"key": signed.ours.pem}]
+    deb12.run("systemd-run --unit=stranger python3 -m http.server --bind 127.0.0.1 5099")
+    wait_for("the other process listens", lambda: deb12.run("ss -Htnl sport = 5099"), 10)
+    try:
+        output = refused(
+            deb12, instances=instances, models={**models, "odd": odd}, vllm_shm_size="big", engine_image_keys=keys
+        )
+    finally:
+        deb12.run("systemctl stop stranger")
     assert "'tiny-aa': is not in the registry: did you mean 'tiny-a'? known: odd, tiny-a" in output
     assert "name: 'main': is used twice" in output
     assert "port: 5006: is used twice" in output
@@ -51,6 +82,10 @@ def test_every_mistake_in_instances_and_registry_at_once(deb12: Node, models: di
     assert "did you mean 'dtype'?" in output
     assert "seed: 'none': must be a whole number" in output
     assert "vllm_shm_size: 'big'" in output
+    assert "port: 5099: is taken by pid" in output and "http.server" in output
+    assert "must have a signature" not in output
+    assert signed.digest in deb12.run("cat /var/lib/inference/image-signatures.json")
+    deb12.run("rm /var/lib/inference/image-signatures.json")
 
 
 def test_what_would_not_fit(deb12: Node, models: dict[str, Any]) -> None:
@@ -100,16 +135,6 @@ def test_a_truncated_weight_file(deb12: Node, models: dict[str, Any], tmp_path: 
     assert str(weights.stat().st_size) in output.replace(",", "")
 
 
-def test_a_port_that_somebody_else_has(deb12: Node) -> None:
-    deb12.run("systemd-run --unit=stranger python3 -m http.server --bind 127.0.0.1 5099")
-    try:
-        output = refused(deb12, instances=[MAIN, {**MAIN, "name": "late", "port": 5099}])
-    finally:
-        deb12.run("systemctl stop stranger")
-    assert "port: 5099: is taken by pid" in output
-    assert "http.server" in output
-
-
 @pytest.mark.full
 def test_a_port_that_an_instance_of_ours_still_has(deb12: Node) -> None:
     """A new name for the same port: the old instance still serves, and must be stopped first."""
@@ -154,25 +179,16 @@ def test_an_image_without_digest_or_that_is_not_there(deb12: Node) -> None:
     assert "correct engine_image" in output
 
 
-def test_images_without_a_valid_signature(deb12: Node, tmp_path: Path) -> None:
-    """The node asks the image registry before the first change, for all images. With the right key, checks go on."""
-    cache = Path(os.environ.get("INFERENCE_CACHE") or Path.home() / ".cache/baremetal-inference")
-    engine = json.loads((cache / "engine-image.json").read_text())
+def test_images_without_a_valid_signature(deb12: Node, signed: Signed) -> None:
+    """The node asks the image registry before the first change, for all images."""
     unsigned = f"inference-registry:5000/vllm-cpu@sha256:{'a' * 64}"
-    # Scenarios that run at the same time sign the same image: they have the same key.
-    ours, other = SigningKey(cache / "signing"), SigningKey(tmp_path / "other")
-    publish(ours, "http://127.0.0.1:5000", "vllm-cpu", engine["digest"])
-    keys = [{"prefix": "inference-registry:5000", "key": str(other.public)}]
+    keys = [{"prefix": "inference-registry:5000", "key": str(signed.other.public)}]
     late = {**MAIN, "name": "late", "port": 5007, "image": unsigned}
     output = refused(deb12, instances=[MAIN, late], engine_image_keys=keys)
-    assert f"The image {engine['reference']} must have a signature by a key of engine_image_keys: entry 1" in output
+    assert f"The image {signed.reference} must have a signature by a key of engine_image_keys: entry 1" in output
     assert "Found: 1 of other keys." in output
     assert f"The image {unsigned} must have a signature" in output
     assert "Found: none at inference-registry:5000/vllm-cpu." in output
-    output = refused(deb12, instances=[{**MAIN, "port": 80}], engine_image_keys=[*keys, {"key": ours.pem}])
-    assert "from 1024 to 65535" in output and "must have a signature" not in output
-    assert engine["digest"] in deb12.run("cat /var/lib/inference/image-signatures.json")
-    deb12.run("rm /var/lib/inference/image-signatures.json")
 
 
 def test_an_operating_system_that_is_not_supported(deb12: Node) -> None:

@@ -112,18 +112,15 @@ def test_a_syntax_error_is_refused_by_the_server_itself(deb13: Node) -> None:
     assert "Bad configuration option: MaxSessionz" in output
 
 
-def test_a_value_that_another_file_overrides_is_found(deb12: Node) -> None:
+def test_an_overridden_value_and_a_user_who_would_be_shut_out(deb12: Node) -> None:
+    """Another file overrides a value, and the user of this connection is root."""
     stranger = "/etc/ssh/sshd_config.d/05-site.conf"
     deb12.run(f"printf '# theirs\\nPasswordAuthentication yes\\n' > {stranger}")
     try:
-        output = refused(deb12)
+        output = refused(deb12, common_ssh_permit_root_login="no")
     finally:
         deb12.run(f"rm {stranger}")
     assert f"passwordauthentication: would be yes instead of no, because {stranger} line 2 sets it" in output
-
-
-def test_the_user_of_this_connection_is_not_shut_out(deb12: Node) -> None:
-    output = refused(deb12, common_ssh_permit_root_login="no")
     assert "root: the user of the current connection would be shut out, because PermitRootLogin is no" in output
 
 

@@ -90,10 +90,13 @@ def test_logs_that_are_files_have_a_limit(node: Node) -> None:
 
 
 def test_all_mistakes_before_any_change(deb12: Node) -> None:
-    """One run reports all mistakes, in the check before the first change."""
+    """One run reports all mistakes in the kernel's settings, clock, names and logs, in the check before the first
+    change."""
     other = "/etc/systemd/journald.conf.d/99-other.conf"
     deb12.run(f"mkdir -p $(dirname {other}); printf '[Journal]\\nStorage=none\\n' > {other}")
-    before = deb12.run("cat /etc/hosts /etc/systemd/journald.conf.d/60-inference.conf")
+    state = "cat /etc/hosts /etc/systemd/journald.conf.d/60-inference.conf"
+    state += "; ls -lR --time-style=full-iso /etc/sysctl.d /etc/tmpfiles.d || true"
+    before = deb12.run(state)
     output = deb12.baseline(
         PART,
         check=False,
@@ -101,12 +104,21 @@ def test_all_mistakes_before_any_change(deb12: Node) -> None:
         common_hosts=[{"address": "192.0.2.300", "names": ["a"]}, {"address": "192.0.2.1", "names": ["under_score"]}],
         common_logrotate_max_size="much",
         common_journald_max_retention="3months",
+        common_sysctl_enabled=True,
+        common_sysctl={"vm.swapiness": 5, "kernel.no_such_thing_at_all": 1},
+        common_kernel_cmdline=["iommu=pt"],
     )
-    for word in ("Mars/Olympus", "192.0.2.300", "under_score", "much", other):
-        assert word in output
-    assert changes(output) == 0
     deb12.run(f"rm {other}")
-    assert deb12.run("cat /etc/hosts /etc/systemd/journald.conf.d/60-inference.conf") == before
+    words = " ".join(output.split())
+    for word in (
+        *("Mars/Olympus", "192.0.2.300", "under_score", "much", other),
+        "vm.swapiness: this kernel has no /proc/sys/vm/swapiness. Did you mean vm.swappiness?",
+        *("kernel.no_such_thing_at_all", "A container shares its host's kernel"),
+        "this machine does not boot with GRUB",
+    ):
+        assert word in words, word
+    assert changes(output) == 0
+    assert deb12.run(state) == before
 
 
 @pytest.fixture
