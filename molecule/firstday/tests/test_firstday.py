@@ -16,7 +16,7 @@ import pytest
 import yaml
 from boots import Boots
 from newcomer import ADMIN, CACHE, DECIDE, MODEL, MODELS, Controller
-from node import EPHEMERAL, Node, changes
+from node import EPHEMERAL, Node, changes, wait_for
 from scan import scan
 from signing import SigningKey, publish
 
@@ -25,12 +25,43 @@ pytestmark = pytest.mark.full
 ENGINE: dict[str, str] = json.loads((CACHE / "engine-image.json").read_text())
 """The engine's image: its reference and digest."""
 
+SERVES = """
+import http.server
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(b'{"data": [{"id": "old-chat"}]}')
+
+http.server.HTTPServer(("", 8000), Handler).serve_forever()
+"""
+"""Answers each request with a list of models, as an engine does."""
+
 VERIFIED = "/var/lib/inference/image-signatures.json"
 
 
 def keys(key: SigningKey) -> list[dict[str, Any]]:
     """The variable engine_image_keys with one key."""
     return [{"prefix": "inference-registry:5000", "key": str(key.public)}]
+
+
+def test_0_discover_names_a_program_that_serves_today(controller: Controller, gpu: Node) -> None:
+    """And its model, which needs no second download. Of this program, only the command line is like an engine's."""
+    gpu.run(f"mkdir /srv/old-model; cat > /usr/local/bin/vllm <<'END'\n{SERVES}END")
+    gpu.run("systemd-run --unit old-engine python3 /usr/local/bin/vllm serve /srv/old-model")
+    wait_for("the program listens", lambda: gpu.run("ss -Htnl 'sport = :8000'"), 30)
+    try:
+        said = controller.playbook(
+            "baremetal.inference.discover", "-i", f"{gpu.address},", "-u", ADMIN, "-e", "out=before"
+        )
+    finally:
+        gpu.run("systemctl stop old-engine; rm -r /usr/local/bin/vllm /srv/old-model")
+    assert "vllm (old-engine.service, port 8000) serves already: old-chat" in said
+    assert "set its entry of models to model: /srv/old-model" in said
+    asked = yaml.safe_load((controller.home / "before" / DECIDE).read_text())["decide"]
+    (question,) = (text for text in asked if text.startswith("services "))
+    assert "be stopped (systemctl disable --now old-engine.service)" in question and "Stop it last" in question
 
 
 def test_1_discover_writes_the_inventory(controller: Controller, gateway: Node, gpu: Node) -> None:

@@ -72,11 +72,14 @@ def _more(
 ) -> dict[str, Any]:
     """Unit, container and models of a listening program."""
     group = _text(proc / str(pid) / "cgroup") if pid is not None else ""
-    ids = re.findall(r"[0-9a-f]{64}", group)
+    ids = [digits[:12] for digits in re.findall(r"[0-9a-f]{64}", group)]
     units = re.findall(r"/([^/\s]+\.(?:service|scope))\s*$", group, re.MULTILINE)
-    container = containers.get(ids[-1][:12], ids[-1][:12]) if ids else ""
+    unit = next((name for name in reversed(units) if not re.search(r"[0-9a-f]{64}", name)), "")
+    # The machine may be a container itself: the id of that container stands in front of the machine's own units.
+    own = next((containers[digits] for digits in reversed(ids) if digits in containers), "")
+    container = own or ("" if unit or not ids else ids[-1])
     more: dict[str, Any] = {
-        "unit": "" if container or not units else units[-1],
+        "unit": "" if container else unit,
         "container": container,
         "model": program.model,
         "models": [],

@@ -71,7 +71,9 @@ def propose(machine: Machine, name: str, engine_port: int) -> Proposal:
         held = gpu.get("memory_used_mib") or 0
         total = gpu.get("memory_total_mib") or 0
         if total and held > total // 10:
-            found.findings.append(f"GPU {gpu.get('index')} has {held} of {total} MiB in use")
+            index = gpu.get("index")
+            card = gpu.get("pci_bus_id") if index is None else index
+            found.findings.append(f"GPU {card} has {held} of {total} MiB in use")
     return found
 
 

@@ -13,6 +13,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.core.commands 
 from ansible_collections.baremetal.inference.plugins.module_utils.debian.survey import services
 
 ID = "ab" * 32
+OTHER = "cd" * 32
 
 
 class Proc:
@@ -86,6 +87,24 @@ def test_an_engine_behind_a_published_port_is_found_in_its_container(proc: Proc)
     assert (found["port"], found["kind"], found["container"], found["unit"]) == (80, "vllm", "web", "")
     # The container's path, as this machine sees it.
     assert found["model_path"] == "/srv/hub/a"
+
+
+@pytest.mark.parametrize(
+    ("group", "unit", "container"),
+    [
+        # A unit of a machine that is a container itself, and a container of this machine.
+        (f"1:name=systemd:/docker/{OTHER}/system.slice/llm.service", "llm.service", ""),
+        (f"1:name=systemd:/docker/{OTHER}/docker/{ID}", "", "web"),
+        # A container that Docker does not know, and a service within a container of this machine.
+        (f"0::/machine.slice/libpod-{OTHER}.scope", "", OTHER[:12]),
+        (f"0::/system.slice/docker-{ID}.scope/system.slice/llm.service", "", "web"),
+    ],
+)
+def test_a_program_has_a_unit_or_a_container_of_this_machine(proc: Proc, group: str, unit: str, container: str) -> None:
+    proc.listen(8000, 501)
+    proc.process(77, "vllm serve /models/a", 501, group, mountinfo="1 0 8:1 / / rw - ext4 x rw\n")
+    (found,) = services.read(proc.root, run, ask)
+    assert (found["unit"], found["container"]) == (unit, container)
 
 
 def test_a_model_of_a_hub_is_found_in_the_cache(proc: Proc) -> None:

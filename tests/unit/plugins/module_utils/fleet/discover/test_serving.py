@@ -63,6 +63,12 @@ def test_a_machine_without_gpus_needs_no_port_of_an_engine_and_holds_no_model(ma
 
 
 def test_gpus_in_use_are_named(machine: Make) -> None:
-    gpus = [{"index": 0, "memory_used_mib": 60000, "memory_total_mib": 81559}, {"index": 1, "memory_used_mib": 4}]
+    used = {"memory_used_mib": 60000, "memory_total_mib": 81559}
+    # The report of an old driver has no index.
+    old = {**used, "index": None, "pci_bus_id": "0000:1a:00.0"}
+    gpus = [{**used, "index": 0}, {"index": 1, "memory_used_mib": 4}, old]
     found = propose(machine("l40s", gpus=gpus), "gpu-01", 5005)
-    assert found.findings == ["GPU 0 has 60000 of 81559 MiB in use"]
+    assert found.findings == [
+        "GPU 0 has 60000 of 81559 MiB in use",
+        "GPU 0000:1a:00.0 has 60000 of 81559 MiB in use",
+    ]
