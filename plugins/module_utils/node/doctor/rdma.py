@@ -121,9 +121,11 @@ def settings(host: Host) -> Finding:
 
 def nccl(host: Host) -> Finding:
     """The engines of gangs use the rails, and GPUDirect, by their own log."""
-    members = sorted(name for name, release in host.releases().items() if release.gang is not None)
+    # An engine on CPUs does not use NCCL.
+    on_gpus = {name: release for name, release in host.releases().items() if release.accelerator == "nvidia"}
+    members = sorted(name for name, release in on_gpus.items() if release.gang is not None)
     if not members:
-        return Finding(OK, "does not apply: no engine runs over several nodes")
+        return Finding(OK, "does not apply: no engine on GPUs runs over several nodes")
     gone = sorted({device for name in members for device in _renamed(host, name)})
     if gone:
         message = f"{HCA} of {', '.join(members)} has {', '.join(gone)}, and this node has no such device"

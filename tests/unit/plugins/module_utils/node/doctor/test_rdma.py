@@ -105,10 +105,13 @@ def test_settings_that_differ_are_named(rails: tuple[RailHost, Host]) -> None:
     assert "does not have schema 1" in rdma.settings(seen).message
 
 
+def release(gang: object = None, accelerator: str = "nvidia") -> SimpleNamespace:
+    return SimpleNamespace(gang=gang, accelerator=accelerator)
+
+
 def gang_of(seen: Host, monkeypatch: pytest.MonkeyPatch, said: str) -> Finding:
     """The check of an engine over several nodes whose NCCL said this."""
-    release = SimpleNamespace(gang=object())
-    monkeypatch.setattr(seen, "releases", lambda: {"main": release, "small": SimpleNamespace(gang=None)})
+    monkeypatch.setattr(seen, "releases", lambda: {"main": release(object()), "small": release()})
     # journalctl exits with 1 if no line matches.
     monkeypatch.setattr(seen, "run", lambda command, timeout: Outcome(0 if said else 1, said))
     return rdma.nccl(seen)
@@ -151,7 +154,7 @@ def test_faults_before_the_last_start_do_not_count(
         asked.append(command)
         return Outcome(0, f"{shown}\n") if command[0] == "systemctl" else Outcome(1)
 
-    monkeypatch.setattr(seen, "releases", lambda: {"main": SimpleNamespace(gang=object())})
+    monkeypatch.setattr(seen, "releases", lambda: {"main": release(object())})
     monkeypatch.setattr(seen, "run", run)
     rdma.nccl(seen)
     assert asked[-1][0] == "journalctl" and option in asked[-1]
@@ -167,5 +170,9 @@ def test_devices_that_have_other_names_now(rails: tuple[RailHost, Host], monkeyp
     assert found.status == WARN and found.message.startswith("NCCL_IB_HCA of main has mlx5_0:1, and this node")
 
 
-def test_engines_of_one_node_are_not_asked(tmp_path: Path) -> None:
-    assert rdma.nccl(host(tmp_path)).message == "does not apply: no engine runs over several nodes"
+def test_engines_without_nccl_are_not_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Engines of one node, and engines on CPUs."""
+    seen = host(tmp_path)
+    for found in ({}, {"small": release()}, {"main": release(object(), "cpu")}):
+        monkeypatch.setattr(seen, "releases", lambda found=found: found)
+        assert rdma.nccl(seen) == Finding(OK, "does not apply: no engine on GPUs runs over several nodes")
