@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
+from ..models.fit.misfit import in_words
 from .changes import NOTHING, START, Change
 
 VERDICTS = {True: "fits", False: "does not fit", None: "cannot be told whether it fits"}
@@ -71,7 +72,7 @@ def _misfits(problems: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         value = "" if problem["value"] is None else f" {problem['value']!r}:"
         yield _row("PROBLEM", f"{problem['key']}:{value} {problem['message']}")
         if problem["fits"]:
-            yield _row("", f"would fit: {'; or '.join(map(_settings, problem['fits']))}")
+            yield _row("", f"would fit: {in_words(problem['fits'])}")
 
 
 def _row(heading: str, text: str) -> str:
@@ -96,10 +97,6 @@ def _estimate(estimate: Mapping[str, Any]) -> Iterator[str]:
         yield _row("estimate", ", ".join(sizes))
     if estimate["max_concurrency"] is not None:
         yield _row("at once", f"{estimate['max_concurrency']:g} requests of {estimate['max_model_len']} tokens")
-
-
-def _settings(settings: Mapping[str, Any]) -> str:
-    return ", ".join(f"{key}: {value}" for key, value in settings.items())
 
 
 def _change(change: Change) -> str:

@@ -18,6 +18,7 @@ from ...models.config.facts import ModelFacts
 from ...models.fit.devices import from_facts
 from ...models.fit.fit import fit
 from ...models.fit.flags import world_size
+from ...models.fit.misfit import in_words
 from ...models.fit.proposal import propose as divide
 from .finding import Proposal
 from .machine import Machine, cards
@@ -101,7 +102,12 @@ def plan(machines: Mapping[str, Machine], wanted: Wanted | None) -> Layout:
     for name, machine in machines.items():
         _place(layout, name, machine, facts, division, wanted)
     if machines and not any(layout.instances.values()):
-        layout.proposal.ask("models", DECIDE, f"{wanted.model} fits none of these machines: choose another model")
+        layout.proposal.ask(
+            "models",
+            DECIDE,
+            f"{wanted.model} fits none of these machines: choose another model, or set in the entry of models what the "
+            "report says would fit, and declare instances",
+        )
     return layout
 
 
@@ -141,7 +147,10 @@ def _place(
     devices = from_facts(gpus)[:count]
     answer = fit(facts, division, devices, lowest_capability=lowest(wanted.cuda), node_gpus=len(gpus))
     if answer.misfits:
-        layout.reasons[name] = f"{wanted.model} does not fit {cards(gpus)}: {'; '.join(map(str, answer.misfits))}"
+        fits = list(dict.fromkeys(in_words(one.fits) for one in answer.misfits if one.fits))
+        layout.reasons[name] = f"{wanted.model} does not fit {cards(gpus)}: {'; '.join(map(str, answer.misfits))}" + (
+            f". Would fit: {'; and '.join(fits)}" if fits else ""
+        )
         layout.proposal.findings.append(f"{name}: serves nothing: {layout.reasons[name]}")
         return
     layout.instances[name] = [{"name": NAME, "model": wanted.entry_name, "port": PORT, "gpus": count}]

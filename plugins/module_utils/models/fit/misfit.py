@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +15,11 @@ ADAPTERS = "adapters"
 
 GOLDEN = "golden-prompts"
 """The check of golden prompts: a mistake in the input, also of a release that has served."""
+
+
+def in_words(fits: Iterable[Mapping[str, Any]]) -> str:
+    """Settings that fit, such as "max-model-len: 8192; or gpus: 2". Empty without any."""
+    return "; or ".join(", ".join(f"{key}: {value}" for key, value in one.items()) for one in fits)
 
 
 @dataclass(frozen=True)

@@ -43,6 +43,14 @@ def test_a_model_that_fits_nowhere_is_asked_about(machine: Make, model: Model) -
     assert "fits none of these machines" in layout.proposal.questions[0].text
 
 
+def test_a_setting_with_which_the_model_would_fit_is_named(machine: Make, model: Model) -> None:
+    card = {"product": "RTX-4090", "name": "NVIDIA GeForce RTX 4090", "compute_capability": "8.9", "index": 0}
+    layout = planned(model("qwen3-8b"), machine("l40s", gpus=[{**card, "memory_total_mib": 24564}]))
+    (finding,) = (line for line in layout.proposal.findings if "serves nothing" in line)
+    assert layout.instances["l40s-11"] == [] and "max-model-len: 34" in finding.partition(". Would fit: ")[2], finding
+    assert "set in the entry of models what the report says would fit" in layout.proposal.questions[0].text
+
+
 def test_volta_gets_no_instance_of_an_image_with_cuda_13(machine: Make, model: Model) -> None:
     small = model("qwen3-8b")
     assert planned(small, machine("v100s"), cuda="13.0").instances["v100s-11"] == []
