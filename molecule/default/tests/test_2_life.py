@@ -164,6 +164,8 @@ MAIN = {"name": "main", "model": "tiny-a", "port": 5005, "accelerator": "cpu"}
 @pytest.mark.full
 def test_two_instances_side_by_side(deb13: Node, api_key: str) -> None:
     """The files of the second engine's image are writable. The first engine runs, so its container stays read-only."""
+    # An earlier test stops the engine.
+    deb13.run("systemctl start vllm@main")
     pid = deb13.engine_pid()
     deb13.site(instances=[MAIN, SECOND], vllm_read_only=False)
     assert deb13.ask("main", 5005, api_key) == "I am tiny-a."
