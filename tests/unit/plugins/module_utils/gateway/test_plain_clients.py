@@ -51,10 +51,13 @@ def test_the_gateway_closes_the_connection_and_logs_the_client(gateway: Haproxy)
     headers = {"Authorization": f"Bearer {KEY}"}
     plain = http.client.HTTPConnection("127.0.0.1", gateway.port, timeout=20)
     plain.request("GET", "/v1/models", headers=headers)
+    client = f"127.0.0.1:{plain.sock.getsockname()[1]} "
     with pytest.raises((http.client.RemoteDisconnected, ConnectionResetError)):
         plain.getresponse()
-    wait("the log", lambda: "SSL handshake failure" in gateway.log.read_text())
+    wait("a line about the client", lambda: client in gateway.log.read_text())
     said = gateway.log.read_text()
+    (line,) = (line for line in said.splitlines() if line.startswith(client))
+    assert "SSL handshake failure" in line
     assert KEY not in said and "/v1/models" not in said
 
     trusted = ssl.create_default_context(cafile=str(gateway.directory / "root"))
