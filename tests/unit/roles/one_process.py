@@ -1,21 +1,28 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A play's tasks run in the process of the play.
+"""A play's tasks run in the process of the play, and modules in copies of one process.
 
 Ansible forks a process for each task and host. Each process compiles again what it imports: with stand-ins for
 modules, this takes half of a play's time. Here, the hosts of a task run one after another in the process of the play,
 when Ansible begins to wait for their results. So, as with forks, a task of one host does not see the result of another.
+Modules without a stand-in run in copies of module_server.py.
 """
 
 from __future__ import annotations
 
 import io
+import os
+import pickle
+import subprocess
+import sys
 import threading
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
 from ansible.executor.process import worker
 from ansible.plugins import strategy
+from ansible.plugins.connection import local
 from ansible.utils.display import Display
 
 
@@ -72,3 +79,27 @@ def use() -> None:
         return wait(self, iterator)
 
     strategy.StrategyBase._wait_on_pending_results = work_and_wait
+    _serve_modules()
+
+
+def _serve_modules() -> None:
+    """Have module_server.py run the modules of tasks that this machine runs as Ansible does by default."""
+    server = subprocess.Popen(
+        [sys.executable, str(Path(__file__).with_name("module_server.py"))],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    run_again = local.Connection.exec_command
+    by_default = f"/bin/sh -c '{sys.executable} && sleep 0'"
+
+    def run(connection: Any, cmd: str, in_data: bytes | None = None, sudoable: bool = True) -> tuple[int, bytes, bytes]:
+        if cmd != by_default or not in_data or b"_ANSIBALLZ_WRAPPER" not in in_data:
+            found: tuple[int, bytes, bytes] = run_again(connection, cmd, in_data, sudoable)
+            return found
+        assert server.stdin and server.stdout
+        pickle.dump((in_data, os.getcwd(), dict(os.environ)), server.stdin)
+        server.stdin.flush()
+        answer: tuple[int, bytes, bytes] = pickle.load(server.stdout)
+        return answer
+
+    local.Connection.exec_command = run
