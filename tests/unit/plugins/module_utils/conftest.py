@@ -6,14 +6,19 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
+import pickle
 import re
 import shutil
+import signal
 import socketserver
 import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
+from functools import cache, partial
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
@@ -37,14 +42,16 @@ def instance_facts(name: str, model: str = "large", release: int | None = 1, **m
     return InstanceFacts(name, model, release, **{**facts, "load_seconds": None, **more}).to_dict()
 
 
+@cache
+def _rendered(name: str, port: int, dtype: str, number: int) -> Rendered:
+    instance = Instance(name=name, model="tiny-a", port=port, accelerator="nvidia", gpus=("0", "1"))
+    stored = StoredModel("/mnt/models/tiny-a/ab12cd34ef56", "ab12cd34ef56")
+    return render(instance, ["--dtype", dtype], stored, "image", Settings(), flags={"dtype": dtype}, number=number)
+
+
 def stage(paths: Paths, name: str, port: int, dtype: str = "float32") -> None:
     """Stage the next release of an instance."""
-    instance = Instance(name=name, model="tiny-a", port=port, accelerator="nvidia", gpus=("0", "1"))
-
-    def rendered(number: int) -> Rendered:
-        stored = StoredModel("/mnt/models/tiny-a/ab12cd34ef56", "ab12cd34ef56")
-        return render(instance, ["--dtype", dtype], stored, "image", Settings(), flags={"dtype": dtype}, number=number)
-
+    rendered = partial(_rendered, name, port, dtype)
     releases.stage(paths, name, rendered(0).release.id, rendered, pytest.fail)
 
 
@@ -163,6 +170,67 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("lib")
     (directory / "inference").symlink_to(MODULE_UTILS)
     return directory
+
+
+class Started:
+    """A program of starter.py: what subprocess.Popen has for tests."""
+
+    def __init__(self, starter: Starter, pid: int) -> None:
+        self.pid = pid
+        self.returncode: int | None = None
+        self._starter = starter
+
+    def poll(self) -> int | None:
+        if self.returncode is None:
+            self.returncode = self._starter.ask(self.pid)
+        return self.returncode
+
+    def wait(self) -> None:
+        while self.poll() is None:
+            time.sleep(0.01)
+
+    def send_signal(self, number: int) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def terminate(self) -> None:
+        self.send_signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+
+class Starter:
+    """Starts programs that import the node tool's library as `inference`."""
+
+    def __init__(self, library: Path) -> None:
+        command = [sys.executable, "-I", str(Path(__file__).with_name("starter.py")), str(library)]
+        self._server = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+    def ask(self, asked: object) -> Any:
+        assert self._server.stdin and self._server.stdout
+        pickle.dump(asked, self._server.stdin)
+        self._server.stdin.flush()
+        return pickle.load(self._server.stdout)
+
+    def start(self, code: str, arguments: Sequence[object], errors: Path, **environment: str) -> Started:
+        """Start a program of this code. What it prints as errors is added to a file."""
+        errors.touch()
+        given = (code, [str(each) for each in arguments], {**os.environ, **environment}, str(errors))
+        return Started(self, self.ask(given))
+
+    def close(self) -> None:
+        assert self._server.stdin and self._server.stdout
+        self._server.stdin.close()
+        self._server.wait()
+        self._server.stdout.close()
+
+
+@pytest.fixture(scope="session")
+def starter(library: Path) -> Iterator[Starter]:
+    one = Starter(library)
+    yield one
+    one.close()
 
 
 class FakeProc:

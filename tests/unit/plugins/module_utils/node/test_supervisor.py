@@ -5,11 +5,8 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import signal
 import socket
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -21,13 +18,12 @@ from ansible_collections.baremetal.inference.plugins.module_utils.engine.instanc
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.release import Beside, Settings, render
 from ansible_collections.baremetal.inference.plugins.module_utils.store.stored_model import StoredModel
 
-from ..conftest import FakeDocker, FakeProc
+from ..conftest import FakeDocker, FakeProc, Starter
 
 DRIVER = """
 import sys
 import time
-library, release, docker, proc, key, ready, idle = sys.argv[1:]
-sys.path.insert(0, library)
+release, docker, proc, key, ready, idle = sys.argv[1:]
 from pathlib import Path
 from inference.core import docker_api, systemd
 from inference.engine import adapters, prepare
@@ -53,15 +49,15 @@ LIMIT = 10.0
 class Supervised:
     """A running supervisor, and what it tells systemd."""
 
-    def __init__(self, argv: list[str], directory: Path) -> None:
+    def __init__(self, starter: Starter, arguments: Sequence[object], directory: Path) -> None:
         self.notify = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self.notify.bind(str(directory / "notify"))
         self.notify.settimeout(0.05)
         self.ready_file = directory / "ready"
         self.messages: list[str] = []
         self.began = time.monotonic()
-        environment = {**os.environ, "NOTIFY_SOCKET": str(directory / "notify")}
-        self.process = subprocess.Popen(argv, env=environment, stderr=subprocess.PIPE, text=True)
+        self._said = directory / "said"
+        self.process = starter.start(DRIVER, arguments, self._said, NOTIFY_SOCKET=str(directory / "notify"))
 
     def listen(self) -> None:
         with contextlib.suppress(TimeoutError):
@@ -88,12 +84,12 @@ class Supervised:
         with contextlib.suppress(BlockingIOError):
             while True:
                 self.listen()
-        assert self.process.stderr is not None
-        return self.process.returncode, self.process.stderr.read()
+        assert self.process.returncode is not None
+        return self.process.returncode, self._said.read_text()
 
 
 @pytest.fixture
-def supervise(docker: FakeDocker, library: Path, short_tmp: Path, port: int) -> Iterator[Callable[..., Supervised]]:
+def supervise(docker: FakeDocker, starter: Starter, short_tmp: Path, port: int) -> Iterator[Callable[..., Supervised]]:
     started: list[Supervised] = []
 
     def start(
@@ -113,16 +109,14 @@ def supervise(docker: FakeDocker, library: Path, short_tmp: Path, port: int) -> 
         beside = Beside(warm_up=warm_up)
         made = render(instance, [], StoredModel("/m", "r"), "i", settings, beside=beside, number=3)
         release.write_text(made.release.to_json())
-        arguments = [str(item) for item in (library, release, docker.path, proc, key, short_tmp / "ready", idle)]
-        started.append(Supervised([sys.executable, "-I", "-c", DRIVER, *arguments], short_tmp))
+        arguments = (release, docker.path, proc, key, short_tmp / "ready", idle)
+        started.append(Supervised(starter, arguments, short_tmp))
         return started[-1]
 
     yield start
     for supervised in started:
         supervised.process.kill()
         supervised.process.wait()
-        if supervised.process.stderr:
-            supervised.process.stderr.close()
         supervised.notify.close()
 
 
@@ -356,19 +350,14 @@ def test_a_warm_up_prompt_that_can_never_be_answered_fails_the_start(supervise: 
     assert docker.processes["vllm-main"].wait(1) == -signal.SIGKILL
 
 
-def test_another_process_on_the_port_is_not_ready(supervise: Supervise, proc: FakeProc, port: int) -> None:
+def test_another_process_on_the_port_is_not_ready(
+    supervise: Supervise, docker: FakeDocker, proc: FakeProc, port: int
+) -> None:
     """A process outside of the container answers perfectly; only when it is inside does it count."""
     run = supervise({}, proc=str(proc.root))
     proc.listen(port, inode=777)
     proc.process(999_999, namespace=2, inode=777)
     run.until(lambda: run.told("is taken by another process: pid 999999 (python3 -m server)"))
     assert not run.ready
-    for child in _children(run):
-        proc.process(child, namespace=2)
+    proc.process(docker.processes["vllm-main"].pid, namespace=2)
     run.until(lambda: run.ready)
-
-
-def _children(run: Supervised) -> list[int]:
-    """The fake containers' first processes: children of this process, as the supervisor is."""
-    tasks = Path(f"/proc/{os.getpid()}/task").glob("*/children")
-    return [int(pid) for task in tasks for pid in task.read_text().split() if int(pid) != run.process.pid]

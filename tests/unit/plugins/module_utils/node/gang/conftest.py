@@ -15,6 +15,7 @@ import pytest
 
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.gang.members import Gang
 
+from ...conftest import Starter
 from .machines import Unit, members
 
 
@@ -25,7 +26,7 @@ def free_port(address: str = "127.0.0.1") -> int:
 
 
 @pytest.fixture
-def make_gang(library: Path) -> Iterator[Callable[..., list[Unit]]]:
+def make_gang(starter: Starter) -> Iterator[Callable[..., list[Unit]]]:
     """Makes the units of a gang, leader first. None is started."""
     made: list[Unit] = []
     directories: list[Path] = []
@@ -36,7 +37,7 @@ def make_gang(library: Path) -> Iterator[Callable[..., list[Unit]]]:
             gang = Gang("big", rank, members(size), gang_port, 29510, "a" * 64)
             # A short path, since sockets lie in the directory.
             directories.append(Path(tempfile.mkdtemp(prefix="gang-")))
-            made.append(Unit(directories[-1], library, gang, port, engine=engine))
+            made.append(Unit(directories[-1], starter, gang, port, engine=engine))
         return made
 
     yield make

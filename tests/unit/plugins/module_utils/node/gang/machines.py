@@ -6,11 +6,8 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import signal
 import socket
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -24,7 +21,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.engine.state i
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.state.gangs import GangState
 from ansible_collections.baremetal.inference.plugins.module_utils.store.stored_model import StoredModel
 
-from ...conftest import FakeDocker
+from ...conftest import FakeDocker, Started, Starter
 
 SILENCE = 1.5
 """Seconds of silence in these tests. The true limit is tested with a simulated clock."""
@@ -34,8 +31,7 @@ LIMIT = 10.0
 
 DRIVER = """
 import json, sys
-library, root, release, docker, gang, silence, idle = sys.argv[1:]
-sys.path.insert(0, library)
+root, release, docker, gang, silence, idle = sys.argv[1:]
 from pathlib import Path
 from inference.core import docker_api, systemd
 from inference.core.paths import Paths
@@ -97,15 +93,15 @@ class Machine(FakeDocker):
 class Unit:
     """The supervisor of one member, as systemd runs it."""
 
-    def __init__(self, directory: Path, library: Path, gang: Gang, port: int, *, engine: dict[str, Any]) -> None:
+    def __init__(self, directory: Path, starter: Starter, gang: Gang, port: int, *, engine: dict[str, Any]) -> None:
         self.gang = gang
         self.directory = directory
-        self.library = library
+        self.starter = starter
         self.paths = Paths(directory)
         self.secret = directory / "gang.key"
         self.idle = "yes"
         self.messages: list[str] = []
-        self.process: subprocess.Popen[str] | None = None
+        self.process: Started | None = None
         self.docker = Machine(directory)
         if gang.rank:
             self.docker.commands["vllm-big"] = ["sleep", "1000"]
@@ -124,13 +120,10 @@ class Unit:
         """Start the unit. Its container is fresh."""
         self.docker.answer("DELETE", "")
         files = (self.directory, self.directory / "release.json", self.docker.path)
-        arguments = [str(item) for item in (self.library, *files, json.dumps(self.gang.to_dict()), SILENCE, self.idle)]
-        environment = {**os.environ, "NOTIFY_SOCKET": str(self.directory / "notify")}
+        arguments = (*files, json.dumps(self.gang.to_dict()), SILENCE, self.idle)
         self.messages.clear()
-        log = (self.directory / "log").open("a", encoding="utf-8")
-        with log:
-            argv = [sys.executable, "-I", "-c", DRIVER, *arguments]
-            self.process = subprocess.Popen(argv, env=environment, stderr=log, text=True)
+        notify = str(self.directory / "notify")
+        self.process = self.starter.start(DRIVER, arguments, self.directory / "log", NOTIFY_SOCKET=notify)
 
     @property
     def log(self) -> str:
