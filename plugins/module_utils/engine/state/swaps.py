@@ -222,13 +222,19 @@ def _checked(swap: Swap) -> Swap:
     return swap
 
 
+def _to_json(swap: Swap) -> dict[str, Any]:
+    """The form that _from_json reads."""
+    moves = {node: vars(move) for node, move in swap.moves.items()}
+    return {"schema": SCHEMA, **vars(swap), "terms": vars(swap.terms), "moves": moves}
+
+
 def write(paths: Paths, name: str, swap: Swap) -> None:
     """Record a step before it begins. Where the disk refuses, the file lies in memory. Raises OSError where neither
     works.
 
     A restart of the node loses the file in memory. The older step on disk then runs once more.
     """
-    value = {"schema": SCHEMA, **asdict(swap)}
+    value = _to_json(swap)
     try:
         files.write_json(paths.swap(name), value)
         files.write(paths.swap_meanwhile(name), None)
@@ -243,7 +249,7 @@ def begin(paths: Paths, name: str, swap: Swap) -> bool:
     """
     changed = [
         files.write(paths.swap_report(name), None),
-        files.write_json(paths.swap(name), {"schema": SCHEMA, **asdict(swap)}),
+        files.write_json(paths.swap(name), _to_json(swap)),
         files.write(paths.swap_meanwhile(name), None),
     ]
     return any(changed)

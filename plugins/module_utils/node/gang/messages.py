@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from typing import Any
 
 LONGEST_TEXT = 300
@@ -142,7 +142,7 @@ _TYPES: dict[str, type] = {"str": str, "int": int}
 
 def encode(message: Message) -> bytes:
     """The JSON of a message, in one line. Long texts are cut."""
-    values = {key: value[:LONGEST_TEXT] if isinstance(value, str) else value for key, value in asdict(message).items()}
+    values = {key: value[:LONGEST_TEXT] if isinstance(value, str) else value for key, value in vars(message).items()}
     return json.dumps({"t": type(message).__name__.lower(), **values}, separators=(",", ":")).encode()
 
 

@@ -4,9 +4,9 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import cache
 
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.gang.members import Gang, Member
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import gangs
@@ -47,6 +47,13 @@ def gang(rank: int, size: int = 2, digest: str = OLD) -> Gang:
     """A gang of nodes gpu-0, gpu-1 …, as one of them sees it."""
     members = tuple(Member(f"gpu-{number}", number, f"10.0.0.{number + 1}") for number in range(size))
     return Gang("big", rank, members, gang_port=5110, rendezvous_port=29510, digest=digest)
+
+
+@cache
+def numbered(rank: int, kept: tuple[str, ...]) -> tuple[dict[str, int], str]:
+    """A member's numbers of its releases by their digests, and these as the member offers them."""
+    number_of = {digest: number + 1 + 10 * rank for number, digest in enumerate(kept)}
+    return number_of, " ".join(f"{number}:{digest[:12]}" for digest, number in number_of.items())
 
 
 @dataclass
@@ -98,7 +105,7 @@ class World:
         """The epochs for which the leader has said `go`."""
         self.nodes = [Node(rank) for rank in range(size)]
         self.pipes: list[Pipe] = []
-        self.numbers = itertools.count(1)
+        self._number = 0
         self.alone_since: dict[int, float] = {}
         """Since when an epoch's engines have not all been there, after they all have been."""
         self.complete: set[int] = set()
@@ -199,13 +206,17 @@ class World:
         if not isinstance(machine, Follower) or not machine.wants_link or self._pipes_of(node.rank):
             return
         if leader.machine is None or leader.cut or node.cut or not leader.powered:
-            self._perform(node, machine.lost(next(self.numbers), "cannot be reached"))
+            self._perform(node, machine.lost(self._next_number(), "cannot be reached"))
             return
         ends = {
-            LEADER: Link(LEADER, KEY, f"{next(self.numbers):032x}", self.now),
-            FOLLOWER: Link(FOLLOWER, KEY, f"{next(self.numbers):032x}", self.now, machine.hello),
+            LEADER: Link(LEADER, KEY, f"{self._next_number():032x}", self.now),
+            FOLLOWER: Link(FOLLOWER, KEY, f"{self._next_number():032x}", self.now, machine.hello),
         }
-        self.pipes.append(Pipe(node.rank, next(self.numbers), ends))
+        self.pipes.append(Pipe(node.rank, self._next_number(), ends))
+
+    def _next_number(self) -> int:
+        self._number += 1
+        return self._number
 
     def _carry(self, pipe: Pipe) -> None:
         """Move bytes both ways, twice, so that a question and its answer take one step."""
@@ -219,7 +230,7 @@ class World:
                     if severed:
                         continue
                     data, pipe.ends[other].output = bytes(pipe.ends[other].output), bytearray()
-                    for message in pipe.ends[end].receive(data, self.now):
+                    for message in pipe.ends[end].receive(data, self.now) if data else ():
                         self._hear(pipe, end, message)
                         if end in pipe.lost:
                             break
@@ -294,11 +305,9 @@ class World:
             self._exit(node)
 
     def _tend_releases(self, node: Node, machine: Follower) -> None:
-        numbers = [number + 1 + 10 * node.rank for number in range(len(node.kept))]
-        number_of = dict(zip(node.kept, numbers, strict=True))
+        number_of, words = numbered(node.rank, node.kept)
         if machine.proof is not None:
             machine.proof, node.proven = None, node.digest
-        words = " ".join(f"{number}:{digest[:12]}" for digest, number in number_of.items())
         active, current, desired = (number_of.get(digest, 0) for digest in (node.digest, node.proven, node.desired))
         self._perform(node, machine.offer(Offers(active, current, desired, words)))
         if machine.move is not None:

@@ -197,7 +197,7 @@ class FakeNode:
                 # The lock is renewed, or there is nothing to remove.
                 return _WRITE(path, content, mode)
             what = f"{verb} {path.relative_to(self.paths.root)}"
-            if content is not None and not files.same(path, content, mode) and self._is_full(path):
+            if content is not None and self._is_full(path) and not files.same(path, content, mode):
                 return self.act(what, lambda: _no_space(what), OSError)
             return self.act(what, lambda: _WRITE(path, content, mode), OSError)
 
