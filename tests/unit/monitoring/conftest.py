@@ -9,7 +9,7 @@ import re
 import shutil
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -36,11 +36,11 @@ class Rules:
     files: dict[str, list[str]]
     """The names of each file's alerts."""
 
-    @property
+    @cached_property
     def alerts(self) -> dict[str, dict[str, Any]]:
         return {rule["alert"]: rule for rules in self.groups.values() for rule in rules if "alert" in rule}
 
-    @property
+    @cached_property
     def records(self) -> dict[str, str]:
         return {rule["record"]: rule["expr"] for rules in self.groups.values() for rule in rules if "record" in rule}
 
@@ -55,6 +55,16 @@ class Rules:
         while more := {name for name, sources in self._sources.items() if sources & (given | fed)} - fed:
             fed |= more
         return fed
+
+    def awake(self, series: Iterable[str]) -> set[str]:
+        """The alerts that can fire where these series are given; the expressions of all others select nothing."""
+        given = {*ALWAYS, *self.fed(series), *(name for one in series for name in metrics_of(one))}
+        expressions = {name: rule["expr"] for name, rule in self.alerts.items()}
+        return {
+            name
+            for name, expression in expressions.items()
+            if WITHOUT_SERIES.search(expression) or metrics_of(expression) & given or not metrics_of(expression)
+        }
 
 
 @pytest.fixture(scope="session")
@@ -80,6 +90,9 @@ def promtool() -> str:
 OF_SCRAPES = {"up", "scrape_duration_seconds", "scrape_samples_scraped", "ALERTS"}
 """What Prometheus adds to each scrape, and tells of its alerts."""
 
+ALWAYS = {"ALERTS"}
+"""What other alerts make."""
+
 WORDS = {"and", "or", "unless", "bool", "offset", "inf", "nan"}
 
 GROUPING = re.compile(r"\b(?:by|without|on|ignoring|group_left|group_right)\s*\([^)]*\)")
@@ -90,6 +103,7 @@ WITHOUT_SERIES = re.compile(r"\b(absent|absent_over_time|vector|time)\s*\(")
 """Functions that have a result where no series is."""
 
 
+@cache
 def metrics_of(expression: str) -> set[str]:
     """The metrics that an expression reads."""
     bare = re.sub(r'"(?:[^"\\]|\\.)*"', '""', expression)
