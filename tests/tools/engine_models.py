@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Runs inside an engine's image: writes configurations of models, and prints what the engine reads from them.
 
-tests/tools/oracle sends this file there. transformers' own class writes each configuration, and leaves out values that
-equal the defaults of the class. One process reads all configurations, because the import of torch takes half a minute.
+tests/tools/oracle sends this file there, with the types that the engine runs with transformers' code as arguments.
+transformers' own class writes each configuration. One process reads all configurations, because the import of torch
+takes half a minute.
 """
 
 from __future__ import annotations
@@ -31,6 +32,9 @@ SMALLER: tuple[dict[str, int], ...] = (
     dict.fromkeys(("num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts"), 6),
 )
 """Further settings of each type's language part, if its class has them."""
+
+LEAST = 1
+"""The setting that is also written without any value that equals a default of the classes."""
 
 ROPES: dict[str, dict[str, Any]] = {
     "linear": {"rope_type": "linear", "factor": 4.0, "rope_theta": 1e4},
@@ -70,23 +74,37 @@ def cases() -> Iterator[tuple[str, dict[str, Any]]]:
 
     known = set(ModelRegistry.get_supported_archs())
     found: dict[str, str] = {}
+    first: dict[str, str] = {}
     others: dict[str, set[str]] = {}
     for name in sorted(dir(modeling_auto), key=lambda name: "CAUSAL_LM" not in name):
-        if name.endswith("_MAPPING_NAMES"):
+        if name.startswith("MODEL_") and name.endswith("_MAPPING_NAMES"):
             for model_type, architectures in getattr(modeling_auto, name).items():
                 both = [architectures] if isinstance(architectures, str) else architectures
                 if one := next((one for one in both if one in known), None):
                     found.setdefault(model_type, one)
+                first.setdefault(model_type, both[0])
                 others.setdefault(model_type, set()).update(one for one in both if name in POOLED or one in known)
+    for model_type in sys.argv[1:]:
+        if model_type in first:
+            found.setdefault(model_type, first[model_type])
     others = {model_type: others[model_type] for model_type in found}
     for model_type, architecture in sorted(found.items()):
         with contextlib.suppress(Exception):
             kind = CONFIG_MAPPING[model_type]
             yield model_type, written(kind(), architecture)
             yield f"{model_type}/whole", written(kind(), architecture, use_diff=False)
+            yield f"{model_type}/bare", {"model_type": model_type, "architectures": [architecture]}
             for number, changes in enumerate(SMALLER):
                 with contextlib.suppress(Exception):
-                    yield f"{model_type}/{number}", written(changed(kind, changes), architecture)
+                    made = written(changed(kind, changes), architecture)
+                    yield f"{model_type}/{number}", made
+                    if number == LEAST:
+                        least = without(made, written(kind(), architecture))
+                        named = {"model_type": model_type, "architectures": [architecture]}
+                        # The changes of a part deep inside stand elsewhere, where the class does not read them.
+                        text = kind(**least).get_text_config()
+                        if all(getattr(text, key) == value for key, value in changes.items() if has(text, key)):
+                            yield f"{model_type}/least", {**named, **least}
     for model_type, architecture in sorted(found.items()):
         with contextlib.suppress(Exception):
             whole = CONFIG_MAPPING[model_type](**FLAT)
@@ -122,6 +140,15 @@ def changed(kind: Any, changes: dict[str, int]) -> Any:
     return kind(**({place: {"model_type": text.model_type, **declared}} if place else declared))
 
 
+def without(config: dict[str, Any], defaults: dict[str, Any]) -> dict[str, Any]:
+    """A configuration without the values that equal defaults."""
+    kept = {key: value for key, value in config.items() if key not in defaults or defaults[key] != value}
+    for key, value in kept.items():
+        if isinstance(value, dict) and isinstance(default := defaults.get(key), dict):
+            kept[key] = without(value, default)
+    return kept
+
+
 def has(config: Any, key: str) -> bool:
     """Whether a configuration has a key. A key that only single layers have counts as none."""
     try:
@@ -139,11 +166,13 @@ def written(config: Any, architecture: str, *, use_diff: bool = True) -> dict[st
 
 
 def asked(directory: str) -> dict[str, Any]:
-    """The engine's facts about the model in a directory. Raises the engine's exceptions."""
+    """The engine's facts about the model in a directory. Raises the engine's exceptions, and ValueError."""
     from vllm.config import ModelConfig
 
     model = ModelConfig(model=directory, skip_tokenizer_init=True, dtype="bfloat16", enforce_eager=True)
     told = model.model_arch_config
+    if not told.total_num_hidden_layers:
+        raise ValueError("the engine finds no layers in this configuration")
     return {
         "max_length": model.max_model_len,
         "layers": told.total_num_hidden_layers,

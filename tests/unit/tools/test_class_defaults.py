@@ -22,12 +22,15 @@ def tool() -> Any:
     return module
 
 
-KIND = {
+KIND: dict[str, Any] = {
     "values": {"hidden_size": 64, "tie_word_embeddings": False, "multi_query": False, "initializer_range": 0.02},
     "names": {"hidden_size": "n_embd", "image_token_id": "image_token_index"},
     "parts": {"vision_config": "x"},
     "layers": ["full_attention"],
     "kinds": {},
+    "lacking": {},
+    "missing": {"vision_config": {"hidden_size": 8, "initializer_range": 0.1}, "audio_config": {"dropout": 0.1}},
+    "adopted": True,
 }
 
 
@@ -40,4 +43,34 @@ def test_a_row_holds_what_the_library_reads() -> None:
         {"vision_config": "x"},
         ("full_attention",),
         {},
+        {"vision_config": {"hidden_size": 8}},
+        True,
     )
+    # A key that is read by its second name alone is kept, too.
+    heads = {**KIND, "values": {"decoder_heads": 4}, "names": {"num_attention_heads": "decoder_heads"}}
+    assert made.row(heads, made.keys())[0] == {"decoder_heads": 4}
+
+
+def test_a_part_that_its_owner_fills_has_a_row_of_its_own() -> None:
+    made = tool()
+    part = {**KIND, "parts": {}, "values": {"hidden_size": 64, "num_hidden_layers": 2}}
+    owner = {**KIND, "parts": {"text_config": "part", "vision_config": "part"}}
+    owner["lacking"] = {"text_config": {"num_hidden_layers": 7}, "vision_config": {"dropout": 0.1}}
+    found = made.with_own({"owner": owner, "part": part}, made.keys())
+    assert found["owner/text_config"]["values"] == {"hidden_size": 64, "num_hidden_layers": 7, "model_type": "part"}
+    assert found["owner"]["parts"] == {"text_config": "owner/text_config", "vision_config": "part"}
+    assert found["part"]["values"] == part["values"]
+
+
+def test_the_source_of_a_row_has_full_lines() -> None:
+    made = tool()
+    names = {"n_embd": "hidden_size", "hidden_size": "n_embd"}
+    assert made.item("x", ({"hidden_size": 1}, names, {}, (), {}, {}, False)) == (
+        '    "x": Row({HIDDEN: 1}, names={"n_embd": "hidden_size", HIDDEN: "n_embd"}),'
+    )
+    values = {f"key_{number}": number for number in range(20)}
+    text = made.item("a-type", (values, {}, {}, (), {}, {}, True))
+    assert max(map(len, text.splitlines())) <= made.WIDTH and len(text.splitlines()) == 3
+    assert eval(f"{{{text}}}", {"Row": lambda *args, **fields: (args, fields)}) == {
+        "a-type": ((values,), {"adopted": True})
+    }

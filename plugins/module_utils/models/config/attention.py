@@ -97,9 +97,12 @@ def _every(layers: int, step: int, usual: str, rare: str) -> list[str]:
 
 
 def attention(
-    text: Mapping[str, Any], layers: int | None, window: int | None, model_type: str | None
+    text: Mapping[str, Any], layers: int | None, window: int | None, model_type: str | None, longest: int | None = None
 ) -> tuple[Attention | None, str]:
-    """The counts of layers by kind, None if unknown; and the mistake in the configuration, empty without one."""
+    """The counts of layers by kind, None if unknown; and the mistake in the configuration, empty without one.
+
+    `longest` is the longest request in tokens.
+    """
     if layers is None:
         return None, ""
     words = kinds(text, layers, model_type)
@@ -113,7 +116,9 @@ def attention(
         return _count(words[: max(layers - shared, 1)], window), ""
     if any(text.get(key) for key in RECURRENT_KEYS):
         return None, ""
-    return _by_window(text, layers, window, model_type), ""
+    found = _by_window(text, layers, window, model_type)
+    # A window as long as the longest request keeps every token, whichever layers have the window.
+    return found or (Attention(layers) if window and longest and window >= longest else None), ""
 
 
 def _count(words: Sequence[str], window: int | None) -> Attention:

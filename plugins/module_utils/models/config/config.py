@@ -104,7 +104,7 @@ def parse(
     longest = encoder_max_length or longest
     window = read.size("sliding_window") if text.get("use_sliding_window") is not False else None
     window = window or read.size("attention_chunk_size")
-    found, problem = attention(text, layers, window, model_type)
+    found, problem = attention(text, layers, window, model_type, longest)
     if problem:
         read.problems.append(problem)
     mla = latent(read, model_type)
@@ -172,7 +172,12 @@ def _layers(told: Mapping[str, Any], text: Mapping[str, Any], read: Reader, mode
     names = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
     if not any(told.get(name) for name in names) and (words := kinds(text, None, model_type)):
         return len(words) if len(words) <= MAX_LAYERS else None
-    return read.size(*names, most=MAX_LAYERS)
+    layers = read.size(*names, most=MAX_LAYERS)
+    outer, inner = read.size("H_cycles", most=MAX_LAYERS), read.size("L_cycles", most=MAX_LAYERS)
+    if layers and outer and inner and not told.get("num_layers_per_stack"):
+        # HRM: the layers of one stack. Each outer cycle runs the inner stack L_cycles times, then the outer stack.
+        return layers * outer * (inner + 1)
+    return layers
 
 
 def _dtype(raw: Mapping[str, Any], text: Mapping[str, Any]) -> str | None:

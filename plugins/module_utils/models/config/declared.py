@@ -17,6 +17,9 @@ from .class_defaults import TYPES
 TEXT_CONFIGS = ("text_config", "llm_config", "language_config", "thinker_config", "vlm_config")
 """Keys for the configuration of the language part, in models that also read images or sound."""
 
+HOLDERS = ("thinker_config", "vlm_config")
+"""Those of TEXT_CONFIGS that hold the language part. Their classes put no keys in its place."""
+
 FLAT = ("num_hidden_layers", "hidden_size")
 """Keys that tell that the language part has no place of its own: Qwen2-VL and Qwen2.5-VL were published so, and their
 classes put the keys in their place."""
@@ -24,6 +27,7 @@ classes put the keys in their place."""
 KEYS = frozenset(
     {
         *("num_hidden_layers", "n_layer", "n_layers", "num_layers", "num_attention_heads", "n_head", "n_heads"),
+        *("H_cycles", "L_cycles", "num_layers_per_stack"),
         *("hidden_size", "n_embd", "d_model", "intermediate_size", "n_inner", "ffn_dim", "ffn_hidden_size"),
         *("head_dim", "attention_head_dim", "hidden_size_per_head", "vocab_size", "tie_word_embeddings"),
         *("n_head_kv", "num_kv_heads", "num_key_value_heads", "multi_query_group_num", "num_attention_groups"),
@@ -54,17 +58,18 @@ KEYS = frozenset(
         ),
     }
 )
-"""The keys that this package reads. class_defaults.py has defaults only for them."""
+"""The keys that this package reads. class_defaults.py has defaults only for them, also under their second names."""
 
 
 def completed(raw: Mapping[str, Any], model_type: str = "") -> dict[str, Any]:
     """A configuration with all defaults, second names and parts of its class.
 
-    `model_type` is the type of a part without its own `model_type`, or the name OWNER/KEY of a part whose owner has
-    another class for it than the engine has for its type. A null value stays null.
+    `model_type` is the type of a part without a `model_type` that has a class, or the name OWNER/KEY of a part whose
+    owner has another class for it than the engine has for its type. A null value stays null.
     """
     told = raw.get("model_type")
-    known = TYPES.get(told if isinstance(told, str) else model_type)
+    # A part may tell a type that has no class: its owner then uses the class that it has for the part.
+    known = TYPES.get(told if isinstance(told, str) else "") or TYPES.get(model_type)
     if "/" in model_type and told in (None, TYPES[model_type].values["model_type"]):
         known = TYPES[model_type]
     if known is None:
@@ -86,13 +91,14 @@ def completed(raw: Mapping[str, Any], model_type: str = "") -> dict[str, Any]:
     for key, kind in parts.items():
         # A part that is null stays null. A missing part consists of defaults.
         if key not in raw or isinstance(raw[key], dict):
-            whole[key] = completed(raw[key] if key in raw else _flat(key, raw, parts), kind)
+            missing = {**known.missing.get(key, {}), **_flat(key, raw, parts)}
+            whole[key] = completed(raw.get(key, missing), kind)
     return whole
 
 
 def _flat(key: str, raw: Mapping[str, Any], parts: Mapping[str, str]) -> Mapping[str, Any]:
     """The keys of a part whose values are at the top of the configuration. Only a language part has such keys."""
-    if key not in TEXT_CONFIGS or not any(name in raw for name in FLAT):
+    if key not in TEXT_CONFIGS or key in HOLDERS or not any(name in raw for name in FLAT):
         return {}
     return {name: value for name, value in raw.items() if name not in (*parts, "model_type", "architectures")}
 

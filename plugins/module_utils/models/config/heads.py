@@ -47,15 +47,16 @@ def _overrides(
 ) -> tuple[dict[str, int], dict[str, int]]:
     full: dict[str, int] = {}
     sliding: dict[str, int] = {}
-    told = as_dict(text.get("per_layer_config"))
-    for index, layer in told.items():
+    told = text.get("per_layer_config")
+    for index, layer in as_dict(told).items():
         # The engine uses the size of the largest layer of a kind.
         position = int(index) if str(index).isdecimal() else len(words)
         word = words[position] if position < len(words) else ""
         for kind, changes in ((FULL, full), (SLIDING, sliding)):
             if word in kind:
                 _take(changes, as_dict(layer))
-    if told:
+    # An empty list tells that all layers are alike.
+    if isinstance(told, dict):
         return full, sliding
     for word, sizes in layer_sizes(model_type).items():
         if word in words:

@@ -18,8 +18,8 @@ MLA_TYPES = frozenset(
         *("bailing_hybrid", "bailing_hybrid_mtp", "bailing_hybrid_v3_mtp", "hy_v4", "hy_v4_mtp"),
     }
 )
-"""Types that the engine serves with latent attention (is_deepseek_mla). It serves other known types, such as minicpm3,
-with keys and values for each head."""
+"""Types that the engine serves with latent attention (is_deepseek_mla). It serves other types of its own, such as
+minicpm3, with keys and values for each head."""
 
 
 @dataclass(frozen=True)
@@ -34,11 +34,14 @@ class Mla:
 
 
 def latent(read: Reader, model_type: str | None) -> Mla | None:
-    """Latent attention, if the engine uses it for this type; for an unknown type, if the configuration has its keys.
+    """Latent attention, if the engine uses it for this type; for an unknown type, and for one that the engine runs with
+    transformers' code, if the configuration has its keys (use_mla in vllm/config/model.py).
 
     The engine's kernels only look back, so a model that also looks ahead (`is_causal` false) has keys and values.
     """
-    if (model_type in TYPES and model_type not in MLA_TYPES) or read.told("is_causal") is False:
+    row = TYPES.get(model_type or "")
+    own = row is not None and not row.adopted
+    if (own and model_type not in MLA_TYPES) or read.told("is_causal") is False:
         return None
     if read.told("compress_ratios") is not None and model_type in MLA_TYPES:
         return _one_head(read)

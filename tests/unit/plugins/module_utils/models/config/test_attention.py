@@ -72,3 +72,12 @@ def test_layer_types_must_be_as_many_as_layers() -> None:
     problem = "has layer_types for 5 layers, num_hidden_layers says 12"
     assert read({"layer_types": ["full_attention"] * 5}) == (None, problem)
     assert read({"layer_types": ["full_attention"] * 5}, layers=None) == (None, "")
+
+
+def test_a_window_as_long_as_the_longest_request_keeps_every_token() -> None:
+    """Phi-4-multimodal as published: its window is twice as long as its longest request."""
+    text = {"sliding_window": 262144}
+    assert attention(text, 32, 262144, "unheard_of", 131072) == (Attention(32), "")
+    assert attention(text, 32, 4096, "unheard_of", 131072) == attention(text, 32, 4096, "unheard_of") == (None, "")
+    # A type whose layers are known stays as it is.
+    assert attention(text, 32, 262144, "phi3", 131072) == (Attention(0, 32), "")

@@ -14,7 +14,10 @@ def test_it_holds_what_the_classes_declare() -> None:
     assert TYPES["gpt2"].names["hidden_size"] == "n_embd"
     assert TYPES["gemma3"].parts["text_config"] == "gemma3_text"
     assert TYPES["gemma2"].layers == ("sliding_attention", "full_attention")
+    assert TYPES["bitnet"].adopted and not TYPES["llama"].adopted
 
 
 def test_every_value_is_one_that_the_library_reads() -> None:
-    assert {key for values, *_rest in TYPES.values() for key in values} <= KEYS
+    for name, row in TYPES.items():
+        assert set(row.values) <= KEYS | set(row.names.values()), name
+        assert {key for values in row.missing.values() for key in values} <= KEYS, name

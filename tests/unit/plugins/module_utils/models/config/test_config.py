@@ -93,6 +93,13 @@ def test_layer_types_must_be_as_many_as_layers() -> None:
     assert problems == ["has layer_types for 5 layers, num_hidden_layers says 12"]
 
 
+def test_layers_that_run_in_cycles_count_each_time() -> None:
+    """HRM: the engine counts each run of a layer, because each run keeps keys and values of its own."""
+    raw = {"model_type": "hrm_text", "num_hidden_layers": 4, "H_cycles": 2, "L_cycles": 3}
+    assert parse(raw)[0].layers == 32
+    assert parse({**raw, "num_hidden_layers": 32, "num_layers_per_stack": 4})[0].layers == 32
+
+
 def test_reads_what_model_optimizer_writes_beside_the_configuration() -> None:
     told = {"producer": {"name": "modelopt"}, "quantization": {"quant_algo": "FP8", "kv_cache_quant_algo": None}}
     assert config(BASE, quantization_file=told).quantization == Quantization("modelopt", 8)

@@ -33,6 +33,8 @@ def test_parts_are_completed_by_their_own_class_or_by_the_one_that_the_whole_exp
     other = completed({"model_type": "llava", "text_config": {"model_type": "mistral"}})
     assert other["text_config"]["max_position_embeddings"] == 131072
     assert completed({"model_type": "llava"})["text_config"]["model_type"] == "llama"
+    unheard = completed({"model_type": "llava", "text_config": {"model_type": "llava_text", "vocab_size": 9}})
+    assert (unheard["text_config"]["vocab_size"], unheard["text_config"]["hidden_size"]) == (9, 4096)
     assert completed({"model_type": "llava", "vision_config": None})["vision_config"] is None
 
 
@@ -49,6 +51,28 @@ def test_a_part_may_have_a_class_that_its_owner_alone_has() -> None:
     other = completed({"model_type": "step3p7", "text_config": {"model_type": "llama"}})["text_config"]
     assert other["vocab_size"] == 32000
     assert completed({"model_type": "step3p5"})["max_seq_len"] == 4096
+
+
+def test_a_missing_part_has_the_values_that_its_owner_gives_it() -> None:
+    """PaliGemma's language part is a Gemma of 2B, the class of Gemma alone is that of 7B."""
+    missing = completed({"model_type": "paligemma"})["text_config"]
+    assert (missing["num_hidden_layers"], missing["hidden_size"], missing["vocab_size"]) == (18, 2048, 257152)
+    told = completed({"model_type": "paligemma", "text_config": {"model_type": "gemma"}})["text_config"]
+    assert (told["num_hidden_layers"], told["hidden_size"]) == (28, 3072)
+
+
+def test_an_owner_may_also_fill_a_part_that_is_there() -> None:
+    """Voxtral gives its language part its own sizes, wherever the part has none."""
+    part = completed({"model_type": "voxtral", "text_config": {"model_type": "llama", "vocab_size": 9}})["text_config"]
+    assert (part["num_hidden_layers"], part["head_dim"], part["vocab_size"]) == (30, 128, 9)
+    assert completed({"model_type": "llama"})["num_hidden_layers"] == 32
+
+
+def test_a_type_that_the_engine_runs_with_the_code_of_transformers_declares_values_too() -> None:
+    assert completed({"model_type": "bitnet"})["num_key_value_heads"] == 5
+    # Its keys have other names.
+    found = parse({"model_type": "bart", "d_model": 512, "decoder_attention_heads": 4, "encoder_attention_heads": 8})[0]
+    assert (found.layers, found.hidden_size, found.attention_heads) == (12, 512, 8)
 
 
 @pytest.mark.parametrize(
@@ -80,7 +104,7 @@ def test_the_order_of_layers_is_the_classs() -> None:
 
 def test_the_size_of_a_head_is_no_size_of_its_part() -> None:
     whole = completed({"model_type": "deepseek_v3", "head_dim": 192})
-    assert (whole["qk_rope_head_dim"], whole["head_dim"]) == (64, 64)
+    assert whole["qk_rope_head_dim"] == 64
 
 
 @pytest.mark.parametrize("model_type", ["qwen2_vl", "qwen2_5_vl"])

@@ -32,6 +32,8 @@ WORDS = ["sliding_attention", "sliding_attention", "full_attention"]
             (Heads(2, 256), Heads(16, 128)),
         ),
         ({"per_layer_config": {"7": {"head_dim": 128}, "x": 3}}, "unheard_of", (None, None)),
+        # Without layers that differ, those that the class declares do not differ either.
+        ({"per_layer_config": {}}, "gemma4_text", (None, None)),
     ],
 )
 def test_tells_heads_by_kind_of_layer(

@@ -22,6 +22,8 @@ KEYS = {"kv_lora_rank": 512, "qk_rope_head_dim": 64, "qk_nope_head_dim": 128, "v
         # The engine serves it with keys and values for each head.
         ("minicpm3", KEYS, None),
         ("llama", KEYS, None),
+        # The engine runs it with the code of transformers, and the keys tell.
+        ("youtu", KEYS, Mla(512, 64, 128, 128)),
         # Of a type that nobody knows, the keys tell.
         ("new_type", KEYS, Mla(512, 64, 128, 128)),
         (None, KEYS, Mla(512, 64, 128, 128)),
