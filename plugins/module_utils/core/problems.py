@@ -6,9 +6,13 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TypeGuard
+
+CLOSE = (0.5, 0.75)
+"""Least similarity of two names (difflib): with the same numbers in both, and with others."""
 
 
 @dataclass(frozen=True)
@@ -63,10 +67,19 @@ def is_integer(value: object) -> TypeGuard[int]:
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """A hint for an unknown name: the most similar known name; empty if none is similar.
 
-    With the cutoff of 0.5, a four-letter name with one wrong letter still matches.
+    With the cutoff of 0.5, a four-letter name with one wrong letter still matches. A number has no similar name. A name
+    with other numbers must be more similar: fp8 is not what fp16 means.
     """
-    close = difflib.get_close_matches(name, sorted(known), n=1, cutoff=0.5)
-    return f"did you mean {close[0]!r}?" if close else ""
+    if not name.strip("-+.0123456789"):
+        return ""
+    close = difflib.get_close_matches(name, sorted(known), n=5, cutoff=CLOSE[0])
+    alike = difflib.get_close_matches(name, close, n=1, cutoff=CLOSE[1])
+    found = alike or [one for one in close if _numbers(one) >= _numbers(name)]
+    return f"did you mean {found[0]!r}?" if found else ""
+
+
+def _numbers(name: str) -> set[str]:
+    return set(re.findall(r"\d+", name))
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

@@ -23,6 +23,7 @@ from .gang import declared as gangs
 from .gang import executors
 from .gpu_assignment import Node, Wish, assign, read_node
 from .instance import Instance
+from .instance_keys import hint
 from .inventory import present_instances
 
 NAME = re.compile(r"^[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?$")
@@ -136,7 +137,7 @@ def sound_instances(
 
 def _check_instance(where: str, raw: Mapping[str, Any], registry: Registry) -> list[Problem]:
     problems = [
-        Problem(where, f"is not a key of an instance: {nearest(str(key), INSTANCE_KEYS)}", str(key))
+        Problem(where, f"is not a key of an instance: {hint(str(key), INSTANCE_KEYS)}", str(key))
         for key in sorted(set(map(str, raw)) - INSTANCE_KEYS)
     ]
     name, model, port = raw.get("name"), raw.get("model"), raw.get("port")
@@ -145,7 +146,10 @@ def _check_instance(where: str, raw: Mapping[str, Any], registry: Registry) -> l
     elif name in registry.names and name != model:
         message = "is the name of another model in the registry: clients that ask for that model would get this one"
         problems.append(Problem(where, message, "name", name))
-    if raw.get("state") != "absent" and (not isinstance(model, str) or model not in registry.names):
+    if raw.get("state") != "absent" and model is None:
+        message = f"is required: an entry of the registry, {nearest('', registry.names)}"
+        problems.append(Problem(where, message, "model"))
+    elif raw.get("state") != "absent" and (not isinstance(model, str) or model not in registry.names):
         message = f"is not in the registry: {nearest(str(model), registry.names)}"
         problems.append(Problem(where, message, "model", model))
     elif raw.get("state") != "absent" and (entry := registry.entries.get(str(model))) and entry.adapter_of:
@@ -167,7 +171,13 @@ def _check_instance(where: str, raw: Mapping[str, Any], registry: Registry) -> l
     listed = isinstance(gpus, list) and all(isinstance(gpu, (int, str)) and not isinstance(gpu, bool) for gpu in gpus)
     if not counted and not listed:
         problems.append(
-            Problem(where, f"must be a count, or a list of indexes and UUIDs; {MAX_GPUS} at most", "gpus", gpus)
+            Problem(
+                where,
+                f"must be a count, or a list of indexes and UUIDs; {MAX_GPUS} at most. Without gpus, an instance gets "
+                "as many as its model needs",
+                "gpus",
+                gpus,
+            )
         )
     return problems + own_settings.check(where, raw)
 

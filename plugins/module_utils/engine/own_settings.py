@@ -24,6 +24,8 @@ from .settings import BY_DIGEST, VARIABLE, size_mistake, ulimit_mistakes
 
 KEYS = frozenset({"image", "environment", SECRETS, "shm_size", "memory", "ulimits", "user"})
 
+_DIGEST = "REPOSITORY@sha256: and 64 hexadecimal digits, which `docker buildx imagetools inspect IMAGE:TAG` shows"
+
 _USER = re.compile(r"[a-z_][a-z0-9_-]{0,31}|\d{1,9}(?::\d{1,9})?")
 
 _SECRET_NAME = re.compile(
@@ -45,7 +47,7 @@ def check(where: str, raw: Mapping[str, Any]) -> list[Problem]:
 
     image, user = raw.get("image"), raw.get("user")
     if image is not None and not (isinstance(image, str) and BY_DIGEST.fullmatch(image)):
-        refuse("image", "must name the image by digest: REPOSITORY@sha256: and 64 hexadecimal digits", image)
+        refuse("image", f"must name the image by digest: {_DIGEST}", image)
     if user is not None and not _USER.fullmatch(str(user)):
         refuse("user", "must be the name of a user of the node, UID, or UID:GID (in quotes)", user)
     for key in ("shm_size", "memory"):

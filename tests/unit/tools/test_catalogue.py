@@ -230,5 +230,10 @@ def test_the_keys_of_objects_are_written_as_they_are(tool: ModuleType) -> None:
     """With `make catalogue`, the module is the same again."""
     flags = versions.known()[object_keys.VERSION]
     keys = {name: list(known) for name, known in object_keys.KEYS.items()}
-    text = tool.objects_text(object_keys.VERSION, {**keys, "cache-config": ["block_size"]}, flags)
+    told = {
+        "version": object_keys.VERSION,
+        "keys": {**keys, "cache-config": ["block_size"]},
+        "choices": {**{name: object_keys.CHOICES.get(name, {}) for name in keys}, "cache-config": {}},
+    }
+    text = tool.objects_text(told, flags)
     assert text == (ROOT / "plugins/module_utils/models/flags/object_keys.py").read_text()

@@ -13,7 +13,7 @@ from ...core.problems import Findings, did_you_mean
 from ..fit import flags as sizes
 from . import objects, values
 from .catalogue import Catalogue
-from .meant import MEANT, near
+from .meant import MAY_HOLD_SECRETS, MEANT, near
 
 _TLS = "TLS at the gateway; the node's own probe speaks plain HTTP"
 _NODES = "the instance's nodes, gang_port and rendezvous_port, which decide how engines of several nodes connect,"
@@ -87,7 +87,7 @@ def check(where: str, flags: Mapping[str, Any], catalogue: Catalogue, own_keys: 
             # Without the value, which may be a key or a token.
             found.problem(where, f"is set by the role: use {OWNED_FLAGS[owned]} instead", name)
         elif spelling := _spelling(name, value, catalogue, known):
-            found.problem(where, spelling, name, value)
+            found.problem(where, spelling, name, None if _kebab(name) in MAY_HOLD_SECRETS else value)
         else:
             _check_flag(where, name, value, catalogue, known, found)
 
@@ -100,7 +100,7 @@ def _check_flag(where: str, name: str, value: Any, catalogue: Catalogue, known: 
     doubt = found.problem if catalogue.exact else found.warning
     if name in MEANT and name not in catalogue.flags:
         # A key that belongs elsewhere is wrong in every version and with every value.
-        found.problem(where, _unknown(name, catalogue, known), name, value)
+        found.problem(where, _unknown(name, catalogue, known), name, None if name in MAY_HOLD_SECRETS else value)
     elif name not in catalogue.flags and catalogue.exact:
         found.problem(where, _unknown(name, catalogue, known), name, value)
     elif mistake := values.mistake(flag, value):
@@ -112,8 +112,10 @@ def _check_flag(where: str, name: str, value: Any, catalogue: Catalogue, known: 
     elif name == "quantization" and value is not None and str(value).lower() not in QUANTIZATIONS:
         hint = did_you_mean(str(value), QUANTIZATIONS)
         doubt(where, f"must be one of {', '.join(sorted(QUANTIZATIONS))}{hint and f'; {hint}'}", name, value)
-    elif strange := objects.unknown(name, value):
-        # The keys of one version are known. Those of another version are a guess.
+    elif other := objects.no_object(name, value):
+        found.problem(where, other, name, value)
+    elif strange := objects.unknown(name, value) or objects.unlisted(name, value):
+        # The keys and values of one version are known. Those of another version are a guess.
         sure = catalogue.exact and catalogue.version == objects.VERSION
         (found.problem if sure else found.warning)(where, strange, name, value)
     elif unlisted := values.unlisted(flag, value):
@@ -158,6 +160,8 @@ def _spelling(name: str, value: Any, catalogue: Catalogue, known: Iterable[str])
         return f"is a part of a flag: write {head} as a dictionary, with {rest} in it"
     if _NAME.match(name):
         return ""
+    if kebab in MEANT and kebab not in catalogue.flags:
+        return _unknown(kebab, catalogue, known)
     # Only if the engine's version is known, and differs from the catalogue's, can the engine have this flag.
     written = _NAME.match(kebab) and not catalogue.exact
     return f"is not in kebab-case: write {kebab!r}" if written else _unknown(kebab, catalogue, known)

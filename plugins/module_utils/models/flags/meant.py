@@ -20,6 +20,8 @@ _HERE = "write each flag as a key of the entry itself, without its dashes"
 _SOURCE = "write it as model: a hub id, a path on the node, controller:/path, or the URL of an archive"
 _DRAFT = "write it in speculative-config: {model: ENTRY, num_speculative_tokens: 3}, where ENTRY is another entry"
 _REQUEST = "is part of a request; override-generation-config: {…} sets what counts where a request says nothing"
+_PARALLEL = "write tensor-parallel-size, the number of GPUs that share each layer"
+_SHARE = "write gpu-memory-utilization, a share of each GPU from 0 to 1"
 _BATCH = "write max-num-seqs for the requests of a step, or max-num-batched-tokens for its tokens"
 
 MEANT: Mapping[str, str] = {
@@ -35,24 +37,46 @@ MEANT: Mapping[str, str] = {
     **dict.fromkeys(("memory", "memory-limit", "mem-limit"), _OWN % ("memory", "vllm_memory")),
     **dict.fromkeys(("shm", "shm-size"), _OWN % ("shm_size", "vllm_shm_size")),
     **dict.fromkeys(("args", "extra-args", "flags", "command", "engine-args", "vllm-args", "model-args"), _HERE),
-    **dict.fromkeys(("source", "repo", "repository", "hub", "hub-id", "path", "url", "model-path", "uri"), _SOURCE),
+    **dict.fromkeys(
+        (
+            *("source", "repo", "repository", "hub", "hub-id", "path", "url", "model-path", "uri"),
+            *("model-id", "model-name", "model-url", "hf", "hf-repo", "hf-model", "hf-id", "huggingface", "repo-id"),
+        ),
+        _SOURCE,
+    ),
     **dict.fromkeys(("tag", "commit", "branch", "version"), "write revision: the commit of a hub"),
     **dict.fromkeys(("sha256", "digest", "hash"), "write checksum: sha256:…, of an archive"),
     "name": "the key of the entry is its name; clients see the instance's name as well",
     "task": "leave it out: the engine tells by the model. runner: pooling is for vectors, scores and classes",
-    **dict.fromkeys(("context", "context-length", "max-context-length", "ctx-size", "n-ctx"), "write max-model-len"),
+    **dict.fromkeys(
+        (
+            *("context", "context-length", "max-context-length", "context-window", "ctx-size", "n-ctx", "max-seq-len"),
+            *("max-total-tokens", "max-sequence-length"),
+        ),
+        "write max-model-len",
+    ),
+    **dict.fromkeys(("tp-size", "tensor-parallel", "num-shard", "tensor-split"), _PARALLEL),
+    **dict.fromkeys(("pp-size", "pipeline-parallel"), "write pipeline-parallel-size, the number of stages"),
+    **dict.fromkeys(("dp-size", "data-parallel"), "write data-parallel-size, the number of copies of the layers"),
+    "quantize": "write quantization, or leave it out: the engine reads the model's config.json",
     **dict.fromkeys(("draft", "draft-model", "speculative-model", "num-speculative-tokens", "mtp"), _DRAFT),
     **dict.fromkeys(("temperature", "top-p", "top-k", "max-tokens", "repetition-penalty"), _REQUEST),
-    **dict.fromkeys(("batch-size", "max-batch-size", "max-concurrent-requests", "max-concurrency"), _BATCH),
+    **dict.fromkeys(
+        ("batch-size", "max-batch-size", "max-concurrent-requests", "max-concurrency", "max-running-requests"), _BATCH
+    ),
+    **dict.fromkeys(("user", "ulimits"), "set it in the instance, an item of instances"),
     **dict.fromkeys(("enable-reasoning", "reasoning", "thinking"), "write reasoning-parser, as the model's card says"),
     **dict.fromkeys(
         ("lora", "loras", "adapters", "lora-adapters"),
         "write an entry with base and adapter for each LoRA adapter; the engine's flags follow",
     ),
-    "gpu-memory": "write gpu-memory-utilization, a share of each GPU from 0 to 1",
+    **dict.fromkeys(("gpu-memory", "gpu-memory-fraction", "mem-fraction-static", "cuda-memory-fraction"), _SHARE),
     "swap-space": "leave it out: no engine of this version has it; kv-offloading-size keeps KV cache in host memory",
 }
 """Wrong keys that operators often use, and what to use instead."""
+
+MAY_HOLD_SECRETS = frozenset(name for name, hint in MEANT.items() if hint in (_ENVIRONMENT, _HERE))
+"""Wrong keys whose values no message shows: variables and command lines may have a token in them."""
 
 CLOSE = 0.75
 """Least similarity of two names (difflib), about one wrong letter in five."""

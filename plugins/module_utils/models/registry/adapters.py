@@ -81,7 +81,9 @@ def _check_base(where: str, name: str, entry: Mapping[Any, Any], models: Mapping
     ]
     if isinstance(base, str) and base in models and base not in others:
         kind = "an adapter" if is_adapter(models[base]) else "no entry with a model of its own"
-        message = f"is {kind}: an adapter's base must be an entry with the key model: {nearest(base, others)}"
+        above = models[base].get("base") if isinstance(models[base], Mapping) else None
+        way = f"write base: {above}" if above in others else nearest(base, others)
+        message = f"is {kind}: an adapter's base must be an entry with the key model: {way}"
         found.problem(where, message, "base", base)
     elif not isinstance(base, str) or base not in models or base == name:
         found.problem(where, f"must be another entry of the registry: {nearest(str(base), others)}", "base", base)

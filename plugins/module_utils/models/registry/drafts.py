@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ...core.problems import Findings, nearest
+from ...core.problems import Findings, is_integer, nearest
 from .adapters import is_adapter
 from .variants import resolve
 
@@ -17,6 +17,11 @@ KEY = "speculative-config"
 
 NO_MODEL = frozenset({"ngram", "ngram_gpu", "suffix", "custom_class", "extract_hidden_states"})
 """Methods that need no draft (SpeculativeConfig in vLLM 0.32.0, vllm/config/speculative.py)."""
+
+TOKENS = "num_speculative_tokens"
+
+COUNTED = frozenset({"ngram", "ngram_gpu", "draft_model", "mtp"})
+"""Methods that the engine does not start without TOKENS, whatever the draft is."""
 
 
 def asked(flags: Mapping[str, Any]) -> dict[str, Any]:
@@ -49,6 +54,7 @@ def of(models: Mapping[str, Any], names: Iterable[str]) -> list[str]:
 
 def check(where: str, name: str, flags: Mapping[str, Any], models: Mapping[str, Any], found: Findings) -> None:
     """Add the mistakes in the draft of an entry, which must be in the store because engines are offline."""
+    _check_tokens(where, flags, found)
     draft = named(flags)
     if draft is None:
         return
@@ -63,3 +69,20 @@ def check(where: str, name: str, flags: Mapping[str, Any], models: Mapping[str, 
         if "/" in draft:
             way = f"add an entry with model: {draft}, and write the entry's name here"
         found.problem(where, message + way, f"{KEY}: model", draft)
+
+
+def _check_tokens(where: str, flags: Mapping[str, Any], found: Findings) -> None:
+    """Add a missing or wrong number of tokens that are guessed at a time."""
+    told = asked(flags)
+    if not told:
+        return
+    number = told.get(TOKENS)
+    if number is not None and (not is_integer(number) or number < 1):
+        message = "must be a whole number from 1: how many tokens are guessed at a time, such as 3"
+        found.problem(where, message, f"{KEY}: {TOKENS}", number)
+    elif number is None and told.get("method") in COUNTED:
+        message = f"has no {TOKENS}, without which the engine does not start: add how many tokens are guessed at a time"
+        found.problem(where, f"{message}, such as {TOKENS}: 3", KEY)
+    elif number is None and "model" in told and "method" not in told:
+        message = f"has no {TOKENS}: the engine starts only if the draft's config.json has n_predict. Add {TOKENS}: 3"
+        found.warning(where, message, KEY)

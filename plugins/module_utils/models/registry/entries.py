@@ -30,9 +30,11 @@ _STORE_REVISION = re.compile(r"^[0-9a-f]{12}$")
 
 
 def _text(value: Any) -> str:
-    return (
-        "" if isinstance(value, str) and value.strip() else "must be a text: put it in quotes if YAML sees another type"
-    )
+    if isinstance(value, str):
+        return "" if value.strip() else "is empty: give a text, or remove the key"
+    if isinstance(value, (list, Mapping)):
+        return f"must be one text, found {'a list' if isinstance(value, list) else 'a dictionary'}"
+    return "must be a text: put it in quotes if YAML sees another type"
 
 
 def _policy(value: Any) -> str:

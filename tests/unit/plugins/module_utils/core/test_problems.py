@@ -42,6 +42,11 @@ def test_all_problems_are_raised_at_once() -> None:
 def test_the_nearest_name() -> None:
     assert did_you_mean("mian", ["other", "main"]) == "did you mean 'main'?"
     assert did_you_mean("xyz", ["other", "main"]) == ""
+    # A number is not nearly another one, also inside of a name.
+    assert did_you_mean("fp16", ["fp8", "auto"]) == did_you_mean("20", ["320", "32"]) == ""
+    assert did_you_mean("fp16", ["fp8", "float16"]) == "did you mean 'float16'?"
+    assert did_you_mean("gpt-oss-20", ["gpt-oss-20b", "gpt-oss-120b"]) == "did you mean 'gpt-oss-20b'?"
+    assert did_you_mean("qwen2-8b", ["qwen3-8b", "other"]) == "did you mean 'qwen3-8b'?"
     assert nearest("mian", ["other", "main"]) == "did you mean 'main'? known: main, other"
     assert nearest("xyz", ["b", "a"]) == "known: a, b"
     assert nearest("xyz", []) == "none is defined"

@@ -60,6 +60,8 @@ def messages(instances: list[Any], models: dict[str, Any] | None = None) -> str:
         ({"gpus": "0"}, "a count, or a list"),
         ({"gpus": -1}, "a count, or a list"),
         ({"modle": "x"}, "did you mean 'model'?"),
+        ({"max-model-len": 4096}, "belongs to the model: write 'max-model-len' in its entry of the registry"),
+        ({"model": None}, "model: is required: an entry of the registry, known: "),
         ({"name": "big"}, "the name of another model"),
         ({"port": 9100}, "belongs to node_exporter"),
         ({"bridge_port": 80}, "from 1024 to 65535"),

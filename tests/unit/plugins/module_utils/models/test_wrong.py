@@ -49,6 +49,44 @@ REGISTRIES: dict[str, tuple[Any, str]] = {
     "draft": ({**HUB, "speculative-config": {"model": "org/small"}}, "add an entry with model: org/small"),
     "draft-typo": ({**HUB, "speculative-config": {"model": "goood"}}, "did you mean 'good'?"),
     "policy": ({**HUB, "system-prompt-policy": "always"}, "does nothing without a system-prompt"),
+    # Keys of other engines, of instances, and with other spellings.
+    "other-engine": ({**HUB, "tp-size": 2}, "write tensor-parallel-size"),
+    "other-memory": ({**HUB, "mem-fraction-static": 0.8}, "write gpu-memory-utilization"),
+    "other-length": ({**HUB, "max_total_tokens": 8192}, "write max-model-len"),
+    "dashes": ({**HUB, "--max-model-len": 8192}, "write 'max-model-len'"),
+    "camel": ({**HUB, "maxModelLen": 8192}, "did you mean 'max-model-len'?"),
+    "environment": ({**HUB, "env": {"HF_TOKEN": "hf_secret"}}, "set environment or secret_environment in the instance"),
+    "image": ({**HUB, "image": "vllm/vllm-openai:v0.32.0"}, "set image in the instance"),
+    "memory": ({**HUB, "memory": "64g"}, "set memory in the instance"),
+    "user": ({**HUB, "user": "2000"}, "set it in the instance"),
+    "source-list": ({**HUB, "model": ["org/name"]}, "must be one text, found a list"),
+    "source-empty": ({**HUB, "model": ""}, "is empty"),
+    # Adapters and drafts in the wrong place.
+    "adapters-key": ({**HUB, "adapters": ["org/legal"]}, "write an entry with base and adapter"),
+    "adapter-flags": ({"base": "good", "adapter": "org/legal", "dtype": "half"}, "Set it in the entry of the base"),
+    "adapter-alone": ({"adapter": "org/legal"}, "base: is required beside adapter"),
+    "adapter-prompt": (
+        {"base": "good", "adapter": "org/legal", "system-prompt": "x"},
+        "is not possible for an adapter",
+    ),
+    "draft-flag": ({**HUB, "speculative-model": "good"}, "write it in speculative-config"),
+    "draft-list": ({**HUB, "speculative-config": ["good"]}, "must be a dictionary, or a JSON object in quotes"),
+    "draft-count": ({**HUB, "speculative-config": {"method": "ngram"}}, "has no num_speculative_tokens"),
+    "draft-zero": ({**HUB, "speculative-config": {"model": "good", "num_speculative_tokens": 0}}, "number from 1"),
+    # Tasks.
+    "task": ({**HUB, "task": "embed"}, "runner: pooling is for vectors"),
+    "runner": ({**HUB, "runner": "embed"}, "must be one of auto, draft, generate, pooling"),
+    "tools": ({**HUB, "runner": "pooling", "enable-auto-tool-choice": True}, "is for text that is generated"),
+    "warm-up": ({**HUB, "warm-up-prompts": [{"text": "x"}]}, "prompt 1 must be a text, or a dictionary with prompt"),
+    "warm-up-name": ({**HUB, "warmup-prompts": ["x"]}, "did you mean 'warm-up-prompts'?"),
+    # Routing.
+    "routing": ({**HUB, "routing": "sticky"}, "must be one of least-connections, affinity"),
+    "affinity": ({**HUB, "affinity-key": "user"}, "does nothing without routing: affinity"),
+    "affinity-header": ({**HUB, "routing": "affinity", "affinity-key": "header"}, "no header is named"),
+    # Values.
+    "percent": ({**HUB, "gpu-memory-utilization": "90%"}, "must be a number"),
+    "length": ({**HUB, "max-model-len": "8 k"}, "32k (thousands) or 32K (times 1024)"),
+    "overrides": ({**HUB, "hf-overrides": "x=1"}, "must be a dictionary, or a JSON object in quotes"),
     "golden": ({**HUB, "golden-prompts": [{"prompt": "x"}]}, "golden-prompts"),
 }
 """Entries with one mistake each, and what its error says."""
@@ -62,6 +100,7 @@ def test_each_mistake_in_a_registry_has_its_error_and_all_are_told_at_once() -> 
     assert set(found) == set(REGISTRIES)
     for name, (_entry, words) in REGISTRIES.items():
         assert len(found[name]) == 1 and words in found[name][0], (name, found[name])
+    assert "hf_secret" not in str(found)
 
 
 FITS: tuple[tuple[str, str, dict[str, Any], dict[str, str], str], ...] = (

@@ -118,7 +118,14 @@ def test_an_engine_on_one_node_may_choose_how_to_start_its_workers(backend: str)
 
 
 def test_a_secret_that_stands_in_the_wrong_place_is_not_shown() -> None:
-    for flags in ({"api-key": "sk-1234"}, {"hf_token": "sk-1234"}):
+    for flags in (
+        {"api-key": "sk-1234"},
+        {"hf_token": "sk-1234"},
+        {"env": {"HF_TOKEN": "sk-1234"}},
+        {"secret_environment": {"HF_TOKEN": "sk-1234"}},
+        {"extra_args": "--api-key sk-1234"},
+        {"args": ["--api-key", "sk-1234"]},
+    ):
         (problem,) = finding(flags).problems
         assert "sk-1234" not in str(problem)
 

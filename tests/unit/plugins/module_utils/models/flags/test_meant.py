@@ -9,7 +9,11 @@ from typing import Any
 import pytest
 
 from ansible_collections.baremetal.inference.plugins.module_utils.models.flags.catalogue import choose
-from ansible_collections.baremetal.inference.plugins.module_utils.models.flags.meant import MEANT, near
+from ansible_collections.baremetal.inference.plugins.module_utils.models.flags.meant import (
+    MAY_HOLD_SECRETS,
+    MEANT,
+    near,
+)
 from ansible_collections.baremetal.inference.plugins.module_utils.models.registry.entries import OWN_KEYS, read
 
 NO_HINT = "`vllm serve --help=all` lists the flags"
@@ -60,8 +64,16 @@ def hint(key: str, value: Any = "x") -> str:
         ("template", "did you mean 'chat-template'?"),
         # Nothing is near.
         ("throughput-target", NO_HINT),
-        ("user", NO_HINT),
         ("healthcheck", NO_HINT),
+        # Names of other engines, and of clients.
+        ("tp-size", "write tensor-parallel-size"),
+        ("mem-fraction-static", "write gpu-memory-utilization"),
+        ("max-running-requests", "write max-num-seqs"),
+        ("max-total-tokens", "write max-model-len"),
+        ("quantize", "write quantization"),
+        ("model-id", "write it as model: a hub id"),
+        ("hf_repo", "write it as model: a hub id"),
+        ("user", "set it in the instance"),
     ],
 )
 def test_a_hint_says_what_to_do(key: str, words: str) -> None:
@@ -79,3 +91,8 @@ def test_a_name_is_near_or_a_part() -> None:
     assert near("max-modle-len", known) == "did you mean 'max-model-len'?"
     assert near("seqs", known) == "did you mean 'max-num-seqs'?"
     assert near("len", known) == near("node", known) == ""
+
+
+def test_what_may_hold_a_secret_is_known() -> None:
+    assert {"env", "environment", "secret-environment", "args", "extra-args"} <= MAY_HOLD_SECRETS <= set(MEANT)
+    assert "gpus" not in MAY_HOLD_SECRETS

@@ -13,6 +13,9 @@ def test_each_flag_of_the_table_takes_an_object_in_its_version() -> None:
     for name, keys in object_keys.KEYS.items():
         assert name in flags, name
         assert list(keys) == sorted(set(keys)) and keys, name
+    for name, choices in object_keys.CHOICES.items():
+        assert choices and set(choices) <= set(object_keys.KEYS[name]), name
+        assert all(list(values) == sorted(set(values)) and values for values in choices.values()), name
 
 
 def test_keys_that_operators_write_are_known() -> None:
@@ -20,3 +23,5 @@ def test_keys_that_operators_write_are_known() -> None:
     assert "method" in object_keys.KEYS["speculative-config"]
     assert {"mode", "cudagraph_mode"} <= set(object_keys.KEYS["compilation-config"])
     assert "kv_connector" in object_keys.KEYS["kv-transfer-config"]
+    assert "pooling_type" in object_keys.KEYS["pooler-config"]
+    assert {"ngram", "draft_model", "mtp"} <= set(object_keys.CHOICES["speculative-config"]["method"])

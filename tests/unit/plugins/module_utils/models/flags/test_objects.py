@@ -11,7 +11,11 @@ import pytest
 from ansible_collections.baremetal.inference.plugins.module_utils.core.problems import Findings
 from ansible_collections.baremetal.inference.plugins.module_utils.models.flags.catalogue import choose
 from ansible_collections.baremetal.inference.plugins.module_utils.models.flags.check import check
-from ansible_collections.baremetal.inference.plugins.module_utils.models.flags.objects import unknown
+from ansible_collections.baremetal.inference.plugins.module_utils.models.flags.objects import (
+    no_object,
+    unknown,
+    unlisted,
+)
 
 GOOD: dict[str, Any] = {
     "structured-outputs-config": {"backend": "xgrammar", "disable_any_whitespace": True},
@@ -24,7 +28,7 @@ GOOD: dict[str, Any] = {
 
 @pytest.mark.parametrize("name", GOOD)
 def test_keys_that_the_engine_knows(name: str) -> None:
-    assert unknown(name, GOOD[name]) == ""
+    assert unknown(name, GOOD[name]) == no_object(name, GOOD[name]) == unlisted(name, GOOD[name]) == ""
 
 
 @pytest.mark.parametrize(
@@ -46,3 +50,43 @@ def test_keys_that_the_engine_would_refuse(name: str, value: Any, words: str) ->
         found = Findings()
         check("models.x", {name: value}, choose(version), (), found)
         assert found.problems == [] and words in str(found.warnings)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("speculative-config", ["small"]), ("pooler-config", "MEAN"), ("hf-overrides", "max_position_embeddings=1")],
+)
+def test_what_is_no_object_is_refused_in_every_version(name: str, value: Any) -> None:
+    for version in ("0.32.0", "0.33.0", "0.99.0"):
+        found = Findings()
+        check("models.x", {name: value}, choose(version), (), found)
+        (problem,) = found.problems
+        assert "must be a dictionary, or a JSON object in quotes" in str(problem)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("speculative-config", {"method": "ngramm"}, "did you mean 'ngram'?"),
+        (
+            "pooler-config",
+            {"pooling_type": "mean"},
+            "vLLM 0.32.0 knows ALL, CLS, LAST, MEAN, STEP; did you mean 'MEAN'?",
+        ),
+        ("pooler-config", '{"task": "embedding"}', "did you mean 'embed'?"),
+    ],
+)
+def test_a_value_that_is_not_one_of_the_fixed_ones_is_refused(name: str, value: Any, words: str) -> None:
+    assert words in unlisted(name, value)
+    found = Findings()
+    check("models.x", {name: value}, choose("0.32.0"), (), found)
+    assert [words in str(problem) for problem in found.problems] == [True]
+    # Another version may have more values.
+    found = Findings()
+    check("models.x", {name: value}, choose("0.33.0"), (), found)
+    assert found.problems == [] and words in str(found.warnings)
+
+
+def test_all_values_are_named_at_once() -> None:
+    found = unlisted("pooler-config", {"task": "embedding", "pooling_type": "mean", "use_activation": True})
+    assert "task: 'embedding'" in found and "pooling_type: 'mean'" in found

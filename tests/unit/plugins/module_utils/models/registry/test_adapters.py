@@ -58,7 +58,7 @@ def test_the_adapters_of_entries_are_sorted() -> None:
             {**LEGAL, "base": "legal"},
             "base: 'legal': is an adapter: an adapter's base must be an entry with the key model",
         ),
-        ({**LEGAL, "base": "medical"}, "base: 'medical': is an adapter"),
+        ({**LEGAL, "base": "medical"}, "must be an entry with the key model: write base: large"),
         ({**LEGAL, "base": "short"}, "base: 'short': is no entry with a model of its own"),
         ({**LEGAL, "base": 7}, "base: 7: must be another entry"),
         ({**LEGAL, "system-prompt": "Be brief."}, "system-prompt: 'Be brief.': is not possible for an adapter"),

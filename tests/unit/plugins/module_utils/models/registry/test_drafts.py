@@ -52,6 +52,29 @@ def test_another_name_is_refused_with_the_way(name: str, words: str) -> None:
     assert problem.startswith("models.large: speculative-config") and words in problem
 
 
+@pytest.mark.parametrize(
+    ("draft", "words"),
+    [
+        ({"method": "ngram"}, "has no num_speculative_tokens, without which the engine does not start"),
+        ({"method": "draft_model", "model": "small"}, "such as num_speculative_tokens: 3"),
+        ({"model": "small", "num_speculative_tokens": 0}, "num_speculative_tokens: 0: must be a whole number from 1"),
+        ('{"method": "mtp", "num_speculative_tokens": "3"}', "must be a whole number from 1"),
+        (["small"], "must be a dictionary, or a JSON object in quotes"),
+    ],
+)
+def test_what_the_engine_would_refuse_at_its_start_is_refused(draft: Any, words: str) -> None:
+    (problem,) = problems(draft)
+    assert problem.startswith("models.large: speculative-config") and words in problem
+
+
+def test_a_draft_may_know_the_number_of_tokens_itself() -> None:
+    models = {**MODELS, "large": {**MODELS["large"], "speculative-config": {"model": "small"}}}
+    found = read(models, choose())
+    assert found.problems == [] and "only if the draft's config.json has n_predict" in str(found.warnings[0])
+    own = {"large": {**MODELS["large"], "speculative-config": {"method": "suffix"}}}
+    assert read(own, choose()).warnings == []
+
+
 def test_a_variant_has_the_draft_of_its_base() -> None:
     base = {**MODELS["large"], "speculative-config": {"model": "gone"}}
     found = read({**MODELS, "large": base, "short": {"base": "large", "max-model-len": 8192}}, choose())

@@ -41,8 +41,9 @@ def mistakes(**models: Any) -> list[str]:
     [
         ({}, "models.x: model: is required"),
         ("text", "models.x: must be a dictionary of keys, found str"),
-        ({"model": ""}, "models.x: model: '': must be a text"),
         ({"model": "m", "revision": 7}, "models.x: revision: 7: must be a text: put it in quotes"),
+        ({"model": ""}, "models.x: model: '': is empty: give a text, or remove the key"),
+        ({"model": ["m"]}, "models.x: model: ['m']: must be one text, found a list"),
         ({"model": "m", "description": None}, "models.x: description: must be a text"),
         ({"model": "m", "max_model_len": 5}, "write 'max-model-len'"),
         ({"model": "m", "--dtype": "half"}, "write 'dtype'"),
@@ -54,7 +55,7 @@ def mistakes(**models: Any) -> list[str]:
         ({"base": "yy"}, "models.x: base: 'yy': must be another entry of the registry: did you mean 'y'? known: y"),
         ({"base": ["y"]}, "models.x: base: ['y']: must be another entry"),
         ({"base": "x"}, "models.x: base: 'x': goes in a circle, x → x"),
-        ({"model": "m", "system-prompt": " "}, "models.x: system-prompt: ' ': must be a text"),
+        ({"model": "m", "system-prompt": " "}, "models.x: system-prompt: ' ': is empty: give a text"),
         ({"model": "m", "golden-prompts": []}, "models.x: golden-prompts: []: must be a list, and not empty"),
         ({"model": "m", "golden-prompts": [{"prompt": "a"}]}, "with prompt, expect (a regular expression)"),
         (

@@ -21,12 +21,12 @@ def problems(**models: Any) -> list[str]:
 
 def test_all_flags_for_text_are_refused_at_once_without_the_model() -> None:
     flags = {"tool-call-parser": "hermes", "enable-auto-tool-choice": True, "reasoning-parser": "qwen3"}
-    found = problems(vectors={**VECTORS, **flags, "speculative-config": {"method": "ngram"}})
+    found = problems(vectors={**VECTORS, **flags, "speculative-config": {"method": "suffix"}})
     assert [one.partition(": is for text")[0] for one in found] == [
         "models.vectors: reasoning-parser: 'qwen3'",
         "models.vectors: tool-call-parser: 'hermes'",
         "models.vectors: enable-auto-tool-choice: True",
-        "models.vectors: speculative-config: {'method': 'ngram'}",
+        "models.vectors: speculative-config: {'method': 'suffix'}",
     ]
     assert all("this model is served for vectors or classes. Leave the flag out" in one for one in found)
 
