@@ -19,11 +19,23 @@ def model_registry(text: str, filename: str) -> dict[str, Any]:
     return load_registry(text, filename)
 
 
-def model_needs(models: Mapping[str, Any], facts: Mapping[str, Any], gpus: str = "", nodes: int = 1) -> str:
-    """The GPUs that the models of a registry need, as text. Raises ValueError for unknown GPUs."""
+def model_needs(
+    models: Mapping[str, Any],
+    facts: Mapping[str, Any],
+    gpus: str = "",
+    nodes: int = 1,
+    unknown: Mapping[str, str] | None = None,
+) -> str:
+    """The GPUs that the models of a registry need, as text, with all mistakes of the registry and of the models'
+    sources. Raises ValueError for unknown GPUs."""
     from ansible_collections.baremetal.inference.plugins.module_utils.models.fit.needs import needs
+    from ansible_collections.baremetal.inference.plugins.module_utils.models.registry.adapters import KEY, source
+    from ansible_collections.baremetal.inference.plugins.module_utils.store.sources.source import load_sources
 
-    return needs(models, facts, gpus, nodes)
+    entries = {name: entry for name, entry in models.items() if isinstance(name, str) and isinstance(entry, Mapping)}
+    adapters = {name: source(entry) for name, entry in entries.items() if isinstance(entry.get(KEY), str)}
+    own = {name: entry for name, entry in entries.items() if isinstance(entry.get("model"), str) and KEY not in entry}
+    return needs(models, facts, gpus, nodes, unknown=unknown, wrong=load_sources({**own, **adapters})[1])
 
 
 def golden_prompts(models: Mapping[str, Any]) -> dict[str, list[Any]]:

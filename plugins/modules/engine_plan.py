@@ -11,8 +11,8 @@ short_description: Check the declared instances of a node, and plan whether they
 version_added: 0.1.0
 description:
   - Checks instances and model registry, declared GPUs, shared settings of containers, addresses and ports of engines,
-    and endpoints of serving engines. With O(strict), also checks the image, and the system prompts of models on the
-    node.
+    and endpoints of serving engines. With O(strict), also checks the image, the form of the models' sources, and the
+    system prompts of models on the node.
   - Checks the registry's engine flags against the catalogue of the engine's version, or of the nearest known version.
   - With O(fit), plans every present instance without a mistake. A plan has the exact command, the estimated GPU
     memory, the changes to the running release, and every problem.

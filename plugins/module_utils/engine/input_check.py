@@ -16,8 +16,10 @@ from ..models.config.facts import gather
 from ..models.registry import golden, keyless, routing
 from ..models.registry.entries import Entry
 from ..store import stored, variants
+from ..store.sources.source import load_sources
 from . import adapters, agent_service
 from .inventory import present_instances
+from .served import served_models
 from .settings import BY_DIGEST
 
 ROLE = "role vllm"
@@ -33,6 +35,14 @@ def image_problems(image: str) -> list[Problem]:
         "image registry, shows the digest"
     )
     return [Problem(ROLE, message, "vllm_image", image)]
+
+
+def source_problems(models: Mapping[str, Any], instances: Sequence[Any]) -> list[Problem]:
+    """Mistakes in the sources of the models that instances need. The store finds them, too, but in a later check: here,
+    they stand beside all other mistakes of the registry. A missing source is a mistake of its entry."""
+    entries = {name: entry for name, entry in models.items() if isinstance(name, str) and isinstance(entry, Mapping)}
+    needed = served_models(entries, instances)
+    return load_sources({name: entry for name, entry in needed.items() if str(entry.get("model") or "").strip()})[1]
 
 
 def agent_problems(address: str, port: int, pid: int, instances: Sequence[Any]) -> list[Problem]:

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from ...core.problems import Problem
 from ..config.computed import compute
 from ..config.facts import ModelFacts
 from ..flags.catalogue import choose
@@ -27,17 +28,32 @@ SERVERS = ("L4", "L40S", "RTX-PRO-6000-Server", "A100-80GB", "H100-80GB", "H200"
 COUNTS = (1, 2, 4, 8)
 """Numbers of GPUs of a node that are tried."""
 
+UNREAD = "only one of a hub, or in a directory of the controller, can be read"
+
 WITHOUT_RDMA, WITH_RDMA = "without RDMA", "with RDMA"
 
 _WIDTH = 10
 """Width of the column of headings, in characters."""
 
 
-def needs(models: Any, facts: Mapping[str, Mapping[str, Any]], gpus: str = "", nodes: int = 1) -> str:
+TO_CORRECT = "to correct:"
+"""The line above the mistakes of a registry."""
+
+
+def needs(
+    models: Any,
+    facts: Mapping[str, Mapping[str, Any]],
+    gpus: str = "",
+    nodes: int = 1,
+    *,
+    unknown: Mapping[str, str] | None = None,
+    wrong: Sequence[Problem] = (),
+) -> str:
     """A text with each model of a registry, its size, and the GPUs that it needs, or whether it fits `gpus`.
 
-    `facts` are from the module model_facts, by the name of the entry with the weights. With `nodes`, a model is divided
-    over this number of nodes, each with `gpus`. Raises ValueError for unknown GPUs, and for nodes without GPUs.
+    `facts` and `unknown` are from the module model_facts, by the name of the entry with the weights: facts, and reasons
+    why there are none. `wrong` are mistakes in the sources of models. With `nodes`, a model is divided over this number
+    of nodes, each with `gpus`. Raises ValueError for unknown GPUs, and for nodes without GPUs.
     """
     if nodes != 1 and (not gpus or not 1 < nodes <= over_nodes.MOST_NODES):
         most = over_nodes.MOST_NODES
@@ -51,10 +67,15 @@ def needs(models: Any, facts: Mapping[str, Mapping[str, Any]], gpus: str = "", n
             continue
         draft = registry.entries.get(drafts.named(entry.flags) or "")
         beside = facts.get(draft.store_name) if draft else None
-        told = _model(entry, facts.get(entry.store_name), named, _facts(beside) if beside else None, nodes)
+        known = facts.get(entry.store_name)
+        if known is None:
+            reason = (unknown or {}).get(entry.store_name, "")
+            told = iter([_row("unknown", f"the model: {reason or UNREAD}")])
+        else:
+            told = _model(entry, known, named, _facts(beside) if beside else None, nodes)
         blocks.append("\n".join([f"{name}: {entry.model}", *told]))
-    if registry.problems:
-        blocks.append("\n".join(["to correct:", *(_row("PROBLEM", str(one)) for one in registry.problems)]))
+    if mistakes := [*registry.problems, *wrong]:
+        blocks.append("\n".join([TO_CORRECT, *(_row("PROBLEM", str(one)) for one in mistakes)]))
     return "\n\n".join(blocks) or "no model in the registry"
 
 
@@ -67,14 +88,11 @@ def _facts(told: Mapping[str, Any]) -> ModelFacts:
 
 def _model(
     entry: Entry,
-    told: Mapping[str, Any] | None,
+    told: Mapping[str, Any],
     named: Sequence[Device] | None,
     draft: ModelFacts | None,
     nodes: int,
 ) -> Iterator[str]:
-    if told is None:
-        yield _row("unknown", "the model: only one of a hub, or in a directory of the controller, can be read")
-        return
     facts = _facts(told)
     yield from _sizes(facts, entry)
     if facts.problems or facts.weights is None:

@@ -423,6 +423,7 @@ def run(module: Call) -> None:
         problems += found_problems
         if values["strict"]:
             problems += input_check.image_problems(values["image"])
+            problems += input_check.source_problems(declared.models, instances)
             problems += input_check.prompt_problems(declared.served, Path(settings.store_path))
             problems += input_check.golden_problems(declared.served, declared.adapters_of, Path(settings.store_path))
             problems += input_check.routing_problems(declared.served, declared.models, Path(settings.store_path))

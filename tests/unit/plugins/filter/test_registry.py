@@ -30,6 +30,33 @@ def test_says_what_models_need(model: Callable[..., ModelFacts]) -> None:
     assert "fits      no" in FILTERS["model_needs"]({"a": {"model": "/srv/a"}}, facts, "1xT4")
 
 
+def test_all_mistakes_of_a_registry_stand_together(model: Callable[..., ModelFacts]) -> None:
+    models: dict[Any, Any] = {
+        "a": {"model": "/srv/a", "dtypee": "half"},
+        "cloud": {"model": "s3://bucket/name"},
+        "home": {"model": "~/models/name"},
+        "branch": {"model": "org/name", "revision": "main"},
+        "legal": {"base": "a", "adapter": "./legal"},
+        "short": {"base": "a"},
+        5: {"model": "/srv/five"},
+        "none": None,
+    }
+    text = FILTERS["model_needs"](models, {"a": model("llama-3-8b").to_dict()}, "", 1, {"branch": "no answer"})
+    told = text.partition("to correct:")[2].splitlines()[1:]
+    for words in (
+        "models.a: dtypee: 'half': is neither a key of the registry nor a flag",
+        "models.cloud: model: 's3://bucket/name': must be controller:/absolute/path",
+        "models.home: model: '~/models/name': must be controller:/absolute/path",
+        "models.branch: model: 'org/name': needs the key revision, too: the commit's 40 digits",
+        "models.legal: model: './legal': must be controller:/absolute/path",
+        "models.5: is a name that YAML does not read as a text",
+        "models.none: must be a dictionary of keys",
+    ):
+        assert len([line for line in told if words in line]) == 1, (words, told)
+    assert len(told) == 7
+    assert "unknown   the model: no answer" in text
+
+
 def test_reads_files_of_the_controller(tmp_path: Path) -> None:
     (tmp_path / "t.jinja").write_text("x")
     text = f"controller:{tmp_path}/t.jinja"

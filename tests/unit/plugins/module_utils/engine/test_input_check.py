@@ -33,6 +33,25 @@ def test_an_image_that_is_not_pinned(image: str) -> None:
     assert "site variable engine_image" in str(problem) and "must name the image by digest" in str(problem)
 
 
+def test_sources_of_needed_models_have_a_form() -> None:
+    models: dict[Any, Any] = {
+        "good": {"model": "controller:/srv/good"},
+        "chat": {"model": "org/chat", "speculative-config": {"model": "small", "num_speculative_tokens": 3}},
+        "short": {"base": "chat"},
+        "small": {"model": "s3://bucket/small"},
+        "legal": {"base": "chat", "adapter": "~/legal"},
+        "spare": {"model": "org/spare"},
+        "empty": {"model": " "},
+        7: {"model": "x"},
+        "none": None,
+    }
+    instances: list[Any] = [{"model": name} for name in ("short", "empty", "chat", ["none"])]
+    found = [str(one) for one in input_check.source_problems(models, [*instances, "no instance", {"name": "d"}])]
+    assert [one.split(" ")[0] for one in found] == ["models.chat:", "models.small:", "models.legal:"]
+    assert "needs the key revision, too" in found[0] and "must be controller:/absolute/path" in found[1]
+    assert input_check.source_problems(models, [{"name": "a", "model": "good"}]) == []
+
+
 def test_an_agent_on_an_engine_s_port_and_a_foreign_address(monkeypatch: pytest.MonkeyPatch) -> None:
     """Both at once; an instance that leaves has no port any more."""
     monkeypatch.setattr(agent_service, "problem_with", lambda address, port, pid: f"{address}:{port} of {pid}")

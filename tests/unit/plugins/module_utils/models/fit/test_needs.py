@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.baremetal.inference.plugins.module_utils.core.problems import Problem
 from ansible_collections.baremetal.inference.plugins.module_utils.models.config.facts import ModelFacts
-from ansible_collections.baremetal.inference.plugins.module_utils.models.fit.needs import needs
+from ansible_collections.baremetal.inference.plugins.module_utils.models.fit.needs import TO_CORRECT, needs
 
 Model = Callable[..., ModelFacts]
 
@@ -68,6 +69,16 @@ def test_mistakes_of_the_registry_stand_below(facts: dict[str, Any]) -> None:
     text = needs({"big": {**MODELS["big"], "gpus": 2}}, facts)
     assert "to correct:" in text and "set it in the instance" in text
     assert needs({}, {}) == "no model in the registry"
+    wrong = [Problem("models.big", "is no source", "model", "s3://x")]
+    both = needs({"big": {**MODELS["big"], "gpus": 2}}, facts, wrong=wrong)
+    assert both.index("set it in the instance") < both.index("models.big: model: 's3://x': is no source")
+    assert needs({"big": MODELS["big"]}, facts, wrong=wrong).count(TO_CORRECT) == 1
+
+
+def test_the_reason_why_a_model_is_unknown_is_told() -> None:
+    text = needs(MODELS, {}, unknown={"big": "the hub does not answer"})
+    assert text.count("unknown   the model: the hub does not answer") == 2, "a variant has the model of its base"
+    assert "there: /srv/there\n  unknown   the model: only one of a hub" in text
 
 
 def test_a_configuration_alone_is_enough_where_it_tells_the_weights(facts: dict[str, Any]) -> None:
