@@ -111,12 +111,12 @@ def test_3_a_person_answers(controller: Controller) -> None:
 def test_4_a_bare_machine_refuses_an_image_that_no_key_of_the_site_has_signed(
     controller: Controller, gpu: Node, tmp_path: Path
 ) -> None:
-    """The machine has no image yet, and gets none."""
+    """Before the first change: the machine has no image and no firewall yet, and gets none."""
     others = json.dumps({"engine_image_keys": keys(SigningKey(tmp_path))})
     said = " ".join(controller.set_up("-e", others, check=False).replace("\\n", " ").split())
     assert f"The image {ENGINE['reference']} must have a signature by a key of engine_image_keys" in said
     assert "Found: 1 of other keys." in said
-    assert gpu.run("docker images --quiet; ls /etc/docker /var/lib/inference 2>/dev/null", check=False) == ""
+    assert gpu.run("docker images --quiet; command -v nft; ls -d /var/lib/inference 2>/dev/null", check=False) == ""
 
 
 def test_5_site_sets_up_both_machines_and_reboots_the_one_with_nouveau(
