@@ -116,15 +116,17 @@ def test_damage_and_strays_are_repaired(run: RunModule, tmp_path: Path) -> None:
     (library / "core/paths.py").write_text("broken")
     (library / "old/__pycache__").mkdir(parents=True)
     (library / "old/__pycache__/part.cpython-311.pyc").write_text("")
-    (library / "old/part.py").write_text("")
+    for stray in ("core/stray.py", "old/part.py"):
+        (library / stray).write_text("")
     (tmp_path / "usr/local/bin/inferctl").chmod(0o644)
-    expected = [str(tmp_path / "usr/local/bin/inferctl"), str(library / "core/paths.py"), str(library / "old/part.py")]
+    wrong = (library / "core/paths.py", library / "core/stray.py", library / "old/part.py")
+    expected = [str(tmp_path / "usr/local/bin/inferctl"), *map(str, wrong)]
     assert run(check=True)["files"] == expected
     result = run()
     assert result["files"] == expected
     assert "old/part.py" in result["diff"]["before"]
     assert "old/part.py" not in result["diff"]["after"]
-    assert not (library / "old").exists()
+    assert not (library / "old").exists() and not (library / "core/stray.py").exists()
     assert not (library / "old_part.py").exists()
     assert run()["changed"] is False
 
