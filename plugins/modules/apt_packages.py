@@ -63,6 +63,7 @@ options:
         C(/etc/apt/apt.conf.d/52-NAME). Only installed packages are held.
       - A package that an earlier run with the same name held, and that is no longer declared, is released, unless
         another set has the package.
+      - Packages that the module installs are also held if another set on the node has them.
     type: list
     elements: dict
     default: []
@@ -207,7 +208,7 @@ components:
   type: list
   elements: str
 held:
-  description: The packages that O(pins) has put on hold, or would in check mode.
+  description: The packages that O(pins) or another set has put on hold, or would in check mode.
   returned: success
   type: list
   elements: str
@@ -330,6 +331,7 @@ class Manager:
             self.carry_out(plan)
             # Again: apt-get removes the hold of packages that it changes, and new dependencies have no hold.
             results += [pins.apply() for pins in self.pins if plan.installed]
+        results.append(self.hold_for_others(plan.installed))
         pinned = {key: [item for result in results for item in result[key]] for key in ("held", "released", "diff")}
         verbs = {
             "install": plan.installed,
@@ -350,6 +352,13 @@ class Manager:
                 *(f"{item['after_header']} differs" for item in diff),
             ],
         }
+
+    def hold_for_others(self, installed: Sequence[str]) -> dict[str, list[Any]]:
+        """Hold installed packages of the other sets of pins on this node. Raises PinError and OSError."""
+        held = apt_pins.not_held(self.module.run_command, [name.partition("=")[0] for name in installed])
+        if held and not self.module.check_mode:
+            apt_pins.select(self.module.run_command, held)
+        return {"held": held, "released": [], "diff": []}
 
     def simulate(self, changes: list[str]) -> tuple[list[str], list[str], list[str]]:
         """The packages that no source has, and those that apt-get would install and remove. Raises PackageError."""

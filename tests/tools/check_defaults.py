@@ -20,6 +20,8 @@ import yaml
 ROOT = Path(__file__).parents[2]
 HOME = "plugins/module_utils/core/defaults.py"
 PATHS = "plugins/module_utils/core/paths.py"
+MADE = "plugins/module_utils/models/config/class_defaults.py"
+"""Sizes of models, made by `make catalogue`. A size may be the number of a port."""
 OWN_PATHS = ("/etc/inference", "/var/lib/inference")
 
 TELLING = 5000
@@ -61,7 +63,7 @@ def second_homes(table: Mapping[str, int | float | str], files: Mapping[str, str
     """Copies of a shared value, or of the default of a role's variable. `roles` are all roles' variables."""
     found = []
     for file, text in files.items():
-        if file == HOME:
+        if file in (HOME, MADE):
             continue
         for line, message in in_python(table, file, text) if file.endswith(".py") else in_yaml(table, text, roles):
             found.append(f"{file}:{line}: {message}")

@@ -111,6 +111,28 @@ def states(output: str) -> dict[str, bool]:
     return {words[2]: words[0] == "hold" for words in lines if len(words) == 3 and words[1] == "installed"}
 
 
+def query(run: Callable[..., tuple[int, str, str]], *names: str) -> dict[str, bool]:
+    """Whether packages are on hold, by name. Without names, of all installed packages. Raises PinError."""
+    form = "${db:Status-Want} ${db:Status-Status} ${Package}\n"
+    code, output, words = run(["dpkg-query", "--show", f"--showformat={form}", *names])
+    # Exit code 1: dpkg-query does not know one of the packages.
+    if code not in (0, 1):
+        raise PinError(f"dpkg-query failed ({code}): {words.strip()}")
+    return states(output)
+
+
+def not_held(run: Callable[..., tuple[int, str, str]], names: Sequence[str]) -> list[str]:
+    """The packages of `names` that a set of pins on this node holds, and that are not on hold.
+
+    A package may be installed for another task than that of its set: the driver's role installs headers of kernels, and
+    the role common holds them. Raises PinError and OSError.
+    """
+    patterns = [item for path in sorted((ETC_APT / "apt.conf.d").glob("52-*")) for item in listed(read(path))]
+    found = [name for name in names if any(item.fullmatch(name) for item in patterns)]
+    held = query(run, *found) if found else {}
+    return [name for name in found if not held.get(name)]
+
+
 class Pins:
     """A set of pins on this node. `run` is the module's run_command."""
 
@@ -126,15 +148,6 @@ class Pins:
             self.blacklist: blacklist(self.packages),
         }
 
-    def query(self, *names: str) -> dict[str, bool]:
-        """Whether packages are on hold, by name. Without names, of all installed packages. Raises PinError."""
-        form = "${db:Status-Want} ${db:Status-Status} ${Package}\n"
-        code, output, words = self.run(["dpkg-query", "--show", f"--showformat={form}", *names])
-        # Exit code 1: dpkg-query does not know one of the packages.
-        if code not in (0, 1):
-            raise PinError(f"dpkg-query failed ({code}): {words.strip()}")
-        return states(output)
-
     def to_release(self, old: str) -> list[str]:
         """The held packages of the old blacklist that no set of pins declares any more. Raises PinError."""
         others = [path for path in self.blacklist.parent.glob("52-*") if path != self.blacklist]
@@ -142,7 +155,7 @@ class Pins:
         dropped = [item for item in listed(old) if item not in kept]
         if not dropped:
             return []
-        held = [package for package, on_hold in self.query().items() if on_hold]
+        held = [package for package, on_hold in query(self.run).items() if on_hold]
         return [
             package
             for package in held
@@ -157,7 +170,7 @@ class Pins:
         """
         before = {path: read(path) for path in self.texts}
         differing = [path for path in self.texts if before[path] != self.texts[path]]
-        found = self.query(*self.packages) if self.packages else {}
+        found = query(self.run, *self.packages) if self.packages else {}
         held = [package for package, on_hold in found.items() if not on_hold]
         if self.check:
             expected = {package.partition("=")[0] for package in coming} - set(found)

@@ -207,6 +207,17 @@ def test_packages_are_pinned_before_they_come_and_held_afterwards(
     assert gone["differs"] == ["release jq", *files]
 
 
+def test_a_package_of_another_set_is_held(node: Node, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The driver's role brings headers of kernels, which the role common holds: the next run finds them on hold."""
+    etc(tmp_path, monkeypatch)
+    (tmp_path / "apt.conf.d/52-kernel").write_text(apt_pins.blacklist(["linux-headers-*"]))
+    node.plan, node.comes = "Inst jq (2)\nInst linux-headers-6 (2)\n", ["jq", "linux-headers-6"]
+    predicted = node.apply("jq", check=True)
+    assert (predicted["held"], node.done) == (["linux-headers-6"], [])
+    assert node.apply("jq") == predicted
+    assert (node.done, node.held) == (["install", "linux-headers-6 hold\n"], {"linux-headers-6"})
+
+
 def test_what_is_upgraded_unattended_is_written_before_packages_come(
     node: Node, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
