@@ -72,11 +72,11 @@ def test_what_is_installed_runs_on_its_own(installed: Path) -> None:
 
 def test_all_that_the_command_imports_is_installed_unchanged(installed: Path) -> None:
     library = installed / "usr/local/lib/inference"
-    installed = {path.relative_to(library) for path in library.rglob("*.py")}
+    found = {path.relative_to(library) for path in library.rglob("*.py")}
     for package in ("node/doctor", "node/recovery", "hardware/gpu", "hardware/rdma", "models/fit", "models/flags"):
         there = {path.relative_to(LIBRARY) for path in (LIBRARY / package).glob("*.py")}
-        assert len(there & installed) > 3, package
-    for path in installed:
+        assert len(there & found) > 3, package
+    for path in found:
         assert (library / path).read_text() == (LIBRARY / path).read_text(), path
 
 
