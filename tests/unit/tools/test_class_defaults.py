@@ -62,14 +62,15 @@ def test_a_part_that_its_owner_fills_has_a_row_of_its_own() -> None:
     assert found["part"]["values"] == part["values"]
 
 
-def test_the_source_of_a_row_has_no_empty_fields() -> None:
+def test_the_source_of_a_row_has_full_lines() -> None:
     made = tool()
     names = {"n_embd": "hidden_size", "hidden_size": "n_embd"}
     assert made.item("x", ({"hidden_size": 1}, names, {}, (), {}, {}, False)) == (
-        '    "x": Row({HIDDEN: 1}, names={"n_embd": "hidden_size", HIDDEN: "n_embd"}),'
+        '    "x": Row(\n        {HIDDEN: 1},\n        names={"n_embd": "hidden_size", HIDDEN: "n_embd"}),'
     )
     values = {f"key_{number}": number for number in range(20)}
     text = made.item("a-type", (values, {}, {}, (), {}, {}, True))
+    assert max(map(len, text.splitlines())) <= made.WIDTH and len(text.splitlines()) == 5
     assert eval(f"{{{text}}}", {"Row": lambda *args, **fields: (args, fields)}) == {
         "a-type": ((values,), {"adopted": True})
     }
