@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Kernel settings and limits that a container can have. The scenario vm tests the other settings.
 
-test_4_system.py has mistakes in kernel settings: one task compares both parts of the role."""
+Mistakes in kernel settings are in test_4_system.py, since one task of the role finds the mistakes of both parts.
+"""
 
 from __future__ import annotations
 

@@ -142,7 +142,8 @@ def test_golden_prompts_of_another_task_are_refused_at_once(deb13: Node) -> None
     assert changes(output) == 0, output[-3000:]
     said = " ".join(output.replace("\\n", " ").split())
     for words in (
-        "is a golden prompt for the task embed or score or reward, and the model's task is generate: use prompt and",
+        "is a golden prompt for the task embed or score or reward, and the model's task is generate: "
+        "use prompt and expect",
         "is a golden prompt for the task generate, and the model's tasks are embed, score: use order",
         "is a golden prompt for the task embed, and the model's tasks are score, classify: use order",
     ):

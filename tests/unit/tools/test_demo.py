@@ -20,7 +20,7 @@ from load import Report
 
 
 class Site:
-    """Two nodes that are none."""
+    """Two nodes that do not exist."""
 
     def write_inventory(self, path: Path) -> None:
         hosts = {f"inference-demo-node{number}": {"ansible_host": f"172.18.0.{number}"} for number in (1, 2)}
