@@ -363,7 +363,7 @@ def _notes(status: Status) -> list[str]:
             f"systemd no longer restarts it ({status.result}): systemctl reset-failed {unit}; systemctl start {unit}"
         )
     if status.desired and status.state not in ("serving", "loading") and not (status.gang and status.status):
-        notes.append(f"does not serve: journalctl -t vllm@{status.name} -u {unit_name(status.name)}")
+        notes.append(f"does not serve: journalctl -t vllm@{status.name}; journalctl -u vllm@{status.name}")
     if instance := bridged_instance(status.name):
         notes.append(
             f"is the bridge of {instance} for an update: this or the next baremetal.inference.update_model removes it"

@@ -272,7 +272,7 @@ def await_ready(module: Call, service: Service, names: list[str]) -> None:
         service.stop([name for name in failed if not module.params["prove"] or not service.proven(name)])
         blocks = [
             f"{name} did not start. Its last words:\n{words}\n"
-            f"The whole log: journalctl -t vllm@{name} -u {unit_name(name)}"
+            f"The whole log: journalctl -t vllm@{name}; journalctl -u vllm@{name}"
             for name, words in failed.items()
         ]
         module.fail_json(msg="\n\n".join(blocks), failed_instances=failed, ready=ready, loading=load_time)

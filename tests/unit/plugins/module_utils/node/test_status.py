@@ -83,7 +83,7 @@ def test_status_of_a_node_that_is_not_all_well(paths: Paths, units: Units, outpu
     serving = r"main +serving +- +2026-01-01T00:00:00Z +2 +tiny-a +ab12cd34ef56 +1 +127\.0\.0\.1:5005 +0,1"
     assert re.fullmatch(serving, lines[1])
     assert lines[2].startswith("side      no unit")
-    assert any(line.startswith("side: does not serve: journalctl -t vllm@side") for line in lines)
+    assert "side: does not serve: journalctl -t vllm@side; journalctl -u vllm@side" in lines
     assert not any("pending" in line for line in lines)
 
 
