@@ -3,7 +3,8 @@
 """A client's request kills every engine of a replica set, one after the other, and the client repeats this request.
 
 The request asks for log probabilities: vLLM compiles this step, and the tests' image has no C++ compiler. The scenario
-`recovery` has the same with one node."""
+`recovery` has the same with one node.
+"""
 
 from __future__ import annotations
 

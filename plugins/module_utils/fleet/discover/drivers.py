@@ -32,8 +32,12 @@ KEY_URLS: dict[str, str] = {
 }
 """Where the vendor publishes the key of a repository, by the file's name in the directory keys."""
 
-CUDA_FINGERPRINTS = {12: "EB693B3035CD5710E231E123A4B469963BF863CC"}
-"""The fingerprint of the key of CUDA_REPOSITORY, by Debian release."""
+CUDA_FINGERPRINTS = {
+    12: "EB693B3035CD5710E231E123A4B469963BF863CC",
+    13: "02182E60104FCDC26EAE1B8597A5D4CB8793F200",
+}
+"""The fingerprint of the key of CUDA_REPOSITORY, by Debian release. The owners are `cudatools <cudatools@nvidia.com>` and
+`Kitmaker (Debian 13 Trixie) <kitmaker@nvidia.com>`. The names of the key files end with the same eight digits."""
 
 TOOLKIT_FINGERPRINT = "C95B321B61E88C1809C4F759DDCAE044F796ECB0"
 

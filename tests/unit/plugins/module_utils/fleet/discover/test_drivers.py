@@ -92,6 +92,11 @@ def test_the_address_of_each_repositorys_key_is_known(machine: Make) -> None:
         ]
         assert {source["key"].rpartition("/")[2] for source in sources} <= KEY_URLS.keys()
         assert all(source["key"].startswith("controller:{{ inventory_dir }}/group_vars/all/") for source in sources)
+        assert all(len(fingerprint) == 40 for source in sources for fingerprint in source["fingerprints"])
+        # NVIDIA names a key's file by the last digits of its fingerprint.
+        (pinned,) = sources[0]["fingerprints"]
+        published = KEY_URLS[sources[0]["key"].rpartition("/")[2]]
+        assert pinned.endswith(published.rpartition("/")[2].removesuffix(".pub").upper())
 
 
 def test_a_gpu_without_any_driver_becomes_a_question(machine: Make) -> None:
