@@ -36,7 +36,7 @@ CUDA_FINGERPRINTS = {
     12: "EB693B3035CD5710E231E123A4B469963BF863CC",
     13: "02182E60104FCDC26EAE1B8597A5D4CB8793F200",
 }
-"""The fingerprint of the key of CUDA_REPOSITORY, by Debian release. The owners are `cudatools <cudatools@nvidia.com>` and
+"""The fingerprint of the key of CUDA_REPOSITORY, by each Debian release of a node. The owners are `cudatools <cudatools@nvidia.com>` and
 `Kitmaker (Debian 13 Trixie) <kitmaker@nvidia.com>`. The names of the key files end with the same eight digits."""
 
 TOOLKIT_FINGERPRINT = "C95B321B61E88C1809C4F759DDCAE044F796ECB0"
@@ -132,7 +132,7 @@ def _sources(machine: Machine) -> list[dict[str, object]]:
             "uris": [CUDA_REPOSITORY.format(release=release)],
             "suites": ["/"],
             "key": f"{KEYS_DIRECTORY}/nvidia-debian{release}.asc",
-            **({"fingerprints": [CUDA_FINGERPRINTS[release]]} if release in CUDA_FINGERPRINTS else {}),
+            "fingerprints": [CUDA_FINGERPRINTS[release]],
         },
         {
             "name": "nvidia-container-toolkit",
