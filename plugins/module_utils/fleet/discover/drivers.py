@@ -36,8 +36,9 @@ CUDA_FINGERPRINTS = {
     12: "EB693B3035CD5710E231E123A4B469963BF863CC",
     13: "02182E60104FCDC26EAE1B8597A5D4CB8793F200",
 }
-"""The fingerprint of the key of CUDA_REPOSITORY, by each Debian release of a node. The owners are `cudatools <cudatools@nvidia.com>` and
-`Kitmaker (Debian 13 Trixie) <kitmaker@nvidia.com>`. The names of the key files end with the same eight digits."""
+"""The fingerprint of the key of CUDA_REPOSITORY, by each Debian release of a node. The keys belong to
+`cudatools <cudatools@nvidia.com>` and `Kitmaker (Debian 13 Trixie) <kitmaker@nvidia.com>`. The names of the key files
+end with the same eight digits."""
 
 TOOLKIT_FINGERPRINT = "C95B321B61E88C1809C4F759DDCAE044F796ECB0"
 
