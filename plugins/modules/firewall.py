@@ -69,7 +69,10 @@ options:
     elements: raw
     default: []
   ssh_sources:
-    description: The addresses and networks from which SSH is allowed. An empty list means anywhere.
+    description:
+      - The addresses and networks from which SSH is allowed. An empty list means anywhere.
+      - The address from which the module's own SSH session came must be among them, unless O(allow),
+        O(trusted_interfaces) or a foreign file in C(/etc/nftables.d) may let it in.
     type: list
     elements: raw
     default: []
@@ -162,7 +165,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.baremetal.inference.plugins.module_utils.core import files
 from ansible_collections.baremetal.inference.plugins.module_utils.core.problems import InputError
-from ansible_collections.baremetal.inference.plugins.module_utils.debian import nftables, nftables_engines
+from ansible_collections.baremetal.inference.plugins.module_utils.debian import nftables, nftables_engines, ssh_session
 from ansible_collections.baremetal.inference.plugins.module_utils.debian.conffiles import pristine
 from ansible_collections.baremetal.inference.plugins.module_utils.debian.nftables import FirewallError
 from ansible_collections.baremetal.inference.plugins.module_utils.debian.users import ids_or_root
@@ -331,7 +334,7 @@ class Manager:
 
     def inspect(self) -> dict[str, Any]:
         """Read the node, check the input, and return the differences. Raises FirewallError and InputError."""
-        rules, base = nftables.parse(self.module.params)
+        rules, base = nftables.parse(self.module.params, self.session())
         units = self.node.units()
         self.refuse_others(units)
         base = replace(
@@ -387,6 +390,14 @@ class Manager:
         if self.module._diff:
             result["diff"] = self.diff(wanted)
         return result
+
+    def session(self) -> ssh_session.Login | None:
+        """The SSH session of this run, whose client must be let in. None where files of the site may let it in."""
+        if not all(nftables.is_ours(text) for text in _parts().values()):
+            return None
+        found = ssh_session.login()
+        # OpenSSH writes UNKNOWN for a session that does not come over the network.
+        return found if found and found.address != "UNKNOWN" else None
 
     def diff(self, wanted: str | None) -> list[dict[str, str]]:
         """The diff of the files; if no file differs, of the running table."""

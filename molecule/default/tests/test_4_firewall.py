@@ -21,7 +21,7 @@ from node import PROJECT, Node, changes, playbook, wait_for
 from scan import scan
 
 IPV6 = {"deb12": "2001:db8::12", "deb13": "2001:db8::13"}
-CUTS_SSH = {"common_firewall_ssh_sources": ["192.0.2.1"], "common_firewall_confirm_seconds": 20}
+CUTS_SSH = {"common_firewall_ssh_ports": [2222], "common_firewall_confirm_seconds": 20}
 
 
 def reaches(node: Node, port: int, seconds: float = 2) -> bool:
@@ -158,10 +158,16 @@ def test_a_part_of_its_own_leaves_the_others_alone(deb12: Node, deb13: Node, lis
     deb13.baseline("firewall")
 
 
+def test_sources_without_the_operator_are_refused_before_any_change(deb13: Node) -> None:
+    output = deb13.baseline("firewall", check=False, common_firewall_ssh_sources=["192.0.2.1"])
+    assert "from which this run has logged in by SSH" in " ".join(output.split())
+    assert changes(output) == 0
+
+
 def test_rules_that_cut_ssh_are_taken_back(deb13: Node, back_to_normal: Callable[[], None]) -> None:
     output = " ".join(deb13.baseline("firewall", check=False, **CUTS_SSH).split())
     assert "the old firewall is back" in output
-    assert "common_firewall_ssh_sources" in output
+    assert "common_firewall_ssh_ports" in output
     back_to_normal()
 
 
@@ -180,7 +186,7 @@ def test_rules_that_cut_ssh_are_taken_back_without_a_controller(
             stderr=output,
             start_new_session=True,
         )
-    wait_for("the rules are on trial", lambda: "192.0.2.1" in deb13.run("nft list table inet inference"), 60)
+    wait_for("the rules are on trial", lambda: "2222" in deb13.run("nft list table inet inference"), 60)
     assert not reaches(deb13, 22)
     os.killpg(run.pid, signal.SIGKILL)
     run.wait()

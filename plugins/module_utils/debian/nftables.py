@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..core.problems import InputError, Problem, nearest
+from .ssh_session import Login
 
 TABLE = "inference"
 """The name of this collection's table, of family inet. Other tables, such as Docker's, are never changed."""
@@ -113,6 +114,11 @@ class Addresses:
 
     v4: tuple[str, ...] = ()
     v6: tuple[str, ...] = ()
+
+    def contain(self, address: str) -> bool:
+        """Whether the networks have an address."""
+        networks = (*self.v4, *self.v6)
+        return not networks or any(ipaddress.ip_address(address) in ipaddress.ip_network(text) for text in networks)
 
     def matches(self, field: str = "saddr") -> list[str]:
         """The match of each rule that these networks need, followed by a blank."""
@@ -278,8 +284,21 @@ def _rules(entries: Sequence[Any], found: list[Problem], kind: Kind) -> list[Rul
     return [rule for rule in rules if rule]
 
 
-def parse(declared: Mapping[str, Any]) -> tuple[list[Rule], Base]:
+def _let_in(session: Login, sources: Addresses, rules: Iterable[Rule]) -> bool:
+    """Whether the rules let a session's client log in again. The ports of the SSH server are taken to be right."""
+    return sources.contain(session.address) or any(
+        rule.protocol == "tcp"
+        and any(first <= session.port <= last for first, last in rule.ports)
+        and rule.addresses.contain(session.address)
+        for rule in rules
+    )
+
+
+def parse(declared: Mapping[str, Any], session: Login | None = None) -> tuple[list[Rule], Base]:
     """Parse the declaration: name, allow, engine_allow, ssh_sources, ssh_ports, trusted_interfaces, log and seconds.
+
+    `session`: the SSH session of this run, whose client the rules must let in. None: there is no session, or the node
+    has other rules that may let the client in.
 
     Raises InputError with all problems.
     """
@@ -294,6 +313,12 @@ def parse(declared: Mapping[str, Any]) -> tuple[list[Rule], Base]:
     sources = _addresses(declared["ssh_sources"], f"{PREFIX}ssh_sources", "entry", found)
     if declared["ssh_sources"] and not _flat(declared["ssh_sources"]):
         message = "has only empty lists, for example of a group without hosts: remove it to allow every address"
+        found.append(Problem(f"{PREFIX}ssh_sources", message))
+    elif session and not (declared["trusted_interfaces"] or _let_in(session, sources, rules)):
+        message = (
+            f"does not have {session.address}, from which this run has logged in by SSH: the new rules would refuse the"
+            " next login. Add this address, or its network"
+        )
         found.append(Problem(f"{PREFIX}ssh_sources", message))
     if not SECONDS[0] <= declared["seconds"] <= SECONDS[1]:
         message = (

@@ -19,10 +19,11 @@ CONNECTION = b"SSH_CONNECTION="
 
 @dataclass(frozen=True)
 class Login:
-    """A session's user, and the client's address."""
+    """A session's user, the client's address, and the server's port."""
 
     user: str
     address: str
+    port: int = 0
 
 
 def login(pid: int | None = None) -> Login | None:
@@ -39,10 +40,10 @@ def login(pid: int | None = None) -> Login | None:
             uid = directory.stat().st_uid
         except (OSError, IndexError, ValueError):  # The process has ended meanwhile.
             break
-        with suppress(PermissionError, FileNotFoundError, KeyError):
+        with suppress(PermissionError, FileNotFoundError, KeyError, ValueError):
             for item in directory.joinpath("environ").read_bytes().split(b"\0"):
                 if item.startswith(CONNECTION):
-                    address = item.removeprefix(CONNECTION).decode(errors="replace").split()[:1]
-                    found = Login(pwd.getpwuid(uid).pw_name, "".join(address))
+                    address, _port, _server, port = item.removeprefix(CONNECTION).decode(errors="replace").split()
+                    found = Login(pwd.getpwuid(uid).pw_name, address, int(port))
         pid = parent
     return found

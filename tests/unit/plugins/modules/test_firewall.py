@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.baremetal.inference.plugins.module_utils.debian import nftables
+from ansible_collections.baremetal.inference.plugins.module_utils.debian.ssh_session import Login
 from ansible_collections.baremetal.inference.plugins.modules import firewall
 
 from .conftest import RunModule
@@ -121,6 +122,8 @@ def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run_module: RunModule)
         (tmp_path / directory).mkdir(parents=True)
     firewall.NFT.touch()
     monkeypatch.setattr(firewall, "Node", lambda: kernel)
+    # These tests may run in an SSH session.
+    monkeypatch.setattr(firewall.ssh_session, "login", lambda: None)
     return Firewall(kernel, run_module)
 
 
@@ -133,6 +136,20 @@ def test_check_predicts_and_the_second_run_changes_nothing(node: Firewall) -> No
     assert "flushes every table" in firewall.DROP_IN.read_text()
     again = node(**WEB)
     assert (again["changed"], again["differs"]) == (False, [])
+
+
+def test_the_address_of_this_runs_session_must_be_let_in(node: Firewall, monkeypatch: pytest.MonkeyPatch) -> None:
+    elsewhere = {"ssh_sources": ["192.0.2.0/24"]}
+    monkeypatch.setattr(firewall.ssh_session, "login", lambda: Login("admin", "203.0.113.9", 22))
+    refused = node(check=True, **elsewhere)
+    assert refused["failed"] and "does not have 203.0.113.9" in refused["msg"]
+    # A file of the site may let the address in.
+    foreign = firewall.PARTS / "70-vpn.nft"
+    foreign.write_text("ip saddr 203.0.113.0/24 tcp dport 22 accept\n")
+    assert node(check=True, **elsewhere)["changed"]
+    foreign.unlink()
+    monkeypatch.setattr(firewall.ssh_session, "login", lambda: Login("admin", "UNKNOWN", 65535))
+    assert node(check=True, **elsewhere)["changed"]
 
 
 def test_rules_that_somebody_unloaded_are_loaded_again(node: Firewall) -> None:

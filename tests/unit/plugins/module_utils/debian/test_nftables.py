@@ -10,6 +10,7 @@ import pytest
 
 from ansible_collections.baremetal.inference.plugins.module_utils.core.problems import InputError
 from ansible_collections.baremetal.inference.plugins.module_utils.debian import nftables
+from ansible_collections.baremetal.inference.plugins.module_utils.debian.ssh_session import Login
 
 DECLARED: dict[str, Any] = {
     "name": "site",
@@ -60,6 +61,39 @@ def test_a_group_without_hosts_does_not_open_ssh_to_the_world() -> None:
     assert nftables.parse({**DECLARED, "ssh_sources": []})[1].ssh_sources.matches() == [""]
     with pytest.raises(InputError, match="ssh_sources: has only empty lists"):
         nftables.parse({**DECLARED, "ssh_sources": [[], []]})
+
+
+CLIENT = Login("root", "203.0.113.9", 22)
+
+
+@pytest.mark.parametrize(
+    "declared",
+    [
+        {"ssh_sources": []},
+        {"ssh_sources": ["203.0.113.0/24"]},
+        {"allow": [{"name": "site", "port": "20-30", "sources": ["203.0.113.9"]}]},
+        {"trusted_interfaces": ["wg0"]},
+    ],
+)
+def test_the_operator_is_let_in(declared: dict[str, Any]) -> None:
+    nftables.parse({**DECLARED, "ssh_sources": ["192.0.2.0/24"], **declared}, CLIENT)
+
+
+@pytest.mark.parametrize(
+    "allowed",
+    [
+        {"port": 8000},
+        {"port": 22, "protocol": "udp"},
+        {"port": 22, "sources": ["192.0.2.0/24", "2001:db8::/64"]},
+    ],
+)
+def test_sources_without_the_operator_are_refused(allowed: dict[str, Any]) -> None:
+    """With all other mistakes."""
+    declared = {"ssh_sources": ["192.0.2.0/24"], "allow": [{"name": "other", **allowed}], "seconds": 1}
+    with pytest.raises(InputError) as caught:
+        nftables.parse({**DECLARED, **declared}, CLIENT)
+    assert "common_firewall_ssh_sources: does not have 203.0.113.9" in str(caught.value)
+    assert "confirm_seconds" in str(caught.value)
 
 
 def test_a_protocol_without_ports() -> None:

@@ -36,7 +36,7 @@ def test_the_oldest_ancestor_tells_it(process: Process) -> None:
     process(10, 1, name="sshd) S 7 (x")
     process(20, 10, "192.0.2.7 40000 192.0.2.1 22")
     process(30, 20, "198.51.100.1 1 192.0.2.1 22")
-    assert login(30) == Login(ME, "192.0.2.7")
+    assert login(30) == Login(ME, "192.0.2.7", 22)
 
 
 def test_a_process_that_did_not_come_by_ssh(process: Process) -> None:
@@ -44,7 +44,13 @@ def test_a_process_that_did_not_come_by_ssh(process: Process) -> None:
     assert login(10) is None
 
 
+@pytest.mark.parametrize("connection", ["192.0.2.7", "192.0.2.7 40000 192.0.2.1 ssh"])
+def test_a_variable_that_no_ssh_server_has_set(process: Process, connection: str) -> None:
+    process(20, 1, connection)
+    assert login(20) is None
+
+
 def test_a_process_that_ends_meanwhile(process: Process) -> None:
     process(20, 10, "192.0.2.7 40000 192.0.2.1 22")
-    assert login(20) == Login(ME, "192.0.2.7"), "its parent is not there any more"
+    assert login(20) == Login(ME, "192.0.2.7", 22), "its parent is not there any more"
     assert login(99) is None
