@@ -2,8 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The role rdma on two rails of InfiniBand: addresses, routing rules and refusals.
 
-ifupdown (Debian 12) and networkd (Debian 13) configure the rails. The RDMA devices are files at the place of the
-kernel's, and their network devices are virtual Ethernet: the role reads no more of them. All other parts are real.
+ifupdown (Debian 12) and networkd (Debian 13) configure the rails, whose devices are files. All other parts are real.
 """
 
 from __future__ import annotations
@@ -14,34 +13,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import rail_devices
 from node import PROJECT, Node, changed_tasks, changes, wait_for
 
 pytestmark = pytest.mark.full
 
 MANAGERS = {"deb12": "ifupdown", "deb13": "networkd"}
 
-DEVICES = """
+SETUP = """
 set -e
 mount -o remount,rw /proc/sys
-for number in 0 1; do
-  ip link add ib$number type veth peer name end$number
-  ip link set end$number up
-  port=/root/class/infiniband/mlx5_$number/ports/1
-  mkdir -p $port/gid_attrs/ndevs
-  echo '1: CA' >$port/../../node_type
-  echo '4: ACTIVE' >$port/state
-  echo '5: LinkUp' >$port/phys_state
-  echo InfiniBand >$port/link_layer
-  echo '400 Gb/sec (4X NDR)' >$port/rate
-  echo 0x2 >$port/lid
-  echo 0x1 >$port/sm_lid
-  echo ib$number >$port/gid_attrs/ndevs/0
-done
-for name in $(ls /sys/class); do
-  mkdir -p /root/class/$name
-  mount --bind /sys/class/$name /root/class/$name
-done
-mount --rbind /root/class /sys/class
 mkdir -p /etc/systemd/network
 printf '[Match]\\nName=eth* end*\\n[Link]\\nUnmanaged=yes\\n' >/etc/systemd/network/00-test.network
 """
@@ -58,14 +39,8 @@ OWNERS = {
 }
 
 CLEAN = """
-umount -l /sys/class
-for name in $(ls /root/class); do umount /root/class/$name; done
-ip link del ib0; ip link del ib1
 systemctl stop systemd-networkd.socket systemd-networkd
-systemctl disable inference-rdma.service
-find /etc -name '*inference-rdma*' -delete
-rm -rf /root/class /etc/inference/rdma.json /etc/systemd/network/00-test.network
-systemctl daemon-reload
+rm -f /etc/systemd/network/00-test.network
 ip rule del table 1001; ip rule del table 1002
 """
 
@@ -77,8 +52,10 @@ def rails(node: Node, monkeypatch: pytest.MonkeyPatch) -> Iterator[Node]:
     monkeypatch.setattr(node, "playbook", str(PROJECT / "molecule/shared/rails.yml"))
     node.run("apt-get -qq update")
     node.run(OWNERS[MANAGERS[node.name]])
-    node.run(DEVICES)
+    rail_devices.add(node, 2)
+    node.run(SETUP)
     yield node
+    rail_devices.remove(node, 2)
     node.run(CLEAN, check=False)
 
 
