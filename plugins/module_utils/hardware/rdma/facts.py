@@ -50,7 +50,7 @@ def gather(root: Path, parts: Collection[str], programs: Programs, run: tools.Ru
     mtus = tools.mtus(programs.ibv_devinfo if TOOLS in parts else None, run)
     found = _with_rdma(devices(root, GIDS in parts, COUNTERS in parts), answer)
     addresses = tools.addresses(programs.ip if found and ADDRESSES in parts else None, run)
-    gpus = pci.nvidia_gpus(root) if GPUS in parts else []
+    gpus = pci.nvidia_gpus(root) if {GPUS, SETTINGS} & set(parts) else []
     probed = dma_buf.ask(programs.python if found and DMA_BUF in parts else None, run)
     found = [
         replace(
@@ -62,7 +62,7 @@ def gather(root: Path, parts: Collection[str], programs: Programs, run: tools.Ru
         for device in found
     ]
     if SETTINGS in parts:
-        found = _with_settings(root, found, programs.dcb, run)
+        found = _with_settings(root, found, gpus, programs.dcb, run)
     facts: dict[str, Any] = {
         "rdma_devices": [asdict(device) for device in found],
         "rdma_tools": {
@@ -181,14 +181,16 @@ def _near_gpus(root: Path, device: Device, gpus: Sequence[pci.Device]) -> dict[s
     }
 
 
-def _with_settings(root: Path, found: Sequence[Device], program: str | None, run: tools.Run) -> list[Device]:
+def _with_settings(
+    root: Path, found: Sequence[Device], gpus: Sequence[pci.Device], program: str | None, run: tools.Run
+) -> list[Device]:
     """The devices with the settings of their ports and PCI functions."""
     stanzas = managers.stanzas(root) if found else []
     return [
         replace(
             device,
             ports=tuple(_port_settings(root, device, port, stanzas, program, run) for port in device.ports),
-            pcie=settings.pcie(root, device.pci_address) if device.pci_address else None,
+            pcie=settings.pcie(root, device.pci_address, gpus) if device.pci_address else None,
         )
         for device in found
     ]

@@ -14,6 +14,10 @@ DISTANCES = PIX, PXB, PHB, NODE, SYS = "PIX", "PXB", "PHB", "NODE", "SYS"
 """From near to far: at most one PCIe switch, several switches, a CPU's root complex, several root complexes of a NUMA
 node, several NUMA nodes. Source: the legend of `nvidia-smi topo -m`."""
 
+BELOW_SWITCHES = (PIX, PXB)
+"""Distances at which packets need not take the way through the CPU. By default, NCCL uses GPUDirect at these. Source:
+ncclTopoCheckGdr of NCCL, graph/paths.cc."""
+
 
 def distance(one: pci.Device, other: pci.Device, one_node: bool = False) -> str | None:
     """The distance of two PCI functions; None if unknown. `one_node` means that the machine has only one NUMA node,

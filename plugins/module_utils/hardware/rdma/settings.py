@@ -6,11 +6,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from ...core import sysfs
 from .. import pci, pci_config
+from . import nearness
 
 RDMA_CM = "sys/kernel/config/rdma_cm"
 """A directory for each device, once it was created. The kernel keeps the values without the directory."""
@@ -35,7 +37,8 @@ class Pcie:
     """Bytes."""
     relaxed_ordering: bool | None
     acs_bridges: list[str]
-    """The bridges above the function that send packets between functions through the CPU. Known to root alone."""
+    """The bridges on the ways to GPUs below the same switches, and all others above the function, that send packets
+    between functions through the CPU. Known to root alone."""
     iommu: str | None
     """The type of the function's IOMMU group: identity, DMA, DMA-FQ, …; None without an IOMMU."""
 
@@ -52,8 +55,8 @@ class Iommu:
     """PCI functions that a virtual machine or a program has. They need ACS, which separates them from others."""
 
 
-def pcie(root: Path, address: str) -> Pcie:
-    """The settings of a PCI function."""
+def pcie(root: Path, address: str, gpus: Sequence[pci.Device] = ()) -> Pcie:
+    """The settings of a PCI function, and of the bridges above that function and above the GPUs that are near."""
     function = pci.device(root, address)
     found = pci_config.settings(pci_config.read(root, address))
     group = sysfs.link_name(root / pci.DEVICES / address / "iommu_group")
@@ -65,9 +68,16 @@ def pcie(root: Path, address: str) -> Pcie:
         max_read_request=found.max_read_request,
         max_payload=found.max_payload,
         relaxed_ordering=found.relaxed_ordering,
-        acs_bridges=pci_config.redirecting(root, function.upstream),
+        acs_bridges=pci_config.redirecting(root, _bridges(function, gpus)),
         iommu=sysfs.read(root / IOMMU_GROUPS / group / "type") if group else None,
     )
+
+
+def _bridges(function: pci.Device, gpus: Sequence[pci.Device]) -> list[str]:
+    """The bridges that packets between a function and GPUs below the same switches can take, each once. The answers of
+    a GPU enter at the bridge above the GPU. Source: calc_map_type_and_dist of Linux, drivers/pci/p2pdma.c."""
+    near = [gpu for gpu in gpus if nearness.distance(function, gpu) in nearness.BELOW_SWITCHES]
+    return list(dict.fromkeys(bridge for one in (function, *near) for bridge in one.upstream))
 
 
 def rdma_cm(root: Path, device: str, port: int) -> tuple[str | None, int | None]:

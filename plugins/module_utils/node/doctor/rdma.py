@@ -13,12 +13,12 @@ from ...core.commands import Outcome
 from ...core.paths import journal_tag, unit_name
 from ...engine import environment
 from ...hardware.rdma import nccl_log
+from ...hardware.rdma.nearness import BELOW_SWITCHES
 from ...hardware.rdma_settings import boot
 from ...hardware.rdma_settings.rails import NO_MANAGER
 from ...hardware.rdma_settings.rails import ports as ports_of
 from .check import OK, STATUSES, UNKNOWN, WARN, CannotTell, Check, Finding
 from .host import TOOL_TIMEOUT, Host
-from .rdma_ladder import NEAR
 
 LINES = "5000"
 """Lines of the journal to read: NCCL prints some hundred for each start, with NCCL_DEBUG=INFO."""
@@ -173,7 +173,7 @@ def _nccl_of(host: Host, name: str) -> nccl_log.Verdict:
         keys = {rail.key for rail in recorded.rails}
         rails = [port for port in ports_of(host.rdma()) if port.key in keys]
         expected = [f"{port.device}:{port.number}" for port in rails]
-        near = all(port.device_facts["nearest_gpu_distance"] in (None, *NEAR) for port in rails)
+        near = all(port.device_facts["nearest_gpu_distance"] in (None, *BELOW_SWITCHES) for port in rails)
     return nccl_log.verdict(nccl_log.read(outcome.stdout.splitlines()), expected, near)
 
 

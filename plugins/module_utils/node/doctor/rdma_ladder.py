@@ -14,6 +14,7 @@ from typing import Any
 
 from ...core.problems import Findings
 from ...hardware.rdma import settings, subnet_manager
+from ...hardware.rdma.nearness import BELOW_SWITCHES
 from ...hardware.rdma_settings import boot, plan, rails
 from ...hardware.rdma_settings.desired import Desired
 from ...hardware.rdma_settings.variables import ETHERNET, INFINIBAND, Wish
@@ -29,9 +30,6 @@ LARGER: Mapping[str, str] = {
     INFINIBAND: "ibv_devinfo shows max_mtu of the card; raise the MTU of the switch's port, or of the subnet manager",
 }
 """How the ports of each link layer get larger packets."""
-
-NEAR = ("PIX", "PXB")
-"""Distances at which NCCL uses GPUDirect by default. Source: ncclTopoCheckGdr of NCCL, graph/paths.cc."""
 
 BY_HAND = (
     "host to host, for each rail: ib_write_bw -d DEVICE -x GID_INDEX --report_gbits --out_json --out_json_file=FILE on "
@@ -204,7 +202,7 @@ def _distance(chosen: Sequence[rails.Port]) -> Finding:
     far = [
         f"{port.name} is at {port.device_facts['nearest_gpu_distance']}"
         for port in chosen
-        if port.device_facts["nearest_gpu_distance"] not in (None, *NEAR)
+        if port.device_facts["nearest_gpu_distance"] not in (None, *BELOW_SWITCHES)
     ]
     if far:
         message = f"{'; '.join(far)} from its nearest GPU: NCCL uses no GPUDirect there by default"

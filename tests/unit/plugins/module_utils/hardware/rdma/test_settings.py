@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.baremetal.inference.plugins.module_utils.hardware import pci
 from ansible_collections.baremetal.inference.plugins.module_utils.hardware.rdma import settings
+from ansible_collections.baremetal.inference.tests.unit.plugins.module_utils.hardware.test_pci_config import space
 
 
 def test_a_function_of_which_only_the_link_is_known(machine: Any) -> None:
@@ -20,6 +22,20 @@ def test_a_function_of_which_only_the_link_is_known(machine: Any) -> None:
         max_link_width="16",
     )
     assert settings.pcie(machine.root, "0000:1a:00.0") == settings.Pcie(5, 8, 5, 16, None, None, None, [], None)
+
+
+def test_the_bridge_above_a_gpu_at_the_same_switch_counts(machine: Any) -> None:
+    """The GPU's answers enter the switch there, and ACS of this port sends them to the CPU."""
+    switch = "pci0000:10/0000:10:01.0/0000:11:00.0"
+    ports = {"0000:12:00.0": switch, "0000:12:01.0": switch, "0000:10:02.0": "pci0000:10"}
+    for address, above in (*ports.items(), ("0000:10:01.0", "pci0000:10")):
+        (machine.root / machine.pci(address, above) / "config").write_bytes(space(acs=0x1D))
+    machine.pci("0000:13:00.0", f"{switch}/0000:12:00.0")
+    machine.gpu("0000:14:00.0", f"{switch}/0000:12:01.0")
+    machine.gpu("0000:15:00.0", "pci0000:10/0000:10:02.0")
+    gpus = pci.nvidia_gpus(machine.root)
+    found = settings.pcie(machine.root, "0000:13:00.0", gpus).acs_bridges
+    assert found == ["0000:10:01.0", "0000:12:00.0", "0000:12:01.0"]
 
 
 def test_the_type_of_the_iommu_group(machine: Any) -> None:
