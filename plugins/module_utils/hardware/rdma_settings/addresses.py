@@ -26,7 +26,8 @@ def wanted(wish: Wish, rails: int, findings: Findings) -> list[ipaddress.IPv4Int
     if not texts:
         return []
     if len(texts) != rails:
-        findings.problem("rdma", f"has {len(texts)} entries for {rails} rails; give one for each rail", key)
+        action = "give one for each rail" if rails else "see rdma link, lspci and dmesg"
+        findings.problem("rdma", f"has {len(texts)} entries for {rails} rails; {action}", key)
     if wish.addresses:
         found = [_address(text, findings) for text in wish.addresses]
     else:

@@ -80,7 +80,9 @@ def plan(variables: Mapping[str, Any], machine: Machine) -> tuple[Plan, Findings
     findings = Findings()
     wish = of(variables, findings)
     found = rails.ports(machine.facts)
-    chosen = rails.choose(wish, found, machine.management, machine.known, findings)
+    # A node whose cards were all removed keeps nothing of the rails.
+    known = machine.known if found or machine.facts.get("rdma_nics_without_driver") else ()
+    chosen = rails.choose(wish, found, machine.management, known, findings)
     layer = chosen[0].layer or ETHERNET if chosen else ETHERNET
     if chosen:
         _layer_only(wish, layer, findings)

@@ -78,10 +78,12 @@ def choose(
     """The rails in their order. Adds all mistakes to `findings`.
 
     `management` has the network devices by which operators and Ansible reach the node. `known` has the keys of the
-    rails of the last run: with `auto`, such a rail remains a rail while its cable is out.
+    rails of the last run: with `auto`, such a rail remains a rail while its cable is out, and must have its device.
     """
     if wish.rails == AUTO:
-        chosen = list(_auto(wish, found, management, known, findings))
+        candidates = _candidates(wish, found, management)
+        chosen = list(_auto(wish, candidates, known, findings))
+        _lost(found, candidates, chosen, known, findings)
     else:
         chosen = list(_named(wish, found, management, findings))
     layers = sorted({port.layer or "unknown" for port in chosen})
@@ -93,11 +95,37 @@ def choose(
     return chosen
 
 
-def _auto(
-    wish: Wish, found: Sequence[Port], management: Sequence[str], known: Sequence[str], findings: Findings
-) -> Iterator[Port]:
-    candidates = [port for port in found if port.netdev is None or port.netdev not in management]
-    candidates = [port for port in candidates if wish.link_layer in (AUTO, port.layer)]
+def _candidates(wish: Wish, found: Sequence[Port], management: Sequence[str]) -> list[Port]:
+    """The ports that can be rails."""
+    free = [port for port in found if port.netdev is None or port.netdev not in management]
+    return [port for port in free if wish.link_layer in (AUTO, port.layer)]
+
+
+def _lost(
+    found: Sequence[Port],
+    candidates: Sequence[Port],
+    chosen: Sequence[Port],
+    known: Sequence[str],
+    findings: Findings,
+) -> None:
+    """Add a mistake for each known rail without a device: a run must not forget a card that has failed. Warn if all
+    ports are down."""
+    there = {port.key for port in found}
+    for key in known:
+        if key not in there:
+            findings.problem(
+                "rdma",
+                f"{key} is a rail of the last run, and has no RDMA device now; see dmesg and lspci. If the card was "
+                "removed or moved, list the rails that this node has",
+                "rdma_rails",
+                AUTO,
+            )
+    if candidates and not chosen:
+        states = ", ".join(f"{port.name} is {port.facts['state'] or 'unknown'}" for port in candidates)
+        findings.warning("rdma", f"this node gets no rails: {states}; check cables and switch", "rdma_rails")
+
+
+def _auto(wish: Wish, candidates: Sequence[Port], known: Sequence[str], findings: Findings) -> Iterator[Port]:
     # Ports without a manager are rails that wait for one, unless the node has active rails.
     waiting = not any(port.active for port in candidates)
     for port in candidates:

@@ -46,6 +46,25 @@ def test_auto_keeps_a_known_rail_without_a_cable_and_says_so() -> None:
     assert "is down, but remains a rail" in str(findings.warnings[0])
 
 
+def test_auto_does_not_forget_a_rail_whose_card_has_failed() -> None:
+    """Else the doctor would say that all is well."""
+    _names, findings = choose(Wish(), roce(1), known=["0000:10:00.0/1", "0000:11:00.0/1"])
+    (problem,) = findings.problems
+    assert "0000:11:00.0/1 is a rail of the last run" in str(problem) and "list the rails" in str(problem)
+    # The management interface, and ports of another link layer, have their devices.
+    for wish, management in ((Wish(), ["ens0"]), (Wish(link_layer="infiniband"), [])):
+        assert not choose(wish, roce(1), management, known=["0000:10:00.0/1"])[1].problems
+    assert not choose(Wish(rails=[{"netdev": "ens0"}]), roce(1), known=["0000:11:00.0/1"])[1].problems
+
+
+def test_auto_says_that_all_ports_are_down() -> None:
+    names, findings = choose(Wish(), facts(device(0, port(0, state="DOWN")), device(1)), management=["ens1"])
+    assert names == [] and "no rails: rocep0s0/1 is DOWN" in str(findings.warnings[0])
+    # A node without cards, and one with a known rail, are as they should be.
+    assert not choose(Wish(), facts())[1].warnings
+    assert not choose(Wish(), roce(1), management=["ens0"])[1].warnings
+
+
 def test_auto_with_two_link_layers_needs_a_choice() -> None:
     found = facts(device(0), infiniband(1))
     _names, findings = choose(Wish(), found)

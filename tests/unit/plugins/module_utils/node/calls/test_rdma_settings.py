@@ -128,8 +128,14 @@ def test_a_setting_that_the_machine_does_not_show_is_a_warning(run: RunModule, h
 
 def test_without_rails_nothing_is_left(run: RunModule, host: Host) -> None:
     run(settings=WANTED)
-    for name in ("ens0", "ens1"):
-        (host.root / f"sys/class/infiniband/rocep{name[-1]}s0").unlink()
+    for number in (0, 1):
+        (host.root / f"sys/class/infiniband/rocep{number}s0").unlink()
+    # The cards are there: their RDMA driver has failed.
+    failed = run(settings={})
+    assert "0000:21:00.0/1 is a rail of the last run, and has no RDMA device" in failed["msg"]
+    assert Paths(host.root).rdma_settings.exists()
+    for number in (0, 1):
+        (host.root / f"sys/bus/pci/devices/0000:{number + 32:02x}:00.0").unlink()
     done = run(settings={})
     left = [path for path in host.root.rglob("*inference-rdma*") if path.is_file() or path.is_symlink()]
     assert done["changed"] and left == [] and not Paths(host.root).rdma_settings.exists()
