@@ -223,8 +223,8 @@ ansible_facts:
               returned: always
               sample: true
             acs_bridges:
-              description: The bridges above the function, and above GPUs below the same PCIe switches, that send packets between
-                functions through the CPU, by ACS.
+              description: The bridges above the function, and above GPUs below the same PCIe switches, that send
+                packets between functions through the CPU, by ACS.
               type: list
               elements: str
               returned: always

@@ -32,8 +32,15 @@ NETWORKD_LINKS = "run/systemd/netif/links"
 NETWORKD_UNMANAGED = ("", "unmanaged", "linger", "pending")
 """States of a link that networkd does not configure. Source: network-util.c and networkd-link.c of systemd."""
 
+UDEV_DATA = "run/udev/data"
+OWN_LINKS = ("/etc/", "/run/")
+"""Where operators and programs of theirs have .link files. Those of Debian are elsewhere."""
+
 NM_DEVICES = "run/NetworkManager/devices"
 NM_PROFILES = ("etc/NetworkManager/system-connections", "run/NetworkManager/system-connections")
+NM_META = ".nmmeta"
+"""The section by which NetworkManager marks profiles that it has made itself: with DHCP for each Ethernet device
+without a profile, or to show what other programs have configured. Source: nm-keyfile-internal.h of NetworkManager."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +50,15 @@ class Manager:
     name: str
     file: str | None
     """The file that names the device; None if unknown."""
+    mtu: int | None
+    """The MTU that the file asks for; None without one."""
+
+
+@dataclass(frozen=True)
+class LinkFile:
+    """A file by which udev gives a network device its name, MTU and more."""
+
+    file: str
     mtu: int | None
     """The MTU that the file asks for; None without one."""
 
@@ -124,6 +140,24 @@ def _sourced(root: Path, path: Path, pattern: str, directory: bool) -> list[Path
     return [file for file in inner if file.is_file() and re.fullmatch(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*", file.name)]
 
 
+def link_file(root: Path, netdev: str) -> LinkFile | None:
+    """The .link file that udev has applied to a network device, unless the file is Debian's. Source: the property
+    ID_NET_LINK_FILE of udev's builtin net_setup_link."""
+    index = sysfs.read(root / sysfs.NETDEVS / netdev / "ifindex")
+    match = re.search(r"(?m)^E:ID_NET_LINK_FILE=(.+)$", _text(root / f"{UDEV_DATA}/n{index}"))
+    if match is None or not match[1].startswith(OWN_LINKS):
+        return None
+    return LinkFile(match[1], _mtu_of(root, match[1]))
+
+
+def _mtu_of(root: Path, file: str) -> int | None:
+    """The MTU in a .link or .network file, and in files that belong to it."""
+    path, mtu = root / file.lstrip("/"), None
+    for part in (path, *sorted(Path(f"{path}.d").glob("*.conf"))):
+        mtu = _number(part, "Link", "MTUBytes", mtu)
+    return mtu
+
+
 def _networkd(root: Path, index: str | None) -> Manager | None:
     """networkd, by the state that it writes for each link: sd_network_link_get_setup_state of systemd reads it."""
     words = dict(
@@ -132,27 +166,34 @@ def _networkd(root: Path, index: str | None) -> Manager | None:
     if words.get("ADMIN_STATE", "") in NETWORKD_UNMANAGED:
         return None
     file = words.get("NETWORK_FILE") or None
-    mtu = None
-    if file:
-        path = root / file.lstrip("/")
-        for part in (path, *sorted(Path(f"{path}.d").glob("*.conf"))):
-            mtu = _number(part, "Link", "MTUBytes", mtu)
-    return Manager(NETWORKD, file, mtu)
+    return Manager(NETWORKD, file, _mtu_of(root, file) if file else None)
 
 
 def _networkmanager(root: Path, netdev: str, index: str | None) -> Manager | None:
     """NetworkManager, by the state that it writes for each device, and by its profiles."""
     state = _ini(root / NM_DEVICES / str(index))
-    # NetworkManager writes true; versions of Debian 12 and 13 accept 1 as well.
-    managed = state.get("device", "managed", fallback="false").casefold() in ("true", "1")
+    managed = _true(state, "device", "managed")
+    # A profile may name a device by its address.
+    active = state.get("device", "connection-uuid", fallback="")
     for directory in NM_PROFILES:
         for name in sysfs.names(root / directory):
             profile = _ini(root / directory / name)
-            if profile.get("connection", "interface-name", fallback="") == netdev:
+            named = profile.get("connection", "interface-name", fallback="") == netdev
+            if not named and (not active or profile.get("connection", "uuid", fallback="") != active):
+                continue
+            if _true(profile, NM_META, "external"):
+                # Only shows what another program has configured.
+                managed = False
+            elif not _true(profile, NM_META, "nm-generated"):
                 sections = ("ethernet", "802-3-ethernet", "infiniband")
                 mtus = [sysfs.integer(profile.get(section, "mtu", fallback="")) for section in sections]
                 return Manager(NETWORKMANAGER, f"/{directory}/{name}", next(filter(None, mtus), None))
     return Manager(NETWORKMANAGER, None, None) if managed else None
+
+
+def _true(file: configparser.RawConfigParser, section: str, key: str) -> bool:
+    """Whether a value is true. NetworkManager writes true; versions of Debian 12 and 13 accept 1 as well."""
+    return file.get(section, key, fallback="false").casefold() in ("true", "1")
 
 
 def _number(path: Path, section: str, key: str, otherwise: int | None) -> int | None:

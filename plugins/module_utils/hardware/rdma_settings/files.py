@@ -55,7 +55,7 @@ def render(
     texts: dict[str, str] = {}
     for place in places:
         if place.rail.layer == ETHERNET and place.mac and place.rail.mtu:
-            texts[f"{LINKS}/{PREFIX}-{place.netdev}.link"] = link(place)
+            texts[f"{LINKS}/{link_name(place.netdev)}"] = link(place)
         if place.rail.address and manager in RENDERERS:
             path, text = RENDERERS[manager](place)
             texts[path] = text
@@ -81,6 +81,11 @@ def render(
 def mode(path: str) -> int:
     """The mode of a file."""
     return PRIVATE if path.startswith(NM_PROFILES) else 0o644
+
+
+def link_name(netdev: str) -> str:
+    """The name of a .link file."""
+    return f"{PREFIX}-{netdev}.link"
 
 
 def link(place: Place) -> str:

@@ -38,21 +38,36 @@ def read(
     upper |= _of_default_routes(run)
     management = sorted({lower for name in upper for lower in (name, *_lower(root, name))})
     stanzas = managers.stanzas(root)
+    networkmanager_runs = (root / "run/NetworkManager").is_dir()
     found = [manager.name for name in management for manager in managers.managers(root, name, stanzas)]
     return Machine(
         facts=facts,
         management=management,
         management_addresses=[text for name in management if name in by_netdev for text in by_netdev[name]],
         managers=sorted(set(found)),
-        networkmanager_runs=(root / "run/NetworkManager").is_dir(),
+        networkmanager_runs=networkmanager_runs,
+        unmanaged=_unmanaged(run) if networkmanager_runs else [],
         networkd_runs=(root / managers.NETWORKD_STATE).is_file(),
         known=known,
         partitions_foreign=_partitions_foreign(root),
         ifupdown_reads=managers.reads_directory(root, files.INTERFACES),
         peers=peers,
         bonds=_bonds(root),
+        links={name: link for name in _netdevs(facts) if (link := managers.link_file(root, name)) is not None},
         peer_memory=_peer_memory(root),
     )
+
+
+def _unmanaged(run: Run) -> list[str]:
+    """The network devices that NetworkManager does not configure."""
+    outcome = run(["nmcli", "--terse", "--fields", "DEVICE,STATE", "device"])
+    lines = [line.rpartition(":") for line in outcome.stdout.splitlines()]
+    return [name for name, _colon, state in lines if state == "unmanaged"]
+
+
+def _netdevs(facts: Mapping[str, Any]) -> list[str]:
+    """The network devices of RDMA ports."""
+    return [port["netdev"] for device in facts["rdma_devices"] for port in device["ports"] if port["netdev"]]
 
 
 def _bonds(root: Path) -> list[str]:

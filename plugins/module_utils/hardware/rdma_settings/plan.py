@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...core.problems import Findings
-from ..rdma.managers import IFUPDOWN, MANAGERS
+from ..rdma.managers import IFUPDOWN, MANAGERS, NETWORKD, NETWORKMANAGER, LinkFile
 from . import addresses, files, infiniband, rails
 from .desired import Desired, Rail, full_key
 from .variables import (
@@ -48,6 +48,8 @@ class Machine:
     """The programs that configure them."""
     networkmanager_runs: bool = False
     networkd_runs: bool = False
+    unmanaged: Sequence[str] = ()
+    """The network devices that NetworkManager does not configure."""
     known: Sequence[str] = ()
     """The keys of the rails of the last run."""
     peers: Mapping[str, Sequence[str]] = field(default_factory=dict)
@@ -58,6 +60,8 @@ class Machine:
     """Whether ifupdown reads our files."""
     bonds: Sequence[str] = ()
     """The network devices that are bonds."""
+    links: Mapping[str, LinkFile] = field(default_factory=dict)
+    """The .link files that are not Debian's, by network device."""
     peer_memory: bool | None = None
     """Whether the RDMA core takes memory from other modules, as nvidia-peermem needs. None if unknown."""
 
@@ -90,14 +94,10 @@ def plan(variables: Mapping[str, Any], machine: Machine) -> tuple[Plan, Findings
     addresses.foreign(wanted, machine.peers, machine.management_addresses, findings)
     one_subnet = _one_subnet(wish, wanted, findings)
     manager = _manager(wish, chosen, machine, bool(wanted), findings)
-    if wanted and manager == IFUPDOWN and not machine.ifupdown_reads:
-        findings.problem(
-            "rdma",
-            f"/etc/network/interfaces does not read {files.INTERFACES}; add the line 'source {files.INTERFACES}/*'",
-            "rdma_network_manager",
-            manager,
-        )
+    if wanted:
+        _ready(manager, chosen, machine, findings)
     _mtu(wish, layer, chosen, findings)
+    _links(wish, [port for port in chosen if port.layer == ETHERNET], machine, findings)
     _acs(wish, machine.facts, findings)
     infiniband.check(wish, found, chosen, machine.partitions_foreign, findings)
     method, reason = gpudirect(wish, machine, findings)
@@ -253,6 +253,27 @@ def _manager(wish: Wish, chosen: Sequence[rails.Port], machine: Machine, address
     return "none"
 
 
+def _ready(manager: str, chosen: Sequence[rails.Port], machine: Machine, findings: Findings) -> None:
+    """Add the mistakes of a program that would not make the addresses of the rails."""
+    left = [port.netdev for port in chosen if port.netdev in machine.unmanaged]
+    message = ""
+    if manager == IFUPDOWN and not machine.ifupdown_reads:
+        message = (
+            f"/etc/network/interfaces does not read {files.INTERFACES}; add the line 'source {files.INTERFACES}/*'"
+        )
+    elif manager == NETWORKD and not machine.networkd_runs:
+        message = "networkd does not run; run systemctl enable --now systemd-networkd, or choose another program"
+    elif manager == NETWORKMANAGER and not machine.networkmanager_runs:
+        message = "NetworkManager does not run; start it, or choose another program"
+    elif manager == NETWORKMANAGER and left:
+        message = (
+            f"NetworkManager leaves {', '.join(map(str, left))} alone; remove them from unmanaged-devices in its "
+            "configuration, or choose networkd or ifupdown"
+        )
+    if message:
+        findings.problem("rdma", message, "rdma_network_manager", manager)
+
+
 def _own(file: str | None) -> bool:
     return bool(file) and str(file).rpartition("/")[2].startswith(files.PREFIX)
 
@@ -288,6 +309,31 @@ def _mtu(wish: Wish, layer: str, chosen: Sequence[rails.Port], findings: Finding
             "rdma_mtu",
             wish.mtu,
         )
+
+
+def _links(wish: Wish, chosen: Sequence[rails.Port], machine: Machine, findings: Findings) -> None:
+    """Add the mistakes of .link files that are not ours. udev applies the first one, by the files' names."""
+    for port in chosen:
+        link = machine.links.get(port.netdev or "")
+        if link is None or _own(link.file) or port.netdev in machine.bonds:
+            continue
+        directory, _slash, name = link.file.rpartition("/")
+        if name > files.link_name(port.netdev or ""):
+            findings.problem(
+                "rdma",
+                f"{link.file} gives {port.netdev} its name and settings. The file of this role would come first, and "
+                f"{link.file} would have no effect from the next boot on; rename it to {directory}/50-{name}",
+                "rdma_mtu",
+                wish.mtu,
+            )
+        elif link.mtu not in (None, wish.mtu):
+            findings.problem(
+                "rdma",
+                f"{link.file} gives {port.netdev} the MTU {link.mtu} at each boot; remove the line, or set rdma_mtu to "
+                f"{link.mtu}",
+                "rdma_mtu",
+                wish.mtu,
+            )
 
 
 def _acs(wish: Wish, facts: Mapping[str, Any], findings: Findings) -> None:

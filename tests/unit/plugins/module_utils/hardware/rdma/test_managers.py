@@ -11,7 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ansible_collections.baremetal.inference.plugins.module_utils.hardware.rdma.managers import (
+    LinkFile,
     Manager,
+    link_file,
     managers,
     reads_directory,
     stanzas,
@@ -84,6 +86,19 @@ def test_networkd(machine: Any) -> None:
     assert found(machine, "ens1")[0].mtu == 9216
 
 
+def test_the_link_file_of_udev(machine: Any) -> None:
+    assert link_file(machine.root, "ens1") is None
+    machine.write("sys/class/net/ens1/ifindex", "3")
+    machine.write(
+        "run/udev/data/n3", "E:ID_NET_DRIVER=mlx5_core\nE:ID_NET_LINK_FILE=/usr/lib/systemd/network/99-default.link"
+    )
+    assert link_file(machine.root, "ens1") is None
+    machine.write("run/udev/data/n3", "E:ID_NET_LINK_FILE=/etc/systemd/network/70-rails.link\nG:systemd")
+    assert link_file(machine.root, "ens1") == LinkFile("/etc/systemd/network/70-rails.link", None)
+    machine.write("etc/systemd/network/70-rails.link", "[Match]\nMTUBytes=1\n[Link]\nMTUBytes=9000")
+    assert link_file(machine.root, "ens1") == LinkFile("/etc/systemd/network/70-rails.link", 9000)
+
+
 def test_networkmanager(machine: Any) -> None:
     machine.write("sys/class/net/ens1/ifindex", "3")
     machine.write("run/NetworkManager/devices/3", "[device]\nmanaged=true")
@@ -93,6 +108,28 @@ def test_networkmanager(machine: Any) -> None:
     machine.write(f"{directory}/b.nmconnection", "no section")
     assert found(machine, "ens1") == [Manager("networkmanager", f"/{directory}/a.nmconnection", 9000)]
     assert found(machine, "ens2") == []
+
+
+def test_profiles_that_networkmanager_has_made_itself(machine: Any) -> None:
+    machine.write("sys/class/net/ens1/ifindex", "3")
+    machine.write("run/NetworkManager/devices/3", "[device]\nmanaged=true\nconnection-uuid=u1")
+    profile = "run/NetworkManager/system-connections/Wired connection 1.nmconnection"
+    # With DHCP for any device: it gives way to a profile of an operator.
+    text = "[connection]\nuuid=u1\ninterface-name=ens1\n[.nmmeta]\nnm-generated=true"
+    machine.write(profile, text)
+    assert found(machine, "ens1") == [Manager("networkmanager", None, None)]
+    machine.write(profile, f"{text}\nvolatile=true\nexternal=true")
+    assert found(machine, "ens1") == []
+
+
+def test_a_profile_that_names_a_device_by_its_address(machine: Any) -> None:
+    machine.write("sys/class/net/ens1/ifindex", "3")
+    machine.write("run/NetworkManager/devices/3", "[device]\nmanaged=true\nconnection-uuid=u1")
+    path = "etc/NetworkManager/system-connections/rail.nmconnection"
+    machine.write(path, "[connection]\nuuid=u1\n[ethernet]\nmac-address=02:00:00:00:00:01")
+    assert found(machine, "ens1") == [Manager("networkmanager", f"/{path}", None)]
+    machine.write("run/NetworkManager/devices/3", "[device]\nmanaged=true")
+    assert found(machine, "ens1") == [Manager("networkmanager", None, None)]
 
 
 def test_two_owners_are_both_named(machine: Any) -> None:

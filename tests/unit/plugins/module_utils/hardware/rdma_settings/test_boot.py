@@ -158,6 +158,7 @@ def test_an_address_may_take_its_time(host: Host) -> None:
 def test_each_program_that_can_own_the_links(tmp_path: Path, manager: str, infiniband: bool) -> None:
     host = Host(tmp_path, infiniband=infiniband)
     host.machine.write("etc/network/interfaces", "source /etc/network/interfaces.d/*")
+    host.machine.write("run/NetworkManager/no-stub-resolv.conf", "")
     more: dict[str, Any] = {"ipoib_mode": "connected", "mtu": 65520} if infiniband else {"ets": EVERYTHING["ets"]}
     wanted = wanted_of(host, network_manager=manager, addresses=EVERYTHING["addresses"], **more)
     assert wanted.manager == manager

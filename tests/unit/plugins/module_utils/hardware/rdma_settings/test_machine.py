@@ -42,6 +42,15 @@ def test_a_rail_below_the_management_interface_is_no_rail(tmp_path: Path) -> Non
     assert read(host).bonds == ["bond0"]
 
 
+def test_link_files_of_the_rails(tmp_path: Path) -> None:
+    host = Host(tmp_path)
+    assert not read(host).links
+    host.machine.write("run/udev/data/n10", "E:ID_NET_LINK_FILE=/etc/systemd/network/70-rails.link")
+    assert {name: link.file for name, link in read(host).links.items()} == {
+        "ens0": "/etc/systemd/network/70-rails.link"
+    }
+
+
 def test_whether_the_rdma_core_takes_memory_of_other_modules(tmp_path: Path) -> None:
     host = Host(tmp_path)
     assert read(host).peer_memory is None
@@ -55,10 +64,12 @@ def test_whether_the_rdma_core_takes_memory_of_other_modules(tmp_path: Path) -> 
 
 def test_networkmanager(tmp_path: Path) -> None:
     host = Host(tmp_path)
-    assert not read(host).networkd_runs
+    host.unmanaged = ["ens0"]
+    assert read(host).networkd_runs and not read(host).unmanaged
+    (tmp_path / "run/systemd/netif/state").unlink()
     (tmp_path / "run/NetworkManager").mkdir()
-    host.machine.write("run/systemd/netif/state", "OPER_STATE=routable")
-    assert read(host).networkmanager_runs and read(host).networkd_runs
+    found = read(host)
+    assert found.networkmanager_runs and not found.networkd_runs and found.unmanaged == ["ens0"]
 
 
 def test_partitions_of_opensm_that_are_not_ours(tmp_path: Path) -> None:

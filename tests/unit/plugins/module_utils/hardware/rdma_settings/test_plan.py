@@ -17,6 +17,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.core.commands 
 from ansible_collections.baremetal.inference.plugins.module_utils.core.problems import Findings
 from ansible_collections.baremetal.inference.plugins.module_utils.hardware.rdma.devices import CLASS
 from ansible_collections.baremetal.inference.plugins.module_utils.hardware.rdma.facts import SETTINGS, Programs, gather
+from ansible_collections.baremetal.inference.plugins.module_utils.hardware.rdma.managers import LinkFile
 from ansible_collections.baremetal.inference.plugins.module_utils.hardware.rdma_settings import differences, rails
 from ansible_collections.baremetal.inference.plugins.module_utils.hardware.rdma_settings.differences import State
 from ansible_collections.baremetal.inference.plugins.module_utils.hardware.rdma_settings.plan import Machine, Plan, plan
@@ -36,7 +37,7 @@ ONE_SUBNET = ["10.7.0.1/24", "10.7.0.2/24"]
 def planned(
     found: dict[str, Any] | None = None, machine: dict[str, Any] | None = None, **raw: Any
 ) -> tuple[Plan, Findings]:
-    return plan(raw, Machine(found or roce(), managers=("networkd",), **(machine or {})))
+    return plan(raw, Machine(found or roce(), **{"managers": ("networkd",), "networkd_runs": True, **(machine or {})}))
 
 
 def problems(*arguments: Any, **raw: Any) -> list[str]:
@@ -123,7 +124,11 @@ def test_infiniband_has_no_settings_of_ethernet() -> None:
 @pytest.mark.parametrize("addresses", [[], ADDRESSES[:1]])
 def test_partitions_of_infiniband_with_any_manager_and_without_addresses(manager: str, addresses: list[str]) -> None:
     found, findings = planned(
-        facts(infiniband(0)), partition_keys=["0x1", "8002"], network_manager=manager, addresses=addresses
+        facts(infiniband(0)),
+        {"networkmanager_runs": True},
+        partition_keys=["0x1", "8002"],
+        network_manager=manager,
+        addresses=addresses,
     )
     assert not findings.problems
     assert found.desired.rails[0].partition_keys == ["0x8001", "0x8002"]
@@ -141,6 +146,23 @@ def test_ifupdown_must_read_our_files() -> None:
     assert "add the line 'source /etc/network/interfaces.d/*'" in problem
     assert not problems(roce(), unread, addresses=ADDRESSES, network_manager="networkd")
     assert not problems(roce(), unread, network_manager="ifupdown")
+
+
+@pytest.mark.parametrize(
+    ("manager", "machine", "words"),
+    [
+        ("networkd", {"networkd_runs": False}, "systemctl enable --now systemd-networkd"),
+        ("networkmanager", {}, "NetworkManager does not run"),
+        ("networkmanager", {"networkmanager_runs": True, "unmanaged": ["ens1", "ens7"]}, "leaves ens1 alone"),
+    ],
+)
+def test_a_program_that_would_not_make_the_addresses(manager: str, machine: dict[str, Any], words: str) -> None:
+    (problem,) = problems(roce(), machine, addresses=ADDRESSES, network_manager=manager)
+    assert words in problem and "rdma_network_manager" in problem
+    assert not problems(roce(), machine, network_manager=manager)
+    # NetworkManager may have the management interface alone.
+    if "unmanaged" in machine:
+        assert words in problems(roce(), {**machine, "managers": ["networkmanager"]}, addresses=ADDRESSES)[0]
 
 
 @pytest.mark.recordings("sysfs_infiniband")
@@ -204,6 +226,24 @@ def test_refusals_of_infiniband(raw: dict[str, Any], words: str) -> None:
 )
 def test_refusals(found: Any, machine: dict[str, Any], raw: dict[str, Any], words: str) -> None:
     assert any(words in problem for problem in problems(found, machine, **raw)), problems(found, machine, **raw)
+
+
+@pytest.mark.parametrize(
+    ("file", "mtu", "words"),
+    [
+        ("/etc/systemd/network/70-rails.link", None, "rename it to /etc/systemd/network/50-70-rails.link"),
+        ("/etc/systemd/network/10-rails.link", 1500, "10-rails.link gives ens0 the MTU 1500 at each boot"),
+        ("/etc/systemd/network/10-rails.link", 9000, ""),
+        ("/etc/systemd/network/10-rails.link", None, ""),
+        ("/etc/systemd/network/60-inference-rdma-ens0.link", 1500, ""),
+    ],
+)
+def test_a_link_file_of_the_operator(file: str, mtu: int | None, words: str) -> None:
+    """With our file before it, the operator's would no more name the rail."""
+    found = problems(None, {"links": {"ens0": LinkFile(file, mtu)}})
+    assert words in "".join(found) and len(found) == bool(words)
+    assert not problems(None, {"links": {"ens0": LinkFile(file, mtu)}, "bonds": ["ens0"]})
+    assert not problems(facts(infiniband(0)), {"links": {"ib0": LinkFile(file, mtu)}})
 
 
 def test_two_owners_of_a_link() -> None:
