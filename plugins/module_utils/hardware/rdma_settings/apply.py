@@ -118,7 +118,7 @@ def apply(root: Path, difference: Difference, rail: Rail, port: Port, manager: s
         if setting in (rail.sysctls or {}):
             _write(root / IPV4 / netdev / setting, str(difference.after))
         elif setting == "address":
-            _address(netdev, manager, run)
+            _address(netdev, manager, bool(difference.before), run)
         elif setting == "rule":
             _rule(rail, netdev, manager, run)
         elif setting in ("rdma_cm_tos", "rdma_cm_mode"):
@@ -196,8 +196,8 @@ def command(netdev: str, setting: str, value: Any) -> list[str]:
     raise SettingError(f"nothing is known that sets {setting}")
 
 
-def _address(netdev: str, manager: str, run: Run) -> None:
-    """Let the program that owns the link read its new file."""
+def _address(netdev: str, manager: str, addressed: bool, run: Run) -> None:
+    """Let the program that owns the link read its new file. `addressed`: whether the link has other addresses."""
     if manager == NETWORKD:
         _run(run, ["networkctl", "reload"])
         _run(run, ["networkctl", "reconfigure", netdev])
@@ -205,8 +205,9 @@ def _address(netdev: str, manager: str, run: Run) -> None:
         _run(run, ["nmcli", "connection", "reload"])
         _run(run, ["nmcli", "--wait", "30", "connection", "up", f"{PREFIX}-{netdev}"])
     elif manager == IFUPDOWN:
-        # Without the old address. It is no error if the device is not configured yet.
-        run(["ifdown", "--force", netdev])
+        if addressed:
+            # Takes the link down, so not for a first address: that one does not wait for a drain.
+            run(["ifdown", "--force", netdev])
         _run(run, ["ifup", "--force", netdev])
     else:
         raise SettingError("no program owns the link; set rdma_network_manager, or configure the address yourself")

@@ -76,7 +76,7 @@ def compare(desired: Desired, found: Sequence[Port], states: Mapping[str, State]
         moves = False
         for setting, before, after in _pairs(rail, port, states.get(rail.key, State({}))):
             if before is None and setting in NEEDS_VALUE:
-                unknown.append(f"rail {number} ({port.name}): {setting}: {NEEDS_VALUE[setting]}")
+                unknown.append(f"rail {number} ({port.name}): {setting}: {_reason(setting, port)}")
             elif before != after:
                 moves = moves or (setting == "address" and bool(before))
                 # A rule of an address waits with the address.
@@ -101,6 +101,15 @@ NEEDS_VALUE: Mapping[str, str] = {
     "rule": "the routing rules are not known",
 }
 """Settings that can only be set where they can be read, and why a value is missing."""
+
+OF_DCB = ("pfc", "dscp", "ets")
+"""The settings that the program `dcb` reads."""
+
+
+def _reason(setting: str, port: Port) -> str:
+    """Why the value of a setting is missing."""
+    failed = (port.facts.get("dcb") or {}).get("errors") if setting in OF_DCB else None
+    return "; ".join(failed) if failed else NEEDS_VALUE[setting]
 
 
 def _pairs(rail: Rail, port: Port, state: State) -> Iterator[tuple[str, Any, Any]]:

@@ -54,6 +54,7 @@ def read(
         peers=peers,
         bonds=_bonds(root),
         links={name: link for name in _netdevs(facts) if (link := managers.link_file(root, name)) is not None},
+        lldpad=run(["systemctl", "is-active", "--quiet", "lldpad.service"]).code == 0,
         peer_memory=_peer_memory(root),
     )
 
@@ -108,8 +109,10 @@ def _of_default_routes(run: Run) -> set[str]:
     outcome = run(["ip", "-j", "route", "show", "default"])
     try:
         routes = json.loads(outcome.stdout or "[]")
-        return {str(route["dev"]) for route in routes if "dev" in route}
-    except (ValueError, TypeError):
+        # A route over several links has them in a list.
+        hops = [hop for route in routes for hop in (route, *route.get("nexthops", ()))]
+        return {str(hop["dev"]) for hop in hops if "dev" in hop}
+    except (ValueError, TypeError, AttributeError):
         return set()
 
 

@@ -62,6 +62,8 @@ class Machine:
     """The network devices that are bonds."""
     links: Mapping[str, LinkFile] = field(default_factory=dict)
     """The .link files that are not Debian's, by network device."""
+    lldpad: bool = False
+    """Whether lldpad runs, which takes settings of priorities from the switch."""
     peer_memory: bool | None = None
     """Whether the RDMA core takes memory from other modules, as nvidia-peermem needs. None if unknown."""
 
@@ -98,6 +100,8 @@ def plan(variables: Mapping[str, Any], machine: Machine) -> tuple[Plan, Findings
         _ready(manager, chosen, machine, findings)
     _mtu(wish, layer, chosen, findings)
     _links(wish, [port for port in chosen if port.layer == ETHERNET], machine, findings)
+    if wish.lossless_priority is not None:
+        _overwritten([port for port in chosen if port.layer == ETHERNET], machine, findings)
     _acs(wish, machine.facts, findings)
     infiniband.check(wish, found, chosen, machine.partitions_foreign, findings)
     method, reason = gpudirect(wish, machine, findings)
@@ -334,6 +338,28 @@ def _links(wish: Wish, chosen: Sequence[rails.Port], machine: Machine, findings:
                 "rdma_mtu",
                 wish.mtu,
             )
+
+
+def _overwritten(chosen: Sequence[rails.Port], machine: Machine, findings: Findings) -> None:
+    """Warn where others than this host set the priorities. mlx5 shows the mode host only if its firmware leaves them to
+    the host, and takes settings in the other mode, too. Source: mlx5e_dcbnl_initialize and mlx5e_dcbnl_ieee_setpfc of
+    Linux."""
+    modes = {port.netdev: (port.facts.get("dcb") or {}).get("modes") for port in chosen}
+    others = [str(netdev) for netdev, known in modes.items() if known is not None and "host" not in known]
+    if others:
+        findings.warning(
+            "rdma",
+            f"the firmware of {', '.join(others)} takes PFC and ETS from the switch (DCBX), and can overwrite those of "
+            f"this run; run dcb dcbx set dev {others[0]} host ieee, or switch DCBX off in the firmware",
+            "rdma_lossless_priority",
+        )
+    if chosen and machine.lldpad:
+        findings.warning(
+            "rdma",
+            "lldpad takes PFC and ETS from the switch, and can overwrite those of this run; run systemctl disable "
+            "--now lldpad",
+            "rdma_lossless_priority",
+        )
 
 
 def _acs(wish: Wish, facts: Mapping[str, Any], findings: Findings) -> None:

@@ -58,6 +58,9 @@ def write(root: Path, changes: Mapping[str, Change], run: Run) -> None:
     if infiniband.PARTITIONS in changes:
         # Not if opensm does not run yet.
         run(["systemctl", "try-restart", "opensm.service"])
+    if files.NM_CONF in changes:
+        # For devices that are added before NetworkManager starts again.
+        run(["nmcli", "general", "reload", "conf"])
     if not set(changes) & set(units.texts(Paths(root))):
         return
     link = root / units.LINK.lstrip("/")

@@ -29,7 +29,10 @@ class Host:
         """Bytes: what the multicast group of IP over InfiniBand allows in datagram mode."""
         self.machine = Machine(root)
         self.commands: list[str] = []
+        self.defaults: list[dict[str, Any]] = [{"dst": "default", "dev": "eno1"}]
         self.engines: list[str] = []
+        self.services: list[str] = []
+        """The other services that run."""
         self.unmanaged: list[str] = []
         """The network devices that NetworkManager leaves alone."""
         self.stuck: set[str] = set()
@@ -115,7 +118,7 @@ class Host:
                     for number, (name, texts) in enumerate(sorted(self.addresses.items()))
                 ]
             case ["-j", "route", "show", "default"]:
-                return [{"dst": "default", "dev": "eno1"}]
+                return self.defaults
             case ["-j", "-4", "rule", "show", "from", source]:
                 return [{"src": source, "table": self.rules[source]}] if source in self.rules else []
             case ["-j", "-4", "route", "show", "table", table]:
@@ -223,4 +226,6 @@ class Host:
             self.networkd(self.late.pop(0)[1])
 
     def _systemctl(self, words: list[str]) -> Any:
+        if words[0] == "is-active":
+            return Outcome(0 if words[-1] in self.services else 3)
         return Outcome(0, "".join(f"vllm@{name}.service loaded active running x\n" for name in self.engines))

@@ -66,12 +66,20 @@ def test_the_command_of_ets(tmp_path: Path) -> None:
     ("manager", "commands"),
     [
         ("networkd", ["networkctl reload", "networkctl reconfigure ens0"]),
-        ("ifupdown", ["ifdown --force ens0", "ifup --force ens0"]),
+        ("ifupdown", ["ifup --force ens0"]),
         ("networkmanager", ["nmcli connection reload", "nmcli --wait 30 connection up 60-inference-rdma-ens0"]),
     ],
 )
 def test_the_owner_of_the_link_gives_the_address(tmp_path: Path, manager: str, commands: list[str]) -> None:
     assert make(tmp_path, "address", ["10.7.0.1/24"], manager) == commands
+
+
+def test_ifupdown_takes_the_link_down_for_another_address_alone(tmp_path: Path) -> None:
+    before = ["10.7.0.9/24"]
+    assert make(tmp_path, "address", ["10.7.0.1/24"], "ifupdown", before=before) == [
+        "ifdown --force ens0",
+        "ifup --force ens0",
+    ]
 
 
 def test_an_address_without_an_owner(tmp_path: Path) -> None:

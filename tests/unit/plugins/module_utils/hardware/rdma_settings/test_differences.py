@@ -114,6 +114,17 @@ def test_what_this_machine_does_not_show_is_named_and_not_set() -> None:
     ]
 
 
+def test_a_program_that_failed_is_not_a_driver_without_dcb() -> None:
+    hangs = {"pfc": None, "dscp": {}, "ets": None, "errors": ["dcb did not end within 10 s"]}
+    wanted = replace(RAIL, pfc=[3], max_read_request=4096)
+    found = facts(device(0, port(0, dcb=hangs), pcie=None))
+    unknown = differences.compare(Desired([wanted]), rails.ports(found), {}).unknown
+    assert [line.partition("): ")[2] for line in unknown] == [
+        "pfc: dcb did not end within 10 s",
+        "max_read_request: the device is not on PCIe",
+    ]
+
+
 def test_a_rail_whose_device_is_gone() -> None:
     result = differences.compare(Desired([replace(RAIL, key="0000:99:00.0/1", mtu=9000)]), rails.ports(roce()), {})
     assert (result.differences, result.missing) == ([], ["0000:99:00.0/1"])

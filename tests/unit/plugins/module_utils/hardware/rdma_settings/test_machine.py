@@ -30,6 +30,8 @@ def test_the_management_interface_by_its_address_and_by_the_default_route(tmp_pa
     host.addresses["ens1"] = ["198.51.100.7/24"]
     assert read(host, "198.51.100.7").management == ["eno1", "ens1"]
     assert read(host, "").management == ["eno1"]
+    host.defaults = [{"dst": "default", "nexthops": [{"dev": "ens0"}, {"dev": "ens1"}]}]
+    assert read(host).management == ["eno1", "ens0", "ens1"]
 
 
 def test_a_rail_below_the_management_interface_is_no_rail(tmp_path: Path) -> None:
@@ -70,6 +72,13 @@ def test_networkmanager(tmp_path: Path) -> None:
     (tmp_path / "run/NetworkManager").mkdir()
     found = read(host)
     assert found.networkmanager_runs and not found.networkd_runs and found.unmanaged == ["ens0"]
+
+
+def test_lldpad(tmp_path: Path) -> None:
+    host = Host(tmp_path)
+    assert not read(host).lldpad
+    host.services = ["lldpad.service"]
+    assert read(host).lldpad
 
 
 def test_partitions_of_opensm_that_are_not_ours(tmp_path: Path) -> None:

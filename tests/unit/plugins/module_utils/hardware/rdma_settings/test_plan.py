@@ -23,6 +23,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.hardware.rdma_
 from ansible_collections.baremetal.inference.plugins.module_utils.hardware.rdma_settings.plan import Machine, Plan, plan
 from ansible_collections.baremetal.inference.tests.unit.plugins.module_utils.hardware.rdma.test_devices import restore
 from ansible_collections.baremetal.inference.tests.unit.plugins.module_utils.hardware.rdma_settings.samples import (
+    DCB,
     device,
     facts,
     infiniband,
@@ -288,6 +289,17 @@ def test_no_owner_can_be_found() -> None:
     assert "set it to one of ifupdown, networkd, networkmanager" in str(findings.problems[0])
     assert not plan({}, Machine(roce()))[1].problems
     assert not plan({"addresses": ADDRESSES, "network_manager": "none"}, Machine(roce()))[1].problems
+
+
+def test_settings_that_the_switch_can_overwrite() -> None:
+    """The driver takes the settings, and the firmware or lldpad makes others of them later."""
+    found = facts(device(0), device(1, port(1, dcb={**DCB, "modes": ["cee", "ieee"]})), device(2, port(2, dcb=None)))
+    (warning,) = planned(found)[1].warnings
+    assert "the firmware of ens1 takes" in str(warning) and "dcb dcbx set dev ens1 host ieee" in str(warning)
+    (warning,) = planned(None, {"lldpad": True})[1].warnings
+    assert "systemctl disable --now lldpad" in str(warning)
+    assert not planned(found, {"lldpad": True}, lossless_priority=None)[1].warnings
+    assert not planned(facts(infiniband(0)), {"lldpad": True})[1].warnings
 
 
 def test_a_small_mtu_is_a_warning() -> None:

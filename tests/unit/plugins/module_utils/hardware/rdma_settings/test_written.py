@@ -10,6 +10,7 @@ from pathlib import Path
 from ansible_collections.baremetal.inference.plugins.module_utils.core.commands import Outcome
 from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
 from ansible_collections.baremetal.inference.plugins.module_utils.hardware.rdma_settings import (
+    files,
     infiniband,
     units,
     written,
@@ -55,6 +56,18 @@ def test_files_of_earlier_runs_are_removed_and_others_are_left(tmp_path: Path) -
     written.write(tmp_path, changes, run)
     assert place(tmp_path, others).exists() and not place(tmp_path, LINK).exists()
     assert written.differing(tmp_path, {}, "damaged") == {}
+
+
+def test_networkmanager_reads_its_configuration_again(tmp_path: Path) -> None:
+    asked: list[list[str]] = []
+
+    def record(command: Sequence[str]) -> Outcome:
+        asked.append(list(command))
+        return Outcome(0)
+
+    for texts in ({files.NM_CONF: "a\n"}, {}):
+        written.write(tmp_path, written.differing(tmp_path, texts, None), record)
+    assert asked == [["nmcli", "general", "reload", "conf"]] * 2
 
 
 def test_opensm_reads_new_partitions(tmp_path: Path) -> None:
