@@ -115,7 +115,7 @@ def test_what_this_machine_does_not_show_is_named_and_not_set() -> None:
 
 
 def test_a_program_that_failed_is_not_a_driver_without_dcb() -> None:
-    hangs = {"pfc": None, "dscp": {}, "ets": None, "errors": ["dcb did not end within 10 s"]}
+    hangs: dict[str, Any] = {"pfc": None, "dscp": {}, "ets": None, "errors": ["dcb did not end within 10 s"]}
     wanted = replace(RAIL, pfc=[3], max_read_request=4096)
     found = facts(device(0, port(0, dcb=hangs), pcie=None))
     unknown = differences.compare(Desired([wanted]), rails.ports(found), {}).unknown
