@@ -1,25 +1,28 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The commands that guides show exist: subcommands and options of inferctl, playbooks with their variables and tags."""
+"""The commands that guides and messages show exist: inferctl with its options, playbooks with variables and tags."""
 
 from __future__ import annotations
 
+import argparse
+import functools
 import itertools
 import re
 import shlex
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Iterable, Iterator
 
 import pytest
 import yaml
 
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.units.metrics_units import GROUPS
 from ansible_collections.baremetal.inference.plugins.module_utils.node.cli import inferctl, plan
-from ansible_collections.baremetal.inference.plugins.module_utils.node.doctor import catalogue
+from ansible_collections.baremetal.inference.plugins.module_utils.node.collectors import catalogue as collectors
+from ansible_collections.baremetal.inference.plugins.module_utils.node.doctor import catalogue as checks
+
+from .guides import ROOT, code, shown
 
 pytestmark = pytest.mark.once
 
-ROOT = Path(__file__).parents[3]
-GUIDES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "roles").glob("*/README.md")))
 PLAYBOOKS = {file.stem: file.read_text(encoding="utf-8") for file in (ROOT / "playbooks").glob("*.yml")}
 SHARED = "".join(
     file.read_text(encoding="utf-8")
@@ -32,22 +35,11 @@ PLACEHOLDERS = {"RELEASE": "3", "…": "x", "TEXT": "x", "CHECK": "gpu-xids", "C
 """Words of guides that stand for a value, with a value of the right type."""
 
 
-def shown(program: str) -> Iterator[tuple[str, str]]:
-    """Place and text of each command of the program: a line of a console block, or words between backquotes."""
-    for file in GUIDES:
-        text = file.read_text(encoding="utf-8")
-        place = file.relative_to(ROOT)
-        for block in re.findall(r"```console\n(.*?)```", text, re.DOTALL):
-            for line in block.replace("\\\n", " ").splitlines():
-                if (found := re.match(rf"[$#] (?:sudo )?({program}.*)", line)) is not None:
-                    yield str(place), re.split(r"\s+#", found[1])[0].strip()
-        for words in re.findall(r"`([^`\n]+)`", re.sub(r"```.*?```", "", text, flags=re.DOTALL)):
-            if re.match(program, words):
-                yield str(place), words
-
-
 def words_of(command: str) -> list[str]:
     return [PLACEHOLDERS.get(word, word) for word in shlex.split(command)]
+
+
+# --- inferctl
 
 
 def test_inferctl_accepts_every_command_of_the_guides(capsys: pytest.CaptureFixture[str]) -> None:
@@ -65,11 +57,52 @@ def test_inferctl_accepts_every_command_of_the_guides(capsys: pytest.CaptureFixt
         except SystemExit:
             wrong.append(f"{place}: {command}: {capsys.readouterr().err.splitlines()[-1]}")
             continue
-        if options.command == "doctor":
-            known = {check.name for check in catalogue.CHECKS} | {check.kind for check in catalogue.CHECKS}
-            wrong += [f"{place}: {command}: no check {name}" for name in options.names if name not in known]
-    assert wrong == []
-    assert count > 100
+        names: Iterable[str] = options.names if options.command in KNOWN else ()
+        wrong += [f"{place}: {command}: no {name}" for name in names if name not in KNOWN[options.command]]
+    assert not wrong, "\n".join(wrong)
+    assert count > 200
+
+
+KNOWN = {
+    "doctor": {word for check in checks.CHECKS for word in (check.name, check.kind)},
+    "metrics": {*collectors.COLLECTORS, *GROUPS},
+}
+"""The names that these commands take."""
+
+
+@functools.cache
+def options_of_inferctl() -> dict[str, set[str]]:
+    """The options of each command, with those of its own commands."""
+
+    def parsers(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
+        inner = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
+        return {name: each for action in inner for name, each in action.choices.items()}
+
+    def options(parser: argparse.ArgumentParser) -> set[str]:
+        own = {word for action in parser._actions for word in action.option_strings}
+        return own.union(*map(options, parsers(parser).values()))
+
+    return {name: options(parser) for name, parser in parsers(inferctl._parser()).items()}
+
+
+def test_messages_name_commands_and_options_of_inferctl() -> None:
+    """In alerts, messages, names of tasks and comments: a command ends before the next mark or quote."""
+    wrong, count = [], 0
+    for words in re.findall(r"\binferctl ([a-z][^\n\"'`;:,()|\\]*)", code()):
+        command, *rest = words.split()
+        if command in ("and", "cannot", "on", "or"):
+            continue  # A sentence about the tool.
+        count += 1
+        if command.rstrip(".") not in options_of_inferctl():
+            wrong.append(f"inferctl {words}: no command {command}")
+            continue
+        given = [word.rstrip(".").partition("=")[0] for word in rest if word.startswith("--")]
+        wrong += [f"inferctl {words}: no option {word}" for word in given if word not in options_of_inferctl()[command]]
+    assert not wrong, "\n".join(wrong)
+    assert count > 80
+
+
+# --- playbooks
 
 
 def variables_of(words: list[str]) -> Iterator[str]:
@@ -79,13 +112,22 @@ def variables_of(words: list[str]) -> Iterator[str]:
             yield from (yaml.safe_load(value) if value.startswith("{") else [value.partition("=")[0]])
 
 
-def test_playbooks_read_the_variables_and_have_the_tags_of_the_guides() -> None:
-    options = {
+@functools.cache
+def variables() -> frozenset[str]:
+    """The variables of all roles that a site may set."""
+    return frozenset(
         name
         for file in (ROOT / "roles").glob("*/meta/argument_specs.yml")
         for entry in yaml.safe_load(file.read_text(encoding="utf-8"))["argument_specs"].values()
         for name in entry.get("options", {})
-    }
+    )
+
+
+def read_by(playbook: str, variable: str) -> bool:
+    return variable in variables() or re.search(rf"\b{variable}\b", PLAYBOOKS[playbook] + SHARED) is not None
+
+
+def test_playbooks_read_the_variables_and_have_the_tags_of_the_guides() -> None:
     tags: set[str] = {
         tag
         for folder in ("playbooks", "roles")
@@ -105,14 +147,23 @@ def test_playbooks_read_the_variables_and_have_the_tags_of_the_guides() -> None:
             continue
         count += 1
         words = words_of(command)
-        text = PLAYBOOKS[name[1]] + SHARED
-        wrong += [
-            f"{place}: {command}: nothing reads {variable}"
-            for variable in variables_of(words)
-            if variable not in options and not re.search(rf"\b{variable}\b", text)
-        ]
+        unread = (variable for variable in variables_of(words) if not read_by(name[1], variable))
+        wrong += [f"{place}: {command}: nothing reads {variable}" for variable in unread]
         for option, value in itertools.pairwise(words):
             if option == "--tags":
                 wrong += [f"{place}: {command}: no tag {tag}" for tag in value.split(",") if tag not in tags]
-    assert wrong == []
-    assert count > 150
+    assert not wrong, "\n".join(wrong)
+    assert count > 250
+
+
+def test_messages_name_playbooks_and_their_variables() -> None:
+    wrong, count = [], 0
+    for name, words in re.findall(r"baremetal\.inference\.(\w+)((?: -{1,2}\w[^\n\"'`;|]*)?)", code()):
+        if name not in PLAYBOOKS:
+            continue
+        for variable in re.findall(r" -e [\"']?(\w+)", words):
+            count += 1
+            if not read_by(name, variable):
+                wrong.append(f"baremetal.inference.{name}{words}: nothing reads {variable}")
+    assert not wrong, "\n".join(wrong)
+    assert count > 10
