@@ -64,9 +64,10 @@ def render(
         texts[SYSCTL] = HEADER + "".join(lines)
     macs = [place.mac for place in places if place.mac and place.rail.layer == ETHERNET]
     if networkmanager_runs and macs:
+        # With += the devices of an earlier file remain, such as all (*).
         texts[NM_CONF] = (
             f"{HEADER}# Without this, NetworkManager makes a connection with DHCP for a rail that has no profile.\n"
-            f"[main]\nno-auto-default={','.join(macs)}\n"
+            f"[main]\nno-auto-default+={','.join(macs)}\n"
         )
     if networkd_runs and manager == NETWORKMANAGER and any(place.rail.table is not None for place in places):
         # A profile cannot give its rule a protocol.

@@ -75,8 +75,9 @@ def test_networkmanager() -> None:
     assert found["connection"]["interface-name"] == "ens1" and found["connection"]["type"] == "ethernet"
     assert found["ipv4"]["address1"] == "10.7.0.1/24" and found["ipv4"]["never-default"] == "true"
     assert found["ipv4"]["routing-rule1"] == "priority 1001 from 10.7.0.1 table 1001"
+    # Not instead of what another file has.
     assert ini(texts["/etc/NetworkManager/conf.d/60-inference-rdma.conf"])["main"] == {
-        "no-auto-default": "02:00:00:00:00:01"
+        "no-auto-default+": "02:00:00:00:00:01"
     }
     assert (files.mode(path), files.mode("/etc/sysctl.d/x")) == (0o600, 0o644)
     assert files.networkmanager(PLACE) == files.networkmanager(PLACE)
