@@ -18,6 +18,9 @@ VERDICTS = {"healthy": GOOD, "busy": GOOD, "starting": POOR, "stopped": POOR, "u
 
 DOCTOR = {"ok": GOOD, "unknown": POOR, "warn": POOR, "fail": BAD}
 
+UP = "up"
+"""The agent's answer to a gateway that may send requests. Source: the agent-check of HAProxy's configuration manual."""
+
 DAY = 86400
 
 UNITS = ((DAY, "d"), (3600, "h"), (60, "m"), (1, "s"))
@@ -47,6 +50,8 @@ class Instance:
     serving: bool
     drain: str
     pending: bool
+    gateways: Sequence[str]
+    """The gateways that send requests to the instance."""
 
 
 @dataclass(frozen=True)
@@ -122,6 +127,8 @@ def _instance(reported: Mapping[str, Any], now: datetime) -> Instance:
         serving=reported["serving"] and verdict.tone == GOOD,
         drain=words,
         pending=reported["pending"],
+        # A silent gateway is one of the instance's problems.
+        gateways=[one["name"] for one in reported["gateways"] if one["answer"] == UP and one["seconds"] is not None],
     )
 
 

@@ -26,9 +26,9 @@ NOTES = 40
 
 
 def render(fleet: Fleet, width: int = WIDTH) -> list[str]:
-    """The lines: totals, a row for each instance, and the notes."""
+    """The lines: totals, the gateways, a row for each instance, and the notes."""
     rows = [HEADER, *(row for node in fleet.nodes for row in _rows(node, fleet))]
-    lines = [_summary(fleet), "", *table.lines(fit(rows, width))]
+    lines = [_summary(fleet), *_gateways(fleet, width), "", *table.lines(fit(rows, width))]
     notes = [f"{name}: UNREACHABLE: {why}" for name, why in fleet.unreachable.items()]
     notes += [f"{node.name}: {note}" for node in fleet.nodes for note in node.notes]
     if notes:
@@ -49,6 +49,13 @@ def _summary(fleet: Fleet) -> str:
     parts += [f"{drained} drained"] if drained else []
     parts += [f"{len(fleet.unreachable)} UNREACHABLE"] if fleet.unreachable else []
     return ", ".join(parts)
+
+
+def _gateways(fleet: Fleet, width: int) -> list[str]:
+    """The gateways, and to how many instances each sends requests. No line if no gateway sends any."""
+    count = Counter(name for node in fleet.nodes for one in node.instances for name in one.gateways)
+    parts = [f"{name} ({number} instance{'' if number == 1 else 's'})" for name, number in sorted(count.items())]
+    return [cut(f"gateways: {', '.join(parts)}", width)] if parts else []
 
 
 def _rows(node: Node, fleet: Fleet) -> list[tuple[str, ...]]:

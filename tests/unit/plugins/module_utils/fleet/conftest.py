@@ -34,6 +34,7 @@ def instance(name: str = "main", **changes: Any) -> dict[str, Any]:
         "gpus": ["0", "1"],
         "probe": {"verdict": "healthy", "since": "2026-04-29T12:00:00Z", "stale": False},
         "drain": None,
+        "gateways": [],
         "problems": [],
     }
     return {**reported, **changes}

@@ -40,6 +40,17 @@ def test_the_screen_says_it_in_a_row() -> None:
         assert words in text
 
 
+def test_the_gateways_that_send_requests_are_named() -> None:
+    asks = [
+        {"name": "gw1", "answer": "up", "seconds": 0.4},
+        {"name": "gw2", "answer": "drain", "seconds": 0.2},
+        {"name": "gw3", "answer": "", "seconds": None},
+    ]
+    both = {name: node(instance(gateways=asks), instance("side", gateways=asks[:1])) for name in ("gpu1", "gpu2")}
+    assert lines(both)[1] == "gateways: gw1 (4 instances)"
+    assert "gateways" not in "\n".join(lines({"gpu1": node(instance())}))
+
+
 @pytest.mark.parametrize("length", [5, 80])
 def test_no_line_is_too_wide(length: int) -> None:
     """Names of any length: the widest columns give way, and the numbers stay."""
