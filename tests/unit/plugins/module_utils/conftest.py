@@ -33,7 +33,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.engine.state i
 from ansible_collections.baremetal.inference.plugins.module_utils.store.stored_model import StoredModel
 
 MODULE_UTILS = Path(__file__).resolve().parents[4] / "plugins/module_utils"
-FAKE_ENGINE = Path(__file__).with_name("fake_engine.py")
+FAKE_ENGINE = Path(__file__).with_name("fake_engine.py").read_text()
 
 
 def instance_facts(name: str, model: str = "large", release: int | None = 1, **more: Any) -> dict[str, Any]:
@@ -55,23 +55,92 @@ def stage(paths: Paths, name: str, port: int, dtype: str = "float32") -> None:
     releases.stage(paths, name, rendered(0).release.id, rendered, pytest.fail)
 
 
+class Started:
+    """A program of starter.py: what subprocess.Popen has for tests."""
+
+    def __init__(self, starter: Starter, pid: int) -> None:
+        self.pid = pid
+        self.returncode: int | None = None
+        self._starter = starter
+        self._lock = threading.Lock()
+
+    def poll(self) -> int | None:
+        # The starter tells an exit status once.
+        with self._lock:
+            if self.returncode is None:
+                self.returncode = self._starter.ask(self.pid)
+            return self.returncode
+
+    def wait(self, timeout: float = 60) -> int:
+        end = time.monotonic() + timeout
+        while (code := self.poll()) is None:
+            if time.monotonic() > end:
+                raise TimeoutError(f"process {self.pid} has not ended after {timeout} s")
+            time.sleep(0.01)
+        return code
+
+    def send_signal(self, number: int) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def terminate(self) -> None:
+        self.send_signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+
+class Starter:
+    """Starts fake engines, and programs that import the node tool's library as `inference`. Several threads may ask."""
+
+    def __init__(self, library: Path) -> None:
+        self._command = [sys.executable, "-I", str(Path(__file__).with_name("starter.py")), str(library)]
+        self._server: subprocess.Popen[bytes] | None = None
+        self._lock = threading.Lock()
+
+    def ask(self, asked: object) -> Any:
+        with self._lock:
+            if self._server is None:
+                self._server = subprocess.Popen(self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+            assert self._server.stdin and self._server.stdout
+            pickle.dump(asked, self._server.stdin)
+            self._server.stdin.flush()
+            return pickle.load(self._server.stdout)
+
+    def start(self, code: str, arguments: Sequence[object], errors: Path, **environment: str) -> Started:
+        """Start a program of this code. What it prints as errors is added to a file."""
+        errors.touch()
+        given = (code, [str(each) for each in arguments], {**os.environ, **environment}, str(errors))
+        return Started(self, self.ask(given))
+
+    def close(self) -> None:
+        if self._server is not None:
+            assert self._server.stdin and self._server.stdout
+            self._server.stdin.close()
+            self._server.wait()
+            self._server.stdout.close()
+
+
 class FakeDocker:
     """Answers the few calls that the node tool makes, on a socket. Its containers are processes of this machine."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, starter: Starter) -> None:
         self.path = directory / "docker.sock"
-        self.commands: dict[str, list[str]] = {}
-        self.processes: dict[str, subprocess.Popen[bytes]] = {}
+        self.engines: dict[str, str] = {}
+        """What each container's engine is told, as JSON."""
+        self.processes: dict[str, Started] = {}
         self.images: set[str] = set()
         self.removed: list[str] = []
         self.start_error = ""
         self.out_of_memory = 0
         """Bytes: the limit of containers that the kernel has killed because they reached it; 0 for another death."""
+        self._starter = starter
+        self._errors = directory / "engines.log"
         self._server: socketserver.BaseServer | None = None
 
     def create(self, name: str, **engine: Any) -> None:
         """A container that would run the fake engine."""
-        self.commands[name] = [sys.executable, str(FAKE_ENGINE), json.dumps(engine)]
+        self.engines[name] = json.dumps(engine)
 
     def up(self) -> None:
         """Let the engine answer, or answer again."""
@@ -125,18 +194,18 @@ class FakeDocker:
         found = re.fullmatch(r"/containers/([^/?]+)(?:/(\w+))?(?:\?.*)?", path)
         assert found, path
         name, verb = found[1], found[2]
-        if name not in self.commands:
+        if name not in self.engines:
             return 404, {"message": f"No such container: {name}"}
         if method == "DELETE":
             self.removed.append(name)
-            del self.commands[name]
+            del self.engines[name]
             return 204, None
         if verb == "start":
             if self.start_error:
                 return 500, {"message": self.start_error}
             if name in self.processes:
                 return 304, None
-            self.processes[name] = subprocess.Popen(self.commands[name])
+            self.processes[name] = self._starter.start(FAKE_ENGINE, [self.engines[name]], self._errors)
             return 204, None
         process = self.processes.get(name)
         code = process.poll() if process else 0
@@ -157,8 +226,8 @@ def short_tmp() -> Iterator[Path]:
 
 
 @pytest.fixture
-def docker(short_tmp: Path) -> Iterator[FakeDocker]:
-    fake = FakeDocker(short_tmp)
+def docker(short_tmp: Path, starter: Starter) -> Iterator[FakeDocker]:
+    fake = FakeDocker(short_tmp, starter)
     fake.up()
     yield fake
     fake.close()
@@ -170,60 +239,6 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("lib")
     (directory / "inference").symlink_to(MODULE_UTILS)
     return directory
-
-
-class Started:
-    """A program of starter.py: what subprocess.Popen has for tests."""
-
-    def __init__(self, starter: Starter, pid: int) -> None:
-        self.pid = pid
-        self.returncode: int | None = None
-        self._starter = starter
-
-    def poll(self) -> int | None:
-        if self.returncode is None:
-            self.returncode = self._starter.ask(self.pid)
-        return self.returncode
-
-    def wait(self) -> None:
-        while self.poll() is None:
-            time.sleep(0.01)
-
-    def send_signal(self, number: int) -> None:
-        if self.poll() is None:
-            os.kill(self.pid, number)
-
-    def terminate(self) -> None:
-        self.send_signal(signal.SIGTERM)
-
-    def kill(self) -> None:
-        self.send_signal(signal.SIGKILL)
-
-
-class Starter:
-    """Starts programs that import the node tool's library as `inference`."""
-
-    def __init__(self, library: Path) -> None:
-        command = [sys.executable, "-I", str(Path(__file__).with_name("starter.py")), str(library)]
-        self._server = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-
-    def ask(self, asked: object) -> Any:
-        assert self._server.stdin and self._server.stdout
-        pickle.dump(asked, self._server.stdin)
-        self._server.stdin.flush()
-        return pickle.load(self._server.stdout)
-
-    def start(self, code: str, arguments: Sequence[object], errors: Path, **environment: str) -> Started:
-        """Start a program of this code. What it prints as errors is added to a file."""
-        errors.touch()
-        given = (code, [str(each) for each in arguments], {**os.environ, **environment}, str(errors))
-        return Started(self, self.ask(given))
-
-    def close(self) -> None:
-        assert self._server.stdin and self._server.stdout
-        self._server.stdin.close()
-        self._server.wait()
-        self._server.stdout.close()
 
 
 @pytest.fixture(scope="session")

@@ -1,9 +1,10 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Starts programs of the node tool without the start of a Python for each: most of their time would be imports.
+"""Starts programs of the node tool, and fake engines, as copies of a Python that has imported what the programs need.
 
-Each program is a copy of this process, which has imported the library. A request is pickled: a program to start, or the
-number of a process whose exit status is wanted. The answer is the number of the new process, or the exit status.
+The start of a Python for each program would take most of the program's time.
+A request is pickled: a program to start, or the number of a process whose exit status is wanted. The answer is the
+number of the new process, or the exit status.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ import traceback
 from importlib import import_module
 from typing import IO
 
-IMPORTED = ("inference.node.supervisor", "inference.node.gang.follows", "inference.node.gang.leads")
+IMPORTED = ("inference.node.supervisor", "inference.node.gang.follows", "inference.node.gang.leads", "http.server")
+"""Of the node tool's library, and for fake engines."""
 
 
 def run(code: str, arguments: list[str], environment: dict[str, str], errors: str) -> None:

@@ -102,9 +102,9 @@ class Unit:
         self.idle = "yes"
         self.messages: list[str] = []
         self.process: Started | None = None
-        self.docker = Machine(directory)
+        self.docker = Machine(directory, starter)
         if gang.rank:
-            self.docker.commands["vllm-big"] = ["sleep", "1000"]
+            self.docker.create("vllm-big", never_listens=True)
         else:
             self.docker.create("vllm-big", port=port, names=["big", "tiny-a"], model="big", **engine)
         self.docker.up()
