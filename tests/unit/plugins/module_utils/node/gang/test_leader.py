@@ -317,6 +317,8 @@ def test_every_order_of_two_events(begin: float, gap: float) -> None:
     begun = World()
     begun.run(begin)
     untouched = pickle.dumps(begun)
+    # A world goes on from its state alone. Many events change nothing: `heal` where nothing is cut.
+    known: set[bytes] = set()
     for first, one in CHOICES:
         world: World = pickle.loads(untouched)
         EVENTS[first](world, one)
@@ -326,6 +328,10 @@ def test_every_order_of_two_events(begin: float, gap: float) -> None:
         for second, other in CHOICES:
             world = pickle.loads(after_first)
             EVENTS[second](world, other)
+            state = pickle.dumps(world)
+            if state in known:
+                continue
+            known.add(state)
             world.run(14)
             assert recovers(world), (first, one, second, other)
 
