@@ -9,6 +9,7 @@ Every path is defined only here. Tests use another root.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 
@@ -18,12 +19,12 @@ class Paths:
 
     root: Path = Path("/")
 
-    @property
+    @cached_property
     def etc(self) -> Path:
         """Desired state."""
         return self.root / "etc/inference"
 
-    @property
+    @cached_property
     def state(self) -> Path:
         """The node's state: releases, drains, probe results and more."""
         return self.root / "var/lib/inference"

@@ -80,6 +80,9 @@ CONNECTED_SECONDS = 1.0
 
 _WRITE, _LINK = files.write, files.link
 
+RECORDS = ("swap", "drain")
+"""The directories of the records that the invariants are about."""
+
 PATIENCE = 40
 """Processes of one swap: more would be a swap that never ends."""
 
@@ -181,7 +184,7 @@ class FakeNode:
         self._resting = False
         self._belief: dict[str, tuple[str, int]] = {}
         self._known: dict[str, Any] = {}
-        """What was read from disk since the last act."""
+        """What was read from disk since the last step began, or such a record was written."""
         self._patch(monkeypatch)
 
     def _patch(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -199,7 +202,7 @@ class FakeNode:
             what = f"{verb} {path.relative_to(self.paths.root)}"
             if content is not None and self._is_full(path) and not files.same(path, content, mode):
                 return self.act(what, lambda: _no_space(what), OSError)
-            return self.act(what, lambda: _WRITE(path, content, mode), OSError)
+            return self.act(what, lambda: self._write(path, content, mode), OSError)
 
         return (
             (files.os, "fsync", lambda _handle: None),
@@ -227,6 +230,11 @@ class FakeNode:
             (proof, "counted", lambda *_given: {}),
         )
 
+    def _write(self, path: Path, content: str | bytes | None, mode: int) -> bool:
+        if path.parent.name in RECORDS:
+            self._known.clear()
+        return _WRITE(path, content, mode)
+
     # What happens on the node ----------------------------------------------------------------------------------------
 
     def act(self, what: str, change: Callable[[], Any], error: type[Exception] = RuntimeError) -> Any:
@@ -245,7 +253,6 @@ class FakeNode:
         if self._is_out(what):
             self._fail(Fault("raise"), error, what)
         result = change()
-        self._known.clear()
         self._world_goes_on()
         if fault:
             self._fail(fault, error, what)
@@ -460,6 +467,7 @@ class FakeNode:
         def taken(node: Node, swap: Swap) -> dict[str, Any]:
             self.steps.append(name)
             self._step = name
+            self._known.clear()
             try:
                 self.check()
                 return step(node, swap)
