@@ -135,7 +135,9 @@ def _taken_from_executor(
     that has the rendezvous port is left out, because _taken reports that port."""
     raw = vars(instance)
     first: dict[_Holder, int] = {}
-    for port in executors.ports(raw):
+    # An executor may need more than a hundred ports, and ownership() reads the table of all sockets for each port.
+    taken = listeners.ports() | {held.port for held in running.values() if held}
+    for port in filter(taken.__contains__, executors.ports(raw)):
         holder = _holder(port, address, running, declared)
         if holder is not None:
             first.setdefault(holder, port)

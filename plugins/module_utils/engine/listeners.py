@@ -76,6 +76,11 @@ def listening(port: int, address: str, proc: Path = PROC) -> set[int]:
     }
 
 
+def ports(proc: Path = PROC) -> set[int]:
+    """The ports on which sockets accept connections, at any address."""
+    return {socket.local[1] for socket in _sockets(proc) if socket.state == _LISTEN}
+
+
 def connections(port: int, proc: Path = PROC) -> int:
     """How many connections to a port are open, also those that its process has not yet accepted."""
     return sum(1 for socket in _sockets(proc) if socket.local[1] == port and socket.state == _ESTABLISHED)

@@ -11,7 +11,6 @@ from __future__ import annotations
 import base64
 import io
 import os
-import re
 import tempfile
 import zipfile
 from collections.abc import Iterator
@@ -19,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..core import node_call
+from ..core.node_library import relative_imports
 
 ROOT = Path(__file__).parents[1]
 """The directory module_utils. The library of nodes is a part of it."""
@@ -27,10 +27,6 @@ STARTS = ("node/cli/entry.py", "models/prompts/command.py")
 """Programs in the library, besides modules: the command inferctl, and a command for containers of the engine image."""
 
 CALLS = "node/calls"
-
-IMPORT = re.compile(r"^[ \t]*from[ ](\.+)([\w.]*)[ ]import[ ](\([^)]*\)|.*)$", re.MULTILINE)
-"""Matches a relative import. The library imports its own files only in this way. A full parse of all files would take
-20 times as long in each run; a test compares the results of both."""
 
 KEPT = "inference-library"
 
@@ -53,10 +49,9 @@ class Library:
 
 def imported(path: str, text: str) -> Iterator[str]:
     """The paths of files that a file of the library may import. Not every path exists."""
-    for dots, module, names in IMPORT.findall(text):
+    for dots, module, names in relative_imports(text):
         stem = "/".join([*path.split("/")[: -len(dots)], *filter(None, module.split("."))])
-        words = re.findall(r"(?:^|,)\s*(\w+)", re.sub(r"#.*", "", names).strip("() \n"))
-        for place in (stem, *(f"{stem}/{word}".lstrip("/") for word in words)):
+        for place in (stem, *(f"{stem}/{name}".lstrip("/") for name in names)):
             yield from (f"{place}.py", f"{place}/__init__.py")
 
 

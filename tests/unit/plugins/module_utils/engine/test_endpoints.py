@@ -128,6 +128,7 @@ def test_a_process_with_many_ports_of_an_executor_is_named_once(monkeypatch: pyt
         return Ownership(ours=False, strangers=[Process(owners[port], "nginx")] if port in owners else [])
 
     monkeypatch.setattr(listeners, "ownership", ownership)
+    monkeypatch.setattr(listeners, "ports", lambda: {*owners})
     gang = Instance("big", "tiny-a", 5010, nodes=("n1", "n2"), gang_port=5110, rendezvous_port=29510, executor="ray")
     serves = {"main": Endpoint("127.0.0.1", 29520), "gone": Endpoint("127.0.0.1", 29521)}
     messages = [one.message for one in port_problems([gang], "127.0.0.1", serves, "127.0.0.1")]

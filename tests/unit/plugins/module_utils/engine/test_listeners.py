@@ -42,6 +42,7 @@ def test_listening(proc: FakeProc, local: str, state: str, wanted: str, taken: b
     name = "tcp6" if len(local) > 20 else "tcp"
     (proc.root / "net" / name).write_text(HEADER + ROW.format(address=local, state=state, inode=77) + "\n")
     assert listeners.listening(5005, wanted, proc.root) == ({77} if taken else set())
+    assert listeners.ports(proc.root) == ({int(local[-4:], 16)} if state == "0A" else set())
 
 
 def row(local: str, peer: str, state: str = "01", uid: int = 0) -> str:
