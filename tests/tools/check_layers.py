@@ -11,6 +11,7 @@ from __future__ import annotations
 import ast
 import re
 import sys
+from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -42,9 +43,18 @@ CONTROLLER = frozenset({"filter", "action", "plugin_utils"})
 INCLUDE = re.compile(r"""name:\s*["']?baremetal\.inference\.([a-z_]+)["']?\s*$""")
 
 
+def statements(text: str) -> Iterator[ast.AST]:
+    """All statements of a source, as ast.walk, but without their expressions: these would take most of the time."""
+    waiting: deque[ast.AST] = deque([ast.parse(text)])
+    while waiting:
+        yield (node := waiting.popleft())
+        for field in ("body", "orelse", "finalbody", "handlers", "cases"):
+            waiting.extend(getattr(node, field, ()))
+
+
 def imports(file: str, text: str, known: frozenset[str]) -> Iterator[tuple[int, str]]:
     """The line number and the file of each import from below plugins/."""
-    for node in ast.walk(ast.parse(text)):
+    for node in statements(text):
         if not isinstance(node, ast.ImportFrom):
             continue
         module = (node.module or "").split(".") if node.module else []

@@ -6,12 +6,12 @@ only ask goes into calls.log. The molecule tests put it onto nodes, so it needs 
 
 from __future__ import annotations
 
+import html
 import json
 import re
 import sys
 from pathlib import Path
 from typing import Any
-from xml.sax.saxutils import escape
 
 PROFILES = (
     # Name, number, how many, GiB, slices to compute, eighths of the memory
@@ -88,7 +88,7 @@ def _watts(number: float | None) -> str:
 def _report(gpus: list[dict[str, Any]]) -> str:
     parts = []
     for one in gpus:
-        processes = "".join(PROCESS.format(pid, escape(name)) for pid, name in one["processes"])
+        processes = "".join(PROCESS.format(pid, html.escape(name, quote=False)) for pid, name in one["processes"])
         power = [_watts(number) for number in one["power"] or (None, None, None)]
         parts.append(REPORT.format_map({**one, "power": power, "limit": _watts(one["limit"]), "processes": processes}))
     head = f"<nvidia_smi_log>\n<driver_version>580.95.05</driver_version><attached_gpus>{len(gpus)}</attached_gpus>\n"
