@@ -150,6 +150,16 @@ def link_file(root: Path, netdev: str) -> LinkFile | None:
     return LinkFile(match[1], _mtu_of(root, match[1]))
 
 
+def names_devices(root: Path) -> bool:
+    """Whether udev gives network devices the names of Debian's 99-default.link. Operators who want the kernel's names,
+    such as eth0, put an empty file or a link to /dev/null in its place. Source: systemd.link(5)."""
+    for directory in OWN_LINKS:
+        path = root / f"{directory.strip('/')}/systemd/network/99-default.link"
+        if path.is_symlink() or path.exists():
+            return bool(_text(path).strip())
+    return True
+
+
 def _mtu_of(root: Path, file: str) -> int | None:
     """The MTU in a .link or .network file, and in files that belong to it."""
     path, mtu = root / file.lstrip("/"), None

@@ -49,13 +49,17 @@ class Place:
 
 
 def render(
-    places: Sequence[Place], manager: str, networkmanager_runs: bool, networkd_runs: bool = False
+    places: Sequence[Place],
+    manager: str,
+    networkmanager_runs: bool,
+    networkd_runs: bool = False,
+    named: bool = True,
 ) -> dict[str, str]:
-    """The text of each file, by its path."""
+    """The text of each file, by its path. `named`: whether udev gives network devices Debian's names."""
     texts: dict[str, str] = {}
     for place in places:
         if place.rail.layer == ETHERNET and place.mac and place.rail.mtu:
-            texts[f"{LINKS}/{link_name(place.netdev)}"] = link(place)
+            texts[f"{LINKS}/{link_name(place.netdev)}"] = link(place, named)
         if place.rail.address and manager in RENDERERS:
             path, text = RENDERERS[manager](place)
             texts[path] = text
@@ -89,14 +93,18 @@ def link_name(netdev: str) -> str:
     return f"{PREFIX}-{netdev}.link"
 
 
-def link(place: Place) -> str:
-    """The .link file. It repeats what Debian's 99-default.link says, because only the first matching file counts."""
-    return (
-        f"{HEADER}[Match]\nPermanentMACAddress={place.mac}\n\n"
-        "[Link]\n"
+def link(place: Place, named: bool = True) -> str:
+    """The .link file. It repeats what Debian's 99-default.link says, because only the first matching file counts. Not
+    `named`: the operator has switched that file off."""
+    policies = (
         "NamePolicy=keep kernel database onboard slot path\n"
         "AlternativeNamesPolicy=database onboard slot path\n"
         "MACAddressPolicy=persistent\n"
+    )
+    return (
+        f"{HEADER}[Match]\nPermanentMACAddress={place.mac}\n\n"
+        "[Link]\n"
+        f"{policies if named else ''}"
         f"MTUBytes={place.rail.mtu}\n"
         # Pauses of the whole link would stop all priorities.
         "RxFlowControl=no\nTxFlowControl=no\n"

@@ -54,6 +54,7 @@ def read(
         peers=peers,
         bonds=_bonds(root),
         links={name: link for name in _netdevs(facts) if (link := managers.link_file(root, name)) is not None},
+        named=managers.names_devices(root),
         lldpad=run(["systemctl", "is-active", "--quiet", "lldpad.service"]).code == 0,
         peer_memory=_peer_memory(root),
     )

@@ -62,6 +62,8 @@ class Machine:
     """The network devices that are bonds."""
     links: Mapping[str, LinkFile] = field(default_factory=dict)
     """The .link files that are not Debian's, by network device."""
+    named: bool = True
+    """Whether udev gives network devices Debian's names, instead of the kernel's."""
     lldpad: bool = False
     """Whether lldpad runs, which takes settings of priorities from the switch."""
     peer_memory: bool | None = None
@@ -124,7 +126,7 @@ def plan(variables: Mapping[str, Any], machine: Machine) -> tuple[Plan, Findings
             places.append(files.Place(rail, port.netdev, port.mac))
         elif rail.address:
             findings.problem("rdma", f"{port.name} has no network device, so it can have no address", "rdma_addresses")
-    texts = files.render(places, manager, machine.networkmanager_runs, machine.networkd_runs)
+    texts = files.render(places, manager, machine.networkmanager_runs, machine.networkd_runs, machine.named)
     if layer == INFINIBAND and not machine.partitions_foreign:
         texts.update(infiniband.texts(wish))
     return Plan(Desired(desired_rails, manager, tuple(sorted(texts))), texts, chosen, method, reason), findings

@@ -15,6 +15,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.hardware.rdma.
     Manager,
     link_file,
     managers,
+    names_devices,
     reads_directory,
     stanzas,
 )
@@ -97,6 +98,19 @@ def test_the_link_file_of_udev(machine: Any) -> None:
     assert link_file(machine.root, "ens1") == LinkFile("/etc/systemd/network/70-rails.link", None)
     machine.write("etc/systemd/network/70-rails.link", "[Match]\nMTUBytes=1\n[Link]\nMTUBytes=9000")
     assert link_file(machine.root, "ens1") == LinkFile("/etc/systemd/network/70-rails.link", 9000)
+
+
+def test_whether_udev_names_network_devices(machine: Any) -> None:
+    assert names_devices(machine.root)
+    path = machine.root / "etc/systemd/network/99-default.link"
+    path.parent.mkdir(parents=True)
+    path.symlink_to("/dev/null")
+    assert not names_devices(machine.root)
+    path.unlink()
+    machine.write("run/systemd/network/99-default.link", "")
+    assert not names_devices(machine.root)
+    machine.write("etc/systemd/network/99-default.link", "[Match]\nOriginalName=*\n[Link]\nNamePolicy=mac")
+    assert names_devices(machine.root)
 
 
 def test_networkmanager(machine: Any) -> None:

@@ -74,6 +74,14 @@ def test_networkmanager(tmp_path: Path) -> None:
     assert found.networkmanager_runs and not found.networkd_runs and found.unmanaged == ["ens0"]
 
 
+def test_names_of_the_kernel(tmp_path: Path) -> None:
+    host = Host(tmp_path)
+    assert read(host).named
+    (tmp_path / "etc/systemd/network").mkdir(parents=True)
+    (tmp_path / "etc/systemd/network/99-default.link").symlink_to("/dev/null")
+    assert not read(host).named
+
+
 def test_lldpad(tmp_path: Path) -> None:
     host = Host(tmp_path)
     assert not read(host).lldpad

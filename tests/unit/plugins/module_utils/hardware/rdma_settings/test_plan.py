@@ -247,6 +247,13 @@ def test_a_link_file_of_the_operator(file: str, mtu: int | None, words: str) -> 
     assert not problems(facts(infiniband(0)), {"links": {"ib0": LinkFile(file, mtu)}})
 
 
+def test_rails_keep_the_names_of_the_kernel() -> None:
+    """Else eth2 would be another name from the next boot on."""
+    for named in (True, False):
+        text = planned(None, {"named": named})[0].texts["/etc/systemd/network/60-inference-rdma-ens0.link"]
+        assert ("NamePolicy=" in text) is named and "MTUBytes=9000" in text
+
+
 def test_two_owners_of_a_link() -> None:
     both = [{"name": "ifupdown", "file": "/i", "mtu": None}, {"name": "networkd", "file": "/n", "mtu": None}]
     found = facts(device(0, port(0, netdev_managers=both)))
