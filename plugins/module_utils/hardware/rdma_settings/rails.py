@@ -78,14 +78,14 @@ def choose(
     """The rails in their order. Adds all mistakes to `findings`.
 
     `management` has the network devices by which operators and Ansible reach the node. `known` has the keys of the
-    rails of the last run: with `auto`, such a rail remains a rail while its cable is out, and must have its device.
+    rails of the last run: such a rail remains a rail while its cable is out, and with `auto` must have its device.
     """
     if wish.rails == AUTO:
         candidates = _candidates(wish, found, management)
         chosen = list(_auto(wish, candidates, known, findings))
         _lost(found, candidates, chosen, known, findings)
     else:
-        chosen = list(_named(wish, found, management, findings))
+        chosen = list(_named(wish, found, management, known, findings))
     layers = sorted({port.layer or "unknown" for port in chosen})
     if len(layers) > 1:
         named = ", ".join(f"{port.name} is {port.layer or 'unknown'}" for port in chosen)
@@ -135,11 +135,13 @@ def _auto(wish: Wish, candidates: Sequence[Port], known: Sequence[str], findings
             _without_manager(wish, port, findings)
             yield port
         elif port.key in known:
-            findings.warning("rdma", f"{port.name} is down, but remains a rail; check its cable", "rdma_rails")
+            _down(port, findings)
             yield port
 
 
-def _named(wish: Wish, found: Sequence[Port], management: Sequence[str], findings: Findings) -> Iterator[Port]:
+def _named(
+    wish: Wish, found: Sequence[Port], management: Sequence[str], known: Sequence[str], findings: Findings
+) -> Iterator[Port]:
     seen: set[str] = set()
     for entry in wish.rails:
         if isinstance(entry, str):
@@ -162,12 +164,19 @@ def _named(wish: Wish, found: Sequence[Port], management: Sequence[str], finding
             seen.add(port.key)
             if port.unmanaged:
                 _without_manager(wish, port, findings)
+            elif not port.active and port.key in known:
+                _down(port, findings)
             elif not port.active:
                 state = port.facts["state"] or "unknown"
                 findings.problem(
                     "rdma", f"{port.name} is {state}; check cable and switch, or remove the rail", where, value
                 )
             yield port
+
+
+def _down(port: Port, findings: Findings) -> None:
+    """Warn of a rail of the last run whose link is down. That is no mistake of the inventory, which ends a run."""
+    findings.warning("rdma", f"{port.name} is down, but remains a rail; check its cable", "rdma_rails")
 
 
 def _without_manager(wish: Wish, port: Port, findings: Findings) -> None:

@@ -39,9 +39,10 @@ def test_auto_takes_active_ports_but_not_the_management_interface() -> None:
     assert choose(Wish(), found, management=["ens2"])[0] == ["rocep0s0/1"]
 
 
-def test_auto_keeps_a_known_rail_without_a_cable_and_says_so() -> None:
+@pytest.mark.parametrize("wish", [Wish(), Wish(rails=[{"netdev": "ens0"}, {"netdev": "ens1"}])])
+def test_a_known_rail_without_a_cable_remains_and_the_run_says_so(wish: Wish) -> None:
     found = facts(device(0), device(1, port(1, state="DOWN")))
-    names, findings = choose(Wish(), found, known=["0000:11:00.0/1"])
+    names, findings = choose(wish, found, known=["0000:11:00.0/1"])
     assert names == ["rocep0s0/1", "rocep1s0/1"] and not findings.problems
     assert "is down, but remains a rail" in str(findings.warnings[0])
 
