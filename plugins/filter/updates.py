@@ -121,12 +121,16 @@ def maintenance_plan(
 
 
 def waiting_lines(
-    stage: Mapping[str, Any], host: str, instances: Sequence[Any] = (), playing: Sequence[str] = ()
+    stage: Mapping[str, Any],
+    host: str,
+    instances: Sequence[Any] = (),
+    playing: Sequence[str] = (),
+    updates: bool = False,
 ) -> list[str]:
     """What waits on a host for an update, a removal or other nodes; empty if nothing waits."""
     from ansible_collections.baremetal.inference.plugins.module_utils.fleet.update import waiting
 
-    return waiting.lines(stage, host, instances, playing)
+    return waiting.lines(stage, host, instances, playing, updates=updates)
 
 
 def maintenance_mistakes(settings: Mapping[str, Any], known: Sequence[str]) -> list[str]:

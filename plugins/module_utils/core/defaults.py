@@ -15,6 +15,7 @@ AGENT_PORT = 5004
 PEER_PORT = 5003
 GATEWAY_PORT = 8000
 GATEWAY_METRICS_PORT = 8404
+GATEWAY_HOLD_SECONDS = 120
 PROMETHEUS_PORT = 9090
 ALERTMANAGER_PORT = 9093
 NODE_EXPORTER_PORT = 9100
@@ -59,6 +60,7 @@ BY_VARIABLE: Mapping[str, int | float | str] = {
     "common_user": USER,
     "docker_client_config": DOCKER_CLIENT_CONFIG,
     "docker_data_root": DOCKER_DATA_ROOT,
+    "gateway_hold_seconds": GATEWAY_HOLD_SECONDS,
     "gateway_metrics_port": GATEWAY_METRICS_PORT,
     "gateway_port": GATEWAY_PORT,
     "model_store_keep": KEEP_REVISIONS,

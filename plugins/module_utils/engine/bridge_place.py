@@ -110,10 +110,11 @@ def _taken(paths: Paths) -> list[str]:
 
 def _on_the_same(wanted: Release, needed: int | None, gpus: Sequence[Mapping[str, Any]]) -> str:
     """Why a second engine does not fit on the GPUs of the first, where no other GPUs are free."""
-    where = f"no {len(wanted.gpus)} GPUs of this node are free for it"
+    count = len(wanted.gpus)
+    where = f"no {count} GPUs of this node are free for it" if count > 1 else "no GPU of this node is free for it"
     found = flags.read(wanted.flags)[0]
     if found.kv_cache_memory_bytes is None:
-        return f"{where}, and two engines share GPUs only where the model has the flag kv-cache-memory-bytes: set it"
+        return f"{where}, and two engines share GPUs only if the model has the flag kv-cache-memory-bytes"
     if needed is None:
         return f"{where}, and the memory that two engines would take on one GPU is unknown"
     for name in wanted.gpus:

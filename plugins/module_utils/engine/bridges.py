@@ -19,6 +19,8 @@ from .inventory import bridge_name, bridged_instance
 from .release import Rendered, bridge_of
 from .state import drains, lock, releases
 
+NO_PORT = "it has no bridge_port"
+
 
 @dataclass(frozen=True)
 class Wish:
@@ -49,13 +51,16 @@ def declared_port(paths: Paths, name: str) -> int | None:
     return port if isinstance(port, int) else None
 
 
-def place(paths: Paths, name: str, origin: int, target: int, port: int) -> bridge_place.Place:
-    """Where the bridge of an instance would run, or why the bridge cannot run. Raises ReleaseError, OSError."""
+def place(paths: Paths, name: str, origin: int, target: int, port: int | None) -> bridge_place.Place:
+    """Where the bridge of an instance would run, or everything that prevents a bridge. Raises ReleaseError, OSError."""
     bridge = bridge_name(name)
     number = releases.active_number(paths, bridge)
     wanted = releases.load(paths, name, target)
     if wanted.gang is not None:
         return bridge_place.Place(problem="it spans several nodes")
+    if port is None:
+        room = bridge_place.place(paths, name, origin, target).problem
+        return bridge_place.Place(problem=f"{NO_PORT}, and {room}" if room else NO_PORT)
     if number is not None:
         # An update has left this bridge: the new bridge takes its GPUs.
         gpus = tuple(releases.load(paths, bridge, number).gpus)

@@ -99,15 +99,31 @@ def compare(paths: Paths, name: str, desired: int | None, wanted: Texts) -> Chan
 
 
 def differences(old: Texts, new: Texts) -> list[str]:
-    """The differing lines of two units, and the environment variables whose value differs."""
+    """The differing lines of two units, each flag with its values, and the environment variables whose value
+    differs."""
     lines = [
-        line.rstrip(" \\")
-        for line in difflib.ndiff(old.unit.splitlines(), new.unit.splitlines())
+        f"{line[0]} {line[2:].strip()}"
+        for line in difflib.ndiff(_lines(old.unit), _lines(new.unit))
         if line[:1] in "+-" and not _NUMBER.search(line)
     ]
     before, after = _variables(old.environment), _variables(new.environment)
     keys = sorted(key for key in {*before, *after} if before.get(key) != after.get(key))
     return lines + [f"environment: {key}" for key in keys]
+
+
+def _lines(unit: str) -> list[str]:
+    """The lines of a unit, with each flag and its values in one line."""
+    joined: list[str] = []
+    takes_values = False
+    for line in unit.splitlines():
+        words = line.strip(" \\")
+        indented = line[:1] == " "
+        if takes_values and indented and not words.startswith("-"):
+            joined[-1] += f" {words}"
+        else:
+            joined.append(words)
+            takes_values = indented and words.startswith("--") and "=" not in words
+    return joined
 
 
 def _variables(text: str) -> dict[str, str]:

@@ -87,14 +87,16 @@ class Facts:
         Raises ReleaseError, OSError, and ValueError where the instance's state is damaged.
         """
         port, left = bridges.declared_port(self.paths, name), bridges.left(self.paths, name)
-        place = bridge_place.Place(problem="it has no bridge_port" if port is None else "it is not due")
+        place = bridge_place.Place(problem=bridges.NO_PORT if port is None else "it is not due")
         staged = target in releases.numbers(self.paths, name)
-        if port is not None and origin is not None and target is not None:
+        if origin is not None and target is not None and staged:
             try:
-                # In check mode, the release is not on the node, and its bridge may fit.
-                place = bridges.place(self.paths, name, origin, target, port) if staged else bridge_place.Place()
+                place = bridges.place(self.paths, name, origin, target, port)
             except releases.ReleaseError as error:
                 place = bridge_place.Place(problem=str(error))
+        elif port is not None and origin is not None and target is not None:
+            # In check mode, the release is not on the node, and its bridge may fit.
+            place = bridge_place.Place()
         return BridgeFacts(
             name=bridge_name(name),
             port=port,

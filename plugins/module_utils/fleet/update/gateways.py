@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from ...gateway.view import GatewayView
 
@@ -23,6 +23,20 @@ def unanswered(views: Iterable[GatewayView], unreachable: Iterable[str]) -> list
     return [f"{name}: {words}. {way}" for name, words in sorted(found.items())]
 
 
-def holds(views: Sequence[GatewayView], names: Iterable[str]) -> list[int]:
-    """The gateway_hold_seconds of each gateway that has these sets, in seconds."""
-    return [view.hold_seconds for view in views if view.name in names]
+def holds(views: Sequence[GatewayView], names: Iterable[str]) -> dict[str, int]:
+    """How many seconds each gateway that has these sets holds requests now, by the gateway's name."""
+    return {view.gateway: view.hold_seconds for view in views if view.name in names}
+
+
+def too_short(running: Mapping[str, int], needed: int, declared: Mapping[str, int]) -> str:
+    """Which gateways hold requests for less than `needed` seconds, and how to change that.
+
+    `running`: the seconds with which each gateway runs. `declared`: gateway_hold_seconds in the inventory, by gateway.
+    """
+    short = {name: seconds for name, seconds in sorted(running.items()) if seconds < needed}
+    found = "; ".join(f"{name} runs with gateway_hold_seconds {seconds}" for name, seconds in short.items())
+    site = f"run baremetal.inference.site -l {','.join(short)}"
+    if all(declared.get(name, 0) >= needed for name in short):
+        values = ", ".join(map(str, sorted({declared[name] for name in short})))
+        return f"{found}, and the inventory has {values} already: first {site}"
+    return f"{found}: set gateway_hold_seconds to {needed} or more (requests in flight get the rest), then {site}"

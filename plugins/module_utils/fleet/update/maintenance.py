@@ -18,7 +18,7 @@ from ...engine.instance_facts import InstanceFacts
 from ...gateway.view import GatewayView
 from .batches import BatchError, size_of
 from .gangs import server
-from .gateways import holds, unanswered
+from .gateways import holds, too_short, unanswered
 from .serving import Serving, gateways
 from .serving import left_out as left_out_lines
 
@@ -39,6 +39,8 @@ class Host:
     """The state of each instance at each gateway."""
     unreachable: tuple[str, ...]
     """The gateways that did not answer the run."""
+    holds: Mapping[str, int] = field(default_factory=dict)
+    """gateway_hold_seconds in the inventory, by gateway: the gateway may still run with another value."""
 
     @classmethod
     def from_dict(cls, value: Mapping[str, Any]) -> Host:
@@ -50,6 +52,7 @@ class Host:
             instances=tuple(map(InstanceFacts.from_dict, value["instances"])),
             gateways=tuple(map(GatewayView.from_dict, value["gateways"])),
             unreachable=tuple(value["unreachable"]),
+            holds=value.get("holds", {}),
         )
 
     @property
@@ -211,7 +214,7 @@ def _turn(host: str, facts: Host, serving: Serving, terms: Terms, made: Maintena
     drain_seconds: int | None = None
     if alone and not terms.allow_downtime:
         seconds = holds(facts.gateways, alone)
-        left = min(seconds) - terms.seconds if seconds else -1
+        left = min(seconds.values()) - terms.seconds if seconds else -1
         at = f" at {gateways(view for views in last.values() for view in views)}" if seconds else ""
         where = f"{', '.join(alone)} on {host} is the only replica that serves{at}"
         way = "add a replica, or set allow_downtime=true"
@@ -221,8 +224,8 @@ def _turn(host: str, facts: Host, serving: Serving, terms: Terms, made: Maintena
             made.problems.append(f"{where}, and no gateway holds its requests meanwhile: {way}")
         elif left < 0:
             made.problems.append(
-                f"{where}; the work takes up to {terms.seconds} s (maintenance_work_seconds), but gateway_hold_seconds"
-                f" is {min(seconds)}: raise gateway_hold_seconds, {way}"
+                f"{where}, and the work takes up to {terms.seconds} s (maintenance_work_seconds)."
+                f" {too_short(seconds, terms.seconds, facts.holds)}. Or {way}"
             )
         drain_seconds = max(left, 0)
     if facts.reboot and facts.gateway and not terms.allow_downtime:

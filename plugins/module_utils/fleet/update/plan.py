@@ -11,19 +11,14 @@ from typing import Any
 
 from ...core.problems import nearest
 from ...core.records import plain
+from ...engine import load_time
 from ...engine.instance_facts import UpdateFacts
 from ...gateway.view import GatewayView
 from . import gangs
 from .batches import Batch, BatchError, Due, batches
-from .gateways import holds, unanswered
+from .gateways import holds, too_short, unanswered
 from .serving import Serving
 from .serving import left_out as left_out_lines
-
-SWITCH_SECONDS = 30
-"""Seconds that a swap takes besides the engine's load: the stop, and the probe before the instance gets requests."""
-
-LOAD_MARGIN = 1.1
-"""Factor by which a load may take longer than the last load."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +44,8 @@ class Host:
     """The state of each instance at each gateway."""
     unreachable: tuple[str, ...]
     """The gateways that did not answer the run."""
+    holds: Mapping[str, int] = field(default_factory=dict)
+    """gateway_hold_seconds in the inventory, by gateway: the gateway may still run with another value."""
 
     @classmethod
     def from_dict(cls, value: Mapping[str, Any]) -> Host:
@@ -56,6 +53,7 @@ class Host:
             tuple(map(UpdateFacts.from_dict, value["instances"])),
             tuple(map(GatewayView.from_dict, value["gateways"])),
             tuple(value["unreachable"]),
+            value.get("holds", {}),
         )
 
 
@@ -170,10 +168,11 @@ def _way(
         return BRIDGE, f"; side by side{certain}: a bridge serves meanwhile, on port {facts.port}{gpus}", ""
     if allow_downtime:
         return DOWNTIME, "", ""
-    seconds, needed = holds([view for facts in hosts.values() for view in facts.gateways], [key.name]), _needed(item)
-    fits = bool(seconds) and needed is not None and needed <= min(seconds)
+    seconds = holds([view for facts in hosts.values() for view in facts.gateways], [key.name])
+    needed = load_time.swap_seconds(item.load_seconds)
+    fits = bool(seconds) and needed is not None and needed <= min(seconds.values())
     words = f"; gateways hold requests meanwhile, because no bridge can serve: {unbridged}"
-    return HELD, words, "" if fits else _too_long(key, needed, seconds, unbridged)
+    return HELD, words, "" if fits else _too_long(key, needed, seconds, hosts[key.host].holds, unbridged)
 
 
 def _check_choice(choice: Choice, known: Mapping[str, Mapping[str, UpdateFacts]], made: Plan) -> None:
@@ -271,21 +270,19 @@ def _not_alike(release: int, due: Mapping[Due, UpdateFacts]) -> list[str]:
     ]
 
 
-def _needed(item: UpdateFacts) -> int | None:
-    """Seconds that a swap takes, estimated from the last load; None if that load is unknown."""
-    return None if item.load_seconds is None else round(item.load_seconds * LOAD_MARGIN + SWITCH_SECONDS)
-
-
-def _too_long(key: Due, needed: int | None, seconds: Sequence[int], unbridged: str) -> str:
-    """Why clients would notice the swap of the only replica. `seconds`: how long each gateway holds requests."""
+def _too_long(
+    key: Due, needed: int | None, seconds: Mapping[str, int], declared: Mapping[str, int], unbridged: str
+) -> str:
+    """Why clients would notice the swap of the only replica. `seconds`: how long each gateway holds requests now;
+    `declared`: how long by the inventory."""
     way = "add a replica, or set allow_downtime=true to swap anyway"
     where = f"{key.name} on {key.host} is the only replica that serves"
     if not seconds:
         return f"{where}, and no gateway holds its requests meanwhile: {way}"
-    way += f". No bridge can serve meanwhile: {unbridged}"
+    way += f". A bridge would serve meanwhile, but {key.name} cannot have one: {unbridged}"
     if needed is None:
         return f"{where}, and it is unknown how long its release loads: {way}"
     return (
-        f"{where}; its swap takes about {needed} s, but gateway_hold_seconds is {min(seconds)}: raise"
-        f" gateway_hold_seconds, {way}"
+        f"{where}. By the time of the last load, its swap may take {needed} s. A load from caches takes less."
+        f" {too_short(seconds, needed, declared)}. Or {way}"
     )

@@ -12,9 +12,16 @@ from typing import Any
 from ...engine.gang.site import gangs_of
 
 
-def lines(stage: Mapping[str, Any], host: str, instances: Sequence[Any] = (), playing: Sequence[str] = ()) -> list[str]:
+def lines(
+    stage: Mapping[str, Any],
+    host: str,
+    instances: Sequence[Any] = (),
+    playing: Sequence[str] = (),
+    *,
+    updates: bool = False,
+) -> list[str]:
     """The texts about a result of engine_release on a host; empty if nothing waits. `instances` are those of the host,
-    `playing` the hosts of the run."""
+    `playing` the hosts of the run. `updates`: whether the run is an update, which plans its swaps next."""
     gangs = {raw.get("name"): raw["nodes"] for raw in gangs_of(instances)}
     found: list[str] = []
     for release in stage["releases"]:
@@ -28,9 +35,10 @@ def lines(stage: Mapping[str, Any], host: str, instances: Sequence[Any] = (), pl
                 f" baremetal.inference.site -l {','.join(nodes)}"
             )
         if release["pending"]:
+            advice = "" if updates else " Nothing was restarted. To roll it out: baremetal.inference.update_model."
             found += [
                 f"{release['name']} on {host} serves release {release['active']}; release {release['wanted']} is staged"
-                " and pending. Nothing was restarted. To roll it out: baremetal.inference.update_model.",
+                f" and pending.{advice}",
                 *release["differences"],
             ]
         if release["pin"]:

@@ -112,8 +112,11 @@ def _held(question: Question, views: Views, unbridged: str) -> Way:
         problem = f"{where}, and how long its release loads is unknown: {way}"
         return Way(HELD, problem=problem, permission=ALLOW_DOWNTIME)
     if holds < question.needed:
-        need = f"its swap takes about {question.needed} s, but gateways hold requests for {holds} s only"
-        problem = f"{where}; {need} (gateway_hold_seconds): raise that, or {way}"
+        problem = (
+            f"{where}. By the time of the last load, its swap may take {question.needed} s, but gateways run with"
+            f" gateway_hold_seconds {holds}: set gateway_hold_seconds to {question.needed} or more (requests in flight"
+            f" get the rest), then run baremetal.inference.site for the gateways, or {way}"
+        )
         return Way(HELD, problem=problem, permission=ALLOW_DOWNTIME)
     return Way(HELD, patience=holds - question.needed)
 

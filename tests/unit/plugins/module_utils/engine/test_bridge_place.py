@@ -57,7 +57,7 @@ def test_gpus_that_nobody_has() -> None:
     ("flags", "needed", "free", "problem"),
     [
         ({"kv-cache-memory-bytes": "8G", "gpu-memory-utilization": 0.4}, 20 * GIB, 48 * GIB, ""),
-        ({"gpu-memory-utilization": 0.4}, 20 * GIB, 48 * GIB, "the flag kv-cache-memory-bytes: set it"),
+        ({"gpu-memory-utilization": 0.4}, 20 * GIB, 48 * GIB, "the flag kv-cache-memory-bytes"),
         # What the engine asks for before it starts, whatever it takes.
         ({"kv-cache-memory-bytes": "8G"}, 20 * GIB, 60 * GIB, "GPU 0 has 67.2 GiB of memory too little"),
         ({"kv-cache-memory-bytes": "8G", "gpu-memory-utilization": 0.4}, None, 48 * GIB, "take on one GPU is unknown"),
@@ -111,7 +111,7 @@ def test_without_free_gpus_it_may_share_those_of_its_instance(paths: Paths, on_n
     files.write_json(paths.instance("main"), {"schema": 1, "release": 1})
     on_node([gpu(0), gpu(1)], None, 2.0)
     problem = bridge_place.place(paths, "main", 1, 1).problem
-    share = "two engines share GPUs only where the model has the flag kv-cache-memory-bytes: set it"
+    share = "two engines share GPUs only if the model has the flag kv-cache-memory-bytes"
     assert problem == f"no 2 GPUs of this node are free for it, and {share}"
     # Free ones on which it does not fit are none.
     on_node([gpu(0), gpu(1), gpu(2), gpu(3)], False, 2.0)

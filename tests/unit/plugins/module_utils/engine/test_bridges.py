@@ -94,6 +94,14 @@ def test_what_was_left_has_its_place(paths: Paths, active: set[str]) -> None:
     assert bridges.place(paths, "main", 1, 1, 5105) == bridge_place.Place(("2", "3"))
 
 
+def test_all_that_a_bridge_lacks_is_named_at_once(
+    paths: Paths, active: set[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for room, problem in (("", ""), ("no GPU of this node is free for it", ", and no GPU of this node is free for it")):
+        monkeypatch.setattr(bridge_place, "place", lambda *_given, room=room: bridge_place.Place(problem=room))
+        assert bridges.place(paths, "main", 1, 1, None).problem == f"it has no bridge_port{problem}"
+
+
 def test_the_port_is_the_inventorys(paths: Paths) -> None:
     assert bridges.declared_port(paths, "main") is None
     for port in (None, 5105):

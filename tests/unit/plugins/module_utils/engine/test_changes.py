@@ -48,8 +48,8 @@ def compare(paths: Paths, desired: int | None) -> Change:
 def test_another_release_is_an_update(paths: Paths) -> None:
     change = compare(paths, 2)
     assert (change.action, change.active, change.desired, change.served) == (UPDATE, 1, 2, False)
-    assert change.differences == ("-     float32", "+     bfloat16")
-    assert change.to_dict()["differences"] == ["-     float32", "+     bfloat16"]
+    assert change.differences == ("- --dtype float32", "+ --dtype bfloat16")
+    assert change.to_dict()["differences"] == ["- --dtype float32", "+ --dtype bfloat16"]
     history.add(paths, "main", history.Served(2, SINCE))
     assert compare(paths, 2).served
     assert compare(paths, None).desired is None
@@ -75,6 +75,21 @@ def test_values_of_the_environment_are_not_shown() -> None:
     old = Texts("a\nExecStart=x --release 1 \\", "KEY=one\nSAME=1\nGONE=1\n")
     new = Texts("b\nExecStart=x --release 2 \\", "KEY=two\nSAME=1\n")
     assert changes.differences(old, new) == ["- a", "+ b", "environment: GONE", "environment: KEY"]
+
+
+def test_a_flag_stands_with_its_values() -> None:
+    unit = "ExecStartPre=/usr/bin/docker create \\\n    --init \\\n    --entrypoint=vllm \\\n    image@{} \\\n    serve"
+    unit += " \\\n    --served-model-name \\\n    main \\\n    {}{} \\\n    --seed=-1\nExecStart=/x\n"
+    old = Texts(unit.format("a", "tiny-a", ""))
+    assert changes.differences(old, Texts(unit.format("a", "tiny-b", ""))) == [
+        "- --served-model-name main tiny-a",
+        "+ --served-model-name main tiny-b",
+    ]
+    assert changes.differences(old, Texts(unit.format("b", "tiny-a", " \\\n    --enforce-eager"))) == [
+        "- image@a",
+        "+ image@b",
+        "+ --enforce-eager",
+    ]
 
 
 def test_a_release_that_cannot_be_read_is_empty(paths: Paths) -> None:

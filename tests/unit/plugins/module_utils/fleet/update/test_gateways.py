@@ -8,6 +8,7 @@ from typing import Any
 
 from ansible_collections.baremetal.inference.plugins.module_utils.fleet.update.gateways import (
     holds,
+    too_short,
     unanswered,
 )
 from ansible_collections.baremetal.inference.plugins.module_utils.gateway.view import GatewayView
@@ -29,4 +30,16 @@ def test_each_gateway_that_does_not_answer_is_named_once() -> None:
 
 def test_how_long_requests_are_held() -> None:
     views = [view("gw1", hold_seconds=10), view("gw2", "side", hold_seconds=20), view("gw3", "other", hold_seconds=30)]
-    assert holds(views, ["main", "side"]) == [10, 20]
+    assert holds(views, ["main", "side"]) == {"gw1": 10, "gw2": 20}
+
+
+def test_a_hold_that_is_too_short_names_the_whole_way() -> None:
+    running = {"gw2": 20, "gw1": 10, "gw3": 30}
+    found = "gw1 runs with gateway_hold_seconds 10; gw2 runs with gateway_hold_seconds 20"
+    site = "run baremetal.inference.site -l gw1,gw2"
+    assert too_short(running, 30, {"gw1": 40, "gw2": 29}) == (
+        f"{found}: set gateway_hold_seconds to 30 or more (requests in flight get the rest), then {site}"
+    )
+    assert too_short(running, 30, {"gw1": 40, "gw2": 30}) == (
+        f"{found}, and the inventory has 30, 40 already: first {site}"
+    )

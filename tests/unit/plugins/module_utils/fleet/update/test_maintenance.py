@@ -169,7 +169,11 @@ def test_requests_of_an_only_replica_are_held() -> None:
 @pytest.mark.parametrize(
     ("facts", "words"),
     [
-        (node("main", up=("n1",), hold=60), "up to 90 s (maintenance_work_seconds), but gateway_hold_seconds is 60"),
+        (
+            node("main", up=("n1",), hold=60),
+            "up to 90 s (maintenance_work_seconds). gw runs with gateway_hold_seconds 60:",
+        ),
+        ({**node("main", up=("n1",), hold=60), "holds": {"gw": 300}}, "the inventory has 300 already: first run"),
         (node("main"), "no gateway holds its requests"),
         (node("main", up=("n1",), reboot=True), "a reboot takes longer"),
         (node("main", up=("n1", "n2"), reboot=True, gateway=True), "n1 is also a gateway"),
@@ -220,7 +224,7 @@ def test_each_gateway_keeps_a_server() -> None:
     assert order(plan(hosts, ("100%",))) == [["n1", "n3"], ["n2"]]
     hosts["n1"]["gateways"][1]["up"] = ["n1"]
     (problem,) = plan({"n1": hosts["n1"]}, seconds=130).problems
-    assert problem.startswith("main on n1 is the only replica that serves at gw2; the work takes up to 130 s")
+    assert problem.startswith("main on n1 is the only replica that serves at gw2, and the work takes up to 130 s")
 
 
 @given(

@@ -128,7 +128,8 @@ def test_every_reason_against_it_at_once() -> None:
     )
     assert found.problems[0] == "a: main: the image x is not on this node"
     assert (
-        "main on a is the only replica that serves; its swap takes about 74 s, but gateway_hold_seconds is 30"
+        "main on a is the only replica that serves. By the time of the last load, its swap may take 74 s. A load from"
+        " caches takes less. gw runs with gateway_hold_seconds 30: set gateway_hold_seconds to 74 or more"
         in (found.problems[1])
     )
     assert len(found.problems) == 2
@@ -179,7 +180,9 @@ def test_each_gateway_loses_what_it_alone_has() -> None:
     # When a serves again, both gateways have it.
     assert [(batch[0].host, batch[0].way) for batch in found.batches] == [("a", "held"), ("b", "others")]
     (problem,) = found.problems
-    assert problem.startswith("main on a is the only replica that serves; its swap takes about 470 s")
+    assert problem.startswith(
+        "main on a is the only replica that serves. By the time of the last load, its swap may take 470 s."
+    )
 
 
 def test_nodes_that_cannot_be_reached_are_named_and_counted() -> None:
@@ -299,8 +302,15 @@ def test_with_a_bridge_a_load_may_take_any_time() -> None:
     assert made(hosts).problems == []
     hosts = {"a": host(instance(bridge={**BRIDGE, "problem": "no GPU is free"}, load_seconds=400.0), up=["a"])}
     (problem,) = made(hosts).problems
-    assert "its swap takes about 470 s" in problem
-    assert problem.endswith(". No bridge can serve meanwhile: no GPU is free")
+    assert "its swap may take 470 s" in problem
+    assert problem.endswith(". A bridge would serve meanwhile, but main cannot have one: no GPU is free")
+
+
+def test_a_gateway_that_does_not_run_with_the_inventory_s_value_needs_site_first() -> None:
+    hosts = {"a": {**host(instance(load_seconds=100.0), up=["a"]), "holds": {"gw": 300}}}
+    (problem,) = made(hosts).problems
+    assert "gw runs with gateway_hold_seconds 120, and the inventory has 300 already: first run" in problem
+    assert "baremetal.inference.site -l gw. Or add a replica" in problem and "set gateway_hold_seconds" not in problem
 
 
 def test_who_has_fellows_needs_no_bridge() -> None:

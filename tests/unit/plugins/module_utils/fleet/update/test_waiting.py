@@ -32,6 +32,9 @@ def test_a_pending_release_is_named_with_its_differences() -> None:
         " baremetal.inference.update_model."
     )
     assert said[1:] == pending["differences"]
+    # An update would send its operator to itself.
+    said = lines({**STAGE, "releases": [pending]}, "node1", updates=True)
+    assert said == ["main on node1 serves release 1; release 2 is staged and pending.", *pending["differences"]]
 
 
 def test_a_pin_an_orphan_and_a_bridge_are_named_with_what_to_do() -> None:

@@ -150,8 +150,15 @@ def test_what_another_version_may_know_is_not_refused() -> None:
 
 
 def test_a_guessed_version_is_named_where_it_may_be_the_reason() -> None:
-    (problem,) = finding({"quite-new": 1}, choose("")).problems
-    assert "the image's version is not known, 0.33.0 is assumed: set engine_version" in str(problem)
+    assumed = "nor a flag of vLLM 0.33.0 (the image's version is not known, 0.33.0 is assumed: set engine_version"
+    for key, hint in (
+        ("quite-new", "`vllm serve --help=all` lists"),
+        ("max-model-length", "did you mean 'max-model-len'"),
+    ):
+        (problem,) = finding({key: 1}, choose("")).problems
+        assert assumed in str(problem) and f"if it is another): {hint}" in str(problem)
+    (problem,) = finding({"gpus": 1}, choose("")).problems
+    assert "assumed" not in str(problem), "wrong in every version"
 
 
 @pytest.mark.parametrize("known", [FLAGS, NEWER], ids=lambda known: known.version)

@@ -186,7 +186,7 @@ def test_what_would_change(node: Node, config: dict[str, Any], write_safetensors
         "active": 1,
         "desired": None,
         "served": False,
-        "differences": ["-     4096", "+     2048", "environment: VLLM_LOGGING_LEVEL"],
+        "differences": ["- --max-model-len 4096", "+ --max-model-len 2048", "environment: VLLM_LOGGING_LEVEL"],
     }
     assert "release 1 runs, a new release is pending" in result["text"]
     # It is staged, and a rollback has pinned the one before: that is what runs, and stays.

@@ -29,7 +29,7 @@ def test_what_serves_is_not_restarted(serving_node: EngineNode) -> None:
     assert serving_node.site() == (["release"], [])
     (release,) = serving_node.call("release", check=False)["releases"]
     assert (release["active"], release["release"], release["pending"]) == (1, 2, True)
-    assert release["differences"] == ["-     float32", "+     half"]
+    assert release["differences"] == ["- --dtype float32", "+ --dtype half"]
     assert serving_node.systemd.calls == []
 
 

@@ -166,7 +166,7 @@ def test_what_would_change(node: Node, call: Call) -> None:
         "active": 1,
         "desired": 2,
         "served": False,
-        "differences": ["-     1024", "+     2048", "environment: VLLM_API_KEY"],
+        "differences": ["- --max-model-len 1024", "+ --max-model-len 2048", "environment: VLLM_API_KEY"],
     }
     text = call("plan", "main")[1]
     assert "release 1 runs, release 2 is pending: baremetal.inference.update_model rolls it out" in text

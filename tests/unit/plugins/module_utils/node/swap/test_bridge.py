@@ -158,7 +158,7 @@ def test_no_gate_stays_closed_where_the_bridge_cannot_be_removed(
 @pytest.mark.parametrize(
     ("port", "origin", "place", "problem"),
     [
-        (None, 1, Place(), "it has no bridge_port"),
+        (None, 1, Place(problem=bridges.NO_PORT), "it has no bridge_port"),
         (PORT, None, Place(), "nothing served before"),
         (PORT, 1, Place(problem="no GPU"), "no GPU"),
         (PORT, 1, releases.ReleaseError(Path("release.json"), "damaged"), "release.json cannot be used (damaged)"),
@@ -174,7 +174,7 @@ def test_where_a_bridge_would_run(
     problem: str,
 ) -> None:
     def found(*given: object) -> Place:
-        assert given[1:] == (NAME, 1, 2, PORT)
+        assert given[1:] == (NAME, 1, 2, port)
         if isinstance(place, Exception):
             raise place
         return place
