@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
+from ansible_collections.baremetal.inference.plugins.module_utils.fleet.discover.drivers import KEY_URLS
 from ansible_collections.baremetal.inference.plugins.module_utils.models.config import facts
 
 ROOT = Path(__file__).parents[3]
@@ -88,7 +89,9 @@ def test_it_writes_an_inventory_and_a_line_for_each_machine_with_a_fault(stage: 
     assert {call["on"] for call in stage.calls(module="host_facts")} == {"gpu"}
     assert "user: is left out: the login has the uid 1000" in said
     assert "bare: is left out: has no Python: apt-get install python3" in said
-    assert f"could not be fetched, save in {out}/group_vars/all/keys: nvidia-debian12.asc" in said
+    # A command for each key that the controller could not fetch.
+    for name, url in KEY_URLS.items():
+        assert (f"curl -fLo {out}/group_vars/all/keys/{name} {url}" in said) == (name != "nvidia-debian13.asc"), said
     hosts = yaml.safe_load((out / "hosts.yml").read_text())["all"]
     assert hosts["children"]["inference"]["hosts"] == {"gpu-01": {"ansible_host": "10.0.0.11"}}
     common = yaml.safe_load((out / "group_vars/inference/main.yml").read_text())

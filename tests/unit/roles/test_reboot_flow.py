@@ -60,6 +60,7 @@ def reboot(stage: Stage, wants: Call, failures: Sequence[Call] = (), missing: Se
 def test_after_the_reboot_the_driver_is_compared_again_and_the_later_roles_are_due(stage: Stage) -> None:
     done, said = reboot(stage, WAITS)
     assert done, said
+    assert "one reboots. The run waits for the node, for at most 1800 s" in said
     modules = [call["module"] for call in stage.calls()]
     # Before the reboot, the gate: no kernel may boot without its driver.
     assert modules[:3] == ["node_facts", "nvidia_driver_facts", "machine_reboot"]
@@ -142,10 +143,17 @@ def test_only_a_node_that_is_not_in_use_may_be_rebooted(
     variables = {**extra, **({"site_left": left} if left is not None else {}), "ansible_become": False}
     said = {"name": "Say", "ansible.builtin.debug": {"msg": "may={{ site_may_reboot }}"}}
     enter = {"name": "Enter", "ansible.builtin.debug": {"msg": "entered"}, "when": "site_may_reboot"}
-    play = {"name": "See", "hosts": "all", "roles": ["site_variables"], "tasks": [said, enter]}
-    done, output = stage.run([play], "[inference]\none", *options, "--extra-vars", json.dumps(variables))
+    *_flags, report = yaml.safe_load((ROOT / "roles/common/tasks/reboot.yml").read_text(encoding="utf-8"))
+    due = {**report, "vars": {"common_reboot_reason": "the driver"}}
+    play = {"name": "See", "hosts": "all", "roles": ["site_variables"], "tasks": [said, enter, due]}
+    hosts = "[inference]\none\n[gateway]\ngw"
+    done, output = stage.run([play], hosts, *options, "--extra-vars", json.dumps(variables))
     assert done and f"may={expected}" in output, output
     assert ("entered" in output) == expected
+    ends = "This run reboots the host" if expected else "Nothing reboots by itself."
+    assert f"one: a reboot is due: the driver. {ends}" in output
+    # The playbook reboots no gateway.
+    assert "gw: a reboot is due: the driver. Nothing reboots by itself." in output
 
 
 def test_the_controller_itself_is_never_rebooted(stage: Stage) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 from ...core.controller import ON_CONTROLLER
 from ...hardware.driver.compatibility import load
-from . import layout, names, node, record, serving, text
+from . import layout, names, node, record, serving, storage, text
 from .finding import Proposal, Question, Variable
 from .machine import SSH_PORT, Machine, read
 
@@ -269,11 +269,9 @@ class _Writer:
                 Variable("instances", plan.instances.get(name, []), f"The engines of this node. {reason}.")
             )
         parts = [text.variables(variables)]
-        if proposed.disks:
-            parts.append(
-                text.disabled(proposed.disks, "Blank disks. If you enable these lines, the next run FORMATS the disks:")
-            )
         machine = self.named[name]
+        if proposed.disks:
+            parts.append(text.disabled(proposed.disks, storage.reason(machine)))
         self.found.files[f"host_vars/{name}/main.yml"] = text.file(f"{name}: {machine.summary()}", *parts)
         self.found.files[f"host_vars/{name}/{record.VARIABLE}.yml"] = text.file(
             "What the machine had. The next discovery compares the machine with this record.",
@@ -288,8 +286,8 @@ class _Writer:
     def decide(self) -> str:
         """The questions, and the variables with which most of them are answered."""
         title = (
-            "Questions that only a person can answer. Answer each question in the file that it names, then delete its "
-            "line. baremetal.inference.site refuses to run while a line is left."
+            "Questions that only a person can answer. Answer each question in the file that it names, then delete the "
+            "question from the list. baremetal.inference.site refuses to run while a question is left."
         )
         # root cannot be an admin: the role common refuses the name.
         admin = self.options.login if self.options.login not in ("", "root") else "admin"

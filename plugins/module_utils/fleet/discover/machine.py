@@ -95,7 +95,7 @@ class Machine:
         parts = [cards(self.gpus) or "no NVIDIA GPU"]
         parts += ["NVSwitch"] if self.nvswitch else []
         memory = self.system.get("memory_mib")
-        parts += [f"{round(memory / MIB_PER_GIB)} GiB of memory"] if memory else []
+        parts += [f"{round(memory / MIB_PER_GIB)} GiB of main memory"] if memory else []
         nodes = self.system.get("numa_nodes") or 1
         parts += [f"{nodes} NUMA nodes"] if nodes > 1 else []
         ports = [port for device in self.rdma for port in device.get("ports") or ()]

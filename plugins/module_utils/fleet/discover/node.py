@@ -98,7 +98,8 @@ def _system(name: str, machine: Machine, found: Proposed) -> None:
         )
     clocks = machine.clock.get("daemons") or []
     if machine.clock.get("synchronized") is False:
-        own.findings.append(f"its clock is not synchronised ({_listed(clocks)}): the set-up installs chrony")
+        why = f"although {_listed(clocks)} runs" if clocks else "and no program sets it"
+        own.findings.append(f"its clock is not synchronised, {why}: the set-up installs chrony")
     elif clocks and clocks != ["chrony"]:
         own.findings.append(f"its clock follows {_listed(clocks)}: chrony replaces it")
 

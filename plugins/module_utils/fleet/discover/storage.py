@@ -17,6 +17,9 @@ FAST_PATH = "/mnt/nvme/workspace"
 LEAST_BYTES = 100 * 10**9
 """A smaller disk holds no model of use."""
 
+NO_DISK = "/dev/disk/by-id/DISK"
+"""Stands for a disk that a person must name. No machine has a disk of this name."""
+
 DIRECTORIES = (
     {"path": "models"},
     {"path": "vllm_cache"},
@@ -56,6 +59,13 @@ def _disk(
     }
 
 
+def reason(machine: Machine) -> str:
+    """What a person must know before enabling the lines of the proposal."""
+    if disks(machine):
+        return "Blank disks. If you enable these lines, the next run FORMATS the disks:"
+    return "For a disk that you have wiped: name the disk, and enable these lines. The next run FORMATS the disk:"
+
+
 def propose(machine: Machine, name: str) -> tuple[Proposal, dict[str, Any]]:
     """Findings and the question about disks, and the variables that answer the question with the proposal."""
     found = Proposal()
@@ -66,10 +76,11 @@ def propose(machine: Machine, name: str) -> tuple[Proposal, dict[str, Any]]:
         found.ask(
             "common_disks",
             f"host_vars/{name}/main.yml",
-            f"{name} has no blank disk of {LEAST_BYTES // 10**9} GB or more: name a disk that you have wiped, or "
-            "delete this line, and models fill the root file system",
+            f"{name} has no blank disk of {LEAST_BYTES // 10**9} GB or more. May models fill the root file system? If "
+            "so, only delete this question. If not, wipe a disk, name the disk in the lines of common_disks at the end "
+            "of this file, and enable the lines",
         )
-        return found, {}
+        return found, {"common_disks": [_disk("models", [{"path": NO_DISK}], defaults.STORE_PATH)]}
     answer: dict[str, Any] = {"common_disks": wanted}
     if len(wanted) > 1:
         answer["model_store_fast_path"] = f"{FAST_PATH}/models"
@@ -79,6 +90,6 @@ def propose(machine: Machine, name: str) -> tuple[Proposal, dict[str, Any]]:
         "common_disks",
         f"host_vars/{name}/main.yml",
         f"may these blank disks of {name} be formatted: {', '.join(devices)}? If so, enable the lines of common_disks. "
-        "If not, only delete this line, and models fill the root file system",
+        "If not, only delete this question, and models fill the root file system",
     )
     return found, answer

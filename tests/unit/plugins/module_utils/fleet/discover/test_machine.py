@@ -13,7 +13,7 @@ Make = Callable[..., Machine]
 
 def test_a_machine_in_one_line(machine: Make) -> None:
     assert machine("hgx-h100").summary() == (
-        "8 x H100-80GB, NVSwitch, 2048 GiB of memory, 2 NUMA nodes, 8 RDMA ports, 3 disks, Debian 12"
+        "8 x H100-80GB, NVSwitch, 2048 GiB of main memory, 2 NUMA nodes, 8 RDMA ports, 3 disks, Debian 12"
     )
     assert machine("none", proxmox="8.4").summary().startswith("no NVIDIA GPU")
     assert machine("none", proxmox="8.4").summary().endswith("Debian 12 with Proxmox VE 8.4")

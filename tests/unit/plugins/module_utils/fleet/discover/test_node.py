@@ -45,7 +45,7 @@ def test_what_serves_on_a_machine_without_gpus_is_a_question(machine: Make) -> N
 
 def test_clock_rdma_and_reboot_are_findings(machine: Make) -> None:
     text = findings(machine("hgx-h100", clock={"synchronized": False, "daemons": []}))
-    assert "its clock is not synchronised (nothing)" in text
+    assert "its clock is not synchronised, and no program sets it: the set-up" in text
     assert "has 8 RDMA ports (InfiniBand), 8 of them up" in text and "needs one reboot for iommu=pt" in text
     assert "reboot" not in findings(machine("hgx-h100", cmdline="quiet iommu=pt"))
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ansible_collections.baremetal.inference.plugins.module_utils.fleet.discover.machine import Machine
-from ansible_collections.baremetal.inference.plugins.module_utils.fleet.discover.storage import disks, propose
+from ansible_collections.baremetal.inference.plugins.module_utils.fleet.discover.storage import NO_DISK, disks, propose
 
 Make = Callable[..., Machine]
 Disk = Callable[..., dict[str, Any]]
@@ -33,5 +33,9 @@ def test_slow_disks_hold_the_store_and_fast_ones_the_copy(machine: Make, a_disk:
 
 def test_a_machine_without_blank_disks_is_asked_about(machine: Make, a_disk: Disk) -> None:
     found, answer = propose(machine("l40s", disks=[a_disk("ata-root", 480, "it is mounted at /")]), "gpu-01")
-    assert answer == {} and "has no blank disk" in found.questions[0].text
+    # The question names the lines that the machine's file has.
+    (question,) = found.questions
+    assert "has no blank disk" in question.text and "only delete this question" in question.text
+    assert list(answer) == ["common_disks"] and "common_disks at the end of this file" in question.text
+    assert answer["common_disks"][0]["devices"] == [NO_DISK]
     assert "disk /dev/disk/by-id/ata-root (480 GB, Example Disk): it is mounted at /" in found.findings
