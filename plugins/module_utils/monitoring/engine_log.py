@@ -19,7 +19,7 @@ FRAME = (
     r'^ *(Traceback \(most recent call last\):|File "[^"]+", line [0-9]+, in [^ ]+'
     r"|(During handling of|The above exception was) [a-z ,:]+)$"
 )
-"""The frames of a traceback. The lines of code stay: the engine's source has them."""
+"""The frames of a traceback. The lines of code stay on the machine: the engine's source has them."""
 
 EXCEPTION = r"^([A-Za-z_][A-Za-z0-9_.]*(Error|Exception|Interrupt|Exit))(:|$)"
 """The exception that ended the traceback. Its message may quote a request."""

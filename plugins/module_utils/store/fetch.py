@@ -97,7 +97,7 @@ class Fetcher:
     def _hub(self, work: Path, hub: Hub, image: str) -> Progress:
         """Fetch more of a repository. Raises TransferError."""
         if not self._docker:
-            raise TransferError("docker is not on this node, but runs the hub's client: run the role docker first")
+            raise TransferError("the hub's client needs Docker, which is not on this node: run the role docker first")
         if not image:
             raise TransferError("image is missing: set it to the engine's image, which contains the hub's client")
         files = hub_source.sizes(self._remote, hub)

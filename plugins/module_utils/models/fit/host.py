@@ -38,7 +38,7 @@ class HostMemory:
     cache: int
     """The KV cache of an engine on processors."""
     certain: bool
-    """Whether `cache` is a given size. Otherwise it is the most that the engine would take, and less may do."""
+    """Whether `cache` is a given size. Otherwise it is the most that the engine would take, and less may be enough."""
     shared: int
     processes: int
 

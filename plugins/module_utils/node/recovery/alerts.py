@@ -29,7 +29,7 @@ TIMEOUT = 10.0
 """Limit for each channel, in seconds."""
 
 LARGEST_MAIL = 3500
-"""Most bytes of a mail: sendmail reads it from a pipe, which holds PIPE_BUF."""
+"""Most characters of a mail's text. With its headers, the mail must fit into what a command takes as input."""
 
 ALERT_LIFETIME = timedelta(days=30)
 """How long an alert stays in Alertmanager, unless the breaker is closed before. Without an end, Alertmanager would
@@ -42,10 +42,9 @@ SENDMAIL = (
     *("systemd-run", "--quiet", "--collect", "--pipe", "--wait", "--property=KillMode=process"),
     *("sendmail", "-t", "-i"),
 )
-"""The machine's own sendmail, which every mail server in Debian provides, in its own unit. Exim delivers in a child
-that
-outlives sendmail: the end of recovery's unit would kill the child, and that unit's limits would block local
-delivery."""
+"""The machine's own sendmail, which every mail server in Debian provides, in a unit of its own. Exim delivers in a
+child process that outlives sendmail: the end of recovery's unit would kill this process, and the unit's limits would
+block local delivery."""
 
 Run = Callable[..., Outcome]
 
@@ -71,8 +70,8 @@ class Alert:
 
 
 def unsent_channels(settings: Settings, done: Mapping[str, str]) -> list[str]:
-    """The channels that are set but have not got the alert:
-    sending failed, was cut off, or the channel was set later."""
+    """The channels that are set but have not got the alert: sending failed or was cut off, or the channel was set
+    later."""
     set_now = {"webhook": settings.webhook, "mail": settings.mail_to, "alertmanager": settings.alertmanager}
     return [name for name, address in set_now.items() if address and done.get(name) != SENT]
 
@@ -110,9 +109,10 @@ def _outcome(send: Callable[[], None]) -> str:
 
 
 def for_alertmanager(alert: Alert, until: datetime) -> dict[str, Any]:
-    """An alert in the form of Alertmanager's API v2. An alert whose end is past is resolved. Source:
-    api/v2/openapi.yaml of
-    prometheus/alertmanager."""
+    """An alert in the form of Alertmanager's API v2. An alert whose end is past is resolved.
+
+    Source: api/v2/openapi.yaml of prometheus/alertmanager.
+    """
     return {
         "labels": {
             "alertname": "InferenceRecoveryGaveUp",
