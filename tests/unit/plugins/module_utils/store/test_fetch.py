@@ -125,7 +125,7 @@ def test_an_archive_that_is_on_its_way_has_no_revision(
     assert not (bed.store.root / "m").exists()
 
 
-@pytest.mark.parametrize(("docker", "message"), [(None, "docker is not on this node"), ("docker", "image is missing")])
+@pytest.mark.parametrize(("docker", "message"), [(None, "needs Docker, which is not"), ("docker", "image is missing")])
 def test_a_hub_needs_docker_and_the_image(tmp_path: Path, docker: str | None, message: str) -> None:
     with pytest.raises(TransferError, match=message):
         fetcher(tmp_path, HUB, Calls(), docker).from_network(Hub(""), "")
