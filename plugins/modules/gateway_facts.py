@@ -108,6 +108,11 @@ answered:
   returned: if V(answers) is gathered
   type: list
   elements: str
+textless:
+  description: The replica sets of O(names) that answered, and whose model makes no text, such as a model of embeddings.
+  returned: if V(answers) is gathered
+  type: list
+  elements: str
 drained:
   description: The replica sets that were skipped because all their engines are drained.
   returned: if V(answers) is gathered

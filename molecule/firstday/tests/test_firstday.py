@@ -127,6 +127,13 @@ def test_5_site_sets_up_both_machines_and_reboots_the_one_with_nouveau(
     with Boots(gpu) as boots, Boots(gateway) as others:
         said = controller.set_up()
     assert (boots.count, others.count) == (1, 0), said
+    assert "This run reboots the host in a later task." in said and "The run waits for the node" in said
+    # What a newcomer looks for, at the end of the screen.
+    address = controller.read("hosts.yml")["all"]["children"]["gateway"]["hosts"]["deb12"]["ansible_host"]
+    end = said.rpartition("TASK [")[2]
+    assert f"Clients ask https://{address}:8000 for main. KEY is vault_gateway_client_key in" in end, end
+    assert f"ssh {ADMIN}@{address} cat /etc/haproxy/site-ca.pem > site-ca.pem" in end
+    assert controller.read("group_vars/all/vault.yml")["vault_gateway_client_key"] not in said
     assert gpu.run("cat /sys/module/nvidia/version").startswith("580.")
     assert list(json.loads(gpu.run(f"cat {VERIFIED}"))) == [ENGINE["digest"]]
     assert gpu.run("docker inspect --format '{{.Config.Image}}' vllm-main") == ENGINE["reference"]

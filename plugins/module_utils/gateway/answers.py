@@ -20,21 +20,26 @@ from .names import CONTROL_SOCKET, LOCAL_PATH, LOCAL_SOCKET, SET
 
 POLL_SECONDS = 1.0
 
+NO_TEXT = "no text"
+"""What `ask` returns for an engine whose model makes no text."""
+
 ON_PURPOSE = ("DRAIN", "MAINT")
 """Beginnings of the status of a drained server."""
 
 
 @dataclass(frozen=True)
 class Answers:
-    """The names that answered, the drained names, and the last error of each name that did not answer."""
+    """The names that answered, those of them whose model makes no text, the drained names, and the last error of each
+    name that did not answer."""
 
     answered: list[str]
+    textless: list[str]
     drained: list[str]
     unanswered: dict[str, str]
 
 
 def ask(name: str, seconds: float) -> str:
-    """Request one token. Returns why there is none; empty on success, and where the engine makes no text."""
+    """Request one token. Returns why there is none; empty on success, NO_TEXT if the engine makes no text."""
     body = json.dumps({"model": name, "prompt": "ping", "max_tokens": 1})
     connection = LocalConnection(Path(LOCAL_SOCKET), seconds)
     try:
@@ -45,7 +50,9 @@ def ask(name: str, seconds: float) -> str:
         return f"{LOCAL_SOCKET}: {error}"
     finally:
         connection.close()
-    return "" if answer.status == 200 or _has_no_completions(answer.status, text) else f"{answer.status}: {text[:500]}"
+    if _has_no_completions(answer.status, text):
+        return NO_TEXT
+    return "" if answer.status == 200 else f"{answer.status}: {text[:500]}"
 
 
 def _has_no_completions(status: int, text: str) -> bool:
@@ -82,8 +89,8 @@ def ask_until(name: str, deadline: float) -> tuple[str, str]:
             why = ask(name, max(1.0, deadline - time.monotonic()))
         except OSError as error:
             why = f"{CONTROL_SOCKET}: {error}"
-        if not why:
-            return "answered", ""
+        if why in ("", NO_TEXT):
+            return "textless" if why else "answered", ""
         if time.monotonic() >= deadline:
             return "unanswered", why
         time.sleep(POLL_SECONDS)
@@ -94,7 +101,8 @@ def ask_all(names: Sequence[str], deadline: float) -> Answers:
     with ThreadPoolExecutor(max(1, len(names))) as pool:
         ends = dict(zip(names, pool.map(lambda name: ask_until(name, deadline), names), strict=True))
     return Answers(
-        [name for name, (end, _why) in ends.items() if end == "answered"],
+        [name for name, (end, _why) in ends.items() if end in ("answered", "textless")],
+        [name for name, (end, _why) in ends.items() if end == "textless"],
         [name for name, (end, _why) in ends.items() if end == "drained"],
         {name: why for name, (end, why) in ends.items() if end == "unanswered"},
     )

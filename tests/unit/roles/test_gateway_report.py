@@ -34,12 +34,19 @@ def stage(staged: Callable[..., Stage]) -> Stage:
     return staged(["gateway_facts"])
 
 
-def report(stage: Stage, site: dict[str, Any], *options: str, hosts: Sequence[str] = ("gw",)) -> tuple[list[str], str]:
+def report(
+    stage: Stage,
+    site: dict[str, Any],
+    *options: str,
+    hosts: Sequence[str] = ("gw",),
+    textless: Sequence[str] = ("vec",),
+) -> tuple[list[str], str]:
     """The lines as Ansible prints them, with backslashes in front of quotation marks, and all that was printed."""
     plays = yaml.safe_load((ROOT / "playbooks/site.yml").read_text(encoding="utf-8"))
     (play,) = [play for play in plays if play["name"] == "Report where clients ask"]
     play = {**play, "vars": {**site, "ansible_become": False}, "tasks": [VERIFY, *play["tasks"]]}
-    seen = [({"module": "gateway_facts"}, {"answered": ["main", "chat"], "drained": ["spare"], "unanswered": {}})]
+    answers = {"answered": ["vec", "main"], "textless": textless, "drained": ["spare"]}
+    seen = [({"module": "gateway_facts"}, answers)]
     inventory = "\n".join(["[gateway]", *(f"{host} ansible_host=10.0.0.{11 + at}" for at, host in enumerate(hosts))])
     done, said = stage.run([play], inventory, *options, seen=seen)
     assert done and KEY not in said, said
@@ -58,13 +65,13 @@ def arguments(command: str) -> list[str]:
 def test_the_commands_on_the_screen_ask_the_model_over_tls(stage: Stage) -> None:
     (where, fetch, ask), _said = report(stage, SITE)
     assert where == (
-        "Clients ask https://10.0.0.11:8000 for main, chat, spare. KEY is vault_gateway_client_key in "
+        "Clients ask https://10.0.0.11:8000 for vec, main, spare. KEY is vault_gateway_client_key in "
         "group_vars/all/vault.yml."
     )
     assert fetch == "ssh admin@10.0.0.11 cat /etc/haproxy/site-ca.pem > site-ca.pem"
-    authority, path, url, *headers, _option, question = arguments(ask)
+    authority, path, _option, key, url, *header, _option, question = arguments(ask)
     assert [authority, path, url] == ["--cacert", "site-ca.pem", "https://10.0.0.11:8000/v1/chat/completions"]
-    assert headers == ["-H", "Content-Type: application/json", "-H", "Authorization: Bearer KEY"]
+    assert [key, *header] == ["Authorization: Bearer KEY", "-H", "Content-Type: application/json"]
     assert json.loads(question) == {"model": "main", "messages": [{"role": "user", "content": "Who are you?"}]}
 
 
@@ -82,7 +89,12 @@ def test_the_address_is_the_one_that_clients_use(stage: Stage, changes: Any, url
     lines, _said = report(stage, {**SITE, **changes, "gateway_verify_seconds": 0})
     assert lines[0].startswith(f"Clients ask {url} for a name of /v1/models.")
     asked = arguments(lines[-1])
-    assert f"{url}/v1/chat/completions" in asked and ("--cacert" in asked) == fetches == (len(lines) == 3)
+    assert f"{url}/v1/models" in asked and ("--cacert" in asked) == fetches == (len(lines) == 3)
+
+
+def test_a_site_whose_models_make_no_text_is_asked_for_its_names(stage: Stage) -> None:
+    lines, _said = report(stage, SITE, textless=["vec", "main", "spare"])
+    assert arguments(lines[-1])[-1] == "https://10.0.0.11:8000/v1/models"
 
 
 def test_the_place_of_the_key_and_the_other_gateways(stage: Stage) -> None:

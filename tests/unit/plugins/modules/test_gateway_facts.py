@@ -50,12 +50,12 @@ def test_a_gateway_without_its_files_is_an_error(gateway: Path, run_module: RunM
 
 
 def test_a_set_that_does_not_answer_is_an_error(monkeypatch: pytest.MonkeyPatch, run_module: RunModule) -> None:
-    found = answers.Answers(["main"], [], {})
+    found = answers.Answers(["main"], [], [], {})
     monkeypatch.setattr(answers, "ask_all", lambda names, deadline: found if names == ["main"] else pytest.fail())
     said = run_module(gateway_facts, gather_subset=["answers"], names=["main"])
     assert (said["changed"], said["answered"], said["unanswered"]) == (False, ["main"], {})
     assert "known" not in said
-    found = answers.Answers([], [], {"main": "503"})
+    found = answers.Answers([], [], [], {"main": "503"})
     said = run_module(gateway_facts, gather_subset=["answers"], names=["main"])
     assert said["failed"] and "- main: 503" in said["msg"] and said["unanswered"] == {"main": "503"}
 

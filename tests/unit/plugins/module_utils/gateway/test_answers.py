@@ -58,7 +58,7 @@ def test_an_answer_is_an_answer(gateway: None) -> None:
 
 
 def test_an_engine_without_completions_has_answered(gateway: None) -> None:
-    assert module.ask("vectors", 5) == ""
+    assert module.ask("vectors", 5) == module.NO_TEXT
     # The gateway's own answer, and an answer of neither.
     assert module.ask("gone", 5) == '404: {"error": {"code": "model_not_found"}}'
     assert module.ask("page", 5) == "404: <html>"
@@ -81,13 +81,17 @@ def test_one_that_hangs_takes_no_other_names_time(monkeypatch: pytest.MonkeyPatc
         asked.append(name)
         if name == "gone":
             time.sleep(seconds)
+        if name == "vectors":
+            return module.NO_TEXT
         return "" if asked.count(name) == 2 else "503"
 
     monkeypatch.setattr(module, "ask", ask)
     monkeypatch.setattr(module, "POLL_SECONDS", 0.01)
     monkeypatch.setattr(module, "server_states", lambda: {"set_out": {"one": "DRAIN"}})
-    found = module.ask_all(["gone", "late", "out"], time.monotonic() + 1)
-    assert found == module.Answers(answered=["late"], drained=["out"], unanswered={"gone": "503"})
+    found = module.ask_all(["gone", "late", "out", "vectors"], time.monotonic() + 1)
+    assert found == module.Answers(
+        answered=["late", "vectors"], textless=["vectors"], drained=["out"], unanswered={"gone": "503"}
+    )
     assert module.ask_all([], 0).unanswered == {}
 
 
@@ -110,7 +114,7 @@ def test_a_drained_set_is_not_a_failure(states: dict[str, str], wanted: bool) ->
 
 
 def test_the_report_names_each_set_with_its_engines(monkeypatch: pytest.MonkeyPatch) -> None:
-    silent = module.Answers([], [], {"main": "503: no_engine", "lone": "503"})
+    silent = module.Answers([], [], [], {"main": "503: no_engine", "lone": "503"})
     monkeypatch.setattr(module, "server_states", lambda: {"set_main": {"one": "DOWN", "two": "MAINT"}})
     assert module.report(silent).splitlines()[1:] == [
         "- main: 503: no_engine State of its engines: one DOWN, two MAINT",
@@ -119,4 +123,4 @@ def test_the_report_names_each_set_with_its_engines(monkeypatch: pytest.MonkeyPa
     monkeypatch.undo()
     monkeypatch.setattr(module, "CONTROL_SOCKET", "/nowhere/admin.sock")
     assert module.report(silent).endswith("- lone: 503 State of its engines: none")
-    assert module.report(module.Answers(["main"], [], {})) == ""
+    assert module.report(module.Answers(["main"], [], [], {})) == ""
