@@ -64,6 +64,18 @@ def test_the_site_wins_over_the_inventory_and_a_task_over_the_site(staged: Calla
     assert "serve of 1 and False" in output and "task of 0 and False" in output, output
 
 
+def test_an_update_knows_how_long_each_gateway_holds_requests(staged: Callable[[Sequence[str]], Any]) -> None:
+    play = {
+        "hosts": "a",
+        "roles": ["site_variables"],
+        "vars": {"instances": [], "models": {}},
+        "tasks": [{"ansible.builtin.debug": {"msg": "holds {{ update_gateway_holds | to_json }}"}}],
+    }
+    nodes = "[inference]\na inference_address=192.0.2.1\n[gateway]\ng gateway_hold_seconds=300\nh\n"
+    succeeded, output = staged([]).run([play], nodes)
+    assert succeeded and 'holds {"g": 300, "h": 120}' in output.replace("\\", ""), output
+
+
 def test_rails_are_left_alone_until_the_inventory_declares_them(staged: Callable[[Sequence[str]], Any]) -> None:
     """Each node hears the rails of the others, by their variables, to find an address that stands twice."""
     message = "{{ inventory_hostname }}: {{ 'rdma' in site_roles }}, {{ rdma_peers | to_json }}"

@@ -296,7 +296,8 @@ def test_a_preparation_that_fails_keeps_the_lock_of_what_was_cut_off(
         __update_lock={"adopted": adopted},
         ansible_failed_result={"msg": "the disk is full"},
     )
-    assert not succeeded and "the disk is full" in output
+    assert not succeeded and "a: stopped, see above. No engine was touched." in output
+    assert "the disk is full" not in output, "the failed task has printed it"
     assert ("a: run run0 was cut off here, and its work is not over" in output) == kept
     assert (
         "stays drained, and the node locked. Remove the cause, and run baremetal.inference.maintenance again" in output
@@ -393,6 +394,20 @@ def test_an_update_without_a_gateway_s_word_tells_the_way_round(update: Update) 
     )
     assert not succeeded and f"The update cannot begin. No engine was touched. - {WAY}" in output, output
     assert """-e '{"update_gateways": ["a"]}'""" in output
+
+
+@pytest.mark.full
+def test_a_gateway_that_runs_with_an_older_hold_needs_site_first(update: Update) -> None:
+    succeeded, output = update.run(
+        tasks=["plan"],
+        seen=[
+            (DUE_FACTS, {"updates": [{**ITEM, **DUE}]}),
+            ({"module": "gateway_facts"}, {**SAID, "hold_seconds": 20, "bridge_known": False}),
+        ],
+        nodes="a",
+        update_gateway_holds={"a": 300},
+    )
+    assert not succeeded and "a runs with gateway_hold_seconds 20, and the inventory has 300 already" in output, output
 
 
 def test_a_node_that_could_not_prepare_stops_the_plan(update: Update) -> None:

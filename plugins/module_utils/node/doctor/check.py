@@ -26,16 +26,23 @@ LIMIT = 30.0
 """Limit for a check, in seconds. All checks run at once. nvidia-smi with 8 GPUs takes 3 s without persistence mode, and
 up to this limit if a GPU is faulty."""
 
+SYSTEMD = "systemctl is-system-running; systemctl --failed"
+"""What to do if systemd does not answer."""
+
 T = TypeVar("T")
 
 
 class CannotTell(Exception):
-    """A check has no result; the message says why."""
+    """A check has no result; the message says why, and `action` what to do about that."""
+
+    def __init__(self, reason: str, action: str) -> None:
+        super().__init__(reason)
+        self.action = action
 
 
 @dataclass(frozen=True)
 class Finding:
-    """The result of a check. `action` says what to do; empty if there is nothing to do."""
+    """The result of a check. `action` says what to do; empty if the status is ok."""
 
     status: str
     message: str
@@ -97,7 +104,7 @@ def run(checks: Sequence[Check[T]], host: T) -> list[Result]:
         try:
             answers[index] = checks[index].find(host)
         except CannotTell as reason:
-            answers[index] = Finding(UNKNOWN, str(reason))
+            answers[index] = Finding(UNKNOWN, str(reason), reason.action)
         except Exception as error:
             answers[index] = Finding(UNKNOWN, f"the check itself is broken: {error!r}", "report this line as a bug")
 

@@ -34,7 +34,7 @@ def specification(host: Host) -> Finding:
     specs = cdi.read(host.root)
     broken = [f"{spec.path} {spec.error}" for spec in specs if spec.error]
     if broken and not any(spec.kind == cdi.KIND for spec in specs):
-        raise CannotTell("; ".join(broken))
+        raise CannotTell("; ".join(broken), "remove these files: run baremetal.inference.site")
     reality = cdi.reality(host.driver().module_version, host.gpus()["gpus"])
     findings = cdi.judge(host.root, specs, reality)
     why = cdi.refresh_reason(findings, reality)
@@ -52,7 +52,7 @@ def gpus(host: Host) -> Finding:
         return NO_GPU
     found = container_gpus.find(lambda command: host.run(command, TOOL_TIMEOUT), host.root)
     if found.error:
-        raise CannotTell(found.error)
+        raise CannotTell(found.error, "docker ps; systemctl status docker")
     lost = [
         f"{container.name} cannot open {', '.join(container.lost)}" for container in found.containers if container.lost
     ]
@@ -60,7 +60,7 @@ def gpus(host: Host) -> Finding:
         return Finding(FAIL, "; ".join(lost), "restart these containers; request GPUs by CDI instead of --gpus")
     untried = [f"{container.name}: {container.error}" for container in found.containers if container.error]
     if untried:
-        raise CannotTell("; ".join(untried))
+        raise CannotTell("; ".join(untried), "docker inspect NAME; docker exec NAME ls -l /dev")
     return Finding(OK, f"{len(found.containers)} containers can open their GPUs")
 
 

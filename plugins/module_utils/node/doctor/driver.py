@@ -31,7 +31,7 @@ def loaded(host: Host) -> Finding:
     if version is None:
         return Finding(FAIL, "the kernel module nvidia is not loaded", "modprobe nvidia; see dmesg and dkms status")
     if failure and failure["kind"] in ("timeout", "endless_output"):
-        raise CannotTell(f"{failure['message']}: a GPU may hang, see dmesg and ps -eo pid,stat,wchan,args")
+        raise CannotTell(failure["message"], "a GPU may hang: see dmesg and ps -eo pid,stat,wchan,args")
     if failure and failure["kind"] in ("driver_not_loaded", "driver_library_mismatch", "library_not_found"):
         return Finding(FAIL, failure["message"], "reboot, or unload and load the driver's modules")
     if failure and failure["kind"] == NOT_INSTALLED:
@@ -49,7 +49,10 @@ def package(host: Host) -> Finding:
         message = f"the loaded module is {driver.module_version}, the libraries are {driver.library_version}"
         return Finding(FAIL, message, advice)
     if driver.matches_package is None:
-        raise CannotTell("not exactly one package of the kernel module is installed, or no module is loaded")
+        raise CannotTell(
+            "not exactly one package of the kernel module is installed, or no module is loaded",
+            "dpkg -l '*nvidia*'; cat /proc/driver/nvidia/version",
+        )
     if driver.matches_package:
         return Finding(OK, f"module and package are {driver.module_version}")
     installed = driver.package.version if driver.package else "unknown"
@@ -74,8 +77,8 @@ def cuda_works(host: Host) -> Finding:
     if found.ok:
         return Finding(OK, f"CUDA {found.cuda_version or 'works'} sees {found.devices} devices")
     if found.code is None:
-        raise CannotTell(found.message)
-    return Finding(FAIL, found.message)
+        raise CannotTell(found.message, "nvidia-smi; see dmesg")
+    return Finding(FAIL, found.message, "nvidia-smi; see dmesg; then drain the node and reboot it")
 
 
 def next_kernel(host: Host) -> Finding:
@@ -84,7 +87,10 @@ def next_kernel(host: Host) -> Finding:
         return NO_GPU
     installed = kernels.installed(host.root)
     if not installed:
-        raise CannotTell("there is no kernel in /boot: this machine boots from elsewhere")
+        raise CannotTell(
+            "there is no kernel in /boot: this machine boots from elsewhere",
+            "before the next reboot, make sure that the driver is built for the kernel that will boot: dkms status",
+        )
     modules = dkms.parse(host.ask("dkms", "status"))
     problems = gate.problems(installed, modules, gate.Wanted())
     if problems:

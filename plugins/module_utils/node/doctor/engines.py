@@ -15,7 +15,7 @@ from ...engine.probe import health
 from ...engine.state import drains, gangs, probe_state, releases, swaps
 from ..recovery import managed, models, settings, state
 from ..swap import left_over
-from .check import FAIL, OK, WARN, CannotTell, Check, Finding
+from .check import FAIL, OK, SYSTEMD, WARN, CannotTell, Check, Finding
 from .host import TOOL_TIMEOUT, Host
 
 
@@ -46,7 +46,7 @@ def agent(host: Host) -> Finding:
     try:
         active = systemd.active_state(AGENT_UNIT)
     except systemd.SystemdError as error:
-        raise CannotTell(str(error)) from error
+        raise CannotTell(str(error), SYSTEMD) from error
     if active != "active":
         return Finding(
             FAIL, f"{AGENT_UNIT} is {active}", f"systemctl restart {AGENT_UNIT}; baremetal.inference.site installs it"
@@ -65,7 +65,7 @@ def recovery(host: Host) -> Finding:
     except (OSError, ValueError, TypeError) as error:
         return Finding(FAIL, str(error), anew)
     except systemd.SystemdError as error:
-        raise CannotTell(str(error)) from error
+        raise CannotTell(str(error), SYSTEMD) from error
     if active != "active":
         return Finding(FAIL, f"{RECOVERY_PATH} is {active}", f"systemctl restart {RECOVERY_PATH}; {anew}")
     return Finding(OK, "waits" if found.armed else "waits, and is disarmed")
@@ -124,7 +124,7 @@ def units(host: Host) -> Finding:
     try:
         shown = systemd.show(map(unit_name, names), ["NeedDaemonReload", "LoadState"])
     except systemd.SystemdError as error:
-        raise CannotTell(str(error)) from error
+        raise CannotTell(str(error), SYSTEMD) from error
     stale = [unit for unit, found in shown.items() if found.get("NeedDaemonReload") == "yes"]
     if stale:
         return Finding(WARN, f"changed on disk since systemd read them: {', '.join(stale)}", "systemctl daemon-reload")

@@ -14,7 +14,7 @@ from ...engine.gang.members import DIGEST_DIGITS, Gang
 from ...engine.release import GANG_LABEL, Release
 from ...engine.state import gangs
 from ...engine.state.gangs import GangState
-from .check import FAIL, OK, CannotTell, Check, Finding
+from .check import FAIL, OK, SYSTEMD, CannotTell, Check, Finding
 from .host import Host
 
 
@@ -26,7 +26,7 @@ def members(host: Host) -> Finding:
     try:
         shown = systemd.show(map(unit_name, found), ["ActiveState"])
     except systemd.SystemdError as error:
-        raise CannotTell(str(error)) from error
+        raise CannotTell(str(error), SYSTEMD) from error
     wrong: list[str] = []
     unknown: list[str] = []
     for name, (release, gang) in found.items():
@@ -52,7 +52,7 @@ def _engine(host: Host, release: Release, gang: Gang, state: GangState | None) -
     try:
         container = host.docker.inspect(release.container)
     except (DockerUnavailable, DockerError) as error:
-        raise CannotTell(str(error)) from error
+        raise CannotTell(str(error), "systemctl status docker") from error
     if container is None or not container["State"].get("Running"):
         return
     digest = (container["Config"].get("Labels") or {}).get(GANG_LABEL, "")

@@ -37,7 +37,7 @@ def certificate(host: Host) -> Finding:
     try:
         end = certificates.date(shown, "notAfter")
     except CertificateError as error:
-        raise CannotTell(f"{path} {error}") from error
+        raise CannotTell(f"{path} {error}", f"openssl x509 -noout -dates -in {path}") from error
     days = (end - datetime.now(UTC)).total_seconds() / 86400
     if days < WARN_DAYS:
         words = f"ends in {days:.0f} days" if days >= 0 else f"ended {-days:.0f} days ago"

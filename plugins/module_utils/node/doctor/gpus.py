@@ -34,7 +34,7 @@ def _gpus(host: Host) -> list[Mapping[str, Any]]:
     found = [gpu for gpu in host.gpus()["gpus"] if gpu["reported"]]
     if host.has_gpus() and not found:
         error = host.gpus()["gpu_driver"]["error"]
-        raise CannotTell(error["message"] if error else "nvidia-smi reports no GPU")
+        raise CannotTell(error["message"] if error else "nvidia-smi reports no GPU", "nvidia-smi; see dmesg")
     return found
 
 
@@ -163,7 +163,10 @@ def fabric(host: Host) -> Finding:
     """GPUs behind NVSwitches are registered with the fabric. Otherwise, CUDA fails with error 802."""
     gpus = [gpu for gpu in _gpus(host) if (gpu["fabric"]["state"] or "N/A") != "N/A"]
     if not gpus and host.gpus()["nvswitches"]:
-        raise CannotTell("there are NVSwitches, but this older driver does not report the GPUs' fabric")
+        raise CannotTell(
+            "there are NVSwitches, but this older driver does not report the GPUs' fabric",
+            "install a newer driver: set nvidia_driver_version, and run baremetal.inference.site",
+        )
     fails = [
         f"{_name(gpu)}: fabric {gpu['fabric']['state']}, {gpu['fabric']['status']}"
         for gpu in gpus

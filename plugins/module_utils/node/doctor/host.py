@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -65,12 +66,12 @@ class Host:
 
     def ask(self, *command: str, timeout: float = TOOL_TIMEOUT) -> str:
         """The output of a program. Raises CannotTell if it is missing, fails or does not end in time."""
-        outcome = self.run(command, timeout)
+        outcome, by_hand = self.run(command, timeout), f"run as root: {shlex.join(command)}"
         if outcome.failure:
-            raise CannotTell(outcome.message)
+            raise CannotTell(outcome.message, by_hand)
         if outcome.code:
             words = (outcome.stderr or outcome.stdout).strip() or f"exit status {outcome.code}"
-            raise CannotTell(f"{command[0]}: {words}")
+            raise CannotTell(f"{command[0]}: {words}", by_hand)
         return outcome.stdout
 
     def wants_gpus(self) -> bool:
@@ -101,7 +102,10 @@ class Host:
     def _kernel_log(self) -> str:
         log = kernel_log.read(self.root, KERNEL_LOG_TIMEOUT)
         if log is None:
-            raise CannotTell("the kernel's log cannot be read")
+            raise CannotTell(
+                "the kernel's log cannot be read",
+                "run inferctl doctor as root on the machine itself: a container may have no /dev/kmsg",
+            )
         return log
 
     def _releases(self) -> dict[str, Release]:

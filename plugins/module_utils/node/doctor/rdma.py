@@ -162,11 +162,12 @@ def _nccl_of(host: Host, name: str) -> nccl_log.Verdict:
     outcome = host.run(command, TOOL_TIMEOUT)
     # journalctl -g exits with 1 if no line matches.
     if outcome.failure or (outcome.code and (outcome.code != 1 or outcome.stderr.strip())):
-        raise CannotTell(outcome.message or f"journalctl: {outcome.stderr.strip() or outcome.code}")
+        words = outcome.message or f"journalctl: {outcome.stderr.strip() or outcome.code}"
+        raise CannotTell(words, f"journalctl -t {journal_tag(name)}")
     try:
         recorded = boot.read(host.paths)
     except ValueError as error:
-        raise CannotTell(f"{error}: run baremetal.inference.site") from error
+        raise CannotTell(str(error), "run baremetal.inference.site") from error
     expected = []
     near = True
     if recorded is not None:

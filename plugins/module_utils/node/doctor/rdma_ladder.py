@@ -143,7 +143,9 @@ def _pcie(chosen: Sequence[rails.Port]) -> Finding:
                     slow.append(f"{port.name}: {unit} {pcie[now]} of {pcie[most]}")
     if slow:
         return Finding(WARN, "; ".join(slow), "reseat the card; check the slot in the board's manual")
-    return Finding(OK, "all cards have their full PCIe link") if known else Finding(UNKNOWN, "no PCIe link is known")
+    if not known:
+        return Finding(UNKNOWN, "no PCIe link is known", "lspci -vv, as root: LnkCap and LnkSta of each card")
+    return Finding(OK, "all cards have their full PCIe link")
 
 
 def _drift(drift: boot.Report | None) -> Finding:
@@ -208,7 +210,7 @@ def _distance(chosen: Sequence[rails.Port]) -> Finding:
         message = f"{'; '.join(far)} from its nearest GPU: NCCL uses no GPUDirect there by default"
         return Finding(WARN, message, "if a measurement is better, set NCCL_NET_GDR_LEVEL: PHB in vllm_environment")
     if all(port.device_facts["nearest_gpu_distance"] is None for port in chosen):
-        return Finding(UNKNOWN, "the distance to the GPUs is unknown")
+        return Finding(UNKNOWN, "the distance to the GPUs is unknown", "nvidia-smi topo -m")
     return Finding(OK, "each rail has a GPU below the same switch")
 
 

@@ -62,7 +62,7 @@ def shm(host: Host) -> Finding:
     """/dev/shm of the node has space. Containers have their own, with their own size."""
     path = host.root / SHM
     if not path.is_dir():
-        raise CannotTell(f"there is no {path}")
+        raise CannotTell(f"there is no {path}", f"mount -t tmpfs tmpfs {path}")
     stat = os.statvfs(path)
     free = stat.f_bavail * stat.f_frsize
     if free < SHM_MINIMUM:
@@ -87,7 +87,8 @@ def clock(host: Host) -> Finding:
     if outcome.failure == NOT_INSTALLED:
         return _timedated(host)
     if outcome.code != 0:
-        raise CannotTell(f"chronyc: {(outcome.message or outcome.stdout or outcome.stderr).strip()}")
+        words = (outcome.message or outcome.stdout or outcome.stderr).strip()
+        raise CannotTell(f"chronyc: {words}", "systemctl status chrony")
     sources = chrony.parse_sources(outcome.stdout)
     chosen = next((source for source in sources if source.state == "*"), None)
     if chosen is None:
@@ -105,7 +106,7 @@ def _timedated(host: Host) -> Finding:
     return Finding(
         WARN,
         "the clock is not synchronised",
-        "install chrony, or set common_time_enabled and run baremetal.inference.site",
+        "install chrony, or set common_time_enabled: true and run baremetal.inference.site",
     )
 
 

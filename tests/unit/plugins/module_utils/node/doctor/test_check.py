@@ -27,7 +27,7 @@ def broken(_host: None) -> Finding:
 
 
 def silent(_host: None) -> Finding:
-    raise CannotTell("nobody answers")
+    raise CannotTell("nobody answers", "ask again")
 
 
 def slow(_host: None) -> Finding:
@@ -47,7 +47,7 @@ def test_a_broken_or_late_check_is_unknown_and_holds_nobody_up() -> None:
     assert [result.status for result in found] == [UNKNOWN, UNKNOWN, UNKNOWN, OK]
     assert "0.2 s" in found[0].message
     assert "KeyError" in found[1].message
-    assert found[2].message == "nobody answers"
+    assert (found[2].message, found[2].action) == ("nobody answers", "ask again")
     assert check.verdict(found) == UNKNOWN
 
 
@@ -56,7 +56,7 @@ def test_what_several_want_is_looked_up_once_and_its_failure_too() -> None:
 
     def make() -> int:
         calls.append(1)
-        raise CannotTell("no")
+        raise CannotTell("no", "nothing")
 
     once = check.Once(make)
     for _time in range(2):
