@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -163,7 +164,7 @@ def _nccl_of(host: Host, name: str) -> nccl_log.Verdict:
     # journalctl -g exits with 1 if no line matches.
     if outcome.failure or (outcome.code and (outcome.code != 1 or outcome.stderr.strip())):
         words = outcome.message or f"journalctl: {outcome.stderr.strip() or outcome.code}"
-        raise CannotTell(words, f"journalctl -t {journal_tag(name)}")
+        raise CannotTell(words, f"run as root: {shlex.join(command)}")
     try:
         recorded = boot.read(host.paths)
     except ValueError as error:
