@@ -18,7 +18,7 @@ export INFERENCE_SAMPLES ?= $(abspath $(wildcard ../shared/fixtures))
 VENV := .cache/venv
 IN_VENV := source $(VENV)/bin/activate; export PYTHONPATH=.cache;
 
-.PHONY: help setup demo demo-update demo-down docs lint sanity unit units molecule test test-full soak bench catalogue
+.PHONY: help setup demo demo-update demo-down docs lint sanity unit coverage units molecule test test-full soak bench catalogue
 
 help: ## This list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## */  make \1\t/' | expand -t 20
@@ -49,6 +49,10 @@ sanity: $(VENV)/.ready ## ansible-test sanity on a copy of the collection
 unit: ## Unit tests on this machine's Python
 	@tests/tools/setup unit
 	$(IN_VENV) tests/tools/unit
+
+coverage: ## The same, and how much of each source its own test file runs (twice as long)
+	@tests/tools/setup unit
+	$(IN_VENV) tests/tools/unit --coverage
 
 units: setup ## Unit tests and syntax checks on every supported ansible-core
 	@$(IN_VENV) tests/tools/controllers

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Reports how much of each source below plugins/ is run by its own test file. Other test files do not count.
 
-The input is the measurement of `make unit`. The program prints the sources below the goal, and does not fail.
+The input is the measurement of `make coverage`. The program prints the sources below the goal, and does not fail.
 """
 
 from __future__ import annotations
