@@ -87,7 +87,7 @@ def test_the_commands_on_the_screen_ask_the_model_over_tls(stage: Stage) -> None
 )
 def test_the_address_is_the_one_that_clients_use(stage: Stage, changes: Any, url: str, fetches: bool) -> None:
     lines, _said = report(stage, {**SITE, **changes, "gateway_verify_seconds": 0})
-    assert lines[0].startswith(f"Clients ask {url} for a name of /v1/models.")
+    assert lines[0].startswith(f"Clients ask {url} for the models that the last command lists.")
     asked = arguments(lines[-1])
     assert f"{url}/v1/models" in asked and ("--cacert" in asked) == fetches == (len(lines) == 3)
 
