@@ -78,7 +78,7 @@ def _recover(options: argparse.Namespace, paths: Paths) -> int:
         told = [asdict(report) for report in reports]
         print(json.dumps({"schema": SCHEMA, "changed": changed, "instances": shown, "reports": told}, indent=2))
     else:
-        for line in (*map(str, reports), *(_line(one) for one in shown if not reports)):
+        for line in (*map(str, reports), *(_line(one, found) for one in shown if not reports)):
             print(line)
         if not releases.names(paths):
             print("no instance on this node")
@@ -88,8 +88,10 @@ def _recover(options: argparse.Namespace, paths: Paths) -> int:
     return FAILED if failed or any(one["breaker"] for one in shown) else OK
 
 
-def _line(one: dict[str, object]) -> str:
-    parts = ["armed" if one["armed"] else "DISARMED", f"{one['budget_left']} of this hour's budget left"]
+def _line(one: dict[str, object], found: Settings) -> str:
+    # `--arm` does not arm recovery against the inventory.
+    armed = "armed" if one["armed"] else "DISARMED" if found.armed else "DISARMED by recovery_armed in the inventory"
+    parts = [armed, f"{one['budget_left']} of this hour's budget left"]
     breaker = one["breaker"]
     if isinstance(breaker, dict):
         parts.insert(0, f"BREAKER OPEN since {breaker['since']}: {breaker['reason']}")

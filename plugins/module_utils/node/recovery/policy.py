@@ -121,7 +121,8 @@ def hold_reason(situation: Situation, settings: Settings, *, by_hand: bool = Fal
     if by_hand:
         return ""
     if not (settings.armed and situation.state.armed):
-        return "recovery is disarmed: inferctl recover --arm"
+        way = "inferctl recover --arm" if settings.armed else "set recovery_armed, and run baremetal.inference.site"
+        return f"recovery is disarmed: {way}"
     if situation.state.breaker:
         return f"its breaker is open since {situation.state.breaker.since}: inferctl recover {situation.name} --reset"
     return ""

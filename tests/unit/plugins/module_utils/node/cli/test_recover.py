@@ -16,6 +16,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.engine.probe i
 from ansible_collections.baremetal.inference.plugins.module_utils.node.cli import inferctl, recover, unit_steps
 from ansible_collections.baremetal.inference.plugins.module_utils.node.recovery import deaths, requests, state
 from ansible_collections.baremetal.inference.plugins.module_utils.node.recovery.deaths import Deaths, Seen
+from ansible_collections.baremetal.inference.plugins.module_utils.node.recovery.settings import Settings
 from ansible_collections.baremetal.inference.plugins.module_utils.node.recovery.state import Breaker, State
 
 from ..conftest import install
@@ -38,6 +39,15 @@ def test_the_command(machine: Machine, capsys: pytest.CaptureFixture[str]) -> No
     assert inferctl.main(["recover", "main", "--arm", "--json"], machine.paths) == 0
     assert json.loads(capsys.readouterr().out)["changed"] is True
     assert inferctl.main(["recover", "nobody"], machine.paths) == 2
+
+
+def test_an_inventory_that_disarms_is_named(
+    machine: Machine, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The option --arm cannot arm recovery against the inventory."""
+    monkeypatch.setattr(recover.settings, "read", lambda _paths: replace(Settings(), armed=False))
+    assert inferctl.main(["recover", "--arm"], machine.paths) == 0
+    assert "main: DISARMED by recovery_armed in the inventory, " in capsys.readouterr().out
 
 
 def test_a_dry_run_tells_the_next_step_and_takes_none(

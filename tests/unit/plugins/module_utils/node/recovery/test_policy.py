@@ -56,6 +56,11 @@ def test_what_condemns_an_engine_restarts_it(verdict: str, state: str) -> None:
     assert decide(verdict=verdict, unit_state=state).act == RESTART
 
 
+@pytest.mark.parametrize(("settings", "way"), [(SETTINGS, "recover --arm"), (Settings(armed=False), "recovery_armed")])
+def test_what_has_disarmed_recovery_arms_it(settings: Settings, way: str) -> None:
+    assert way in policy.hold_reason(situation(state=State("main", armed=False)), settings)
+
+
 @pytest.mark.parametrize("verdict", [health.HEALTHY, health.BUSY, health.STOPPED, health.UNKNOWN])
 def test_nothing_is_done_without_evidence(verdict: str) -> None:
     """A saturated engine is busy, and is never restarted, whatever else is said of it."""
