@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import json
+import re
 import socket
 import subprocess
 from collections.abc import Iterator
@@ -12,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from node import Node, changes, wait_for
+from node import PROJECT, Node, changes, wait_for
 from watcher import Watcher, shipped_rules, without
 
 PASSWORDS = ("molecule-watcher-9b7c31", "molecule-hook-51ac", "molecule-beat-77c1")
@@ -51,6 +52,14 @@ def test_nobody_comes_in_without_a_password(watcher: Watcher) -> None:
         assert watcher.status(port, path) == "401"
         assert watcher.status(port, path, user=f"{watcher.user}:wrong") == "401"
         assert watcher.status(port, path, user=user) == "200"
+
+
+def test_prometheus_has_the_pages_of_the_runbooks(watcher: Watcher) -> None:
+    text = (PROJECT / "docs/alerts.md").read_text()
+    pages = {*re.findall(r"MONITORING:9090(/[\w/-]+)", text), *re.findall(r" (/classic/[\w-]+)", text)}
+    user = f"{watcher.user}:{watcher.password}"
+    assert {page: watcher.status(9090, page, user=user) for page in pages} == dict.fromkeys(pages, "200")
+    assert len(pages) >= 4
 
 
 def test_passwords_are_in_no_file_that_others_read_and_in_no_log(watcher: Watcher) -> None:
