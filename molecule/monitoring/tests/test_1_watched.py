@@ -56,7 +56,7 @@ def test_nobody_comes_in_without_a_password(watcher: Watcher) -> None:
 
 def test_prometheus_has_the_pages_of_the_runbooks(watcher: Watcher) -> None:
     text = (PROJECT / "docs/alerts.md").read_text()
-    pages = {*re.findall(r"MONITORING:9090(/[\w/-]+)", text), *re.findall(r" (/classic/[\w-]+)", text)}
+    pages = {*re.findall(r"MONITORING:9090(/[\w/-]+(?:\.html)?)", text), *re.findall(r" (/classic/[\w-]+)", text)}
     user = f"{watcher.user}:{watcher.password}"
     assert {page: watcher.status(9090, page, user=user) for page in pages} == dict.fromkeys(pages, "200")
     assert len(pages) >= 4
