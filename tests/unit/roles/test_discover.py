@@ -133,12 +133,16 @@ def test_the_site_refuses_open_questions(stage: Any) -> None:
         "one: vllm_api_key: is a placeholder": {"vllm_api_key": "{{ vaulted }}", "vaulted": "change-me-7f31"},
         "one: gang_key: is the same secret as vllm_api_key": {"vllm_api_key": "long-7f31", "gang_key": "long-7f31"},
         "(portal): has fewer than 8 characters": {"gateway_keys": [{"name": "portal", "key": "-7f31"}]},
+        # Without this check, Ansible ends the run later: 'engine_image' is undefined.
+        "one: engine_image: not set": {"instances": [{"name": "main"}], "models": {}},
+        "one: engine_image, models: not set": {"instances": [{"name": "main"}]},
     }
     for words, variables in refused.items():
         done, said = stage.run([plain], "one", "--extra-vars", json.dumps(variables))
         assert not done and words in said, said
         assert "7f31" not in said
-    accepted: list[dict[str, Any]] = [{"decide": []}, {"decide": None}, {}]
+    served = {"instances": [{"name": "main"}], "models": {}, "engine_image": "vllm"}
+    accepted: list[dict[str, Any]] = [{"decide": []}, {"decide": None}, {}, {"instances": None}, served]
     for variables in accepted:
         done, said = stage.run([plain], "one", "--extra-vars", json.dumps(variables))
         assert done, said
