@@ -275,11 +275,11 @@ def _too_long(
 ) -> str:
     """Why clients would notice the swap of the only replica. `seconds`: how long each gateway holds requests now;
     `declared`: how long by the inventory."""
-    way = "add a replica, or set allow_downtime=true to swap anyway"
+    way = "add a replica, or swap anyway by -e allow_downtime=true"
     where = f"{key.name} on {key.host} is the only replica that serves"
     if not seconds:
         return f"{where}, and no gateway holds its requests meanwhile: {way}"
-    way += f". A bridge would serve meanwhile, but {key.name} cannot have one: {unbridged}"
+    way += f". A bridge would serve meanwhile, but {key.name} cannot have one yet: {unbridged}"
     if needed is None:
         return f"{where}, and it is unknown how long its release loads: {way}"
     return (

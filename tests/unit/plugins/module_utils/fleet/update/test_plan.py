@@ -303,7 +303,7 @@ def test_with_a_bridge_a_load_may_take_any_time() -> None:
     hosts = {"a": host(instance(bridge={**BRIDGE, "problem": "no GPU is free"}, load_seconds=400.0), up=["a"])}
     (problem,) = made(hosts).problems
     assert "its swap may take 470 s" in problem
-    assert problem.endswith(". A bridge would serve meanwhile, but main cannot have one: no GPU is free")
+    assert problem.endswith(". A bridge would serve meanwhile, but main cannot have one yet: no GPU is free")
 
 
 def test_a_gateway_that_does_not_run_with_the_inventory_s_value_needs_site_first() -> None:
