@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from ..engine.state.gateway_answers import SILENT_SECONDS
+
 GOOD, POOR, BAD, NONE = "good", "poor", "bad", "none"
 """Tones of a word: good, look at it, broken, neutral."""
 
@@ -127,9 +129,13 @@ def _instance(reported: Mapping[str, Any], now: datetime) -> Instance:
         serving=reported["serving"] and verdict.tone == GOOD,
         drain=words,
         pending=reported["pending"],
-        # A silent gateway is one of the instance's problems.
-        gateways=[one["name"] for one in reported["gateways"] if one["answer"] == UP and one["seconds"] is not None],
+        gateways=[one["name"] for one in reported["gateways"] if one["answer"] == UP and not _silent(one["seconds"])],
     )
+
+
+def _silent(seconds: float | None) -> bool:
+    """Whether a gateway that last asked so many seconds ago is silent, which is one of the instance's problems."""
+    return seconds is None or seconds > SILENT_SECONDS
 
 
 def _doctor(reported: Mapping[str, Any] | None) -> Word:

@@ -21,13 +21,11 @@ from ..engine.release import Release
 from ..engine.state import drains, gangs, gateway_answers, pins, probe_state, releases, swaps
 from ..engine.state.drains import Drain
 from ..engine.state.gangs import GangState, MemberState
+from ..engine.state.gateway_answers import SILENT_SECONDS
 from ..gateway.names import asking_name
 from .swap import left_over
 
 SCHEMA = 1
-
-SILENT_SECONDS = 5.0
-"""Seconds after which a gateway counts as silent. A gateway asks each second."""
 
 _PROPERTIES = (
     "LoadState",

@@ -16,6 +16,9 @@ from ...core.paths import Paths
 
 SCHEMA = 1
 
+SILENT_SECONDS = 5.0
+"""Seconds after which a gateway counts as silent. A gateway asks each second."""
+
 FORGET_SECONDS = 300.0
 """A gateway that has not asked for so long is dropped: the gateway was removed or renamed."""
 

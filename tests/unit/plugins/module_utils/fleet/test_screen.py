@@ -45,6 +45,7 @@ def test_the_gateways_that_send_requests_are_named() -> None:
         {"name": "gw1", "answer": "up", "seconds": 0.4},
         {"name": "gw2", "answer": "drain", "seconds": 0.2},
         {"name": "gw3", "answer": "", "seconds": None},
+        {"name": "gw4", "answer": "up", "seconds": 60.0},
     ]
     both = {name: node(instance(gateways=asks), instance("side", gateways=asks[:1])) for name in ("gpu1", "gpu2")}
     assert lines(both)[1] == "gateways: gw1 (4 instances)"
