@@ -96,6 +96,10 @@ releases:
     pending:
       description: Whether another release serves than RV(releases[].wanted).
       type: bool
+    staged:
+      description:
+        - Whether RV(releases[].wanted) is on the node. In check mode, a release that a real run would stage is not.
+      type: bool
     wanted:
       description: The release to run, which is the pinned one, or else the desired one.
       type: int

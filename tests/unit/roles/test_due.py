@@ -53,7 +53,7 @@ MODULES = (
 
 PLAN: Call = {"places": {}, "coming": {}, "transfers": [], "fetches": [], "remotes": {}, "copies": [], "problems": []}
 HUB = {"qwen": {"key": "k1", "revision": "r1"}}
-RELEASE = {"name": "main", "active": 1, "wanted": 2, "pending": True, "pin": "", "differences": ["- a"]}
+RELEASE = {"name": "main", "active": 1, "wanted": 2, "pending": True, "staged": True, "pin": "", "differences": ["- a"]}
 
 SOUND: Mapping[str, Call] = {
     "model": {**PLAN, "rsync": "/usr/bin/rsync"},

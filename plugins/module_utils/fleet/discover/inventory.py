@@ -24,6 +24,11 @@ KEY, CLIENT_KEY = "vault_vllm_api_key", "vault_gateway_client_key"
 IMAGE = "vllm/vllm-openai:v0.33.0"
 """The image whose flags the newest catalogue has."""
 
+IMAGE_REASON = (
+    "The engines' image, by digest. Before a node has the image, a tag such as :v0.33.0 before the digest, or the "
+    "variable engine_version, tells the version for which flags are checked."
+)
+
 
 NETWORK = "ADDRESS/24"
 """Stands for a network that a person must name."""
@@ -214,11 +219,7 @@ class _Writer:
 
     def site(self, plan: layout.Layout) -> None:
         """The files of all machines."""
-        image = (
-            [Variable("engine_image", self.options.image, "The engines' image, by digest.")]
-            if self.options.image
-            else []
-        )
+        image = [Variable("engine_image", self.options.image, IMAGE_REASON)] if self.options.image else []
         if self.options.cuda:
             image.append(Variable("engine_cuda", self.options.cuda, "The CUDA version of the image."))
             image.append(Variable("nvidia_driver_cuda", "{{ engine_cuda }}", "A driver that cannot run it is refused."))
@@ -287,7 +288,8 @@ class _Writer:
         """The questions, and the variables with which most of them are answered."""
         title = (
             "Questions that only a person can answer. Answer each question in the file that it names, then delete the "
-            "question from the list. baremetal.inference.site refuses to run while a question is left."
+            "question from the list. baremetal.inference.site refuses to run while a question is left. "
+            "The empty list may stay."
         )
         # root cannot be an admin: the role common refuses the name.
         admin = self.options.login if self.options.login not in ("", "root") else "admin"

@@ -217,7 +217,7 @@ def _turn(host: str, facts: Host, serving: Serving, terms: Terms, made: Maintena
         left = min(seconds.values()) - terms.seconds if seconds else -1
         at = f" at {gateways(view for views in last.values() for view in views)}" if seconds else ""
         where = f"{', '.join(alone)} on {host} is the only replica that serves{at}"
-        way = "add a replica, or set allow_downtime=true"
+        way = "add a replica, or add -e allow_downtime=true"
         if facts.reboot:
             made.problems.append(f"{where}, and a reboot takes longer than gateways hold requests: {way}")
         elif not seconds:
@@ -230,7 +230,7 @@ def _turn(host: str, facts: Host, serving: Serving, terms: Terms, made: Maintena
         drain_seconds = max(left, 0)
     if facts.reboot and facts.gateway and not terms.allow_downtime:
         made.problems.append(
-            f"{host} is also a gateway, which serves no client during the reboot: set allow_downtime=true"
+            f"{host} is also a gateway, which serves no client during the reboot: add -e allow_downtime=true"
         )
     return Turn(host, facts.drains, alone, drain_seconds, facts.followed(host) if facts.drains else [])
 

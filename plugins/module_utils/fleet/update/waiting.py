@@ -22,6 +22,7 @@ def lines(
 ) -> list[str]:
     """The texts about a result of engine_release on a host; empty if nothing waits. `instances` are those of the host,
     `playing` the hosts of the run. `updates`: whether the run is an update, which plans its swaps next."""
+    advice = "" if updates else " Nothing was restarted. To roll it out: baremetal.inference.update_model."
     gangs = {raw.get("name"): raw["nodes"] for raw in gangs_of(instances)}
     found: list[str] = []
     for release in stage["releases"]:
@@ -35,12 +36,7 @@ def lines(
                 f" baremetal.inference.site -l {','.join(nodes)}"
             )
         if release["pending"]:
-            advice = "" if updates else " Nothing was restarted. To roll it out: baremetal.inference.update_model."
-            found += [
-                f"{release['name']} on {host} serves release {release['active']}; release {release['wanted']} is staged"
-                f" and pending.{advice}",
-                *release["differences"],
-            ]
+            found += [f"{release['name']} on {host} serves {_pending(release)}{advice}", *release["differences"]]
         if release["pin"]:
             found.append(f"{release['name']} on {host} stays with {release['pin']}")
     if stage["orphans"]:
@@ -56,3 +52,13 @@ def lines(
             " baremetal.inference.engine_service -a 'names=INSTANCE_bridge state=absent'"
         )
     return found
+
+
+def _pending(release: Mapping[str, Any]) -> str:
+    """The release that serves, and the one that waits."""
+    if release["staged"]:
+        return f"release {release['active']}; release {release['wanted']} is staged and pending."
+    return (
+        f"release {release['active']}. This is check mode: a real run would stage release {release['wanted']}, which"
+        " then is pending."
+    )

@@ -160,6 +160,7 @@ class Stage:
             "active": active,
             "state": state,
             "pending": pending,
+            "staged": not (written and self.module.check_mode and wanted == number),
             "wanted": wanted,
             "pin": str(pin) if pin else "",
             "differences": self._differences(staged, active) if pending and active is not None else [],

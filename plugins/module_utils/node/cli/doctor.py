@@ -48,7 +48,12 @@ def _doctor(options: argparse.Namespace, paths: Paths) -> int:
     settings = catalogue.read(paths)
     host = Host(paths, thresholds=settings.thresholds)
     results = check.run(catalogue.chosen(options.names, settings.off), host)
-    print(json.dumps(check.as_json(results), indent=2) if options.json else check.as_text(results), flush=True)
+    text = (
+        json.dumps(check.as_json(results), indent=2)
+        if options.json
+        else check.as_text(results, whole=not options.names)
+    )
+    print(text, flush=True)
     return CODES[check.verdict(results)]
 
 

@@ -143,8 +143,18 @@ def problems(results: Iterable[Result], *, actions: bool) -> list[str]:
     ]
 
 
-def as_text(results: Sequence[Result]) -> str:
-    """A table for operators, worst first, with what to do."""
+FITNESS = {
+    OK: "This node is fit to serve.",
+    UNKNOWN: "No check failed; read what is unknown.",
+    WARN: "This node is fit to serve; read the warnings.",
+    FAIL: "This node is not fit to serve.",
+}
+"""What the verdict of all checks means for the node."""
+
+
+def as_text(results: Sequence[Result], *, whole: bool) -> str:
+    """A table for operators, worst first, with what to do. `whole`: whether no check was left out, so that the verdict
+    is the node's."""
     count = Counter(result.status for result in results)
     summary = ", ".join(f"{count[status]} {status}" for status in reversed(STATUSES) if count[status])
     width = max((len(result.name) for result in results), default=0)
@@ -153,4 +163,6 @@ def as_text(results: Sequence[Result]) -> str:
         lines.append(f"{result.status.upper():<7}  {result.name:<{width}}  {result.message}")
         if result.action:
             lines.append(f"{'':<7}  {'':<{width}}  -> {result.action}")
-    return "\n".join([f"{verdict(results)}: {summary or 'nothing was checked'}", "", *lines])
+    found = verdict(results)
+    fitness = f". {FITNESS[found]}" if whole and results else ""
+    return "\n".join([f"{found}: {summary or 'nothing was checked'}{fitness}", "", *lines])

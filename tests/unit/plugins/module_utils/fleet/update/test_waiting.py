@@ -14,6 +14,7 @@ RELEASE: dict[str, Any] = {
     "active": 1,
     "wanted": 2,
     "pending": False,
+    "staged": True,
     "pin": "",
     "differences": [],
 }
@@ -35,6 +36,11 @@ def test_a_pending_release_is_named_with_its_differences() -> None:
     # An update would send its operator to itself.
     said = lines({**STAGE, "releases": [pending]}, "node1", updates=True)
     assert said == ["main on node1 serves release 1; release 2 is staged and pending.", *pending["differences"]]
+    # In check mode, the release is not on the node.
+    (said, *_differences) = lines({**STAGE, "releases": [{**pending, "staged": False}]}, "node1", updates=True)
+    assert said == (
+        "main on node1 serves release 1. This is check mode: a real run would stage release 2, which then is pending."
+    )
 
 
 def test_a_pin_an_orphan_and_a_bridge_are_named_with_what_to_do() -> None:

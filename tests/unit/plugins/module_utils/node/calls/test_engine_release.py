@@ -26,9 +26,11 @@ from ...models.test_adapter_facts import write as write_adapter
 
 def test_what_serves_is_not_restarted(serving_node: EngineNode) -> None:
     serving_node.entry["dtype"] = "half"
+    (release,) = serving_node.call("release", check=True)["releases"]
+    assert (release["active"], release["wanted"], release["pending"], release["staged"]) == (1, 2, True, False)
     assert serving_node.site() == (["release"], [])
     (release,) = serving_node.call("release", check=False)["releases"]
-    assert (release["active"], release["release"], release["pending"]) == (1, 2, True)
+    assert (release["active"], release["release"], release["pending"], release["staged"]) == (1, 2, True, True)
     assert release["differences"] == ["- --dtype float32", "+ --dtype half"]
     assert serving_node.systemd.calls == []
 

@@ -87,9 +87,26 @@ def test_the_worst_counts(statuses: tuple[str, ...], verdict: str, code: int) ->
 
 
 def test_the_table_begins_with_the_worst_and_says_what_to_do() -> None:
-    lines = check.as_text(results(OK, FAIL)).splitlines()
-    assert lines[0] == "fail: 1 fail, 1 ok"
+    lines = check.as_text(results(OK, FAIL), whole=True).splitlines()
+    assert lines[0] == "fail: 1 fail, 1 ok. This node is not fit to serve."
     assert lines[2].startswith("FAIL") and lines[3].strip() == "-> do it"
+
+
+@pytest.mark.parametrize(
+    ("statuses", "line"),
+    [
+        ((OK, OK), "ok: 2 ok. This node is fit to serve."),
+        ((OK, UNKNOWN), "unknown: 1 unknown, 1 ok. No check failed; read what is unknown."),
+        ((WARN, UNKNOWN), "warn: 1 warn, 1 unknown. This node is fit to serve; read the warnings."),
+        ((), "ok: nothing was checked"),
+    ],
+)
+def test_the_first_line_says_whether_the_node_is_fit(statuses: tuple[str, ...], line: str) -> None:
+    assert check.as_text(results(*statuses), whole=True).splitlines()[0] == line
+
+
+def test_a_few_checks_say_nothing_about_the_node() -> None:
+    assert check.as_text(results(OK), whole=False).splitlines()[0] == "ok: 1 ok"
 
 
 def test_the_worst_check_comes_first_and_says_what_to_do() -> None:
