@@ -42,7 +42,7 @@ options:
     default: ''
   peers:
     description:
-      - The variables of other hosts, to find an address that stands twice. By host, a list of three values, those of
+      - The variables of other hosts, to find an address that two hosts have. By host, a list of three values, those of
         C(rdma_addresses), C(rdma_subnets) and C(rdma_host_index).
     type: dict
     default: {}

@@ -177,7 +177,7 @@ def test_mistakes_are_refused_at_once(rails: Railed) -> None:
     for words in (
         f"rdma_rails: 'netdev: {management}': {management} is the management interface",
         "the DSCP is 26",
-        "stands twice",
+        "is the address of two rails",
         "rdma_mtu: 9999: rail0 takes at most 9978",
     ):
         assert words in output, output

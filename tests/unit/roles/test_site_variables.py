@@ -77,7 +77,7 @@ def test_an_update_knows_how_long_each_gateway_holds_requests(staged: Callable[[
 
 
 def test_rails_are_left_alone_until_the_inventory_declares_them(staged: Callable[[Sequence[str]], Any]) -> None:
-    """Each node hears the rails of the others, by their variables, to find an address that stands twice."""
+    """Each node hears the rails of the others, by their variables, to find an address that two hosts have."""
     message = "{{ inventory_hostname }}: {{ 'rdma' in site_roles }}, {{ rdma_peers | to_json }}"
     play = {
         "hosts": "inference",

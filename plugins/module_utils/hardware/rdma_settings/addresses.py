@@ -21,7 +21,7 @@ FIRST_TABLE = 1001
 
 def wanted(wish: Wish, rails: int, findings: Findings) -> list[ipaddress.IPv4Interface]:
     """The address of each rail, in the order of the rails; empty without addresses. Adds all mistakes."""
-    key = "rdma_addresses" if wish.addresses else "rdma_subnets"
+    key = variable(wish)
     texts = wish.addresses or wish.subnets
     if not texts:
         return []
@@ -37,6 +37,11 @@ def wanted(wish: Wish, rails: int, findings: Findings) -> list[ipaddress.IPv4Int
     return known if len(known) == len(texts) == rails else []
 
 
+def variable(wish: Wish) -> str:
+    """The variable that the addresses come from."""
+    return "rdma_addresses" if wish.addresses else "rdma_subnets"
+
+
 def same_subnet(addresses: Sequence[ipaddress.IPv4Interface]) -> bool:
     """Whether two rails have one subnet, so that the kernel would send all packets by the first of them."""
     return len({address.network for address in addresses}) < len(addresses)
@@ -46,11 +51,13 @@ def foreign(
     addresses: Sequence[ipaddress.IPv4Interface],
     peers: Mapping[str, Sequence[str]],
     management: Sequence[str],
+    key: str,
     findings: Findings,
 ) -> None:
-    """Add the mistakes of addresses that other hosts have, and of subnets of the management network.
+    """Compare the rails with other hosts and with the management network. Adds mistakes and warnings.
 
-    `peers` has the addresses of the rails of other hosts; `management` those of this host's management interface.
+    `key` is the variable that the addresses come from. `peers` has the addresses of the rails of other hosts;
+    `management` those of this host's management interface.
     """
     own = {address.ip: address for address in addresses}
     for host, texts in sorted(peers.items()):
@@ -59,7 +66,7 @@ def foreign(
             if other is None:
                 continue
             if other.ip in own:
-                findings.problem(host, "is also an address of this host; each address may stand once", text)
+                findings.problem(host, "is also an address of this host; each rail needs an address of its own", text)
             elif number < len(addresses) and other.network != addresses[number].network:
                 mine = addresses[number]
                 if other.network.overlaps(mine.network):
@@ -81,8 +88,8 @@ def foreign(
             if other and other.network.overlaps(address.network):
                 findings.problem(
                     "rdma",
-                    f"{address} is in the management network {other.network}; give the rails subnets of their own",
-                    "rdma_addresses",
+                    f"{address} overlaps the management network {other.network}; give the rails subnets of their own",
+                    key,
                 )
 
 
@@ -158,6 +165,8 @@ def _disjoint(addresses: Sequence[ipaddress.IPv4Interface], key: str, findings: 
     for number, one in enumerate(addresses):
         for other in addresses[:number]:
             if one.ip == other.ip:
-                findings.problem("rdma", "stands twice; each rail needs an address of its own", key, str(one))
+                findings.problem(
+                    "rdma", "is the address of two rails; each rail needs an address of its own", key, str(one)
+                )
             elif one.network != other.network and one.network.overlaps(other.network):
                 findings.problem("rdma", f"{one.network} and {other.network} overlap; use subnets that do not", key)

@@ -94,8 +94,8 @@ def plan(variables: Mapping[str, Any], machine: Machine) -> tuple[Plan, Findings
     layer = chosen[0].layer or ETHERNET if chosen else ETHERNET
     if chosen:
         _layer_only(wish, layer, findings)
-    wanted = addresses.wanted(wish, len(chosen), findings)
-    addresses.foreign(wanted, machine.peers, machine.management_addresses, findings)
+    wanted, key = addresses.wanted(wish, len(chosen), findings), addresses.variable(wish)
+    addresses.foreign(wanted, machine.peers, machine.management_addresses, key, findings)
     one_subnet = _one_subnet(wish, wanted, findings)
     manager = _manager(wish, chosen, machine, bool(wanted), findings)
     if wanted:
@@ -120,12 +120,12 @@ def plan(variables: Mapping[str, Any], machine: Machine) -> tuple[Plan, Findings
                     "rdma",
                     f"{port.netdev} is a bond, to which this role gives no address; configure the bond yourself, and "
                     "remove the addresses of the rails here",
-                    "rdma_addresses",
+                    key,
                 )
         elif port.netdev:
             places.append(files.Place(rail, port.netdev, port.mac))
         elif rail.address:
-            findings.problem("rdma", f"{port.name} has no network device, so it can have no address", "rdma_addresses")
+            findings.problem("rdma", f"{port.name} has no network device, so it can have no address", key)
     texts = files.render(places, manager, machine.networkmanager_runs, machine.networkd_runs, machine.named)
     if layer == INFINIBAND and not machine.partitions_foreign:
         texts.update(infiniband.texts(wish))
@@ -240,7 +240,7 @@ def _manager(wish: Wish, chosen: Sequence[rails.Port], machine: Machine, address
                     "rdma",
                     f"{entry['file']} already configures {port.netdev}; remove the entry there, or remove the "
                     "addresses of the rails here",
-                    "rdma_addresses",
+                    addresses.variable(wish),
                 )
     if wish.network_manager != AUTO:
         return wish.network_manager

@@ -41,7 +41,7 @@ def test_addresses_by_list_and_by_number() -> None:
         ({"addresses": ["10.1.255.255/16", "10.2.0.7/16"]}, "the broadcast address"),
         ({"addresses": ["10.1.0.7/32", "10.2.0.7/16"]}, "a prefix for one host"),
         ({"addresses": ["169.254.0.7/16", "10.2.0.7/16"]}, "is not an address for a rail"),
-        ({"addresses": ["10.1.0.7/16", "10.1.0.7/16"]}, "stands twice"),
+        ({"addresses": ["10.1.0.7/16", "10.1.0.7/16"]}, "is the address of two rails"),
         ({"addresses": ["10.1.0.7/16", "10.1.1.7/24"]}, "overlap"),
         ({"subnets": ["10.1.0.0/29", "10.2.0.0/16"], "host_index": 9}, "has only 8 addresses"),
         ({"subnets": ["10.1.0.0/29", "10.2.0.0/16"], "host_index": 7}, "the broadcast address"),
@@ -53,9 +53,10 @@ def test_mistakes(wish: dict[str, Any], words: str) -> None:
     assert any(words in problem for problem in problems), problems
 
 
-def foreign(own: list[str], peers: dict[str, list[str]], management: list[str]) -> list[str]:
-    findings = Findings()
-    addresses.foreign(addresses.wanted(Wish(addresses=own), len(own), Findings()), peers, management, findings)
+def foreign(own: list[str], peers: dict[str, list[str]], management: list[str], **wish: Any) -> list[str]:
+    findings, asked = Findings(), Wish(**wish) if wish else Wish(addresses=own)
+    found = addresses.wanted(asked, len(own), Findings())
+    addresses.foreign(found, peers, management, addresses.variable(asked), findings)
     return [str(problem) for problem in findings.problems]
 
 
@@ -64,7 +65,10 @@ def test_addresses_of_other_hosts_and_of_the_management_network() -> None:
     assert foreign(own, {"node2": ["10.1.0.8/16", "10.2.0.8/16"]}, ["192.0.2.7/24", "fe80::1/64"]) == []
     assert "node2" in foreign(own, {"node2": ["10.2.0.7/16"]}, [])[0]
     assert "use one prefix" in foreign(own, {"node2": ["10.1.0.8/24"]}, [])[0]
-    assert "management network 10.0.0.0/8" in foreign(own, {}, ["10.0.0.7/8"])[0]
+    overlap = "10.1.0.7/16 overlaps the management network 10.0.0.0/8; give the rails subnets of their own"
+    assert foreign(own, {}, ["10.0.0.7/8"])[0] == f"rdma: rdma_addresses: {overlap}"
+    subnets = foreign(own, {}, ["10.0.0.7/8"], subnets=["10.1.0.0/16", "10.2.0.0/16"], host_index=7)
+    assert subnets[0] == f"rdma: rdma_subnets: {overlap}"
     assert foreign(own, {"node2": ["nonsense"]}, ["nonsense"]) == []
 
 
@@ -72,7 +76,11 @@ def test_rails_in_another_order_on_another_host() -> None:
     found = Findings()
     own = [IPv4Interface(text) for text in ("10.1.0.7/16", "10.2.0.7/16")]
     addresses.foreign(
-        own, {"node2": ["10.2.0.8/16", "10.1.0.8/16"], "node3": ["10.1.0.9/16", "10.3.0.9/16"]}, [], found
+        own,
+        {"node2": ["10.2.0.8/16", "10.1.0.8/16"], "node3": ["10.1.0.9/16", "10.3.0.9/16"]},
+        [],
+        "rdma_addresses",
+        found,
     )
     assert not found.problems and [problem.where for problem in found.warnings] == ["node2", "node2"]
     assert "rail 0: its subnet 10.2.0.0/16 is that of another rail here" in str(found.warnings[0])

@@ -289,6 +289,8 @@ def test_a_rail_on_a_bond_gets_no_file() -> None:
     assert [path.rpartition("-")[2] for path in made.texts] == ["ens1.link"]
     (problem,) = problems(found, {"bonds": ["bond0"]}, addresses=ADDRESSES)
     assert "rdma_addresses: bond0 is a bond, to which this role gives no address" in problem
+    (problem,) = problems(found, {"bonds": ["bond0"]}, subnets=["10.1.0.0/16", "10.2.0.0/16"], host_index=7)
+    assert "rdma_subnets: bond0 is a bond, to which this role gives no address" in problem
 
 
 def test_no_owner_can_be_found() -> None:
