@@ -4,11 +4,19 @@
 """The action for each XID. Private to the collection; pure.
 
 Source: NVIDIA, "Analyzing Xid Errors with the Xid Catalog" (docs.nvidia.com/deploy/xid-errors), for Ampere and later as
-of 2025-10-29, XIDs 1 to 172; read on 2026-11-22. If vendors of clouds disagree, NVIDIA's documentation wins.
+of 2025-10-29, XIDs 1 to 172; read on 2026-11-22. NVIDIA's documentation wins over tables of cloud vendors. Exceptions
+have a comment at their line.
 
-Its column Immediate Action becomes: IGNORE: none, or watch if the hardware wears; RESTART_APP: application; RESET_GPU:
-reset; RESTART_BM and RESTART_VM: reboot; CHECK_MECHANICALS: replace; a workflow, or nothing: watch, because XID 154
-then names the action. The table leaves out XIDs that NVIDIA marks as unused or only for its support.
+Actions here, for NVIDIA's column Immediate Action:
+
+- IGNORE: none; or watch, if the hardware wears
+- RESTART_APP: application
+- RESET_GPU: reset
+- RESTART_BM, RESTART_VM: reboot
+- CHECK_MECHANICALS: replace
+- a workflow, or nothing: watch, because XID 154 then names the action
+
+The table leaves out XIDs that NVIDIA marks as unused or only for its support.
 """
 
 from __future__ import annotations
@@ -36,7 +44,7 @@ MEANINGS: dict[int, tuple[str, str]] = {
     44: (NONE, "fault during a context switch"),
     45: (NONE, "channels were removed because of an earlier error, or because a process ended"),
     46: (RESET, "the GPU stopped processing"),
-    # The catalogue has a workflow. AWS's table for driver branch 590 has a reset.
+    # NVIDIA has a workflow. AWS's table for driver branch 590 has a reset, which is clear.
     48: (RESET, "double bit ECC error"),
     54: (REPLACE, "auxiliary power is not connected"),
     60: (APPLICATION, "video processor exception"),
@@ -66,7 +74,7 @@ MEANINGS: dict[int, tuple[str, str]] = {
     121: (WATCH, "corrected error of the chip-to-chip link"),
     **dict.fromkeys(range(126, 136), (APPLICATION, "copy engine exception")),
     136: (RESET, "link training failed"),
-    # Immediate action: none. Most are bugs of applications.
+    # NVIDIA has IGNORE, although most are bugs of applications.
     137: (APPLICATION, "illegal access over NVLink"),
     139: (APPLICATION, "optical flow engine exception"),
     140: (RESET, "unrecovered ECC error"),
@@ -82,7 +90,7 @@ MEANINGS: dict[int, tuple[str, str]] = {
     151: (REBOOT, "key rotation failed"),
     152: (NONE, "deep learning accelerator: memory error"),
     153: (NONE, "deep learning accelerator: timeout"),
-    155: (RESET, "NVLink: error that software defines"),
+    155: (RESET, "NVLink: software-defined error"),
     156: (RESET, "a resource will be retired"),
     157: (WATCH, "a resource could not be retired"),
     158: (RESET, "fatal timeout of the GPU"),
@@ -95,7 +103,7 @@ MEANINGS: dict[int, tuple[str, str]] = {
     165: (WATCH, "power smoothing is worn out"),
     166: (WATCH, "NVLink: unencrypted traffic in confidential computing"),
     167: (WATCH, "fatal timeout of PCIe"),
-    # The catalogue's column is empty; its text says: enable ECC, or boot again.
+    # NVIDIA's column is empty. The text of the XID says: enable ECC, or boot again.
     168: (REBOOT, "an error in the memory of the GPU's firmware: enable ECC, or boot again"),
     169: (WATCH, "internal microcontroller halt (SEC2)"),
     170: (WATCH, "NVLink: interrupt in confidential computing"),
@@ -114,7 +122,7 @@ WORDS = (
     (NONE, re.compile(r"\bnone\b|^n/a$", re.IGNORECASE)),
 )
 """Recovery actions as XID 154 and nvidia-smi write them: "GPU Reset Required", "Drain and Reset", "Node Reboot
-Required", "Drain P2P", "None"; shorter in nvidia-smi. Source: the catalogue, XID 154; nvml.h."""
+Required", "Drain P2P", "None"; shorter in nvidia-smi. Source: NVIDIA's text about XID 154; nvml.h."""
 
 
 @dataclass(frozen=True)
