@@ -4,7 +4,7 @@
 """Asks each RDMA device whether it takes memory of GPUs as dma-buf. Private to the collection.
 
 NCCL asks in the same way: it registers a dma-buf with an invalid descriptor. A driver that supports dma-buf complains
-about the descriptor; another one says that it does not support the call. Source: NCCL, transport/net_ib/gdr.cc.
+about the descriptor; any other driver reports that it does not support the call. Source: NCCL, transport/net_ib/gdr.cc.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Run = Callable[[Sequence[str]], Outcome]
 
 LIBRARY = "libibverbs.so.1"
 
-PROBE = """
+PROGRAM = """
 import ctypes, errno, json, sys
 try:
     verbs = ctypes.CDLL(sys.argv[1], use_errno=True)
@@ -48,7 +48,7 @@ for index in range(number.value if devices else 0):
         verbs.ibv_close_device(pointer(context))
 print(json.dumps(found))
 """
-"""A program of its own: a fault in a library of a NIC's vendor then ends only this program."""
+"""Runs as a process of its own: a fault in a library of a NIC's vendor then ends only this process."""
 
 SUPPORTED = "EBADF"
 UNSUPPORTED = ("ENOTSUP", "EOPNOTSUPP", "EPROTONOSUPPORT", "ENOSYS")
@@ -57,7 +57,7 @@ UNSUPPORTED = ("ENOTSUP", "EOPNOTSUPP", "EPROTONOSUPPORT", "ENOSYS")
 
 @dataclass(frozen=True)
 class Answer:
-    """Whether each device supports dma-buf, None if its answer is another; and why there is no answer."""
+    """Whether each device supports dma-buf; None after an unexpected answer. `error`: why there are no answers."""
 
     by_device: dict[str, bool | None] = field(default_factory=dict)
     error: str | None = None
@@ -67,7 +67,7 @@ def ask(python: str | None, run: Run, library: str = LIBRARY) -> Answer:
     """Ask all devices by a Python program. Without `python`, the result is empty."""
     if python is None:
         return Answer()
-    outcome = run([python, "-c", PROBE, library])
+    outcome = run([python, "-c", PROGRAM, library])
     if outcome.failure or outcome.code:
         return Answer(error=outcome.message or " ".join(outcome.stderr.split())[-300:] or f"exit status {outcome.code}")
     try:

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Reads the file that perftest writes with --out_json, or its output, and judges its result. Private to the collection;
+"""Reads and judges a result of perftest: from the file of --out_json, or from the output. Private to the collection;
 pure.
 
 Version 6.06 (Debian 12) writes names and words without quotes, and commas before brackets. Version 6.24 (Debian 13)
@@ -25,14 +25,14 @@ COLUMN = re.compile(r"(\S.*?)\[([^\]]+)\]\s*")
 ROW = re.compile(r"^\s*([0-9]+)\s+([0-9]+)((?:\s+(?:[0-9.]+|-?inf|-?nan))+)\s*$")
 FIELD = re.compile(r"(?:^|\t|\s{2,})\s*(Device|Mtu)\s*:\s*([\w.-]+)")
 COLUMNS = {"BW peak": "BW_peak", "BW average": "BW_average", "MsgRate": "MsgRate"}
-"""Columns by their names in a file. Those of a latency have the same name."""
+"""Names of columns in the output, with their names in a file. The columns of a latency have the same names in both."""
 UNITS = {"Gb/sec": 1.0, "usec": 1.0, **dict.fromkeys(("MB/sec", "MiB/sec"), 8 * (1 << 20) / 1e9)}
-"""Gb/s in the units of bandwidth, and microseconds in those of time. MB are those of 1024 times 1024 bytes: newer
-versions write MiB. Columns with another unit are left out, such as cycles of the processor (option -C)."""
+"""The factor from each unit to Gb/s, or to microseconds. MB means MiB here, and newer versions write MiB. Columns with
+another unit are left out, such as cycles of the processor (option -C)."""
 GPU_WORDS = ("GPU buffer", "CUDA Ctx")
-"""Words of perftest with the memory of a GPU. Source: mmap and cuda_memory.c of perftest."""
+"""The output has one of these words if the test used a GPU's memory. Source: mmap and cuda_memory.c of perftest."""
 BOTH_WAYS = "idirectional"
-"""A word in the name of a test that adds the bandwidths of both directions."""
+"""Part of the name of a test that adds the bandwidths of both directions: "Bidirectional" or "bidirectional"."""
 
 HEADERS = {"Ethernet": 82, "InfiniBand": 26}
 """Bytes beside the payload of a packet. Ethernet: preamble, gap, Ethernet, IPv4, UDP, BTH, ICRC. InfiniBand: LRH, BTH,
@@ -51,8 +51,8 @@ NO_CLOCK = "perftest writes 0 or inf if the processor is too busy to measure its
 """Source: sample_get_cpu_mhz of perftest, whose option -F lets a test go on without the clock."""
 
 SMALL, LARGE = 256, 65536
-"""Bytes: the largest message whose latency, and the smallest whose bandwidth is judged. ib_write_bw sends messages of
-65536 bytes if it is not told another size."""
+"""Bytes of a message: SMALL is the largest for a latency, LARGE the smallest for a bandwidth. Other results are not
+judged. LARGE is the default size of ib_write_bw."""
 
 GOOD_MICROSECONDS, BAD_MICROSECONDS = 3.0, 10.0
 """The time that a message of a few bytes takes, from node to node through one switch, and a time that is a fault."""
@@ -60,7 +60,7 @@ GOOD_MICROSECONDS, BAD_MICROSECONDS = 3.0, 10.0
 
 @dataclass
 class Report:
-    """A file of perftest."""
+    """The content of a file of perftest, or of the output of a test."""
 
     device: str | None = None
     mtu: int | None = None
@@ -70,7 +70,7 @@ class Report:
     both_ways: bool = False
     """Whether the bandwidth is the sum of both directions."""
     unit_known: bool = False
-    """Whether bandwidths are in Gb/s for sure. A file does not tell."""
+    """Whether bandwidths are in Gb/s for sure. The output has a unit, a file has none."""
     results: list[dict[str, float]] = field(default_factory=list)
     """The numbers of each message size, by their names: BW_average, t_typical, MsgSize, …"""
 
@@ -199,7 +199,7 @@ def _latency(size: float, microseconds: float) -> Verdict:
 
 
 def _reason(share: float, rate_gbps: float) -> str:
-    """The usual cause of a wrong number; empty if there is none."""
+    """The usual cause of so low a rate; empty if there is none."""
     if rate_gbps < 8:
         return ": packets are lost, as without PFC on one side"
     if 0.45 <= share <= 0.55:

@@ -23,8 +23,8 @@ from .misfit import Misfit
 from .share import WHOLE, Share
 
 NOT_COUNTED: Mapping[str, str] = {
-    "decode-context-parallel-size": "the KV cache is counted as if it were not divided by it",
-    "prefill-context-parallel-size": "the KV cache is counted as if it were not divided by it",
+    "decode-context-parallel-size": "the KV cache is counted as if this flag did not divide it",
+    "prefill-context-parallel-size": "the KV cache is counted as if this flag did not divide it",
     "nnodes": "the GPUs of other nodes are not counted",
     "limit-mm-per-prompt": "the memory of images and sounds is not counted",
 }
@@ -64,16 +64,16 @@ def fit(
 
     `environment` has variables of the engine, such as those of models/flags/variables.py. `lowest_capability` is the
     least compute capability for which the engine's image has code. `node_gpus` is the number of the node's GPUs, the
-    limit of any advice. `draft` are the facts of the entry's draft model. `share` is the share of the node that has the
-    devices, if the engine spans several nodes. Finds all misfits at once, and raises nothing.
+    limit of any advice. `draft` are the facts of the entry's draft model. `share` is this node's part of an engine over
+    several nodes. Finds all misfits at once, and raises nothing.
     """
     given = {key: str(value) for key, value in (environment or {}).items()}
-    beside = drafts.read(entry, draft)
-    case, unread = _case(facts, entry, devices, given, node_gpus, beside, share)
+    own_draft = drafts.read(entry, draft)
+    case, unread = _case(facts, entry, devices, given, node_gpus, own_draft, share)
     facts, asked = case.facts, case.flags
     divided = case.divided()
     broken = [Misfit("files", one.file or "directory", None, one.message) for one in facts.problems]
-    broken += drafts.check(facts, beside)
+    broken += drafts.check(facts, own_draft)
     broken += architecture.check(case.original or facts, facts.config, entry, asked)
     misfits = _misfits(case, case.sizes(), lowest_capability)
     divisible = not any(one.check in INDIVISIBLE for one in misfits)
@@ -84,7 +84,9 @@ def fit(
         variables = {key: str(value) for key, value in advice.items() if key == CPU_CACHE}
         changed = {**entry, **{key: value for key, value in advice.items() if key not in ("gpus", CPU_CACHE)}}
         there = [*devices, *([devices[0]] * more if more > 0 and devices else [])]
-        other, _unread = _case(case.original or facts, changed, there, {**given, **variables}, node_gpus, beside, share)
+        other, _unread = _case(
+            case.original or facts, changed, there, {**given, **variables}, node_gpus, own_draft, share
+        )
         left = {one.check for one in _misfits(other, (), lowest_capability, advise=False)}
         return misfit.check not in left and left <= {one.check for one in misfits}
 
@@ -103,13 +105,13 @@ def _case(
     devices: Sequence[Device],
     environment: Mapping[str, str],
     node_gpus: int | None,
-    beside: Draft,
+    draft: Draft,
     share: Share,
 ) -> tuple[Case, list[Misfit]]:
     """The case with the entry's overrides applied, and misfits of values that cannot be read."""
     asked, unread = flags.read(entry)
     changed = replace(facts, config=overrides.of_entry(facts.config, entry))
-    return Case(changed, asked, devices, environment, node_gpus, facts, beside, share), unread
+    return Case(changed, asked, devices, environment, node_gpus, facts, draft, share), unread
 
 
 def _misfits(case: Case, sizes: Sequence[int], lowest: Capability | None, *, advise: bool = True) -> list[Misfit]:
@@ -132,7 +134,7 @@ def _unknown(case: Case, divided: Division) -> Iterator[str]:
     if divided.weights is None:
         yield f"the size of the weights: no file was read, and a {config.model_type} configuration is not enough"
     if divided.draft is None:
-        name = case.draft.name or "its own layers that predict"
+        name = case.draft.name or "the model's own layers for multi-token prediction"
         yield f"the size of the draft: no file of {name} was read, and its configuration is not enough"
     if divided.adapters is None:
         yield f"the memory of adapters: the matrices of a {config.model_type} model are unknown"
