@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Finds user and address of the SSH session that a process belongs to. Private to the collection."""
+"""Finds user, address and port of the SSH session to which a process belongs. Private to the collection."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Login:
 
 
 def login(pid: int | None = None) -> Login | None:
-    """The SSH session of a process, by default of this one; None if it does not belong to one.
+    """The SSH session of a process, by default of this process; None for a process outside SSH sessions.
 
     The oldest ancestor with the variable SSH_CONNECTION decides: processes below sudo or su have another user.
     """

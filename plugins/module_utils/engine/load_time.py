@@ -15,7 +15,7 @@ SWAP_SECONDS = 30
 """The duration of a swap without the load: the stop, and the probe before the engine gets requests."""
 
 MARGIN = 1.1
-"""A load may take this much longer than the last one."""
+"""A factor: a load may take up to 1.1 times as long as the last one."""
 
 _BEGAN, _READY = "InactiveExitTimestampMonotonic", "ActiveEnterTimestampMonotonic"
 

@@ -30,7 +30,10 @@ def of_this_run(proc: Path = PROC) -> str:
 
 
 def has_ended(process: str, proc: Path = PROC) -> bool:
-    """Whether a process from `of_this_run` has certainly ended. False for a process of another machine or container."""
+    """Whether a process from `of_this_run` has certainly ended.
+
+    False for a process of another machine, container or boot.
+    """
     here, _colon, rest = process.rpartition(":")[0].rpartition(":")
     began = process.rpartition(":")[2]
     try:

@@ -3,9 +3,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Finds running containers with GPUs, and checks whether they can still open them. Private to the collection.
 
-At each `systemctl daemon-reload`, systemd sets the device rules of a container's cgroup again. These rules lack devices
-that a hook has added after runc, as with `--gpus`: the container keeps its device nodes, but cannot open them any more
-(NVIDIA/nvidia-container-toolkit issue 48). Devices by CDI name are in the rules and stay.
+At each `systemctl daemon-reload`, systemd sets the device rules of a container's cgroup again. With `--gpus`, a
+hook has added the GPUs to the cgroup without telling systemd, so the rules lack them: the container keeps its device
+nodes, but cannot open them any more (NVIDIA/nvidia-container-toolkit issue 48). Devices by CDI name are in the rules
+and stay.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ class Container:
     lost: dict[str, str] = field(default_factory=dict)
     """The device nodes that it cannot open, with the reason."""
     error: str = ""
-    """Why the trial failed; empty if it did not."""
+    """Why the device nodes could not be tried; empty if they could."""
 
 
 @dataclass

@@ -29,7 +29,7 @@ def lines(
         nodes = gangs.get(release["name"], ())
         away = [node for node in nodes if node not in playing]
         if away and release["state"] != "active":
-            # Otherwise, the run would wait for the engine without a word, until vllm_start_timeout.
+            # The role waits for the engine until vllm_start_timeout. This text tells the operator why before that.
             found.append(
                 f"{release['name']} on {host} starts only with all its nodes, and this run leaves out"
                 f" {', '.join(away)}. If vllm@{release['name']} does not run there, the engine waits: run"

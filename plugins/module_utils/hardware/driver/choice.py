@@ -97,7 +97,7 @@ class Choice:
     series: str
     """Part of the names of Debian's packages; empty for the main driver and for other sources."""
     blackwell: bool
-    """Whether the node has GPUs of NVLink 5, whose fabric needs a subnet manager."""
+    """Whether the node has GPUs of Blackwell. With NVSwitches, these have NVLink 5, which needs a subnet manager."""
 
 
 class Chooser:
@@ -175,7 +175,7 @@ class Chooser:
             if name in self.known.architectures:
                 found.setdefault(name, Found(self.known.architectures[name], f"{where}, {name}"))
             elif self.wish.flavor == AUTO:
-                self.refuse("flavor", f"the architecture of {where} is not known: set open or proprietary for it")
+                self.refuse("flavor", f"the architecture of {where} is not known: set open or proprietary")
             else:
                 self.warnings.append(f"the architecture of {where} is not known, so nothing is checked for this GPU")
         return list(found.values())

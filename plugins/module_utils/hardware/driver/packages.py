@@ -112,7 +112,7 @@ INDEPENDENT = {
         "update-glx",
     ),
 }
-"""Packages of the family without the driver's version, by source."""
+"""Packages of the family that have versions of their own, other than the driver's. By source."""
 
 MODULE = re.compile(r"nvidia-(?:(?P<series>tesla(?:-\d+)?)-)?(?P<before>open-)?kernel-(?P<after>open-)?dkms")
 """Name of the package of the kernel module. Debian writes open-kernel, NVIDIA kernel-open."""
@@ -132,7 +132,7 @@ class Present:
     series: str
     """Debian's name for an additional driver, as tesla-535; empty for the main driver."""
     flavor: str | None
-    """None if no kernel module is installed."""
+    """None if no kernel module is installed, or modules of both flavours."""
     version: str
     """Version without the revision of the package; empty if unknown."""
 
