@@ -31,7 +31,7 @@ class Container(Machine):
         subprocess.run(["docker", *command, self.name], check=True, capture_output=True)
 
 
-def test_it_takes_more_than_a_slip_to_cut_the_power(deb12: Node, deb13: Node, tmp_path: Path) -> None:
+def test_a_mistake_of_the_operator_does_not_cut_the_power(deb12: Node, deb13: Node, tmp_path: Path) -> None:
     machine = Container(deb13.container)
     with serve(machine, PASSWORD, tmp_path) as (address, authority):
         bmc: dict[str, Any] = {

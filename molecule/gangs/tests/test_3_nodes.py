@@ -72,7 +72,7 @@ def test_an_idle_member_without_power_is_missed_until_it_is_back(serving: Gang, 
     serving.assert_alone(member)
 
 
-def test_a_stop_of_the_leader_ends_the_follower_last(serving: Gang) -> None:
+def test_a_stop_of_the_leader_ends_its_request_whole_and_then_the_follower(serving: Gang) -> None:
     client, began = Client(serving.leader, TOKENS), time.monotonic()
     serving.leader.run(f"systemctl stop vllm@{NAME}")
     stopped, saw = time.monotonic() - began, client.saw()

@@ -43,7 +43,7 @@ def test_the_models_that_are_served_are_listed(gateway: Gateway) -> None:
     assert gateway.ask("GET", "/v1/models", key="").status == 401
 
 
-def test_an_unknown_model_is_told_the_known_ones(gateway: Gateway) -> None:
+def test_the_error_for_an_unknown_model_names_the_known_ones(gateway: Gateway) -> None:
     error = gateway.ask(data=body('no"such\n%[env(PATH)]\\model')).error
     assert error["code"] == "model_not_found"
     assert 'no"such\n%[env(PATH)]\\model does not exist. Known: lone, main, other, tiny-a, tiny-b' in error["message"]
@@ -79,7 +79,10 @@ MIB12 = 12 << 20
 
 
 def form(model: str | None = "other", size: int = 100, first: bool = False) -> bytes:
-    """A form with a file of `size` bytes, which looks like parts, and the model before or after the file."""
+    """A form with a file and the field `model`, which comes before the file if `first`.
+
+    The content of the file, of `size` bytes, looks like parts of a form.
+    """
     field = f'Content-Disposition: form-data; name="model"\r\n\r\n{model}'.encode()
     file = b'Content-Disposition: form-data; name="file"; filename="model"\r\nContent-Type: audio/wav\r\n\r\n'
     file += b'name="model"\r\n\r\nmain\r\n--x\0\xff'.ljust(size, b"\r")
@@ -121,6 +124,7 @@ TWICE = (
     '{"model": "lone", "\\u006dodel": "tiny-b"}',
     '{"\\u006dodel": "tiny-b", "model": "lone"}',
     '{"model": "lone", "messages": [{"content": "a } b \\" c"}], "model" : "tiny-b"}',
+    # One model. A key with a backslash counts as a second one, because it may be the word `model`.
     '{"model": "lone", "m\\/": 1, "user": "\\u00e9"}',
 )
 
@@ -137,7 +141,7 @@ ONCE = (
 def test_a_body_with_two_models_is_refused_where_an_engine_serves_several(gateway: Gateway, data: str) -> None:
     answer = gateway.ask(data=data.encode())
     assert (answer.status, answer.error["code"]) == (400, "model_twice")
-    # An engine that serves one model answers for this model, by whichever name.
+    # Where an engine serves one model, all its names lead to this model, so the gateway does not refuse.
     if "tiny-b" in data:
         other = data.replace("lone", "main").replace("tiny-b", "tiny-a").replace("{", '{"max_tokens": 1, ', 1)
         assert gateway.ask(data=other.encode()).status == 200
@@ -155,6 +159,7 @@ def test_a_form_with_two_models_is_refused_where_an_engine_serves_several(gatewa
         more = f"--b-1+(\r\nContent-Disposition: form-data; {field}\r\n\r\ntiny-b\r\n".encode()
         answer = speak(gateway, more + form("lone"), path=CHAT)
         assert (answer.status, answer.error["code"]) == (400, "model_twice"), field
+    # gateway.lua reads 64 parts: the form has two.
     other = b'--b-1+(\r\nContent-Disposition: form-data; name="prompt"\r\n\r\nx\r\n'
     assert speak(gateway, 62 * other + form("lone"), path=CHAT).status == 200
     assert speak(gateway, 63 * other + form("lone"), path=CHAT).error["code"] == "model_missing"
@@ -174,7 +179,7 @@ def test_a_path_that_no_task_of_the_model_serves_is_refused(gateway: Gateway, mo
     assert gateway.ask(path="/v1/embeddings", data=body("other"), key="narrow-key-90ab4417").status == 403
 
 
-def test_of_a_model_whose_tasks_are_unknown_the_engine_decides(gateway: Gateway) -> None:
+def test_the_engine_decides_where_the_tasks_of_a_model_are_unknown(gateway: Gateway) -> None:
     assert gateway.ask(path="/v1/embeddings", data=body("lone")).status == 200
 
 
@@ -192,7 +197,7 @@ def test_only_the_apis_paths_pass(gateway: Gateway, path: str) -> None:
     assert gateway.engine()["served"] == before
 
 
-def test_a_wrong_method_is_told_the_right_one(gateway: Gateway) -> None:
+def test_the_error_for_a_wrong_method_names_the_right_one(gateway: Gateway) -> None:
     for method, path, allowed in (("GET", CHAT, "POST"), ("DELETE", CHAT, "POST"), ("POST", "/v1/models", "GET")):
         answer = gateway.ask(method, path)
         assert (answer.status, answer.headers["allow"]) == (405, allowed)
@@ -280,7 +285,7 @@ def test_prometheus_finds_metrics_on_their_own_port(gateway: Gateway) -> None:
         assert answer.status == status
 
 
-def test_nodes_are_told_of_the_sets_that_there_are(gateway: Gateway) -> None:
+def test_nodes_can_read_the_state_of_each_replica_set(gateway: Gateway) -> None:
     for name, servers in (("main", {"one", "two"}), ("lone", {"one"})):
         told = gateway.view(name).json
         assert (told["set"], told["hold_seconds"], set(told["servers"])) == (name, 8, servers)
@@ -291,7 +296,7 @@ def test_nodes_are_told_of_the_sets_that_there_are(gateway: Gateway) -> None:
     connection.request("POST", "/sets/main", b"{}")
     answer = connection.getresponse()
     assert (answer.status, answer.getheader("allow")) == (405, "GET")
-    # The clients' port has no way around the key.
+    # Clients cannot read this page.
     assert gateway.ask("GET", "/sets/main").status == 404
 
 

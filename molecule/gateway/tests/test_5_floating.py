@@ -22,7 +22,7 @@ from nodes import free_address
 MOVED_SECONDS = 15
 """Limit in seconds: two checks of 2 s find a hang, then the other gateway waits for three announcements."""
 
-ENDS = {
+FAULTS = {
     "systemctl stop haproxy": "systemctl start haproxy",
     # HAProxy still accepts connections, and does not answer.
     "systemctl kill --signal=STOP haproxy": "systemctl kill --signal=CONT haproxy",
@@ -89,25 +89,25 @@ def test_a_second_run_and_a_reload_move_nothing(pair: Pair, tmp_path: Path) -> N
 
 
 @pytest.mark.full
-def test_the_address_moves_to_the_other_one_and_stays_there(pair: Pair) -> None:
+def test_the_address_moves_to_the_other_gateway_and_stays_there(pair: Pair) -> None:
     """The address does not move back when the fault ends: a move would cut the connections again."""
-    for ends, is_over in ENDS.items():
+    for fault, end_of_fault in FAULTS.items():
         holder = pair.holder()
         (other,) = [node for node in pair.nodes if node is not holder]
-        holder.run(ends)
+        holder.run(fault)
         try:
-            wait_for(f"{ends}: {other.name} holds it", partial(pair.holds, other), MOVED_SECONDS)
+            wait_for(f"{fault}: {other.name} holds the address", partial(pair.holds, other), MOVED_SECONDS)
         finally:
-            holder.run(is_over)
-        assert pair.holder() is other, ends
+            holder.run(end_of_fault)
+        assert pair.holder() is other, fault
         Gateway(holder).wait_state("one", "UP")
         report = pair.load(2).during(lambda: None, seconds_after=8.0)
-        assert not report.failures and report.succeeded, (ends, report)
-        assert pair.holders() == [other], ends
+        assert not report.failures and report.succeeded, (fault, report)
+        assert pair.holders() == [other], fault
 
 
 @pytest.mark.full
-def test_without_it_both_stay_gateways_of_their_own(pair: Pair, tmp_path: Path) -> None:
+def test_without_the_floating_address_both_still_serve(pair: Pair, tmp_path: Path) -> None:
     pair.holder()
     pair.site()
     assert pair.holders() == []

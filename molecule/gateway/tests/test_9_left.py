@@ -15,10 +15,10 @@ FLOATING = "198.51.100.77"
 
 
 @pytest.mark.full
-def test_a_host_that_has_left_is_taken_out(gateway: Gateway) -> None:
+def test_decommission_removes_the_gateway_from_a_host_that_left_the_group(gateway: Gateway) -> None:
     node = gateway.node
     # No node of this scenario is in the group `gateway`: all have left the group.
-    going: dict[str, Any] = {"gateway": node.name, "confirm": node.name, "common_firewall_enabled": False}
+    removal: dict[str, Any] = {"gateway": node.name, "confirm": node.name, "common_firewall_enabled": False}
     floating: dict[str, Any] = {
         "gateway_floating_address": f"{FLOATING}/32",
         "gateway_floating_interface": "eth0",
@@ -26,8 +26,8 @@ def test_a_host_that_has_left_is_taken_out(gateway: Gateway) -> None:
         "gateway_floating_peers": ["192.0.2.200"],
     }
 
-    def leave(*options: str) -> str:
-        return playbook(node.name, *options, name="baremetal.inference.decommission", **going)
+    def remove(*options: str) -> str:
+        return playbook(node.name, *options, name="baremetal.inference.decommission", **removal)
 
     def holds() -> bool:
         return FLOATING in node.run("ip -brief address show")
@@ -42,9 +42,9 @@ def test_a_host_that_has_left_is_taken_out(gateway: Gateway) -> None:
         node.run("echo theirs > /etc/haproxy/own.http")
         assert {"haproxy", "keepalived"} <= set(node.run("apt-mark showhold").split())
         installed = packages()
-        assert changes(leave("--check", "--diff")) > 0
+        assert changes(remove("--check", "--diff")) > 0
         assert node.run(f"systemctl is-active {SERVICES}").split() == ["active"] * 2 and holds()
-        assert changes(leave()) > 0
+        assert changes(remove()) > 0
         assert not holds()
         assert node.run(f"systemctl is-active {SERVICES}", check=False).split() == ["inactive"] * 2
         assert node.run(f"systemctl is-enabled {SERVICES}", check=False).split() == ["disabled"] * 2
@@ -55,7 +55,7 @@ def test_a_host_that_has_left_is_taken_out(gateway: Gateway) -> None:
         assert node.run(f"ls {written} 2>/dev/null", check=False) == ""
         assert node.run("cat /etc/haproxy/own.http") == "theirs"
         assert node.run("apt-mark showhold") == "" and packages() == installed
-        assert changes(leave()) == 0
+        assert changes(remove()) == 0
     finally:
         node.run("rm -f /etc/haproxy/own.http")
         node.site()
