@@ -1,7 +1,8 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Reads what a maintenance reports of a node: reboot, disks, certificates and the store. Private to the collection."""
+"""Reads what a maintenance reports of a node: reboot, driver, rails, disks, certificates and the store. Private to the
+collection."""
 
 from __future__ import annotations
 
@@ -67,9 +68,11 @@ def usages(root: Path) -> list[report.Usage]:
     for mount in read_mounts(root / "proc"):
         path = Path(mount.path)
         # An overlay other than the root belongs to a container.
-        if not report.is_real(mount.kind) or (mount.kind == "overlay" and mount.path != "/") or not path.is_dir():
+        if not report.is_real(mount.kind) or (mount.kind == "overlay" and mount.path != "/"):
             continue
         try:
+            if not path.is_dir():
+                continue
             stat, device = os.statvfs(path), path.stat().st_dev
         except OSError:
             # A file server that does not answer: the doctor reports it.

@@ -78,8 +78,10 @@ class Publisher:
                 self._publish(self._fast, wanted)
             except OSError as error:
                 self._module.warn(f"{where}: {error}: the variant is served from the store")
-                make_directory(self._fast / entry.name)
-                files.link(self._fast / entry.name / wanted.revision, str(self._store / entry.name / wanted.revision))
+                if not self._module.check_mode:
+                    make_directory(self._fast / entry.name)
+                    target = self._store / entry.name / wanted.revision
+                    files.link(self._fast / entry.name / wanted.revision, str(target))
         return StoredModel(str(self._store / entry.name / wanted.revision), wanted.revision)
 
     def _publish(self, root: Path, wanted: Variant) -> None:

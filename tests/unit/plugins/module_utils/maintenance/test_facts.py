@@ -4,10 +4,13 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -43,6 +46,24 @@ def test_each_file_system_that_holds_files_for_good_counts_once(tmp_path: Path) 
         f"22 1 8:1 / {tmp_path} rw shared:1 - ext4 /dev/sda1 rw\n23 22 0:5 / /proc rw - proc proc rw\n"
         f"24 22 0:9 / {tmp_path}/proc rw - overlay overlay rw\n"
     )
+    assert [usage.path for usage in facts.usages(tmp_path)] == [str(tmp_path)]
+
+
+def test_a_file_server_that_does_not_answer_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernel refuses each call on such a mount, as with a stale file handle."""
+    (tmp_path / "proc/self").mkdir(parents=True)
+    lost = tmp_path / "models"
+    (tmp_path / "proc/self/mountinfo").write_text(
+        f"21 1 8:1 / {tmp_path} rw shared:1 - ext4 /dev/sda1 rw\n22 21 0:50 / {lost} rw - nfs4 server:/models rw\n"
+    )
+    stat = Path.stat
+
+    def stale(path: Path, **options: Any) -> os.stat_result:
+        if path == lost:
+            raise OSError(errno.ESTALE, "Stale file handle")
+        return stat(path, **options)
+
+    monkeypatch.setattr(Path, "stat", stale)
     assert [usage.path for usage in facts.usages(tmp_path)] == [str(tmp_path)]
 
 

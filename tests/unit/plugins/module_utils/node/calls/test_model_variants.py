@@ -155,6 +155,23 @@ def test_a_fast_disk_that_takes_nothing_is_warned_of(bed: Bed, tmp_path: Path, m
     assert not bed.run(fast_path=str(tmp_path / "fast"))["changed"]
 
 
+def test_check_mode_writes_nothing_to_a_fast_disk_that_cannot_be_read(
+    bed: Bed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    damage = variants.damage
+
+    def broken(path: Path, variant: variant_files.Variant) -> list[str]:
+        if path.is_relative_to(tmp_path / "fast"):
+            raise OSError(errno.EIO, "Input/output error")
+        return damage(path, variant)
+
+    monkeypatch.setattr(variants, "damage", broken)
+    assert "the variant is served from the store" in str(
+        bed.run(check=True, fast_path=str(tmp_path / "fast"))["warnings"]
+    )
+    assert not (tmp_path / "fast").exists()
+
+
 def test_only_what_is_served_is_published(bed: Bed) -> None:
     bed.models["idle"] = {"base": "base", "system-prompt": "Nobody serves me."}
     bed.instances.append({"name": "gone", "model": "idle", "port": 5006, "state": "absent"})
