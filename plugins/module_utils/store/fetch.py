@@ -23,7 +23,7 @@ from .sources import hub as hub_source
 from .sources import peer as peer_source
 from .sources.hub import Download, Hub, Run
 from .sources.peer import Peer
-from .sources.remote import ARCHIVE, HUB, Remote, remember
+from .sources.remote import ARCHIVE, HUB, Remote, record_source
 from .sources.transfer import Progress, TransferError
 from .store import INCOMING, Store, make_directory
 
@@ -135,7 +135,7 @@ def needed(remote: Remote, work: Path, hub: Hub) -> int:
 def unpack(remote: Remote, work: Path) -> None:
     """Verify a complete archive and unpack it. Removes a wrong archive. Raises TransferError."""
     try:
-        archive.verify(work / ARCHIVE_FILE, remote.pin)
+        archive.verify(work / ARCHIVE_FILE, remote.digest)
     except TransferError:
         shutil.rmtree(work)
         raise
@@ -185,7 +185,7 @@ def take(store: Store, name: str, remote: Remote, peer: Peer, seconds: float) ->
 
 def _settle(store: Store, name: str, remote: Remote, manifest: Manifest) -> None:
     """Record the source of a model, and remove the directories of all its transfers."""
-    remember(store.root / name, remote, manifest.revision)
+    record_source(store.root / name, remote, manifest.revision)
     for done in (store.root / INCOMING).glob(f"{name}.{'[0-9a-f]' * len(remote.key)}"):
         shutil.rmtree(done)
 

@@ -67,7 +67,7 @@ def sizes(remote: Remote, hub: Hub) -> dict[str, int]:
 
     Source: the hub's API, GET /api/models/ID/revision/COMMIT with blobs=true.
     """
-    url = f"{hub.endpoint.rstrip('/')}/api/models/{remote.location}/revision/{remote.pin}?blobs=true"
+    url = f"{hub.endpoint.rstrip('/')}/api/models/{remote.location}/revision/{remote.digest}?blobs=true"
     headers = {"Authorization": f"Bearer {hub.token}"} if hub.token else {}
     try:
         with ask(url, headers) as answer:
@@ -85,7 +85,7 @@ def ask_file(remote: Remote, hub: Hub, file: str, first: int, last: int) -> byte
 
     Source: huggingface_hub, constants.py, HUGGINGFACE_CO_URL_TEMPLATE.
     """
-    url = f"{hub.endpoint.rstrip('/')}/{remote.location}/resolve/{remote.pin}/{quote(file)}"
+    url = f"{hub.endpoint.rstrip('/')}/{remote.location}/resolve/{remote.digest}/{quote(file)}"
     headers = {"Authorization": f"Bearer {hub.token}"} if hub.token else {}
     try:
         with ask(url, {**headers, "Range": f"bytes={first}-{last - 1}"}) as answer:
@@ -200,7 +200,7 @@ class Download:
         # By the module's name, because not every image has the command `hf` in its path.
         client = ["--entrypoint", "python3", self._image, "-m", "huggingface_hub.cli.hf", "download"]
         patterns = [f"--exclude={pattern}" for pattern in excluded(files)]
-        asked = [self._remote.location, "--revision", self._remote.pin, "--local-dir", "/model", *patterns]
+        asked = [self._remote.location, "--revision", self._remote.digest, "--local-dir", "/model", *patterns]
         code, _output, errors = self._call(*options, *client, *asked)
         if code != 0:
             raise TransferError(f"the hub's client does not start: {errors.strip()}; correct this, then run again")

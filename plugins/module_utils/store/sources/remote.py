@@ -34,16 +34,16 @@ _CHECKSUM = re.compile(r"^sha256:([0-9a-f]{64})$")
 
 @dataclass(frozen=True)
 class Remote:
-    """A source: `location` is a URL or a hub's name of the model, `pin` the archive's SHA-256 or the commit."""
+    """A source: `location` is a URL or a hub's name of the model, `digest` the archive's SHA-256 or the commit."""
 
     kind: str
     location: str
-    pin: str
+    digest: str
 
     @property
     def identity(self) -> str:
-        """A text for the content. For an archive, it does not depend on the server."""
-        return f"sha256:{self.pin}" if self.kind == ARCHIVE else f"{self.location}@{self.pin}"
+        """A text that identifies the content. For an archive, the text is the same on every server."""
+        return f"sha256:{self.digest}" if self.kind == ARCHIVE else f"{self.location}@{self.digest}"
 
     @property
     def key(self) -> str:
@@ -80,7 +80,7 @@ def fetched(directory: Path, remote: Remote) -> Manifest | None:
         return None
 
 
-def remember(directory: Path, remote: Remote, revision: str) -> None:
+def record_source(directory: Path, remote: Remote, revision: str) -> None:
     """Record the source of a revision."""
     node_files.write_json(
         directory / NOTE, {"schema": SCHEMA, "revisions": {**_note(directory), remote.identity: revision}}

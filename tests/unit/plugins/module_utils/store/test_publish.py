@@ -15,7 +15,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.store.describe
 from ansible_collections.baremetal.inference.plugins.module_utils.store.hashes import HashCache
 from ansible_collections.baremetal.inference.plugins.module_utils.store.publish import Publisher, Rules, check_place
 from ansible_collections.baremetal.inference.plugins.module_utils.store.sources.hub import Hub
-from ansible_collections.baremetal.inference.plugins.module_utils.store.sources.remote import parse, remember
+from ansible_collections.baremetal.inference.plugins.module_utils.store.sources.remote import parse, record_source
 from ansible_collections.baremetal.inference.plugins.module_utils.store.store import Store
 
 from ...fake_hub import COMMIT, FakeHub
@@ -78,7 +78,7 @@ def test_a_remote_model_is_noted_to_be_fetched(tmp_path: Path, hub: FakeHub) -> 
 def test_a_remote_model_that_was_fetched_is_there(tmp_path: Path, publish_model: Callable[..., Path]) -> None:
     path, remote = publish_model(tmp_path / "store", "m"), parse(REMOTE)
     assert remote
-    remember(path.parent, remote, path.name)
+    record_source(path.parent, remote, path.name)
     found = publisher(tmp_path / "store", {"m": REMOTE}, PUBLISHES)
     plans, problems = found.plan(0)
     assert (found.remotes, found.fetches, problems) == ({"m": {"key": remote.key, "revision": path.name}}, [], [])

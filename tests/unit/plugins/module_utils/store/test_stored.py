@@ -13,7 +13,7 @@ import pytest
 from ansible_collections.baremetal.inference.plugins.module_utils.models.manifest import MANIFEST, base_of
 from ansible_collections.baremetal.inference.plugins.module_utils.models.registry.entries import Entry
 from ansible_collections.baremetal.inference.plugins.module_utils.store import stored, variants
-from ansible_collections.baremetal.inference.plugins.module_utils.store.sources.remote import parse, remember
+from ansible_collections.baremetal.inference.plugins.module_utils.store.sources.remote import parse, record_source
 from ansible_collections.baremetal.inference.plugins.module_utils.store.stored import NOT_KNOWN, Place
 from ansible_collections.baremetal.inference.plugins.module_utils.store.stored_model import StoredModel
 from ansible_collections.baremetal.inference.plugins.module_utils.store.variant_files import PROMPT_FILE
@@ -104,7 +104,7 @@ def test_a_remote_model_is_where_the_store_has_noted_it(tmp_path: Path, publish_
     # Whatever else of that name is there came from another source.
     path = publish_model(tmp_path, "m")
     assert stored.find(tmp_path, entry, in_use=path.name) == Place(tmp_path / "m" / NOT_KNOWN, None, None)
-    remember(path.parent, remote, path.name)
+    record_source(path.parent, remote, path.name)
     assert stored.find(tmp_path, entry) == Place(path, path.name, path)
 
 

@@ -87,7 +87,7 @@ def test_the_client_gets_the_commit_the_mirror_and_the_token_in_a_file(tmp_path:
     ((*options, _last),) = docker.started
     said = " ".join(options)
     assert "HF_ENDPOINT=https://mirror.example.com" in said
-    assert f"download acme/tiny --revision {REMOTE.pin} --local-dir /model" in said
+    assert f"download acme/tiny --revision {REMOTE.digest} --local-dir /model" in said
     assert f"source={made.token_file},target=/run/hub-token,readonly" in said and "secret" not in said
     assert "HF_TOKEN_PATH=/run/hub-token" in said
     assert "--cap-drop ALL" in said

@@ -12,7 +12,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.store.sources.
     Remote,
     fetched,
     parse,
-    remember,
+    record_source,
 )
 
 SHA256 = "ab" * 32
@@ -57,6 +57,6 @@ def test_a_damaged_note_costs_a_transfer_and_nothing_else(tmp_path: Path) -> Non
     assert fetched(tmp_path, remote) is None
     (tmp_path / ".sources.json").write_text('{"revisions": []}')
     assert fetched(tmp_path, remote) is None
-    remember(tmp_path, remote, "0" * 12)
+    record_source(tmp_path, remote, "0" * 12)
     # Its revision is not there.
     assert fetched(tmp_path, remote) is None
