@@ -30,7 +30,7 @@ def test_the_gang_answers_and_each_node_shows_its_members(serving: Gang) -> None
 
 
 def test_strangers_change_nothing(serving: Gang) -> None:
-    """One without the key at a member's address, and one that the firewall keeps out."""
+    """A stranger is a process that the firewall keeps out, or a process without the key at a member's address."""
     epoch, address = serving.epoch(), serving.leader.address
     with pytest.raises(OSError):
         socket.create_connection((address, 5110), timeout=3)
@@ -42,8 +42,8 @@ def test_strangers_change_nothing(serving: Gang) -> None:
 
 
 def test_no_engine_outlives_its_gang(serving: Gang) -> None:
-    """The follower's engine dies, idle. While the next epoch loads, the leader's supervisor dies: systemd removes its
-    own engine, and the follower ends the other one."""
+    """The follower's idle engine dies. While the next epoch loads, the leader's supervisor dies: systemd removes the
+    leader's engine, and the follower ends its own."""
     epoch, pids = serving.epoch(), serving.engine_pids()
     serving.kill_engine(serving.follower)
     wait_for("all engines end", lambda: all_gone(pids), KNOWN)

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Finds services on a host that the inventory may no longer name. Private to the collection.
+"""Finds gateway, monitoring and log shipping on a host, without regard to its groups. Private to the collection.
 
 Ignores configurations that this collection did not write.
 """

@@ -43,7 +43,7 @@ def unknown(overrides: Mapping[str, Any]) -> list[str]:
 
 
 def of_entry(config: Config, flags: Mapping[str, Any]) -> Config:
-    """The configuration as the flags of an entry have it."""
+    """The configuration with the `hf-overrides` of an entry's flags applied."""
     return overridden(config, read(flags.get(KEY)))
 
 
