@@ -75,7 +75,7 @@ def usages(root: Path) -> list[report.Usage]:
                 continue
             stat, device = os.statvfs(path), path.stat().st_dev
         except OSError:
-            # A file server that does not answer: the doctor reports it.
+            # The server of a network file system has an error. The doctor reports models that cannot be read.
             continue
         usage = report.Usage(mount.path, stat.f_blocks * stat.f_frsize, stat.f_bavail * stat.f_frsize)
         if usage.total and (device not in found or len(mount.path) < len(found[device].path)):

@@ -49,15 +49,18 @@ def find_damage(release: Release) -> list[Damage]:
     found = []
     for root in map(Path, filter(None, (release.model_path, *release.lora.values(), release.draft))):
         damaged = _compare(root)
-        fallbacks = list(_fallbacks(release, root)) if damaged else []
+        try:
+            fallbacks = list(_fallbacks(release, root)) if damaged else []
+        except OSError:
+            # The link or the original cannot be read either.
+            fallbacks = []
         found += [replace(one, fallback=_fallback_for(one, fallbacks)) for one in damaged]
     return found
 
 
 def link_to_store(damaged: Sequence[Damage]) -> list[str]:
     """Lead the links of damaged copies to the store. The copies stay: baremetal.inference.site repairs them. Returns
-    what was
-    done. Raises OSError."""
+    what was done. Raises OSError."""
     done = []
     for fallback in dict.fromkeys(one.fallback for one in damaged if one.fallback):
         what = "; ".join(str(one) for one in damaged if one.fallback == fallback)
@@ -71,11 +74,14 @@ def link_to_store(damaged: Sequence[Damage]) -> list[str]:
 
 def _compare(root: Path) -> list[Damage]:
     """The damage to a revision."""
-    if not root.is_dir():
-        return [Damage(root, "is missing: is its disk mounted?")]
     record = root / MANIFEST
-    if not record.exists():
-        return []
+    try:
+        if not root.is_dir():
+            return [Damage(root, "is missing: is its disk mounted?")]
+        if not record.exists():
+            return []
+    except OSError as error:
+        return [Damage(root, f"cannot be read: {error.strerror}")]
     try:
         manifest = Manifest.from_dict(files.read_json(record))
     except (OSError, ValueError) as error:
@@ -93,7 +99,10 @@ def _compare(root: Path) -> list[Damage]:
 
 
 def _fallbacks(release: Release, root: Path) -> Iterator[Fallback]:
-    """The intact originals in the store of a model's fast copies: its own, and that of its base if it is a variant."""
+    """The intact originals in the store of a model's fast copies: its own, and that of its base if it is a variant.
+
+    Raises OSError.
+    """
     roots = [Path(root) for root in (release.settings.store_path, release.settings.fast_path) if root]
     for link in (root, base_of(root)):
         if link is None or not link.is_symlink():

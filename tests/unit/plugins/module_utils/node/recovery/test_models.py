@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -95,6 +96,24 @@ def test_so_is_one_whose_directory_is_gone(disks: Disks) -> None:
     shutil.rmtree(disks.copy)
     models.link_to_store(models.find_damage(disks.release(*disks.revision)))
     assert models.find_damage(disks.release(*disks.revision)) == []
+
+
+@pytest.mark.parametrize("link_is_readable", [True, False])
+def test_a_copy_on_a_disk_with_errors_is_named_and_passed_by_if_its_link_can_be_read(
+    disks: Disks, monkeypatch: pytest.MonkeyPatch, link_is_readable: bool
+) -> None:
+    stat = Path.stat
+
+    def broken(path: Path, *, follow_symlinks: bool = True) -> os.stat_result:
+        of_copy = follow_symlinks and Path(os.path.realpath(path)).is_relative_to(disks.copy)
+        if of_copy or (path == disks.link and not link_is_readable):
+            raise OSError(errno.EIO, "Input/output error")
+        return stat(path, follow_symlinks=follow_symlinks)
+
+    monkeypatch.setattr(Path, "stat", broken)
+    (found,) = models.find_damage(disks.release(*disks.revision))
+    assert str(found) == f"{disks.link} cannot be read: Input/output error"
+    assert found.fallback == (models.Fallback(disks.link, disks.whole) if link_is_readable else None)
 
 
 @pytest.mark.parametrize("harm", [lambda file: os.truncate(file, 3), Path.unlink])
