@@ -189,7 +189,12 @@ class _Writer:
             else "the first machine; a machine of its own is better"
         )
         lines += [f"    # What clients reach: {reason}.", "    gateway:", *self.members(self.gateways)]
-        lines += ["    # For metrics and alerts, add the group monitoring: docs/monitoring.md"]
+        # Without the group, Ansible warns in each run that no host matches.
+        lines += [
+            "    # For metrics and alerts, name a host here: docs/monitoring.md",
+            "    monitoring:",
+            "      hosts: {}",
+        ]
         if self.spare:
             lines += [
                 "    # Machines without a GPU: add each to the group gateway or monitoring.",
