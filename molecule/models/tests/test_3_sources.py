@@ -145,7 +145,7 @@ def test_the_playbook_fetches_once_and_serves_from_the_store(node: Node, web: We
     assert "models.web: cannot check that the model fits before it is fetched" in " ".join(output.split())
     given: dict[str, Any] = {"models": models, "instances": instances, "model_store_allow_unplanned": True}
     output = node.site("--check", "--tags", "model_store", **given)
-    assert "Would bring, then would publish: web from" in output
+    assert "Would copy or fetch, and then publish: web from" in output
     output = node.site("--tags", "model_store", **given)
     assert re.search(r"web: (\d\.\d MiB) of \1", output), output
     web.kill()
