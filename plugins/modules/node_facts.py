@@ -16,9 +16,9 @@ description:
 options:
   gather_subset:
     description:
-      - V(doctor) checks driver, GPUs, RDMA, system, Docker and engines, like C(inferctl doctor). A check that breaks or
-        takes too long is V(unknown), and does not count as a fault. C(/etc/inference/doctor.json) of
-        M(baremetal.inference.node_recovery) lists the checks that are off.
+      - V(doctor) checks driver, GPUs, RDMA, system, Docker, engines, and the certificate of a gateway, like
+        C(inferctl doctor). A check that breaks or takes too long is V(unknown), and does not count as a fault.
+        C(/etc/inference/doctor.json) of M(baremetal.inference.node_recovery) lists the checks that are off.
       - V(status) summarises instances, GPUs, the doctor's verdict, the lock, and the last update and backup.
       - V(maintenance) reports a due reboot, settings of RDMA rails that wait for a drain, the disks, O(certificates),
         and damaged models in O(store).

@@ -1,6 +1,8 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The index has every playbook, every guide and every error of the gateway; the guide to recovery has every check."""
+"""The index has every playbook, every guide and every error of the gateway; the guide to recovery has every check.
+
+The role recovery names every kind of checks."""
 
 from __future__ import annotations
 
@@ -8,6 +10,7 @@ import re
 from pathlib import Path
 
 import pytest
+import yaml
 
 from ansible_collections.baremetal.inference.plugins.module_utils.gateway import errors
 from ansible_collections.baremetal.inference.plugins.module_utils.node.doctor import catalogue
@@ -46,3 +49,9 @@ def test_every_check_of_the_doctor_is_listed() -> None:
     guide = (DOCS / "recovery.md").read_text(encoding="utf-8")
     listed = guide.partition("\n## Is this node fit?\n")[2].partition("\n## ")[0]
     assert [check.name for check in catalogue.CHECKS if f"`{check.name}`" not in listed] == []
+
+
+def test_the_role_names_every_kind_of_checks() -> None:
+    specification = yaml.safe_load((ROOT / "roles/recovery/meta/argument_specs.yml").read_text(encoding="utf-8"))
+    words = specification["argument_specs"]["main"]["options"]["recovery_doctor_off"]["description"]
+    assert {check.kind for check in catalogue.CHECKS} == set(re.findall(r"V\((\w+)\)", words))

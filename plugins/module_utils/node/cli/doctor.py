@@ -29,7 +29,8 @@ def add(commands: Commands) -> None:
     command = commands.add_parser(
         "doctor",
         help="is this node fit to serve? 0 yes, 1 with warnings or unknowns, 2 no",
-        description="Check driver, GPUs, RDMA, system, Docker and engines. Changes nothing; takes up to 30 s.",
+        description="Check driver, GPUs, RDMA, system, Docker, engines, and the certificate of a gateway. "
+        "Changes nothing; takes up to 30 s.",
         epilog="Exit codes: 0 fit, 1 with warnings or unknown results, 2 a check failed (or wrong usage).",
     )
     command.add_argument("names", nargs="*", metavar="NAME", help="checks or kinds of them (default: all that are on)")

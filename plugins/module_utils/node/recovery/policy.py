@@ -88,7 +88,8 @@ class Decision:
 
 
 def decide(situation: Situation, settings: Settings, now: datetime, *, by_hand: bool = False) -> Decision:
-    """The next step. With `by_hand`, back-off, budget and arming do not count; locks and drains do."""
+    """The next step. With `by_hand`, the node's lock and the drain of an update count, but neither budget, back-off,
+    arming and breaker nor other drains."""
     if why := hold_reason(situation, settings, by_hand=by_hand):
         return Decision(NOTHING, why)
     if situation.stale or situation.verdict == health.UNKNOWN:
