@@ -49,7 +49,7 @@ class Settings:
     lock_minutes: int = 30
     """How many minutes a job waits while the job of another node locks the repository."""
     append_only: bool = False
-    """Whether the repository's server lets the node delete nothing. Then the node never prunes."""
+    """Whether the repository's server refuses deletions by the node. Then the node never prunes."""
     intervals: Mapping[str, int] = field(default_factory=dict)
     """The longest time between two runs of each job by its schedule, in seconds; 0 without a schedule."""
 
@@ -65,6 +65,8 @@ class Settings:
         given: dict[str, Any] = {
             key: tuple(value[key]) if isinstance(value[key], list) else value[key] for key in known
         }
+        if missing := [key for key in ("repository", "host", "paths") if key not in given]:
+            raise ValueError(f"the backup's settings have no {' and no '.join(missing)}")
         return cls(**given)
 
 

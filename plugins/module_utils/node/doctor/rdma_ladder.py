@@ -133,18 +133,19 @@ def _links(chosen: Sequence[rails.Port]) -> Finding:
 
 def _pcie(chosen: Sequence[rails.Port]) -> Finding:
     slow = []
-    known = False
+    unknown: dict[str, None] = {}
     for port in chosen:
         pcie = port.device_facts.get("pcie") or {}
         for now, most, unit in (("gen", "gen_max", "generation"), ("width", "width_max", "lanes")):
-            if pcie.get(now) and pcie.get(most):
-                known = True
-                if pcie[now] < pcie[most]:
-                    slow.append(f"{port.name}: {unit} {pcie[now]} of {pcie[most]}")
+            if not pcie.get(now) or not pcie.get(most):
+                unknown[port.name] = None
+            elif pcie[now] < pcie[most]:
+                slow.append(f"{port.name}: {unit} {pcie[now]} of {pcie[most]}")
     if slow:
         return Finding(WARN, "; ".join(slow), "reseat the card; check the slot in the board's manual")
-    if not known:
-        return Finding(UNKNOWN, "no PCIe link is known", "lspci -vv, as root: LnkCap and LnkSta of each card")
+    if unknown:
+        message = f"the PCIe link of {', '.join(unknown)} is unknown"
+        return Finding(UNKNOWN, message, "lspci -vv, as root: LnkCap and LnkSta of each card")
     return Finding(OK, "all cards have their full PCIe link")
 
 
@@ -177,9 +178,9 @@ def _gids(chosen: Sequence[rails.Port], silent: Sequence[str]) -> Finding:
     ]
     if lacking:
         return Finding(WARN, "; ".join(lacking), "give each rail an IPv4 address (rdma_addresses)")
-    managed = [port.name for port in chosen if port.layer != ETHERNET and not port.facts["sm_lid"]]
-    if managed:
-        return Finding(FAIL, f"{', '.join(managed)}: no subnet manager", "set rdma_subnet_manager on one node")
+    unmanaged = [port.name for port in chosen if port.layer != ETHERNET and not port.facts["sm_lid"]]
+    if unmanaged:
+        return Finding(FAIL, f"{', '.join(unmanaged)}: no subnet manager", "set rdma_subnet_manager on one node")
     ended = [f"{port.name}: LID {port.facts['sm_lid']}" for port in chosen if port.name in silent]
     if ended:
         message = f"the subnet manager does not answer ({', '.join(ended)}): ports that come up do not become active"
@@ -209,8 +210,10 @@ def _distance(chosen: Sequence[rails.Port]) -> Finding:
     if far:
         message = f"{'; '.join(far)} from its nearest GPU: NCCL uses no GPUDirect there by default"
         return Finding(WARN, message, "if a measurement is better, set NCCL_NET_GDR_LEVEL: PHB in vllm_environment")
-    if all(port.device_facts["nearest_gpu_distance"] is None for port in chosen):
-        return Finding(UNKNOWN, "the distance to the GPUs is unknown", "nvidia-smi topo -m")
+    unknown = [port.name for port in chosen if port.device_facts["nearest_gpu_distance"] is None]
+    if unknown:
+        message = f"the distance between {', '.join(unknown)} and the GPUs is unknown"
+        return Finding(UNKNOWN, message, "nvidia-smi topo -m")
     return Finding(OK, "each rail has a GPU below the same switch")
 
 

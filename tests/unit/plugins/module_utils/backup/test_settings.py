@@ -25,6 +25,12 @@ def test_settings_of_another_schema(value: object) -> None:
         Settings.from_json(value)
 
 
+def test_settings_without_a_required_key() -> None:
+    value = {key: value for key, value in GOOD.to_json().items() if key not in ("host", "paths")}
+    with pytest.raises(ValueError, match="settings have no host and no paths"):
+        Settings.from_json(value)
+
+
 def test_nothing_is_wrong_with_good_settings() -> None:
     assert problems(GOOD, {}, password="a-long-password") == []
 

@@ -139,3 +139,13 @@ def test_what_is_unknown_does_not_end_the_ladder() -> None:
     steps = rdma_ladder.climb(found, None, None)
     assert [step.name for step in steps] == STEPS
     assert [step.name for step in steps if step.status == "unknown"] == ["pcie", "settings", "packets", "distance"]
+
+
+def test_a_step_is_unknown_if_one_port_is_unknown() -> None:
+    found = healthy()
+    found["rdma_devices"][1].update(pcie={"gen": 5, "gen_max": 5, "width": None}, nearest_gpu_distance=None)
+    unknown = {step.name: step.message for step in climb(found) if step.status == "unknown"}
+    assert unknown == {
+        "pcie": "the PCIe link of rocep1s0/1 is unknown",
+        "distance": "the distance between rocep1s0/1 and the GPUs is unknown",
+    }
