@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The subnet manager of InfiniBand: missing, present, and ended.
 
-opensm and sminfo are real. ibsim simulates two nodes at a switch: programs that it is loaded into find a device. The
-files of the device are copied, because the simulator has no link layer, and because its files end with its process.
+opensm and sminfo are real. ibsim simulates two nodes at a switch: a program that ibsim-run starts finds a device. The
+files of this device are in the directory sys-PID, and are removed when the program ends. So the test copies them, and
+adds the file `link_layer`, which ibsim does not make.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ FILES = """
 import os, shutil, subprocess, sys
 os.listdir("/sys/class/infiniband")
 shutil.rmtree("root", ignore_errors=True)
-# Without the simulator, cp finds the files at their place.
+# Without the library of ibsim (LD_PRELOAD), so that cp reads the real path of these files.
 subprocess.run(["cp", "-rL", f"sys-{os.getpid()}", "root"], check=True, env={"PATH": os.environ["PATH"]})
 """
 

@@ -32,7 +32,7 @@ WANTED: dict[str, Any] = {
 
 
 def put(node: Node, gpus: list[dict[str, Any]]) -> None:
-    """Have these GPUs."""
+    """Give the node these GPUs."""
     node.run(f"echo {shlex.quote(json.dumps({'gpus': gpus}))} >{HOME}/gpus.json")
 
 
@@ -59,7 +59,7 @@ def two_gpus(node: Node, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @on_deb13
-def test_what_is_foreseen_is_done_and_once(node: Node, tmp_path: Path) -> None:
+def test_check_mode_predicts_the_changes_and_a_second_run_has_none(node: Node, tmp_path: Path) -> None:
     before = cards(node)
     foreseen, _output = changed_tasks(node, tmp_path, "--check", **WANTED)
     assert cards(node) == before
@@ -71,7 +71,7 @@ def test_what_is_foreseen_is_done_and_once(node: Node, tmp_path: Path) -> None:
 
 
 @on_deb12
-def test_a_reboot_brings_them_back_before_the_engines(node: Node) -> None:
+def test_a_boot_restores_the_settings_before_the_engines_start(node: Node) -> None:
     node.site(**WANTED)
     gpus = cards(node)
     wanted = json.loads(json.dumps(gpus))
@@ -86,7 +86,7 @@ def test_a_reboot_brings_them_back_before_the_engines(node: Node) -> None:
 
 
 @pytest.mark.full
-def test_without_a_driver_the_unit_waits(node: Node) -> None:
+def test_without_a_driver_systemd_skips_the_unit(node: Node) -> None:
     node.site(**WANTED)
     node.run(f"rm -f /dev/nvidiactl; systemctl start {UNIT}")
     assert node.run(f"systemctl show --value --property=ConditionResult {UNIT}") == "no"
@@ -94,7 +94,7 @@ def test_without_a_driver_the_unit_waits(node: Node) -> None:
 
 
 @pytest.mark.full
-def test_a_card_that_fails_at_boot_is_told(node: Node) -> None:
+def test_a_card_that_fails_at_boot_is_reported(node: Node) -> None:
     node.site(**WANTED)
     put(node, [PARTS["gpu"](0, failing=["-pl"]), PARTS["gpu"](1)])
     assert "fail" in node.run(f"touch /dev/nvidiactl; systemctl start {UNIT} 2>&1", check=False)
@@ -103,14 +103,14 @@ def test_a_card_that_fails_at_boot_is_told(node: Node) -> None:
 
 
 @pytest.mark.full
-def test_what_waits_for_a_reboot_asks_for_it(node: Node) -> None:
+def test_a_setting_that_waits_for_a_reset_requests_a_reboot(node: Node) -> None:
     output = node.site(nvidia_driver_gpu_settings={"ecc": False}, __nvidia_driver_nvidia_smi=f"{HOME}/nvidia-smi")
     assert "ecc is on, and becomes off at the next reset" in " ".join(output.split())
     assert "inference-nvidia-driver" in node.run("cat /run/reboot-required.pkgs")
 
 
 @pytest.mark.full
-def test_what_is_declared_no_more_is_left_to_the_next_boot(node: Node) -> None:
+def test_settings_that_are_no_longer_declared_stay_until_the_next_boot(node: Node) -> None:
     node.site(**WANTED)
     set_by_us = cards(node)
     again = node.site(__nvidia_driver_nvidia_smi=f"{HOME}/nvidia-smi")

@@ -75,7 +75,7 @@ def active(node: Node) -> dict[str, int]:
 
 
 def updated(models: dict[str, Any], golden: dict[str, list[dict[str, Any]]], length: int) -> dict[str, Any]:
-    """The registry with other flags for both models, which are other releases, and with golden prompts."""
+    """The registry with golden prompts and another length for these models, so that each gets a new release."""
     more = {name: {"max-model-len": length, "golden-prompts": golden[name]} for name in golden}
     return {**models, **{name: {**models[name], **flags} for name, flags in more.items()}}
 
@@ -105,7 +105,7 @@ def test_vectors_and_scores_are_swapped_without_a_failed_request(deb13: Node, mo
     )
     assert not report.failures, report
     assert active(deb13) == after
-    # The run ends at the first one.
+    # The run ends at the first instance whose swap goes back.
     assert "has a vector of 128 numbers instead of 127" in said[0] or "does not order the texts as given" in said[0]
 
 

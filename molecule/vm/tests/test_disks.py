@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Blank disks, which the role formats, and disks with data of occupy.sh, which stay. Before and after a reboot."""
+"""The role formats blank disks, and leaves the disks alone on which occupy.sh has written. Also after a reboot."""
 
 from __future__ import annotations
 
@@ -33,7 +33,10 @@ def single(name: str, device: str, **more: Any) -> dict[str, Any]:
 
 
 def contents(machine: Machine) -> str:
-    """A hash of the first and last 8 MiB of each disk with data: the place of file systems, tables and superblocks."""
+    """A hash of the first 8 MiB and the last MiB of each disk with data: the place of file systems and tables.
+
+    Each disk has 512 MiB (DISK_MIB of tests/tools/machines.py).
+    """
     devices = " ".join(f"{BY_ID}{name}" for name in PRECIOUS)
     read = "(head -c 8M $d; dd if=$d bs=1M skip=511 status=none) | sha256sum"
     return machine.run(f"sync; for d in {devices}; do blockdev --flushbufs $d; {read}; done")
