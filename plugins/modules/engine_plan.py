@@ -12,7 +12,7 @@ version_added: 0.1.0
 description:
   - Checks instances and model registry, declared GPUs, shared settings of containers, addresses and ports of engines,
     and endpoints of serving engines. With O(strict), also checks the image, the form of the models' sources, and the
-    system prompts of models on the node.
+    system prompts, golden prompts and affinity keys of models on the node.
   - Checks the registry's engine flags against the catalogue of the engine's version, or of the nearest known version.
   - With O(fit), plans every present instance without a mistake. A plan has the exact command, the estimated GPU
     memory, the changes to the running release, and every problem.
@@ -135,7 +135,8 @@ EXAMPLES = r"""
 RETURN = r"""
 ok:
   description:
-    - Whether everything fits and there is no mistake. Null if no check has failed, but not everything is known.
+    - Whether everything fits and there is no mistake. Null if no check has failed, but not everything is known, or
+      without O(fit).
   returned: success
   type: bool
 text:
@@ -144,7 +145,7 @@ text:
   type: str
 problems:
   description: Mistakes in instances, model registry, settings and node that do not belong to a single plan.
-  returned: always
+  returned: success, and if O(strict) fails because of mistakes
   type: list
   elements: dict
   contains: &problem

@@ -31,8 +31,8 @@ options:
     required: true
   entry:
     description:
-      - The registry's entry. The keys C(model), C(checksum) and C(revision) are read. C(checksum) pins an archive
-        (C(https://…tar)), C(revision) is a commit and pins a hub's C(ORGANISATION/NAME).
+      - The registry's entry. C(model) is an archive (C(https://…tar)) with its digest in C(checksum), or a hub's
+        C(ORGANISATION/NAME) with its commit in C(revision). With the key C(adapter), the files must be a LoRA adapter.
     type: dict
     required: true
   seconds:

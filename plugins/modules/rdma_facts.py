@@ -73,17 +73,17 @@ options:
   ibv_devinfo:
     description:
       - The program C(ibv_devinfo) of ibverbs-utils, the only source of the MTUs of ports.
-      - By default, searched in E(PATH), and run only if O(root) is V(/).
+      - By default, searched in E(PATH), and run only if O(root) is V(/) and there is RDMA.
     type: str
   ip:
     description:
       - The program C(ip) of iproute2, for the addresses of network devices.
-      - By default, searched in E(PATH), and run only if O(root) is V(/).
+      - By default, searched in E(PATH), and run only if O(root) is V(/) and there is RDMA.
     type: str
   dcb:
     description:
       - The program C(dcb) of iproute2, for the settings of lossless Ethernet.
-      - By default, searched in E(PATH), and run only if O(root) is V(/).
+      - By default, searched in E(PATH), and run only if O(root) is V(/) and there is RDMA.
     type: str
   timeout:
     description: Time limit of each program, in seconds.
@@ -521,7 +521,7 @@ ansible_facts:
         dma_buf:
           description:
             - Whether kernel and NVIDIA driver support GPUDirect RDMA by dma-buf. The driver of the RDMA device must
-              support dma-buf as well, which the module does not check.
+              support dma-buf as well (RV(ansible_facts.rdma_devices[].dma_buf)).
           type: bool
           returned: always
           sample: true
@@ -661,7 +661,11 @@ ARGUMENTS = {
 def programs(
     rdma: str | None, ibv_devinfo: str | None, ip: str | None, root: Path, dcb: str | None = None
 ) -> facts.Programs:
-    """The programs to run: those of the options, or else those that load no kernel module and can read `root`."""
+    """The programs to run: those of the options, or else the usual ones.
+
+    None of these runs without RDMA below `root`, because `rdma` would load a kernel module. If `root` is not /, only
+    `rdma` runs.
+    """
     there = facts.has_rdma(root)
     here = there and root.resolve() == Path("/")
     return facts.Programs(

@@ -137,8 +137,8 @@ def last_words() -> str:
 
 
 def remove(paths: Paths, *, check: bool) -> tuple[bool, list[Path], str]:
-    """Stop agent and timers, and remove their units and metrics. Returns whether anything changed, the files, and the
-    text of the unit files. Raises SystemdError, OSError."""
+    """Stop agent and timers. Remove their units, the units of swaps, and the metrics. Returns whether anything changed,
+    the files, and the text of the unit files. Raises SystemdError, OSError."""
     units = [paths.agent_unit, *paths.metrics_units.values(), *paths.swap_units.values()]
     before = "".join(f"{path}:\n{text}" for path in units if (text := files.text(path)) is not None)
     gone, running = systemd.remove_units(units, [*METRICS_TIMERS, AGENT_UNIT, GATES_UNIT], check=check)

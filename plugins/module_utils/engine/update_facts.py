@@ -67,7 +67,7 @@ class Facts:
         )
 
     def following(self, name: str, active: int | None) -> UpdateFacts:
-        """The facts of a follower before a rollback: the leader's release tells where to go. Raises SystemdError."""
+        """The facts of a follower before a rollback. The leader's facts have the target. Raises SystemdError."""
         serving = install_state.serving(self.paths, name, self.now)
         none = BridgeFacts(name=bridge_name(name), port=None, problem="it spans several nodes")
         facts = UpdateFacts(name, "", "", active, active, False, False, serving, None, "", "", none, ())

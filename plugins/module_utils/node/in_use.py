@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Finds what a reboot would end: instances that serve, and other programs on a GPU. Private to the collection."""
+"""Finds what a reboot would end: instances that serve, or else other programs on a GPU. Private to the collection."""
 
 from __future__ import annotations
 
@@ -19,10 +19,13 @@ HELPERS = frozenset({"nvidia-persiste", "nv-fabricmanage", "nvlsm", "nv-hostengi
 
 
 def gather(paths: Paths) -> list[str]:
-    """What is in use, one sentence each; empty for a node that is not in use. Raises SystemdError, OSError."""
+    """What is in use, one sentence each; empty for a node that is not in use. Raises SystemdError, OSError.
+
+    Other programs are reported only if no instance runs.
+    """
     running = [name for name in releases.names(paths) if systemd.active_state(unit_name(name)) not in SILENT]
     if running:
-        # The processes of these instances say nothing new.
+        # The GPUs' programs are not read then: the list would name the engines of these instances again.
         return [f"the instance {name} runs" for name in running]
     programs = [process for process in holders.processes(paths.root) if process.name not in HELPERS]
     return [f"{program} uses a GPU" for program in programs]

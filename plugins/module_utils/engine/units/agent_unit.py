@@ -12,7 +12,7 @@ WATCHDOG = 30
 """Seconds without a sign of life after which systemd restarts the agent. The agent sends a sign every 5 s."""
 
 START_TIMEOUT = 30
-"""Seconds within which the agent must listen. The agent probes from its first second, and never stops trying."""
+"""Seconds within which the agent must listen, before systemd restarts it. The agent probes even before it listens."""
 
 STOP_TIMEOUT = 10
 """Seconds. At its end, the agent only has to finish a write."""

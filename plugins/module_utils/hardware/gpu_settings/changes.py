@@ -132,7 +132,7 @@ def shown(value: Any) -> str:
 
 
 def _id(card: Card) -> str:
-    """The address. Not the index, which counts only cards that the driver could start."""
+    """The PCI address, or else the UUID. Not the index, which counts only cards that the driver could start."""
     return card.gpu.pci_bus_id or card.gpu.uuid or ""
 
 

@@ -27,7 +27,7 @@ SCALED_ALREADY = frozenset(
 """Kinds of rope for which max_position_embeddings already includes the factor."""
 
 DEFAULT_LENGTH = 2048
-"""The engine's length if neither configuration nor class has one. It is then no limit."""
+"""The engine's length if neither config.json nor the class of the model type has one. --max-model-len may exceed it."""
 
 
 @dataclass(frozen=True)
@@ -48,10 +48,10 @@ def max_positions(read: Reader) -> int | None:
 def _ropes(text: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     """The parameters of rope. In `rope_parameters`, they may be grouped by kind of layer."""
     for key in ("rope_parameters", "rope_scaling"):
-        told = as_dict(text.get(key))
-        inner = [part for part in told.values() if isinstance(part, dict)]
-        if told:
-            yield from inner or [told]
+        parameters = as_dict(text.get(key))
+        inner = [part for part in parameters.values() if isinstance(part, dict)]
+        if parameters:
+            yield from inner or [parameters]
 
 
 def read_rope(text: Mapping[str, Any]) -> Rope | None:
@@ -69,7 +69,7 @@ def read_rope(text: Mapping[str, Any]) -> Rope | None:
 
 
 def read_length(positions: int | None, rope: Rope | None, tokenizer: int | None, model_type: str | None) -> int | None:
-    """The largest number of tokens of a request that the engine accepts."""
+    """The largest number of tokens of a request that the engine accepts. `tokenizer` is the tokenizer's limit."""
     if positions is None:
         return None
     length = min(positions, tokenizer or positions)

@@ -91,7 +91,7 @@ def _gpu(gpu: Mapping[str, Any], samples: Samples) -> None:
     add("reported", gpu["reported"])
     add("lost", gpu["lost"])
     if not gpu["reported"]:
-        # The link's numbers mean nothing here, since the link may be down.
+        # nvidia-smi has no values of this GPU. The PCIe lanes in sysfs do not count either: the link may be down.
         return
     add("memory_total_bytes", gpu["memory_total_mib"], MIB)
     add("memory_used_bytes", gpu["memory_used_mib"], MIB)

@@ -90,9 +90,10 @@ class Node:
         return min(found) if port is not None and found else None
 
     def left_gates(self) -> tuple[int, ...]:
-        """The closed ports of this instance that no engine of it uses, as a swap that was stuck has left them.
+        """The ports of this instance's releases that a stuck swap has left closed.
 
-        Call this when the gate of the engine that runs is open: an instance has one engine. Raises GateError, OSError.
+        Call this only while the gate of the running engine is open. An instance has one engine, so no engine uses a
+        closed port. Raises GateError, OSError.
         """
         own = {found.port for found in self.endpoints(*releases.numbers(self.paths, self.name))}
         held: set[int] = set()

@@ -51,8 +51,8 @@ class Performance:
         """Take all remaining steps. Returns the report; None if the swap is stuck, or there is no swap.
 
         `unknown`: why the node does not know its gateways; empty where it does.
-        Raises OSError where neither disk nor memory takes a step; SystemdError where the swap's record is damaged, and
-        systemd does not tell what runs.
+        Raises OSError if the record of a step can be written neither to disk nor to memory. Raises SystemdError if the
+        swap's record is damaged, and systemd does not answer which engine runs.
         """
         self._swap = swaps.read(self._paths, self._name)
         if self._swap and self._swap.step == swaps.DAMAGED:
