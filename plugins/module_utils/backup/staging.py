@@ -62,9 +62,10 @@ def stage(
     excluded = [*MOMENTARY, *exclude]
     for tries in range(1, TRIES + 1):
         before = trees.listing(root, patterns, excluded)
+        # First, so that an earlier copy takes no space from this one.
+        shutil.rmtree(destination, ignore_errors=True)
         _refuse_too_much(before, destination, max_bytes)
         sleep(SETTLE_SECONDS)
-        shutil.rmtree(destination, ignore_errors=True)
         destination.mkdir(mode=0o700, parents=True)
         torn = False
         try:
@@ -79,7 +80,7 @@ def stage(
     touched = sorted(path for path in {*before, *after} if before.get(path) != after.get(path))
     raise StagingError(
         f"files changed during the copy in each of {TRIES} tries:"
-        f" {', '.join(f'/{path}' for path in touched[:5])}. Leave files that change all the time out, by backup_exclude"
+        f" {', '.join(f'/{path}' for path in touched[:5])}. If they change all the time, exclude them by backup_exclude"
     )
 
 

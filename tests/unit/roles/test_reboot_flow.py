@@ -105,7 +105,9 @@ def test_the_end_of_the_run_does_not_advise_a_reboot_that_has_just_failed(
 def test_a_node_that_does_not_come_back_is_named_with_its_console(stage: Stage) -> None:
     done, said = reboot(stage, WAITS, [{"module": "machine_reboot"}])
     assert not done and "one: Reboot | Reboot, and wait: machine_reboot was told to fail. If the node was" in said, said
-    assert "did not answer within 1800 s (maintenance_reboot_seconds), look at its console" in said
+    assert (
+        "did not answer within 1800 s (maintenance_reboot_seconds), look at the machine's console or the BMC's" in said
+    )
 
 
 def test_a_boot_that_has_not_brought_the_command_line_is_refused(stage: Stage) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -72,6 +73,15 @@ def test_what_never_holds_still_is_named(root: Path, tmp_path: Path) -> None:
 
     with pytest.raises(staging.StagingError, match=r"/etc/inference/\d+\.json.*backup_exclude"):
         staging.stage(root, PATTERNS, [], tmp_path / "copy", LARGE, sleep=always)
+
+
+def test_an_earlier_copy_takes_no_space_from_the_next(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copy = tmp_path / "copy"
+    copy.mkdir()
+    monkeypatch.setattr(os, "statvfs", lambda path: SimpleNamespace(f_bavail=0 if copy.exists() else 4096, f_frsize=1))
+    assert staging.stage(root, PATTERNS, [], copy, LARGE, sleep=lambda seconds: None).tries == 1
 
 
 def test_weights_are_no_configuration(root: Path, tmp_path: Path) -> None:
