@@ -125,6 +125,8 @@ def test_every_mistake_is_told_before_anything_is_tried(deb12: Node) -> None:
     assert SECRET not in output
 
 
+# In CI, the scenario `hardware` shows a declared source, whose packages are pinned, installed and held.
+@pytest.mark.full
 def test_a_source_is_declared_and_its_packages_are_installed_pinned_and_held(deb13: Node, tmp_path: Path) -> None:
     # The role disables files of Debian's installer, also a file that makes APT fail.
     deb13.run("echo nonsense >/etc/apt/sources.list.d/broken.list")
