@@ -473,7 +473,13 @@ class Host:
         code, output = self.run("systemctl", "show", SERVICE, f"--property={names}")
         if code:
             raise ServiceError(f"systemctl show {SERVICE} failed: {output.strip()}")
-        return dict(line.split("=", 1) for line in output.splitlines() if "=" in line)
+        found: dict[str, str] = {}
+        for line in output.splitlines():
+            key, separator, value = line.partition("=")
+            # systemd prints a line for each file in EnvironmentFiles.
+            if separator:
+                found[key] = f"{found[key]}\n{value}" if key in found else value
+        return found
 
     def containers(self) -> int:
         """The number of running containers, -1 without an answer. Only for an active daemon: the query starts it."""
@@ -489,13 +495,20 @@ class Host:
         return count
 
     def unit_variables(self, service: dict[str, str]) -> dict[str, str]:
-        """The variables of the unit's environment files, from which the daemon may get flags."""
+        """The variables of the unit's environment files, from which the daemon may get flags. Raises ServiceError."""
         variables: dict[str, str] = {}
-        for name in service.get("EnvironmentFiles", "").split(" (ignore_errors=yes)"):
-            for line in (self.read(Path(name.strip())) or "").splitlines() if name.strip() else []:
+        for listed in service.get("EnvironmentFiles", "").splitlines():
+            name = re.sub(r" \(ignore_errors=(yes|no)\)$", "", listed.strip())
+            for line in (self.read(Path(name)) or "").splitlines() if name else []:
                 key, separator, value = line.strip().partition("=")
-                if separator and not key.startswith("#"):
+                if not separator or key.startswith("#"):
+                    continue
+                try:
                     variables[key] = " ".join(shlex.split(value))
+                except ValueError as error:
+                    raise ServiceError(
+                        f"{name}: the value of {key} has a quote without an end. Correct the file. Nothing was changed."
+                    ) from error
         return variables
 
     def check(self, dockerd: str, text: str, flags: list[str]) -> tuple[bool, str, str]:

@@ -496,7 +496,10 @@ def main() -> None:
         supports_check_mode=True,
     )
     if module.params["state"] == "absent":
-        address = removal.floating_address()
+        try:
+            address = removal.floating_address()
+        except OSError as error:
+            module.fail_json(msg=f"{error}. Nothing was changed.")
         parts = removal.everything if HAPROXY_PART in module.params["parts"] else removal.holder
         result = remove(module, parts)
         module.exit_json(**result, due=result["changed"], floating_address=address)

@@ -439,8 +439,8 @@ def internal_password() -> str:
 
 
 def dashboards_differ(params: dict[str, Any]) -> bool:
-    """Whether a dashboard must be copied again. Raises OSError."""
-    wanted: dict[str, str] = params["plan"]["dashboards"]
+    """Whether a dashboard must be copied again; False without `dashboards_path`. Raises OSError."""
+    wanted: dict[str, str] = params["plan"]["dashboards"] if params["dashboards_path"] else {}
     paths = {name: Path(params["dashboards_path"]) / name for name in wanted}
     return any(
         not path.is_file() or not files.own(path) or hashlib.sha256(path.read_bytes()).hexdigest() != wanted[name]

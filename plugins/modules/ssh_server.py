@@ -25,6 +25,8 @@ extends_documentation_fragment:
 attributes:
   check_mode:
     support: full
+    details:
+      - Check mode creates C(/run/sshd) if it is missing, because sshd checks no configuration without this directory.
   diff_mode:
     support: full
 options:
@@ -164,8 +166,14 @@ class Server:
         options: list[str] = []
         for line in text.splitlines():
             name, _equals, value = line.strip().partition("=")
-            if name == "SSHD_OPTS":
+            if name != "SSHD_OPTS":
+                continue
+            try:
                 options = shlex.split(" ".join(shlex.split(value)))
+            except ValueError as error:
+                raise SshdError(
+                    f"SSHD_OPTS in {DEFAULTS} has a quote without an end. Correct the file. Nothing was changed."
+                ) from error
         if any(option.startswith("-f") for option in options):
             raise SshdError(
                 f"SSHD_OPTS in {DEFAULTS} sets another file than {MAIN}. Remove the option -f. Nothing was changed."

@@ -97,7 +97,7 @@ def problems(given: Mapping[str, Any]) -> list[Problem]:
         if not (is_address(str(name)) or NAME.fullmatch(str(name))):
             refuse("tls_names", "must be a host name or an address, without a scheme and a port", name)
     if form == CA:
-        if not names_of(given["names"], given["own_names"], form):
+        if not names_of(list(map(str, given["names"])), given["own_names"], form):
             refuse("tls_names", "is empty, and the host has no name: name what clients use to reach the gateway")
         found += _authority_problems(given)
     if form == ACME:

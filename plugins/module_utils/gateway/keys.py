@@ -109,7 +109,7 @@ def _check(where: str, raw: Mapping[str, Any], fleet: Fleet) -> list[Problem]:
         problems += [
             Problem(where, f"is served by no instance: {nearest(str(model), known)}", "models", model)
             for model in models or []
-            if model not in known
+            if not isinstance(model, str) or model not in known
         ]
     for limit, least in (("requests_per_minute", 0), ("concurrent_requests", 0)):
         value = raw.get(limit, least)

@@ -21,7 +21,7 @@ CONFIG = Path("/etc/haproxy/haproxy.cfg")
 
 def hold_seconds() -> int:
     """How long this gateway holds requests while no engine serves, in seconds. Raises OSError."""
-    found = re.search(r"lua\.hold (\d+)", CONFIG.read_text(encoding="utf-8"))
+    found = re.search(r"lua\.hold (\d+)", CONFIG.read_text(encoding="utf-8", errors="replace"))
     return int(found[1]) if found else 0
 
 

@@ -112,8 +112,10 @@ def read(files: Mapping[str, Path]) -> tuple[AdapterFacts, int]:
             tensors, weight_bytes = header.tensors, header.weight_bytes
             if not any(_TENSOR.fullmatch(name) for name in tensors):
                 problems.append(FileProblem(WEIGHTS, "has no weights of LoRA, which end in lora_A.weight"))
-        except (OSError, safetensors.SafetensorsError) as error:
+        except safetensors.SafetensorsError as error:
             problems.append(FileProblem(WEIGHTS, str(error)))
+        except OSError as error:
+            problems.append(FileProblem(WEIGHTS, shards.unreadable(error)))
     else:
         message = "is missing: an adapter needs its weights as safetensors"
         problems.append(FileProblem(WEIGHTS, message))

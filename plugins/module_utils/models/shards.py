@@ -75,8 +75,10 @@ def read(files: Mapping[str, Path]) -> Shards:
             except safetensors.Truncated as error:
                 shards.cut.append(name)
                 wrong(name, str(error))
-            except (OSError, safetensors.SafetensorsError) as error:
+            except safetensors.SafetensorsError as error:
                 wrong(name, str(error))
+            except OSError as error:
+                wrong(name, unreadable(error))
     if INDEX in files:
         index, problem = read_json(files[INDEX])
         named = _by_shard(index)
@@ -103,11 +105,18 @@ def read_json(path: Path) -> tuple[dict[str, Any], str]:
     """A file's dictionary, and its problem. One of them is empty."""
     try:
         value = json.loads(path.read_bytes())
-    except (OSError, ValueError, RecursionError) as error:
+    except OSError as error:
+        return {}, unreadable(error)
+    except (ValueError, RecursionError) as error:
         return {}, f"is not JSON: {error}"
     if not isinstance(value, dict):
         return {}, f"must be a dictionary, found {type(value).__name__}"
     return value, ""
+
+
+def unreadable(error: OSError) -> str:
+    """The problem of a file that cannot be read, without the file's name."""
+    return f"cannot be read: {error.strerror or error}"
 
 
 def _by_shard(index: Mapping[str, Any]) -> dict[str, set[str]]:

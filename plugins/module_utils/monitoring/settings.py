@@ -116,11 +116,11 @@ def read_settings(raw: Mapping[str, Any]) -> tuple[Settings, list[Problem]]:
     if raw["port"] == raw["alertmanager_port"]:
         refuse("alertmanager_port", "is also monitoring_port: choose another port", raw["port"])
     for name in URLS:
-        if raw[name] and urlsplit(str(raw[name])).scheme not in ("http", "https"):
-            refuse(name, "must begin with http:// or https://", raw[name])
-    if raw["heartbeat_url"] and urlsplit(str(raw["heartbeat_url"])).scheme not in ("http", "https"):
+        if raw[name] and not _is_url(str(raw[name])):
+            refuse(name, "must be a URL that begins with http:// or https://", raw[name])
+    if raw["heartbeat_url"] and not _is_url(str(raw["heartbeat_url"])):
         # The message leaves the address out: with it, anybody could send the heartbeat of a monitoring that is down.
-        refuse("heartbeat_url", "must begin with http:// or https://")
+        refuse("heartbeat_url", "must be a URL that begins with http:// or https://")
     for name in ABSOLUTE:
         if raw[name] and not str(raw[name]).startswith("/"):
             refuse(name, "must be an absolute path on the monitoring host", raw[name])
@@ -131,9 +131,11 @@ def read_settings(raw: Mapping[str, Any]) -> tuple[Settings, list[Problem]]:
             if not isinstance(item, Mapping) or not item.get(key):
                 # The message leaves the item out, since it may hold a password.
                 refuse(name, f"must be a list of objects with {key}, in the form of Prometheus' documentation")
-    for name in raw["extra_rules"]:
+    for name, text in raw["extra_rules"].items():
         if not RULE_FILE.fullmatch(str(name)):
             refuse("extra_rules", "must have names of files that end in .yml", name)
+        if not isinstance(text, str):
+            refuse("extra_rules", f"must have the text of each file: write {name}: |, and indent the rules below", name)
     _check_access(raw, refuse)
     problems += [
         Problem(WHERE, message, place) for name in SECRETS for place, message in placeholders(PREFIX + name, raw[name])
@@ -142,6 +144,14 @@ def read_settings(raw: Mapping[str, Any]) -> tuple[Settings, list[Problem]]:
     known.update({name: tuple(raw[name]) for name in ("remote_write", "scrape_configs", "receivers", "routes")})
     known["users"] = {str(name): str(password) for name, password in raw["users"].items()}
     return Settings(**known), problems
+
+
+def _is_url(text: str) -> bool:
+    """Whether a text begins as the URL of a web page, with a host that can be read."""
+    try:
+        return urlsplit(text).scheme in ("http", "https")
+    except ValueError:
+        return False
 
 
 def _check_access(raw: Mapping[str, Any], refuse: Any) -> None:

@@ -17,7 +17,7 @@ from typing import Any
 
 from ..config.facts import ModelFacts
 from ..config.values import positive
-from ..registry.drafts import KEY, NO_MODEL, asked, named
+from ..registry.drafts import KEY, NO_MODEL, asked, method, named
 from .cache import bytes_per_token_and_layer
 from .devices import Device
 from .flags import Flags
@@ -54,12 +54,11 @@ NO_DRAFT = Draft()
 def read(entry: Mapping[str, Any], facts: ModelFacts | None = None) -> Draft:
     """The draft of an entry; `facts` are the facts of the draft model."""
     told = asked(entry)
-    method = told.get("method")
-    if not told or method in NO_MODEL:
+    if not told or method(told) in NO_MODEL:
         return NO_DRAFT
     return Draft(
         name=named(entry),
-        method=method if isinstance(method, str) else "draft_model",
+        method=method(told) or "draft_model",
         facts=facts,
         ranks=positive(told.get("draft_tensor_parallel_size")),
         other_words=told.get("use_heterogeneous_vocab") is True,

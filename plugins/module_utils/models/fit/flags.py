@@ -158,7 +158,7 @@ def count(value: Any) -> int | None:
 def _fraction(value: Any, largest: float) -> float | None:
     try:
         number = float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return None
     # Zero is not allowed as a utilization, but it means none for a number of GiB.
     return number if not isinstance(value, bool) and (0 < number <= largest or (largest > 1 and number == 0)) else None

@@ -51,7 +51,7 @@ def rewrite(texts: Mapping[str, str], wrap: Wrap, where: str) -> dict[str, str]:
             if new is not None:
                 rewritten[file] = new
     if not rewritten and not problems:
-        problems.append(Problem(where, "the model has no chat template to put the prompt into: remove system_prompt"))
+        problems.append(Problem(where, "the model has no chat template to put the prompt into: remove system-prompt"))
     if problems:
         raise InputError(problems)
     return rewritten

@@ -39,7 +39,13 @@ def named(flags: Mapping[str, Any]) -> str | None:
     """The entry's draft model; None if its method needs no model, or the model itself has the layers."""
     told = asked(flags)
     name = told.get("model")
-    return name if isinstance(name, str) and name and told.get("method") not in NO_MODEL else None
+    return name if isinstance(name, str) and name and method(told) not in NO_MODEL else None
+
+
+def method(told: Mapping[str, Any]) -> str:
+    """The method in the flag's value; empty if it has none, or one that is not a text."""
+    value = told.get("method")
+    return value if isinstance(value, str) else ""
 
 
 def with_path(flags: Mapping[str, Any], path: str) -> dict[str, Any]:
@@ -54,6 +60,9 @@ def of(models: Mapping[str, Any], names: Iterable[str]) -> list[str]:
 
 def check(where: str, name: str, flags: Mapping[str, Any], models: Mapping[str, Any], found: Findings) -> None:
     """Add the mistakes in the draft of an entry, which must be in the store because engines are offline."""
+    told = asked(flags).get("method")
+    if told is not None and not isinstance(told, str):
+        found.problem(where, "must be a text, such as ngram or eagle3", f"{KEY}: method", told)
     _check_tokens(where, flags, found)
     draft = named(flags)
     if draft is None:
@@ -80,7 +89,7 @@ def _check_tokens(where: str, flags: Mapping[str, Any], found: Findings) -> None
     if number is not None and (not is_integer(number) or number < 1):
         message = "must be a whole number from 1: how many tokens are guessed at a time, such as 3"
         found.problem(where, message, f"{KEY}: {TOKENS}", number)
-    elif number is None and told.get("method") in COUNTED:
+    elif number is None and method(told) in COUNTED:
         message = f"has no {TOKENS}, without which the engine does not start: add how many tokens are guessed at a time"
         found.problem(where, f"{message}, such as {TOKENS}: 3", KEY)
     elif number is None and "model" in told and "method" not in told:

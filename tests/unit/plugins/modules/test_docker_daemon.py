@@ -569,3 +569,25 @@ def test_logins_are_kept_out_of_sight(node: Node) -> None:
     found = node.apply({}, **DECLARED)
     assert stat.S_IMODE(node.client.stat().st_mode) == 0o600
     assert SECRET not in json.dumps(found) and str(node.client) in json.dumps(found["diff"])
+
+
+# --- the daemon's flags
+
+
+def test_variables_come_from_every_environment_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """systemd prints a line for each file: Debian's file, which may be missing, and the file of the proxies."""
+    options, proxies = tmp_path / "docker", tmp_path / "daemon.env"
+    options.write_text("# DOCKER_OPTS=--icc\nDOCKER_OPTS=\"--debug --label 'a b'\"\n")
+    proxies.write_text("HTTPS_PROXY=http://proxy:3128\n")
+    shown = f"EnvironmentFiles={options} (ignore_errors=yes)\nEnvironmentFiles={proxies} (ignore_errors=no)\n"
+    monkeypatch.setattr(module_under_test.Host, "run", lambda *_words: (0, f"LoadState=loaded\n{shown}"))
+    host = module_under_test.Host()
+    found = host.unit_variables(host.service())
+    assert found == {"DOCKER_OPTS": "--debug --label 'a b'", "HTTPS_PROXY": "http://proxy:3128"}
+    assert host.unit_variables({"EnvironmentFiles": f"{tmp_path}/none (ignore_errors=yes)"}) == {}
+
+
+def test_a_quote_without_an_end_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "docker").write_text('DOCKER_OPTS="--debug\n')
+    with pytest.raises(ServiceError, match="the value of DOCKER_OPTS has a quote without an end"):
+        module_under_test.Host().unit_variables({"EnvironmentFiles": f"{tmp_path}/docker (ignore_errors=yes)"})

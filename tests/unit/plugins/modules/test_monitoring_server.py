@@ -303,6 +303,13 @@ def test_what_somebody_has_altered_is_due(machine: Machine, broken: Callable[[Ma
     assert due(machine, replace=True)
 
 
+def test_without_a_directory_dashboards_are_not_compared(machine: Machine) -> None:
+    run(machine)
+    Path(PARAMS["dashboards_path"], "node.json").unlink()
+    assert due(machine)
+    assert not due(machine, dashboards_path=None)
+
+
 def test_a_package_that_is_missing_is_due_and_named(machine: Machine) -> None:
     run(machine)
     machine.installed = False

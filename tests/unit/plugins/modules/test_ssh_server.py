@@ -190,6 +190,12 @@ def test_a_server_that_reads_another_file_is_refused(node: Node) -> None:
         node.apply()
 
 
+def test_options_with_half_a_quote_are_refused(node: Node) -> None:
+    ssh_server.DEFAULTS.write_text('SSHD_OPTS="-4\n')
+    with pytest.raises(SshdError, match=r"SSHD_OPTS in .* has a quote without an end"):
+        node.apply()
+
+
 def test_no_server_is_said(node: Node) -> None:
     ssh_server.SSHD.unlink()
     with pytest.raises(SshdError, match="install openssh-server"):

@@ -68,6 +68,8 @@ def test_the_sites_own_ca_signs_for_what_the_host_is_called() -> None:
         ({"key": "k.pem"}, ["belongs to no certificate", "gateway_tls_key: 'k.pem': must be an absolute path"]),
         ({"certificate": "x.pem"}, ["gateway_tls_certificate: 'x.pem': must be an absolute path"]),
         ({"names": ["https://x"]}, ["must be a host name or an address, without a scheme"]),
+        # YAML reads such a name as a number.
+        ({"names": [10.5]}, []),
         ({"own_names": ["not a name"]}, ["gateway_tls_names: is empty, and the host has no name"]),
         (
             {"declared": "acme", "port": 80, "server": "http://x", "floating": True},

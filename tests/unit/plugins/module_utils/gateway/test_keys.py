@@ -109,6 +109,7 @@ def test_an_update_takes_the_right_of_nobody_who_named_its_model(
         ({"name": "a", "sha256": DIGEST.upper()}, "64 lower-case"),
         ({"name": "a", "key": GOOD, "models": "chat"}, "must be a list"),
         ({"name": "a", "key": GOOD, "models": ["chta"]}, "did you mean 'chat'"),
+        ({"name": "a", "key": GOOD, "models": [{"name": "chat"}]}, "is served by no instance"),
         ({"name": "a", "key": GOOD, "rpm": 5}, "is not a key of an entry"),
         ({"name": "a", "key": GOOD, "requests_per_minute": -1}, "0 for no limit"),
         ({"name": "a", "key": GOOD, "concurrent_requests": True}, "0 for no limit"),

@@ -67,5 +67,6 @@ def test_the_hold_is_read_from_the_configuration(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(module, "CONFIG", tmp_path / "haproxy.cfg")
     (tmp_path / "haproxy.cfg").write_text("global\n")
     assert module.hold_seconds() == 0
-    (tmp_path / "haproxy.cfg").write_text("  http-request lua.hold 90\n")
+    # A comment of another program may have any bytes.
+    (tmp_path / "haproxy.cfg").write_bytes(b"# \xfc\n  http-request lua.hold 90\n")
     assert module.hold_seconds() == 90

@@ -107,6 +107,9 @@ def test_missing_and_damaged_files_are_refused(tmp_path: Path) -> None:
     (root / ADAPTER_CONFIG).write_text("no JSON")
     config, weights = messages(root)
     assert config.startswith(f"{ADAPTER_CONFIG} is not JSON") and weights.startswith(f"{WEIGHTS} is cut")
+    gone = {name: root / "gone" / name for name in (ADAPTER_CONFIG, WEIGHTS)}
+    unreadable = [one.message for one in adapter_facts.read(gone)[0].problems]
+    assert unreadable == ["cannot be read: No such file or directory"] * 2
     for name in (ADAPTER_CONFIG, WEIGHTS):
         (root / name).unlink()
     config, weights = messages(root)

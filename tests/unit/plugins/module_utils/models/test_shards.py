@@ -112,5 +112,12 @@ def test_a_model_without_weights_says_what_it_has_instead(names: list[str], mess
 def test_json_that_cannot_be_read_is_a_problem(tmp_path: Path) -> None:
     (tmp_path / "good.json").write_text('{"a": 1}')
     assert shards.read_json(tmp_path / "good.json") == ({"a": 1}, "")
-    value, problem = shards.read_json(tmp_path / "gone.json")
+    (tmp_path / "broken.json").write_text("{")
+    value, problem = shards.read_json(tmp_path / "broken.json")
     assert (value, problem.startswith("is not JSON: ")) == ({}, True)
+
+
+def test_a_file_that_cannot_be_read_is_not_called_damaged(tmp_path: Path) -> None:
+    assert shards.read_json(tmp_path / "gone.json") == ({}, "cannot be read: No such file or directory")
+    (problem,) = shards.read({"a.safetensors": tmp_path / "a.safetensors"}).problems
+    assert problem == FileProblem("a.safetensors", "cannot be read: No such file or directory")

@@ -33,6 +33,7 @@ def entry(**told: Any) -> dict[str, Any]:
         ({"speculative-config": {"method": "suffix", "model": "x"}}, None, ""),
         ({"speculative-config": '{"model": "small"}'}, "small", "draft_model"),
         ({"speculative-config": "{"}, None, ""),
+        ({"speculative-config": {"method": ["ngram"], "model": "small"}}, "small", "draft_model"),
         (entry(model="head", method="eagle3"), "head", "eagle3"),
         (entry(method="mtp"), None, "mtp"),
     ],

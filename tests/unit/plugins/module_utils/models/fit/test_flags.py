@@ -65,6 +65,7 @@ def test_names_every_value_that_cannot_be() -> None:
             "max-model-len": "long",
             "enforce-eager": "yes",
             "cpu-offload-gb": "much",
+            "kv-offloading-size": 10**400,
         }
     )
     assert found == Flags()
@@ -74,6 +75,7 @@ def test_names_every_value_that_cannot_be() -> None:
         ("value", "max-model-len"),
         ("value", "enforce-eager"),
         ("value", "cpu-offload-gb"),
+        ("value", "kv-offloading-size"),
     ]
     assert str(misfits[1]) == "gpu-memory-utilization: 92: must be more than 0 and at most 1"
 

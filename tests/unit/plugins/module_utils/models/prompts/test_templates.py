@@ -68,5 +68,5 @@ def test_every_template_that_cannot_be_wrapped_is_named() -> None:
 
 
 def test_a_model_without_a_template_is_refused() -> None:
-    with pytest.raises(InputError, match=r"models\.bot: .*has no chat template"):
+    with pytest.raises(InputError, match=r"models\.bot: .*has no chat template.*: remove system-prompt"):
         rewrite({"tokenizer_config.json": json.dumps({"chat_template": None})}, wrap, "models.bot")
