@@ -27,7 +27,10 @@ options:
     type: str
     default: ""
   paths:
-    description: The absolute paths to restore, with shell patterns. If empty, all paths of the snapshot.
+    description:
+      - The absolute paths to restore, with shell patterns. If empty, the paths that
+        O(baremetal.inference.backup#module:paths) has set on the node. Other paths of the snapshot are not restored
+        then.
     type: list
     elements: str
     default: []

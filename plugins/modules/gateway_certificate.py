@@ -16,7 +16,8 @@ description:
   - With O(form=acme), certbot obtains the certificate. The authority must reach port 80 of the gateway.
   - Installs the command C(inference-gateway-certificate) and its timer. The timer renews certificates of the site's own
     CA, hands renewed certificates of any form to the running HAProxy, and writes metrics.
-  - Hands a changed certificate to the running HAProxy. No connection ends, and HAProxy does not reload.
+  - Hands a changed certificate to the running HAProxy by its runtime API. If the API refuses the certificate, HAProxy
+    reloads. No connection ends.
   - Without TLS, and with O(state=absent), removes command, timer, settings and metrics. Certificates and keys stay.
   - Internal to this collection; its options may change without notice.
 extends_documentation_fragment:

@@ -39,7 +39,9 @@ options:
     description: The root of the store. Required for every state but V(described).
     type: path
   models:
-    description: Entries of the model registry by name. Only their keys C(model), C(revision) and C(checksum) are read.
+    description:
+      - Entries of the model registry by name. Only their keys C(model), C(revision), C(checksum) and C(adapter) are
+        read.
     type: dict
   origin:
     description:

@@ -25,8 +25,8 @@ options:
       - V(left) finds services that earlier runs have set up, which the inventory may no longer have. These are a
         gateway with its floating address, a monitoring host, and log shipping. A configuration that this collection did
         not write does not count.
-      - V(in_use) finds what a reboot would end. These are instances that have answered a request since their start, and
-        other programs with an open GPU.
+      - V(in_use) finds what a reboot would end. These are instances that have answered a request since their start. If
+        there is none, these are other programs with an open GPU.
       - V(all) is everything, V(min) nothing. An exclamation mark leaves a subset out; without any other item, all
         other subsets of V(all) are read. Values of a subset that is left out are not returned.
       - V(doctor) and V(status) take up to 30 seconds each if something hangs.

@@ -28,9 +28,9 @@ HEARTBEAT = "heartbeat"
 people when the heartbeat stops."""
 HEARTBEAT_ALERT = "MonitoringHeartbeat"
 
-# These alerts silence others that have the same cause. A drained instance is out of service on purpose. On a node in
-# maintenance, everything may be, also its HAProxy. But what a gateway reports of requests and replica sets may have
-# other causes, so its scope is neither instance nor node. Each rule gives its alert the label `scope`.
+# These alerts inhibit others that have the same cause. A drained instance is out of service on purpose. On a node in
+# maintenance, every service may be stopped, also HAProxy. But what a gateway reports of requests and replica sets may
+# have other causes, so its scope is neither instance nor node. Each rule gives its alert the label `scope`.
 INHIBIT_RULES: tuple[Mapping[str, Any], ...] = (
     {
         "source_matchers": ['alertname="InstanceDrained"'],

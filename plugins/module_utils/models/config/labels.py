@@ -18,8 +18,11 @@ TWO_TOKENS = "from_2_way_softmax"
 
 
 def labels(raw: Mapping[str, Any], text: Mapping[str, Any]) -> int | None:
-    """The number of classes: the number of tokens in `classifier_from_token` for a model that generates, else
-    `id2label` or `num_labels` (2 by default of PreTrainedConfig). None if unknown."""
+    """The number of classes: the number of tokens in `classifier_from_token`, which a model that generates needs; else
+    the number of entries in `id2label`, or `num_labels`.
+
+    None without these keys: the engine then assumes 2 (PreTrainedConfig).
+    """
     tokens = as_list(raw.get("classifier_from_token")) or as_list(text.get("classifier_from_token"))
     if tokens:
         method = raw.get("method") or text.get("method")
