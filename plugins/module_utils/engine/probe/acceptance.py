@@ -33,7 +33,8 @@ _AT_ONCE = f"{WARM_REQUESTS} requests at once"
 WARM_TOKENS = 16
 
 LONG_PROMPT = 8192
-"""Tokens at most. A model with a shorter context gets half of its context."""
+"""The most tokens of the long prompt. A model whose context is shorter than twice this number gets half of its context,
+and a model of unknown context half of this number."""
 
 TOKEN_IDS = range(1, 100)
 """The tokens of long prompts: every vocabulary has these."""

@@ -108,14 +108,13 @@ def ask(target: Target, item: Golden, timeout: float) -> str:
     elif task == TRANSCRIBE:
         _check_speech(item, target, timeout)
     else:
-        found = _answer(target, task, item, timeout)
         checks: Mapping[str, Callable[[Golden, Any], None]] = {
             CLASSIFY: _check_label,
             SCORE: _check_order,
             REWARD: _check_order,
             EMBED: _check_vectors,
         }
-        checks[task](item, found)
+        _check_answer(item, target, task, checks[task], timeout)
     return f"{item.prompt!r} was answered as expected"
 
 
@@ -148,13 +147,16 @@ def _check_text(item: Golden, text: str) -> None:
         raise WrongAnswer(f"answered {text[:SHOWN]!r}, in which {item.expect!r} does not occur")
 
 
-def _answer(target: Target, task: str, item: Golden, timeout: float) -> Any:
-    """What the engine answers, in the form of Question.read."""
+def _check_answer(
+    item: Golden, target: Target, task: str, check: Callable[[Golden, Any], None], timeout: float
+) -> None:
+    """Ask a question of models that pool. `check` gets the answer in the form of Question.read."""
     question = target.adapter.questions[task]
     body = question.body(item.model or target.served_names[0], item.prompt, item.order)
     answer = probe.ask(target, "POST", question.path, body, timeout)
     with another_form(question.path, answer):
-        return question.read(answer)
+        # An engine may write a number that is not finite as null. The comparison finds it.
+        check(item, question.read(answer))
 
 
 @contextmanager

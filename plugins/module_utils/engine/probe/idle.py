@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whether anybody waits for an engine. Private to the collection."""
+"""Whether an engine is idle: drained, and without requests in flight. Private to the collection."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ from .scrape import scrape
 
 
 def in_flight(paths: Paths, release: Release) -> int | None:
-    """Requests at the engine that runs the release; None where the engine does not report them. Raises OSError."""
+    """Requests in flight at the engine that runs the release; None where the engine does not report them.
+
+    Raises OSError.
+    """
     try:
         return metrics.in_flight(scrape(paths, release.instance, release), release.adapter.metrics)
     except ConnectionRefusedError:

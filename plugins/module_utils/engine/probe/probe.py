@@ -86,7 +86,10 @@ def target(release: Release, variables: Mapping[str, str], task: str = GENERATE)
 
 
 def check(target: Target, init_pid: int, proc: Path = PROC) -> Verdict:
-    """Probe an engine whose container's first process is init_pid. Takes up to REQUEST_TIMEOUT."""
+    """Probe an engine whose container's first process is init_pid.
+
+    The engine's list of models may take CONNECT_TIMEOUT. Then the model and each adapter may take REQUEST_TIMEOUT.
+    """
     try:
         owner = ownership(target.port, target.connect_address, init_pid, proc)
         if owner.strangers:
@@ -109,7 +112,8 @@ def _check_models(target: Target) -> None:
     """Raise WrongAnswer unless every served name is listed."""
     path = target.adapter.models_path
     answer = ask(target, "GET", path, timeout=CONNECT_TIMEOUT)
-    listed = [item.get("id") for item in answer.get("data", []) if isinstance(item, dict)]
+    models = answer.get("data")
+    listed = [item.get("id") for item in models if isinstance(item, dict)] if isinstance(models, list) else []
     missing = [name for name in (*target.served_names, *target.lora_names) if name not in listed]
     if missing:
         raise WrongAnswer(f"{path} lacks {', '.join(missing)}; it lists {', '.join(map(str, listed)) or 'nothing'}")
@@ -172,7 +176,10 @@ def headers(target: Target, body: Body | None = None) -> dict[str, str]:
 def ask(
     target: Target, method: str, path: str, body: Body | None = None, timeout: float = CONNECT_TIMEOUT
 ) -> dict[str, Any]:
-    """One request. Raises WrongAnswer for another status than 200 or another answer than a JSON object, and OSError."""
+    """One request. `timeout` limits each read, in seconds.
+
+    Raises WrongAnswer for another status than 200 or another answer than a JSON object, OSError and HTTPException.
+    """
     connection = http.client.HTTPConnection(target.connect_address, target.port, timeout=CONNECT_TIMEOUT)
     try:
         connection.connect()

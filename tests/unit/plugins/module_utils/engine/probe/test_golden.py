@@ -174,6 +174,23 @@ def test_an_answer_of_another_form(engine: Engine) -> None:
 
 
 @pytest.mark.parametrize(
+    ("task", "key", "values"),
+    [
+        ("score", "score", [None, 0.5, 0.1]),
+        ("reward", "data", [[0.9], [None], [0.1]]),
+        ("embed", "embedding", [[1.0, None], *VECTORS[1:]]),
+        ("embed", "embedding", ["AACAPwAAAAA=", *VECTORS[1:]]),
+        ("embed", "embedding", [[1.0], *VECTORS[1:]]),
+        ("embed", "embedding", []),
+    ],
+)
+def test_numbers_of_another_form_are_a_wrong_answer(engine: Engine, task: str, key: str, values: list[Any]) -> None:
+    engine.gives(key, values)
+    with pytest.raises(WrongAnswer, match=r" answers in another form: \{'data'"):
+        ask(Golden("a", order=ORDER), task)
+
+
+@pytest.mark.parametrize(
     "answer",
     [{}, {"choices": []}, {"choices": [{}]}, {"choices": None}, {"choices": ["x"]}, {"choices": [{"message": None}]}],
 )

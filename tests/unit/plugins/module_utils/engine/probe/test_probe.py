@@ -136,6 +136,7 @@ def test_an_engine_that_goes_away_gives_no_answer(server: ApiServer, proc: FakeP
     [
         ("/v1/models", (200, {"data": [{"id": "tiny-a"}]}), "/v1/models lacks main; it lists tiny-a"),
         ("/v1/models", (200, {}), "/v1/models lacks main, tiny-a; it lists nothing"),
+        ("/v1/models", (200, {"data": None}), "/v1/models lacks main, tiny-a; it lists nothing"),
         ("/v1/models", (401, b""), "/v1/models answers HTTP 401: empty body"),
         ("/v1/models", (200, b"[]"), "/v1/models answers no JSON object: []"),
         ("/v1/models", (200, b"{"), "/v1/models answers no JSON object: {"),
