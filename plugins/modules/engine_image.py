@@ -245,7 +245,7 @@ def verified(module: AnsibleModule, names: Iterable[str], paths: Paths) -> dict[
     record, keep = paths.image_signatures, not module.check_mode
     try:
         found = image_signatures.verify_all(names, given["keys"], access, record, keep=keep)
-    except image_signatures.SignatureError as error:
+    except (image_signatures.SignatureError, OSError) as error:
         module.fail_json(msg=str(error))
     if module.params["verify_only"]:
         for name in (name for name, key in found.items() if key is None):

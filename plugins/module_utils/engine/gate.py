@@ -56,8 +56,7 @@ def open_(port: int) -> None:
 
 def closed() -> set[int]:
     """The ports that are closed. Raises GateError."""
-    listed = commands.run(["nft", "--json", "list", "tables", "inet"], NFT_SECONDS)
-    if f'"{TABLE}"' not in _output(listed):
+    if f'"{TABLE}"' not in _output(_tables()):
         return set()
     found = _output(commands.run(["nft", "--json", "list", "set", "inet", TABLE, "closed"], NFT_SECONDS))
     try:
@@ -69,8 +68,13 @@ def closed() -> set[int]:
 
 def remove() -> None:
     """Remove the table, and with the table every gate. A node without nftables has no gate. Raises GateError."""
-    if commands.run(["nft", "--json", "list", "table", "inet", TABLE], NFT_SECONDS).code == 0:
+    listed = _tables()
+    if listed.failure != commands.NOT_INSTALLED and f'"{TABLE}"' in _output(listed):
         _load(f"delete table inet {TABLE}\n")
+
+
+def _tables() -> commands.Outcome:
+    return commands.run(["nft", "--json", "list", "tables", "inet"], NFT_SECONDS)
 
 
 def _table(users: set[int]) -> str:

@@ -139,7 +139,7 @@ def verify_all(
 ) -> dict[str, Key | None]:
     """Verify images as `verify` does. Returns what `verify` returns, by image. `declared` is engine_image_keys.
 
-    Raises SignatureError with the messages of all images that must not be used.
+    Raises SignatureError with the messages of all images that must not be used, and OSError.
     """
     found: dict[str, Key | None] = {}
     problems: list[str] = []
@@ -160,7 +160,7 @@ def verify(image: str, entries: Sequence[Mapping[str, str]], access: Access, rec
 
     None if no entry of engine_image_keys names the image. `record` has the verified digests of earlier calls, with the
     keys: a digest always names the same image, so a second call asks no image registry. `keep` adds to the record.
-    Raises SignatureError.
+    Raises SignatureError, and OSError where the record or a temporary file cannot be written.
     """
     if problems := prefix_problems(entries):
         raise SignatureError("\n".join(problems))
@@ -184,8 +184,8 @@ def verify(image: str, entries: Sequence[Mapping[str, str]], access: Access, rec
 
 
 def _recorded(record: Path) -> dict[str, list[str]]:
-    """The fingerprints of keys by verified digest. A damaged record counts as none."""
-    with suppress(ValueError):
+    """The fingerprints of keys by verified digest. A record that is damaged or cannot be read counts as none."""
+    with suppress(OSError, ValueError):
         found = files.read_json(record, {})
         if isinstance(found, dict):
             return {digest: keys for digest, keys in found.items() if isinstance(keys, list)}

@@ -81,13 +81,14 @@ def want_gpus(instances: Sequence[Any]) -> bool:
 
 
 def with_models(instances: Sequence[Any], models: Mapping[str, str]) -> list[Any]:
-    """All instances. Those that `models` names get their model from `models`.
+    """All instances. Those that `models` names get their model from `models`. An item with a mistake stays.
 
     Every instance is needed: an instance with a number of GPUs gets GPUs that no other instance lists.
     """
+    named = [item.get("name") if isinstance(item, Mapping) else None for item in instances]
     return [
-        {**item, "model": models[item["name"]]} if isinstance(item, Mapping) and item.get("name") in models else item
-        for item in instances
+        {**item, "model": models[name]} if isinstance(name, str) and name in models else item
+        for item, name in zip(instances, named, strict=True)
     ]
 
 

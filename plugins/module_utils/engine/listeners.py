@@ -193,7 +193,7 @@ def describe(pid: int, proc: Path = PROC) -> Process:
         with contextlib.suppress(OSError):
             command = (proc / str(pid) / "comm").read_text(encoding="utf-8", errors="replace").strip()
     with contextlib.suppress(OSError):
-        ids = re.findall(r"[0-9a-f]{64}", (proc / str(pid) / "cgroup").read_text(encoding="utf-8"))
+        ids = re.findall(r"[0-9a-f]{64}", (proc / str(pid) / "cgroup").read_text(encoding="utf-8", errors="replace"))
         container = ids[-1] if ids else ""
     # The command line of a foreign process may carry a key.
     return Process(pid, mask(command, [])[:_COMMAND_LENGTH] or "unknown command", container)

@@ -57,10 +57,12 @@ def differences(reports: Sequence[Mapping[str, Any]], node: str) -> list[str]:
 
 def _between(first: Mapping[str, Any], other: Mapping[str, Any]) -> Iterator[str]:
     one, two = first["node"], other["node"]
-    for key, value in first["shared"].items():
-        there = other["shared"].get(key)
+    # Executor and dashboard are missing where a member has none.
+    for key in {**first["shared"], **other["shared"]}:
+        value, there = first["shared"].get(key), other["shared"].get(key)
         if key == "environment":
-            names = sorted(name for name in {*value, *(there or {})} if value.get(name) != (there or {}).get(name))
+            before, after = value or {}, there or {}
+            names = sorted(name for name in {*before, *after} if before.get(name) != after.get(name))
             if names:
                 yield f"environment variables of {two} and {one} differ: {', '.join(names)}"
         elif there != value:
@@ -82,7 +84,7 @@ def _sealed(digest: str, key: str) -> str:
 def _text(value: Any) -> str:
     if isinstance(value, list):
         return " ".join(_text(each) for each in value) or "none"
-    return str(value)
+    return "none" if value is None else str(value)
 
 
 def _devices(names: Sequence[str]) -> str:

@@ -183,7 +183,7 @@ def _member_problems(where: str, raw: Mapping[str, Any], names: Sequence[str], s
             message = f"{name} does not declare this instance: declare it in group_vars, for all of its nodes"
             yield Problem(where, message, NODES)
             continue
-        keys = sorted(key for key in {*own, *there[0]} if own.get(key) != there[0].get(key))
+        keys = sorted(str(key) for key in {*own, *there[0]} if own.get(key) != there[0].get(key))
         if keys:
             message = f"differs between {site.node} and {name}: declare the instance once, in group_vars"
             yield Problem(where, message, ", ".join(keys))
@@ -204,7 +204,7 @@ def _port_problems(where: str, raw: Mapping[str, Any], names: Sequence[str], sit
             if not isinstance(other, Mapping) or other.get("name") == raw.get("name"):
                 continue
             for key in _PORT_KEYS:
-                if (port := other.get(key)) in ports and isinstance(port, int):
+                if isinstance(port := other.get(key), int) and port in ports:
                     message = f"is {key} of instance {other.get('name')} on {name}: take another port"
                     yield Problem(where, message, ports[port], port)
 

@@ -66,22 +66,24 @@ def name_all(
     found = Proposal()
     known = known or {}
     hostnames = [machine.hostname.lower() for machine in machines]
+    given = [known.get(machine.entry) or known.get(machine.address) or "" for machine in machines]
     named: dict[str, Machine] = {}
-    for machine in machines:
+    for machine, earlier in zip(machines, given, strict=True):
         name = machine.hostname.lower()
-        given = known.get(machine.entry) or known.get(machine.address)
-        if given:
-            named[given] = machine
+        if earlier:
+            named[earlier] = machine
             continue
         if hostnames.count(name) > 1 and name:
             others = [one.entry for one in machines if one is not machine and one.hostname.lower() == name]
             reason = f"has the hostname {name}, like {', '.join(others)}"
+        elif name and name in given:
+            reason = f"has the hostname {name}, by which the inventory calls {machines[given.index(name)].entry}"
         elif not valid_name(name) or name in NO_NAMES | GROUPS:
             reason = f"has the hostname {name or '(none)'}, which names no machine"
         else:
             reason = ""
         if reason:
-            name = _free(fallback(machine), named)
+            name = _free(fallback(machine), {*named, *given})
             found.findings.append(f"{machine.entry}: {reason}: it is called {name} here")
             found.ask(
                 "names", "hosts.yml", f"{name} {reason}: rename {name} in hosts.yml and host_vars, or keep the name"

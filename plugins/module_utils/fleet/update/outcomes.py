@@ -162,15 +162,13 @@ def _failure(swap: Swapped) -> str:
 
 
 def _absent(run: Run) -> list[str]:
-    words = [
-        (run.left_out, "could not be reached at the start of the run"),
-        (run.lost, "became unreachable during the run"),
-    ]
-    return [
-        f"{host} {why}, and was not updated: run {run.playbook} again when the node answers"
-        for hosts, why in words
-        for host in sorted(hosts)
-    ]
+    """The nodes that did not take part until the end, and what the run has done there."""
+    words = dict.fromkeys(sorted(run.left_out), "could not be reached at the start of the run, and was not updated")
+    for host in sorted(run.lost):
+        swapped = ", ".join(dict.fromkeys(swap.name for swap in run.nodes[host].swaps))
+        done = f"after the swap of {swapped}" if swapped else "and was not updated"
+        words[host] = f"became unreachable during the run, {done}"
+    return [f"{host} {why}: run {run.playbook} again when the node answers" for host, why in words.items()]
 
 
 def state(engines: Mapping[str, Mapping[str, Any]]) -> list[str]:

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -71,12 +71,8 @@ def plan_removals(hosts: Mapping[str, Host], wanted: Selection, *, allow_downtim
     made = RemovalPlan()
     for host, facts in hosts.items():
         there = {item.name: item.model for item in facts.instances}
-        declared = {
-            str(item.get("name", "")): str(item.get("model", ""))
-            for item in facts.declared
-            if isinstance(item, Mapping)
-        }
-        present = {item.get("name") for item in present_instances(facts.declared) if isinstance(item, Mapping)}
+        declared = {name: str(item.get("model", "")) for name, item in _named(facts.declared)}
+        present = {name for name, _item in _named(present_instances(facts.declared))}
         orphans = sorted(set(there) - present)
         made.names[host] = _chosen(there, declared, orphans, wanted)
         if not wanted.asked:
@@ -98,6 +94,13 @@ def plan_removals(hosts: Mapping[str, Host], wanted: Selection, *, allow_downtim
         made.problems += unanswered(views, [name for facts in hosts.values() for name in facts.unreachable])
     made.problems += [] if allow_downtime else _last(hosts, made.names)
     return made
+
+
+def _named(instances: Iterable[Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """The declared instances with their names. An item without a name is none: baremetal.inference.site reports it."""
+    for item in instances:
+        if isinstance(item, Mapping) and isinstance(name := item.get("name"), str):
+            yield name, item
 
 
 def _chosen(

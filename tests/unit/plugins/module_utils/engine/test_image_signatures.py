@@ -221,6 +221,14 @@ def test_a_digest_is_asked_once_for_each_key(site: Site, keys: dict[str, Signing
     assert site.verify(keys["ours"]) == 1 and DIGEST in json.loads(site.record.read_text())
 
 
+def test_a_record_that_cannot_be_read_counts_as_none(site: Site, keys: dict[str, SigningKey]) -> None:
+    site.tag((keys["ours"], signing.payload(DIGEST)))
+    site.record.mkdir()
+    assert site.verify(keys["ours"], keep=False) == 1
+    with pytest.raises(OSError, match=site.record.name):
+        site.verify(keys["ours"])
+
+
 def test_a_bare_node_keeps_no_answer(site: Site, keys: dict[str, SigningKey]) -> None:
     """The directory of the node's state is not there before the first run has made it."""
     site.tag((keys["ours"], signing.payload(DIGEST)))

@@ -61,8 +61,9 @@ def test_whether_a_node_needs_gpus(instances: list[Any], wanted: bool) -> None:
 
 
 def test_another_model_for_some() -> None:
-    instances: list[Any] = [instance(), instance(name="next"), "odd"]
-    assert with_models(instances, {"next": "wide"}) == [instances[0], {**instances[1], "model": "wide"}, "odd"]
+    odd = [instance(name=["next"]), "odd"]
+    instances: list[Any] = [instance(), instance(name="next"), *odd]
+    assert with_models(instances, {"next": "wide"}) == [instances[0], {**instances[1], "model": "wide"}, *odd]
 
 
 def test_a_bridge_is_named_after_its_instance() -> None:

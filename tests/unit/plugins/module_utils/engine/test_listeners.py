@@ -102,6 +102,14 @@ def test_a_second_listener_beside_ours_is_seen(proc: FakeProc) -> None:
     assert [process.container_id for process in found.strangers] == ["ab" * 32]
 
 
+def test_the_control_group_of_a_stranger_may_have_any_name(proc: FakeProc) -> None:
+    proc.listen(5005, inode=7)
+    proc.process(100, namespace=1, inode=7)
+    (proc.root / "100/cgroup").write_bytes(b"0::/user.slice/\xff\xfe\n")
+    (stranger,) = listeners.ownership(5005, "127.0.0.1", None, proc.root).strangers
+    assert stranger == listeners.Process(100, "python3 -m server")
+
+
 def test_a_socket_without_a_process_is_counted(proc: FakeProc) -> None:
     proc.listen(5005, inode=7)
     proc.process(100, namespace=2)

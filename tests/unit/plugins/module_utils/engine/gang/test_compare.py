@@ -39,6 +39,7 @@ def test_equal_members_do_not_differ_in_any_order(order: list[int]) -> None:
         ({"image": "i@sha256:1"}, "image of gpu-1 is i@sha256:1, and of gpu-0 i@sha256:0"),
         ({"revision": "abd"}, "revision of gpu-1 is abd, and of gpu-0 abc"),
         ({"arguments": ["--x"]}, "arguments of gpu-1 is --x, and of gpu-0 none"),
+        ({"executor": "ray"}, "executor of gpu-1 is ray, and of gpu-0 none"),
         ({"environment": {"A": "2", "B": "1"}}, "environment variables of gpu-1 and gpu-0 differ: A, B"),
         ({"devices": ("A100",) * 8}, "gpu-1 has 8 x A100, and gpu-0 8 x H100"),
         ({"devices": ()}, "gpu-1 has no GPU, and gpu-0 8 x H100"),

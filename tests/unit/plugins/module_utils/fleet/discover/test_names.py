@@ -56,6 +56,20 @@ def test_names_of_an_earlier_inventory_stay(machine: Make) -> None:
     assert list(named) == ["rack1-a"] and not found.questions
 
 
+def test_a_name_of_an_earlier_inventory_is_not_given_to_a_second_machine(machine: Make) -> None:
+    old, new = machine("l40s", hostname="debian"), machine("l40s", 12, hostname="rack1-a")
+    for order in ([old, new], [new, old]):
+        named, found = name_all(order, {"10.0.0.11": "rack1-a"})
+        assert {name: one.address for name, one in named.items()} == {
+            "rack1-a": "10.0.0.11",
+            "node-10-0-0-12": "10.0.0.12",
+        }
+        assert (
+            "10.0.0.12: has the hostname rack1-a, by which the inventory calls 10.0.0.11:"
+            " it is called node-10-0-0-12 here"
+        ) in found.findings
+
+
 def test_a_shared_address_or_machine_id_gets_a_line(machine: Make) -> None:
     double = [{"device": "eno1", "address": "10.0.0.20"}, {"device": "docker0", "address": "172.17.0.1"}]
     one = machine("l40s", addresses=double, machine_id="same")

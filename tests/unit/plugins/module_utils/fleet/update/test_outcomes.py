@@ -122,6 +122,9 @@ def test_a_node_that_was_lost_besides_is_named() -> None:
     said = outcomes.failure("b", run("b", a={}, b={"swaps": [FAILED]}))
     again = "run baremetal.inference.update_model again when the node answers"
     assert f"a became unreachable during the run, and was not updated: {again}" in said
+    said = outcomes.failure("b", run("b", left_out=("c",), a={"swaps": [DONE]}, b={"swaps": [FAILED]}))
+    assert f"a became unreachable during the run, after the swap of main: {again}" in said
+    assert f"c could not be reached at the start of the run, and was not updated: {again}" in said
     assert "b: the lock is lost" in outcomes.failure("b", run(b={"problem": "the lock is lost"}))
 
 

@@ -74,6 +74,11 @@ def test_an_instance_that_the_inventory_takes_back_is_an_orphan() -> None:
     assert leaving({"n1": facts}, Selection(orphans=True), allow_downtime=True).names == {"n1": ["main"]}
 
 
+def test_items_without_a_name_are_no_instances() -> None:
+    facts = host("main") | {"declared": [{"name": ["main"]}, {"model": "a"}, "main", {"name": "main"}]}
+    assert leaving({"n1": facts}, Selection(everything=True), allow_downtime=True).names == {"n1": ["main"]}
+
+
 def test_what_is_still_declared_would_come_back() -> None:
     found = leaving({"n1": host("main", "old")}, Selection(everything=True), allow_downtime=True)
     assert found.lines == [
