@@ -9,6 +9,7 @@ Protocols: Redfish and IPMI. Runs on the controller. The password is never in a 
 from __future__ import annotations
 
 import base64
+import http.client
 import json
 import ssl
 import time
@@ -16,6 +17,8 @@ import urllib.parse
 import urllib.request
 from collections.abc import Callable
 from typing import Any, Protocol
+
+from ..core.addresses import in_url
 
 POLL_SECONDS = 2.0
 """Seconds between two queries of the power state."""
@@ -49,7 +52,7 @@ class Redfish:
     def __init__(
         self, address: str, user: str, password: str, context: ssl.SSLContext, system: str = "", timeout: float = 30
     ) -> None:
-        self.base = f"https://{address}"
+        self.base = f"https://{_bracketed(address)}"
         self.system = system
         self.timeout = timeout
         token = base64.b64encode(f"{user}:{password}".encode()).decode()
@@ -66,7 +69,7 @@ class Redfish:
         try:
             with self.opener.open(request, timeout=self.timeout) as answer:
                 status, text = answer.status, answer.read().decode(errors="replace")
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, http.client.HTTPException) as error:
             reason = getattr(error, "reason", error)
             hint = ""
             if isinstance(reason, ssl.SSLCertVerificationError):
@@ -77,9 +80,12 @@ class Redfish:
         if not 200 <= status < 300:
             raise BmcError(f"{self.base}{path} answers {status}: {self.words(text)}")
         try:
-            return json.loads(text) if text.strip() else {}
+            found = json.loads(text) if text.strip() else {}
         except ValueError as error:
             raise BmcError(f"{self.base}{path} does not answer in JSON: check that it is a BMC's address") from error
+        if not isinstance(found, dict):
+            raise BmcError(f"{self.base}{path} does not answer with an object: check that it is a BMC's address")
+        return found
 
     @staticmethod
     def words(text: str) -> str:
@@ -88,7 +94,7 @@ class Redfish:
             error = json.loads(text)["error"]
             told = [item["Message"] for item in error.get("@Message.ExtendedInfo", []) if item.get("Message")]
             return "; ".join(told) or str(error["message"])
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, AttributeError):
             return text[:200] or "nothing"
 
     def resource(self) -> dict[str, Any]:
@@ -128,7 +134,7 @@ class Ipmi:
     """IPMI 2.0 over the network by `ipmitool`, which reads the password from its standard input."""
 
     def __init__(self, address: str, user: str, password: str, run: Callable[..., tuple[int, str, str]]) -> None:
-        where = urllib.parse.urlsplit(f"//{address}")
+        where = urllib.parse.urlsplit(f"//{_bracketed(address)}")
         self.address = address
         self.password = password
         self.run = run
@@ -157,6 +163,11 @@ class Ipmi:
     def order(self, what: str) -> None:
         """See Bmc."""
         self.call("chassis", "power", what)
+
+
+def _bracketed(address: str) -> str:
+    """The address, with brackets around an IPv6 address that has none: a port may follow only after brackets."""
+    return in_url(address) if address.count(":") > 1 and "[" not in address else address
 
 
 class Clock:

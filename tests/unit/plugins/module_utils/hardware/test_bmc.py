@@ -4,6 +4,9 @@
 
 from __future__ import annotations
 
+import http.client
+import io
+import json
 import ssl
 import sys
 from collections.abc import Iterator
@@ -57,6 +60,56 @@ def test_a_cycle_takes_the_power_away_and_waits(machine: Machine, service: tuple
     assert machine.orders == ["ForceOff", "On"]
     assert machine.state == "On"
     assert 10 in clock.slept
+
+
+def test_a_broken_answer_does_not_leave_the_machine_off(
+    machine: Machine, service: tuple[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client, breaks = redfish(service), [http.client.IncompleteRead(b"{"), http.client.BadStatusLine("?")]
+    answer = client.opener.open
+
+    def broken(request: Any, **more: Any) -> Any:
+        if machine.orders == ["ForceOff"] and breaks:
+            raise breaks.pop()
+        return answer(request, **more)
+
+    monkeypatch.setattr(client.opener, "open", broken)
+    bmc.cycle(client, "cycle", 10, 60, Clock())
+    assert (machine.orders, machine.state, breaks) == (["ForceOff", "On"], "On", [])
+
+
+@pytest.mark.parametrize(
+    ("status", "answer", "words"),
+    [
+        (500, {"error": "Unauthorized"}, r"answers 500: \{"),
+        (500, ["busy"], r"answers 500: \["),
+        (200, ["busy"], "does not answer with an object"),
+    ],
+)
+def test_an_answer_of_another_form_is_named(
+    service: tuple[str, Path], monkeypatch: pytest.MonkeyPatch, status: int, answer: object, words: str
+) -> None:
+    client = redfish(service)
+
+    class Answer(io.BytesIO):
+        pass
+
+    def given(_request: Any, **_more: Any) -> Any:
+        told = Answer(json.dumps(answer).encode())
+        told.status = status  # type: ignore[attr-defined]
+        return told
+
+    monkeypatch.setattr(client.opener, "open", given)
+    with pytest.raises(bmc.BmcError, match=words):
+        client.state()
+
+
+def test_an_ipv6_address_needs_no_brackets() -> None:
+    context = ssl.create_default_context()
+    assert bmc.Redfish("fd00::5", "admin", PASSWORD, context=context).base == "https://[fd00::5]"
+    assert bmc.Redfish("[fd00::5]:8443", "admin", PASSWORD, context=context).base == "https://[fd00::5]:8443"
+    command = bmc.Ipmi("fd00::5", "admin", PASSWORD, run=lambda *_words, **_more: (0, "", "")).command
+    assert command[command.index("-H") + 1] == "fd00::5" and command[command.index("-p") + 1] == "623"
 
 
 def test_a_reset_is_one_order(machine: Machine, service: tuple[str, Path]) -> None:
