@@ -8,6 +8,7 @@ Reads /proc, and asks recognised programs on this machine for the names of their
 
 from __future__ import annotations
 
+import http.client
 import json
 import os
 import re
@@ -43,8 +44,12 @@ def ask(port: int, path: str) -> Any:
     """Read the JSON of a local port and path. Raises OSError or ValueError."""
     # No proxy of the environment: the program is on this machine.
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    with opener.open(f"http://127.0.0.1:{port}{path}", timeout=ASK_SECONDS) as answer:
-        return json.loads(answer.read(MOST_BYTES))
+    try:
+        with opener.open(f"http://127.0.0.1:{port}{path}", timeout=ASK_SECONDS) as answer:
+            return json.loads(answer.read(MOST_BYTES))
+    except http.client.HTTPException as error:
+        # An engine also listens on ports for its own processes, which do not speak HTTP.
+        raise ValueError(f"port {port} does not answer by HTTP: {error!r}") from error
 
 
 def read(proc: Path, run: Run, asking: Ask = ask) -> list[dict[str, Any]]:

@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import socket
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -133,6 +135,21 @@ def test_programs_on_loopback_count_only_if_they_serve_models(proc: Proc) -> Non
         (22, "", None),
         (11434, "ollama", 4),
     ]
+
+
+def test_a_program_that_does_not_speak_http_has_no_models(proc: Proc) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def greet() -> None:
+            """Send what a socket of ZeroMQ sends first."""
+            connection, _peer = server.accept()
+            with connection:
+                connection.sendall(b"\xff\0\0\0\0\0\0\0\x01\x7f")
+                connection.recv(1000)
+
+        threading.Thread(target=greet, daemon=True).start()
+        with pytest.raises((OSError, ValueError)):
+            services.ask(server.getsockname()[1], "/v1/models")
 
 
 def test_an_empty_proc_is_no_crash(tmp_path: Path) -> None:
