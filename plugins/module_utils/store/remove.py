@@ -20,6 +20,7 @@ from .clean import Cleaning
 from .fast_copy import COPIES, FastStore
 from .hashes import HashCache
 from .references import Run
+from .sources.remote import NOTE
 from .store import INCOMING
 
 
@@ -60,11 +61,15 @@ def without_containers(text: str, instances: Collection[str]) -> str:
 
 
 def _tidy(root: Path, *, everything: bool) -> None:
-    """Remove empty directories of models. With `everything`, also remove the store's own directories and the root."""
+    """Remove directories of models without a revision. With `everything`, also remove the store's own directories and
+    the root."""
     if everything:
         for own in (root / INCOMING, root / COPIES):
             shutil.rmtree(own, ignore_errors=True)
     for path in root.iterdir() if root.is_dir() else ():
+        if path.is_dir() and not path.is_symlink() and [each.name for each in path.iterdir()] == [NOTE]:
+            # The record of the sources of revisions, of which none is left.
+            (path / NOTE).unlink()
         if _empty(path):
             path.rmdir()
     if everything and _empty(root) and not root.is_mount():

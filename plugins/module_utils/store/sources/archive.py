@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import hashlib
 import http.client
+import lzma
 import os
 import shutil
 import tarfile
 import time
+import zlib
 from pathlib import Path, PurePosixPath
 
 from .transfer import CHUNK, Progress, TransferError, append, ask
@@ -98,7 +100,7 @@ def unpack(path: Path, target: Path) -> None:
                     raise TransferError(f"{member.name} cannot be read: pack the archive again")
                 with stream, file.open("wb") as written:
                     shutil.copyfileobj(stream, written, CHUNK)
-    except (tarfile.TarError, EOFError, OSError) as error:
+    except (tarfile.TarError, zlib.error, lzma.LZMAError, EOFError, OSError) as error:
         raise TransferError(f"{path.name} cannot be unpacked: {error}") from None
 
 

@@ -74,7 +74,7 @@ def sizes(remote: Remote, hub: Hub) -> dict[str, int]:
             listed = {str(each["rfilename"]): int(each["size"]) for each in json.load(answer)["siblings"]}
     except urllib.error.HTTPError as error:
         raise TransferError(f"{remote.location}: {_refusal(error.code, hub)}") from None
-    except (OSError, KeyError, TypeError, ValueError) as error:
+    except (OSError, http.client.HTTPException, KeyError, TypeError, ValueError) as error:
         raise TransferError(f"{remote.location}: the hub {hub.endpoint} does not answer as expected: {error}") from None
     patterns = excluded(listed)
     return {file: size for file, size in listed.items() if not any(fnmatch.fnmatch(file, each) for each in patterns)}
@@ -147,7 +147,8 @@ class Download:
                 time.sleep(1)
                 continue
             if state != "none":
-                done, reason = code == 0, self._last_words()
+                # A container that did not start stays in the state created.
+                done, reason = (state, code) == ("exited", 0), self._last_words()
                 self._call("rm", "--force", self.name)
                 if done:
                     break
@@ -165,7 +166,7 @@ class Download:
         if code != 0:
             return "none", 0
         status, _space, exit_code = output.strip().partition(" ")
-        return ("running" if status in ("created", "running", "restarting", "paused") else status), int(exit_code or 0)
+        return ("running" if status in ("running", "restarting", "paused") else status), int(exit_code or 0)
 
     def _last_words(self) -> str:
         _code, output, errors = self._call("logs", "--tail", "20", self.name)

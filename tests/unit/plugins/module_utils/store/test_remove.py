@@ -15,6 +15,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.core.problems 
 from ansible_collections.baremetal.inference.plugins.module_utils.store.fast_copy import FastStore, Room
 from ansible_collections.baremetal.inference.plugins.module_utils.store.hashes import HashCache
 from ansible_collections.baremetal.inference.plugins.module_utils.store.remove import Removal, without_containers
+from ansible_collections.baremetal.inference.plugins.module_utils.store.sources.remote import Remote, record_source
 
 
 @pytest.fixture
@@ -53,6 +54,24 @@ def test_nothing_else_goes_with_an_empty_store(
     removal.plan(None, [], silent, None)
     removal.apply(everything=True)
     assert [path.name for path in store.iterdir()] == ["notes"]
+
+
+def test_the_record_of_sources_goes_with_the_last_revision(
+    tmp_path: Path, paths: Paths, publish_model: Callable[..., Path]
+) -> None:
+    store = tmp_path / "store"
+    remote = Remote("hub", "acme/tiny", "0123456789" * 4)
+    for fill, name in enumerate(("gone", "stays")):
+        record_source(store / name, remote, publish_model(store, name, fill).name)
+    removal = Removal(store, None, paths)
+    removal.plan(["gone"], [], silent, None)
+    removal.apply(everything=False)
+    assert sorted(path.name for path in store.iterdir()) == ["stays"]
+    assert (store / "stays/.sources.json").is_file()
+    removal = Removal(store, None, paths)
+    removal.plan(None, [], silent, None)
+    removal.apply(everything=True)
+    assert not store.exists()
 
 
 def test_what_a_container_needs_keeps_the_transfers_too(

@@ -154,6 +154,21 @@ def test_what_is_no_archive_is_named(tmp_path: Path) -> None:
         archive_source.unpack(tmp_path / "a", tmp_path / "out")
 
 
+@pytest.mark.parametrize("form", ["gz", "bz2", "xz"])
+def test_an_archive_with_damaged_data_is_named(tmp_path: Path, form: str) -> None:
+    source = tmp_path / "source"
+    source.write_text(
+        "".join(hashlib.sha256(bytes([number % 256, number // 256])).hexdigest() for number in range(9000))
+    )
+    with tarfile.open(tmp_path / "a", f"w:{form}") as archive:  # type: ignore[call-overload]
+        archive.add(source, arcname="m/model.safetensors")
+    whole, noise = (tmp_path / "a").read_bytes(), b"".join(hashlib.sha256(bytes([each])).digest() for each in range(62))
+    half = len(whole) // 2
+    (tmp_path / "a").write_bytes(whole[:half] + noise + whole[half + len(noise) :])
+    with pytest.raises(TransferError, match="cannot be unpacked"):
+        archive_source.unpack(tmp_path / "a", tmp_path / "out")
+
+
 def test_an_archive_is_what_its_checksum_says(tmp_path: Path) -> None:
     checksum = pack(tmp_path / "a")
     archive_source.verify(tmp_path / "a", checksum)

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import errno
+import http.client
 import os
 from pathlib import Path
 
@@ -31,7 +32,7 @@ class Docker:
         self._target = target
         self._ends = list(ends)
         self._brings = brings
-        self._state = ""
+        self.state = ""
         self.started: list[list[str]] = []
 
     def __call__(self, argv: list[str]) -> tuple[int, str, str]:
@@ -39,11 +40,11 @@ class Docker:
         if verb == "run":
             self.started.append(argv)
             (self._target / f"part{len(self.started)}").write_bytes(b"x" * self._brings)
-            self._state = f"exited {self._ends.pop(0)}" if self._ends else "running 0"
+            self.state = f"exited {self._ends.pop(0)}" if self._ends else "running 0"
         elif verb == "inspect":
-            return (0, self._state, "") if self._state else (1, "", "no such container")
+            return (0, self.state, "") if self.state else (1, "", "no such container")
         elif verb == "rm":
-            self._state = ""
+            self.state = ""
         elif verb == "logs":
             return 0, "Downloading\n", "Error: the network is unreachable\nHint: set HF_DEBUG\n"
         return 0, "", ""
@@ -136,6 +137,13 @@ def test_a_store_where_root_cannot_take_files_back_is_refused_before_the_downloa
     assert docker.started == []
 
 
+def test_a_container_that_never_started_is_replaced(tmp_path: Path) -> None:
+    docker = Docker(tmp_path, 0)
+    docker.state = "created 127"
+    assert download(docker, tmp_path).fetch(FILES, 1).done
+    assert len(docker.started) == 1
+
+
 def test_what_no_engine_reads_is_left_out() -> None:
     assert "*.bin" in excluded({"model.safetensors": 1, "pytorch_model.bin": 1})
     assert "*.bin" not in excluded({"pytorch_model.bin": 1})
@@ -145,3 +153,12 @@ def test_what_no_engine_reads_is_left_out() -> None:
 def test_a_hub_that_cannot_be_asked_is_named() -> None:
     with pytest.raises(TransferError, match=r"the hub http://127\.0\.0\.1:9 does not answer as expected"):
         sizes(REMOTE, Hub("http://127.0.0.1:9"))
+
+
+def test_an_answer_that_breaks_off_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_words: object) -> None:
+        raise http.client.IncompleteRead(b"{")
+
+    monkeypatch.setattr(hub, "ask", broken)
+    with pytest.raises(TransferError, match="does not answer as expected: IncompleteRead"):
+        sizes(REMOTE, Hub("http://mirror"))
