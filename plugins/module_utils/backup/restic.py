@@ -172,7 +172,8 @@ class Restic:
     def snapshots(self, host: str) -> list[dict[str, Any]]:
         """This collection's snapshots of a host, oldest first. Raises ResticError."""
         text = self.call("snapshots", "--json", "--no-lock", "--host", host, "--tag", TAG, timeout=QUICK * 4)
-        return sorted(json.loads(text) or [], key=lambda one: str(one["time"]))
+        # By the moment, because the text depends on the time zone, which changes in spring and autumn.
+        return sorted(json.loads(text) or [], key=lambda one: datetime.fromisoformat(str(one["time"])))
 
     # --- jobs
 

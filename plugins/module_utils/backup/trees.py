@@ -137,8 +137,13 @@ def own(one: Entry) -> tuple[int, int]:
 def compare(saved: Listing, saved_root: Path, live_root: Path, owner: Owner = own) -> list[Difference]:
     """The paths where the live files differ from the saved files. Raises OSError."""
     found = []
+    replaced: set[Path] = set()
     for path in sorted(saved):
         one = saved[path]
+        if not replaced.isdisjoint(Path(path).parents):
+            # A restore replaces a directory above, such as a link to another directory, by an empty directory.
+            found.append(Difference(path, ("missing",)))
+            continue
         try:
             live = entry(live_root / path)
         except (FileNotFoundError, NotADirectoryError):
@@ -146,6 +151,7 @@ def compare(saved: Listing, saved_root: Path, live_root: Path, owner: Owner = ow
             continue
         if live is None or live.kind != one.kind:
             found.append(Difference(path, ("kind",)))
+            replaced.add(Path(path))
             continue
         words = []
         if one.kind == "link" and live.target != one.target:

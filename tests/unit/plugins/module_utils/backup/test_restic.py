@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -97,6 +98,17 @@ def test_a_backup_is_the_root_of_its_snapshot() -> None:
     assert command[command.index("--host") + 1] == "n1" and restic.TAG in command and "machine-1" in command
     with pytest.raises(restic.ResticError):
         restic.summary('{"message_type":"status"}')
+
+
+def test_the_newest_snapshot_is_the_last_one_in_time_not_in_text() -> None:
+    # The clock goes back in October: 00:59 and 01:01 in UTC.
+    listed = [
+        {"id": "later", "time": "2026-10-25T02:01:00.123456789+01:00"},
+        {"id": "earlier", "time": "2026-10-25T02:59:00+02:00"},
+    ]
+    script = Script(*[Outcome(0, json.dumps(listed))] * 2)
+    assert [one["id"] for one in of(script).snapshots("node1")] == ["earlier", "later"]
+    assert of(script).newest("node1") == datetime(2026, 10, 25, 1, 1, 0, 123456, tzinfo=UTC).timestamp()
 
 
 def test_sftp_has_its_command_and_s3_its_certificate() -> None:

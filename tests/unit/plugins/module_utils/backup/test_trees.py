@@ -52,6 +52,17 @@ def test_a_copy_differs_in_nothing(root: Path, tmp_path: Path) -> None:
         trees.copy(root / "etc/a/x.json", copy / "etc/a/x.json", saved["etc/a/x.json"])
 
 
+def test_nothing_behind_a_link_counts_as_the_content_of_a_saved_directory(root: Path, tmp_path: Path) -> None:
+    saved, copy = trees.listing(root, ["/etc"]), tmp_path / "copy"
+    copy.mkdir()
+    (copy / "etc").symlink_to(root / "etc")
+    differences = trees.compare(saved, root, copy)
+    assert differences[0] == Difference("etc", ("kind",))
+    assert {one.path: one.differs for one in differences[1:]} == {path: ("missing",) for path in saved if path != "etc"}
+    below = trees.walk(root / "etc", root / "etc")
+    assert {one.differs for one in trees.compare(below, root / "etc", copy / "etc") if one.path} == {("missing",)}
+
+
 def test_what_differs(root: Path, tmp_path: Path) -> None:
     saved = trees.listing(root, ["/etc"])
     copy = tmp_path / "copy"
