@@ -30,7 +30,7 @@ def discovery(results: Mapping[str, Mapping[str, Any]], out: str, options: Mappi
         wanted = Wanted(model, str(options.get("revision") or ""), facts or None, error, cuda)
     place = Path(out)
     known = (place / "hosts.yml").exists()
-    named = changes.hosts((place / "hosts.yml").read_text(encoding="utf-8")) if known else {}
+    named = changes.hosts(place / "hosts.yml") if known else {}
     found = discover(
         told,
         Options(

@@ -111,7 +111,7 @@ instances:
       description: Whether systemd runs or starts the unit.
       type: bool
     swapping:
-      description: Whether a swap is under way, or was cut off.
+      description: Whether a swap is under way, stuck, or was cut off.
       type: bool
     drained_by:
       description: The owner of the drain; empty if the instance is not drained.

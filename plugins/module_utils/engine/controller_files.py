@@ -66,7 +66,8 @@ def _one(place: str) -> dict[str, Any]:
 
 def _directory(path: Path) -> dict[str, Any]:
     """Raises OSError."""
-    files = sorted(Path(parent) / name for parent, _names, names in os.walk(path, followlinks=True) for name in names)
+    walk = os.walk(path, onerror=_fail, followlinks=True)
+    files = sorted(Path(parent) / name for parent, _names, names in walk for name in names)
     size = sum(file.stat().st_size for file in files)
     if len(files) > MOST_FILES or size > MOST_BYTES:
         problem = (
@@ -79,3 +80,8 @@ def _directory(path: Path) -> dict[str, Any]:
         content = hashlib.sha256(file.read_bytes()).hexdigest()
         digest.update(f"{file.relative_to(path)}\0{content}\0".encode())
     return {"name": path.name, "source": f"{path}/", "digest": digest.hexdigest(), "directory": True}
+
+
+def _fail(error: OSError) -> None:
+    """Without this, os.walk leaves out a directory that it cannot read."""
+    raise error

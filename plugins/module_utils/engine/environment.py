@@ -21,7 +21,7 @@ from .adapters.contract import Serving
 
 ENGINE_CONFIG = "INFERENCE_ENGINE_CONFIG"
 """The variable with the engine's configuration file, in JSON. The engine takes several keys from that file or from its
-command line, which everybody on the node can read."""
+command line, which every user of the node can read."""
 
 _PUBLIC = frozenset({"HOME", "USER"}).union(*(engine.variables.public for engine in ENGINES.values()))
 """Variables of every environment file with long values that are not secret."""

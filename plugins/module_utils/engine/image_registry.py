@@ -103,10 +103,15 @@ class Registry:
     """Reads from one repository of an image registry."""
 
     def __init__(self, image: Image, access: Access) -> None:
-        """Raises RegistryError if a certificate cannot be read."""
+        """Raises RegistryError for a wrong name of an image registry, or if a certificate cannot be read."""
         self._image, self._access = image, access
         self._server = HUB_SERVER if image.registry == HUB else image.registry
-        host = urlsplit(f"//{self._server}").hostname or self._server
+        try:
+            host = urlsplit(f"//{self._server}").hostname or self._server
+        except ValueError as error:
+            raise RegistryError(
+                f"{image.registry} is no name of an image registry ({error}): correct the image's name."
+            ) from error
         self._insecure = _listed(host, self._server, access.insecure) or _loopback(host)
         self._schemes = ["https", "http"] if self._insecure else ["https"]
         self._authorization = ""
@@ -151,13 +156,14 @@ class Registry:
             ) from error
         return context
 
-    def _object(self, answer: bytes) -> dict[str, Any]:
+    def _object(self, answer: bytes, server: str = "") -> dict[str, Any]:
+        """The JSON object of an answer of `server`, or of the image registry. Raises RegistryError."""
         with suppress(ValueError):
             value = json.loads(answer)
             if isinstance(value, dict):
                 return value
         raise RegistryError(
-            f"{self._server} must answer with a JSON object, as image registries do. Check the image's name."
+            f"{server or self._server} must answer with a JSON object, as image registries do. Check the image's name."
         )
 
     def _get(self, path: str, missing: Sequence[int]) -> bytes | None:
@@ -194,7 +200,7 @@ class Registry:
             else:
                 self._schemes = [scheme]
                 return answer
-        raise self._silent(failure) from failure
+        raise self._silent(failure, self._server) from failure
 
     def _read(self, request: urllib.request.Request) -> bytes:
         with self._opener.open(request, timeout=SECONDS) as answer:
@@ -216,15 +222,17 @@ class Registry:
         settings.setdefault("scope", f"repository:{self._image.repository}:pull")
         settings.pop("error", None)
         request = urllib.request.Request(f"{realm}?{urlencode(settings)}")
+        # Often another server than that of the images.
+        server = request.host or self._server
         if login:
             request.add_unredirected_header("Authorization", f"Basic {login}")
         try:
-            token = self._object(self._read(request))
+            token = self._object(self._read(request), server)
         except urllib.error.HTTPError as error:
             error.close()
             raise self._refused(error.code) from error
         except (OSError, http.client.HTTPException, ValueError) as error:
-            raise self._silent(error) from error
+            raise self._silent(error, server) from error
         return f"Bearer {token.get('token') or token.get('access_token') or ''}"
 
     def _login(self) -> str:
@@ -244,7 +252,8 @@ class Registry:
             return RegistryError(f"{found}: set docker_registry_credentials, or correct the image's name.")
         return RegistryError(f"{found}: check the image's name, and the image registry's log.")
 
-    def _silent(self, error: Exception) -> RegistryError:
+    def _silent(self, error: Exception, server: str) -> RegistryError:
+        """The error for a server that gives no answer, or one that cannot be used."""
         reason = getattr(error, "reason", error)
         if isinstance(reason, ssl.SSLCertVerificationError):
             advice = "The node does not trust the image registry's certificate: set docker_registry_cas."
@@ -252,7 +261,8 @@ class Registry:
             advice = "If the image registry uses plain HTTP, add it to docker_insecure_registries."
         else:
             advice = "Check the image's name, and whether the node reaches the image registry."
-        return RegistryError(f"{self._server} does not answer: {reason}. {advice}")
+        what = "does not answer" if isinstance(error, OSError) else "gives no answer that can be used"
+        return RegistryError(f"{server} {what}: {reason}. {advice}")
 
 
 def login(username: str, password: str) -> str:

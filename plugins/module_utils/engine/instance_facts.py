@@ -46,7 +46,7 @@ class InstanceFacts:
     running: bool
     """Whether systemd runs or starts the unit."""
     swapping: bool
-    """Whether a swap is under way, or was cut off."""
+    """Whether a swap is under way, stuck, or was cut off."""
     drained_by: str
     """The owner of the drain; empty: not drained."""
     drain_reason: str

@@ -58,7 +58,8 @@ class Engine:
     environment: Mapping[str, str] = field(default_factory=dict)
     """The variables that decide whether the model fits (see `deciding`)."""
     image_cuda: str | None = None
-    """The version of CUDA that the image is built with; empty where unknown, None where nobody has looked."""
+    """The version of CUDA that the image is built with; empty where unknown, None where the image was not
+    examined."""
     version: str = ""
     """The version of the engine in the image; empty where unknown."""
     change: Change | None = None

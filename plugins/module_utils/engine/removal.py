@@ -104,15 +104,24 @@ def forget_models(paths: Paths, gone: Iterable[str], *, check: bool) -> list[str
     Raises OSError, and ValueError where the desired state is damaged.
     """
     registry = files.read_json(paths.registry)
-    models = registry.get("models", {}) if isinstance(registry, dict) else {}
+    models = registry.get("models") if isinstance(registry, dict) else None
+    if not isinstance(models, dict):
+        return []
     staying = [name for name in releases.names(paths) if name not in set(gone)]
-    states = [files.read_json(paths.instance(name)) or {} for name in staying]
-    kept_names = needed(models, [str(state.get("model", "")) for state in states])
+    kept_names = needed(models, [_model(paths.instance(name)) for name in staying])
     unneeded = sorted(set(models) - kept_names)
     if unneeded and not check:
         kept = {name: entry for name, entry in models.items() if name in kept_names}
         files.write_json(paths.registry, {**registry, "models": kept})
     return unneeded
+
+
+def _model(path: Path) -> str:
+    """The model in a desired state; empty if there is none. Raises OSError, and ValueError for a damaged file."""
+    state = files.read_json(path, missing={})
+    if not isinstance(state, dict):
+        raise ValueError(f"{path} is damaged: baremetal.inference.site writes it anew")
+    return str(state.get("model", ""))
 
 
 def caches(cache_path: Path, names: Sequence[str]) -> list[Path]:

@@ -33,7 +33,7 @@ UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 @dataclass(frozen=True)
 class Drain:
-    """An intent. Times are ISO 8601 with their zone; `until` None: until somebody ends the drain."""
+    """An intent. Times are ISO 8601 with their zone; `until` None: until an operator or a program ends the drain."""
 
     owner: str
     reason: str

@@ -124,7 +124,7 @@ def _refusal(found: Lock, wanted: Lock, now: datetime) -> str:
         advice = _patience(found)
     elif found.playbook == BY_HAND:
         advice = (
-            "The swap has ended without releasing the lock, or does not run: inferctl status shows which. Then:"
+            "The swap was cut off, or has ended without releasing the lock: inferctl status shows which. Then:"
             f" {wanted.playbook} with -e take_lock={found.run_id}"
         )
     else:

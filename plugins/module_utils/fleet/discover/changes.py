@@ -14,18 +14,28 @@ from .inventory import Discovery
 
 
 def variables(directory: Path) -> dict[str, Any]:
-    """The variables of all files of a directory, encrypted files left out. Empty if there is no directory.
+    """The variables of all .yml files of a directory, encrypted files left out. Empty if there is no directory.
 
-    Raises OSError and yaml.YAMLError.
+    Raises OSError, and ValueError for a file that is no YAML.
     """
     found: dict[str, Any] = {}
     for path in sorted(directory.rglob("*.yml")):
-        found |= _read(path.read_text(encoding="utf-8"))
+        found |= _read(path)
     return found
 
 
-def _read(content: str) -> dict[str, Any]:
-    """The variables of one file. Raises yaml.YAMLError."""
+def _read(path: Path) -> dict[str, Any]:
+    """The variables of one file. Raises OSError, and ValueError for a file that is no YAML."""
+    import yaml
+
+    try:
+        return _parse(path.read_text(encoding="utf-8"))
+    except (ValueError, yaml.YAMLError) as error:
+        raise ValueError(f"{path} is no YAML in UTF-8: correct the file ({' '.join(str(error).split())})") from error
+
+
+def _parse(content: str) -> dict[str, Any]:
+    """Raises yaml.YAMLError."""
     import yaml
 
     if content.startswith("$ANSIBLE_VAULT"):
@@ -40,26 +50,30 @@ def _read(content: str) -> dict[str, Any]:
     return told if isinstance(told, dict) else {}
 
 
-def hosts(content: str) -> dict[str, str]:
-    """The addresses of the machines of a hosts.yml, by name. Raises yaml.YAMLError."""
-    return dict(_hosts(_read(content)))
+def hosts(path: Path) -> dict[str, str]:
+    """The addresses of the machines of a hosts.yml, by name. Raises OSError, and ValueError if the file is no YAML."""
+    return dict(_hosts(_read(path)))
 
 
-def _hosts(groups: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    for group in groups.values():
-        if isinstance(group, Mapping):
-            for name, values in (group.get("hosts") or {}).items():
-                yield str(name), str((values or {}).get("ansible_host") or name)
-            yield from _hosts(group.get("children") or {})
+def _hosts(groups: Any) -> Iterator[tuple[str, str]]:
+    """Ansible has refused a file of another form, if the run uses the file as its inventory."""
+    for group in _mapping(groups).values():
+        for name, values in _mapping(_mapping(group).get("hosts")).items():
+            yield str(name), str(_mapping(values).get("ansible_host") or name)
+        yield from _hosts(_mapping(group).get("children"))
+
+
+def _mapping(value: Any) -> Mapping[Any, Any]:
+    return value if isinstance(value, Mapping) else {}
 
 
 def compare(out: Path, found: Discovery) -> list[str]:
     """A line for each difference between the machines and the inventory below `out`, and for each new machine.
 
-    Raises OSError and yaml.YAMLError.
+    Raises OSError, and ValueError for a file that is no YAML.
     """
     common = variables(out / "group_vars/all") | variables(out / "group_vars/inference")
-    declared = hosts((out / "hosts.yml").read_text(encoding="utf-8"))
+    declared = hosts(out / "hosts.yml")
     lines = []
     for name, now in found.records.items():
         own = variables(out / "host_vars" / name)

@@ -88,7 +88,9 @@ def plan(machines: Mapping[str, Machine], wanted: Wanted | None) -> Layout:
     facts = _facts(wanted)
     if facts is None:
         silent = (
-            "nobody has read it on the nodes" if wanted.model.startswith("/") else "its configuration does not tell it"
+            "discover does not read models on the nodes"
+            if wanted.model.startswith("/")
+            else "its configuration does not tell it"
         )
         reason = wanted.error or silent
         layout.proposal.findings.append(f"{wanted.model} is not planned: {reason}")

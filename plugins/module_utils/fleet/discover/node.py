@@ -117,7 +117,7 @@ def _kernel(machine: Machine, found: Proposed) -> None:
 def _network(machine: Machine, found: Proposed) -> None:
     ports = [(device, port) for device in machine.rdma for port in device.get("ports") or ()]
     if ports:
-        up = sum(1 for _device, port in ports if port.get("state") == "ACTIVE")
+        up = sum(1 for _device, port in ports if str(port.get("state") or "").startswith("ACTIVE"))
         layers = sorted({str(port.get("link_layer")) for _device, port in ports})
         found.own.findings.append(
             f"has {len(ports)} RDMA ports ({', '.join(layers)}), {up} of them up. One node needs none of them; for "

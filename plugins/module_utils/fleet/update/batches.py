@@ -58,10 +58,9 @@ class Batch:
 def batches(due: Iterable[Due], serving: Serving, sizes: Sequence[str | int]) -> list[Batch]:
     """The batches in their order.
 
-    The last size is repeated until every instance is in a batch. A node swaps one instance at a time, and
-    a gang is an instance of each of its nodes. Instances that
-    get requests from the fewest gateways come first: their swaps disturb the fewest clients, and they may serve during
-    the swaps of other instances. Raises BatchError.
+    The last size is repeated until every instance is in a batch. A node swaps one instance at a time, and a gang is an
+    instance of each of its nodes. Instances that get requests from the fewest gateways come first: their swaps disturb
+    the fewest clients, and they may serve during the swaps of other instances. Raises BatchError.
     """
     waiting = sorted(due, key=lambda item: (serving.count(item.name, item.host), item.host, item.name))
     if not sizes:

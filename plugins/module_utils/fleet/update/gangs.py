@@ -51,7 +51,7 @@ def fold(known: Known, left_out: Collection[str] = ()) -> Folded:
             if set(away) <= set(left_out):
                 found.lines[leader, name] = f"{words} cannot be reached: {name} is left out"
             elif due:
-                problem = f"{words} is not in this run: run it for all members (-l {','.join(nodes)})"
+                problem = f"{words} is not in this run: run the playbook for all members (-l {','.join(nodes)})"
                 found.missing.append(Missing(name, due[0].model, problem))
         if leader in there:
             found.known[leader][name] = _one(there, leader)

@@ -239,7 +239,7 @@ def _in_the_way(host: str, facts: Host) -> list[str]:
     if not facts.has_turn:
         return []
     return [
-        f"{item.name} on {host}: a swap runs, or was cut off: run baremetal.inference.update_model first"
+        f"{item.name} on {host}: a swap runs, is stuck, or was cut off: run baremetal.inference.update_model first"
         for item in facts.instances
         if item.swapping
     ]

@@ -79,7 +79,7 @@ def plan_removals(hosts: Mapping[str, Host], wanted: Selection, *, allow_downtim
             made.lines += [f"{host}: {name} is on the node, and the inventory does not declare it" for name in orphans]
         made.lines += [f"{host}: {_line(name, there, present)}" for name in made.names[host]]
         made.problems += [
-            f"{name} on {host}: a swap runs, or was cut off: run baremetal.inference.update_model first"
+            f"{name} on {host}: a swap runs, is stuck, or was cut off: run baremetal.inference.update_model first"
             for name in made.names[host]
             if any(item.name == name and item.swapping for item in facts.instances)
         ]

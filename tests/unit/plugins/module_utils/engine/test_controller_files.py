@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -69,3 +70,17 @@ def test_what_cannot_be_copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     (tmp_path / "a").write_text("x")
     monkeypatch.setattr(controller_files, "MOST_FILES", 0)
     assert "at most 0 files" in read(entry(tokenizer=f"controller:{tmp_path}"))[f"controller:{tmp_path}"]["problem"]
+
+
+def test_a_directory_with_a_part_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "tokenizer/deep").mkdir(parents=True)
+    listed = os.scandir
+
+    def scandir(path: Any) -> Any:
+        if str(path).endswith("/deep"):
+            raise PermissionError(13, "Permission denied")
+        return listed(path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    text = f"controller:{tmp_path / 'tokenizer'}"
+    assert read(entry(tokenizer=text)) == {text: {"problem": "cannot be read on the controller: Permission denied"}}

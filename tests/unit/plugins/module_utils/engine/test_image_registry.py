@@ -142,7 +142,7 @@ def test_a_registry_that_refuses(server: ImageServer, tmp_path: Path, status: in
 def test_an_endless_answer(server: ImageServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(image_registry, "LARGEST_ANSWER", 1 << 20)
     server.put("/v2/vllm/blobs/sha256:1", b" " * (2 << 20))
-    with pytest.raises(RegistryError, match="more than 1 MiB"):
+    with pytest.raises(RegistryError, match="gives no answer that can be used: the answer has more than 1 MiB"):
         registry(server, tmp_path).blob("sha256:1")
 
 
@@ -151,6 +151,20 @@ def test_a_registry_that_does_not_answer(server: ImageServer, tmp_path: Path) ->
     server.close()
     with pytest.raises(RegistryError, match=r"does not answer: .*refused.*whether the node reaches the image registry"):
         asked.manifest("tag")
+
+
+def test_a_server_of_tokens_that_does_not_answer_is_named(server: ImageServer, tmp_path: Path) -> None:
+    tokens = ImageServer()
+    tokens.close()
+    server.authorization, server.challenge = "Bearer t", f'Bearer realm="http://{tokens.name}/token"'
+    with pytest.raises(RegistryError, match=f"^{tokens.name} does not answer: "):
+        registry(server, tmp_path).blob("sha256:1")
+
+
+def test_a_wrong_name_of_a_registry(tmp_path: Path) -> None:
+    image = image_registry.parse("[fd00::1/vllm@sha256:0")
+    with pytest.raises(RegistryError, match=r"^\[fd00::1 is no name of an image registry .*: correct the image's name"):
+        image_registry.Registry(image, image_registry.Access(tmp_path))
 
 
 @pytest.fixture

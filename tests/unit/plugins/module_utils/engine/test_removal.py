@@ -60,6 +60,12 @@ def test_the_registry_forgets_what_nobody_serves(paths: Paths, calls: list[tuple
     assert removal.forget_models(paths, ["main"], check=False) == ["main-base", "main-model"]
     assert list(files.read_json(paths.registry)["models"]) == ["other-model"]
     assert removal.forget_models(paths, ["main"], check=False) == []
+    # A damaged state does not tell what its instance needs, so no entry goes.
+    files.write_json(paths.instance("other"), [])
+    with pytest.raises(ValueError, match=f"{paths.instance('other')} is damaged: baremetal.inference.site"):
+        removal.forget_models(paths, [], check=False)
+    files.write_json(paths.registry, {"models": ["other-model"]})
+    assert removal.forget_models(paths, [], check=False) == []
 
 
 def test_how_an_instance_stands(paths: Paths, calls: list[tuple[str, ...]]) -> None:

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from ansible_collections.baremetal.inference.plugins.module_utils.fleet.discover.changes import (
     compare,
     hosts,
@@ -30,7 +32,7 @@ def test_a_second_discovery_finds_nothing_new(tmp_path: Path, results: Results) 
     assert missing(tmp_path, found) == found.files
     write(tmp_path, found.files)
     assert compare(tmp_path, found) == [] and missing(tmp_path, found) == {}
-    assert hosts(found.files["hosts.yml"]) == {"l40s-11": "10.0.0.11", "none-12": "10.0.0.12"}
+    assert hosts(tmp_path / "hosts.yml") == {"l40s-11": "10.0.0.11", "none-12": "10.0.0.12"}
     assert list(missing(tmp_path, found, again=True)) == [
         "host_vars/l40s-11/discovered.yml",
         "host_vars/none-12/discovered.yml",
@@ -56,3 +58,16 @@ def test_encrypted_files_and_values_are_no_obstacle(tmp_path: Path) -> None:
     write(tmp_path, {"vault.yml": "$ANSIBLE_VAULT;1.1;AES256\n6162\n", "own.yml": "a: !vault |\n  x\nb: 1\n"})
     assert variables(tmp_path) == {"a": None, "b": 1}
     assert variables(tmp_path / "none") == {}
+
+
+@pytest.mark.parametrize("content", [b"a: [", b"# M\xfcller\na: 1\n", b"a: 1\n---\nb: 2\n"])
+def test_a_file_that_is_no_yaml_is_named(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "main.yml").write_bytes(content)
+    with pytest.raises(ValueError, match=f"^{tmp_path}/main.yml is no YAML in UTF-8: correct the file "):
+        variables(tmp_path)
+
+
+def test_groups_of_another_form_have_no_hosts(tmp_path: Path) -> None:
+    text = "a: {hosts: [b, c]}\nd: {hosts: {e: f, g: {ansible_host: h}}, children: [i]}\nj: k\n"
+    (tmp_path / "hosts.yml").write_text(text)
+    assert hosts(tmp_path / "hosts.yml") == {"e": "e", "g": "h"}

@@ -54,7 +54,11 @@ def test_members_that_are_not_in_the_run() -> None:
     known = {node: {"big": facts(due=True)} for node in ("n1", "n2")}
     found = fold(known)
     assert found.missing == [
-        Missing("big", "m", "big spans n1, n2, n3, and n3 is not in this run: run it for all members (-l n1,n2,n3)")
+        Missing(
+            "big",
+            "m",
+            "big spans n1, n2, n3, and n3 is not in this run: run the playbook for all members (-l n1,n2,n3)",
+        )
     ]
     assert fold({"n1": {"big": facts()}}).missing == [], "a gang that is not due stops no other update"
     left = fold(known, ["n3", "n9"])

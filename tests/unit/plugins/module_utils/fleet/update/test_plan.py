@@ -103,7 +103,7 @@ def test_a_gang_is_one_instance_of_its_leader() -> None:
 
 def test_a_gang_needs_all_of_its_members_in_the_run() -> None:
     found = made({"b": host(instance(gang=GANG), up=["a", "c"])})
-    assert found.problems == ["main spans a, b, and a is not in this run: run it for all members (-l a,b)"]
+    assert found.problems == ["main spans a, b, and a is not in this run: run the playbook for all members (-l a,b)"]
     assert found.batches == []
 
 
