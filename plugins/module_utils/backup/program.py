@@ -74,7 +74,7 @@ def as_text(value: dict[str, Any], now: float) -> str:
             lines.append(f"{job:<11} not on this host: baremetal.inference.backup_prune prunes on the controller")
         elif not known:
             lines.append(f"{job:<11} never ran")
-        elif known.get("ended", 0) < known["began"]:
+        elif known.get("ended", 0) < known.get("began", 0):
             lines.append(f"{job:<11} began {_time(known['began'])}: still runs, or was interrupted")
         elif known["ok"]:
             age = (now - known["ended"]) / 3600

@@ -71,7 +71,15 @@ def _url(kind: str, address: str, url: str) -> Repository:
         )
     if not parts.hostname:
         raise ValueError(f"{mask(address)!r} has no host: use a form like {_FORMS}")
-    return Repository(kind, address, parts.hostname, parts.username or "", parts.port)
+    try:
+        port = parts.port
+    except ValueError:
+        # Not quoted: a / in a password ends the host, so the port may be a part of the password.
+        raise ValueError(
+            f"the address of the {kind} repository has a port that is not a number: use a form like {_FORMS}. A user's"
+            " password belongs into backup_environment"
+        ) from None
+    return Repository(kind, address, parts.hostname, parts.username or "", port)
 
 
 def mask(address: str) -> str:

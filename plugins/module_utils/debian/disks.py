@@ -188,7 +188,10 @@ def _disk_problems(disk: Disk) -> list[Problem]:
     where = disk.where
     problems = _mount_problems(where, disk.path, disk.options)
     if not NAME.fullmatch(disk.name):
-        message = "must be 1 to 8 of a-z, 0-9 and -, because it becomes a part of the file system's short label"
+        message = (
+            "must be 1 to 8 of a-z, 0-9 and -, not with - first, because it becomes a part of the file system's short "
+            "label"
+        )
         problems.append(Problem(where, message, "name", disk.name))
     for device in disk.devices:
         if not device.startswith(BY_ID) or PurePosixPath(device).parent not in map(PurePosixPath, BY_ID):

@@ -9,7 +9,6 @@ import os
 import re
 from collections import Counter
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 
 from ..core import files
@@ -108,7 +107,7 @@ class Boot:
             _replace(render(parameters))
             self._run(tools["grub-mkconfig"], "-o", str(new))
             self._run(tools["grub-script-check"], str(new))
-            if not in_menu(parameters, new.read_text(encoding="utf-8")):
+            if not in_menu(parameters, _text(new)):
                 raise BootError(
                     f"the new menu does not have {' '.join(parameters)}: find a file in /etc/default/grub.d that sets"
                     " GRUB_CMDLINE_LINUX later, and correct it"
@@ -116,7 +115,7 @@ class Boot:
             new.chmod(MENU.stat().st_mode & 0o777)
             _to_disk(new)
             new.replace(MENU)
-        except (BootError, OSError, UnicodeDecodeError):
+        except (BootError, OSError):
             new.unlink(missing_ok=True)
             _replace(before)
             raise
@@ -194,9 +193,8 @@ class CommandLine:
 
 
 def _text(path: Path) -> str:
-    with suppress(FileNotFoundError):
-        return path.read_text(encoding="utf-8")
-    return ""
+    """A file's text; empty if there is no file. A menu may have names of other systems in another encoding."""
+    return files.text(path) or ""
 
 
 def _running() -> list[str]:

@@ -265,7 +265,7 @@ class Kernel:
         return [setting for setting in self.settings if not self._matches(setting)]
 
     def _matches(self, setting: Setting) -> bool:
-        with suppress(OSError):
+        with suppress(OSError, UnicodeDecodeError):
             return setting.matches((self.root / setting.path).read_text(encoding="utf-8"))
         return False
 

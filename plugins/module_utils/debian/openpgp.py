@@ -63,7 +63,7 @@ def refusal(data: bytes, allowed: Iterable[str]) -> str:
         return ""
     return (
         f"has the fingerprint {', '.join(others)}, but fingerprints allows {', '.join(known)}. Compare both with what"
-        " the vendor publishes: somebody may have replaced the key"
+        " the vendor publishes: an attacker may have replaced the key"
     )
 
 

@@ -9,9 +9,13 @@ manifest and links are ignored, because the store did not publish them.
 
 from __future__ import annotations
 
+import math
+import os
 import shutil
+import stat
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -75,10 +79,11 @@ class Cleaning:
     def plan(
         self, keep: int, needed: Mapping[Revision, str], containers_text: str, models: Collection[str] | None = None
     ) -> None:
-        """Decide what is removed, of all models or only of `models`.
+        """Decide which revisions are removed, of all models or only of `models`.
 
-        `keep` is how many of the newest revisions of each model stay. With 0, even the newest revision is removed
-        if nothing needs it. Raises OSError.
+        Interrupted transfers, replaced damaged revisions, and copies of revisions that the store lacks are removed for
+        all models. `keep` is how many of the newest revisions of each model stay. With 0, even the newest revision is
+        removed if nothing needs it. Raises OSError.
         """
         published = {name: self._published(name) for name in self._names() if models is None or name in models}
         reasons: dict[Revision, str] = dict(needed)
@@ -178,10 +183,29 @@ def check(store: Path, keep: int, mounts: Sequence[Mount]) -> None:
 
 def _size(path: Path) -> int:
     """Bytes that the removal of a directory frees. Targets of links, and files with other hard links, do not count."""
-    files = [each.lstat() for each in path.rglob("*") if each.is_file() and not each.is_symlink()]
-    return sum(status.st_size for status in files if status.st_nlink == 1) if path.is_dir() else 0
+    files = [status for status in _statuses(path) if stat.S_ISREG(status.st_mode) and status.st_nlink == 1]
+    return sum(status.st_size for status in files)
 
 
 def _touched(path: Path) -> float:
-    """The latest time at which anything below a directory was written, in seconds since 1970."""
-    return max(each.lstat().st_mtime for each in [path, *path.rglob("*")])
+    """The latest time at which a directory, or a file below it, was written, in seconds since 1970. Infinite for a
+    directory that has vanished."""
+    return max((status.st_mtime for status in _statuses(path)), default=math.inf)
+
+
+def _statuses(directory: Path) -> list[os.stat_result]:
+    """The statuses of a directory and of all files below it; empty for another file. Raises OSError.
+
+    A file that vanishes meanwhile is left out: the client of a hub may still fetch files.
+    """
+
+    def refuse(error: OSError) -> None:
+        if not isinstance(error, (FileNotFoundError, NotADirectoryError)):
+            raise error
+
+    found = []
+    for place, _directories, names in os.walk(directory, onerror=refuse):
+        for path in (place, *(os.path.join(place, name) for name in names)):
+            with suppress(FileNotFoundError):
+                found.append(os.lstat(path))
+    return found

@@ -68,9 +68,8 @@ def modules(root: Path) -> list[LoadedModule]:
     for name in MODULES:
         path = root / "sys/module" / name
         if path.is_dir():
-            holders = path / "holders"
-            names = sorted(entry.name for entry in holders.iterdir()) if holders.is_dir() else []
-            found.append(LoadedModule(name, sysfs.read_int(path / "refcnt"), tuple(names)))
+            users = tuple(sysfs.names(path / "holders"))
+            found.append(LoadedModule(name, sysfs.read_int(path / "refcnt"), users))
     return found
 
 

@@ -237,7 +237,7 @@ def judge(report: Report, limit: float | None, gpus: int = 1) -> Verdict:
 
 
 def _reason(busbw: float, share: float) -> str:
-    """The usual cause of a wrong number."""
+    """The usual cause of a low bandwidth."""
     if busbw < 1:
         return ": packets are lost, as without PFC on one side"
     if 0.45 <= share <= 0.55:

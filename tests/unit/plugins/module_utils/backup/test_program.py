@@ -74,6 +74,9 @@ def test_the_state_in_words() -> None:
     assert lines[3].endswith(": still runs, or was interrupted")
     never = program.as_text({"repository": "", "jobs": {"prune": {**ended, "ok": False, "error": "x"}}}, NOW)
     assert "; never ok: x" in never
+    # The disk was full when the job began.
+    late = program.as_text({"repository": "", "jobs": {"prune": {"ended": NOW, "ok": False, "error": "x"}}}, NOW)
+    assert "FAILED" in late
 
 
 def test_only_root_may_use_it(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

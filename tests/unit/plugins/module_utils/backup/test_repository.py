@@ -33,6 +33,12 @@ def test_what_restic_would_stumble_over_is_refused(address: str) -> None:
     assert "secret" not in str(refused.value)
 
 
+def test_a_password_with_a_slash_is_not_shown() -> None:
+    with pytest.raises(ValueError, match="has a port that is not a number") as refused:
+        repository.parse("rest:https://node:s3cret/word@store:8000/x")
+    assert "s3cret" not in str(refused.value)
+
+
 def test_credentials_of_rest_reach_every_version_of_restic() -> None:
     given = repository.parse("rest:https://store:8000/x")
     credentials = {"RESTIC_REST_USERNAME": "n1", "RESTIC_REST_PASSWORD": "a/b@c"}

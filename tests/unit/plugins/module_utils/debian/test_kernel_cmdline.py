@@ -107,6 +107,23 @@ def test_a_new_menu_takes_the_place_of_the_old(files: tuple[Path, Path]) -> None
     assert (menu.read_text(), drop_in.read_text()) == (MENU, render(["iommu=pt"]))
 
 
+def test_a_menu_with_a_name_in_another_encoding(files: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    menu, foreign = files[0], b"menuentry 'Syst\xe8me'\n"
+    menu.write_bytes(foreign + OLD.encode())
+    grub = Grub(MENU)
+
+    def write(argv: list[str]) -> tuple[int, str, str]:
+        if argv[0] == "grub-mkconfig":
+            Path(argv[2]).write_bytes(foreign + MENU.encode())
+        return 0, "", ""
+
+    monkeypatch.setattr(grub, "run_command", write)
+    line = module.CommandLine(["iommu=pt"], boot(grub))
+    assert line.changed
+    line.apply()
+    assert menu.read_bytes() == foreign + MENU.encode()
+
+
 @pytest.mark.parametrize(
     ("grub", "words"),
     [

@@ -141,6 +141,12 @@ def test_every_mistake_is_named(root: Path) -> None:
     assert len(problems) == 3
 
 
+def test_a_value_that_is_no_text_is_named(root: Path) -> None:
+    (root / "proc/sys/vm/swappiness").write_bytes(b"\xff\n")
+    (problem,) = kernel(root, sysctl={"vm.swappiness": 10}).problems()
+    assert problem.startswith("vm.swappiness: cannot be read back")
+
+
 def test_a_file_that_comes_before_ours_does_not_matter(root: Path) -> None:
     (root / "usr/lib/sysctl.d").mkdir(parents=True)
     (root / "usr/lib/sysctl.d/50-default.conf").write_text("vm.swappiness=30\n")

@@ -134,6 +134,22 @@ def test_transfers_that_nobody_goes_on_with_are_rubbish_after_a_day(bed: Bed) ->
     assert sorted(path.name for path in incoming.iterdir()) == ["fresh.ab12cd34ef56", "held.ab12cd34ef56"]
 
 
+def test_a_file_that_vanishes_meanwhile_ends_no_plan(bed: Bed, monkeypatch: pytest.MonkeyPatch) -> None:
+    half = bed.store / ".incoming/m.ab12cd34ef56/model/half"
+    half.parent.mkdir(parents=True)
+    half.write_text("half")
+    for name in ("stat", "lstat"):
+        status = getattr(os, name)
+
+        def gone(path: Any, *words: Any, found: Callable[..., Any] = status, **more: Any) -> Any:
+            if Path(path).name == "half":
+                raise FileNotFoundError(path)
+            return found(path, *words, **more)
+
+        monkeypatch.setattr(os, name, gone)
+    assert not bed.run(check=True, keep=4)["freed"]
+
+
 def test_damaged_revisions_go_once_they_are_replaced(bed: Bed) -> None:
     when = int(time.time())
     done = bed.revisions[3].with_name(f"{bed.revisions[3].name}.broken-{when - 2 * DAY}")

@@ -103,6 +103,17 @@ def test_modules(tmp_path: Path) -> None:
     ]
 
 
+def test_a_module_that_is_unloaded_meanwhile_has_no_holders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    add_module(tmp_path, "nvidia", 0)
+
+    def gone(path: object = ".") -> list[str]:
+        raise FileNotFoundError(path)
+
+    monkeypatch.setattr("os.listdir", gone)
+    monkeypatch.setattr("os.scandir", gone)
+    assert holders.modules(tmp_path) == [LoadedModule("nvidia", 0, ())]
+
+
 def test_what_no_process_explains() -> None:
     idle = [LoadedModule("nvidia", 1, ("nvidia_uvm",)), LoadedModule("nvidia_uvm", 0, ())]
     assert holders.unexplained([], idle) == []
