@@ -159,6 +159,12 @@ def test_a_container_that_stays_is_an_error(unit: Install) -> None:
         actions.stop("main", slow(float("inf")))
 
 
+def test_a_container_whose_removal_takes_longer_than_a_call_is_no_error(unit: Install) -> None:
+    found, docker = unit("active", "inactive"), slow(1)
+    actions.stop("main", docker)
+    assert (found.calls, docker.removed) == (["stop --no-block vllm@main.service"], ["vllm-main"])
+
+
 def test_a_start_forgets_earlier_failures(unit: Install) -> None:
     found = unit("failed")
     found.unknown.add("reset-failed")

@@ -12,6 +12,7 @@ import pytest
 
 from ansible_collections.baremetal.inference.plugins.module_utils.core import files, journal, systemd
 from ansible_collections.baremetal.inference.plugins.module_utils.core.commands import Outcome
+from ansible_collections.baremetal.inference.plugins.module_utils.core.docker_api import DockerUnavailable
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.probe import health, wait
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import drains
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.state.drains import format_time
@@ -230,6 +231,37 @@ def test_who_disarms_it_in_the_middle_of_a_step_is_heard(machine: Machine, monke
     ladder.recover("main")
     known = state.read(machine.paths, "main")
     assert not known.armed and known.steps[-1].outcome == "started again"
+
+
+def test_an_engine_whose_container_stays_is_started_all_the_same(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Recovery leaves an instance alone that is stopped: the engine would stay down, and no alert would be sent."""
+
+    def remove(_container: str) -> None:
+        raise DockerUnavailable("Docker does not answer within 5 s")
+
+    monkeypatch.setattr(machine.docker, "remove", remove)
+    machine.is_seen(health.HUNG)
+    outcome = machine.ladder().recover("main").outcome
+    assert outcome.startswith("the container vllm-main cannot be removed") and outcome.endswith("; started again")
+    assert machine.done[-1] == "start --no-block vllm@main.service"
+
+
+def test_an_engine_whose_gpu_cannot_be_reset_is_started_all_the_same(
+    gpu_machine: GpuMachine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A program such as DCGM may use the GPU, and may not end."""
+
+    def reset(_gpus: object, _run: object) -> str:
+        raise systemd.SystemdError("systemctl stop nvidia-dcgm.service: a time limit was exceeded")
+
+    monkeypatch.setattr(actions, "reset_gpus", reset)
+    gpu_machine.log(XID_95)
+    report = gpu_machine.recover()
+    assert gpu_machine.done == ["stop", "start"]
+    assert report.outcome == "systemctl stop nvidia-dcgm.service: a time limit was exceeded; started again"
+    assert not state.read(gpu_machine.paths, "main").gpus_reset
 
 
 def test_a_gpu_gets_its_settings_again_after_its_reset(gpu_machine: GpuMachine) -> None:
