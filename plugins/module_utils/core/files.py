@@ -22,11 +22,11 @@ def text(path: Path) -> str | None:
 
 
 def same(path: Path, content: str | bytes, mode: int = 0o644) -> bool:
-    """Whether a file has this content and mode, so that write() would not change it."""
+    """Whether a file has this content and mode, so that write() would not change it. False for an unreadable file."""
     try:
         # Compared as bytes: a damaged file may not be text.
         return path.read_bytes() == _bytes(content) and path.stat().st_mode & 0o7777 == mode
-    except FileNotFoundError:
+    except OSError:
         return False
 
 

@@ -67,18 +67,28 @@ def repair(paths: Paths, name: str, wrong: list[WrongFile], now: datetime) -> li
     for one in wrong:
         if one.source is None:
             continue
-        kept = ""
-        if one.path.is_file():
-            aside = paths.aside(name) / f"{format_time(now).replace(':', '')}-{one.path.name}"
-            # Like the sound file, the wrong one may hold a key.
-            files.write(aside, one.path.read_bytes(), 0o600)
-            kept = f"; the wrong file is kept as {aside}"
+        kept = _keep_aside(paths, name, one.path, now)
         files.write(one.path, one.source.read_bytes(), modes[one.path])
         done.append(f"{one.path} {one.why}: repaired from {one.source}{kept}")
     if number is not None and releases.active_number(paths, name) != number:
         files.link(paths.active(name), str(number))
         done.append(f"{paths.active(name)} was a broken link: the link leads to release {number} again")
     return done
+
+
+def _keep_aside(paths: Paths, name: str, path: Path, now: datetime) -> str:
+    """Keep a wrong file aside. Returns where, for the report; empty if there is no such file. Raises OSError."""
+    aside = paths.aside(name) / f"{format_time(now).replace(':', '')}-{path.name}"
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        return ""
+    except OSError as error:
+        # A bad sector of the disk, for example. The sound file takes another place on the disk.
+        return f"; the wrong file cannot be read ({error.strerror}), so it is not kept"
+    # Like the sound file, the wrong one may hold a key.
+    files.write(aside, content, 0o600)
+    return f"; the wrong file is kept as {aside}"
 
 
 def _number(paths: Paths, name: str) -> int | None:

@@ -98,7 +98,7 @@ def decide(situation: Situation, settings: Settings, now: datetime, *, by_hand: 
         return Decision(NOTHING, f"it is {situation.verdict}")
     futile = _why_futile(situation)
     if situation.unit_state == "activating" or situation.verdict == health.STARTING:
-        return _while_it_starts(situation, settings, now, futile)
+        return _while_it_starts(situation, settings, now, futile, by_hand=by_hand)
     if futile:
         return Decision(GIVE_UP, futile, futile=True)
     faults = _faults_in_window(situation, now)
@@ -139,14 +139,16 @@ def _why_futile(situation: Situation) -> str:
     return ""
 
 
-def _while_it_starts(situation: Situation, settings: Settings, now: datetime, futile: str) -> Decision:
+def _while_it_starts(
+    situation: Situation, settings: Settings, now: datetime, futile: str, *, by_hand: bool
+) -> Decision:
     """The step while systemd starts the unit: none, unless the start cannot succeed."""
     failed = situation.attempt > FAILED_STARTS
     # With a truncated file, vLLM 0.32 may hang until the start times out: damage counts before any start has failed.
     if futile and (failed or situation.damaged_models):
         return Decision(GIVE_UP, futile, futile=True)
     faults = _faults_in_window(situation, now)
-    if situation.died_last and faults > settings.budget:
+    if situation.died_last and faults > settings.budget and not by_hand:
         died = f"{faults} faults within an hour, {situation.deaths} of them deaths"
         return Decision(GIVE_UP, f"it serves and dies: {died}{_suspects(situation)}")
     if not situation.docker_answers:

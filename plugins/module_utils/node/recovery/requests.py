@@ -30,11 +30,12 @@ class Requests:
     def ask(self, name: str) -> None:
         """Request recovery of an instance, unless the last request is recent or this node has no recovery."""
         now = time.monotonic()
-        if now - self._asked.get(name, -INTERVAL) < INTERVAL or not self._paths.recovery_settings.exists():
+        if now - self._asked.get(name, -INTERVAL) < INTERVAL:
             return
-        self._asked[name] = now
         with contextlib.suppress(OSError):
-            files.write(self._paths.recovery_requests / name, "")
+            if self._paths.recovery_settings.exists():
+                self._asked[name] = now
+                files.write(self._paths.recovery_requests / name, "")
 
     def forget(self, name: str) -> None:
         """Reset the interval, since the instance serves: the next request is sent at once."""

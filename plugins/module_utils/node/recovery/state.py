@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -92,13 +93,19 @@ def _read(path: Path, name: str) -> State | None:
         return State(
             instance=name,
             armed=bool(value.get("armed", True)),
-            breaker=Breaker(**breaker) if breaker else None,
-            steps=tuple(Step(**step) for step in value.get("steps", ())),
+            breaker=_breaker(breaker) if breaker else None,
+            steps=tuple(Step(**{key: str(text) for key, text in step.items()}) for step in value.get("steps", ())),
             total=int(value.get("total", 0)),
             gpus_reset=str(value.get("gpus_reset", "")),
         )
-    except (OSError, ValueError, TypeError):
+    except (OSError, ValueError, TypeError, AttributeError, KeyError):
         return None
+
+
+def _breaker(value: Mapping[str, Any]) -> Breaker:
+    """Raises AttributeError, KeyError, TypeError."""
+    alerts = {str(channel): str(outcome) for channel, outcome in value.get("alerts", {}).items()}
+    return Breaker(str(value["since"]), str(value["reason"]), alerts)
 
 
 def write(paths: Paths, state: State) -> bool:

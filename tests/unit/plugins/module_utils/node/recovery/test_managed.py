@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable
 from pathlib import Path
 
@@ -53,6 +54,22 @@ def test_an_installed_file_is_repaired_and_the_wrong_one_kept(
     if found is not None:
         (aside,) = paths.aside("main").iterdir()
         assert aside.read_bytes() == found and aside.stat().st_mode & 0o777 == 0o600
+
+
+def test_an_installed_file_that_cannot_be_read_is_repaired(paths: Paths, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A bad sector of the disk, for example."""
+    path, read = paths.unit("main"), Path.read_bytes
+    inode = path.stat().st_ino
+
+    def read_bytes(one: Path) -> bytes:
+        if one == path and one.stat().st_ino == inode:
+            raise OSError(errno.EIO, "Input/output error")
+        return read(one)
+
+    monkeypatch.setattr(Path, "read_bytes", read_bytes)
+    told = managed.repair(paths, "main", managed.verify(paths, "main"), NOW)
+    assert told[0].endswith("; the wrong file cannot be read (Input/output error), so it is not kept")
+    assert managed.verify(paths, "main") == [] and not paths.aside("main").exists()
 
 
 def test_a_release_is_repaired_from_what_is_installed(paths: Paths) -> None:

@@ -108,6 +108,9 @@ def test_by_hand_budget_and_arming_do_not_count_but_locks_and_updates_do() -> No
     assert by_hand(lock="an update") == NOTHING
     assert by_hand(drain=Drain("update", "rolls", "2026-05-04T02:00:00Z")) == NOTHING
     assert by_hand(verdict=health.HEALTHY) == NOTHING
+    # A budget that deaths have used up does not make a command of an operator drain the instance.
+    dying = {"verdict": health.STARTING, "unit_state": "activating", "deaths": 9, "died_last": True}
+    assert by_hand(**dying) == NOTHING and decide(**dying).act == GIVE_UP
 
 
 def test_the_budget_counts_steps_and_deaths_of_one_hour() -> None:

@@ -4,6 +4,9 @@
 
 from __future__ import annotations
 
+import errno
+from pathlib import Path
+
 import pytest
 
 from ansible_collections.baremetal.inference.plugins.module_utils.core import files, systemd
@@ -40,3 +43,20 @@ def test_an_agent_that_cannot_ask_goes_on(paths: Paths) -> None:
     paths.recovery_requests.write_text("")
     requests.Requests(paths).ask("main")
     assert paths.recovery_requests.is_file()
+
+
+def test_an_agent_that_cannot_read_whether_there_is_recovery_goes_on(
+    paths: Paths, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An exception would end the probes of this instance."""
+
+    def broken(_path: Path) -> bool:
+        raise OSError(errno.EIO, "Input/output error")
+
+    files.write_json(paths.recovery_settings, Settings().to_json())
+    asker = requests.Requests(paths)
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "exists", broken)
+        asker.ask("main")
+    asker.ask("main")
+    assert (paths.recovery_requests / "main").exists()

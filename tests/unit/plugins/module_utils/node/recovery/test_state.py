@@ -30,6 +30,16 @@ def test_a_state_survives_its_file_and_a_damaged_one_is_none(paths: Paths) -> No
         assert state.read(paths, "main") == State("main")
 
 
+def test_values_of_other_types_in_the_file_do_not_end_recovery(paths: Paths) -> None:
+    step = {"time": 7, "act": "restart", "verdict": None, "reason": "r"}
+    breaker = {"since": None, "reason": 1, "alerts": {"mail": 2}}
+    files.write_json(paths.recovered("main"), {"schema": 1, "steps": [step], "breaker": breaker})
+    known = state.read(paths, "main")
+    assert known.recent(NOW, "restart") == [] and known.breaker == Breaker("None", "1", {"mail": "2"})
+    files.write_json(paths.recovered("main"), {"schema": 1, "breaker": {**breaker, "alerts": [1]}})
+    assert state.read(paths, "main") == State("main")
+
+
 def test_a_full_disk_makes_nothing_forget(paths: Paths, monkeypatch: pytest.MonkeyPatch) -> None:
     known = State("main", steps=(Step("t", "restart", "hung", "r", "o"),), total=1)
     real = files.write
