@@ -197,19 +197,35 @@ def _rest(restarts: int) -> float:
 def _resume(_options: argparse.Namespace, paths: Paths) -> int:
     """Close gates before engines start, and continue swaps. A gate that does not close is logged."""
     code = OK
+
+    def report(name: str, error: Exception) -> None:
+        nonlocal code
+        journal.Journal().say(f"{name}: {error}", journal.WARNING, event="swap", instance=name)
+        code = FAILED
+
+    # A swap that cannot be continued must not prevent the others.
     for name in swaps.names(paths):
-        found = swaps.read(paths, name)
-        if not found or systemd.active_state(swap_unit(name)) in systemd.RUNNING:
-            continue
+        anew = swaps.read(paths, name)
         try:
-            known = damaged.rebuilt(paths, name, found) if found.step == swaps.DAMAGED else found
-            if (anew := machine.restarted(known)) != found:
-                swaps.write(paths, name, anew)
+            if not anew or systemd.active_state(swap_unit(name)) in systemd.RUNNING:
+                continue
+            anew = _after_restart(paths, name, anew)
             for port in anew.closed_ports if anew.gated else ():
                 gate.close(port)
-        except (gate.GateError, OSError) as error:
-            journal.Journal().say(f"{name}: {error}", journal.WARNING, event="swap", instance=name)
-            code = FAILED
-        if anew.step not in (swaps.LED, swaps.STUCK):
-            systemd.systemctl("start", "--no-block", swap_unit(name))
+        except (gate.GateError, systemd.SystemdError, OSError) as error:
+            report(name, error)
+        try:
+            if anew and anew.step not in (swaps.LED, swaps.STUCK):
+                systemd.systemctl("start", "--no-block", swap_unit(name))
+        except systemd.SystemdError as error:
+            report(name, error)
     return code
+
+
+def _after_restart(paths: Paths, name: str, found: swaps.Swap) -> swaps.Swap:
+    """The swap with which the node continues, as recorded. Raises SystemdError, OSError."""
+    known = damaged.rebuilt(paths, name, found) if found.step == swaps.DAMAGED else found
+    anew = machine.restarted(known)
+    if anew != found:
+        swaps.write(paths, name, anew)
+    return anew

@@ -16,7 +16,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.engine.state i
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.state.swaps import Report, Swap
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.swap_terms import Terms
 from ansible_collections.baremetal.inference.plugins.module_utils.node.cli import swap as cli
-from ansible_collections.baremetal.inference.plugins.module_utils.node.swap import perform
+from ansible_collections.baremetal.inference.plugins.module_utils.node.swap import damaged, perform
 
 from ...conftest import stage
 from .conftest import Run, RunJson
@@ -332,6 +332,23 @@ def test_a_gate_that_does_not_close_is_told_and_the_swap_goes_on(
     swaps.write(paths, "main", Swap(1, 2, "run", SINCE, step=swaps.START, closed_port=5005))
     code, _output, errors = run("resume-swaps")
     assert code == 1 and "main: nft is not installed" in errors and node.calls == [f"start --no-block {UNIT}"]
+
+
+def test_a_swap_that_cannot_be_read_does_not_keep_others_from_going_on(
+    node: Node, run: Run, paths: Paths, closed: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The gate of the other instance must be closed before its engine starts."""
+
+    def rebuilt(_paths: Paths, _name: str, _found: Swap) -> Swap:
+        raise systemd.SystemdError("systemctl show: timed out")
+
+    monkeypatch.setattr(damaged, "rebuilt", rebuilt)
+    node.states["inference-swap@first.service"] = "inactive"
+    files.write(paths.swap("first"), "{")
+    swaps.write(paths, "main", Swap(1, 2, "run", SINCE, step=swaps.START, closed_port=5005))
+    code, _output, errors = run("resume-swaps")
+    assert code == 1 and "first: systemctl show: timed out" in errors and closed == [5005]
+    assert node.calls == ["start --no-block inference-swap@first.service", f"start --no-block {UNIT}"]
 
 
 def test_a_swap_that_runs_leads_itself(node: Node, run: Run, paths: Paths, closed: list[int]) -> None:
