@@ -67,7 +67,7 @@ def run(module: Call) -> None:
         if "maintenance" in parts:
             found |= maintenance(paths, params, check_mode=module.check_mode)
         if "status" in parts:
-            found |= overview.gather(Host(paths), datetime.now(UTC))
+            found |= overview.gather(Host(paths, thresholds=catalogue.thresholds(paths)), datetime.now(UTC))
         if "doctor" in parts:
             found |= doctor(paths, params["checks"])
         if "left" in parts:

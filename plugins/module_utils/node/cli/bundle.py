@@ -19,7 +19,7 @@ from ...engine.state.drains import format_time, parse_duration, parse_time
 from ..bundle import archive, contents, read
 from ..bundle.item import ABSENT, COLLECTED
 from ..doctor import catalogue
-from ..doctor.host import Host, Thresholds
+from ..doctor.host import Host
 from .command import OK, UsageError
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def _bundle(options: argparse.Namespace, paths: Paths) -> int:
         path = archive.destination(options.output, now)
     except FileExistsError as error:
         raise UsageError(str(error)) from error
-    host = Host(paths, thresholds=_thresholds(paths))
+    host = Host(paths, thresholds=catalogue.thresholds(paths))
     reader = read.Reader(programs.run, read.secrets(paths))
     items = contents.items(paths, host, reader, since, now)
     more = {"since": format_time(since) if since else None}
@@ -67,15 +67,6 @@ def _bundle(options: argparse.Namespace, paths: Paths) -> int:
     summary = ", ".join(f"{number} {status}" for status, number in count.most_common())
     print(f"{bundle.path}: {bundle.size / (1 << 20):.1f} MiB, {summary}. Look through it before you send it out.")
     return OK
-
-
-def _thresholds(paths: Paths) -> Thresholds:
-    """The doctor's thresholds. If they are damaged, the doctor's part of the bundle reports that;
-    other parts use defaults."""
-    try:
-        return catalogue.read(paths).thresholds
-    except (OSError, ValueError):
-        return Thresholds()
 
 
 def _since(text: str, now: datetime) -> datetime:

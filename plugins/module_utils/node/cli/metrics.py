@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from ...core.paths import Paths
 from ...engine.units.metrics_units import GROUPS
 from ..collectors import catalogue
+from ..doctor import catalogue as doctor
 from ..doctor.host import Host
 from .command import FAILED, OK, UsageError
 
@@ -40,7 +41,7 @@ def _metrics(options: argparse.Namespace, paths: Paths) -> int:
         names = catalogue.names(options.names)
     except ValueError as error:
         raise UsageError(str(error)) from error
-    host = Host(paths)
+    host = Host(paths, thresholds=doctor.thresholds(paths))
     pages = [catalogue.collect(catalogue.COLLECTORS[name], host) for name in names]
     for page in pages:
         if page.problem:

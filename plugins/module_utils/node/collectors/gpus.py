@@ -11,6 +11,7 @@ from typing import Any
 from ...core.exposition import Help, Samples
 from ...engine.release import Release
 from ..doctor.gpus import BAD_THROTTLES
+from ..recovery.gpus import used_by
 
 MIB = 1 << 20
 
@@ -62,7 +63,7 @@ def render(facts: Mapping[str, Any], instances: Iterable[Release], samples: Samp
     for gpu in gpus:
         _gpu(gpu, samples)
     for release in instances:
-        for gpu in _gpus_of(release, gpus):
+        for gpu in used_by(release, gpus) if release.accelerator == "nvidia" else ():
             samples.add("inference_instance_gpu", 1, name=release.instance, gpu=label(gpu))
 
 
@@ -130,15 +131,3 @@ def _any(flags: Sequence[bool | None]) -> bool | None:
     """Whether one flag is set; None if all are unknown."""
     known = [flag for flag in flags if flag is not None]
     return any(known) if known else None
-
-
-def _gpus_of(release: Release, gpus: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """The GPUs of an instance, found by index, UUID, or the UUID of a MIG device."""
-    if release.accelerator != "nvidia":
-        return []
-    wanted = set(release.gpus)
-    return [
-        gpu
-        for gpu in gpus
-        if wanted & {str(gpu["index"]), gpu["uuid"], *(device["uuid"] for device in gpu["mig_devices"])}
-    ]

@@ -30,7 +30,7 @@ HELP: Help = {
 
 
 def render(paths: Paths, samples: Samples) -> None:
-    """Add the state of each instance. An instance with damaged files is left out, since the doctor reports it.
+    """Add the state of each instance. What a damaged file would tell is left out, since the doctor reports the file.
 
     Raises SystemdError.
     """

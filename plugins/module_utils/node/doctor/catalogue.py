@@ -73,3 +73,11 @@ def read(paths: Paths) -> Settings:
         )
     known = {field.name: value[field.name] for field in fields(Thresholds) if field.name in value}
     return Settings(tuple(value.get("off", ())), Thresholds(**known))
+
+
+def thresholds(paths: Paths) -> Thresholds:
+    """The thresholds of this node, or the defaults if the settings are damaged: read() reports the damage."""
+    try:
+        return read(paths).thresholds
+    except (OSError, ValueError):
+        return Thresholds()

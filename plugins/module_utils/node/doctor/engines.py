@@ -8,13 +8,14 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from ...core import systemd
+from ...core.commands import NOT_INSTALLED
 from ...core.paths import AGENT_UNIT, RECOVERY_PATH, swap_unit, unit_name
 from ...debian import nftables, nftables_engines
 from ...engine import bridges, gate, swap_settings
 from ...engine.probe import health
 from ...engine.state import drains, gangs, probe_state, releases, swaps
 from ..recovery import managed, models, settings, state
-from ..swap import left_over
+from ..swap import left_over, request
 from .check import FAIL, OK, SYSTEMD, WARN, CannotTell, Check, Finding
 from .host import TOOL_TIMEOUT, Host
 
@@ -160,7 +161,7 @@ def swapping(host: Host) -> Finding:
             fails.append(found.failure)
         elif found.step == swaps.LED:
             fails.append(f"{name}: the swap to release {found.target} was cut off")
-        elif systemd.active_state(swap_unit(name)) not in (*systemd.RUNNING, "deactivating"):
+        elif not _goes_on(name):
             fails.append(f"{name}: {swap_unit(name)} does not run, although the swap is at step {found.step}")
         else:
             closed |= _bridge_port(host, name)
@@ -188,6 +189,14 @@ def swapping(host: Host) -> Finding:
     return Finding(OK, "none is stuck")
 
 
+def _goes_on(name: str) -> bool:
+    """Whether the unit that performs a swap is active. Raises CannotTell."""
+    try:
+        return request.runs(name)
+    except systemd.SystemdError as error:
+        raise CannotTell(str(error), SYSTEMD) from error
+
+
 def _bridge_port(host: Host, name: str) -> set[int]:
     """The bridge's port of an instance. A swap closes its gate before it removes the bridge."""
     try:
@@ -205,7 +214,11 @@ def confined(host: Host) -> Finding:
     if not wanted:
         return Finding(OK, "does not apply: no rules about connections that engines open")
     chain = ["nft", "--stateless", "list", "chain", "inet", nftables.TABLE, nftables.CHAIN_OF_ENGINES]
-    free = wanted - nftables_engines.users(host.run(chain, TOOL_TIMEOUT).stdout)
+    outcome = host.run(chain, TOOL_TIMEOUT)
+    if outcome.failure not in (None, NOT_INSTALLED):
+        raise CannotTell(outcome.message, f"run as root: {' '.join(chain)}")
+    # Without the program, or without the chain, no rule is loaded.
+    free = wanted - nftables_engines.users(outcome.stdout)
     if free:
         users = ", ".join(map(str, sorted(free)))
         return Finding(

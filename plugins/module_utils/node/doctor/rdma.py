@@ -61,20 +61,22 @@ def ports(host: Host) -> Finding:
 
 
 def speed(host: Host) -> Finding:
-    """No active port is slower than the fastest of its kind. A bad cable has fewer lanes."""
-    found = [(name, port) for name, port in _ports(host) if _is_active(port) and port["rate_gbps"]]
-    fastest: dict[str, float] = {}
-    for _name, port in found:
-        layer = port["link_layer"] or ""
-        fastest[layer] = max(fastest.get(layer, 0.0), port["rate_gbps"])
+    """No active InfiniBand port is slower than the fastest. A bad cable has fewer lanes."""
+    active = [(name, port) for name, port in _ports(host) if _is_active(port) and port["link_layer"] == "InfiniBand"]
+    if not active:
+        return Finding(OK, "does not apply: there is no active InfiniBand port")
+    unknown = [name for name, port in active if not port["rate_gbps"]]
+    fastest = max(port["rate_gbps"] or 0.0 for _name, port in active)
     slow = [
-        f"{name} runs at {port['rate_gbps']:g} Gb/s, the fastest at {fastest[port['link_layer'] or '']:g}"
-        for name, port in found
-        if port["link_layer"] == "InfiniBand" and port["rate_gbps"] < fastest["InfiniBand"]
+        f"{name} runs at {port['rate_gbps']:g} Gb/s, the fastest at {fastest:g}"
+        for name, port in active
+        if port["rate_gbps"] and port["rate_gbps"] < fastest
     ]
     if slow:
         return Finding(WARN, "; ".join(slow), "reseat or replace the cable; see ibstat and the switch")
-    return Finding(OK, "all ports are equally fast" if found else NONE.message)
+    if unknown:
+        raise CannotTell(f"the speed of {', '.join(unknown)} is unknown", "ibstat")
+    return Finding(OK, "all InfiniBand ports are equally fast")
 
 
 def gids(host: Host) -> Finding:
@@ -92,8 +94,9 @@ def gids(host: Host) -> Finding:
 
 def drivers(host: Host) -> Finding:
     """Every network card that can do RDMA has its driver."""
-    lacking = host.rdma()["rdma_nics_without_driver"]
-    if lacking and host.rdma()["rdma_devices"]:
+    if not host.rdma()["rdma_devices"]:
+        return NONE
+    if lacking := host.rdma()["rdma_nics_without_driver"]:
         named = ", ".join(str(nic.get("pci_address") or nic) for nic in lacking)
         return Finding(WARN, f"cards without their RDMA driver: {named}", "modprobe mlx5_ib; see dmesg")
     return Finding(OK, "every card has its driver")
@@ -117,7 +120,8 @@ def settings(host: Host) -> Finding:
         return Finding(WARN, f"no device for {', '.join(report.missing)}", "see dmesg and lspci")
     if report.changes:
         return Finding(WARN, "; ".join(map(str, report.changes)), "inferctl rdma apply; drain the node for MTU and PFC")
-    return Finding(OK, f"{len(recorded.rails)} rails have their settings")
+    rest = f", except what cannot be set: {'; '.join(report.unknown)}" if report.unknown else ""
+    return Finding(OK, f"{len(recorded.rails)} rails have their settings{rest}")
 
 
 def nccl(host: Host) -> Finding:

@@ -9,7 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from ansible_collections.baremetal.inference.plugins.module_utils.core import files
 from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
+from ansible_collections.baremetal.inference.plugins.module_utils.node.doctor import catalogue as doctor
+from ansible_collections.baremetal.inference.plugins.module_utils.node.doctor import check
+from ansible_collections.baremetal.inference.plugins.module_utils.node.doctor.host import Host, Thresholds
 
 from .conftest import Run
 
@@ -18,6 +22,22 @@ from .conftest import Run
 def paths(tmp_path: Path) -> Paths:
     """A node with nothing on it."""
     return Paths(tmp_path)
+
+
+def test_the_doctors_limits_are_those_of_the_node(paths: Paths, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[Thresholds] = []
+
+    def examine(_checks: object, host: Host) -> list[check.Result]:
+        seen.append(host.thresholds)
+        return []
+
+    monkeypatch.setattr(check, "run", examine)
+    files.write_json(paths.doctor_settings, doctor.to_json(doctor.Settings(thresholds=Thresholds(free_percent=20))))
+    assert run("metrics", "doctor")[0] == 0
+    paths.doctor_settings.write_text("{")
+    # Damaged settings are reported by the collector of the doctor alone.
+    assert run("metrics", "doctor")[0] == 1 and run("metrics", "state")[0] == 0
+    assert seen == [Thresholds(free_percent=20)]
 
 
 def test_the_command(paths: Paths, run: Run) -> None:

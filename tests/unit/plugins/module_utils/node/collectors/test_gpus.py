@@ -64,6 +64,13 @@ def test_a_gpu_on_another_instances_cpu_is_nobodys(tmp_path: Path) -> None:
     assert "inference_instance_gpu{" not in collect("gpus", Paths(tmp_path), report)
 
 
+def test_a_mig_device_by_its_index_belongs_to_its_gpu(tmp_path: Path) -> None:
+    plug(tmp_path, "0000:1b:00.0", "0000:9d:00.0")
+    declare(Paths(tmp_path), gpus=("1:0",))
+    report = Outcome(0, (GPU_DATA / "report-580.xml").read_text())
+    assert 'inference_instance_gpu{name="main",gpu="1"} 1\n' in collect("gpus", Paths(tmp_path), report)
+
+
 @pytest.mark.parametrize(
     ("gpu", "label"),
     [

@@ -116,7 +116,8 @@ def test_systemd_that_does_not_answer_is_unknown(tmp_path: Path, monkeypatch: py
         raise systemd.SystemdError("systemctl show: timed out")
 
     monkeypatch.setattr(systemd, "systemctl", fail)
-    for check in (engines.agent, engines.units):
+    at(Paths(tmp_path), swaps.START)
+    for check in (engines.agent, engines.units, engines.swapping):
         with pytest.raises(CannotTell):
             check(host(tmp_path))
 
@@ -277,3 +278,6 @@ def test_engines_whose_rules_are_not_loaded(tmp_path: Path) -> None:
     assert found(listing).status == OK
     assert found("").status == FAIL and "not loaded for user 2000" in found("").message
     assert engines.confined(host(tmp_path)).status == FAIL
+    hangs = Outcome(None, failure="timeout", message="nft did not end within 15 s")
+    with pytest.raises(CannotTell, match="did not end"):
+        engines.confined(host(tmp_path, {"nft": hangs}))

@@ -20,6 +20,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.node.doctor.ch
     FAIL,
     OK,
     WARN,
+    CannotTell,
     Finding,
     Once,
 )
@@ -71,6 +72,19 @@ def test_a_slow_link_of_infiniband_is_seen(tmp_path: Path) -> None:
     assert found.status == WARN and found.message == "mlx5_2/1 runs at 200 Gb/s, the fastest at 400"
 
 
+def test_a_speed_that_is_unknown_is_not_called_equal(tmp_path: Path) -> None:
+    plug_port(tmp_path, "mlx5_0", link_layer="InfiniBand", rate="400 Gb/sec (4X NDR)")
+    plug_port(tmp_path, "mlx5_1", link_layer="InfiniBand", rate="")
+    with pytest.raises(CannotTell, match="the speed of mlx5_1/1 is unknown"):
+        rdma.speed(host(tmp_path))
+
+
+def test_ports_of_roce_are_not_compared(tmp_path: Path) -> None:
+    plug_port(tmp_path, "mlx5_0")
+    plug_port(tmp_path, "mlx5_1", rate="25 Gb/sec (1X EDR)")
+    assert "does not apply" in rdma.speed(host(tmp_path)).message
+
+
 def test_a_card_without_its_driver_is_named_where_others_do_rdma(tmp_path: Path) -> None:
     plug_port(tmp_path, "mlx5_0")
     one = host(tmp_path)
@@ -79,7 +93,7 @@ def test_a_card_without_its_driver_is_named_where_others_do_rdma(tmp_path: Path)
     found = rdma.drivers(one)
     assert found.status == WARN and "0000:3b:00.0" in found.message
     one.rdma = Once(lambda: {**lacking, "rdma_devices": []})
-    assert rdma.drivers(one).status == OK
+    assert rdma.drivers(one) == rdma.NONE
 
 
 @pytest.fixture
