@@ -82,7 +82,7 @@ def _value(value: Any, secrets: Sequence[str]) -> Any:
 def _entry(key: str, value: Any, secrets: Sequence[str]) -> Any:
     if value and isinstance(value, str | list) and _PROMPT_KEY.fullmatch(key):
         return LEFT_OUT
-    if value and isinstance(value, str) and _SECRET_KEY.fullmatch(key):
+    if value and isinstance(value, str | list) and _SECRET_KEY.fullmatch(key):
         return "***"
     # Docker shows the environment of a container in this form.
     if key == "Env" and isinstance(value, list):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import shutil
+import stat
 import time
 from pathlib import Path
 
@@ -107,13 +108,16 @@ class Cleanup:
     def journals() -> list[logs.Journal]:
         """The journal's files. Raises OSError."""
         now = time.time()
-        found = [path for root in JOURNALS for path in root.glob("*/*.journal*") if path.is_file()]
-        return [
-            # Archived files have the time of their end in the name; files that were cut off end in ~.
-            logs.Journal(str(path), status.st_blocks * 512, now - status.st_mtime, "@" in path.name)
-            for path in found
-            if (status := path.stat())
-        ]
+        found = []
+        for path in (path for root in JOURNALS for path in root.glob("*/*.journal*")):
+            # journald removes old files by itself, also while this list is made.
+            with contextlib.suppress(FileNotFoundError):
+                status = path.stat()
+                if stat.S_ISREG(status.st_mode):
+                    # Archived files have the time of their end in the name; files that were cut off end in ~.
+                    archived = "@" in path.name
+                    found.append(logs.Journal(str(path), status.st_blocks * 512, now - status.st_mtime, archived))
+        return found
 
     def rotation(self) -> None:
         """Rotate logs with logrotate. Raises CleanupError and OSError."""

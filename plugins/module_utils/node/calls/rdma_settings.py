@@ -46,6 +46,8 @@ def run(module: Call) -> None:
     except ValueError:
         # A damaged file is replaced.
         stored = None
+    except OSError as error:
+        module.fail_json(msg=f"rdma_settings: {error}")
     try:
         facts = boot.gather(ROOT, ask)
         peers = addresses.of_peers(params["peers"])

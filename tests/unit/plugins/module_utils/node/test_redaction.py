@@ -86,6 +86,11 @@ def test_a_document_stays_one() -> None:
     assert redaction.document('{"password": "hunter2', []) == '{"password": ***\n'
 
 
+def test_a_list_of_secrets_in_a_document_is_masked() -> None:
+    shown = redaction.document('{"api-key": ["one", "two"], "gpus": ["0"]}', [])
+    assert json.loads(shown) == {"api-key": "***", "gpus": ["0"]}
+
+
 def test_of_an_environment_the_names_stay() -> None:
     assert redaction.variables("# words\nVLLM_API_KEY=a=b\nEMPTY=\n") == "# words\nVLLM_API_KEY=***\nEMPTY=***\n"
     assert redaction.text("", []) == ""

@@ -55,6 +55,22 @@ def test_the_journal_is_cut_once(journals: Path, run_module: RunModule, monkeypa
     assert len(asked) == 1
 
 
+def test_a_file_that_journald_removes_meanwhile_is_no_error(
+    journals: Path, run_module: RunModule, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    is_file = Path.is_file
+
+    def vanish(path: Path) -> bool:
+        found = is_file(path)
+        path.unlink(missing_ok=True)
+        return found
+
+    (journals / "system@2.journal").symlink_to("/nonexistent")
+    monkeypatch.setattr(Path, "is_file", lambda path: vanish(path) if path.parent == journals else is_file(path))
+    found = run_module(node_cleanup, check=True, images=False, journal_max_mib=1)
+    assert found["lines"] == ["1 files of the journal: 1.0 MiB"]
+
+
 def test_logs_are_rotated(journals: Path, run_module: RunModule, monkeypatch: pytest.MonkeyPatch) -> None:
     node_cleanup.LOGROTATE.write_text("")
     node_cleanup.MEMORY.write_text('"/var/log/a.log" 2026-11-1-0:0:0\n')
