@@ -364,7 +364,7 @@ def agent(values: dict[str, Any], paths: Paths) -> tuple[bool, list[Problem]]:
 def services(module: Call, paths: Paths) -> dict[str, Any]:
     """Whether inferctl and the engines' units differ from what they must be, and which engines would start.
 
-    Raises ReleaseError, SystemdError, OSError, ValueError.
+    Raises SystemdError, OSError, ValueError.
     """
     if not module.params["agent"]:
         return {"tool_due": False, "services_due": False, "starts": []}

@@ -243,7 +243,7 @@ def remove(
             shutil.rmtree(cache)
     # A node without Docker has neither containers nor images.
     if docker.path.exists():
-        # In check mode, a container that still runs is listed: a real run removes it.
+        # Not in check mode: containers that end with their units would be listed, too.
         for name in [] if check else names:
             if removal.remove_container(docker, name):
                 also.append(f"container of {name}")
@@ -264,7 +264,7 @@ def await_ready(module: Call, service: Service, names: list[str]) -> None:
     found = wait.wait_ready(service.paths, names, module.params["timeout"])
     outcomes = {outcome.instance: outcome for outcome in found}
     ready = [name for name, outcome in outcomes.items() if outcome.state == "ready"]
-    load_time = [name for name, outcome in outcomes.items() if outcome.state == "loading"]
+    loading = [name for name, outcome in outcomes.items() if outcome.state == "loading"]
     failed = {name: outcome.last_words for name, outcome in outcomes.items() if outcome.state == "failed"}
     if module.params["prove"]:
         service.prove(ready)
@@ -275,10 +275,10 @@ def await_ready(module: Call, service: Service, names: list[str]) -> None:
             f"The whole log: journalctl -t vllm@{name}; journalctl -u vllm@{name}"
             for name, words in failed.items()
         ]
-        module.fail_json(msg="\n\n".join(blocks), failed_instances=failed, ready=ready, loading=load_time)
+        module.fail_json(msg="\n\n".join(blocks), failed_instances=failed, ready=ready, loading=loading)
     module.exit_json(
         changed=service.changed,
         ready=ready,
-        loading=load_time,
-        progress=[f"{name}: {outcomes[name].status}" for name in load_time],
+        loading=loading,
+        progress=[f"{name}: {outcomes[name].status}" for name in loading],
     )
