@@ -63,7 +63,15 @@ def parse(address: str) -> Repository:
 
 
 def _url(kind: str, address: str, url: str) -> Repository:
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        # Not quoted: a / in a password ends the host, so the port may be a part of the password.
+        raise ValueError(
+            f"the address of the {kind} repository has a host or a port that cannot be read: use a form like {_FORMS}."
+            " A password belongs into backup_environment"
+        ) from None
     if parts.password is not None:
         raise ValueError(
             f"{mask(address)!r} contains a password, which logs would show. Set it in backup_environment ({REST_USER}"
@@ -71,14 +79,6 @@ def _url(kind: str, address: str, url: str) -> Repository:
         )
     if not parts.hostname:
         raise ValueError(f"{mask(address)!r} has no host: use a form like {_FORMS}")
-    try:
-        port = parts.port
-    except ValueError:
-        # Not quoted: a / in a password ends the host, so the port may be a part of the password.
-        raise ValueError(
-            f"the address of the {kind} repository has a port that is not a number: use a form like {_FORMS}. A user's"
-            " password belongs into backup_environment"
-        ) from None
     return Repository(kind, address, parts.hostname, parts.username or "", port)
 
 

@@ -187,7 +187,12 @@ def check_key(source: Source, data: bytes) -> list[Problem]:
 
 
 def _uri_problems(where: str, uri: str) -> list[Problem]:
-    parts = urlsplit(uri)
+    try:
+        parts = urlsplit(uri)
+    except ValueError as error:
+        # Not quoted, because the address may contain a login.
+        message = f"has no host that can be read ({error}): use an address such as https://deb.debian.org/debian"
+        return [Problem(where, message, "uris")]
     if parts.scheme not in SCHEMES:
         return [Problem(where, f"must begin with one of {', '.join(SCHEMES)} and a colon", "uris", uri)]
     if "@" in parts.netloc:

@@ -32,8 +32,18 @@ def read(
     known: Sequence[str],
     run: Run,
 ) -> Machine:
-    """The machine. `address` is the one by which the node is managed; empty if unknown."""
-    by_netdev = tools.addresses("ip", run).by_netdev
+    """The machine. `address` is the one by which the node is managed; empty if unknown.
+
+    Raises ValueError if RDMA ports are there, and the program `ip` does not list the addresses: a port of the
+    management interface could become a rail.
+    """
+    listed = tools.addresses("ip", run)
+    if listed.status.error and facts["rdma_devices"]:
+        raise ValueError(
+            f"`ip -j -d address` does not list the addresses of this node ({listed.status.error.message}), so the"
+            " management interface is not known. Run that command on the node, and correct the error"
+        )
+    by_netdev = listed.by_netdev
     upper = {name for name, netdev in by_netdev.items() if address in [one.partition("/")[0] for one in netdev]}
     upper |= _of_default_routes(run)
     management = sorted({lower for name in upper for lower in (name, *_lower(root, name))})

@@ -34,9 +34,10 @@ def test_what_restic_would_stumble_over_is_refused(address: str) -> None:
 
 
 def test_a_password_with_a_slash_is_not_shown() -> None:
-    with pytest.raises(ValueError, match="has a port that is not a number") as refused:
-        repository.parse("rest:https://node:s3cret/word@store:8000/x")
-    assert "s3cret" not in str(refused.value)
+    for address in ("rest:https://node:s3cret/word@store:8000/x", "s3:https://[s3cret/bucket"):
+        with pytest.raises(ValueError, match="has a host or a port that cannot be read: use a form like") as refused:
+            repository.parse(address)
+        assert "s3cret" not in str(refused.value)
 
 
 def test_credentials_of_rest_reach_every_version_of_restic() -> None:

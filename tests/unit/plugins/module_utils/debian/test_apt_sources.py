@@ -72,6 +72,7 @@ def test_a_flat_repository_has_no_components() -> None:
         ({"suites": ["a\nTrusted: yes"]}, "must be one word"),
         ({"types": ["rpm"]}, "must be deb or deb-src"),
         ({"key": "nonsense"}, "absolute path on the node"),
+        ({"uris": ["http://[mirror/debian"]}, "has no host that can be read"),
     ],
 )
 def test_what_apt_could_not_read_is_refused(changed: dict[str, Any], words: str) -> None:

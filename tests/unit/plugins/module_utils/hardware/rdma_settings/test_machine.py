@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from ansible_collections.baremetal.inference.plugins.module_utils.core import files
 from ansible_collections.baremetal.inference.plugins.module_utils.core.commands import Outcome
 from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
@@ -127,7 +129,10 @@ def test_programs_that_answer_nothing(tmp_path: Path) -> None:
     def run(command: Sequence[str]) -> Outcome:
         return Outcome(0, json.dumps(7) if "route" in command else "{")
 
-    found = machine.read(tmp_path, roce(), "192.0.2.7", {}, (), run)
+    with pytest.raises(ValueError, match=r"`ip -j -d address` .* the management interface is not known"):
+        machine.read(tmp_path, roce(), "192.0.2.7", {}, (), run)
+    without_ports = {**roce(), "rdma_devices": []}
+    found = machine.read(tmp_path, without_ports, "192.0.2.7", {}, (), run)
     assert (found.management, found.managers) == ([], [])
 
 
