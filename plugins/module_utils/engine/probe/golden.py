@@ -180,8 +180,8 @@ def _check_vectors(item: Golden, vectors: Sequence[Sequence[float]]) -> None:
         raise WrongAnswer(f"has a vector of {len(own)} numbers instead of {item.dimension}")
     if item.norm is not None and not math.isclose(length, item.norm, rel_tol=NORM_SHARE):
         raise WrongAnswer(f"has a vector of norm {length:.4g} instead of {item.norm:g}")
-    if not all(math.hypot(*vector) > 0 for vector in vectors):
-        raise WrongAnswer("has a vector of zeros")
+    if not all(0 < math.hypot(*vector) < math.inf for vector in vectors):
+        raise WrongAnswer("has a vector of zeros, or a vector with a number that is not finite")
     _check_order(item, [_similarity(own, other) for other in others])
 
 

@@ -34,9 +34,17 @@ def read(paths: Paths, name: str) -> list[Served]:
     try:
         value = files.read_json(paths.history(name))
         entries = value["served"] if value["schema"] == SCHEMA else []
-        return [Served(**entry) for entry in entries]
+        served = [Served(**entry) for entry in entries]
     except (OSError, ValueError, TypeError, KeyError):
         return []
+    return served if all(map(_sound, served)) else []
+
+
+def _sound(entry: Served) -> bool:
+    """Whether an entry has values of the right types."""
+    speeds = (entry.load_seconds, entry.tokens_per_second)
+    numbers = all(speed is None or isinstance(speed, int | float) for speed in speeds)
+    return isinstance(entry.release, int) and isinstance(entry.since, str) and numbers
 
 
 def add(paths: Paths, name: str, entry: Served) -> bool:

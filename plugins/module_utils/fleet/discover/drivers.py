@@ -164,6 +164,11 @@ def _docker(machine: Machine, found: Proposal) -> None:
 
 
 def _secure_boot(machine: Machine, found: Proposal) -> None:
+    if machine.secure_boot.get("enabled") is None:
+        found.findings.append(
+            "it is unknown whether Secure Boot is on: run `mokutil --sb-state` there. If Secure Boot is on, read "
+            "docs/hardware.md, Secure Boot, before the first run"
+        )
     if machine.secure_boot.get("enabled"):
         found.findings.append("Secure Boot is on: the kernel loads the driver only when its key is enrolled")
         found.ask(

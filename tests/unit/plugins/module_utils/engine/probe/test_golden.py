@@ -103,6 +103,13 @@ def test_vectors(engine: Engine) -> None:
         ask(Golden("a", order=ORDER), "embed")
 
 
+@pytest.mark.parametrize("number", [float("inf"), float("nan"), 0.0])
+def test_a_vector_without_a_direction(engine: Engine, number: float) -> None:
+    engine.gives("embedding", [[number, 0.0]])
+    with pytest.raises(WrongAnswer, match="has a vector of zeros, or a vector with a number that is not finite"):
+        ask(Golden("a", dimension=2), "embed")
+
+
 def test_scores(engine: Engine) -> None:
     engine.gives("score", [0.9, 0.5, 0.1])
     ask(Golden("a cat", order=ORDER), "score")

@@ -81,8 +81,17 @@ def test_a_long_history_is_cut(paths: Paths) -> None:
     assert [entry.release for entry in history.read(paths, "main")] == list(range(10, 60))
 
 
-def test_a_damaged_history_is_none(paths: Paths) -> None:
-    files.write(paths.history("main"), '{"schema": 1, "served": [{"x": 1}]}')
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {"x": 1},
+        {"release": [1], "since": NEVER},
+        {"release": 1, "since": 5},
+        {"release": 1, "since": NEVER, "load_seconds": "20"},
+    ],
+)
+def test_a_damaged_history_is_none(paths: Paths, entry: dict[str, object]) -> None:
+    files.write_json(paths.history("main"), {"schema": 1, "served": [entry]})
     assert history.read(paths, "main") == []
 
 

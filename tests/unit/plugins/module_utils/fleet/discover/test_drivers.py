@@ -67,6 +67,12 @@ def test_no_image_has_code_for_pascal(machine: Make) -> None:
     assert "Name an image" not in asked.text
 
 
+@pytest.mark.parametrize(("enabled", "said"), [(None, True), (False, False), (True, False)])
+def test_a_state_of_secure_boot_that_is_unknown_is_named(machine: Make, enabled: bool | None, said: bool) -> None:
+    found = propose(machine("l40s", secure_boot={"efi": True, "enabled": enabled}), KNOWN)
+    assert any("it is unknown whether Secure Boot is on" in line for line in found.findings) is said
+
+
 def test_a_driver_that_is_there_secure_boot_and_containers_are_named(machine: Make) -> None:
     found = propose(
         machine(

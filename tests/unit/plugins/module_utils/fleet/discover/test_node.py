@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from ansible_collections.baremetal.inference.plugins.module_utils.fleet.discover.finding import Proposal
 from ansible_collections.baremetal.inference.plugins.module_utils.fleet.discover.machine import Machine
@@ -47,6 +48,8 @@ def test_clock_rdma_and_reboot_are_findings(machine: Make) -> None:
     text = findings(machine("hgx-h100", clock={"synchronized": False, "daemons": []}))
     assert "its clock is not synchronised, and no program sets it: the set-up" in text
     assert "has 8 RDMA ports (InfiniBand), 8 of them up" in text and "needs one reboot for iommu=pt" in text
+    rails = [{"ports": [{"link_layer": "Ethernet", "state": state}]} for state in ("ACTIVE_DEFER", "DOWN", None)]
+    assert "has 3 RDMA ports (Ethernet), 1 of them up" in findings(replace(machine("hgx-h100"), rdma=rails))
     assert "reboot" not in findings(machine("hgx-h100", cmdline="quiet iommu=pt"))
 
 
