@@ -4,8 +4,8 @@
 """Proves that the server of a repository lets a node add backups, but delete none. Private to the collection.
 
 A server decides whether a client may delete before the server looks for the object. So the requests name objects that
-do not exist: no object is lost, whatever the server answers. In a bucket with versions, each deletion that the server
-allows leaves a delete marker.
+do not exist: no object is lost, even if the server allows the deletion. In a bucket with versions, each deletion that
+the server allows leaves a delete marker.
 """
 
 from __future__ import annotations

@@ -66,7 +66,7 @@ class Device:
     driver: str | None
     """The bound kernel driver; None without one."""
     numa_node: int | None
-    """None if the machine has only one NUMA node, or the firmware does not report it."""
+    """None if the firmware does not report it, which is usual on a machine with only one NUMA node."""
     link: Link
     lost: bool
     """Whether it has fallen off the bus: all bits of its registers read as one, which lspci shows as (rev ff)."""

@@ -3,8 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Finds and removes what a store no longer needs. Private to the collection.
 
-A revision is removed only if newer revisions of the same model exist and nothing names it. Directories without a
-manifest and links are ignored, because the store did not publish them.
+The module model_clean removes a revision only if newer revisions of the same model exist and nothing names it. A
+removal of models (remove.py) also removes the newest revision. Directories without a manifest and links are ignored,
+because the store did not publish them.
 """
 
 from __future__ import annotations

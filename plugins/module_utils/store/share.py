@@ -86,7 +86,7 @@ class Sharing:
         }
         library, command = self._directory / "share", self._directory / "serve"
         plan = node_library.plan(share_server.__name__, library, command)
-        # Readable by all, whatever the umask is, because the server runs as an unprivileged user.
+        # Readable by all users with every umask, because the server runs as an unprivileged user.
         for path in plan.wanted:
             make_directory(path.parent)
         plan.apply()

@@ -193,7 +193,7 @@ def _aside(path: Path) -> list[Path]:
 
 
 def make_directory(path: Path) -> None:
-    """Create a directory and its parents, readable by all users whatever the umask is."""
+    """Create a directory and its parents, readable by all users with every umask."""
     for parent in [*reversed(path.parents), path]:
         if not parent.is_dir():
             parent.mkdir()

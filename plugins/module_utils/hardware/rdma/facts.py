@@ -36,7 +36,7 @@ class Programs:
     ip: str | None = None
     dcb: str | None = None
     python: str | None = None
-    """The interpreter for the probe of dma-buf."""
+    """The interpreter for the check of dma-buf."""
 
 
 def has_rdma(root: Path) -> bool:
@@ -51,12 +51,12 @@ def gather(root: Path, parts: Collection[str], programs: Programs, run: tools.Ru
     found = _with_rdma(devices(root, GIDS in parts, COUNTERS in parts), answer)
     addresses = tools.addresses(programs.ip if found and ADDRESSES in parts else None, run)
     gpus = pci.nvidia_gpus(root) if {GPUS, SETTINGS} & set(parts) else []
-    probed = dma_buf.ask(programs.python if found and DMA_BUF in parts else None, run)
+    memory = dma_buf.ask(programs.python if found and DMA_BUF in parts else None, run)
     found = [
         replace(
             device,
             ports=tuple(_complete(root, device, port, mtus, addresses) for port in device.ports),
-            dma_buf=probed.by_device.get(device.name),
+            dma_buf=memory.by_device.get(device.name),
             **(_near_gpus(root, device, gpus) if GPUS in parts else {}),
         )
         for device in found
@@ -72,7 +72,7 @@ def gather(root: Path, parts: Collection[str], programs: Programs, run: tools.Ru
         },
     }
     if DMA_BUF in parts:
-        facts["rdma_dma_buf_error"] = probed.error
+        facts["rdma_dma_buf_error"] = memory.error
     if SETTINGS in parts:
         facts["rdma_iommu"] = asdict(settings.iommu(root))
     if GPUS in parts:

@@ -20,8 +20,8 @@ ncclTopoCheckGdr of NCCL, graph/paths.cc."""
 
 
 def distance(one: pci.Device, other: pci.Device, one_node: bool = False) -> str | None:
-    """The distance of two PCI functions; None if unknown. `one_node` means that the machine has only one NUMA node,
-    whatever the firmware reports.
+    """The distance of two PCI functions; None if unknown. `one_node` means that the machine has only one NUMA node.
+    Then the nodes that the firmware reports do not count.
 
     Without the PCI tree, the NUMA nodes decide, so functions at distance NODE may be nearer.
     """
