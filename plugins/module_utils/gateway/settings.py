@@ -126,7 +126,7 @@ def read_settings(raw: Mapping[str, Any]) -> tuple[Settings, list[Problem]]:
         except ValueError:
             refuse("clients", "must be an address, or a network in which all bits after the prefix are 0", client)
     for path in raw["paths"]:
-        if not (PATH.fullmatch(str(path)) or path in ENGINE_PATHS) or path == MODELS_PATH:
+        if not (PATH.fullmatch(str(path)) or str(path) in ENGINE_PATHS) or path == MODELS_PATH:
             others = ", ".join(sorted(each for each in ENGINE_PATHS if not PATH.fullmatch(each)))
             refuse(
                 "paths",

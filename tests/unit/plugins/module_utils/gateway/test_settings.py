@@ -40,6 +40,7 @@ def test_a_number_has_its_limits(settings: dict[str, Any], name: str) -> None:
         ({"paths": ["/metrics"]}, "gateway_paths", "/metrics"),
         ({"paths": ["/v1/models"]}, "gateway_paths", "not /v1/models"),
         ({"paths": ["/sleep"]}, "gateway_paths", "or one of /classify, /pooling, "),
+        ({"paths": [{"/classify": None}]}, "gateway_paths", "or one of /classify, /pooling, "),
         ({"paths": []}, "gateway_paths", "is empty, so no request would pass"),
         ({"affinity": "sticky"}, "gateway_affinity", "one of none, session, prefix"),
     ],
