@@ -106,9 +106,10 @@ out, since they contain secrets."""
 
 
 def items(paths: Paths, host: Host, read: Reader, since: datetime | None, now: datetime) -> list[Item]:
-    """All parts of a bundle, with journals since a time, or else with their last lines. The slowest part comes last, so
-    that
-    an interrupted collection has the others."""
+    """All parts of a bundle, with journals since a time, or else with their last lines.
+
+    The part that may hang longest comes last.
+    """
     names = releases.names(paths)
     return [
         *_own(paths, host, read, names, now),

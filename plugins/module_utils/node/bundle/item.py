@@ -29,9 +29,10 @@ class Incomplete(Exception):
 
 @dataclass(frozen=True)
 class Item:
-    """A file of the bundle. `source` is a command or path, `limit` is in seconds. `make` returns the text without
-    secrets.
-    It may raise Absent, Incomplete, or any other exception."""
+    """A file of the bundle. `source` is a command or path, `limit` is in seconds.
+
+    `make` returns the text without secrets. It may raise Absent, Incomplete, or any other exception.
+    """
 
     file: str
     source: str

@@ -16,6 +16,9 @@ NO_GPU = Finding(OK, "does not apply: there is no NVIDIA GPU, and no instance wa
 UVM_NODES = ("dev/nvidiactl", "dev/nvidia-uvm")
 """Without the second node, nvidia-smi works, but CUDA does not."""
 
+MISSING_GPUS = ("gpu_lost", "gpu_missing", "no_devices", "gpu_handle_error")
+"""Failures of nvidia-smi that the check gpu-count reports."""
+
 
 def applies(host: Host) -> bool:
     """Whether this node has a driver, or should have one."""
@@ -36,6 +39,9 @@ def loaded(host: Host) -> Finding:
         return Finding(FAIL, failure["message"], "reboot, or unload and load the driver's modules")
     if failure and failure["kind"] == NOT_INSTALLED:
         return Finding(WARN, failure["message"], "install nvidia-smi: without it, the GPUs' health is unknown")
+    if failure and failure["kind"] not in MISSING_GPUS:
+        # Such as a power cable that is not attached: nvidia-smi lists all GPUs.
+        return Finding(WARN, failure["message"], "nvidia-smi; see dmesg")
     return Finding(OK, f"driver {version} is loaded")
 
 

@@ -13,6 +13,7 @@ from ...hardware.gpu import xid, xid_actions
 from ..recovery import gpus as recovery_gpus
 from ..recovery import state as recovered
 from .check import FAIL, OK, WARN, CannotTell, Check, Finding
+from .driver import MISSING_GPUS
 from .host import Host
 
 BAD_THROTTLES = {
@@ -56,7 +57,7 @@ def count(host: Host) -> Finding:
     if not gpus and host.wants_gpus():
         return Finding(FAIL, "no NVIDIA GPU is on the PCI bus, but instances need one", "reseat it; check the BMC")
     failure = host.gpus()["gpu_driver"]["error"]
-    if failure and failure["kind"] in ("gpu_lost", "gpu_missing", "no_devices", "gpu_handle_error"):
+    if failure and failure["kind"] in MISSING_GPUS:
         return Finding(FAIL, failure["message"], "drain the node and reboot it; the second time, replace the GPU")
     reported = len(_gpus(host))
     if reported < len(gpus):

@@ -41,9 +41,10 @@ def _numbered(gpus: Gpus) -> dict[str, str]:
 
 
 def last_reset(known: State, now: datetime) -> float:
-    """When the GPUs of an instance were last reset, in seconds since boot, like the kernel's times. 0 if they were not
-    reset
-    since boot."""
+    """When the GPUs of an instance were last reset, in seconds since boot, like the kernel's times.
+
+    0 if they were not reset since boot, or if the time is unknown.
+    """
     try:
         ago = (now - parse_time(known.gpus_reset)).total_seconds()
     except ValueError:
@@ -53,10 +54,11 @@ def last_reset(known: State, now: datetime) -> float:
 
 
 def needed_by_log(log: str, addresses: Collection[str], since: float, missing: Collection[str] = ()) -> tuple[str, str]:
-    """The strongest action that the kernel's log asks for, for these GPUs, and why. Counts lines since the driver was
-    loaded
-    and after `since`, in seconds since boot. For `missing` GPUs, which the driver does not list, failed starts
-    count."""
+    """The strongest action that the kernel's log asks for, for these GPUs, and why.
+
+    Counts lines since the driver was loaded; lines with an XID count only after `since`, in seconds since boot. For
+    `missing` GPUs, which the driver does not list, failed starts count.
+    """
     found, errors = xid.recent(log)
     actions, words = [], []
     for one in found:
