@@ -202,8 +202,13 @@ def _put(source: Path, place: Path, one: trees.Entry, owner: tuple[int, int]) ->
     """Replace a file in one step: a reader finds the old file or the new one, never a part."""
     temporary = place.with_name(f".{place.name}.restore")
     temporary.unlink(missing_ok=True)
-    trees.copy(source, temporary, one, owner)
-    os.replace(temporary, place)
+    try:
+        trees.copy(source, temporary, one, owner)
+        os.replace(temporary, place)
+    except OSError:
+        # A part of the file must not stay.
+        temporary.unlink(missing_ok=True)
+        raise
 
 
 def keep_only(aside: Path) -> None:

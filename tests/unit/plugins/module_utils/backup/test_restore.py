@@ -109,6 +109,21 @@ def test_a_restore_that_fails_is_undone(
     assert (live / "etc/inference/a.json").read_text() == "b"
 
 
+def test_a_restore_that_fails_leaves_no_part_of_a_file(
+    saved: Path, live: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (live / "etc/systemd/system/vllm@main.service").unlink()
+    before = trees.listing(live, ["/etc"])
+
+    def full(*_words: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(trees.shutil, "copyfileobj", full)
+    with pytest.raises(restore.RestoreError, match="No space left"):
+        restore.lay_over(restore.plan(saved, live, PATTERNS), tmp_path / "aside")
+    assert set(trees.listing(live, ["/etc"])) == set(before)
+
+
 def test_a_file_goes_where_it_is_asked_to(saved: Path, live: Path, tmp_path: Path) -> None:
     plan = restore.plan_to(saved, "/etc/inference/a.json", live / "etc/inference/env")
     restore.lay_over(plan, tmp_path / "aside")
