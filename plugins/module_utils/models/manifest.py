@@ -89,7 +89,7 @@ class Manifest:
             files = {str(path): File(int(entry["size"]), str(entry["sha256"])) for path, entry in data["files"].items()}
             manifest = cls(files, int(data["weight_bytes"]))
             recorded = data["revision"]
-        except (KeyError, TypeError, AttributeError) as error:
+        except (KeyError, TypeError, AttributeError, OverflowError) as error:
             raise ValueError(f"is not a manifest: {type(error).__name__}: {error}") from None
         if recorded != manifest.revision:
             raise ValueError(f"was edited: it has revision {recorded}, but its files give {manifest.revision}")
@@ -167,7 +167,7 @@ def base_of(root: Path) -> Path | None:
     try:
         base = node_files.read_json(root / INFO)["base"]
         name, revision = str(base["name"]), str(base["revision"])
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
     safe = NAME.match(name) and REVISION.match(revision)
     return root.parent.parent / name / revision if safe else None

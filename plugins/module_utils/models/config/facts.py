@@ -24,7 +24,7 @@ from .latent import Mla
 from .positions import Rope
 from .quantization import Quantization
 from .state import State
-from .values import as_dict, as_list, positive
+from .values import as_dict, as_list, positive, text_or_none
 from .weights import Parts, Weights, weigh
 
 QUANTIZATION_FILE = "hf_quant_config.json"
@@ -217,7 +217,7 @@ def _pooled(files: Mapping[str, Path]) -> bool:
         parts = json.loads(files[POOLING_FILE].read_bytes())
     except (KeyError, OSError, ValueError, RecursionError):
         return False
-    return any(as_dict(part).get("type") in POOLING_TYPES for part in as_list(parts))
+    return any(text_or_none(as_dict(part).get("type")) in POOLING_TYPES for part in as_list(parts))
 
 
 def _encoder_length(files: Mapping[str, Path]) -> int | None:

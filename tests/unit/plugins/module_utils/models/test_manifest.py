@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.baremetal.inference.plugins.module_utils.models.manifest import File, Manifest
+from ansible_collections.baremetal.inference.plugins.module_utils.models.manifest import File, Manifest, base_of
 from ansible_collections.baremetal.inference.plugins.module_utils.store.describe import build
 from ansible_collections.baremetal.inference.plugins.module_utils.store.hashes import HashCache
 
@@ -146,3 +146,15 @@ def test_counts_the_weights_of_a_model_without_index(tmp_path: Path, write_safet
     (tmp_path / "config.json").write_text("{}")
     write_safetensors(tmp_path / "model.safetensors", {"a": 10})
     assert manifest_of(tmp_path).weight_bytes == 40
+
+
+def test_a_damaged_file_of_a_variant_names_no_base(tmp_path: Path) -> None:
+    for text in ("{", "[]", '{"base": 1}', "[" * 100_000):
+        (tmp_path / "model_info.json").write_text(text)
+        assert base_of(tmp_path) is None
+
+
+def test_a_size_that_no_file_has_is_no_manifest() -> None:
+    data = {"schema": 1, "files": {"a": {"size": float("inf"), "sha256": "0"}}, "weight_bytes": 1, "revision": "0"}
+    with pytest.raises(ValueError, match="is not a manifest: OverflowError"):
+        Manifest.from_dict(data)

@@ -240,3 +240,10 @@ def test_survives_any_json_as_a_configuration(raw: Any) -> None:
     config = raw if isinstance(raw, dict) else {"text_config": raw}
     found = facts.from_config(config)
     assert ModelFacts.from_dict(found.to_dict()) == found
+
+
+@pytest.mark.parametrize("text", ['[{"type": ["x"]}]', '[{"type": {}}]', "[1]", "{}", "[" * 100_000])
+def test_damaged_parts_of_sentence_transformers_pool_nothing(root: Path, text: str) -> None:
+    (root / facts.POOLING_FILE).write_text(text)
+    found = facts.gather(root)
+    assert (found.pooled, messages(found)) == (False, [])
