@@ -36,9 +36,10 @@ def without_secrets(words: str, text: str) -> str:
 
 
 def _lines(text: str) -> Iterator[tuple[str, str]]:
-    """Each line in two parts: what may be shown, and what is secret. Secret are the value of a secret's key, and all
-    lines
-    below that key."""
+    """Each line in two parts: what may be shown, and what is secret.
+
+    Secret are the value of a secret's key, and all lines below that key.
+    """
     hidden: int | None = None
     for found in LINE.finditer(text):
         column, key, value = len(found["before"]), found["key"], found["value"]

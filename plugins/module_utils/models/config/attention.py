@@ -107,7 +107,7 @@ def attention(
         return None, ""
     words = kinds(text, layers, model_type)
     if words and len(words) != layers:
-        return None, f"has layer_types for {len(words)} layers, num_hidden_layers says {layers}"
+        return None, f"names the kinds of {len(words)} layers (layer_types or a key like it), but has {layers} layers"
     if text.get("compress_ratios"):
         return None, ""
     if words:

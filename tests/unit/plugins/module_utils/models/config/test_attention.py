@@ -69,7 +69,7 @@ def test_tells_what_layers_keep(text: dict[str, Any], expected: Attention | None
 
 
 def test_layer_types_must_be_as_many_as_layers() -> None:
-    problem = "has layer_types for 5 layers, num_hidden_layers says 12"
+    problem = "names the kinds of 5 layers (layer_types or a key like it), but has 12 layers"
     assert read({"layer_types": ["full_attention"] * 5}) == (None, problem)
     assert read({"layer_types": ["full_attention"] * 5}, layers=None) == (None, "")
 

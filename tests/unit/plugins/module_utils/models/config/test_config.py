@@ -90,7 +90,7 @@ def test_a_window_counts_unless_the_configuration_turns_it_off() -> None:
 def test_layer_types_must_be_as_many_as_layers() -> None:
     found, problems = parse({**BASE, "layer_types": ["full_attention"] * 5})
     assert found.attention is None
-    assert problems == ["has layer_types for 5 layers, num_hidden_layers says 12"]
+    assert problems == ["names the kinds of 5 layers (layer_types or a key like it), but has 12 layers"]
 
 
 def test_layers_that_run_in_cycles_count_each_time() -> None:
