@@ -126,7 +126,8 @@ def gate(node: Node, swap: Swap) -> dict[str, Any]:
     for each in swap.closed_ports:
         node.traffic.close(each)
     ill = swap.returning and not swap.notes.get("served")
-    used = time.time() - swap.notes.get("drained", time.time())
+    # At least 0, since the clock may have been set back.
+    used = max(0.0, time.time() - swap.notes.get("drained", time.time()))
     limit = ILL_SECONDS if ill else max(GATED_SECONDS, drain_limit(swap) - used)
     left = node.traffic.wait_unused(port, limit, hopeless=partial(_hopeless, node, swap))
     busy = node.in_flight() if not left and not node.settings.gateways else 0
@@ -137,7 +138,8 @@ def gate(node: Node, swap: Swap) -> dict[str, Any]:
         busy = node.in_flight()
     if (left or busy) and not (swap.terms.force or swap.returning):
         of = f", of {addresses(left)}" if left else ""
-        raise StepFailed(f"{len(left) or busy} requests are still in flight after {drain_limit(swap):.0f} s{of}", FORCE)
+        waited = used + limit + (0.0 if left else GATED_SECONDS)
+        raise StepFailed(f"{len(left) or busy} requests are still in flight after {waited:.0f} s{of}", FORCE)
     if left and swap.terms.force:
         node.say(f"cuts {len(left)} requests of {addresses(left)}")
     return {}

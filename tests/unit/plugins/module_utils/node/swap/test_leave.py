@@ -145,6 +145,10 @@ def test_clients_that_do_not_end_keep_the_engine(fake: FakeNode) -> None:
     with pytest.raises(StepFailed, match=r"^1 requests are still in flight after 100 s, of 10\.0\.0\.9$") as caught:
         leave.gate(fake.node(), swap)
     assert fake.clock - began >= 100 and caught.value.permission == "force"
+    # The time behind the closed gate counts as well: a short patience is no limit for it.
+    short = replace(swap, notes={"way": way.HELD, "patience": 5})
+    with pytest.raises(StepFailed, match=r"still in flight after 60 s"):
+        leave.gate(fake.node(), short)
     leave.gate(fake.node(), replace(swap, terms=Terms(drain_seconds=100, force=True)))
 
 
