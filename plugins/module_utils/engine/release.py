@@ -207,10 +207,22 @@ class Release:
         if missing:
             raise ValueError(f"lacks {', '.join(sorted(missing))}")
         values = {key: value for key, value in data.items() if key in known}
+        if wrong := [
+            item.name for item in fields(cls) if item.name in values and not _fits(item.type, values[item.name])
+        ]:
+            raise ValueError(f"has values of another type: {', '.join(wrong)}")
         if "settings" not in values:
             values |= first_releases.data(values)
         gang = members.from_optional(values.get("gang"))
         return cls(**{**values, "settings": Settings.from_dict(values["settings"]), "gang": gang})
+
+
+_TYPES: Mapping[str, type] = {"str": str, "int": int, "bool": bool, "list": list, "dict": dict}
+
+
+def _fits(declared: Any, value: Any) -> bool:
+    """Whether a value of JSON has the type of a field; True for fields with a check of their own, gang and settings."""
+    return isinstance(value, _TYPES.get(str(declared).partition("[")[0], object))
 
 
 _LATER = frozenset({"lora", "draft", "memory_limit", "mounts", "warm_up", "gang", "read_only"})

@@ -183,6 +183,9 @@ def test_release_file_round_trip() -> None:
     damaged = {**json.loads(release.to_json()), "settings": {"ulimits": 1}}
     with pytest.raises(ValueError, match="damaged settings"):
         Release.from_json(json.dumps(damaged))
+    damaged = {**json.loads(release.to_json()), "port": "5005", "gpus": None}
+    with pytest.raises(ValueError, match="has values of another type: port, gpus"):
+        Release.from_json(json.dumps(damaged))
     with pytest.raises(ValueError, match="schema"):
         Release.from_json('{"schema": 99}')
     with pytest.raises(ValueError, match="lacks"):
