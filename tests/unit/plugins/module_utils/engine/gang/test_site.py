@@ -22,6 +22,7 @@ BIG: dict[str, Any] = {
     "gang_port": 5110,
     "rendezvous_port": 29510,
 }
+ODD_KEYS: dict[Any, Any] = {**BIG, 1: "a", "x": "b"}
 GROUP = ["gpu-01", "gpu-02", "gpu-03"]
 
 
@@ -101,7 +102,7 @@ def test_a_sound_gang_has_no_mistake_on_any_member() -> None:
         ),
         ({"gpu_02": {"instances": []}}, "gpu-02 does not declare this instance"),
         ({"gpu_02": {"instances": [{**BIG, "port": 5011}]}}, "port: differs between gpu-01 and gpu-02"),
-        ({"gpu_02": {"instances": [{**BIG, 1: "a", "x": "b"}]}}, "1, x: differs between gpu-01 and gpu-02"),
+        ({"gpu_02": {"instances": [ODD_KEYS]}}, "1, x: differs between gpu-01 and gpu-02"),
         ({"gpu_02": {"instances": [BIG, {"name": "x", "port": 5110}]}}, "is port of instance x on gpu-02"),
         # Another check, on gpu-02, reports the list.
         (
