@@ -4,9 +4,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import json
 import os
+import random
 import socket
 import subprocess
 import threading
@@ -34,9 +36,20 @@ def wait(what: str, condition: Callable[[], bool]) -> None:
 
 
 def free_port() -> int:
+    """A port below those that the kernel gives to connections (ip_local_port_range begins at 32768).
+
+    Otherwise, a connection of another test could take the port before HAProxy does.
+    """
+    while True:
+        port = random.SystemRandom().randrange(10000, 32768)
+        with socket.socket() as one, contextlib.suppress(OSError):
+            one.bind(("127.0.0.1", port))
+            return port
+
+
+def _listens(port: int) -> bool:
     with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
+        return one.connect_ex(("127.0.0.1", port)) == 0
 
 
 class Engine:
@@ -136,8 +149,7 @@ class Haproxy:
 
     def _serves(self) -> bool:
         assert self.process.poll() is None, self.log.read_text()
-        with socket.socket() as one:
-            return one.connect_ex(("127.0.0.1", self.port)) == 0
+        return all(_listens(port) for port in (self.port, self.metrics_port))
 
     def stop(self) -> None:
         self.process.terminate()
