@@ -181,23 +181,24 @@ class Ladder:
         try:
             actions.stop(name, self._docker)
             if decision.act == policy.RESET:
-                done += self._reset_gpus(name, inspection)
+                self._reset_gpus(name, inspection, done)
         except (actions.ActionError, systemd.SystemdError) as error:
             # The engine is started all the same: recovery takes no step for an instance that stays stopped.
             done.append(str(error))
         actions.start(name)
         return "; ".join([*done, "started again"])
 
-    def _reset_gpus(self, name: str, inspection: Inspection) -> list[str]:
-        """Reset the GPUs of an engine that has ended, and apply their settings again. Returns what was done.
+    def _reset_gpus(self, name: str, inspection: Inspection, done: list[str]) -> None:
+        """Reset the GPUs of an engine that has ended, and apply their settings again. Adds to `done` what was done,
+        also if a later part fails.
 
         Raises ActionError, SystemdError.
         """
-        done = [actions.reset_gpus([dict(gpu) for gpu in inspection.gpus], self._run)]
+        done.append(actions.reset_gpus([dict(gpu) for gpu in inspection.gpus], self._run))
         known = state.read(self._paths, name)
         self._remember(replace(known, gpus_reset=format_time(self._now())))
         # A reset loses the GPU's settings, and the unit that applies them runs only at boot.
-        return done + actions.apply_gpu_settings(self._paths)
+        done += actions.apply_gpu_settings(self._paths)
 
     def _give_up(self, name: str, inspection: Inspection, decision: Decision, evidence_path: str) -> str:
         """Drain the instance, open the breaker, stop a unit whose starts cannot succeed, and send alerts."""

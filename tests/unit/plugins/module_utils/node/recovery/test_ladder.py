@@ -272,6 +272,17 @@ def test_a_gpu_gets_its_settings_again_after_its_reset(gpu_machine: GpuMachine) 
     assert state.read(gpu_machine.paths, "main").gpus_reset == format_time(NOW)
 
 
+def test_a_reset_is_reported_also_if_its_settings_cannot_be_applied(
+    gpu_machine: GpuMachine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def apply(_paths: object) -> list[str]:
+        raise systemd.SystemdError("systemd does not answer")
+
+    monkeypatch.setattr(actions, "apply_gpu_settings", apply)
+    gpu_machine.log(XID_95)
+    assert gpu_machine.recover().outcome == f"reset {SECOND}; systemd does not answer; started again"
+
+
 def test_a_reset_settles_what_was_before_it_and_one_that_failed_settles_nothing(
     gpu_machine: GpuMachine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
