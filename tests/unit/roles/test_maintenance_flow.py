@@ -203,6 +203,36 @@ def test_a_reboot_that_fails_is_not_reported_as_done(rebooting: Maintenance) -> 
     assert '"rebooted"' not in output
 
 
+@pytest.fixture
+def examined(staged: Callable[..., Any]) -> Maintenance:
+    """Roles that repeat the doctor without a pause."""
+    name = "roles/maintenance/tasks/fit.yml"
+    text = (ROOT / name).read_text(encoding="utf-8")
+    assert text.count("delay: 5") == 1
+    return Maintenance(staged(MODULES, {name: text.replace("delay: 5", "delay: 0")}))
+
+
+DOCTOR: Call = {"module": "node_facts", "gather_subset": ["doctor"]}
+
+
+@pytest.mark.once
+def test_a_check_that_fails_since_the_work_keeps_the_node_drained(examined: Maintenance) -> None:
+    old, new = ({"name": name, "status": "fail", "message": f"{name} is bad"} for name in ("system-disk", "gpu-count"))
+    found = (DOCTOR, {**NODE, "checks": [old, new]})
+    succeeded, output = examined.run(seen=[found], __maintenance_node={**NODE, "checks": [old]})
+    assert not succeeded and "gpu-count: gpu-count is bad. Run inferctl doctor" in " ".join(output.split()), output
+    assert "system-disk is bad" not in output
+    assert examined.steps("a") == ["away", "updated", "drained"]
+    # The agent needs a moment to see an engine that was restarted.
+    assert len(examined.stage.calls(on="a", **DOCTOR)) == 7
+
+
+@pytest.mark.full
+def test_a_doctor_that_cannot_run_keeps_the_node_drained(examined: Maintenance) -> None:
+    succeeded, output = examined.run({**DOCTOR, "on": "a"})
+    assert not succeeded and "a stays drained: Fit | Run the doctor: node_facts was told to fail" in output, output
+
+
 MTU = "rail 0 (rocep65s0f0/1): mtu: 1500 -> 9000"
 
 
@@ -282,7 +312,7 @@ def test_the_only_replica_is_waited_for_no_longer_than_its_requests_are_held(mai
 def test_what_was_not_touched_has_its_requests_back(maintenance: Maintenance) -> None:
     succeeded, output = maintenance.run({"module": "engine_outage", "on": "a"})
     failed = "Work | Drain the node, and on their leaders the gangs that it follows: engine_outage was told to fail"
-    assert not succeeded and f"a serves: {failed}" in output
+    assert not succeeded and f"a is not drained by this run: {failed}" in output
     assert maintenance.steps("a") == ["away", "undrained"] and maintenance.steps("b") == []
     assert "b was not touched" in output
 
