@@ -36,7 +36,7 @@ demo-update: ## Swap the demo's model while clients send requests
 demo-down: ## Remove what make demo started
 	@tests/tools/demo down
 
-docs: $(VENV)/.ready ## The pages of reference, from argument specifications and modules
+docs: $(VENV)/.ready ## The pages of reference, and the tables of docs/hardware.md
 	@$(IN_VENV) tests/tools/reference.py --write
 	tests/tools/hardware_tables.py --write
 
@@ -50,7 +50,7 @@ unit: ## Unit tests on this machine's Python
 	@tests/tools/setup unit
 	$(IN_VENV) tests/tools/unit
 
-coverage: ## The same, and how much of each source its own test file runs (twice as long)
+coverage: ## Unit tests, and how much of each source its own test file runs (twice as long)
 	@tests/tools/setup unit
 	$(IN_VENV) tests/tools/unit --coverage
 
@@ -62,7 +62,7 @@ molecule: setup ## Molecule scenarios on real nodes (SCENARIO=default for one)
 
 test: ## Every check that CI runs
 	@tests/tools/setup checks
-	# What the nodes are made of is a step of its own, beside the first checks.
+	# The images of nodes are built by the step `images`, while the first checks run.
 	$(IN_VENV) tests/tools/test
 
 test-full: setup ## Everything, SCENARIO=… for one scenario
@@ -73,7 +73,7 @@ soak: setup ## An engine under saturating load for an hour is not restarted once
 
 bench: setup ## Speed against a plain shell script, then what each fault costs (FLEET=100: a simulated fleet alone)
 	@$(IN_VENV) tests/tools/bench $(if $(FLEET),--fleet $(FLEET))
-	# It prints the table itself, at its end.
+	# The scenario prints its table itself, at its end.
 	$(if $(FLEET),,tests/tools/scenarios recovery)
 
 catalogue: $(VENV)/.ready ## The engine's flags and classes of models, asked from its image into the collection (IMAGE=… for another)

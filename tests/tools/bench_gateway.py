@@ -38,7 +38,7 @@ LITELLM = "litellm[proxy]==1.100.0"
 REQUESTS = 300
 """Requests to each address by turns, one at a time."""
 CLIENTS, SECONDS, ROUNDS = 8, 15.0, 2
-"""Requests of the measurement of throughput."""
+"""For the measurement of throughput: clients, seconds of a round, and rounds."""
 HEADERS = {"Content-Type": "application/json", "Authorization": f"Bearer {KEY}"}
 
 Play = Callable[..., str]
@@ -83,9 +83,9 @@ def bench(site: Site, node: str, gateway: str, play: Play, add: Add) -> None:
     said = play("playbooks/update_model.yml", allow_downtime=True, set={"main": "tiny-b"}, **settings)
     found = SWAPPED.search(" ".join(said.split()))
     if not found:
-        raise NodeError(f"update_model.yml did not say how long it took:\n{said[-2000:]}")
+        raise NodeError(f"The output of update_model.yml has no time of a swap:\n{said[-2000:]}")
     drained, loaded = float(found[2]), float(found[3])
-    add("swap: drained, stopped, loaded, probed, let back", drained, drained / load)
+    add("swap: drained, stopped, loaded, probed, admitted", drained, drained / load)
     add("  of it, the load", loaded, loaded / load)
     add("  of it, the rest", drained - loaded, None)
 
@@ -143,7 +143,7 @@ def throughput(url: str) -> float:
 
 
 def restart(site: Site, node: str) -> tuple[float, float]:
-    """Seconds of the idle engine's stop, and of its start until its first answer, by systemd's times."""
+    """Seconds of the idle engine's stop, and of its start until systemd counts the engine as ready."""
     command = ["ssh", *site.ssh_options(), f"root@{site.addresses[node]}"]
     began = time.monotonic()
     subprocess.run([*command, "systemctl stop vllm@main"], check=True)
@@ -154,7 +154,7 @@ def restart(site: Site, node: str) -> tuple[float, float]:
 
 @contextmanager
 def paced(client: str) -> Iterator[tuple[str, str]]:
-    """A paced engine: its address for `client`, and its URL."""
+    """A paced engine: the address at which `client` reaches this machine, and the engine's URL."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as way:
         way.connect((client, 9))
         host = way.getsockname()[0]
@@ -196,7 +196,7 @@ def litellm(engine: str) -> Iterator[str]:
 
 
 def _wait(process: subprocess.Popen[bytes], port: int, what: str) -> str:
-    """The address of LiteLLM, when it answers. Raises NodeError."""
+    """The URL of a program on this machine, as soon as its port accepts connections. Raises NodeError."""
     for _ in range(120):
         try:
             with socket.create_connection(("127.0.0.1", port), timeout=1):

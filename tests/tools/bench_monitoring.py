@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What monitoring costs a node: the answer to a scrape, its textfiles, and the collectors that write them.
+"""Measures what monitoring costs a node: the answer to a scrape, its textfiles, and the collectors that write them.
 
 This machine scrapes the node as a Prometheus would.
 """
@@ -65,7 +65,7 @@ def in_textfiles(text: str) -> float:
     """The seconds that node_exporter took to read the textfiles. Raises NodeError without this number."""
     found = TEXTFILES.search(text)
     if not found:
-        raise NodeError("the answer of node_exporter does not say how long its textfiles took")
+        raise NodeError("the answer of node_exporter has no time of the collector textfile")
     return float(found[1])
 
 

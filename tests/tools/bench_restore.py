@@ -2,9 +2,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Measures a backup, and the restore of a lost node on a blank machine until it serves.
 
-The restore is compared with site.yml on a fresh node in the same run.
-
-The repository is on an S3 server on this machine.
+The restore is compared with site.yml on a fresh node in the same run. The repository is on an S3 server on this
+machine.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ def bench(site: Site, node: str, hosts: Path, play: Play, add: Add, fresh: float
         }
         said = SAID.search(" ".join(play("playbooks/backup.yml", run_backup=True, **settings).split()))
         if not said:
-            raise NodeError("backup.yml did not say what it saved")
+            raise NodeError("the output of backup.yml names no snapshot")
         command = ["ssh", *site.ssh_options(), f"root@{site.addresses[node]}"]
         began = time.monotonic()
         subprocess.run([*command, "systemctl start inference-backup.service"], check=True)

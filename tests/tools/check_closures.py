@@ -88,9 +88,9 @@ def problems(files: Mapping[str, str]) -> list[str]:
         rest = closure(module, edges, without=heavy)
         way = " -> ".join(file.removeprefix(f"{LIBRARY}/") for file in chain(module, heavy, closed))
         found.append(
-            f"{module}: imports {len(closed)} files, {size:.0f} KiB: at most {FILES} files, {KIB} KiB. The most comes "
-            f"by {way}: without the last {len(rest)} files, {kib(rest, files):.0f} KiB. Import less, or have the "
-            "library of the node run the module (node/calls)"
+            f"{module}: imports {len(closed)} files, {size:.0f} KiB: at most {FILES} files, {KIB} KiB. The largest "
+            f"part comes by {way}. Without this import, {len(rest)} files, {kib(rest, files):.0f} KiB remain. Import "
+            "less, or have the library of the node run the module (node/calls)"
         )
     return found
 

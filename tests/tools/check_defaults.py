@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Each shared default stands only in plugins/module_utils/core/defaults.py, and its role has the same value.
+"""Checks that each shared default stands only in plugins/module_utils/core/defaults.py, and that its role has the same
+value.
 
-Paths of the collection's files on a node stand only in plugins/module_utils/core/paths.py.
+Paths of the collection's files on a node must stand only in plugins/module_utils/core/paths.py.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""An engine's words stand in its adapter: plugins/module_utils/engine/adapters, and its flags in models/flags.
+"""Checks that an engine's words stand in its adapter (plugins/module_utils/engine/adapters), or with its flags
+(plugins/module_utils/models/flags).
 
 Other code asks the adapter, so that another engine is one more file. The unit's name, `vllm@NAME`, and the role `vllm`
 with its variables are no words of the engine.

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Checks that links of guides lead to existing files and headings, and that code and roles name existing guides.
 
-Existing checkers are Node programs, or use the network. Links to other sites are not checked.
+Existing checkers need Node.js, or use the network. Links to other sites are not checked.
 """
 
 from __future__ import annotations

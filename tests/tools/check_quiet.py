@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A module with a secret inside of a dictionary option must be a QuietModule.
+"""Checks that a module with a secret inside of a dictionary option is a QuietModule.
 
 Ansible writes the options of each call to the host's journal, a dictionary as one line. In that line, no_log does not
 find a secret of several lines: plugins/module_utils/core/quiet_module.py.
@@ -14,15 +14,14 @@ import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from check_closures import UNSENT
+
 ROOT = Path(__file__).parents[2]
 MODULES = ROOT / "plugins/modules"
 
 QUIET = "QuietModule"
 SENT = "node_call.py"
 """The module that Ansible sends for a module that runs from the node's library."""
-
-UNSENT = "node_call.refuse("
-"""In a module that Ansible does not send."""
 
 
 def problems(file: str, text: str, sent: str) -> list[str]:

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The defaults of each role must equal its argument specification: the same names and values.
+"""Checks that the defaults of each role equal its argument specification: the same names and values.
 
 The action group of meta/runtime.yml must name every module: the module_defaults of a play reach no other module.
 The examples of the roles' READMEs and molecule's plays must set every variable that their roles require, unless they

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Runs inside an engine's image: prints what each architecture that the engine knows can do.
 
-tests/tools/architectures sends this there. A CPU image lacks packages for pictures and sounds, which the engine's
-modules import and which no answer here depends on: empty ones stand in.
+tests/tools/architectures sends this file there. The engine's modules import packages for pictures and sounds, which a
+CPU image lacks. No answer here depends on these packages, so empty packages take their place.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class StandIn(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 
 def abilities(told: Any, kind: Any, lists: Mapping[str, Any], name: str) -> list[str]:
-    """What an architecture can do, by what the engine tells of its class."""
+    """What an architecture can do, by the engine's report about its class."""
     found = {
         "generates": told.is_text_generation_model,
         "pools": told.is_pooling_model,
@@ -87,9 +87,9 @@ def main() -> int:
     logging.disable(logging.WARNING)
     from vllm.model_executor.models import registry
 
-    # Transformers asks for the packages' versions while it is imported, so the stand-ins come later.
+    # Transformers reads the packages' versions while it is imported, so the empty packages come after its import.
     sys.meta_path.append(StandIn())
-    # Each class is looked at in a process of its own, which would import torch again.
+    # vLLM inspects each class in a separate process, which would import torch again.
     registry._run_in_subprocess = lambda look: look()
     lists = {key: getattr(registry, key) for key in LISTS}
     found: dict[str, list[str]] = {}

@@ -221,7 +221,8 @@ def describe() -> dict[str, Any]:
     own has the name OWNER/KEY."""
     known = classes()
     own_types, others = (sorted(types & set(known)) for types in served())
-    # The last one is the next one: what the engine has itself comes first, so that its parts are not adopted.
+    # The loop takes the last entry first: the engine's own types come before the adopted ones, so that a part of both
+    # counts as the engine's own.
     waiting, found = [(name, known[name], name in others) for name in [*others, *own_types]], {}
     while waiting:
         name, kind, taken = waiting.pop()

@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping
 from importlib.metadata import version
 from typing import Any
 
-# The parser marks deprecated flags only in its help, which it makes only for a command line with --help.
+# The parser marks deprecated flags only in its help, and makes the help only for a command line with --help.
 sys.argv = ["vllm", "serve", "--help"]
 
 PARSER_MODULES = ("vllm.entrypoints.common.cli_args", "vllm.entrypoints.launchers.cli_args")
@@ -71,7 +71,7 @@ def value_type(convert: Callable[[str], Any] | None) -> dict[str, Any]:
 
 
 def arity(action: argparse.Action) -> dict[str, Any]:
-    """The number of values of a flag, if it is not one. Raises ValueError for an unknown form."""
+    """How many values a flag takes; empty for one value. Raises ValueError for an unknown form."""
     if isinstance(action, argparse._AppendAction):
         return {"takes": "repeated"}
     if action.nargs in ("+", "*"):
@@ -79,7 +79,7 @@ def arity(action: argparse.Action) -> dict[str, Any]:
     if action.nargs == "?":
         return {"takes": "maybe"}
     if action.nargs is not None:
-        raise ValueError(f"{action.option_strings}: nargs {action.nargs!r} is new: teach the catalogue about it")
+        raise ValueError(f"{action.option_strings}: nargs {action.nargs!r} is unknown: add it to arity()")
     return {}
 
 

@@ -34,7 +34,7 @@ SMALLER: tuple[dict[str, int], ...] = (
 """Further settings of each type's language part, if its class has them."""
 
 LEAST = 1
-"""The setting that is also written without any value that equals a default of the classes."""
+"""The index in SMALLER of the setting that is also written without the values that equal defaults of the classes."""
 
 ROPES: dict[str, dict[str, Any]] = {
     "linear": {"rope_type": "linear", "factor": 4.0, "rope_theta": 1e4},
@@ -52,7 +52,7 @@ ROPES: dict[str, dict[str, Any]] = {
 }
 
 POOLED = ("MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING_NAMES", "MODEL_FOR_TOKEN_CLASSIFICATION_MAPPING_NAMES")
-"""Lists of architectures that the engine makes from others. The engine recognises them by the end of their names."""
+"""Lists of architectures that the engine derives from others. The engine recognises them by the end of their names."""
 
 FLAT = {"num_hidden_layers": 24, "hidden_size": 2048, "num_attention_heads": 16, "num_key_value_heads": 4}
 """Sizes of the language part of a model that also reads images, at the top level of the configuration instead of in a
@@ -101,7 +101,7 @@ def cases() -> Iterator[tuple[str, dict[str, Any]]]:
                     if number == LEAST:
                         least = without(made, written(kind(), architecture))
                         named = {"model_type": model_type, "architectures": [architecture]}
-                        # The changes of a part deep inside stand elsewhere, where the class does not read them.
+                        # `changed` writes the settings of a part deep inside at the top, where no class reads them.
                         text = kind(**least).get_text_config()
                         if all(getattr(text, key) == value for key, value in changes.items() if has(text, key)):
                             yield f"{model_type}/least", {**named, **least}
@@ -129,7 +129,7 @@ def cases() -> Iterator[tuple[str, dict[str, Any]]]:
 def changed(kind: Any, changes: dict[str, int]) -> Any:
     """A configuration with other settings of its language part, as far as this part has them.
 
-    Raises ValueError if it has none of them, and what the class raises.
+    Raises ValueError if the language part has none of the settings, and the exceptions of the class.
     """
     whole = kind()
     text = whole.get_text_config()
@@ -150,7 +150,7 @@ def without(config: dict[str, Any], defaults: dict[str, Any]) -> dict[str, Any]:
 
 
 def has(config: Any, key: str) -> bool:
-    """Whether a configuration has a key. A key that only single layers have counts as none."""
+    """Whether a configuration has a key. A key that only some layers have does not count."""
     try:
         return hasattr(config, key)
     except Exception:

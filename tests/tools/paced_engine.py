@@ -5,9 +5,9 @@
 It takes the place of an engine on a GPU. The real engine of the tests shares its processors with gateway and clients:
 then a measurement shows the processor time of the gateway, and not its delay.
 
-With a second argument, the engine also has a prefix cache of that many blocks. It computes the blocks of a prompt that
-the cache lacks, one prompt after the other, and reports the tokens that it found in `prompt_tokens_details`, as vLLM
-does. The cache forgets the blocks that were unused for longest. Blocks, their speed and the cache are simulated.
+A second argument gives the engine a prefix cache of this number of blocks. The engine computes the blocks of a prompt
+that the cache lacks, one prompt after the other, and reports the tokens that it found in `prompt_tokens_details`, as
+vLLM does. The cache forgets the blocks that were unused for longest. Blocks, their speed and the cache are simulated.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ SAVE_SECONDS = 120
 MEMORY = "memory"
 """The file with the machine's memory and the state of its devices."""
 LAYOUT = 1
-"""Raise this number if a saved machine is made in another way."""
+"""Raise this number after a change of the way in which a saved machine is made."""
 
 
 def key(script: str) -> str:
@@ -116,7 +116,7 @@ class Monitor:
     def __enter__(self) -> Monitor:
         self._socket.connect(str(self._machine.directory / "qmp"))
         self._stream = self._socket.makefile("rw", encoding="utf-8")
-        # qemu says its version first.
+        # qemu sends its version first.
         self._stream.readline()
         self.ask("qmp_capabilities")
         return self

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Snapshots of nodes after site.yml, without an instance.
 
-A scenario that does not test the set-up starts from a snapshot, and site.yml then updates the node. So a snapshot need
-not be of this commit: its key is made of the images. It is made anew after a week, because packages and the collection
-change.
+A scenario that does not test the set-up starts from a snapshot, and site.yml then updates the node. So a snapshot may
+be of another commit: its key depends on the images, FORGET and LATER_PACKAGES alone. A snapshot is made anew after a
+week, because packages and the collection change.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from pathlib import Path
 from nodes import CACHE, RELEASES, ROOT, NodeError, Origin, Site, alone, copy_volume, disk_of, existing, remove, run
 
 LABEL = "inference.snapshot"
-"""The label with the key, on images and volumes of snapshots."""
+"""The label with the Debian release, on images and volumes of snapshots."""
 MAX_AGE_DAYS = 7
 STOP_SECONDS = 60
 PREFIX = "snapshot-"
 LATER_PACKAGES = ("haproxy", "socat", "restic", "openssh-client")
 """Packages that scenarios install: the snapshot has their files in APT's cache."""
 
-# The removal of the instance would also remove the engine's image and compile cache, which saves a quarter of a start's
-# time. A second name keeps the image's layers, so the next pull is fast.
+# The removal of the instance also removes the engine's image and its compile cache. A second name keeps the image's
+# layers, so that the next pull is fast. The compile cache saves a quarter of the time of an engine's start.
 BEFORE = """
 docker tag "$(docker inspect --format '{{.Image}}' vllm-main)" kept
 cp --archive /mnt/nvme/workspace/vllm_cache/main /root/
@@ -52,7 +52,7 @@ truncate --size=0 /etc/machine-id
 
 
 def key(release: str) -> str:
-    """The key of a snapshot: a hash of its images."""
+    """The key of a snapshot: a hash of its images, of FORGET and of LATER_PACKAGES."""
     image = run("docker", "image", "inspect", "--format", "{{.Id}}", f"inference-node:{release}").stdout.strip()
     return hashlib.sha256("\n".join([image, engine_image(), FORGET, *LATER_PACKAGES]).encode()).hexdigest()[:12]
 

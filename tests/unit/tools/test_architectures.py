@@ -5,46 +5,24 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from importlib import import_module
-from importlib.machinery import SourceFileLoader
-from importlib.util import module_from_spec, spec_from_file_location, spec_from_loader
-from pathlib import Path
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
+import engine_architectures
 import pytest
 
-TOOLS = Path(__file__).parents[3] / "tests/tools"
 
-
-def tool() -> Any:
-    """The command, which has no extension that an import would know it by."""
-    loader = SourceFileLoader("architectures_tool", str(TOOLS / "architectures"))
-    spec = spec_from_loader(loader.name, loader)
-    assert spec
-    module = module_from_spec(spec)
-    loader.exec_module(module)
-    return module
-
-
-def questions() -> Any:
-    """What runs in the image."""
-    spec = spec_from_file_location("engine_architectures", TOOLS / "engine_architectures.py")
-    assert spec and spec.loader
-    module = module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def test_the_table_has_a_row_for_each_architecture() -> None:
+def test_the_table_has_a_row_for_each_architecture(script: Callable[[str], ModuleType]) -> None:
     made: dict[str, Any] = {}
-    exec(tool().text({"vllm": "0.99.0"}, {"B": ["pools"], "A": ["generates", "stages"], "C": []}), made)
+    abilities = {"B": ["pools"], "A": ["generates", "stages"], "C": []}
+    exec(script("architectures").text({"vllm": "0.99.0"}, abilities), made)
     assert list(made["ARCHITECTURES"].items()) == [("A", ("generates", "stages")), ("B", ("pools",)), ("C", ())]
     assert "vllm 0.99.0" in made["__doc__"]
 
 
-def test_an_ability_is_what_the_engine_tells_of_a_class() -> None:
-    asked = questions()
+def test_an_ability_is_what_the_engine_reports_about_a_class() -> None:
     told = SimpleNamespace(
         is_text_generation_model=False,
         is_pooling_model=True,
@@ -53,14 +31,15 @@ def test_an_ability_is_what_the_engine_tells_of_a_class() -> None:
         score_type="cross-encoder",
         supports_pp=False,
     )
-    lists = {key: {"A": 1} if key == "_REWARD_MODELS" else {} for key in asked.LISTS}
+    lists = {key: {"A": 1} if key == "_REWARD_MODELS" else {} for key in engine_architectures.LISTS}
     kind = SimpleNamespace(supports_lora=True, embedding_modules={})
-    assert asked.abilities(told, kind, lists, "A") == ["pools", "scores pairs", "rewards", "adapters"]
-    assert asked.abilities(told, object(), lists, "B") == ["pools", "scores pairs"]
+    found = engine_architectures.abilities(told, kind, lists, "A")
+    assert found == ["pools", "scores pairs", "rewards", "adapters"]
+    assert engine_architectures.abilities(told, object(), lists, "B") == ["pools", "scores pairs"]
 
 
-def test_packages_that_the_image_lacks_are_stood_in_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    finder = questions().StandIn()
+def test_an_empty_package_takes_the_place_of_each_that_the_image_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
+    finder = engine_architectures.StandIn()
     monkeypatch.setattr(sys, "meta_path", [*sys.meta_path, finder])
     made = import_module("torchaudio.functional")
     for name in ("torchaudio", "torchaudio.functional"):

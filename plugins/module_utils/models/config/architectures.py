@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What each architecture can do, as the engine tells: vllm 0.32.0. Private to the collection.
+"""What each architecture can do, as the engine reports: vllm 0.32.0. Private to the collection.
 
 Made by `make catalogue`: do not edit. tasks.py says what the words mean.
 """

@@ -1,10 +1,11 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the engine's own configuration classes said of a type each, recorded by tests/tools/oracle."""
+"""The library reads the same facts from config.json as the engine. tests/tools/oracle has recorded the engine's facts."""
 
 from __future__ import annotations
 
 import json
+import sys
 from importlib.machinery import SourceFileLoader
 from importlib.util import module_from_spec, spec_from_loader
 from pathlib import Path
@@ -12,14 +13,15 @@ from typing import Any
 
 import pytest
 
-ORACLE = Path(__file__).parents[6] / "tests/tools/oracle"
+TOOLS = Path(__file__).parents[6] / "tests/tools"
 ANSWERS = [json.loads(line) for line in Path(__file__).with_name("engine_answers.jsonl").read_text().splitlines()]
 
 
 @pytest.fixture(scope="module")
 def oracle() -> Any:
-    """The tool, which has no extension that an import would know it by."""
-    loader = SourceFileLoader("oracle_tool", str(ORACLE))
+    """The tool. An import does not find its file, whose name has no extension."""
+    sys.path.insert(0, str(TOOLS))
+    loader = SourceFileLoader("oracle_tool", str(TOOLS / "oracle"))
     spec = spec_from_loader(loader.name, loader)
     assert spec
     module = module_from_spec(spec)
