@@ -6,6 +6,8 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .ONESHELL:
 MAKEFLAGS += --no-print-directory
+# With byte code, as for users: without it, each module on the controller compiles what it imports again.
+unexport PYTHONDONTWRITEBYTECODE
 
 NODES ?= 1
 IMAGE ?= inference-engine:cpu

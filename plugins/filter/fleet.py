@@ -4,14 +4,21 @@
 """Filters that show the state of a fleet.
 
 The imports stand inside the functions: usually, each worker process of Ansible loads every file of filters, for each
-task. The filter `counted` avoids this in some playbooks.
+task. The filter `counted` avoids this in some playbooks, also for the imports.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sized
 from datetime import UTC, datetime
+from importlib import import_module
 from typing import Any
+
+LIBRARY = (
+    *("debian.apt_sources", "engine.controller_files", "engine.gang.compare", "engine.gang.site", "engine.served"),
+    *("gateway.endpoints", "store.settings"),
+)
+"""What the filters of the site's variables import, and so what most tasks would compile again for each host."""
 
 
 def fleet_screen(reported: Mapping[str, Mapping[str, Any]]) -> str:
@@ -30,12 +37,16 @@ def fleet_page(reported: Mapping[str, Mapping[str, Any]]) -> str:
     return page.render(read(reported, datetime.now(UTC)))
 
 
-def counted(things: Sized, noun: str) -> str:
+def counted(things: Sized, noun: str, library: bool = False) -> str:
     """A count as text: "1 node", "8 nodes". The noun must have a regular plural.
 
     In some playbooks, the name of the first task has this filter. Ansible templates the name before it forks, so
     every worker process finds all filters in memory. Otherwise each task would load the filters for each host.
+    With `library`, the workers also find what the filters of the site's variables import.
     """
+    if library:
+        for name in LIBRARY:
+            import_module(f"ansible_collections.baremetal.inference.plugins.module_utils.{name}")
     return f"{len(things)} {noun}{'' if len(things) == 1 else 's'}"
 
 

@@ -4,6 +4,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 from ansible_collections.baremetal.inference.plugins.filter.fleet import FilterModule
 
 FILTERS = FilterModule().filters()
@@ -20,3 +23,20 @@ def test_how_many_there_are() -> None:
     assert FILTERS["counted"](["gpu1"], "node") == "1 node"
     assert FILTERS["counted"](["gpu1", "gpu2"], "node") == "2 nodes"
     assert FILTERS["counted"]([], "node") == "0 nodes"
+
+
+def test_a_count_brings_all_that_the_filters_of_the_sites_variables_import() -> None:
+    """In a new process, as in a run: afterwards, a filter of instances over several nodes imports nothing."""
+    script = f"""
+import sys
+from {FilterModule.__module__} import FilterModule
+from {FilterModule.__module__.replace("fleet", "gangs")} import FilterModule as Gangs
+assert FilterModule().filters()["counted"](["gpu1"], "node", library=True) == "1 node"
+known = set(sys.modules)
+filters = Gangs().filters()
+site = filters["gang_site"]([], {{"gpu1": {{}}}}, ["gpu1"], "gpu1")
+filters["gang_rules"](site, [])
+print(sorted(name for name in set(sys.modules) - known if "baremetal" in name))
+"""
+    result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert result.stdout == "[]\n"
