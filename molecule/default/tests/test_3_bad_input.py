@@ -102,15 +102,16 @@ def test_what_would_not_fit(deb12: Node, models: dict[str, Any]) -> None:
     assert "tiny-b" not in deb12.run("ls /mnt/models")
 
 
+# Ansible checks the options of all roles in the same way, and `make lint` compares their specifications. Unit tests
+# show an unknown key of an instance: engine/test_instances.py.
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("changed", "name"),
     [
         ({"vllm_start_timeout": "soon"}, "vllm_start_timeout"),
-        # Ansible checks the options of all roles in the same way, and `make lint` compares their specifications. Unit
-        # tests show an unknown key of an instance: engine/test_instances.py.
-        pytest.param({"docker_live_restore": "perhaps"}, "docker_live_restore", marks=pytest.mark.full),
-        pytest.param({"instances": [{**MAIN, "prot": 1}]}, "prot", marks=pytest.mark.full),
-        pytest.param({"model_store_reserve_gib": "much"}, "model_store_reserve_gib", marks=pytest.mark.full),
+        ({"docker_live_restore": "perhaps"}, "docker_live_restore"),
+        ({"instances": [{**MAIN, "prot": 1}]}, "prot"),
+        ({"model_store_reserve_gib": "much"}, "model_store_reserve_gib"),
     ],
 )
 def test_a_wrong_type_names_the_variable(deb12: Node, changed: dict[str, Any], name: str) -> None:
@@ -125,6 +126,7 @@ def test_a_missing_model_directory(deb12: Node, models: dict[str, Any]) -> None:
     assert "/nowhere/on-the-node" in refused(deb12, models={**models, "tiny-a": entry})
 
 
+@pytest.mark.full
 def test_a_truncated_weight_file(deb12: Node, models: dict[str, Any], tmp_path: Path) -> None:
     copy = tmp_path / "tiny-a"
     shutil.copytree(models["tiny-a"]["model"].removeprefix("controller:"), copy)
@@ -179,6 +181,9 @@ def test_an_image_without_digest_or_that_is_not_there(deb12: Node) -> None:
     assert "correct engine_image" in output
 
 
+# Unit tests show the same with a simulated registry: engine/test_image_signatures.py. In CI,
+# test_every_mistake_in_instances_and_registry_at_once asks the real registry for a valid signature.
+@pytest.mark.full
 def test_images_without_a_valid_signature(deb12: Node, signed: Signed) -> None:
     """The node asks the image registry before the first change, for all images."""
     unsigned = f"inference-registry:5000/vllm-cpu@sha256:{'a' * 64}"

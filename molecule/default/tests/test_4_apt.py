@@ -99,13 +99,13 @@ def version(node: Node, package: str) -> str:
     return node.run(f"dpkg-query -W -f '${{db:Status-Status}} ${{Version}}' {package}", check=False)
 
 
-def test_a_source_that_cannot_be_used_is_refused(node: Node) -> None:
+def test_a_source_that_cannot_be_used_is_refused(deb12: Node) -> None:
     bad = [
         source(name="dead", uris=["http://127.0.0.1:9/debian"]),
-        source(name="stranger", uris=["file:/srv/other"], key=keys(node)["wrong"]),
-        source(name="incomplete", uris=["file:///srv/repo"], components=["nonsense"], key=keys(node)["right"]),
+        source(name="stranger", uris=["file:/srv/other"], key=keys(deb12)["wrong"]),
+        source(name="incomplete", uris=["file:///srv/repo"], components=["nonsense"], key=keys(deb12)["right"]),
     ]
-    output = refused(node, common_apt_sources=bad)
+    output = refused(deb12, common_apt_sources=bad)
     assert "source dead: E: Failed to fetch http://127.0.0.1:9/debian test InRelease: Could not connect" in output
     assert "is not signed" in output and "source stranger" in output
     assert "source incomplete: W: Skipping acquire of configured file 'nonsense/binary-amd64/Packages'" in output

@@ -46,6 +46,8 @@ def test_a_limit_that_another_file_overrules_is_an_error_that_names_it(deb13: No
         deb13.run(f"rm {later}; systemctl daemon-reload")
 
 
+# Unit tests show the files: modules/test_system_settings.py. In CI, the scenario `vm` shows the settings of a machine.
+@pytest.mark.full
 def test_a_switch_that_goes_off_takes_its_files_along(deb12: Node) -> None:
     deb12.baseline("kernel", common_limits_enabled=False)
     assert "infinity" not in deb12.run("systemctl show --property=DefaultLimitMEMLOCK")
