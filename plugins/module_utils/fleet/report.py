@@ -134,7 +134,7 @@ def _instance(reported: Mapping[str, Any], now: datetime) -> Instance:
 
 
 def _silent(seconds: float | None) -> bool:
-    """Whether a gateway that last asked so many seconds ago is silent, which is one of the instance's problems."""
+    """Whether a gateway that last asked so many seconds ago is silent. None: the agent knows no question of it."""
     return seconds is None or seconds > SILENT_SECONDS
 
 
@@ -177,6 +177,7 @@ def _notes(reported: Mapping[str, Any], instances: Sequence[Instance]) -> list[s
         if not raw["desired"]:
             notes.append(f"{one.name} is not in the inventory")
         notes += [f"{one.name}: {problem}" for problem in raw["problems"]]
+    notes += _silent_gateways(reported["instances"] or ())
     lock = reported["lock"]
     if lock:
         state = "has left its lock" if lock["stale"] else "runs"
@@ -194,6 +195,19 @@ def _notes(reported: Mapping[str, Any], instances: Sequence[Instance]) -> list[s
     notes += [f"doctor: {problem}" for problem in (reported["doctor"] or {}).get("problems", ())]
     notes += [f"{part} is unknown: {why}" for part, why in reported["errors"].items()]
     return [" ".join(note.split()) for note in notes]
+
+
+def _silent_gateways(instances: Sequence[Mapping[str, Any]]) -> list[str]:
+    """A line for each gateway that has not checked instances of the node lately."""
+    unchecked: dict[str, list[str]] = {}
+    for raw in instances:
+        for gateway in raw["gateways"]:
+            if _silent(gateway["seconds"]):
+                unchecked.setdefault(gateway["name"], []).append(raw["name"])
+    return [
+        f"gateway {gateway} does not check {', '.join(names)}: the gateway has stopped, or does not reach this node"
+        for gateway, names in sorted(unchecked.items())
+    ]
 
 
 def _time(text: str | None) -> datetime | None:

@@ -49,6 +49,13 @@ def test_the_gateways_that_send_requests_are_named() -> None:
     ]
     both = {name: node(instance(gateways=asks), instance("side", gateways=asks[:1])) for name in ("gpu1", "gpu2")}
     assert lines(both)[1] == "gateways: gw1 (4 instances)"
+    silent = [line for line in lines(both) if "does not check" in line]
+    why = "the gateway has stopped, or does not reach this node"
+    assert silent == [
+        f"{name}: gateway {gateway} does not check main: {why}"
+        for name in ("gpu1", "gpu2")
+        for gateway in ("gw3", "gw4")
+    ]
     assert "gateways" not in "\n".join(lines({"gpu1": node(instance())}))
 
 
