@@ -10,6 +10,9 @@ from ansible_collections.baremetal.inference.plugins.plugin_utils.node_call impo
 
 
 class ActionModule(NodeCall):
-    """Lets the node run the module's implementation."""
+    """Lets the node run the module's implementation. Describes models on the controller itself."""
 
     _specification = SPECIFICATION
+
+    def _is_own_question(self) -> bool:
+        return bool(self._task.args.get("state") == "described")

@@ -16,9 +16,10 @@ from typing import Any
 
 LIBRARY = (
     *("debian.apt_sources", "engine.controller_files", "engine.gang.compare", "engine.gang.site", "engine.served"),
-    *("gateway.endpoints", "store.settings"),
+    *("gateway.endpoints", "node.calls.model", "store.settings"),
 )
-"""What the filters of the site's variables import, and so what most tasks would compile again for each host."""
+"""What the filters of the site's variables and the controller's own answers import. Otherwise, tasks would compile
+these files again for each host."""
 
 
 def fleet_screen(reported: Mapping[str, Mapping[str, Any]]) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from ansible.plugins.action import ActionBase
 
 from ansible_collections.baremetal.inference.plugins.module_utils.core.node_call import MISSING, OPTION, Wanted
 from ansible_collections.baremetal.inference.plugins.module_utils.fleet import node_library
+from ansible_collections.baremetal.inference.plugins.plugin_utils import own_call
 
 MODULE = "baremetal.inference.node_call"
 """Ansible sends this module in place of every module with a NodeCall. So Ansible packs it once, not once per module."""
@@ -34,6 +36,8 @@ class NodeCall(ActionBase):
 
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         result: dict[str, Any] = super().run(tmp, task_vars)
+        if self._is_own_question() and self._connection.transport == "local" and not self._connection.become:
+            return result | self._answer()
         library = node_library.of_run(Path(constants.DEFAULT_LOCAL_TMP))
         background = bool(self._task.async_val) and not self._connection.has_native_async
         name, specification = self._task.action.rpartition(".")[2], dict(self._specification)
@@ -47,6 +51,19 @@ class NodeCall(ActionBase):
         if background and not said.get("failed"):
             said = self._call(wanted, task_vars, wrap_async=True)
         return result | said
+
+    def _is_own_question(self) -> bool:
+        """Whether this process may answer the call, if it runs on the target, as the target user."""
+        return False
+
+    def _answer(self) -> dict[str, Any]:
+        # Imported here: in a run of the collection's playbooks, the filter `counted` has imported the library.
+        calls = "ansible_collections.baremetal.inference.plugins.module_utils.node.calls"
+        name = self._task.action.rpartition(".")[2]
+        implementation = import_module(f"{calls}.{name}").run
+        return own_call.answer(
+            implementation, self._specification, self._task.args, check_mode=bool(self._task.check_mode)
+        )
 
     def _call(self, wanted: Wanted, task_vars: dict[str, Any] | None, **how: Any) -> dict[str, Any]:
         given = {**self._task.args, OPTION: wanted.to_text()}

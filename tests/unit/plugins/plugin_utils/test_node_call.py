@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict
 from importlib import import_module
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -38,6 +39,7 @@ def called(
     transport: str = "ssh",
     background: int = 0,
     action: Any = node_call.NodeCall,
+    become: Any = None,
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """The action's result where the module answers so, and what the module was given each time."""
     answers, calls = list(said), []
@@ -60,7 +62,7 @@ def called(
     plugin._task = SimpleNamespace(
         action="baremetal.inference.engine_drain", args={"name": "main"}, async_val=background
     )
-    plugin._connection = SimpleNamespace(transport=transport, has_native_async=False)
+    plugin._connection = SimpleNamespace(transport=transport, has_native_async=False, become=become)
     result = plugin.run(task_vars={"a": 1})
     assert len(calls) == len(answers)
     return result, calls
@@ -83,6 +85,36 @@ def test_a_failure_is_handed_on(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_controller_runs_the_collection_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     assert called(monkeypatch, ANSWER, transport="local")[1] == [{"digest": "d1", "path": str(node_library.ROOT)}]
+
+
+class Own(node_call.NodeCall):
+    """An action whose call the controller answers itself."""
+
+    def _is_own_question(self) -> bool:
+        return True
+
+    def _answer(self) -> dict[str, Any]:
+        return {"own": True}
+
+
+def test_the_controller_answers_its_own_question_as_its_own_user_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert called(monkeypatch, transport="local", action=Own) == ({"own": True}, [])
+    assert called(monkeypatch, ANSWER, transport="local", action=Own, become="sudo")[0] == ANSWER
+    assert called(monkeypatch, ANSWER, action=Own)[0] == ANSWER
+
+
+def test_models_on_the_controller_are_described_in_this_process(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(ActionBase, "run", lambda *_arguments: {})
+    action = import_module("ansible_collections.baremetal.inference.plugins.action.model").ActionModule
+    plugin = action.__new__(action)
+    models = {"lost": {"model": f"controller:{tmp_path}/lost"}}
+    given = {"state": "described", "origin": "controller", "models": models}
+    plugin._task = SimpleNamespace(action="baremetal.inference.model", args=given, async_val=0, check_mode=False)
+    plugin._connection = SimpleNamespace(transport="local", has_native_async=False, become=None)
+    (problem,) = plugin.run(task_vars={})["problems"]
+    assert f"{tmp_path}/lost" in problem
 
 
 def test_a_job_in_the_background_starts_when_the_library_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
