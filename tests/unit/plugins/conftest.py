@@ -1,14 +1,10 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Models for tests: small ones on disk, and the configurations of published ones."""
+"""Models for tests: small models on disk, and the configurations of published models. Also a hub, and a free port."""
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
-import random
-import socket
 import struct
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -23,6 +19,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.store.hashes i
 from ansible_collections.baremetal.inference.plugins.module_utils.store.store import Store
 
 from .fake_hub import FakeHub
+from .ports import free_port
 
 PUBLISHED = Path(__file__).parent / "module_utils/models/data/models.json"
 
@@ -68,7 +65,7 @@ def write_model() -> Callable[..., Path]:
 
 @pytest.fixture(scope="session")
 def published() -> dict[str, Any]:
-    """What config.json of published models says, and how many parameters they have, by name."""
+    """The config.json of published models, and their numbers of parameters, by name."""
     return json.loads(PUBLISHED.read_text())
 
 
@@ -116,11 +113,4 @@ def hub(tmp_path: Path, write_model: Callable[..., Path]) -> Iterator[FakeHub]:
 
 @pytest.fixture
 def port() -> int:
-    """A port that is free now. The kernel gives it to no client, and no other process of the tests gets it."""
-    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
-    first = 20000 + 1000 * worker
-    for number in random.sample(range(first, first + 1000), 100):
-        with socket.socket() as probe, contextlib.suppress(OSError):
-            probe.bind(("127.0.0.1", number))
-            return number
-    raise AssertionError(f"no port from {first} on is free")
+    return free_port()

@@ -30,12 +30,9 @@ from ansible_collections.baremetal.inference.plugins.module_utils.engine.release
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import releases, swaps
 from ansible_collections.baremetal.inference.plugins.module_utils.store.stored_model import StoredModel
 
+from ...ports import free_port
+
 OLD_KEY, NEW_KEY = "key-of-before", "key-of-today"
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return int(server.getsockname()[1])
 
 
 def found(instance: Instance, running: Mapping[str, Endpoint | None]) -> list[Problem]:

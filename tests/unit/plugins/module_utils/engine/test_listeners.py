@@ -116,11 +116,10 @@ def test_a_socket_without_a_process_is_counted(proc: FakeProc) -> None:
     assert listeners.ownership(5005, "127.0.0.1", 100, proc.root) == listeners.Ownership(False, [], unknown=1)
 
 
-def test_the_real_proc() -> None:
+def test_the_real_proc(port: int) -> None:
     with socket.socket() as server:
-        server.bind(("127.0.0.1", 0))
+        server.bind(("127.0.0.1", port))
         server.listen()
-        port = server.getsockname()[1]
         assert listeners.ownership(port, "127.0.0.1", os.getpid()) == listeners.Ownership(True, [])
         assert listeners.ownership(port, "127.0.0.1", None).strangers[0].pid == os.getpid()
     assert listeners.ownership(port, "127.0.0.1", os.getpid()) == listeners.Ownership(False, [])

@@ -1,14 +1,12 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A real HAProxy with the gateway's files, and engines that say who they are."""
+"""A real HAProxy with the gateway's files, and engines that answer their names."""
 
 from __future__ import annotations
 
-import contextlib
 import http.client
 import json
 import os
-import random
 import socket
 import subprocess
 import threading
@@ -33,18 +31,6 @@ def wait(what: str, condition: Callable[[], bool]) -> None:
         if time.monotonic() > deadline:
             raise TimeoutError(what)
         time.sleep(0.02)
-
-
-def free_port() -> int:
-    """A port below those that the kernel gives to connections (ip_local_port_range begins at 32768).
-
-    Otherwise, a connection of another test could take the port before HAProxy does.
-    """
-    while True:
-        port = random.SystemRandom().randrange(10000, 32768)
-        with socket.socket() as one, contextlib.suppress(OSError):
-            one.bind(("127.0.0.1", port))
-            return port
 
 
 def _listens(port: int) -> bool:
@@ -188,7 +174,7 @@ class Haproxy:
         connection.close()
 
     def deaths(self, query: str = "") -> list[dict[str, Any]]:
-        """What the gateway knows of deaths; with a query, after a report."""
+        """The deaths that the gateway knows; with a query, after a node's report."""
         connection = http.client.HTTPConnection("127.0.0.1", self.metrics_port, timeout=SECONDS)
         connection.request("POST" if query else "GET", f"/deaths{query}")
         found = json.loads(connection.getresponse().read())["deaths"]
@@ -196,7 +182,7 @@ class Haproxy:
         return list(found)
 
     def ask_at_once(self, requests: list[dict[str, Any]]) -> list[str]:
-        """The engines that answer requests which are sent at the same time."""
+        """The engines that answer requests, which are sent at the same time."""
         with ThreadPoolExecutor(len(requests)) as pool:
             return list(pool.map(lambda body: self.ask(**body), requests))
 

@@ -47,12 +47,11 @@ def test_names_without_an_address_and_a_taken_port(tmp_path: Path, monkeypatch: 
     assert ORDER.problems(tmp_path) == []
 
 
-def test_whether_a_port_is_taken() -> None:
+def test_whether_a_port_is_taken(port: int) -> None:
     with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
+        listener.bind(("127.0.0.1", port))
         listener.listen()
-        assert acme.port_taken(listener.getsockname()[1])
-        port = listener.getsockname()[1]
+        assert acme.port_taken(port)
     assert not acme.port_taken(port)
 
 

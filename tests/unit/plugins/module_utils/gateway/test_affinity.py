@@ -21,7 +21,8 @@ from ansible_collections.baremetal.inference.plugins.module_utils.gateway.files 
 from ansible_collections.baremetal.inference.plugins.module_utils.gateway.settings import AFFINITIES
 from ansible_collections.baremetal.inference.plugins.module_utils.models.registry.routing import Routing
 
-from .running import Engine, Haproxy, free_port, wait
+from ...ports import free_port
+from .running import Engine, Haproxy, wait
 
 HOSTS = ("gpu1", "gpu2", "gpu3")
 

@@ -22,7 +22,8 @@ from ansible_collections.baremetal.inference.plugins.module_utils.gateway.backen
 from ansible_collections.baremetal.inference.plugins.module_utils.gateway.files import Plan, plan
 from ansible_collections.baremetal.inference.plugins.module_utils.gateway.settings import read_settings
 
-from .running import CHAT, Engine, Haproxy, free_port, wait
+from ...ports import free_port
+from .running import CHAT, Engine, Haproxy, wait
 
 ALICE, BOB = "a-key-of-20-letters-", "another-key-of-bob-s"
 

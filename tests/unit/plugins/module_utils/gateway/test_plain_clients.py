@@ -19,7 +19,8 @@ from ansible_collections.baremetal.inference.plugins.module_utils.gateway.backen
 from ansible_collections.baremetal.inference.plugins.module_utils.gateway.files import plan
 from ansible_collections.baremetal.inference.plugins.module_utils.gateway.names import CERTIFICATE
 
-from .running import Engine, Haproxy, free_port, wait
+from ...ports import free_port
+from .running import Engine, Haproxy, wait
 
 pytestmark = pytest.mark.skipif(shutil.which("haproxy") is None, reason="no HAProxy here")
 

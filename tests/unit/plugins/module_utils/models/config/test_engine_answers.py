@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The library reads the same facts from config.json as the engine. tests/tools/oracle has recorded the engine's facts."""
+"""The library reads the same facts from config.json as the engine, whose facts tests/tools/oracle has recorded."""
 
 from __future__ import annotations
 

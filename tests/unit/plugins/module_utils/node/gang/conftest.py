@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import shutil
-import socket
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,14 +14,9 @@ import pytest
 
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.gang.members import Gang
 
+from ....ports import free_port
 from ...conftest import Starter
 from .machines import Unit, members
-
-
-def free_port(address: str = "127.0.0.1") -> int:
-    with socket.socket() as probe:
-        probe.bind((address, 0))
-        return int(probe.getsockname()[1])
 
 
 @pytest.fixture

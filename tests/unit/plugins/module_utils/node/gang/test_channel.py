@@ -27,7 +27,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.node.gang.chan
 from ansible_collections.baremetal.inference.plugins.module_utils.node.gang.messages import Down, Go, Hello, Welcome
 from ansible_collections.baremetal.inference.plugins.module_utils.node.gang.orders import Close, Send
 
-from .conftest import free_port
+from ....ports import free_port
 from .machines import members, until
 
 HELLO = Hello("gpu-1", 1, "a" * 64, 3, "")

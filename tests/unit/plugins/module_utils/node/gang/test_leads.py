@@ -35,7 +35,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.node.gang.orde
 from ansible_collections.baremetal.inference.plugins.module_utils.node.gang.record import Record
 from ansible_collections.baremetal.inference.plugins.module_utils.node.supervisor import Supervisor
 
-from .conftest import free_port
+from ....ports import free_port
 from .machines import members, until
 from .test_sides import release
 
