@@ -167,7 +167,7 @@ def _way(
         certain = "" if facts.certain else ", if both fit"
         return BRIDGE, f"; side by side{certain}: a bridge serves meanwhile, on port {facts.port}{gpus}", ""
     if allow_downtime:
-        return DOWNTIME, "", ""
+        return DOWNTIME, f"; clients may find no engine meanwhile, because no bridge can serve: {unbridged}", ""
     seconds = holds([view for facts in hosts.values() for view in facts.gateways], [key.name])
     needed = load_time.swap_seconds(item.load_seconds)
     fits = bool(seconds) and needed is not None and needed <= min(seconds.values())

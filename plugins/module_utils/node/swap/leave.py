@@ -26,7 +26,8 @@ REASON = "a swap of releases"
 """Reason of the drain if the swap has none."""
 
 GATED_SECONDS = 60.0
-"""Least seconds for requests in flight to end after the gate is closed."""
+"""Least seconds for requests in flight to end after the gate is closed. For an only server, the way of its swap may
+leave less."""
 
 QUIET_SECONDS = 15.0
 """Seconds after which the swap reports the clients for which it waits."""
@@ -128,7 +129,7 @@ def gate(node: Node, swap: Swap) -> dict[str, Any]:
     ill = swap.returning and not swap.notes.get("served")
     # At least 0, since the clock may have been set back.
     used = max(0.0, time.time() - swap.notes.get("drained", time.time()))
-    limit = ILL_SECONDS if ill else max(GATED_SECONDS, drain_limit(swap) - used)
+    limit = ILL_SECONDS if ill else max(_least_seconds(swap), drain_limit(swap) - used)
     left = node.traffic.wait_unused(port, limit, hopeless=partial(_hopeless, node, swap))
     busy = node.in_flight() if not left and not node.settings.gateways else 0
     deadline = node.traffic.clock() + GATED_SECONDS
@@ -143,6 +144,14 @@ def gate(node: Node, swap: Swap) -> dict[str, Any]:
     if left and swap.terms.force:
         node.say(f"cuts {len(left)} requests of {addresses(left)}")
     return {}
+
+
+def _least_seconds(swap: Swap) -> float:
+    """Least seconds for requests in flight behind the closed gate. The gateways of an only server hold all other
+    requests meanwhile, and refuse them at the end of gateway_hold_seconds: so these seconds are not more than its
+    patience, but enough to see that the last connection has ended."""
+    patience = swap.notes.get("patience")
+    return GATED_SECONDS if patience is None else min(GATED_SECONDS, max(ILL_SECONDS, float(patience)))
 
 
 def addresses(clients: Sequence[str]) -> str:

@@ -149,6 +149,7 @@ def test_the_only_replica() -> None:
     assert found.batches[0][0].way == "held"
     found = made({"a": host(instance(), up=["a"])}, allow_downtime=True)
     assert found.batches[0][0].way == "downtime"
+    assert "; clients may find no engine meanwhile, because no bridge can serve: " in found.lines[0]
 
 
 def test_without_a_gateway_the_nodes_vouch_for_each_other() -> None:

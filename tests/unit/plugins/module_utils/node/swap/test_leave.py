@@ -145,11 +145,26 @@ def test_clients_that_do_not_end_keep_the_engine(fake: FakeNode) -> None:
     with pytest.raises(StepFailed, match=r"^1 requests are still in flight after 100 s, of 10\.0\.0\.9$") as caught:
         leave.gate(fake.node(), swap)
     assert fake.clock - began >= 100 and caught.value.permission == "force"
-    # The time behind the closed gate counts as well: a short patience is no limit for it.
-    short = replace(swap, notes={"way": way.HELD, "patience": 5})
+    short = replace(swap, terms=Terms(drain_seconds=5))
     with pytest.raises(StepFailed, match=r"still in flight after 60 s"):
         leave.gate(fake.node(), short)
     leave.gate(fake.node(), replace(swap, terms=Terms(drain_seconds=100, force=True)))
+
+
+@pytest.mark.parametrize(("patience", "seconds"), [(0, 5), (20, 20), (76, 76)])
+def test_requests_in_flight_take_no_more_of_the_hold_than_the_swap_leaves(
+    fake: FakeNode, patience: int, seconds: float
+) -> None:
+    """The hold begins with the drain. If requests in flight took longer, gateways would refuse the requests on hold."""
+    fake.engines[NAME].connections = [fake.clock + 9999]
+    swap = replace(at(fake, swaps.GATE), notes={"way": way.HELD, "patience": patience})
+    began = fake.clock
+    with pytest.raises(StepFailed, match=rf"still in flight after {seconds} s"):
+        leave.gate(fake.node(), swap)
+    assert seconds <= fake.clock - began < seconds + 1
+    began = fake.clock
+    assert leave.gate(fake.node(), replace(swap, returning=True, notes={**swap.notes, "served": True})) == {}
+    assert seconds <= fake.clock - began < seconds + 1, "on the way back, they are cut"
 
 
 def test_clients_that_stay_are_named_while_they_are_waited_for(fake: FakeNode) -> None:
