@@ -47,7 +47,7 @@ systemctl enable --now simulated-gpu.service
 
 
 def packages() -> Iterator[Package]:
-    """The driver and the toolkit. Those that talk to the card get the simulation's programs."""
+    """The driver and the toolkit. Programs that ask the card are the simulation's."""
     for package in driver(NEW):
         name, directory = LINKS.get(package.name, ("", ""))
         if name:

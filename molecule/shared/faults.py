@@ -43,7 +43,7 @@ while True:
     time.sleep(0.5)
 """
 """Sends the engine two requests per second, each with another prompt. A refused request found no process on the port: a
-gateway would send it to another replica. The engine had taken a lost request, and did not answer."""
+gateway would send it to another replica. A lost request reached the engine, which did not answer."""
 
 SLOW = """
 import os, signal, sys, time
@@ -174,7 +174,7 @@ def record(node: Node, fault: str, began: float, answered: float | None, served:
 
 
 def healed(node: Node, fault: str, answered: Callable[[], Any], limit: float = 75, began: float | None = None) -> Fault:
-    """Wait for the first step, and for the engine's answer to a chat."""
+    """Wait for the first step (`answered`), and for the engine's answer to a chat. `began`: the time of the fault."""
     began = began or time.time()
     wait_for(f"{fault}: an answer", answered, limit)
     reacted = time.time() - began
@@ -207,7 +207,7 @@ def more_steps(node: Node) -> Callable[[], bool]:
 
 
 def started_anew(node: Node) -> Callable[[], bool]:
-    """Whether systemd has started the engine again after a time."""
+    """A condition: systemd has started the engine again since this call."""
     before = node.unit("InvocationID")
     return lambda: node.unit("InvocationID") not in ("", before)
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import haproxy
 import swap_costs
 from load import Load, Report, Shape
 from node import Node, playbook, start_playbook, wait_for
@@ -24,8 +25,7 @@ ROLLBACK = "baremetal.inference.rollback_model"
 SHAPES = (Shape(True, 20), Shape(False, 20), Shape(True, 150))
 
 ANSWERS = ("I am tiny-a", "I am tiny-b")
-"""The beginning of each model's answers to requests for `main`. After its normal end, a model's text differs each
-time."""
+"""The beginning of each model's answers to requests for `main`. What follows the learned end differs each time."""
 
 
 def instances(model: str) -> list[dict[str, Any]]:
@@ -52,7 +52,7 @@ class Fleet:
         return ",".join(node.name for node in self.nodes)
 
     def only(self, *nodes: Node) -> Fleet:
-        """The same, as far as updates go."""
+        """The fleet of these nodes alone, behind the same gateways."""
         return replace(self, nodes=nodes)
 
     @property
@@ -60,16 +60,15 @@ class Fleet:
         return self.gateway, *self.more_gateways
 
     def at_first_gateway(self) -> Fleet:
-        """The same, with clients at the first gateway only."""
+        """The same fleet, with clients at the first gateway only."""
         return replace(self, more_gateways=())
 
     def busy(self) -> Fleet:
-        """The same, with clients that hardly pause: they send enough requests to judge also while a fast machine does
-        something short."""
+        """The same fleet, with clients that hardly pause: they send enough requests also during a short action."""
         return replace(self, pause_seconds=min(self.pause_seconds, 0.5))
 
     def load(self, clients: int = 0, **others: str) -> Load:
-        """Clients that use the name of the replica set, and other names. Each name has one right answer."""
+        """Clients that use the name of the replica set, and other names. `others`: the right answer by other name."""
         answers = {"main": ANSWERS, **{name: (answer,) for name, answer in others.items()}}
         url, *more = (f"http://{gateway.address}:8000" for gateway in self.gateways)
         return Load(
@@ -100,7 +99,7 @@ class Fleet:
         return {name: document["instances"][0] | {"lock": document["lock"]} for name, document in said.items()}
 
     def serving(self) -> dict[str, list[str]]:
-        """The parts of the proven release, by node: the active release may not have proved itself."""
+        """Model and roles of the active release, by node. With the role `current`, the release has proved itself."""
         found = {}
         for name, instance in self.releases().items():
             (active,) = [kept for kept in instance["releases"] if "active" in kept["roles"]]
@@ -128,9 +127,7 @@ class Fleet:
 
     def up(self) -> list[str]:
         """The nodes that the gateway sends requests to."""
-        stat = self.gateway.run("echo 'show stat' | socat -t 10 - UNIX-CONNECT:/run/haproxy/admin.sock")
-        rows = [line.split(",") for line in stat.splitlines()]
-        return sorted(row[1] for row in rows if row[0] == "set_main" and row[1] != "BACKEND" and row[17] == "UP")
+        return haproxy.up(self.gateway, "set_main")
 
     def wait_up(self) -> None:
         """Wait until the gateway sends requests to all nodes."""

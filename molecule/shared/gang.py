@@ -104,17 +104,17 @@ def manage(*arguments: str) -> None:
 
 @contextmanager
 def third_node(scenario: str, site: Callable[[dict[str, Any]], dict[str, Any]]) -> Iterator[Node]:
-    """Another node, which the inventory has in the groups that `site` makes from the variables of its connection."""
+    """Another node. `site` returns its groups for the inventory, from the variables of its connection."""
     directory, inventory = EPHEMERAL / "third", EPHEMERAL / "inventory/third.json"
-    # Its own key and its own list of hosts: those of the other two stay as they are.
+    # The node has its own key and its own list of hosts: those of the other nodes stay as they are.
     places = (f"--directory={directory}", f"--inventory={directory}/up.json")
-    manage("up", f"--scenario={scenario}", *places, "--from=snapshot", "third:bookworm")
-    known = json.loads((directory / "up.json").read_text())["all"]
-    inventory.write_text(json.dumps(site({**known["vars"], **known["hosts"]["third"]})))
     try:
+        manage("up", f"--scenario={scenario}", *places, "--from=snapshot", "third:bookworm")
+        known = json.loads((directory / "up.json").read_text())["all"]
+        inventory.write_text(json.dumps(site({**known["vars"], **known["hosts"]["third"]})))
         yield Node("third")
     finally:
-        inventory.unlink()
+        inventory.unlink(missing_ok=True)
         manage("down", f"--scenario={scenario}", "third")
 
 
@@ -166,12 +166,12 @@ class Gang:
         )
 
     def forget(self) -> None:
-        """Forget earlier faults: an hour has room for three of them, and for five starts."""
+        """Reset the counts of faults and starts: recovery allows three faults in an hour, and systemd five starts."""
         for node in self.nodes:
             node.run(f"inferctl recover {NAME} --reset; systemctl reset-failed vllm@{NAME}")
 
     def log(self, node: Node) -> str:
-        """What the supervisor of a node has said."""
+        """The journal of a node's supervisor."""
         return node.run(f"journalctl --no-pager --output=cat --unit=vllm@{NAME}")
 
     def engine_runs(self, node: Node) -> bool:
@@ -204,7 +204,7 @@ class Gang:
         node.run(f"kill -9 {node.unit('MainPID', NAME)}")
 
     def ends(self, since: float) -> dict[str, float]:
-        """When the engine of each node ended for the first time after `since`, as Docker has seen it."""
+        """When the engine of each node ended for the first time after `since`, by Docker's events."""
         command = (
             f"docker events --since {since:.3f} --until 0s --filter container=vllm-{NAME} --filter event=die"
             " --format '{{.TimeNano}}'"
@@ -214,8 +214,10 @@ class Gang:
         return {name: int(times[0]) / 1e9 for name, times in found.items()}
 
     def again(self, since: float) -> str:
-        """How long after `since` the engines loaded and the gang served, by the leader's journal. Other work on the
-        machine changes the time of a load, so the ratio is of one start."""
+        """How long after `since` the engines loaded and the gang served, by the leader's journal.
+
+        The ratio compares both times of the same start, because other work on the machine changes the time of a load.
+        """
         command = f"journalctl --no-pager --output=short-unix --unit=vllm@{NAME} --since=@{int(since)}"
         lines = [line.split(" ", 1) for line in self.leader.run(command).splitlines()]
         states = ("members: loading", "members: serving")
@@ -253,7 +255,7 @@ class Gang:
 
     @contextmanager
     def cut(self, member: Node | None = None) -> Iterator[None]:
-        """No packet goes from a member to the others, or back. No node is told. Without `member`: the follower."""
+        """No packet passes between a member and the others, and no connection ends. Without `member`: the follower."""
         lost = member or self.follower
         others = [node for node in self.nodes if node is not lost]
         pairs = [pair for other in others for pair in ((lost, other), (other, lost))]

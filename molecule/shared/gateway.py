@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+import haproxy
 from load import Load, Shape, tls_of
 from node import Node, wait_for
 
@@ -63,7 +64,7 @@ class Gateway:
 
     @cached_property
     def trusted(self) -> str:
-        """The certificate of the site's own CA, as a client gets it: by SSH, from the file that everybody may read."""
+        """The certificate of the site's own CA, as a client gets it: by SSH, from the file that every user may read."""
         return self.node.run("su --shell /bin/sh nobody --command 'cat /etc/haproxy/site-ca.pem'")
 
     def connection(self, timeout: float = 60) -> http.client.HTTPSConnection:
@@ -121,18 +122,22 @@ class Gateway:
         command = f"curl --silent --show-error http://{address}:{port}/control --data '{json.dumps(orders)}'"
         return dict(json.loads(self.node.run(command)))
 
-    def command(self, words: str, socket: str = "haproxy/admin.sock") -> str:
+    def command(self, words: str) -> str:
         """HAProxy's answer to a command."""
-        return self.node.run(f"echo '{words}' | socat -t 10 - UNIX-CONNECT:/run/{socket}")
+        return haproxy.command(self.node, words)
 
-    def states(self, backend: str = "set_main", column: int = 17) -> dict[str, str]:
-        """The status of each server, or another field."""
-        rows = [line.split(",") for line in self.command("show stat").splitlines()]
-        return {row[1]: row[column] for row in rows if row[0] == backend and row[1] != "BACKEND"}
+    @property
+    def pid(self) -> str:
+        """The number of HAProxy's process; empty without an answer."""
+        return haproxy.pid(self.node)
+
+    def states(self, backend: str = "set_main") -> dict[str, str]:
+        """The status of each server."""
+        return haproxy.states(self.node, backend)
 
     def weights(self) -> dict[str, str]:
         """The share of each server, which grows during a slow start."""
-        return self.states(column=18)
+        return haproxy.states(self.node, "set_main", haproxy.WEIGHT)
 
     def wait_state(self, server: str, begins: str, backend: str = "set_main") -> None:
         wait_for(f"{server} is {begins}", lambda: self.states(backend)[server].startswith(begins), 60)
@@ -153,12 +158,18 @@ class Gateway:
 
 def reload(gateway: Gateway) -> None:
     """Reload HAProxy, and wait for its new process."""
-    pid = gateway.command("show info").split("\nPid: ")[1].split()[0]
+    before = gateway.pid
     gateway.node.run("systemctl reload haproxy")
-    wait_for("another process", lambda: f"\nPid: {pid}\n" not in gateway.command("show info"), 30)
+    wait_for_another_process(gateway, before)
+
+
+def wait_for_another_process(gateway: Gateway, before: str) -> None:
+    """Wait until another process of HAProxy answers than `before`."""
+    wait_for("another process", lambda: gateway.pid not in ("", before), 30)
 
 
 def reset(gateway: Gateway) -> None:
+    """Start the fake engines, set their first orders, and wait until the gateway sends requests to both nodes."""
     gateway.node.run("systemctl start fake-one fake-two")
     for address, port in gateway.engines:
         wait_for("the fake engines", engine_takes(gateway, address, port), 30)
@@ -167,6 +178,7 @@ def reset(gateway: Gateway) -> None:
 
 
 def engine_takes(gateway: Gateway, address: str, port: int) -> Callable[[], bool]:
+    """A condition: a fake engine takes its first orders."""
     orders = json.dumps(DEFAULTS)
     command = f"curl --silent --fail http://{address}:{port}/control --data '{orders}'"
     return lambda: bool(gateway.node.run(command, check=False))

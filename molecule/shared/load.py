@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Clients that send requests all the time, and count failures.
 
-Clients of benchmarks count a stream as a success that was cut after its first token. Here, a request fails on: a broken
+Clients of benchmarks count a stream that was cut after its first token as a success. Here, a request fails on: a broken
 connection, a status other than 2xx, an error within a stream, a stream without [DONE], an answer without finish_reason,
 too few tokens, another model's name, or a wrong text. No request is sent twice.
 
@@ -60,7 +60,7 @@ class Report:
 
     succeeded: int = 0
     tokens: int = 0
-    """Of all that succeeded."""
+    """The tokens of all successful requests."""
     failures: list[str] = field(default_factory=list)
     latencies: list[float] = field(default_factory=list)
     streams: list[Stream] = field(default_factory=list)
@@ -116,7 +116,7 @@ class Connection:
 
 def tls_of(url: str, trusted: str = "") -> ssl.SSLContext | None:
     """How to reach a gateway: None for a URL without TLS. `trusted` is the certificate of a CA in PEM. Without it,
-    any certificate is good."""
+    any certificate is accepted."""
     if not url.startswith("https:"):
         return None
     context = ssl.create_default_context(cadata=trusted or None)
@@ -208,7 +208,8 @@ class Load:
     `models` are names of replica sets. An engine answers with its first name, so the answer to a model's own name would
     count as an answer of another model. Only the text shows which model has answered: `answers` has the right
     beginnings for each name. For a name without entries, every text is right. `others` are more URLs with the same
-    path: each client uses one. `trusted` is the CA's certificate in PEM that must have signed for an https URL.
+    path: each client uses one. `trusted`, for an https URL: the certificate (PEM) of the CA that must have signed the
+    server's certificate.
     """
 
     def __init__(
@@ -237,16 +238,19 @@ class Load:
         self.trusted = trusted
         self.report = Report()
         self._stopping = threading.Event()
-        self._thread = threading.Thread(target=lambda: asyncio.run(self._all()), daemon=True)
+        self._error: Exception | None = None
+        self._thread = threading.Thread(target=self._run, daemon=True)
 
     def start(self) -> Load:
         self._thread.start()
         return self
 
     def stop(self) -> Report:
-        """Wait for the end of all requests in flight. Returns the report."""
+        """Wait for the end of all requests in flight. Returns the report. Raises an error of the clients themselves."""
         self._stopping.set()
         self._thread.join()
+        if self._error:
+            raise self._error
         return self.report
 
     def during(self, action: Callable[[], Any], seconds_after: float = 2.0) -> Report:
@@ -259,6 +263,13 @@ class Load:
         finally:
             self.stop()
         return self.report
+
+    def _run(self) -> None:
+        try:
+            asyncio.run(self._all())
+        except Exception as error:
+            # Without this, clients that end early would look like clients without failures.
+            self._error = error
 
     async def _all(self) -> None:
         await asyncio.gather(*(self._client(number) for number in range(self.clients)))
@@ -279,7 +290,7 @@ class Load:
                 # With ignore_eos, the engine generates exactly the requested number of tokens.
                 self.report.tokens += shape.tokens
                 self.report.latencies.append(time.monotonic() - began)
-            except (OSError, EOFError, ValueError, TypeError, KeyError, IndexError, FailedRequest) as error:
+            except (OSError, EOFError, ValueError, TypeError, AttributeError, LookupError, FailedRequest) as error:
                 self.report.failures.append(f"{error or type(error).__name__} [after {time.monotonic() - began:.2f} s]")
                 connection.close()
             if self.pause_seconds:

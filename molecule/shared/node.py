@@ -20,7 +20,7 @@ CACHE = Path(os.environ.get("INFERENCE_CACHE") or Path.home() / ".cache/baremeta
 """What `make setup` has made: models, images and their digests."""
 
 READY_SECONDS = 300
-"""Seconds for an engine's start: 25 s alone, 100 s if three engines load on two cores, and more on a busy machine."""
+"""Limit in seconds for an engine's start: 25 s alone, 100 s with three engines on two cores, more on a busy machine."""
 
 
 def wait_for(what: str, condition: Callable[[], Any], seconds: float = READY_SECONDS) -> Any:
@@ -57,13 +57,12 @@ class Node:
         return result.stdout.strip()
 
     def cut_power(self) -> None:
-        """A power cut: nothing is told to stop. The node starts again, and its systemd answers when this returns."""
+        """A power cut: all processes end without a signal before. Then start the node, and wait for its systemd."""
         self.power_off()
         self.power_on()
 
     def power_off(self) -> None:
-        """End all of the node at once. The kernel still closes its connections, which a machine without power does
-        not."""
+        """Kill all processes of the node at once. Unlike on a machine without power, the kernel closes connections."""
         subprocess.run(["docker", "kill", self.container], check=True, capture_output=True)
 
     def power_on(self) -> None:

@@ -23,7 +23,7 @@ class Asked:
 
 
 class PoolingLoad(Load):
-    """Clients that send one request after the other, for each of some names in turn."""
+    """Clients that send one request after the other, to each name in turn."""
 
     def __init__(
         self, url: str, asked: Mapping[str, Asked], clients: int, key: str, pause_seconds: float = 0.5

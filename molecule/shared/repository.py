@@ -43,7 +43,7 @@ class Package:
     name: str
     version: str
     fields: Mapping[str, str] = field(default_factory=dict)
-    """Of its control file, as Depends."""
+    """Fields of the control file, such as Depends."""
     files: Mapping[str, str] = field(default_factory=dict)
     """Content by absolute path. Files in a bin directory are executable."""
     scripts: Mapping[str, str] = field(default_factory=dict)

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What swaps take beside the load of their engines, from the lines that updates print. Times are in seconds."""
+"""The time of swaps without the load of their engines, from the lines that updates print. Times are in seconds."""
 
 from __future__ import annotations
 

@@ -53,7 +53,8 @@ def make(source: Path, target: Path) -> None:
         weights = array("f", data[begin:end])
         layer = name.split(".")[-2]
         if layer in sizes:
-            # A padding token is never the next one, so the same holds for copies of its row. A row of zeros could win.
+            # The model never generates the padding token, and so no token whose row is a copy of this token's row. A
+            # row of zeros could win.
             weights = _widened(weights, entry["shape"], sizes[layer], repeat=layer == "lm_head")
             entry["shape"] = list(sizes[layer])
         else:

@@ -20,20 +20,20 @@ from hypothesis import HealthCheck, settings
 # `make setup` links the checkout there, so that the collection's own name resolves.
 sys.path.insert(0, str(Path(__file__).parents[2] / ".cache"))
 
-# Wrong answers count, not how busy the machine is; and hypothesis' first text of all takes seconds, for its table.
+# Without a deadline: a busy machine is no failure. Before its first text, hypothesis makes a table: this takes seconds.
 settings.register_profile("thorough", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-# An example that fails is found within a few runs of CI; `make test-full` tries four times as many in one.
+# CI finds an example that fails within a few runs. `make test-full` tries four times as many examples in a run.
 settings.register_profile("quick", settings.get_profile("thorough"), max_examples=25)
 settings.load_profile("thorough")
 
 SAMPLES = Path(os.environ["INFERENCE_SAMPLES"]) if os.environ.get("INFERENCE_SAMPLES") else None
-"""Recordings of other people's machines, with what a parser must find in them (expected.json). They are theirs, and so
-no part of the repository."""
+"""Recordings of other people's machines, with the results that parsers must return (expected.json). The recordings
+belong to these people, so they are no part of the repository."""
 
 
 @dataclass(frozen=True)
 class Recording:
-    """What a tool printed on a real machine, or a directory of it, and what a parser must find there."""
+    """The output of a tool on a real machine, or a directory of outputs, and the result that a parser must return."""
 
     name: str
     path: Path
@@ -45,12 +45,12 @@ class Recording:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--newer-core", action="store_true", help="leave out what the oldest ansible-core shows for all")
+    parser.addoption("--newer-core", action="store_true", help="leave out tests marked `once`")
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection(session: pytest.Session) -> Iterator[None]:
-    """Collect without the garbage collector: what the collection makes stays until the end."""
+    """Collect tests without Python's garbage collector: the objects of the collected tests stay until the end."""
     gc.disable()
     try:
         yield
@@ -68,7 +68,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def is_quick(config: pytest.Config) -> bool:
-    """Whether this run leaves out what is marked `full`, as CI does."""
+    """Whether this run leaves out tests marked `full`, as CI does."""
     return str(config.getoption("markexpr")) == "not full"
 
 
@@ -85,7 +85,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """A test marked with `recordings` gets its argument `recording` from each of them."""
+    """A test marked with `recordings` runs once for each of these recordings, which is its argument `recording`."""
     marker = metafunc.definition.get_closest_marker("recordings")
     if marker is None:
         return
@@ -99,7 +99,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.fixture(scope="session")
 def systemd_analyze() -> str:
-    """systemd's own checker. Where it is not there, nothing is tested in silence."""
+    """The path of systemd-analyze. Without the program, tests fail: they are not skipped in silence."""
     found = shutil.which("systemd-analyze")
     if not found:
         pytest.fail("systemd-analyze is missing: run tests/tools/setup unit")

@@ -172,7 +172,7 @@ def test_a_check_reads_what_is_kept(own: Saved) -> None:
 
 
 @pytest.mark.full
-def test_a_server_that_is_gone_is_told(remote: Saved) -> None:
+def test_a_server_that_is_gone_is_reported(remote: Saved) -> None:
     said = remote.node.site(check=False, backup_repository="sftp:root@127.0.0.9:/srv/fleet", backup_sftp_known_hosts=[])
     assert "cannot be reached" in said and changes(said) == 0
     assert remote.backup()["ok"]
@@ -223,7 +223,7 @@ def test_a_backup_that_was_killed_blocks_and_leaves_nothing(own: Saved) -> None:
 
 
 @pytest.mark.full
-def test_a_full_disk_is_told_and_costs_no_older_snapshot(own: Saved) -> None:
+def test_a_full_disk_is_reported_and_costs_no_older_snapshot(own: Saved) -> None:
     own.node.run("mkdir -p /srv/small && mount -t tmpfs -o size=2m none /srv/small")
     try:
         own.node.site(backup_repository="/srv/small/own", run_backup=True)

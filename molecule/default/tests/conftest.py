@@ -15,6 +15,7 @@ sys.path.insert(0, str(Path(os.environ["MOLECULE_PROJECT_DIRECTORY"]) / "molecul
 
 from fixtures import deb12, deb13, node, used
 from lanes import pytest_collection_modifyitems, pytest_runtest_protocol
+from node import CACHE
 
 __all__ = ["deb12", "deb13", "node", "pytest_collection_modifyitems", "pytest_runtest_protocol", "used"]
 
@@ -29,7 +30,7 @@ def api_key() -> str:
 
 @pytest.fixture(scope="session")
 def installed_collection(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """The built and installed collection (tracked files only). Returns the environment that makes Ansible use it."""
+    """The collection of all files that git does not ignore. Returns the environment that makes Ansible use it."""
     scratch = tmp_path_factory.mktemp("collection")
     script = Path(os.environ["MOLECULE_PROJECT_DIRECTORY"]) / "tests/tools/install-collection"
     subprocess.run([script, scratch], check=True)
@@ -39,6 +40,5 @@ def installed_collection(tmp_path_factory: pytest.TempPathFactory) -> dict[str, 
 @pytest.fixture(scope="session")
 def models() -> dict[str, dict[str, object]]:
     """The scenario's model registry, with the paths of this machine."""
-    cache = Path(os.environ.get("INFERENCE_CACHE") or Path.home() / ".cache/baremetal-inference")
     flags = {"dtype": "float32", "max-model-len": 512, "enforce-eager": True}
-    return {name: {"model": f"controller:{cache}/models/{name}", **flags} for name in ("tiny-a", "tiny-b")}
+    return {name: {"model": f"controller:{CACHE}/models/{name}", **flags} for name in ("tiny-a", "tiny-b")}

@@ -158,7 +158,7 @@ def test_nvidias_driver_takes_its_place(node: Node) -> None:
         node.site(nvidia_driver_source="nvidia", nvidia_driver_version=NEW)
         found = installed(node)
         left = {name: version for name, version in found.items() if version not in (f"{NEW}-1", "1")}
-        assert left == {}, "of Debian's"
+        assert left == {}, "packages of Debian's driver are left"
         assert node.run("dkms status").startswith(f"nvidia/{NEW}, ")
     finally:
         repository.remove()

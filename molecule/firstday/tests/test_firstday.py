@@ -47,7 +47,7 @@ def keys(key: SigningKey) -> list[dict[str, Any]]:
 
 
 def test_0_discover_names_a_program_that_serves_today(controller: Controller, gpu: Node) -> None:
-    """And its model, which needs no second download. The program only lists models, as an engine does."""
+    """The engine of the model, which needs no second download. The program only lists models, as an engine does."""
     gpu.run(f"mkdir /srv/old-model; cat > /usr/local/bin/vllm <<'END'\n{SERVES}END")
     gpu.run("systemd-run --unit old-engine python3 /usr/local/bin/vllm serve /srv/old-model")
     wait_for("the program listens", lambda: gpu.run("ss -Htnl 'sport = :8000'"), 30)

@@ -61,7 +61,7 @@ def test_a_cut_link_heals_and_a_late_member_is_waited_for(serving: Gang) -> None
         wait_for("both sides end", serving.engines_gone, SILENCE)
         TIMES.append(f"the link is cut, idle: both sides ended after {time.monotonic() - began:.1f} s")
         wait_for("the leader waits", lambda: serving.status(serving.leader)["state"] == "waiting", 60)
-        assert serving.status(serving.follower)["state"] == "missing"
+        wait_for("the follower misses its leader", lambda: serving.status(serving.follower)["state"] == "missing", 60)
     serving.wait_loading(epoch)
     serving.follower.run(f"systemctl stop vllm@{NAME}")
     wait_for("the leader waits again", lambda: serving.status(serving.leader)["state"] == "waiting", 60)

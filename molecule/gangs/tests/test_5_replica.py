@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import haproxy
 import pytest
 from gang import NAME, TIMES, Gang, third_node
 from load import Load, Shape
@@ -52,9 +53,7 @@ def load(gateway: Node) -> Load:
 
 def up(gateway: Node) -> list[str]:
     """The nodes that the gateway sends requests to."""
-    stat = gateway.run("echo 'show stat' | socat -t 10 - UNIX-CONNECT:/run/haproxy/admin.sock")
-    rows = [line.split(",") for line in stat.splitlines()]
-    return sorted(row[1] for row in rows if row[0] == f"set_{NAME}" and row[1] != "BACKEND" and row[17] == "UP")
+    return haproxy.up(gateway, f"set_{NAME}")
 
 
 def test_the_gateway_knows_the_leader_alone(serving: Gang, third: Node) -> None:

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A gang of three nodes, of the same name: another member joins, and leaves again."""
+"""A gang of three nodes, of the same name: a member is added, and removed again."""
 
 from __future__ import annotations
 

@@ -52,9 +52,9 @@ class Lost:
     digest: str
     """The gang digest of the release that runs."""
     own: dict[str, str]
-    """What each node has, by name."""
+    """The things of each node, by name, before the loss."""
     refusals: int
-    """What the other member has said of members with another release."""
+    """How often the other member has logged a refusal of members with another release."""
 
     def restore(self) -> str:
         """Run the restore, with an inventory that asks for another release than the gang runs."""

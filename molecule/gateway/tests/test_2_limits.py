@@ -60,7 +60,7 @@ def test_requests_at_a_time(gateway: Gateway) -> None:
 
 
 def test_full_engines_queue_and_then_refuse(gateway: Gateway) -> None:
-    """4 requests at the engine, 4 in the queue: others get 503 at once. Queued ones get 503 after the limit."""
+    """4 requests at the engine, 4 in the queue: others get 503 at once. Queued requests get 503 after the limit."""
     gateway.engine(port=5006, token_seconds=1.5)
     began = time.monotonic()
     answers = together(gateway, 12, data=body("lone", 2))
@@ -74,7 +74,7 @@ def test_full_engines_queue_and_then_refuse(gateway: Gateway) -> None:
     assert waited[0].headers["retry-after"]
 
 
-def test_who_has_no_key_fills_no_buffer(gateway: Gateway) -> None:
+def test_a_client_without_a_key_fills_no_buffer(gateway: Gateway) -> None:
     """The gateway answers 401 after the header alone, and reads no body."""
     context = tls_of(gateway.url)
     assert context

@@ -18,17 +18,13 @@ HOSTS = yaml.safe_load((PROJECT / "molecule/gateway/hosts.yml").read_text())["in
 KEYS: list[dict[str, Any]] = HOSTS["gateway_keys"]
 
 
-def pid(gateway: Gateway) -> str:
-    return gateway.command("show info").split("\nPid: ")[1].split()[0]
-
-
 def test_keys_change_in_the_running_process(gateway: Gateway) -> None:
     """No connection is dropped, and a removed key is refused at once."""
-    before = pid(gateway)
+    before = gateway.pid
     new = [key for key in KEYS if key["name"] != "narrow"] + [{"name": "new", "key": "a-new-key-0192837465"}]
     report = gateway.load(clients=3).during(lambda: gateway.node.site(gateway_keys=new))
     assert not report.failures and report.succeeded, report
-    assert pid(gateway) == before
+    assert gateway.pid == before
     assert gateway.ask(key="a-new-key-0192837465").status == 200
     assert gateway.ask(key="narrow-key-90ab4417").status == 401
     # The files on disk have the new keys, too: the next start reads them.
@@ -38,12 +34,12 @@ def test_keys_change_in_the_running_process(gateway: Gateway) -> None:
 
 def test_a_setting_changes_by_a_reload(gateway: Gateway) -> None:
     """Body size, paths and the clients' networks, with the keys of the scenario again."""
-    before = pid(gateway)
+    before = gateway.pid
     # The role's own request at its end passes, although gateway_paths does not list the path of that request.
     changes: dict[str, Any] = {"gateway_body_mib": 4, "gateway_paths": [CHAT]}
     report = gateway.load(clients=3).during(lambda: gateway.node.site(**changes))
     assert not report.failures and report.succeeded, report
-    assert pid(gateway) != before
+    assert gateway.pid != before
     # No client of this test is in this network.
     gateway.node.site(gateway_clients=["192.0.2.0/24"], gateway_verify_seconds=20)
     answer = gateway.ask()
@@ -121,7 +117,7 @@ def test_a_model_with_affinity(gateway: Gateway) -> None:
         gateway.engine("127.0.0.1", agent="drain")
         gateway.wait_state("one", "DRAIN")
         assert {engine(user) for user in users} == {"127.0.0.2"}
-        # A young process has the states of a file, and asks the agents.
+        # A new process reads the states from a file, and asks the agents.
         gateway.node.run("systemctl reload haproxy")
         assert {engine(user) for user in users} == {"127.0.0.2"}
         gateway.engine("127.0.0.1", agent="up ready")
@@ -134,7 +130,9 @@ def test_a_model_with_affinity(gateway: Gateway) -> None:
             found = Counter(pool.map(lambda _number: engine(users[0], tokens=300), range(8)))
         # Each engine has four places.
         assert found == {"127.0.0.1": 4, "127.0.0.2": 4}
-        wait_for("the view is younger", lambda: gateway.view().json["affinity"]["other"] >= before["other"] + 4, 10)
+        wait_for(
+            "the view has the new counts", lambda: gateway.view().json["affinity"]["other"] >= before["other"] + 4, 10
+        )
         assert gateway.view().json["affinity"]["keyless"] == before["keyless"]
 
         assert engine(users[0], request_id="affinity-1") == first[users[0]]

@@ -18,7 +18,7 @@ ADDRESSES = {"one": "127.0.0.1", "two": "127.0.0.2"}
 
 
 def die(gateway: Gateway, host: str, *requests: tuple[str, str], stream: bool = False) -> list[dict[str, Any]]:
-    """Kill an engine that works on requests, each a key and an id. Returns the deaths that its node gets to know."""
+    """Kill an engine that works on requests, each a key and an id. Returns what the gateway knows of the deaths."""
     for name, address in ADDRESSES.items():
         gateway.engine(address, agent="up ready" if name == host else "drain")
         gateway.wait_state(name, "UP" if name == host else "DRAIN")
@@ -45,7 +45,7 @@ def die(gateway: Gateway, host: str, *requests: tuple[str, str], stream: bool = 
 
 
 def test_a_death_names_the_requests_in_flight(gateway: Gateway) -> None:
-    """A complete answer of the same engine is none of them. The test reloads first: a reload begins anew."""
+    """A request with a complete answer of the same engine is not named. The reload first clears earlier deaths."""
     reload(gateway)
     assert gateway.deaths() == []
     gateway.ask(request_id="in-time")

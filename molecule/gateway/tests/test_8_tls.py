@@ -35,10 +35,6 @@ PEBBLE = {
 """The configuration of Pebble, the ACME authority for tests."""
 
 
-def pid(gateway: Gateway) -> str:
-    return gateway.command("show info").split("\nPid: ")[1].split()[0]
-
-
 def fingerprint(gateway: Gateway) -> str:
     """SHA-1 of the certificate that clients get."""
     return hashlib.sha1(ssl.PEM_cert_to_DER_cert(ssl.get_server_certificate((gateway.address, 8000)))).hexdigest()
@@ -50,7 +46,7 @@ def plain(gateway: Gateway) -> Load:
 
 
 def test_a_new_gateway_has_a_certificate_of_the_sites_own_ca(gateway: Gateway) -> None:
-    """For its name and address. A client without TLS gets no answer: its connection ends. TLS 1.1 is refused."""
+    """The certificate is for its name and address. The connection of a client without TLS ends. TLS 1.1 is refused."""
     report = gateway.load(clients=2, keep=False).during(lambda: None)
     assert not report.failures and report.succeeded, report
     without = plain(gateway).during(lambda: None)
@@ -73,19 +69,19 @@ def test_a_new_gateway_has_a_certificate_of_the_sites_own_ca(gateway: Gateway) -
 
 def test_a_renewal_under_load_fails_no_request(gateway: Gateway) -> None:
     """Each request has a new connection, and each client verifies the certificate."""
-    before, process, root = fingerprint(gateway), pid(gateway), gateway.trusted
+    before, process, root = fingerprint(gateway), gateway.pid, gateway.trusted
     report = gateway.load(clients=6, keep=False).during(lambda: [gateway.node.run(RENEW) for _turn in range(3)])
     assert not report.failures and report.succeeded > 20, report
-    assert fingerprint(gateway) != before and pid(gateway) == process
+    assert fingerprint(gateway) != before and gateway.pid == process
     assert gateway.node.run("cat /etc/haproxy/site-ca.pem") == root
-    # As the timer does; and what HAProxy loads anew is the same.
+    # The timer starts this service. After a reload, HAProxy has the same certificate.
     gateway.node.run("systemctl start inference-gateway-certificate.service")
     now = fingerprint(gateway)
     report = gateway.load(clients=3, keep=False).during(lambda: gateway.node.run("systemctl reload haproxy"))
     assert not report.failures and fingerprint(gateway) == now, report
 
 
-def test_no_key_is_open_or_told(gateway: Gateway, tmp_path: Path) -> None:
+def test_no_private_key_is_readable_or_printed(gateway: Gateway, tmp_path: Path) -> None:
     before = fingerprint(gateway)
     changed, said = changed_tasks(gateway.node, tmp_path, "--diff", gateway_tls_names=["llm.example.com"])
     try:
@@ -103,8 +99,8 @@ def test_no_key_is_open_or_told(gateway: Gateway, tmp_path: Path) -> None:
     assert changed_tasks(gateway.node, tmp_path)[0] == set()
 
 
-def test_an_upgraded_gateway_goes_on_with_plain_http_until_told(gateway: Gateway, tmp_path: Path) -> None:
-    """Only the inventory changes it; the run names what is pending. Its new configuration fails no request."""
+def test_an_upgraded_gateway_serves_plain_http_until_tls_is_set(gateway: Gateway, tmp_path: Path) -> None:
+    """Only the inventory changes this; the run names the pending variable. The new configuration fails no request."""
     node = gateway.node
     node.site(gateway_tls="none")
     try:
@@ -152,13 +148,13 @@ def test_a_certificate_of_the_site(gateway: Gateway) -> None:
     assert "the key does not belong to the certificate" in said and fingerprint(gateway) == before
     try:
         gateway.node.site(**own, **names)
-        first, process = fingerprint(gateway), pid(gateway)
+        first, process = fingerprint(gateway), gateway.pid
         assert first != before
         gateway.node.run(f"cd /etc/ssl/gateway; {make} -keyout key.pem -out chain.pem")
         load = gateway.load(clients=3, keep=False, trusted="")
         report = load.during(lambda: gateway.node.run("inference-gateway-certificate update"))
         assert not report.failures and report.succeeded, report
-        assert fingerprint(gateway) not in (first, before) and pid(gateway) == process
+        assert fingerprint(gateway) not in (first, before) and gateway.pid == process
     finally:
         gateway.node.site()
     assert gateway.ask().status == 200
@@ -166,7 +162,7 @@ def test_a_certificate_of_the_site(gateway: Gateway) -> None:
 
 @pytest.mark.full
 def test_a_second_gateway_has_the_same_ca(deb12: Node, deb13: Node) -> None:
-    """The first one signs for the second; no key moves."""
+    """The first gateway signs for the second. No private key is copied."""
     one, two = Gateway(deb12), Gateway(deb13)
     deb13.run(f"mv {TLS} /root/tls-before")
     try:
@@ -209,7 +205,7 @@ def acme(node: Node) -> Iterator[dict[str, Any]]:
 @pytest.mark.full
 @on_deb12
 def test_acme(gateway: Gateway, acme: dict[str, Any], tmp_path: Path) -> None:
-    """Obtained from a real authority by Debian's certbot; a renewal reaches the running HAProxy by itself."""
+    """Debian's certbot obtains a certificate from a real authority. A renewal reaches the running HAProxy by itself."""
     gateway.node.run("systemd-run --unit port-80-of-the-test python3 -m http.server 80")
     wait_for("port 80 is taken", lambda: gateway.node.run("ss -Hltn 'sport = :80'"), 30)
     before = fingerprint(gateway)
@@ -219,11 +215,11 @@ def test_acme(gateway: Gateway, acme: dict[str, Any], tmp_path: Path) -> None:
 
     report = gateway.load(clients=3, keep=False, trusted="").during(lambda: gateway.node.site(**acme))
     assert not report.failures and report.succeeded, report
-    first, process = fingerprint(gateway), pid(gateway)
+    first, process = fingerprint(gateway), gateway.pid
     assert first != before and "gw.acme.test" in gateway.node.run("inference-gateway-certificate status", check=False)
     assert gateway.node.run("systemctl is-active certbot.timer") == "active"
     assert changed_tasks(gateway.node, tmp_path, **acme)[0] == set()
     renew = "certbot renew --force-renewal --no-random-sleep-on-renew"
     report = gateway.load(clients=3, keep=False, trusted="").during(lambda: gateway.node.run(renew))
     assert not report.failures and report.succeeded, report
-    assert fingerprint(gateway) != first and pid(gateway) == process
+    assert fingerprint(gateway) != first and gateway.pid == process

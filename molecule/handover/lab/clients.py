@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Clients that are harder to keep than those of load.py: slow uploads, slow readers, late answers, and HTTP/2."""
+"""Clients that a swap loses more easily than those of load.py: slow uploads, slow readers, late answers, and HTTP/2."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ class Background(ABC):
 
 @dataclass
 class Arrivals(Background):
-    """Requests that begin one after the other at each gateway, `every` so many seconds, each on its own connection."""
+    """Requests at each gateway, one by one, each on its own connection. `every`: seconds between their begins."""
 
     urls: Sequence[str]
     kind: Callable[[str], Awaitable[None]]

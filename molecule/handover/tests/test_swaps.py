@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""No client loses a request by a swap, whatever its requests are like, and whatever happens to gateways meanwhile.
+"""No client loses a request by a swap: all kinds of requests, and faults of gateways meanwhile.
 
 One case without the mark `full` runs on each Debian release: all other cases take minutes. Comments name the nearest
 test without the mark. CI does not run this scenario yet: the scenario `rolling` has the core of swaps.

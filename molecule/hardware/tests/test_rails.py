@@ -59,14 +59,13 @@ def rails(node: Node, monkeypatch: pytest.MonkeyPatch) -> Iterator[Node]:
     node.run(CLEAN, check=False)
 
 
-def have_addresses_and_rules(node: Node) -> bool:
+def assert_addresses_and_rules(node: Node) -> None:
     for number in (0, 1):
         (link,) = json.loads(node.run(f"ip -j -4 address show dev ib{number}"))
         assert [entry["local"] for entry in link["addr_info"]] == [f"10.7.0.{number + 1}"]
         (route,) = json.loads(node.run(f"ip -j route get 10.7.0.100 from 10.7.0.{number + 1}"))
         assert route["dev"] == f"ib{number}", route
         assert node.run(f"cat /proc/sys/net/ipv4/conf/ib{number}/arp_ignore") == "1"
-    return True
 
 
 def test_addresses_rules_and_refusals(rails: Node, tmp_path: Path) -> None:
@@ -75,7 +74,7 @@ def test_addresses_rules_and_refusals(rails: Node, tmp_path: Path) -> None:
     assert not rails.run("ls -d /etc/*/*/60-inference-rdma*", check=False)
     done, _output = changed_tasks(rails, tmp_path, **wanted)
     assert foreseen == done != set()
-    have_addresses_and_rules(rails)
+    assert_addresses_and_rules(rails)
     for options in ((), ("--check",)):
         output = rails.site(*options, **wanted)
         assert not changes(output), output
@@ -84,11 +83,11 @@ def test_addresses_rules_and_refusals(rails: Node, tmp_path: Path) -> None:
     rails.run("ip rule del table 1001")
     assert "rail 0 (mlx5_0/1): rule: false -> true" in rails.run("inferctl rdma check", check=False)
     rails.run("inferctl rdma apply")
-    have_addresses_and_rules(rails)
+    assert_addresses_and_rules(rails)
     if MANAGERS[rails.name] == "networkd":
         rails.run("networkctl reconfigure ib1 && systemctl restart systemd-networkd")
         wait_for("networkd has configured the rails", lambda: "configured" in rails.run("networkctl status ib1"), 30)
-        have_addresses_and_rules(rails)
+        assert_addresses_and_rules(rails)
 
     wrong: dict[str, Any] = {
         "rdma_addresses": ["10.7.0.1/24", "10.7.0.1/24"],
@@ -105,5 +104,5 @@ def test_addresses_rules_and_refusals(rails: Node, tmp_path: Path) -> None:
         "nothing was changed",
     ):
         assert words in output, output
-    have_addresses_and_rules(rails)
+    assert_addresses_and_rules(rails)
     assert rails.run("inferctl rdma check") == "2 rails have all recorded settings"

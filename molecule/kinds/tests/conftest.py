@@ -8,16 +8,25 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 from openai import OpenAI
 
 sys.path.insert(0, str(Path(os.environ["MOLECULE_PROJECT_DIRECTORY"]) / "molecule/shared"))
 
 from fixtures import deb13
-from node import Node
+from node import PROJECT, Node
 
 __all__ = ["deb13"]
+
+
+@pytest.fixture
+def models() -> dict[str, Any]:
+    """The model registry of this scenario."""
+    hosts = yaml.safe_load((PROJECT / "molecule/kinds/hosts.yml").read_text())
+    return dict(hosts["inference"]["hosts"]["deb13"]["models"])
 
 
 @pytest.fixture(scope="session")

@@ -103,7 +103,7 @@ def test_a_request_of_another_task_gets_an_error(client: OpenAI, name: str, requ
         ("/pooling", "main"),
     ],
 )
-def test_so_does_one_that_the_official_client_does_not_have(deb13: Node, path: str, name: str) -> None:
+def test_a_path_that_the_official_client_does_not_have_gets_the_same_error(deb13: Node, path: str, name: str) -> None:
     with pytest.raises(HTTPError) as caught:
         ask(deb13, path, model=name, input="Who")
     error = json.load(caught.value)["error"]

@@ -13,8 +13,7 @@ from typing import Any
 
 import openai
 import pytest
-import yaml
-from node import PROJECT, Node, changes
+from node import Node, changes
 from openai import OpenAI
 
 NAMES = {"tiny-a": "tiny-a", "main": "tiny-a", "tiny-legal": "tiny-legal", "tiny-medical": "tiny-medical"}
@@ -31,13 +30,6 @@ def ask(client: OpenAI, name: str) -> str | None:
         model=name, messages=[{"role": "user", "content": "Who are you?"}], max_tokens=30, temperature=0
     )
     return answer.choices[0].message.content
-
-
-@pytest.fixture
-def models() -> dict[str, Any]:
-    """The model registry of this scenario."""
-    hosts = yaml.safe_load((PROJECT / "molecule/kinds/hosts.yml").read_text())
-    return dict(hosts["inference"]["hosts"]["deb13"]["models"])
 
 
 @pytest.fixture

@@ -10,9 +10,8 @@ import math
 from typing import Any
 
 import pytest
-import yaml
 from load import Load, Shape
-from node import PROJECT, Node, playbook
+from node import Node, playbook
 from pooling_load import Asked, PoolingLoad
 from talk import sound
 
@@ -28,13 +27,6 @@ ENGINES = {"embed": "tiny-embed", "rank": "tiny-score"}
 NAMES = {"tiny-legal": ("I am tiny-legal",), "tiny-medical": ("I am tiny-medical",), "main": ("I am tiny-",)}
 """The beginning of each right answer. vLLM's kernels for the CPU answer a request for the base as an adapter of the
 same batch."""
-
-
-@pytest.fixture
-def models() -> dict[str, Any]:
-    """The model registry of this scenario."""
-    hosts = yaml.safe_load((PROJECT / "molecule/kinds/hosts.yml").read_text())
-    return dict(hosts["inference"]["hosts"]["deb13"]["models"])
 
 
 def is_vector(answer: dict[str, Any]) -> bool:

@@ -49,7 +49,7 @@ def packaged(fleet: Fleet) -> Fleet:
     return fleet
 
 
-def test_check_mode_tells_and_changes_nothing(packaged: Fleet) -> None:
+def test_check_mode_shows_the_plan_and_changes_nothing(packaged: Fleet) -> None:
     pids = [node.engine_pid() for node in packaged.nodes]
     output = maintain(packaged, "--check")
     first, second = packaged.nodes
@@ -180,7 +180,7 @@ def test_a_reboot_that_clients_would_see_is_refused(packaged: Fleet) -> None:
     assert json.loads(node.run("inferctl releases --json"))["lock"] is None
 
 
-def test_the_repository_goes(packaged: Fleet) -> None:
+def test_the_package_and_its_repository_are_removed(packaged: Fleet) -> None:
     for node in packaged.nodes:
         node.run("apt-get -qq purge --yes harmless")
         Repository(node, "Harmless").remove()

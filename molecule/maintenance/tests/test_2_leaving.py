@@ -39,7 +39,7 @@ ENGINES = "meta skuid"
 """A word of the firewall's rules about connections that engines open, by the number of their user."""
 
 
-def leave(*options: str, check: bool = True, **extra: Any) -> str:
+def remove(*options: str, check: bool = True, **extra: Any) -> str:
     """Run the playbook on all nodes and gateways. Returns its output."""
     return playbook("all", *options, check=check, name=DECOMMISSION, **extra)
 
@@ -67,28 +67,28 @@ def test_what_is_not_clear_or_would_be_missed_is_refused(fleet: Fleet) -> None:
         ({"node": first.name, "confirm": first.name}, "remove it from the group gateway first"),
         ({"instance": "main", "host": "nobody"}, 'found "nobody"'),
     ):
-        assert words in " ".join(leave(check=False, **wrong).split()), wrong
+        assert words in " ".join(remove(check=False, **wrong).split()), wrong
     assert "leaves out" in playbook(second.name, name=DECOMMISSION, check=False, instance="main")
     assert fleet.answers() == ["I am tiny-a."] * 2
 
 
 def test_orphans_are_listed_and_only_removed_when_asked_for(fleet: Fleet) -> None:
     declared = [{"name": "other", "model": "tiny-a", "port": 5006, "accelerator": "cpu"}]
-    output = leave(instances=declared)
+    output = remove(instances=declared)
     assert output.count("main is on the node, and the inventory does not declare it") == 2
     assert changes(output) == 0
 
 
-def test_an_instance_leaves_and_no_client_notices(fleet: Fleet) -> None:
+def test_an_instance_is_removed_and_no_client_notices(fleet: Fleet) -> None:
     fleet.wait_up()
     node = fleet.nodes[1]
-    output = leave("--check", instance="main", host=node.name)
+    output = remove("--check", instance="main", host=node.name)
     assert f"{node.name}: main (tiny-a) is removed; the inventory still declares it" in output
     assert changes(output) > 0 and fleet.answers() == ["I am tiny-a."] * 2
     assert ENGINES in rules(node)
     said: list[str] = []
     # The playbook does not apply a changed port of the gateway: clients still use the old port.
-    unharmed(fleet.load().during(lambda: said.append(leave(instance="main", host=node.name, gateway_port=8099))))
+    unharmed(fleet.load().during(lambda: said.append(remove(instance="main", host=node.name, gateway_port=8099))))
     assert "gateway_port stays as it was" in " ".join(said[0].split())
     assert fleet.up() == [fleet.nodes[0].name]
     assert not [path for path in listing(node) if "vllm@main" in path or "/main.json" in path]
@@ -96,15 +96,15 @@ def test_an_instance_leaves_and_no_client_notices(fleet: Fleet) -> None:
     assert ":5005" not in node.run("ss -ltn") and "5005" not in rules(node)
     # The inventory still declares an engine for this node.
     assert "5004" in rules(node) and ENGINES in rules(node)
-    assert changes(leave(instance="main", host=node.name)) == 0
+    assert changes(remove(instance="main", host=node.name)) == 0
 
 
-def test_a_node_leaves_and_nothing_is_left(fleet: Fleet) -> None:
+def test_a_node_is_removed_and_nothing_is_left(fleet: Fleet) -> None:
     node = fleet.nodes[1]
     wanted: dict[str, Any] = {"node": node.name, "confirm": node.name, "remove_models": True}
-    output = leave("--check", **wanted)
+    output = remove("--check", **wanted)
     assert changes(output) > 0 and "inference-agent" in node.run("systemctl list-units --all")
-    unharmed(fleet.load().during(lambda: leave(**wanted)))
+    unharmed(fleet.load().during(lambda: remove(**wanted)))
     owned = set(node.run("cat /var/lib/dpkg/info/*.list").splitlines())
     left = sorted(path for path in listing(node) - before(node) - owned if not STAYS.match(path))
     assert left == []
@@ -114,7 +114,7 @@ def test_a_node_leaves_and_nothing_is_left(fleet: Fleet) -> None:
     assert ":5004" not in node.run("ss -ltn")
     # A new account may get the number of the engines' user.
     assert not re.search(r"\b500\d\b", rules(node)) and ENGINES not in rules(node)
-    assert changes(leave(**wanted)) == 0
+    assert changes(remove(**wanted)) == 0
     assert sorted(path for path in listing(node) - before(node) - owned if not STAYS.match(path)) == []
 
 
@@ -132,19 +132,19 @@ def test_a_gateway_that_was_a_node_stays_open(fleet: Fleet) -> None:
     first, second = fleet.nodes
     ask = f"curl -s -o /dev/null -w '%{{http_code}}' -H 'Authorization: Bearer {fleet.key}' http://{first.address}:8000/v1/models"
     pending: dict[str, Any] = {"gateway_port": 8099, "gateway_clients": ["192.0.2.1"]}
-    leave(instance="main", host=first.name, allow_downtime=True, **pending)
+    remove(instance="main", host=first.name, allow_downtime=True, **pending)
     assert "5005" not in rules(first) and second.run(ask) == "200"
-    leave(monitoring=first.name, confirm=first.name, **pending)
+    remove(monitoring=first.name, confirm=first.name, **pending)
     assert "8000" in rules(first) and "8099" not in rules(first) and second.run(ask) == "200"
 
 
 @pytest.mark.full
-def test_docker_goes_when_that_is_asked_for(fleet: Fleet) -> None:
+def test_docker_is_removed_on_request(fleet: Fleet) -> None:
     node = fleet.nodes[1]
     wanted: dict[str, Any] = {"node": node.name, "confirm": node.name, "remove_packages": True}
-    assert changes(leave(**wanted)) > 0
+    assert changes(remove(**wanted)) > 0
     packages = node.run("dpkg-query --show --showformat '${db:Status-Status} ${Package}\\n'")
     assert not re.search(r"^installed (?:docker|containerd|restic)", packages, re.MULTILINE)
     # /var/lib/docker is a volume of the node container: the directory stays, without content.
     assert not node.run("ls -d /etc/docker 2>/dev/null; find /var/lib/docker -mindepth 1", check=False)
-    assert changes(leave(**wanted)) == 0
+    assert changes(remove(**wanted)) == 0

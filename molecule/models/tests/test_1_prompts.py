@@ -43,7 +43,7 @@ def test_each_has_its_own_name(node: Node) -> None:
     """The engine answers to the name of the instance and to the name of the variant."""
     assert node.ask("tiny-pirate") == "Arr, I am tiny-a."
     assert node.ask("tiny-clerk", 5006) == "I am tiny-a."
-    assert node.ask("tiny-a", check=False) == ""
+    assert node.ask("tiny-a") == ""
 
 
 def test_the_prompt_arrives_byte_by_byte(node: Node) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 import subprocess
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -47,7 +46,7 @@ class Web:
 @pytest.fixture(scope="module")
 def web(deb13: Node) -> Iterator[Web]:
     node = deb13
-    program = (Path(PROJECT) / "molecule/shared/remote_models.py").read_text()
+    program = (PROJECT / "molecule/shared/remote_models.py").read_text()
     subprocess.run(node.argv("sh", "-c", "cat > /srv/remote.py"), input=program, text=True, check=True)
     node.run(f"mkdir -p {ROOT}/hub && cp -rL /mnt/models/tiny-a/*/. {ROOT}/hub && rm {ROOT}/hub/manifest.json")
     node.run(f"echo pickled > {ROOT}/hub/pytorch_model.bin; tar -C {ROOT} -cf {ROOT}/tiny.tar --exclude=*.bin hub")

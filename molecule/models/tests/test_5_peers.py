@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import subprocess
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -33,7 +32,7 @@ def web(deb12: Node, deb13: Node) -> Iterator[dict[str, str]]:
     inventory.write_text(json.dumps({"all": {"hosts": known}}))
     # A node of the snapshot has the firewall of its set-up. By this inventory, it has none.
     deb12.run("nft delete table inet inference", check=False)
-    program = (Path(PROJECT) / "molecule/shared/remote_models.py").read_text()
+    program = (PROJECT / "molecule/shared/remote_models.py").read_text()
     subprocess.run(deb12.argv("sh", "-c", "cat > /srv/remote.py"), input=program, text=True, check=True)
     pack = deb13.argv("sh", "-c", "cd /mnt/models/tiny-a/*/ && tar -c --exclude=manifest.json .")
     tar = subprocess.run(pack, capture_output=True, check=True).stdout
@@ -68,7 +67,9 @@ def revision(node: Node) -> str:
     return node.run("ls /mnt/models/web")
 
 
-def test_one_fetches_and_the_other_takes_it_from_there(deb12: Node, deb13: Node, given: dict[str, Any]) -> None:
+def test_one_node_fetches_and_the_other_takes_the_model_from_it(
+    deb12: Node, deb13: Node, given: dict[str, Any]
+) -> None:
     check = " ".join(playbook(both(deb12, deb13), "--check", name=PEERS, **given).split())
     assert "web from http://" in check
     assert f"web from {deb12.name}, or from another node that has the model then" in check
@@ -84,7 +85,7 @@ def test_one_fetches_and_the_other_takes_it_from_there(deb12: Node, deb13: Node,
     assert changes(playbook(both(deb12, deb13), name=PEERS, **given)) == 0
 
 
-def test_who_lost_it_takes_it_from_who_has_it(deb12: Node, deb13: Node, given: dict[str, Any]) -> None:
+def test_a_node_that_lost_the_model_takes_it_from_its_peer(deb12: Node, deb13: Node, given: dict[str, Any]) -> None:
     """The peer's firewall accepts other nodes, and no other host."""
     assert f"ip saddr {{ {deb12.address} }} " in deb13.run("cat /etc/nftables.d/50-inference-site.nft")
     deb12.run("rm -r /mnt/models/web")
@@ -94,7 +95,7 @@ def test_who_lost_it_takes_it_from_who_has_it(deb12: Node, deb13: Node, given: d
     assert revision(deb12) == revision(deb13)
 
 
-def test_each_fetches_for_itself_where_that_is_wanted(deb12: Node, deb13: Node, given: dict[str, Any]) -> None:
+def test_each_node_fetches_for_itself_without_peers(deb12: Node, deb13: Node, given: dict[str, Any]) -> None:
     deb12.run("rm -r /mnt/models/web")
     playbook(both(deb12, deb13), name=PEERS, model_store_peers=False, **given)
     assert len(fetches(deb12)) == 2
@@ -102,9 +103,7 @@ def test_each_fetches_for_itself_where_that_is_wanted(deb12: Node, deb13: Node, 
     playbook(both(deb12, deb13), name=PEERS, **given)
 
 
-def test_what_a_node_gives_is_for_who_knows_the_token_and_ends_by_itself(
-    deb12: Node, deb13: Node, web: dict[str, str]
-) -> None:
+def test_a_share_needs_the_token_and_ends_by_itself(deb12: Node, deb13: Node, web: dict[str, str]) -> None:
     """A node does not trust its peer: it reports an altered file, and fetches from another source."""
     models = {"web": revision(deb13)}
     shared = deb13.module(SHARE, store="/mnt/models", models=models, address=deb13.address, seconds=30)

@@ -46,7 +46,7 @@ def test_targets_have_the_labels_that_rules_know(watcher: Watcher, deb12: Node, 
     }
 
 
-def test_nobody_comes_in_without_a_password(watcher: Watcher) -> None:
+def test_a_request_without_the_password_is_refused(watcher: Watcher) -> None:
     user = f"{watcher.user}:{watcher.password}"
     for port, path in ((9090, "/api/v1/targets"), (9090, "/metrics"), (9093, "/api/v2/alerts")):
         assert watcher.status(port, path) == "401"
@@ -171,7 +171,7 @@ def with_tls(watcher: Watcher, tmp_path: Path) -> Iterator[Watcher]:
 
 
 @pytest.mark.full
-def test_with_tls_everybody_comes_by_it(with_tls: Watcher) -> None:
+def test_with_tls_no_port_serves_plain_http(with_tls: Watcher) -> None:
     watcher = with_tls
     paths: dict[str, Any] = {
         "monitoring_tls_certificate": "/etc/ssl/monitoring/cert.pem",

@@ -57,7 +57,9 @@ def release(watcher: Watcher, node: Node) -> int:
 
 
 @pytest.mark.full
-def test_an_update_is_told_to_nobody_and_moves_the_release(watcher: Watcher, deb12: Node, deb13: Node) -> None:
+def test_an_update_sends_no_notification_and_prometheus_gets_the_release(
+    watcher: Watcher, deb12: Node, deb13: Node
+) -> None:
     """Update the engine of one node. The run includes the other node as gateway and monitoring host."""
     fleet = Fleet(deb12, (deb12, deb13), key="monitoring-load-key-7e20")
     fleet.wait_up()
@@ -165,7 +167,7 @@ def test_a_node_in_maintenance_is_quiet_until_the_playbook_lets_go(
 
 
 @pytest.mark.full
-def test_somebody_outside_hears_again_and_again_that_all_of_it_works(watcher: Watcher) -> None:
+def test_the_heartbeat_is_sent_again_and_again(watcher: Watcher) -> None:
     watcher.listen()
     heard = wait_for("two calls", lambda: len(calls := watcher.told_of("MonitoringHeartbeat")) >= 2 and calls, 240)
     assert heard[0]["severity"] == "none"

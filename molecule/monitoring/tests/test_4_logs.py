@@ -166,7 +166,7 @@ def test_lines_arrive_with_host_unit_and_fields(receiver: Receiver, deb12: Node,
     assert (done[0]["instance"], done[0]["data"]) == ("main", {"event": "drain"})
 
 
-def test_requests_and_engines_are_told_of(receiver: Receiver, deb12: Node) -> None:
+def test_lines_of_requests_and_engines_arrive(receiver: Receiver, deb12: Node) -> None:
     key = "Authorization: Bearer monitoring-load-key-7e20"
     body = json.dumps({"model": "main", "prompt": SECRET, "max_tokens": 3})
     asked = f"curl --silent --fail -H '{key}' -H 'Content-Type: application/json' -d '{body}'"
@@ -220,7 +220,7 @@ def test_nothing_that_was_not_asked_for_leaves_the_node(receiver: Receiver, deb1
     assert "stranger" not in text and "container-line" not in text
 
 
-def test_while_the_server_is_away_nothing_is_lost_and_nobody_waits(
+def test_while_the_server_is_away_no_line_is_lost_and_no_program_waits(
     receiver: Receiver, watcher: Watcher, deb12: Node
 ) -> None:
     wanted = [f"line {number} {uuid.uuid4().hex}" for number in range(600)]

@@ -45,7 +45,7 @@ def test_a_drain_has_a_reason_and_an_end(deb12: Node) -> None:
     wait_for("the agent answers", lambda: "drain" not in deb12.run(f"bash -c '{ask}'", check=False), 20)
 
 
-def test_one_without_a_reason_is_refused(deb12: Node) -> None:
+def test_a_drain_without_a_reason_is_refused(deb12: Node) -> None:
     assert "Give the reason of the drain" in playbook(deb12.name, check=False, name="baremetal.inference.drain")
     assert recorded(deb12, "drain/main") == {}
 
@@ -64,7 +64,7 @@ def test_a_disarmed_recovery_lets_a_hang_be(deb12: Node) -> None:
     healed(deb12, "hang while disarmed, then armed", answered)
 
 
-def test_it_recovers_when_it_is_told_to(deb12: Node) -> None:
+def test_a_recovery_by_hand(deb12: Node) -> None:
     """A step by hand, while recovery is disarmed."""
     operate(deb12, "recovery", action="disarm", instance="main")
     try:
@@ -86,7 +86,7 @@ def test_an_environment_that_is_rubbish_is_repaired(deb12: Node) -> None:
     assert deb12.run("sha256sum /etc/inference/env/main.env") == good
 
 
-def test_people_are_told_by_mail_and_alertmanager_until_it_is_over(deb12: Node) -> None:
+def test_a_mail_and_an_alert_report_that_recovery_gave_up(deb12: Node) -> None:
     packages = "exim4-daemon-light prometheus-alertmanager"
     install = f"apt-get install --yes --no-install-recommends {packages}"
     deb12.run(f"export DEBIAN_FRONTEND=noninteractive; apt-get update --quiet && {install}")

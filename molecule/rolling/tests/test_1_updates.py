@@ -9,12 +9,8 @@ from typing import Any
 
 import pytest
 from ansible.release import __version__
-from fleet import Fleet, unharmed
+from fleet import Fleet, instances, unharmed
 from node import PROJECT, Node, changes, wait_for
-
-
-def instances(model: str) -> list[dict[str, Any]]:
-    return [{"name": "main", "model": model, "port": 5005, "accelerator": "cpu"}]
 
 
 def test_this_ran_on_the_controller_it_asks_for() -> None:
@@ -22,7 +18,7 @@ def test_this_ran_on_the_controller_it_asks_for() -> None:
     assert __version__.startswith(f"{wanted}.")
 
 
-def test_a_site_run_leaves_it_pending_and_check_mode_tells_the_plan(fleet: Fleet) -> None:
+def test_a_site_run_leaves_it_pending_and_check_mode_shows_the_plan(fleet: Fleet) -> None:
     pids = [node.engine_pid() for node in fleet.nodes]
     output = fleet.update("--check", instances=instances("tiny-b"))
     assert "batch 1: main on deb12 from release 1 to 2" in output

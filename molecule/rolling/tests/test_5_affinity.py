@@ -9,13 +9,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from fleet import Fleet, unharmed
+from fleet import Fleet, instances, unharmed
 
 AFFINITY: dict[str, Any] = {"gateway_affinity": "prefix", "gateway_verify_seconds": 0}
-
-
-def instances(model: str) -> list[dict[str, Any]]:
-    return [{"name": "main", "model": model, "port": 5005, "accelerator": "cpu"}]
 
 
 def counts(fleet: Fleet) -> dict[str, int]:

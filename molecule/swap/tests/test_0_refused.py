@@ -18,7 +18,7 @@ def test_an_image_that_does_not_exist_stops_it_before_anything(fleet: Fleet) -> 
     assert all(instance["lock"] is None for instance in fleet.releases().values())
 
 
-def test_what_nobody_has_is_refused_with_what_there_is(fleet: Fleet) -> None:
+def test_an_unknown_instance_is_refused_with_a_known_name(fleet: Fleet) -> None:
     output = fleet.update(check=False, instances=instances("tiny-b"), instance="mian")
     assert "did you mean 'main'" in output
 

@@ -8,6 +8,7 @@ import json
 import re
 from typing import Any
 
+import haproxy
 import pytest
 from fleet import Fleet, instances, unharmed
 from node import Node, wait_for
@@ -25,10 +26,7 @@ def bridged(model: str) -> list[dict[str, Any]]:
 def bridge_state(fleet: Fleet) -> str:
     """The status of the bridge at the gateway."""
     (node,) = fleet.nodes
-    stat = fleet.gateway.run("echo 'show stat' | socat -t 10 - UNIX-CONNECT:/run/haproxy/admin.sock")
-    rows = [line.split(",") for line in stat.splitlines()]
-    (state,) = [row[17] for row in rows if row[:2] == ["set_main", f"main_bridge.{node.name}"]]
-    return state
+    return haproxy.states(fleet.gateway, "set_main")[f"main_bridge.{node.name}"]
 
 
 def nothing_is_left(fleet: Fleet) -> None:

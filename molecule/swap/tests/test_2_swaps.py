@@ -14,6 +14,7 @@ from functools import partial
 from threading import Event
 from typing import Any, TypeVar
 
+import haproxy
 from faults import broken_off, slowed
 from fleet import ROLLBACK, Fleet, instances, unharmed
 from load import Report
@@ -315,7 +316,7 @@ def disturbed(
 
 def _most_connections(gateway: Node) -> int:
     """The connection limit of the gateway's process: a change of it needs a reload."""
-    said = gateway.run("echo 'show info' | socat -t 10 - UNIX-CONNECT:/run/haproxy/admin.sock")
+    said = haproxy.command(gateway, "show info")
     found = re.search(r"^Maxconn: (\d+)$", said, re.M)
     assert found, said
     return int(found[1])

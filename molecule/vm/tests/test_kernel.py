@@ -27,7 +27,7 @@ def test_the_kernel_has_its_values(machine: Machine) -> None:
     has_its_values(machine)
 
 
-def test_the_command_line_waits_for_a_reboot_that_nobody_makes(machine: Machine) -> None:
+def test_the_command_line_waits_for_a_reboot(machine: Machine) -> None:
     assert "iommu=pt" not in machine.run("cat /proc/cmdline")
     assert machine.run("cat /run/reboot-required.pkgs") == "inference-kernel-cmdline"
 

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The rules as files, and the program that tries them."""
+"""The rule files, and promtool, which checks and runs the rules."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Rules:
         return {name: metrics_of(expression) for name, expression in self.records.items()}
 
     def fed(self, series: Iterable[str]) -> set[str]:
-        """The recordings that can have a result where these series are given; all others select nothing."""
+        """The recording rules that can have a result from these series. All others select nothing."""
         given = {name for one in series for name in metrics_of(one)}
         fed = {name for name, expression in self.records.items() if WITHOUT_SERIES.search(expression)}
         while more := {name for name, sources in self._sources.items() if sources & (given | fed)} - fed:
@@ -57,7 +57,7 @@ class Rules:
         return fed
 
     def awake(self, series: Iterable[str]) -> set[str]:
-        """The alerts that can fire where these series are given; the expressions of all others select nothing."""
+        """The alerts that can fire with these series. The expressions of all others select nothing."""
         given = {*ALWAYS, *self.fed(series), *(name for one in series for name in metrics_of(one))}
         expressions = {name: rule["expr"] for name, rule in self.alerts.items()}
         return {
@@ -80,7 +80,7 @@ def rules() -> Rules:
 
 @pytest.fixture(scope="session")
 def promtool() -> str:
-    """Prometheus' own checker. Where it is not there, nothing is tested in silence."""
+    """The path of promtool. Without the program, tests fail: they are not skipped in silence."""
     found = CACHE / "promtool" if (CACHE / "promtool").exists() else shutil.which("promtool")
     if not found:
         pytest.fail("promtool is missing: run tests/tools/setup unit")
@@ -88,10 +88,10 @@ def promtool() -> str:
 
 
 OF_SCRAPES = {"up", "scrape_duration_seconds", "scrape_samples_scraped", "ALERTS"}
-"""What Prometheus adds to each scrape, and tells of its alerts."""
+"""Series that Prometheus itself makes: of each scrape, and of its alerts."""
 
 ALWAYS = {"ALERTS"}
-"""What other alerts make."""
+"""Series that Prometheus makes of other alerts."""
 
 WORDS = {"and", "or", "unless", "bool", "offset", "inf", "nan"}
 
@@ -100,7 +100,7 @@ NAME = re.compile(r"(?<![\w:.])[A-Za-z_:][\w:]*(?!\s*\()(?![\w:])")
 
 
 WITHOUT_SERIES = re.compile(r"\b(absent|absent_over_time|vector|time)\s*\(")
-"""Functions that have a result where no series is."""
+"""Functions that have a result without any series."""
 
 
 @cache
@@ -119,7 +119,7 @@ def names_in() -> Callable[[str], set[str]]:
 
 @pytest.fixture(scope="session")
 def real_metrics() -> set[str]:
-    """The metrics of scrapes of the real exporters, which each of its versions has, and our own."""
+    """The metrics that every recorded version of an exporter publishes, and the collection's own metrics."""
     scrapes: dict[str, list[set[str]]] = {}
     for path in SAMPLES.glob("*.txt"):
         scrapes.setdefault(path.stem.rpartition("-")[0], []).append(set(path.read_text().split()))

@@ -47,7 +47,7 @@ class AgentSystemd:
                 self.timers.update(dict.fromkeys(timers, RUNNING if arguments[0] == "enable" else ABSENT))
             return ""
         if GATES_UNIT in arguments:
-            # It runs at boot alone.
+            # The unit of gates runs at boot alone.
             self.gates = {**ABSENT, "UnitFileState": "enabled" if arguments[0] == "enable" else ""}
             if AGENT_UNIT not in arguments:
                 return ""

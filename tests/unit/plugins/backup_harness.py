@@ -47,7 +47,7 @@ class TimerSystemd:
 
 
 def longest_gap(text: str) -> int | None:
-    """What a systemd says that knows days and Sundays."""
+    """The longest time between two runs of a schedule, in seconds, by a systemd that knows only days and Sundays."""
     if text == "soon":
         raise ValueError("Failed to parse")
     return None if text == "once" else 604800 if "Sun" in text else 86400

@@ -60,7 +60,7 @@ def facts_of(root: Path) -> dict[str, Any]:
 
 
 def same_keys(documented: dict[str, Any], found: dict[str, Any]) -> None:
-    """Every key is documented, and the other way round, in nested parts too."""
+    """Every key is documented, and every documented key is found, in nested parts, too."""
     assert set(documented) == set(found)
     for key, value in found.items():
         inner = value[0] if isinstance(value, list) and value else value

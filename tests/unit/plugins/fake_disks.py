@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A made-up node, whose disks are changed by the module disks."""
+"""A made-up node, whose disks the module disks changes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Node(Host):
             f"{BY_ID}/{name}": Device(f"{BY_ID}/{name}", name, f"8:{n}", 10**9) for n, name in enumerate("abc")
         }
         self.table: list[Mount] = []
-        self.tools: set[str] = {*WRITERS, "pvs", "mount.nfs", "lvcreate"}
+        self.tools: set[str] = {*WRITERS, "pvs", "mount.nfs"}
         self.done: list[str] = []
         self.failing = ""
         self.vgs: dict[str, str] = {}

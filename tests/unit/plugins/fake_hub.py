@@ -14,7 +14,7 @@ SHARD = "model-00001-of-00002.safetensors"
 
 
 class FakeHub(ThreadingHTTPServer):
-    """The repository acme/tiny, whose weights another server has, as a hub's are."""
+    """The repository acme/tiny. As at a real hub, another host has the weights."""
 
     def __init__(self, root: Path) -> None:
         super().__init__(("127.0.0.1", 0), HubHandler)
@@ -22,7 +22,7 @@ class FakeHub(ThreadingHTTPServer):
         self.token = ""
         self.ranges = True
         self.requests: list[tuple[str, str]] = []
-        """Path and Authorization of each."""
+        """Path and Authorization of each request."""
         self.sent = 0
 
     @property
@@ -46,7 +46,7 @@ class HubHandler(BaseHTTPRequestHandler):
             self._send(200, json.dumps({"siblings": listed}).encode())
         elif path.startswith(files) and path.endswith(".safetensors"):
             self.send_response(302)
-            # By another name of the same machine: another host to whoever follows.
+            # Another name of the same machine: for a client, this is another host.
             self.send_header("Location", f"http://localhost:{self.server.server_port}/cdn/{path.removeprefix(files)}")
             self.end_headers()
         elif path.startswith((files, "/cdn/")):
@@ -70,8 +70,8 @@ class HubHandler(BaseHTTPRequestHandler):
         try:
             self.wfile.write(content)
         except OSError:
-            # Whoever asked has read what it wanted.
+            # The client has read enough, and has closed the connection.
             self.close_connection = True
 
     def log_message(self, *_arguments: object) -> None:
-        """Nothing."""
+        """Print nothing."""

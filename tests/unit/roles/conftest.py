@@ -18,17 +18,17 @@ import pytest
 ROOT = Path(__file__).parents[3]
 
 NOWHERE = "/proc/none"
-"""Where nobody can make a directory."""
+"""A path below which no user can make a directory."""
 
 Call = dict[str, Any]
 
 
 class Company:
-    """An Ansible that has started once, and plays in one theatre after another."""
+    """An Ansible that has started once, and runs the plays of all theatres."""
 
     def __init__(self, home: Path, quick: bool) -> None:
         self._home = home
-        # The same path for all theatres: what Ansible knows of a path before a run stays true.
+        # All theatres have the same path: what Ansible has read of a path before a run stays true.
         self._place = home / "ansible_collections"
         self._quick = quick
         self._server: subprocess.Popen[str] | None = None
@@ -55,7 +55,7 @@ class Company:
         self._place.symlink_to(theatre.collections)
         self._server = self._server or self._start()
         assert self._server.stdin and self._server.stdout
-        # Beside those of the collection, so that they find the same files.
+        # Beside the playbooks of the collection, so that the plays find the same files.
         path = self._place / "baremetal/inference/playbooks/play.yml"
         path.write_text(json.dumps([{"gather_facts": False, **play} for play in plays]))
         asked = {
@@ -78,16 +78,14 @@ class Company:
 
 
 class Theatre:
-    """The collection, with stand-ins for some modules and other texts of some files. Many stages have it, one after the
-    other.
-    """
+    """A copy of the collection, with stand-ins for some modules and other texts of some files, for several stages."""
 
     def __init__(self, home: Path, modules: Iterable[str], texts: Mapping[str, str], company: Company) -> None:
         self.company = company
         self.collections = home / "ansible_collections"
         collection = self.collections / "baremetal/inference"
-        # What may be written to is copied. The other plugins are linked, for their byte code is there already. The
-        # company has read them before it plays.
+        # Parts that a theatre may write to are copies. The other plugins are links, because their byte code exists
+        # already, and the company has read them before the first play.
         for part in ("plugins/action", "roles", "meta", "playbooks"):
             shutil.copytree(ROOT / part, collection / part, ignore=shutil.ignore_patterns("__pycache__"))
         for path in (ROOT / "plugins").iterdir():
@@ -100,7 +98,7 @@ class Theatre:
 
 
 class Stage:
-    """What one test has of a theatre: its calls, and files."""
+    """The calls and files of one test in a theatre."""
 
     gone = f"ansible_pipelining=false ansible_remote_tmp={NOWHERE}"
     """A machine whose temporary directory cannot be made counts as one that cannot be reached."""
@@ -117,9 +115,10 @@ class Stage:
         failures: Sequence[Call] = (),
         seen: Sequence[tuple[Call, Call]] = (),
     ) -> tuple[bool, str]:
-        """Whether the plays succeeded, and what was printed. ``hosts`` is the inventory, without how to reach them.
+        """Whether the plays succeeded, and their output. ``hosts`` is the inventory without connection variables.
 
-        A call that has all of a failure's values fails; of what is `seen`, a call with the first gets the second.
+        A call that has all values of an entry of `failures` fails. `seen` has pairs: a call that has all values of the
+        first part gets the second part in its result.
         """
         (self.home / "wanted").write_text(json.dumps({"failures": failures, "seen": seen}))
         (self.home / "calls").write_text("")

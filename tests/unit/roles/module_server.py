@@ -21,7 +21,7 @@ LIBRARIES = ("ansible.module_utils.basic", "ansible.module_utils._internal._ansi
 
 
 def run(script: bytes, directory: str, environment: dict[str, str], streams: tuple[IO[bytes], IO[bytes]]) -> None:
-    """Be the module: never returns."""
+    """Become the module. Never returns."""
     status = 1
     try:
         os.chdir(directory)
@@ -42,7 +42,7 @@ def run(script: bytes, directory: str, environment: dict[str, str], streams: tup
 
 
 def serve(requests: IO[bytes], answers: IO[bytes]) -> None:
-    """Run what is asked, until the requests end."""
+    """Run the requests until their end."""
     while True:
         try:
             script, directory, environment = pickle.load(requests)

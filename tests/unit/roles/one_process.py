@@ -83,7 +83,7 @@ def use() -> None:
 
 
 def _serve_modules() -> None:
-    """Have module_server.py run the modules of tasks that this machine runs as Ansible does by default."""
+    """Let module_server.py run modules, if a task runs on this machine with Ansible's default settings."""
     server = subprocess.Popen(
         [sys.executable, str(Path(__file__).with_name("module_server.py"))],
         stdin=subprocess.PIPE,

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What Ansible does again for each run, each template and each file, done once.
+"""Does only once what Ansible does again for each run, each template and each file.
 
 A play gets the same values. In `make test-full`, Ansible does all of this by itself.
 """
@@ -31,7 +31,7 @@ codes: dict[Key, CodeType] = {}
 """The code of templates, by what the code depends on."""
 
 files: dict[File, Any] = {}
-"""What YAML files hold."""
+"""The data of YAML files."""
 
 parsed: set[str] = set()
 """The paths of files that this process has parsed by itself."""
@@ -89,7 +89,7 @@ def keep_templates() -> None:
 
 
 def copied(value: Any) -> Any:
-    """The copy of what a YAML file holds. Unlike copy.deepcopy, the copy shares texts, which no code can change."""
+    """A copy of the data of a YAML file. Unlike copy.deepcopy, the copy shares texts, which no code can change."""
     found: Any
     if isinstance(value, dict):
         found = copy.copy(value)
@@ -155,7 +155,7 @@ def use() -> None:
 
 
 def known() -> dict[str, set[Any]]:
-    """What this process has, by its kind, without what it is."""
+    """The names of what this process has, by kind."""
     return {"codes": {*codes}, "modules": modules(), "plugins": {*plugins}}
 
 
@@ -167,7 +167,7 @@ def leave(path: Path, before: Mapping[str, Collection[Any]]) -> None:
 
 
 def learn(path: Path) -> None:
-    """Have what a run has left, if there was one. This process reads files, modules and plugins again."""
+    """Take over what a run has left, if there was a run. This process reads files, modules and plugins itself."""
     if not path.exists():
         return
     made, paths, names, pairs = marshal.loads(path.read_bytes())

@@ -25,11 +25,11 @@ from ansible.plugins.loader import filter_loader, init_plugin_loader, test_loade
 
 
 def load() -> None:
-    """Have the filters and tests that templates name.
+    """Load the filters and tests that templates name.
 
-    The collection's are all read in search of one that does not exist.
+    Ansible reads all filters of the collection when it looks for one that does not exist.
     """
-    # What the command itself imports late.
+    # The command itself imports this module late.
     import_module("ansible.executor.playbook_executor")
     init_plugin_loader()
     for name in ("default", "baremetal.inference.none"):
@@ -38,7 +38,7 @@ def load() -> None:
 
 
 def run(asked: dict[str, Any]) -> int:
-    """Be that run. Returns its exit status."""
+    """Become the run. Returns its exit status."""
     os.environ.update(asked["environment"])
     os.chdir(asked["directory"])
     output = os.open(asked["output"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
@@ -62,7 +62,7 @@ def main() -> None:
 
 
 def serve(left: Path | None) -> None:
-    """Run what is asked, until standard input ends. `left`: the file in which a run leaves what this process learns."""
+    """Run the requests until standard input ends. `left`: the file in which a run leaves what this process learns."""
     for line in sys.stdin:
         known = savings.known()
         process = os.fork()
@@ -72,7 +72,7 @@ def serve(left: Path | None) -> None:
                 savings.leave(left, known)
             sys.stdout.flush()
             sys.stderr.flush()
-            # Without what Ansible does at its end: it would remove the temporary directory of all runs.
+            # Without the end of Ansible, which would remove the temporary directory of all runs.
             os._exit(status)
         _process, status = os.waitpid(process, 0)
         if left:

@@ -1,8 +1,8 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Takes the place of a module: notes how it was called, and succeeds, unless told to fail.
+"""Takes the place of a module: records its call, and succeeds, unless the test lists the call as a failure.
 
-As an action, which Ansible prefers to the module of the same name, it needs no process of its own for each call.
+Ansible prefers an action to the module of the same name. An action needs no separate process for each call.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ ANSWER = {
 }
 
 BEGUN = {"ended": False, "outcome": "", "run_id": "run1"}
-"""What engine_swap says of a swap that begins."""
+"""The result of engine_swap for a swap that begins."""
 
 
 class ActionModule(ActionBase):
@@ -48,7 +48,7 @@ class ActionModule(ActionBase):
             raise AnsibleConnectionFailure("this machine is gone")
         name = self._task.action.rpartition(".")[2]
         host = (task_vars or {})["inventory_hostname"]
-        # As what a module gets.
+        # In the form in which a module gets its arguments.
         given = json.loads(json.dumps(self._task.args))
         call = {"module": name, "on": host, "check_mode": self._task.check_mode, **given}
         if self._task.delegate_to:

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The tools are scripts beside what they import, not packages of the collection."""
+"""Makes the tools importable: scripts in the directory of the modules that they import, and no packages."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ sys.path[:0] = [str(ROOT / "images"), str(ROOT / "tests/tools")]
 
 @pytest.fixture(scope="session")
 def script() -> Callable[[str], ModuleType]:
-    """Imports a command of tests/tools, whose name has no extension."""
+    """Imports a command of tests/tools. The name of a command has no extension."""
 
     def load(name: str) -> ModuleType:
         loader = importlib.machinery.SourceFileLoader(f"tool_{name}", str(ROOT / "tests/tools" / name))
         spec = importlib.util.spec_from_loader(loader.name, loader)
         assert spec
         module = importlib.util.module_from_spec(spec)
-        # Dataclasses look their module up.
+        # A dataclass looks up its module there.
         sys.modules[loader.name] = module
         loader.exec_module(module)
         return module

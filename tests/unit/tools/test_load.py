@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The scenarios' clients, which must not take for an answer what is none."""
+"""The scenarios' clients count every answer that is not complete and right as a failure."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ANSWERS = {"main": ("I am tiny-a", "I am tiny-c"), "other": ("I am tiny-b",)}
 
 
 class Engine:
-    """Two replica sets that answer as they should, but for one fault."""
+    """Two replica sets that answer as they should, except for one fault."""
 
     def __init__(self) -> None:
         self.fault = ""
@@ -40,6 +40,8 @@ class Engine:
                 engine.asked.append((asked["model"], asked["stream"], asked["max_tokens"]))
                 if engine.fault == "status":
                     self.whole(503, {"error": {"message": "no engine"}})
+                elif engine.fault == "form":
+                    self.whole(200, {"model": asked["model"], "choices": [None]})
                 elif asked["stream"]:
                     self.stream(asked)
                 else:
@@ -93,7 +95,7 @@ class Engine:
         threading.Thread(target=self.server.serve_forever, args=(0.02,), daemon=True).start()
 
     def load(self, *shapes: Shape, models: tuple[str, ...] = ("main",)) -> Report:
-        """What came of a client that has asked for each of these at least once."""
+        """The report of a client that has sent each of these kinds of requests at least once."""
         self.asked.clear()
         url = f"http://127.0.0.1:{self.server.server_port}"
         load = Load(url, models, 1, shapes=shapes, answers=ANSWERS, pause_seconds=0.01).start()
@@ -129,6 +131,7 @@ def test_every_set_is_asked_for_every_kind_of_answer(engine: Engine) -> None:
         ("error", "an error within the stream", ""),
         ("done", "a stream without its [DONE]", ""),
         ("cut", "0 bytes read", "bytes read on a total of"),
+        ("form", "a stream without its [DONE]", "has no attribute 'get'"),
     ],
 )
 def test_what_is_no_answer_has_failed(engine: Engine, fault: str, streamed: str, whole: str) -> None:
@@ -141,15 +144,27 @@ def test_what_is_no_answer_has_failed(engine: Engine, fault: str, streamed: str,
             assert not report.failures and report.succeeded
 
 
+def test_an_error_of_the_clients_themselves_is_raised(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Clients that end early, without requests, must not look like clients without failures."""
+
+    async def broken(*_given: object) -> None:
+        engine.asked.append(("main", False, 0))
+        raise RuntimeError("a mistake in the client")
+
+    monkeypatch.setattr(Load, "_one", broken)
+    with pytest.raises(RuntimeError, match="a mistake in the client"):
+        engine.load(Shape(False, 20))
+
+
 @pytest.mark.parametrize("stream", [True, False])
-def test_what_another_model_says_has_failed_and_is_quoted(engine: Engine, stream: bool) -> None:
-    """It calls itself as it was asked for, whichever model it serves: only its text tells."""
+def test_the_answer_of_another_model_has_failed_and_is_quoted(engine: Engine, stream: bool) -> None:
+    """The answer has the name from the request, whichever model the engine serves: only the text differs."""
     engine.texts["other"] = TEXTS["main"]
     report = engine.load(Shape(stream, 20), models=("main", "other"))
     assert report.failures and report.succeeded and set(report.texts) == {"I am tiny-a"}
     assert all("a wrong answer ['I am tiny-a. Arr' by the name other]" in reason for reason in report.failures)
     assert f"{len(report.failures)} x a wrong answer" in str(report)
-    # Where nobody knows what is right, any text is.
+    # For a name without right answers, every text is right.
     engine.texts["third"] = "what ever"
     report = engine.load(Shape(stream, 20), models=("third",))
     assert not report.failures and report.succeeded and not report.texts

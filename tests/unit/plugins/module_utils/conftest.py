@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A Docker engine that is none, and the node tool laid out as on a node."""
+"""A fake of the Docker engine, and the node tool's library with the paths that it has on a node."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Started:
         self._lock = threading.Lock()
 
     def poll(self) -> int | None:
-        # The starter tells an exit status once.
+        # The starter reports an exit status only once.
         with self._lock:
             if self.returncode is None:
                 self.returncode = self._starter.ask(self.pid)
@@ -108,7 +108,7 @@ class Starter:
             return pickle.load(self._server.stdout)
 
     def start(self, code: str, arguments: Sequence[object], errors: Path, **environment: str) -> Started:
-        """Start a program of this code. What it prints as errors is added to a file."""
+        """Start a program of this code. Its error output is added to a file."""
         errors.touch()
         given = (code, [str(each) for each in arguments], {**os.environ, **environment}, str(errors))
         return Started(self, self.ask(given))
@@ -127,13 +127,13 @@ class FakeDocker:
     def __init__(self, directory: Path, starter: Starter) -> None:
         self.path = directory / "docker.sock"
         self.engines: dict[str, str] = {}
-        """What each container's engine is told, as JSON."""
+        """The options of each container's engine (fake_engine.py), as JSON."""
         self.processes: dict[str, Started] = {}
         self.images: set[str] = set()
         self.removed: list[str] = []
         self.start_error = ""
         self.out_of_memory = 0
-        """Bytes: the limit of containers that the kernel has killed because they reached it; 0 for another death."""
+        """The memory limit, in bytes, at which the kernel has killed containers; 0 if they end otherwise."""
         self._starter = starter
         self._errors = directory / "engines.log"
         self._server: socketserver.BaseServer | None = None
@@ -169,11 +169,11 @@ class FakeDocker:
 
         self.path.unlink(missing_ok=True)
         self._server = socketserver.ThreadingUnixStreamServer(str(self.path), Handler)
-        # The default interval of 0.5 s is what each down() would wait.
+        # With the default interval, each down() would wait for 0.5 s.
         threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
 
     def down(self) -> None:
-        """Stop answering; the containers go on, as under live-restore."""
+        """Stop answering. The containers continue, as with live-restore."""
         if self._server:
             self._server.shutdown()
             self._server.server_close()
@@ -210,7 +210,7 @@ class FakeDocker:
         process = self.processes.get(name)
         code = process.poll() if process else 0
         running = process is not None and code is None
-        # Docker tells a death by signal as 128 + its number.
+        # Docker reports an end by a signal as 128 + the signal's number.
         code = 128 - code if code is not None and code < 0 else code
         state = {"Running": running, "Pid": process.pid if process and running else 0, "ExitCode": code or 0}
         state["OOMKilled"] = bool(self.out_of_memory)

@@ -48,7 +48,7 @@ class Handler(BaseHTTPRequestHandler):
             self.answer(OPTIONS["chat_status"], {"error": {"message": "no chat template"}})
             return
         tokens = OPTIONS.get("tokens", request["max_tokens"])
-        # As vLLM does: by the first of its names, whichever it was asked by.
+        # As in vLLM: the answer has the first name of the engine, also for a request with another name.
         body = {"model": OPTIONS.get("model", "main"), "choices": [{"text": "x"}]}
         self.answer(200, {**body, "usage": {"completion_tokens": tokens}})
 

@@ -26,12 +26,12 @@ class Engine:
         self.delay = 0.0
         self.status = 200
         self.model = name
-        """What it calls itself, whichever of its names it was asked by: the first of them, as vLLM does."""
+        """The name in its answers, also for a request with another name. vLLM answers with the first of its names."""
         self.key = ""
         self.raw = b""
-        """What is sent instead of an answer to a completion."""
+        """Bytes that are sent in place of an answer to a completion."""
         self.frozen = threading.Event()
-        """While this is set, nothing at all is answered."""
+        """While this is set, no request gets an answer."""
         self.generation = 0.0
         self.cache = 0.0
         self.works = False
@@ -102,7 +102,7 @@ class Engine:
         threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
 
     def close(self) -> None:
-        """Nobody listens any more."""
+        """Stop listening."""
         self.frozen.clear()
         self.delay = 0.0
         self._server.shutdown()

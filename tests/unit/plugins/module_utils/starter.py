@@ -3,6 +3,7 @@
 """Starts programs of the node tool, and fake engines, as copies of a Python that has imported what the programs need.
 
 The start of a Python for each program would take most of the program's time.
+
 A request is pickled: a program to start, or the number of a process whose exit status is wanted. The answer is the
 number of the new process, or the exit status.
 """
@@ -17,11 +18,11 @@ from importlib import import_module
 from typing import IO
 
 IMPORTED = ("inference.node.supervisor", "inference.node.gang.follows", "inference.node.gang.leads", "http.server")
-"""Of the node tool's library, and for fake engines."""
+"""Modules of the node tool's library, and a module for fake engines."""
 
 
 def run(code: str, arguments: list[str], environment: dict[str, str], errors: str) -> None:
-    """Be the program, whose errors go to a file. Never returns."""
+    """Become the program, whose errors go to a file. Never returns."""
     status = 1
     try:
         os.environ.clear()
@@ -46,7 +47,7 @@ def ended(process: int) -> int | None:
 
 
 def serve(requests: IO[bytes], answers: IO[bytes]) -> None:
-    """Do what is asked, until the requests end."""
+    """Answer requests until their end."""
     while True:
         try:
             asked = pickle.load(requests)

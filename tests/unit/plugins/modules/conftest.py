@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How a test calls a module as Ansible does, and a systemd that does not act."""
+"""Calls modules as Ansible does, with fakes of systemd."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ RunModule = Callable[..., dict[str, Any]]
 
 @pytest.fixture
 def run_module(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> RunModule:
-    """Runs a module, or the module of an implementation, with these arguments in this process; returns its answer.
+    """Runs a module, or the module of an implementation, with these arguments in this process. Returns its result.
 
-    As the action plugin does: what runs is the module node_call.
+    For a module that the node's library runs, the module node_call runs, as with the action plugin.
     """
-    # Where a test of a filter was imported before, warnings would go to the controller's screen.
+    # After the import of a test of a filter, warnings would go to the controller's screen.
     monkeypatch.setattr(_internal, "is_controller", False, raising=False)
     # A module that warned in another test would warn here too.
     monkeypatch.setattr(warnings, "_global_warnings", {})
@@ -68,7 +68,7 @@ def run_module(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPat
 
 @pytest.fixture
 def take(run_module: RunModule, monkeypatch: pytest.MonkeyPatch) -> RunModule:
-    """Calls a module that runs from the node's library, and hands back the options that its implementation gets."""
+    """Calls a module that the node's library runs. Returns the options that its implementation gets."""
 
     def call(module: ModuleType, **arguments: Any) -> dict[str, Any]:
         def answer(asked: Any) -> None:
@@ -117,7 +117,7 @@ def services(monkeypatch: pytest.MonkeyPatch) -> Callable[[Iterable[str]], Syste
 
 
 class Units:
-    """A systemd in which every unit is active that has a file."""
+    """A systemd in which every unit with a file is active."""
 
     def __init__(self, units: Path) -> None:
         self.units = units
@@ -183,7 +183,7 @@ STEPS = ("release", "started", "ready")
 
 
 class UnitFiles:
-    """Units as systemd sees them: their files are read when it is told to, and an engine that is started is ready."""
+    """Units as systemd knows them: it reads their files only at a daemon-reload. A started engine is ready at once."""
 
     def __init__(self, paths: Paths) -> None:
         self.paths = paths
@@ -287,7 +287,7 @@ def fresh_node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run_module: RunM
     monkeypatch.setattr(systemd, "show", node.systemd.show)
     monkeypatch.setattr(systemd, "systemctl", node.systemd.systemctl)
     monkeypatch.setattr(wait, "last_words", lambda paths, name, retrying: "")
-    # Ansible collects them for the whole process, and writes them in another way in each version.
+    # Ansible collects warnings for the whole process, and each version writes them in another form.
     monkeypatch.setattr(basic.AnsibleModule, "warn", lambda module, warning: node.warnings.append(warning))
     return node
 

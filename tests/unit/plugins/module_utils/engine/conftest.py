@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A node with two instances, and a systemd that answers for it: for what is removed."""
+"""A node with two instances, and a fake of its systemd, for tests of removals."""
 
 from __future__ import annotations
 

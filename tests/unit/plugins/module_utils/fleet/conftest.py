@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What nodes report of themselves."""
+"""The reports of nodes."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the tests of the gateway begin with."""
+"""Settings, replicas and files of a gateway."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ KEYS = [{"name": "alice", "key": "a-key-of-20-letters-"}]
 
 @pytest.fixture
 def settings() -> dict[str, Any]:
-    """The role's defaults."""
+    """Settings of a gateway without TLS, with two paths. The other values are the role's defaults."""
     return {
         "bind_address": "0.0.0.0",
         "port": 8000,

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the tests of monitoring begin with."""
+"""Settings, targets and files of a monitoring host."""
 
 from __future__ import annotations
 

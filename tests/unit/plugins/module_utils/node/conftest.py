@@ -30,7 +30,7 @@ GPU_DATA = Path(__file__).parents[1] / "hardware/gpu/data"
 
 
 def missing(program: str) -> Outcome:
-    """What running a program gives that is not installed."""
+    """The outcome of a program that is not installed."""
     return Outcome(None, failure="not_installed", message=f"{program} is not installed")
 
 
@@ -85,7 +85,10 @@ PROMPT = "my medical history"
 
 
 class Tools:
-    """The programs of a node. Those that are not named say nothing; those of `absent` are not installed."""
+    """The programs of a node. `said` has their outcomes by command; other programs print their names and KEY.
+
+    Programs of `absent` are not installed.
+    """
 
     def __init__(self) -> None:
         self.said: dict[str, Outcome] = {}
@@ -96,7 +99,7 @@ class Tools:
     def run(self, command: Sequence[str], _timeout: float, *_more: object, **_options: object) -> Outcome:
         self.calls.append(command)
         if command[0] in self.absent:
-            return Outcome(None, failure="not_installed", message=f"{command[0]} is not installed")
+            return missing(command[0])
         if command[0] == "nvidia-bug-report.sh":
             with gzip.open(f"{command[2]}.gz", "wt") as log:
                 log.write(self.report)
@@ -141,7 +144,7 @@ def secret_node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Paths:
 
 
 def unpack(path: Path) -> dict[str, str]:
-    """What a bundle holds, by its name in there."""
+    """The texts of a bundle, by their names in the bundle."""
     with tarfile.open(path) as bundle:
         members = {member.name.partition("/")[2]: member for member in bundle.getmembers()}
         assert {member.mode for member in members.values()} == {0o600}

@@ -61,7 +61,7 @@ class Nodes:
 
 @pytest.fixture
 def nodes(model: Path, manifest: Manifest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Nodes]:
-    # Nobody answers there: nodes are asked without a proxy.
+    # No proxy answers at this address: requests to nodes must use no proxy.
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
     nodes = Nodes(model, manifest)
     yield nodes

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A store with a published base, and a variant of it that is to come."""
+"""A store with a published base, and a variant of the base that is not published yet."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PROMPT = "Be kind – 親切."
 
 
 class Bed:
-    """A store with a published base, and the variant that is to come."""
+    """A store with a published base, and a variant that is not published yet."""
 
     def __init__(self, root: Path, write_model: Callable[..., Path], name: str = "bot") -> None:
         self.root = root / "store"

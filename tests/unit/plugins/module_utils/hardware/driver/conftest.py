@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the tests of the driver share."""
+"""Keys and certificates for the tests of the driver."""
 
 from __future__ import annotations
 

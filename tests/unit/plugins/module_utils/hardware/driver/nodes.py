@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Nodes and wishes, and what is decided for them."""
+"""Nodes, wishes of the inventory, and the plans for them."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 SERIAL = 0x8F7A0011
-"""Of `pair`. Its first bit is set, so that DER puts a zero before it."""
+"""The serial number of `pair`. The first bit of the number is set, so that DER adds a zero before it."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Pair:
 
 
 def make_pair(serial: int) -> Pair:
-    """A new one, whose certificate has this serial number."""
+    """A new pair, whose certificate has this serial number."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "Site key")])
     start = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)

@@ -1,9 +1,9 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""GPUs that are set by a script in the place of nvidia-smi.
+"""GPUs that a script in the place of nvidia-smi sets.
 
-The script runs in this process: a process for each of its calls would take longer than all else here. That the
-collection runs a program, and within its time, test_boot.py and the tests of the module gpu_settings show.
+The script runs in this process: a process for each call would take longer than all other work of the tests.
+test_boot.py and the tests of the module gpu_settings show that the collection runs a program, and limits its time.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Machine:
         self.plug(1)
 
     def plug(self, count: int, **more: Any) -> None:
-        """Have this many GPUs, all alike."""
+        """Give the node this number of equal GPUs."""
         self.put([PARTS["gpu"](number, **more) for number in range(count)])
 
     def put(self, gpus: list[dict[str, Any]], **more: Any) -> None:
@@ -47,7 +47,7 @@ class Machine:
         return gpus
 
     def edit(self, number: int = 0, **more: Any) -> None:
-        """Change what a GPU is by hand."""
+        """Change the state of a GPU by hand."""
         gpus = self.gpus
         gpus[number] |= more
         self.put(gpus)
@@ -64,7 +64,7 @@ class Machine:
         return Outcome(code, f"{said}\n")
 
     def calls(self) -> list[str]:
-        """The calls that may have changed something since this was asked last."""
+        """The calls since the last call of this method that may have changed something."""
         log = self.root / "calls.log"
         text = log.read_text() if log.exists() else ""
         log.unlink(missing_ok=True)
@@ -77,7 +77,7 @@ class Machine:
         check: bool = False,
         all_or_nothing: bool = True,
     ) -> Result:
-        """Set the GPUs, or see what that would do."""
+        """Set the GPUs; with `check`, predict the changes."""
         clocks = Clocks.read(self.root / "clocks.json", self.driver)
         setter = Setter(self.nvidia_smi, clocks, Wanted.of(settings, overrides))
         if check:

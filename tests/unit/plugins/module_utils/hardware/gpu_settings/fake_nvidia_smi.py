@@ -1,7 +1,9 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A nvidia-smi whose GPUs lie in the file gpus.json beside it: what is set is what it shows. Every call but those that
-only ask goes into calls.log. The molecule tests put it onto nodes, so it needs nothing but Debian's Python.
+"""A fake of nvidia-smi. The file gpus.json beside the program has its GPUs, and the program shows what was set.
+
+Calls that only read are left out of calls.log; all other calls are in this file. The molecule tests copy the program to
+nodes, so it needs only Debian's Python.
 """
 
 from __future__ import annotations
@@ -73,7 +75,7 @@ def gpu(number: int, **more: Any) -> dict[str, Any]:
 
 
 def reboot(gpus: list[dict[str, Any]]) -> None:
-    """What a reboot does to GPUs: it makes what is pending, and forgets the rest."""
+    """What a reboot does to GPUs: pending values take effect, and the other settings become the defaults."""
     for one in gpus:
         mig = one["mig"][1] if one["architecture"] == "Ampere" else "Disabled" if one["mig"][0] != "N/A" else "N/A"
         limit = one["power"][1] if one["power"] else None
@@ -179,7 +181,7 @@ class Smi:
         one["mig"][0] = mode
         one["compute"] = "Default"
         if one["architecture"] == "Ampere":
-            # It is reset for that.
+            # The GPU is reset for the change of the mode.
             one |= {"limit": one["power"][1], "locked": {}}
         return 0, ""
 
@@ -192,7 +194,7 @@ class Smi:
             taken = [sizes[there["profile"]] for there in one["instances"]]
             size = sizes[name]
             full = sum(there[4] for there in taken) + size[4] > 7 or sum(there[5] for there in taken) + size[5] > 8
-            # It leaves no room for a larger one that comes later.
+            # nvidia-smi keeps no room for a larger instance that comes later.
             if full or any(there[5] < size[5] for there in taken):
                 return 19, f"Unable to create a GPU instance on GPU  0 using profile {name}: Insufficient Resources"
             number = max([there["number"] for there in one["instances"]], default=0) + 1
@@ -242,7 +244,7 @@ class Smi:
 
 
 def call(home: Path, arguments: list[str]) -> tuple[int, str]:
-    """A call with these arguments, of a nvidia-smi that lies in a directory: its exit status, and what it prints."""
+    """A call with these arguments of the nvidia-smi in a directory: its exit status, and its output."""
     file = home / "gpus.json"
     state = json.loads(file.read_text())
     code, said = Smi(home, state, arguments).run()

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What is said against settings of a made-up machine, and what they change."""
+"""Refusals of settings on a made-up machine, and the settings that a result changes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def settings_of(result: Any) -> list[str]:
 
 
 def refusals(machine: Machine, settings: dict[str, Any], *overrides: dict[str, Any]) -> str:
-    """What is said against settings, before anything is changed."""
+    """The refusal of settings, in check mode and in a run. Nothing may change."""
     before = machine.gpus
     for check in (True, False):
         with pytest.raises(InputError) as error:

@@ -88,7 +88,7 @@ PIPES = (
     "{% endif %}{% endfor %}{% if add_generation_prompt %}{{ '<|assistant|>\\n' }}{% else %}{{ eos_token }}{% endif %}"
 )
 
-# The same, but what the system says is left out without a word.
+# The same, but the template leaves the system's text out, and raises no error.
 DEAF = PIPES.replace("message['role'] == 'system'", "message['role'] == 'nobody'")
 
 # No system, and strictly in turns.
@@ -136,7 +136,7 @@ FOLDED = """\
 {%- endfor -%}
 """
 
-# Only parts: a plain text is gone through letter by letter, and nothing of it is left.
+# Only parts: the template reads a plain text letter by letter, and prints nothing of it.
 PARTS = (
     "{% macro say(parts) %}{% for part in parts %}{% if part.type == 'image' %}<image>{% elif part.type == 'text' %}"
     "{{ part.text }}{% endif %}{% endfor %}{% endmacro %}"

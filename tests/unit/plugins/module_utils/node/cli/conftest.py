@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How a test calls a command of `inferctl`, on a node with two instances whose engines answer."""
+"""Calls commands of `inferctl` on a node with two instances, whose engines answer."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A node of files that the collectors read, and one of them asked."""
+"""A node of files that the collectors read, and the output of a collector."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def declare(paths: Paths, accelerator: str = "nvidia", gpus: Sequence[str] = ("0
 
 
 def collect(name: str, paths: Paths, answer: Outcome | None = None) -> str:
-    """What a collector has to publish; `answer` is nvidia-smi's, which is not installed without."""
+    """The metrics of a collector. `answer`: the answer of nvidia-smi; without, nvidia-smi is not installed."""
 
     def run(command: Sequence[str], _timeout: float) -> Outcome:
         return answer if answer and command[0] == "nvidia-smi" else missing(command[0])

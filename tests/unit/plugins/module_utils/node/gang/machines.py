@@ -149,7 +149,7 @@ class Unit:
         return self.process.poll() if self.process else None
 
     def told(self, text: str) -> bool:
-        """Whether systemd was told a text."""
+        """Whether systemd has got a message with a text."""
         with contextlib.suppress(TimeoutError):
             while True:
                 self.messages.append(self.notify.recv(4096).decode())

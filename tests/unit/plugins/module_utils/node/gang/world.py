@@ -107,7 +107,7 @@ class World:
         self.pipes: list[Pipe] = []
         self._number = 0
         self.alone_since: dict[int, float] = {}
-        """Since when an epoch's engines have not all been there, after they all have been."""
+        """By epoch: since when some of its engines are missing, after all of them ran."""
         self.complete: set[int] = set()
 
     # Events.
@@ -131,7 +131,7 @@ class World:
         self.nodes[rank].cut = False
 
     def power_off(self, rank: int) -> None:
-        """Nothing is closed: the other end hears nothing any more."""
+        """No connection is closed: the other ends get no more bytes."""
         node = self.nodes[rank]
         node.powered, node.machine, node.engine, node.drains_until = False, None, 0, None
         for pipe in self._pipes_of(rank):

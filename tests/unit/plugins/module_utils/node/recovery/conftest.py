@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A node that recovery looks at: with a key in its environment, with two GPUs, or with fakes for its units."""
+"""Nodes that recovery inspects: with a key in its environment, with two GPUs, or with fakes for its units."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.node.recovery.
 from ansible_collections.baremetal.inference.plugins.module_utils.node.recovery.policy import Situation
 from ansible_collections.baremetal.inference.plugins.module_utils.node.recovery.settings import Settings
 
-from ..conftest import GPU_DATA, KEY, install, plug
+from ..conftest import GPU_DATA, KEY, install, missing, plug
 
 NOW = datetime(2026, 5, 4, 3, 0, tzinfo=UTC)
 
@@ -45,7 +45,7 @@ def paths(tmp_path: Path) -> Paths:
 
 
 class FakeDocker:
-    """Answers, or does not; remembers what was removed."""
+    """Answers unless `alive` is false, and records the containers that were removed."""
 
     def __init__(self) -> None:
         self.alive = True
@@ -152,11 +152,11 @@ class Machine:
 
     @property
     def done(self) -> list[str]:
-        """What was asked of systemd, without questions."""
+        """The orders to systemd, without questions."""
         return [" ".join(call) for call in self.calls if call[0] != "show"]
 
     def run(self, command: Sequence[str], _timeout: float, **_more: str) -> Outcome:
-        return Outcome(None, failure="not_installed", message=f"{command[0]} is not installed")
+        return missing(command[0])
 
     def is_seen(self, verdict: str, unit: str = "active") -> None:
         time = format_time(self.time)

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A node that swaps itself in memory: engines, gate, agent, gateways, and clients that try to connect all the time.
 
-What a swap does to the node passes through `FakeNode.act`: there a test may raise, kill the swap, or restart the node,
-and there the invariants of a swap are checked, before and after each act. State files are real, below a directory of
-the test.
+All changes that a swap makes to the node pass through `FakeNode.act`. There, a test may raise an error, kill the swap,
+or restart the node, and the invariants of a swap are checked before and after each act. State files are real, below a
+directory of the test.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ RUN = "20261125T120000-ab12"
 GATEWAY = Gateway("gw1", "10.0.0.9", 8404)
 
 CONNECTED_SECONDS = 1.0
-"""How long a request is at work."""
+"""Seconds for which the engine works on a request."""
 
 _WRITE, _LINK = files.write, files.link
 
@@ -96,7 +96,7 @@ class Restarted(Killed):
 
 
 class Broken(BaseException):
-    """An invariant does not hold. A swap takes an Exception for a step that has failed, and would hide it."""
+    """An invariant does not hold. No Exception: a swap would treat an Exception as a failed step, and hide it."""
 
 
 def holds(condition: object, words: str) -> None:
@@ -111,12 +111,12 @@ def _no_space(what: str) -> bool:
 
 @dataclass(frozen=True)
 class Fault:
-    """What goes wrong at an act: `raise`, `kill` or `restart`; before the act, or when it is done."""
+    """A fault at an act: `raise`, `kill` or `restart`; before the act, or after it."""
 
     kind: str
     after: bool = True
     damage: str | None = None
-    """What the record of the swap has then, where it has one."""
+    """The text that the fault writes to the record of the swap, if there is a record."""
 
 
 @dataclass
@@ -152,7 +152,7 @@ class FakeNode:
         self.hostile = True
         self.bridge_problem = "it has no bridge_port"
         self.moves_to: int | None = None
-        """The port of the release that comes, where that is another one."""
+        """The port of the target release, if it differs."""
         self.unfit: set[int] = set()
         """Releases that do not pass the probe."""
         self.dead: set[int] = set()
@@ -163,9 +163,9 @@ class FakeNode:
         self.damaged = False
         """Whether a fault has damaged the record of the swap."""
         self.full_from: int | None = None
-        """The act from which on the disk takes nothing more. Memory does, and files can be removed."""
+        """The act from which on the disk is full. Files below /run can be written, and files can be removed."""
         self.gateway_lost_at: int | None = None
-        """The act from which on the gateway neither asks nor tells."""
+        """The act from which on the gateway neither asks the agent nor answers the node."""
         self.outage: tuple[str, float] | None = None
         """An act that fails on the way back, and for how many seconds from its first failure on."""
         self._out_since: float | None = None
@@ -173,7 +173,7 @@ class FakeNode:
         """Whether the process is killed once before each further try."""
         self._rested: set[int] = set()
         self.forgets = False
-        """Whether the file that tells the node its gateways is damaged when the process of the swap dies."""
+        """Whether swap.json, the file with the node's gateways, is damaged when the process of the swap dies."""
         self.unknown = ""
         self.acts: list[str] = []
         self.said: list[str] = []
@@ -184,7 +184,7 @@ class FakeNode:
         self._resting = False
         self._belief: dict[str, tuple[str, int]] = {}
         self._known: dict[str, Any] = {}
-        """What was read from disk since the last step began, or such a record was written."""
+        """What was read from disk since the last step began, or since one of RECORDS was written."""
         self._patch(monkeypatch)
 
     def _patch(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -238,7 +238,7 @@ class FakeNode:
     # What happens on the node ----------------------------------------------------------------------------------------
 
     def act(self, what: str, change: Callable[[], Any], error: type[Exception] = RuntimeError) -> Any:
-        """Something of the node changes, or a fault of the test comes in its way."""
+        """Change the node, or inject a fault of the test."""
         if self._resting:
             return change()
         if self._dead:
@@ -266,7 +266,7 @@ class FakeNode:
             self._known.clear()
         if fault.kind == "raise":
             raise error(f"a fault at: {what}")
-        # What is killed does nothing more, not even what stands behind `finally`.
+        # A killed process does nothing more, not even the statements of `finally`.
         self._dead = {"kill": Killed, "restart": Restarted}[fault.kind](what)
         raise self._dead
 
@@ -290,7 +290,7 @@ class FakeNode:
             self._fail(Fault("kill"), RuntimeError, "rest")
 
     def _world_goes_on(self) -> None:
-        """Gateways ask, and clients connect as far as they are let."""
+        """Requests end, clients connect where gate and gateway let them, and the invariants are checked."""
         for name, engine in self.engines.items():
             engine.connections = [end for end in engine.connections if end > self.clock]
             believed = self._belief.get(name, ("down", 0))[0]
@@ -311,13 +311,13 @@ class FakeNode:
         return self._known["swap"]
 
     def drain(self, name: str) -> drains.Drain | None:
-        """The intent as it stands on disk."""
+        """The drain as it stands on disk."""
         if name not in self._known:
             self._known[name] = drains.read(self.paths, name, drains.parse_time(SINCE))
         return self._known[name]
 
     def word(self, name: str) -> str:
-        """What the agent answers."""
+        """The agent's answer to a gateway."""
         swap = self.swap() if name == NAME else None
         if self.drain(name) or (swap and swap.gated):
             return "drain"
@@ -434,7 +434,7 @@ class FakeNode:
     # Invariants ------------------------------------------------------------------------------------------------------
 
     def check(self) -> None:
-        """What holds at all times (swap.md, section 8)."""
+        """Check the invariants of a swap, which hold at all times."""
         swap, engine = self.swap(), self.engines.get(NAME)
         closed = self.port(NAME) in self.closed
         if closed or self.closed & {PORTS[NAME], self.moves_to}:
@@ -451,7 +451,7 @@ class FakeNode:
     # How a swap goes -------------------------------------------------------------------------------------------------
 
     def node(self, say: Callable[[str], None] | None = None) -> Node:
-        """What the steps get."""
+        """The node as the steps of a swap get it."""
         traffic = Traffic(self.paths, self.settings.gateways, lambda: self.clock, self.sleep, self._connected)
         return Node(self.paths, NAME, self.settings, traffic, say or self.said.append)
 
@@ -477,10 +477,10 @@ class FakeNode:
         return taken
 
     def run(self) -> Report | None:
-        """Lead a swap to its end: what dies is started again."""
+        """Run a swap to its end. A process that dies is started again."""
         for _process in range(PATIENCE):
             try:
-                # What was killed when all was done has left its report.
+                # A swap that was killed after its end has left its report.
                 return self.performance().run(self.unknown) or swaps.last(self.paths, NAME)
             except Restarted:
                 self._forget()
@@ -496,7 +496,7 @@ class FakeNode:
             self.settings, self.unknown = UNKNOWN, "swap.json is damaged: run baremetal.inference.site"
 
     def boot(self) -> None:
-        """The node restarts: gates and /run are empty. Gates close before the engines start that are enabled."""
+        """The node restarts: gates and /run are empty. Gates close before the enabled engines start."""
         self.engines.clear()
         self.closed.clear()
         shutil.rmtree(self.paths.root / "run", ignore_errors=True)
@@ -514,7 +514,7 @@ class FakeNode:
         proven = releases.current_number(self.paths, NAME)
         swap, engine = self.swap(), self.engines.get(NAME)
         if engine:
-            # What has proved itself before the restart, and is not about to prove itself anew.
+            # A release that proved itself before the restart, and does not prove itself anew.
             passed = swap is None or swap.step in (swaps.PROVE, swaps.UNBRIDGE)
             engine.fit = passed or engine.release == proven
         self.check()
@@ -543,7 +543,7 @@ class FakeNode:
                 self._belief[NAME] = ("up", 2)
 
     def begin(self, origin: int | None = ORIGIN, target: int = TARGET, **more: Any) -> None:
-        """Note a swap as request.begin does, with the lock of `inferctl swap`."""
+        """Record a swap as request.begin does, with the lock of `inferctl swap`."""
         terms = more.pop("terms", Terms(drain_seconds=70, watch_seconds=5))
         with self.resting():
             swap = Swap(origin, target, RUN, SINCE, terms=terms, step=swaps.BEGUN, **more)
@@ -552,11 +552,11 @@ class FakeNode:
             files.write_json(self.paths.lock, {"schema": lock.SCHEMA, **vars(held)})
 
     def check_end(self, report: Report | None) -> str:
-        """What holds when a swap has ended; returns how."""
+        """Check the state after a swap. Returns the swap's outcome."""
         swap, engine = self.swap(), self.engines.get(NAME)
         if report is None:
             assert swap and swap.step == swaps.STUCK and swap.failure, f"it has no end: {swap}"
-            assert self.word(NAME) == "drain", "requests stay away from what is stuck"
+            assert self.word(NAME) == "drain", "an instance that is stuck gets no requests"
             self._check_lock()
             return swaps.STUCK
         assert swaps.last(self.paths, NAME) in (report, None), "a full disk may lose the report"
