@@ -84,3 +84,9 @@ def code() -> str:
     files = [file for folder in ("plugins", "roles", "playbooks") for file in sorted((ROOT / folder).rglob("*"))]
     read = [file.read_bytes() for file in files if file.is_file() and file.suffix not in (".md", ".pyc")]
     return "\n".join(each.decode(errors="replace") for each in read)
+
+
+@functools.cache
+def code_words() -> frozenset[str]:
+    """All words of code(). A search of the whole text for each word of the guides would take a minute."""
+    return frozenset(re.findall(r"\w+", code()))

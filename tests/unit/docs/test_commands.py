@@ -44,6 +44,7 @@ def words_of(command: str) -> list[str]:
 
 def test_inferctl_accepts_every_command_of_the_guides(capsys: pytest.CaptureFixture[str]) -> None:
     wrong, count = [], 0
+    parser = inferctl._parser()
     for place, command in shown("inferctl "):
         arguments = words_of(command)[1:]
         if arguments in (["COMMAND", "--help"], ["supervise"], ["agent"]):
@@ -53,7 +54,7 @@ def test_inferctl_accepts_every_command_of_the_guides(capsys: pytest.CaptureFixt
         count += 1
         words, _engine_words = plan.split(arguments)
         try:
-            options = inferctl._parser().parse_args(words)
+            options = parser.parse_args(words)
         except SystemExit:
             wrong.append(f"{place}: {command}: {capsys.readouterr().err.splitlines()[-1]}")
             continue

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import itertools
 import json
@@ -18,7 +19,7 @@ import yaml
 from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
 from ansible_collections.baremetal.inference.plugins.module_utils.monitoring import logs
 
-from .guides import FENCED, GUIDES, ROOT, code, shown, spans
+from .guides import FENCED, GUIDES, ROOT, code, code_words, shown, spans
 
 pytestmark = pytest.mark.once
 
@@ -71,17 +72,21 @@ def units(command: str) -> Iterator[str]:
         yield re.sub(r"@.*|\.(service|timer|target)$", "", unit)
 
 
+@functools.cache
+def is_named(unit: str) -> bool:
+    """Whether code names a unit."""
+    if unit.endswith("*"):
+        return unit[:-1] in code()
+    return re.search(rf"\b{re.escape(unit)}(?=[.@\"'` ,{{}}]|$)", code(), re.MULTILINE) is not None
+
+
 def test_units_exist() -> None:
     """Code names each unit, also units of Debian's packages."""
     wrong, count = [], 0
     for place, command in [*shown("systemctl "), *shown("journalctl ")]:
         for unit in units(command):
             count += 1
-            if unit.endswith("*"):
-                known = f"{unit[:-1]}" in code()
-            else:
-                known = re.search(rf"\b{re.escape(unit)}(?=[.@\"'` ,{{}}]|$)", code(), re.MULTILINE) is not None
-            if not known and unit not in ELSEWHERE:
+            if not is_named(unit) and unit not in ELSEWHERE:
                 wrong.append(f"{place}: {command}: nothing names {unit}")
     assert not wrong, "\n".join(wrong)
     assert count > 100
@@ -200,7 +205,7 @@ def test_variables_and_metrics_are_those_of_the_code() -> None:
         words += [word for block in blocks for word in re.findall(rf"^({form.pattern}):", block, re.MULTILINE)]
         for word in words:
             count += 1
-            if not re.search(rf"\b{word}\b", code()):
+            if word not in code_words():
                 wrong.append(f"{file.name}: {word}")
     assert not wrong, "\n".join(sorted(set(wrong)))
     assert count > 500
