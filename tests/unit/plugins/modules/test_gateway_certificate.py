@@ -37,6 +37,20 @@ PARAMS: dict[str, Any] = {
 }
 
 
+OPENSSL = certificates.openssl
+
+shown: dict[tuple[tuple[str, ...], bytes], str] = {}
+"""What openssl has shown, by its words and the file that the last word names."""
+
+
+def show_once(*words: str) -> str:
+    """openssl, which reads the same certificate once: each of its starts takes longer than the rest of a run."""
+    asked = words[:-1], Path(words[-1]).read_bytes()
+    if asked not in shown:
+        shown[asked] = OPENSSL(*words)
+    return shown[asked]
+
+
 class Machine:
     """A gateway: its files below `root`, its HAProxy, its timers."""
 
@@ -89,6 +103,7 @@ def at(monkeypatch: pytest.MonkeyPatch, root: Path) -> Machine:
     monkeypatch.setattr(systemd, "systemctl", machine.systemctl)
     monkeypatch.setattr(systemd, "show", machine.show)
     monkeypatch.setattr(runtime, "ask", lambda _path: machine.ask)
+    monkeypatch.setattr(certificates, "openssl", show_once)
     return machine
 
 

@@ -16,7 +16,9 @@ from typing import Any
 import pytest
 import yaml
 
+from ansible_collections.baremetal.inference.plugins.module_utils.core.commands import Outcome
 from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
+from ansible_collections.baremetal.inference.plugins.module_utils.hardware.gpu_settings import boot
 from ansible_collections.baremetal.inference.plugins.module_utils.hardware.gpu_settings.settings import Settings
 from ansible_collections.baremetal.inference.plugins.module_utils.node.cli import inferctl
 from ansible_collections.baremetal.inference.plugins.modules import gpu_settings as module
@@ -36,16 +38,35 @@ def limits(root: Path) -> list[float]:
 
 
 @pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run_module: RunModule) -> RunModule:
-    """Call the module on a machine below tmp_path, which has two GPUs."""
-    (tmp_path / "nvidia-smi").write_text(f"#!{sys.executable}\n{FAKE.read_text()}")
+def run_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run_module: RunModule) -> RunModule:
+    """Call the module on a machine below tmp_path, which has two GPUs, and a nvidia-smi that is a program."""
+    # -I and -S: without the packages of this Python, a program starts in half the time.
+    (tmp_path / "nvidia-smi").write_text(f"#!{sys.executable} -IS\n{FAKE.read_text()}")
     (tmp_path / "nvidia-smi").chmod(0o755)
     plug(tmp_path)
     monkeypatch.setattr(module, "ROOT", tmp_path)
     return partial(run_module, module, nvidia_smi=str(tmp_path / "nvidia-smi"))
 
 
-def test_set_kept_and_brought_back_at_boot(run: RunModule, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.fixture
+def run(run_program: RunModule, monkeypatch: pytest.MonkeyPatch) -> RunModule:
+    """The same, without a process for each call of nvidia-smi: the script runs in this process."""
+
+    def runner(program: str, _timeout: float) -> Callable[[list[str]], Outcome]:
+        def call(arguments: list[str]) -> Outcome:
+            code, said = PARTS["call"](Path(program).parent, arguments)
+            return Outcome(code, f"{said}\n")
+
+        return call
+
+    monkeypatch.setattr(boot, "runner", runner)
+    return run_program
+
+
+def test_set_kept_and_brought_back_at_boot(
+    run_program: RunModule, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = run_program
     wanted = {
         "settings": {"power_limit_w": 500},
         "overrides": [{"gpu": 1, "power_limit_w": 300, "gpu_clocks_mhz": [9]}],

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.hardware.rdma.
 from ansible_collections.baremetal.inference.plugins.modules import rdma_facts as module
 
 Tool = Callable[[str, str], str]
+RunModule = Callable[..., dict[str, Any]]
 
 TOOLS = ("rdma", "ibv_devinfo", "ip")
 
@@ -52,7 +54,13 @@ def tool(tmp_path: Path) -> Tool:
     return make
 
 
-def run(**arguments: Any) -> dict[str, Any]:
+@pytest.fixture
+def run(run_module: RunModule) -> RunModule:
+    """Calls the module in this process: a start of Python would take longer than all else here."""
+    return partial(run_module, module)
+
+
+def run_program(**arguments: Any) -> dict[str, Any]:
     """What the module prints as a program of its own."""
     result = subprocess.run(
         [sys.executable, module.__file__],
@@ -77,7 +85,7 @@ def test_programs_that_are_named(root: Path, tool: Tool) -> None:
     )
     devinfo = tool("ibv_devinfo", "printf 'hca_id: rxe7\\nport: 1\\nmax_mtu: 4096 (5)\\nactive_mtu: 1024 (3)\\n'")
     ip = tool("ip", """echo '[{"ifname":"eth7","addr_info":[{"local":"192.0.2.7","prefixlen":24}]}]'""")
-    result = run(root=str(root), rdma=rdma, ibv_devinfo=devinfo, ip=ip, _ansible_check_mode=True)
+    result = run_program(root=str(root), rdma=rdma, ibv_devinfo=devinfo, ip=ip, _ansible_check_mode=True)
     assert "failed" not in result and result["changed"] is False
     facts = result["ansible_facts"]
     (port,) = facts["rdma_devices"][0]["ports"]
@@ -86,7 +94,7 @@ def test_programs_that_are_named(root: Path, tool: Tool) -> None:
     assert all(status["ok"] for status in facts["rdma_tools"].values())
 
 
-def test_a_program_that_hangs_does_not_hold_it_up(root: Path, tool: Tool) -> None:
+def test_a_program_that_hangs_does_not_hold_it_up(run: RunModule, root: Path, tool: Tool) -> None:
     start = time.monotonic()
     result = run(root=str(root), rdma=tool("rdma", "exec sleep 60"), timeout=0.5)
     assert time.monotonic() - start < 20
@@ -95,7 +103,7 @@ def test_a_program_that_hangs_does_not_hold_it_up(root: Path, tool: Tool) -> Non
     assert facts["rdma_devices"][0]["ports"][0]["state"] == "ACTIVE"
 
 
-def test_a_program_that_is_not_there(root: Path) -> None:
+def test_a_program_that_is_not_there(run: RunModule, root: Path) -> None:
     result = run(root=str(root), rdma="/nowhere/rdma", gather_subset=["tools"])
     assert result["ansible_facts"]["rdma_tools"]["rdma"]["error"] == {
         "kind": "not_installed",
@@ -104,7 +112,7 @@ def test_a_program_that_is_not_there(root: Path) -> None:
 
 
 @pytest.mark.parametrize("timeout", [0, -1, "nan"])
-def test_a_time_limit_that_is_none(timeout: Any) -> None:
+def test_a_time_limit_that_is_none(run: RunModule, timeout: Any) -> None:
     result = run(timeout=timeout)
     assert result["failed"] and result["msg"].startswith("timeout is ")
 
@@ -120,7 +128,7 @@ def test_programs_of_a_live_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     assert module.programs(None, None, None, Path("/")) == Programs("rdma", "ibv_devinfo", "ip", "dcb", sys.executable)
 
 
-def test_every_fact_is_documented(root: Path) -> None:
+def test_every_fact_is_documented(run: RunModule, root: Path) -> None:
     """To the last key, and none that is not there."""
 
     def keys(contains: dict[str, Any]) -> dict[str, Any]:
