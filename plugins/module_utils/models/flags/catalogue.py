@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 from . import versions
@@ -117,10 +118,12 @@ def _catalogue(version: str, facts: versions.Flags, wanted: str) -> Catalogue:
     return Catalogue(version, flags, wanted, aliases, inverse)
 
 
+@cache
 def choose(version: str = "") -> Catalogue:
     """The catalogue for a version of the engine, such as 0.32.0 or v0.32.0+cpu; the newest if the version is unknown.
 
-    For a version without a catalogue: the newest catalogue that is not newer, else the oldest.
+    For a version without a catalogue: the newest catalogue that is not newer, else the oldest. A process makes each
+    catalogue once: its hundreds of flags take milliseconds.
     """
     known = versions.known()
     numbers, _rest = _release(version)
