@@ -99,7 +99,7 @@ WORDS = st.sampled_from(
 
 
 @example("127.0.0.1 gpu1\n192.0.2.7 gpu1.a")
-@settings(max_examples=500)
+@settings(max_examples=5 * settings().max_examples)
 @given(st.lists(st.lists(WORDS, max_size=5).map(" ".join), max_size=8).map("\n".join))
 def test_whatever_stood_there(text: str) -> None:
     new = render(text, "gpu1", ADDRESS, [Entry("10.0.0.1", ("b",))])

@@ -74,7 +74,7 @@ def test_what_never_fits_is_told(model: Model) -> None:
     assert over(model("deepseek-v3"), "1xL4", 2, rdma=False).misfits
 
 
-@settings(deadline=None, max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=settings().max_examples * 3 // 10, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(gpus=st.integers(1, 8), nodes=st.integers(2, 4), rdma=st.booleans())
 def test_every_proposal_can_be_shared_by_its_nodes(gpus: int, nodes: int, rdma: bool, model: Model) -> None:
     found = over(model("llama-3-8b"), f"{gpus}xH100-80GB", nodes, rdma=rdma)

@@ -337,7 +337,7 @@ def test_every_order_of_two_events(begin: float, gap: float) -> None:
 
 
 @given(st.lists(st.tuples(st.sampled_from(sorted(EVENTS)), st.integers(0, 2), st.floats(0, 15)), max_size=6))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=settings().max_examples * 2 // 5)
 def test_any_order_of_events(events: list[tuple[str, int, float]]) -> None:
     world = World(3)
     # The leader may be cut off while it waits out the silence of a member: the others then wait out its own silence.

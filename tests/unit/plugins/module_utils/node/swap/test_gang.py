@@ -263,7 +263,7 @@ def test_one_fault_at_any_time(name: str, at: float, quality: str) -> None:
     st.sampled_from([GOOD, UNREADY, UNFIT]),
     st.lists(st.tuples(st.floats(0, 30), st.sampled_from(sorted(EVENTS)), st.integers(0, 2)), max_size=5),
 )
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=settings().max_examples * 2 // 5)
 def test_it_ends_by_itself_whatever_dies(quality: str, events: list[tuple[float, str, int]]) -> None:
     judge(swapped(quality, events), (quality, events))
 
