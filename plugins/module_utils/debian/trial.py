@@ -115,12 +115,9 @@ class Trial:
         changed = self.pending
         if check_mode:
             return changed
-        try:
-            if phase == ROLLBACK:
-                return self.rollback()
-            self.confirm()
-        except subprocess.TimeoutExpired as error:
-            raise TrialError(str(error)) from error
+        if phase == ROLLBACK:
+            return self.rollback()
+        self.confirm()
         return changed
 
     def _make(self) -> None:
@@ -135,17 +132,20 @@ class Trial:
 
 
 def _run(*command: str) -> tuple[int, str]:
-    """Run a command. Returns exit code and output with stderr."""
+    """Run a command. Returns exit code and output with stderr. Raises TrialError if the command hangs."""
     environment = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C.UTF-8"}
-    result = subprocess.run(
-        command,
-        capture_output=True,
-        text=True,
-        errors="replace",
-        timeout=QUICK,
-        env={**os.environ, **environment},
-        check=False,
-    )
+    try:
+        result = subprocess.run(
+            command,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=QUICK,
+            env={**os.environ, **environment},
+            check=False,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise TrialError(f"{shlex.join(command)} did not end within {QUICK} s") from error
     return result.returncode, (result.stdout + result.stderr).strip()
 
 

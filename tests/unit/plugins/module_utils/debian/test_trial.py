@@ -91,17 +91,24 @@ def test_a_trial_that_was_over_is_not_confirmed(tmp_path: Path, commands: list[t
         one.end("confirm", check_mode=False)
 
 
+@pytest.mark.parametrize("act", ["begin", "rollback", "confirm"])
 def test_a_command_that_hangs_is_an_error_of_the_trial(
-    tmp_path: Path, commands: list[tuple[str, ...]], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, act: str
 ) -> None:
-    one, _file = begun(tmp_path)
-
-    def hang(*command: str) -> tuple[int, str]:
+    def hang(command: tuple[str, ...], **_how: object) -> None:
         raise subprocess.TimeoutExpired(command, trial.QUICK)
 
-    monkeypatch.setattr(trial, "_run", hang)
-    with pytest.raises(trial.TrialError, match="timed out after 60 seconds"):
-        one.end("confirm", check_mode=False)
+    monkeypatch.setattr(trial, "RUN", tmp_path / "trials")
+    one = trial.Trial("x")
+    one.keep("pending", "")
+    monkeypatch.setattr(subprocess, "run", hang)
+    acts = {
+        "begin": lambda: one.begin(["true"], 60),
+        "rollback": one.rollback,
+        "confirm": lambda: one.end("confirm", check_mode=False),
+    }
+    with pytest.raises(trial.TrialError, match="did not end within 60 s"):
+        acts[act]()
 
 
 def test_old_texts_are_for_root_alone(tmp_path: Path, commands: list[tuple[str, ...]]) -> None:
