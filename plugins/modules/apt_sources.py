@@ -256,6 +256,8 @@ class Manager:
         before = {path: files.text(path) or "" for path in [*self.wanted, *self.gone]}
         changed = [path for path, file in self.wanted.items() if before[path] != file.text or mode(path) != file.mode]
         differing = [*changed, *self.gone, *self.saved]
+        # Before the change, which takes the new names.
+        renamed = [f"{path} is renamed to {saved(path)}\n" for path in self.saved]
         found: list[tuple[str, str]] = []
         if differing:
             found = self.try_out()
@@ -270,7 +272,7 @@ class Manager:
             }
             for path in [*changed, *self.gone]
         ]
-        diff += [{"prepared": f"{path} is renamed to {saved(path)}\n"} for path in self.saved]
+        diff += [{"prepared": words} for words in renamed]
         return {
             "changed": bool(differing),
             "differs": [str(path) for path in differing],

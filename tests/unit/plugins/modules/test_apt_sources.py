@@ -146,6 +146,7 @@ def test_exclusive_saves_what_it_takes_out_of_use(node: Node) -> None:
     assert node.apply(TEST, keep=["docker"])["undeclared"] == [old, str(node.etc / "sources.list.d/docker.sources")]
     result = node.apply(TEST, exclusive=True, keep=["docker"])
     assert result["saved"] == [old]
+    assert result["diff"][-1] == {"prepared": f"{old} is renamed to {old}.2.inference.save\n"}
     files = node.files()
     assert files["sources.list.2.inference.save"] == "deb http://old bookworm main\n"
     assert files["sources.list.inference.save"] == "of an earlier time"
