@@ -165,6 +165,8 @@ class Manager:
 
     def run(self) -> Made:
         """Bring all parts into effect. Raises CertificateError, SystemdError, OSError, ValueError, ImportError."""
+        # Before any change, as the message says.
+        self._refuse_lost()
         # Before the certificate: certbot refuses a hook that does not exist.
         self._tool()
         if not self._certificate():
@@ -202,12 +204,20 @@ class Manager:
         with nullcontext() if self.check else serving.locked(places.TLS):
             return self._authority()
 
+    def _refuse_lost(self) -> None:
+        """Refuse a certificate that needs the key of the site's CA, if the key is missing. Raises CertificateError."""
+        own = self.authority
+        wanted = self.form == forms.CA and self.params["lead"] and own.needs_issuer(self.params["names"])
+        if wanted and self._lost():
+            raise CertificateError(LOST.format(key=own.root_key, directory=own.directory))
+
+    def _lost(self) -> bool:
+        """Whether the CA's certificate is here without the CA's key."""
+        return self.authority.root.exists() and not self.authority.is_lead()
+
     def _authority(self) -> bool:
         own, names, name = self.authority, self.params["names"], self.params["name"]
-        lost = own.root.exists() and not own.is_lead()
-        if self.params["lead"] and lost and own.needs_issuer(names):
-            raise CertificateError(LOST.format(key=own.root_key, directory=own.directory))
-        if self.params["lead"] and not lost and not own.is_lead():
+        if self.params["lead"] and not own.is_lead() and not self._lost():
             self.new_root = True
             self._do(str(own.root), lambda: own.make_root(name, self.now))
         if own.needs_issuer(names):

@@ -187,6 +187,11 @@ def test_a_lost_ca_is_not_replaced_unasked(machine: Machine) -> None:
     ):
         with pytest.raises(certificates.CertificateError, match=r"without -l\. Otherwise restore the file"):
             act()
+    # The refusal comes before any change: an older command stays as well.
+    places.CERTIFICATE_COMMAND.write_text("of an older version")
+    with pytest.raises(certificates.CertificateError, match="Nothing was changed"):
+        module.Manager({**PARAMS, "names": ["gw1", "llm.example.com"]}, check=False).run()
+    assert places.CERTIFICATE_COMMAND.read_text() == "of an older version"
 
 
 def test_a_gateway_with_an_issuer_needs_its_ca_and_not_a_new_one(machine: Machine) -> None:
