@@ -113,14 +113,18 @@ class Installer:
 
         Returns the kernels for which the build succeeded. The gate reports the other kernels.
         """
+        name = f"{runfile.DKMS_NAME}/{version}"
+        waiting = self.waiting(version, kernels)
+        return [one for one in waiting if self.run(["dkms", "install", name, "-k", one]).code == 0]
+
+    def waiting(self, version: str, kernels: Sequence[str] = ()) -> list[str]:
+        """The kernels that have headers, but not the module."""
         modules = [one for one in self.reader.dkms_modules() if (one.name, one.version) == (runfile.DKMS_NAME, version)]
-        waiting = [
+        return [
             kernel.release
             for kernel in self.reader.installed_kernels(kernels)
             if kernel.headers and not gate.ready(kernel, modules)
         ]
-        name = f"{runfile.DKMS_NAME}/{version}"
-        return [one for one in waiting if self.run(["dkms", "install", name, "-k", one]).code == 0]
 
     def run(self, command: Sequence[str]) -> Outcome:
         return self.reader.run(command, self.time_limit)

@@ -52,6 +52,9 @@ class Host:
         self.done.append("install")
         self.found = self.leaves
 
+    def waiting(self, _version: str, _kernels: list[str]) -> list[str]:
+        return self.lacking
+
     def build(self, _version: str, _kernels: list[str]) -> list[str]:
         self.done.append("build")
         lacking, self.lacking = self.lacking, []
@@ -83,7 +86,9 @@ def test_check_predicts_and_the_second_run_changes_nothing(host: Host, run_modul
 
 def test_a_kernel_that_came_since_gets_the_module(host: Host, run_module: RunModule) -> None:
     host.found = NEW
+    assert run_module(nvidia_driver_runfile, check=True, **WANTED)["changed"] and host.done == []
     assert run_module(nvidia_driver_runfile, **WANTED)["changed"] and host.done == ["build"]
+    assert run_module(nvidia_driver_runfile, check=True, **WANTED)["changed"] is False
 
 
 def test_a_bad_file_leaves_the_old_driver(host: Host, run_module: RunModule) -> None:
