@@ -84,7 +84,11 @@ def run(module: Any) -> None:
         refuse(module)
         return
     wanted = Wanted.from_text(text)
-    found = implementation(module, wanted)
+    try:
+        found = implementation(module, wanted)
+    except OSError as error:
+        module.fail_json(msg=f"The library of this collection cannot be read or kept on this machine: {error}")
+        return
     if found is None:
         module.exit_json(changed=False, **{MISSING: True})
     elif wanted.only:
@@ -94,7 +98,7 @@ def run(module: Any) -> None:
 
 
 def implementation(module: Any, wanted: Wanted) -> Callable[[Any], None] | None:
-    """The implementation of the called module; None if this machine does not have the wanted library."""
+    """The implementation of the called module; None if this machine lacks the wanted library. Raises OSError."""
     # Ansible creates the directory `tmpdir` at the first access, so a call that does not need it does not access it.
     private = Path(module.tmpdir) if wanted.archive and os.geteuid() != 0 else None
     place = find(wanted, Paths(), private)

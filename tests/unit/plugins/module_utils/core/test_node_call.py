@@ -132,6 +132,13 @@ def test_a_damaged_library_is_not_run(paths: Paths, tmp_path: Path, damage: str)
     assert call(tmp_path, digest=digest("this"))[node_call.MISSING]
 
 
+def test_a_library_that_cannot_be_kept_is_an_error_with_the_path(paths: Paths, tmp_path: Path) -> None:
+    paths.shipped_library.parent.mkdir(parents=True)
+    paths.shipped_library.write_text("a file in place of the directory")
+    said = call(tmp_path, **sent("this"))
+    assert said["failed"] and str(paths.shipped_library) in said["msg"]
+
+
 def test_what_was_sent_is_kept_for_root_until_another_version_is_sent(paths: Paths, tmp_path: Path) -> None:
     for word in ("one", "two"):
         assert call(tmp_path, **sent(word)) == {"word": word}
