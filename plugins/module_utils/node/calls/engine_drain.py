@@ -21,12 +21,11 @@ def run(module: Call) -> None:
         own = present is not None and present.owner == owner
         another = own and present is not None and present.reason != given["reason"]
         changed = own if given["state"] == "undrained" else present is None or another
-        if changed and not module.check_mode:
-            if given["state"] == "undrained":
-                present = drains.undrain(paths, name, owner, now).drain
-            else:
-                wanted = drains.Drain(owner, given["reason"], drains.format_time(now))
-                present = drains.drain(paths, [name], wanted)[0].drain
+        if changed and given["state"] == "undrained":
+            present = None if module.check_mode else drains.undrain(paths, name, owner, now).drain
+        elif changed:
+            wanted = drains.Drain(owner, given["reason"], drains.format_time(now))
+            present = wanted if module.check_mode else drains.drain(paths, [name], wanted)[0].drain
     except (drains.Held, OSError, ValueError) as error:
         module.fail_json(msg=str(error))
     module.exit_json(changed=changed, drained_by=present.owner if present else "")

@@ -32,13 +32,16 @@ def recorded(paths: Paths) -> tuple[str, str] | None:
 
 
 def test_a_drain_is_recorded_and_taken_back(drain: Drain, two_instances: Paths) -> None:
-    assert drain(reason="release 2 comes", check=True)["changed"] and recorded(two_instances) is None
+    found = drain(reason="release 2 comes", check=True)
+    assert (found["changed"], found["drained_by"], recorded(two_instances)) == (True, "update", None)
     found = drain(reason="release 2 comes")
     assert (found["changed"], found["drained_by"]) == (True, "update")
     assert recorded(two_instances) == ("update", "release 2 comes")
     assert drain(reason="release 2 comes")["changed"] is False
     assert drain(reason="release 3 comes")["changed"] is True
     assert recorded(two_instances) == ("update", "release 3 comes")
+    found = drain(state="undrained", check=True)
+    assert (found["changed"], found["drained_by"]) == (True, "") and recorded(two_instances)
     found = drain(state="undrained")
     assert (found["changed"], found["drained_by"], recorded(two_instances)) == (True, "", None)
     assert drain(state="undrained")["changed"] is False
