@@ -47,7 +47,7 @@ def begin(paths: Paths, given: dict[str, Any], *, check: bool) -> dict[str, Any]
     left = drain is not None and drain.owner == drains.UPDATE
     if left and not check:
         drains.undrain(paths, name, drains.UPDATE, now)
-    line = f"{name} serves release {given['release']} already"
+    line = f"{name} already serves release {given['release']}"
     return {"changed": left, "run_id": wanted.run_id, **begun, "ended": True, "outcome": swaps.DONE, "line": line}
 
 
@@ -83,9 +83,10 @@ def _left_open(found: Progress, name: str, node: str) -> str:
     words = []
     if report and report.unheard:
         # The new release has proved itself, so it stays. A return would need a drain that every gateway confirms.
+        silent, sends = ", ".join(report.unheard), "sends" if len(report.unheard) == 1 else "send"
         words.append(
-            f"{', '.join(report.unheard)} cannot be reached, or its HAProxy does not answer: cannot tell whether it"
-            f" sends requests to {name} on {node} again. {name} stays with its new release"
+            f"cannot tell whether {silent} {sends} requests to {name} on {node}, because {silent} cannot be reached, or"
+            f" HAProxy there does not answer. {name} stays with its new release"
         )
     return ". ".join([*words, *(left_over.words(report, name) if report else [])])
 

@@ -51,7 +51,7 @@ def add(commands: Commands) -> None:
         "swap",
         help="swap the release of an instance without a failed request",
         description="Swap the release of an instance in the steps of docs/updates.md, and wait for the end."
-        " If this command is interrupted, the swap continues. If the new release fails, the release before returns.",
+        " If this command is interrupted, the swap continues. If the new release fails, the node starts the old one.",
         epilog="Exit codes: 0 the release serves, 1 it does not, 2 wrong usage, 3 the swap is under way (--no-wait).",
     )
     command.add_argument("name", metavar="NAME", help="instance")
@@ -96,7 +96,7 @@ def _rollback(options: argparse.Namespace, paths: Paths) -> int:
     known(paths, [options.name])
     name = options.name
     active, desired = releases.active_number(paths, name), releases.desired_number(paths, name)
-    number = options.release or history.back_target(paths, name, active, desired)
+    number = history.back_target(paths, name, active, desired) if options.release is None else options.release
     if number is None:
         raise UsageError(f"{name} has no earlier release for a rollback: inferctl releases {name} lists its releases")
     return _begin(options, paths, number, back=True)
@@ -124,7 +124,7 @@ def _begin(options: argparse.Namespace, paths: Paths, number: int, *, back: bool
         raise
     if not begun:
         lock.release(paths, run_id)
-        return _tell(options, Progress(swaps.DONE, "", (f"release {number} serves already",), ""))
+        return _tell(options, Progress(swaps.DONE, "", (f"release {number} already serves",), ""))
     if options.no_wait:
         return LOADING
     return _tell(options, _follow(options, paths, run_id))
@@ -162,8 +162,8 @@ def _tell(options: argparse.Namespace, found: Progress) -> int:
         print(request.line(report, options.name, socket.gethostname()) if report else "; ".join(found.words))
     else:
         words = {
-            swaps.REFUSED: "nothing was touched",
-            swaps.RETURNED: "the release before serves again",
+            swaps.REFUSED: "nothing was changed",
+            swaps.RETURNED: "the release before serves",
             request.STUCK: "requests stay away: remove the cause, and swap again",
         }
         ends = [found.failure, words[found.outcome], *([PERMISSIONS[found.permission]] if found.permission else [])]

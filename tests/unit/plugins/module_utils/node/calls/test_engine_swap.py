@@ -85,7 +85,7 @@ def test_what_serves_already_has_nothing_to_swap_and_loses_a_drain_that_was_left
     releases.commit(two_instances, "main", 1)
     found = swap(release=1)
     assert (found["changed"], found["ended"], found["outcome"]) == (False, True, "done")
-    assert found["line"] == "main serves release 1 already" and found["failure"] == ""
+    assert found["line"] == "main already serves release 1" and found["failure"] == ""
     drains.drain(two_instances, ["main"], drains.Drain(drains.UPDATE, "release 2 comes", NOW))
     assert swap(release=1, check=True)["changed"] is True
     assert drains.read(two_instances, "main", datetime.now(UTC)) is not None
@@ -114,7 +114,7 @@ def test_a_swap_that_is_done_is_told_in_a_line(swap: Swap, two_instances: Paths)
     [
         (
             {"unheard": ("gw2",)},
-            "gw2 cannot be reached, or its HAProxy does not answer: cannot tell whether it sends requests",
+            "cannot tell whether gw2 sends requests to main on n1, because gw2 cannot be reached, or HAProxy there",
         ),
         (
             {"kept_bridge": "it is busy"},

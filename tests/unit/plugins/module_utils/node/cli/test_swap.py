@@ -109,8 +109,8 @@ def test_terms_by_options(node: Node, run: Run) -> None:
 @pytest.mark.parametrize(
     ("outcome", "words"),
     [
-        (swaps.REFUSED, "why. nothing was touched"),
-        (swaps.RETURNED, "why. the release before serves again"),
+        (swaps.REFUSED, "why. nothing was changed"),
+        (swaps.RETURNED, "why. the release before serves"),
     ],
 )
 def test_a_swap_that_is_not_done(node: Node, run: Run, outcome: str, words: str) -> None:
@@ -129,14 +129,14 @@ def test_a_swap_that_is_not_done(node: Node, run: Run, outcome: str, words: str)
 def test_a_refusal_names_the_option_of_this_command(node: Node, run: Run, permission: str, words: str) -> None:
     node.perform = lambda _swap: node.end(swaps.REFUSED, "why", permission=permission)
     code, _output, errors = run("swap", "main", "--to", "2")
-    assert code == 1 and errors == f"inferctl: main: why. nothing was touched. {words}\n"
+    assert code == 1 and errors == f"inferctl: main: why. nothing was changed. {words}\n"
 
 
 def test_what_a_swap_has_left_to_do_is_told(node: Node, run: Run) -> None:
     node.perform = lambda _swap: node.end(swaps.RETURNED, "why", kept_bridge="busy", unproven="disk full")
     code, _output, errors = run("swap", "main", "--to", "2")
     assert code == 1 and errors.splitlines() == [
-        "inferctl: main: why. the release before serves again",
+        "inferctl: main: why. the release before serves",
         "inferctl: main: main_bridge could not be removed, which the next swap does: busy",
         "inferctl: main: release 1 serves, but is not marked as proven (disk full): inferctl swap main --to 1",
     ]
@@ -164,7 +164,7 @@ def test_no_wait(node: Node, run: Run, paths: Paths) -> None:
 
 
 def test_nothing_to_do(node: Node, run: Run, paths: Paths) -> None:
-    assert run("swap", "main", "--to", "1") == (0, "release 1 serves already\n", "")
+    assert run("swap", "main", "--to", "1") == (0, "release 1 already serves\n", "")
     assert lock.read(paths) is None
 
 
@@ -204,6 +204,8 @@ def test_a_rollback_goes_to_the_release_before(node: Node, run: Run, paths: Path
     releases.activate(paths, "main", 1)
     releases.commit(paths, "main", 1)
     assert run("rollback", "main", "2")[0] == 0 and seen[1].target == 2
+    # No default in place of a wrong number.
+    assert run("rollback", "main", "0")[0] == 1 and len(seen) == 2
 
 
 def test_only_the_unit_performs_a_swap(node: Node, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
