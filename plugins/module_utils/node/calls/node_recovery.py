@@ -25,24 +25,38 @@ from ..recovery.settings import Settings
 SECRET = ("webhook", "alertmanager")
 """Settings that a diff leaves out."""
 
+VARIABLES = {
+    "backoff": "recovery_backoff_seconds",
+    "free_percent": "recovery_doctor_free_percent",
+    "clock_seconds": "recovery_doctor_clock_seconds",
+}
+"""The role's variables that set options with another name. Messages name variables, which the operator knows."""
+
 
 def problems(params: dict) -> list[str]:
     """Every mistake in the input, with what is allowed."""
-    found = [f"doctor_off: {text}" for text in catalogue.unknown(params["doctor_off"])]
+    found = [f"recovery_doctor_off: {text}" for text in catalogue.unknown(params["doctor_off"])]
     least = {"budget": 0, "backoff": 1, "evidence_kept": 1, "free_percent": 0, "clock_seconds": 0}
-    found += [f"{key} is {params[key]}: must be {low} or more" for key, low in least.items() if params[key] < low]
+    for key, low in least.items():
+        if params[key] < low:
+            found.append(f"{variable(key)} is {params[key]}: must be {low} or more")
     if params["free_percent"] > 90:
-        found.append(f"free_percent is {params['free_percent']}: must be 90 or less")
+        found.append(f"{variable('free_percent')} is {params['free_percent']}: must be 90 or less")
     for key in SECRET:
         # The message leaves the value out, since it may be a secret.
         if params[key] and not alerts.usable(params[key]):
-            found.append(f"{key} cannot be used: {alerts.NO_ADDRESS}")
+            found.append(f"{variable(key)} cannot be used: {alerts.NO_ADDRESS}")
         elif is_placeholder(params[key]):
-            found.append(f"recovery_{key} is a placeholder: {OTHERS_ADVICE}, or leave recovery_{key} empty")
+            found.append(f"{variable(key)} is a placeholder: {OTHERS_ADVICE}, or leave {variable(key)} empty")
     for key in ("mail_to", "mail_from"):
         if any(character in params[key] for character in "\r\n"):
-            found.append(f"{key} must be a single line")
+            found.append(f"{variable(key)} has a line break: must be a single line")
     return found
+
+
+def variable(option: str) -> str:
+    """The role's variable that sets an option."""
+    return VARIABLES.get(option, f"recovery_{option}")
 
 
 def wanted_files(params: dict, paths: Paths) -> dict[Path, tuple[str, int]]:
@@ -112,7 +126,7 @@ def run(module: Call) -> None:
     paths, params, check = Paths(), module.params, module.check_mode
     found = problems(params)
     if found:
-        module.fail_json(msg="Nothing was changed. " + "; ".join(found))
+        module.fail_json(msg="\n- ".join(["Nothing was changed.", *found]))
     present = params["state"] == "present"
     try:
         if present and not check and not paths.command.exists():

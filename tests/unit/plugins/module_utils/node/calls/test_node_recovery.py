@@ -100,7 +100,8 @@ def test_it_is_installed_once_and_taken_away(call: Call, fake: Systemd, paths: P
 def test_all_mistakes_are_told_at_once(call: Call, fake: Systemd, paths: Paths) -> None:
     result = call(node_recovery, budget=-1, doctor_off=["gpu-xid"], webhook="ftp://x", mail_to="a\nb", free_percent=99)
     assert result["failed"] is True
-    for words in ("budget", "gpu-xids", "webhook", "mail_to", "free_percent"):
+    names = ("budget is -1", "doctor_off", "webhook", "mail_to", "doctor_free_percent is 99")
+    for words in ("gpu-xids", *(f"- recovery_{name}" for name in names)):
         assert words in result["msg"], result["msg"]
     assert fake.calls == [] and not paths.etc.exists()
 
