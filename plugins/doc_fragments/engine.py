@@ -66,7 +66,7 @@ options:
         type: dict
         default: {}
   instance_secrets:
-    description: Likewise for single instances, by the name of the instance.
+    description: Environment variables with secret values of single instances, by the name of the instance.
     type: dict
     default: {}
   flag_files:
@@ -119,8 +119,8 @@ options:
         type: str
   read_only:
     description:
-      - Whether engines cannot write to the files of their image. A release gets the value when it is staged, until the
-        release has served or runs.
+      - Whether engines cannot write to the files of their image. A staged release follows this option until the release
+        runs or has served.
     type: bool
     default: true
 """

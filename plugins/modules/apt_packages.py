@@ -108,8 +108,8 @@ options:
         default: []
   coming:
     description:
-      - For O(pins) in check mode, packages that another task would have installed before, as NAME or NAME=VERSION.
-        They count as installed.
+      - For O(pins) in check mode, packages that an earlier task would have installed, as NAME or NAME=VERSION. They
+        count as installed.
     type: list
     elements: str
     default: []
@@ -140,7 +140,7 @@ options:
         default: []
   gone:
     description:
-      - Packages that another task removes before. They count as not installed, also in check mode.
+      - Packages that an earlier task removes. They count as not installed, also in check mode.
     type: list
     elements: str
     default: []
@@ -233,7 +233,7 @@ updates:
       description: The version after the update.
       type: str
 finished:
-  description: The packages whose half-finished installation was completed.
+  description: The packages whose half-finished installation was completed, or would be in check mode.
   returned: with O(upgrade)
   type: list
   elements: str

@@ -61,7 +61,7 @@ repository:
   returned: success
   type: str
 state:
-  description: The results of the last backup, retention and check.
+  description: The results of the last backup, prune and check.
   returned: success
   type: dict
 """

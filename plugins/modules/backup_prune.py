@@ -10,7 +10,7 @@ module: backup_prune
 short_description: Remove old snapshots of a node that cannot delete its own
 version_added: 0.2.0
 description:
-  - Runs restic on the machine on which the module runs, which must not be the node. For nodes with
+  - Runs restic on the machine on which the module runs, which must not be the node. Use the module for nodes with
     C(append_only) of M(baremetal.inference.backup).
   - Removes the snapshots of O(host) that are more than O(keep_within) older than the host's last snapshot, and data
     that no other snapshot uses.

@@ -63,7 +63,7 @@ attributes:
   diff_mode:
     support: full
     details:
-      - For files that not everybody may read, the diff shows only that they differ.
+      - For a file that not every user may read, the diff shows only that the file differs.
 """
 
 EXAMPLES = r"""
@@ -150,8 +150,8 @@ shared:
   elements: str
 absent_models:
   description:
-    - Registry entries by name, with their bases, of served models that the node does not have. The role model_store can
-      fetch the models by these. They come from the snapshot's registry, or else from O(models).
+    - Registry entries by name, with their bases, of served models that the node does not have. With these entries, the
+      role model_store can fetch the models. The entries come from the snapshot's registry, or else from O(models).
   returned: success
   type: dict
 absent_instances:

@@ -15,7 +15,8 @@ author:
   - The baremetal.inference contributors (@baremetal-inference)
 description:
   - Reads the power state from a machine's BMC, or switches the power off and on, by Redfish or by IPMI.
-  - Run it where the BMC can be reached, usually on the controller. It does not shut the operating system down before.
+  - Run the module on a machine that reaches the BMC, usually the controller. The module does not shut down the
+    operating system first.
   - Redfish needs only Python. IPMI needs C(ipmitool), which gets the password by its standard input.
 extends_documentation_fragment:
   - baremetal.inference.attributes
@@ -90,7 +91,7 @@ state:
   returned: success
   type: str
 before:
-  description: The power state before.
+  description: The power state before the call.
   returned: success
   type: str
 """

@@ -48,7 +48,7 @@ EXAMPLES = r"""
   baremetal.inference.engine_drain:
     name: main
     owner: update
-    reason: release 4 comes
+    reason: update to release 4
 """
 
 RETURN = r"""

@@ -65,8 +65,8 @@ options:
     default: []
   ask_engine:
     description:
-      - Whether to check, by the image of a due release that has not served yet, that the engine accepts its
-        arguments. This starts no engine and reads no weights, but takes some seconds.
+      - For a due release that has not served yet, whether to check in the release's image that the engine accepts the
+        release's arguments. This starts no engine and reads no weights, but takes some seconds.
     type: bool
     default: false
 """

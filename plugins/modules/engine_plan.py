@@ -51,7 +51,7 @@ options:
     description:
       - The node's GPUs, as the fact C(gpus) of M(baremetal.inference.gpu_facts). Every GPU of an instance must be one
         of them, and free. Before the driver works, only their number is checked.
-      - If omitted, the module reads the node's GPUs, if an instance needs GPUs.
+      - If omitted, and if an instance needs GPUs, the module reads the node's GPUs.
     type: list
     elements: dict
   image_gib:
@@ -61,8 +61,8 @@ options:
   engine_cuda:
     description:
       - The CUDA version of O(image), such as V(12.9). A plan compares it with driver and GPUs.
-      - If the node has the image, the environment of the image counts instead. If nothing tells the version, the tag of
-        the image counts, such as C(v0.33.0-cu129).
+      - If the node has the image, the environment of the image counts instead. If neither has a version, the tag of the
+        image counts, such as C(v0.33.0-cu129).
     type: str
     default: ""
   docker_data_root:

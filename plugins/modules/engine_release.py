@@ -24,7 +24,7 @@ options:
     description:
       - The node's GPUs, as the fact C(gpus) of M(baremetal.inference.gpu_facts). For an instance that declares a number
         of GPUs, the module chooses among them. Before the driver works, only their number is used.
-      - If omitted, the module reads the node's GPUs, if an instance needs GPUs.
+      - If omitted, and if an instance needs GPUs, the module reads the node's GPUs.
     type: list
     elements: dict
   places:

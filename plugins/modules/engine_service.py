@@ -49,9 +49,9 @@ options:
     default: 20
   bridge:
     description:
-      - Instead, starts the bridge of the only instance in O(names), without waiting for its answer. A bridge is a
-        second engine that serves while the instance is swapped. It runs a release of the instance on its own port and
-        GPUs.
+      - Starts only the bridge of the instance in O(names), and does not wait for its answer. A bridge is a second
+        engine that serves while the instance is swapped. It runs a release of the instance on its own port and GPUs.
+      - With this option, O(names) must have one name.
       - A bridge starts drained, until it has passed the acceptance probe. If the bridge already runs with the same
         settings, it keeps running, drained.
       - Other modules take the bridge by its own name, RV(bridge), like an instance.

@@ -88,8 +88,8 @@ options:
         type: bool
   counted:
     description:
-      - The engine's counters at the begin of the run, from C(counters) of M(baremetal.inference.engine_facts). The swap
-        compares the speed for clients with these.
+      - The engine's counters at the start of the run, from C(counters) of M(baremetal.inference.engine_facts). The swap
+        compares the speed for clients with these counters.
     type: dict
     default: {}
   seconds:
@@ -127,8 +127,8 @@ run_id:
   type: str
 outcome:
   description:
-    - C(done), the release serves; C(returned), the release before serves again; C(refused), nothing was changed;
-      C(stuck), the instance stays drained. Empty while the swap is under way.
+    - C(done), the release serves; C(returned), the earlier release serves; C(refused), nothing was changed; C(stuck),
+      the instance stays drained. Empty while the swap is under way.
   returned: success
   type: str
 step:

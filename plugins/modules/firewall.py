@@ -15,8 +15,8 @@ description:
     Does not change other tables, such as Docker's.
   - Also drops connections to published container ports that are not declared. They are matched by the port that the
     client connects to.
-  - Refuses new connections of the users O(engine_users), except the connections of O(engine_allow), and connections
-    between the processes of an engine. Connections of other users are open.
+  - Refuses new connections of the users O(engine_users). Exceptions are the connections of O(engine_allow), and
+    connections between the processes of an engine. Connections of other users are open.
   - Each part of a site has its own file in C(/etc/nftables.d). Foreign files in this directory are loaded, too. The
     files about O(engine_users) are in its directory C(engines).
   - Loads the rules into an empty network namespace first, and compares the kernel's list there with the running rules.

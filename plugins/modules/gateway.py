@@ -412,7 +412,7 @@ def certificate_problems(params: dict[str, Any]) -> list[str]:
 
 
 def key_warnings(params: dict[str, Any]) -> list[str]:
-    """A warning if everybody on the machine can read the site's own key."""
+    """A warning if every user of the machine can read the site's own key."""
     path = params["certificate_key"] or params["certificate"]
     if params["certificate_form"] != forms.CERTIFICATE or not path or not certificates.open_to_all(Path(path)):
         return []

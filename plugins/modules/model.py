@@ -10,8 +10,8 @@ module: model
 short_description: Describe, publish and remove the models in the store of a node
 version_added: 0.1.0
 description:
-  - Compares the store with the models that the node must have, publishes models whose files have arrived, and removes
-    models that no release needs. M(baremetal.inference.model_fetch) fetches models from the network.
+  - Compares the store with the models that the node must have, publishes models whose files are on the node, and
+    removes models that no release needs. M(baremetal.inference.model_fetch) fetches models from the network.
   - Verifies a model by SHA-256, and publishes it as C(STORE/NAME/REVISION) by one rename. An incomplete model can never
     be served. Models from a directory on the node are copied as well.
   - Never modifies a published revision. A damaged revision is replaced as a whole. Its intact files are linked, so that
@@ -136,7 +136,7 @@ EXAMPLES = r"""
     manifests: "{{ described.manifests }}"
   register: plan
 
-- name: Publish the models whose files have arrived
+- name: Publish the models whose files are on the node
   baremetal.inference.model:
     store: /mnt/models
     models: "{{ models }}"

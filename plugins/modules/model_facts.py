@@ -37,8 +37,8 @@ options:
   models:
     description:
       - Entries of the model registry by name. The module reads their remote sources and their sources on the
-        controller, so delegate it to V(localhost). Of an entry, only C(model), C(revision),
-        C(checksum) and C(adapter) are read.
+        controller, so delegate the module to V(localhost). Of an entry, only C(model), C(revision), C(checksum) and
+        C(adapter) are read.
       - An entry with C(adapter) is a LoRA adapter, with the facts C(rank), C(base), C(layers), C(shapes) and
         C(problems).
     type: dict
@@ -276,7 +276,7 @@ ansible_facts:
           description: Parameters of the parts for images and sounds; 0 if there are none, null if a size is unknown.
           type: int
         labels:
-          description: Into how many classes the model sorts; null where the configuration does not say.
+          description: The number of classes of a classifier; null if the configuration has none.
           type: int
         weights:
           description: The weights as the engine loads them; null if there are no files to read.
@@ -350,8 +350,8 @@ ansible_facts:
           elements: str
           sample: [config.json]
         pooled:
-          description: Whether the model says how its vectors are pooled (C(modules.json) of Sentence Transformers), and
-            so is served for these.
+          description: Whether C(modules.json) of Sentence Transformers says how vectors are pooled. Such a model is
+            served for its vectors.
           type: bool
         revision:
           description: The revision in the store's manifest, which comes from the hashes of all files; null if there is

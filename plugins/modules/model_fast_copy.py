@@ -191,8 +191,8 @@ def main() -> None:
         module.fail_json(msg=str(error))
     except OSError as error:
         module.fail_json(
-            msg=f"{error}: {module.params['fast_path']} must be a directory that can hold links, from which engines "
-            "load their models. Correct it, or set model_store_fast_path to an empty text"
+            msg=f"{error}: {module.params['fast_path']} must be a directory that can hold symbolic links. Correct "
+            "model_store_fast_path, or set it to an empty text: then engines load their models from the store"
         )
     for note in notes:
         module.warn(note)

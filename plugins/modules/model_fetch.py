@@ -99,7 +99,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 name:
-  description: The model's name. Other nodes read from it which model this node could not fetch.
+  description: The name of the model that this node could not fetch. The plan of the other nodes uses it.
   returned: failure
   type: str
 done:

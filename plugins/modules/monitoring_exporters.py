@@ -11,8 +11,8 @@ version_added: 0.1.0
 author:
   - The baremetal.inference contributors (@baremetal-inference)
 description:
-  - Sets the collectors of Debian's node_exporter, with the textfile collector. Starts and enables it, and restarts it
-    if its options change. If node_exporter does not start, the module puts its old options back.
+  - Sets the collectors of Debian's node_exporter, with the textfile collector. Starts and enables node_exporter, and
+    restarts it if its options change. If node_exporter does not start, the module puts its old options back.
   - Runs dcgm-exporter in a container if O(dcgm_image) is set. Otherwise, removes its unit.
   - With O(state=absent), stops dcgm-exporter and removes its unit, if this collection wrote the unit. Debian's
     node_exporter stays unchanged.
@@ -240,7 +240,7 @@ class DcgmExporter(Exporter):
     def why_not_up(self, unit: str, action: str, began: float) -> str:
         # No failure: Docker may have to pull the image first.
         if said := silence(self.params["address"], self.params["dcgm_port"], of_dcgm):
-            self.module.warn(f"{DCGM_UNIT}: {said}. Look at journalctl -u {DCGM_UNIT}: it may still pull its image.")
+            self.module.warn(f"{DCGM_UNIT}: {said}. See journalctl -u {DCGM_UNIT}: Docker may still pull the image.")
         return ""
 
 

@@ -131,10 +131,10 @@ def unreadable(path: Path) -> str:
     if not path.is_file():
         return "must be a file on this machine"
     if not path.stat().st_mode & 0o004:
-        return "must be readable by everybody: chmod a+r"
+        return f"must be readable by every user: chmod a+r {path}"
     for directory in path.parents:
         if not directory.stat().st_mode & 0o001:
-            return f"must be in directories that everybody may enter: chmod a+x {directory}"
+            return f"must be in directories that every user may enter: chmod a+x {directory}"
     if "-----BEGIN CERTIFICATE-----" not in (files.text(path) or ""):
         return "must contain a certificate in PEM"
     return ""
@@ -194,7 +194,7 @@ class Shipper(ServiceFiles):
             problems.append(Problem("monitoring_logs", "must not be empty", "host"))
         why = unreadable(Path(self.settings.authorities)) if self.settings.tls else ""
         if why:
-            hint = "" if self.settings.ca else " (the package ca-certificates brings it)"
+            hint = "" if self.settings.ca else " (the package ca-certificates has this file)"
             problems.append(Problem(logs.WHERE, why + hint, "monitoring_log_ca", self.settings.authorities))
         given = self.module.params["rivals"]
         away = apt_packages.absent_of(self.module.run_command, given)

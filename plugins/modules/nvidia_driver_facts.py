@@ -16,7 +16,7 @@ description:
     C(mokutil) if they are installed.
   - The subset V(gate) fails unless every kernel with an image in C(/boot) has the driver's module. The module must be
     installed, without remarks of DKMS. All kernels without such a module are reported at once, each with what to do.
-    Without this check, engines without GPUs would show a failed build after the next boot.
+    Without this check, a failed build would go unnoticed until the next boot, which leaves engines without GPUs.
   - The subset V(cuda) initialises CUDA through C(libcuda.so.1), like every engine, and counts the GPUs. C(nvidia-smi)
     may work although CUDA does not, if C(nvidia-uvm) is not loaded, or the NVSwitch fabric is not up.
   - CUDA runs in a separate process with a time limit, so that the module survives a driver that hangs or crashes.

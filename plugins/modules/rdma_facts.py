@@ -663,8 +663,8 @@ def programs(
 ) -> facts.Programs:
     """The programs to run: those of the options, or else the usual ones.
 
-    None of these runs without RDMA below `root`, because `rdma` would load a kernel module. If `root` is not /, only
-    `rdma` runs.
+    None of the usual programs runs without RDMA below `root`, because `rdma` would load a kernel module. If `root` is
+    not /, only `rdma` of the usual programs runs.
     """
     there = facts.has_rdma(root)
     here = there and root.resolve() == Path("/")

@@ -18,7 +18,7 @@ description:
   - A change that would stop the traffic of a rail waits while an engine runs that is not drained. RV(change_pending)
     is then V(true).
   - Writes the files that configure the network devices at boot, each named C(60-inference-rdma-*), and removes those
-    of earlier runs that are not needed any more.
+    of earlier runs that are no longer needed.
   - Records the settings for C(inferctl rdma apply), which makes them again after a boot, or when a device is added.
 extends_documentation_fragment:
   - baremetal.inference.attributes
@@ -28,8 +28,8 @@ attributes:
   diff_mode:
     support: full
 notes:
-  - Was never run on RDMA hardware. Tests run it on recorded facts, on network devices without RDMA, and on software
-    devices.
+  - The module was never run on RDMA hardware. Tests run it on recorded facts, on network devices without RDMA, and on
+    software devices.
 options:
   settings:
     description: The variables of the role C(rdma), without their prefix. C(docs/rdma.md) explains each.
@@ -90,13 +90,13 @@ EXAMPLES = r"""
 RETURN = r"""
 rails:
   description: The rails in their order, by the names of their ports.
-  returned: always
+  returned: without O(recorded)
   type: list
   elements: str
   sample: [rocep65s0f0/1]
 desired:
   description: The settings of the rails, as the node keeps them for its next boot. Empty without a rail.
-  returned: success
+  returned: success, without O(recorded)
   type: dict
 changes:
   description: The settings that were changed, or in check mode will be.
@@ -106,7 +106,7 @@ changes:
   sample: ["rail 0 (rocep65s0f0/1): mtu: 1500 -> 9000"]
 files:
   description: The files that were written or removed, or in check mode will be.
-  returned: always
+  returned: without O(recorded)
   type: list
   elements: str
 pending:
@@ -125,7 +125,7 @@ serving:
   elements: str
 missing_packages:
   description: The packages of O(packages) that are not installed.
-  returned: always
+  returned: without O(recorded)
   type: list
   elements: str
 unknown:
@@ -136,11 +136,11 @@ unknown:
 gpudirect:
   description: The method by which rails can reach GPU memory, V(dma_buf), V(peermem) or V(none). Only a measurement
     proves that the method works.
-  returned: always
+  returned: without O(recorded)
   type: str
 gpudirect_reason:
-  description: Why this method.
-  returned: always
+  description: The reason for this method.
+  returned: without O(recorded)
   type: str
 due:
   description: Whether anything differs or is not installed, except settings that wait.

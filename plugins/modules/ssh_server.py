@@ -13,7 +13,7 @@ author:
 description:
   - Manages C(/etc/ssh/sshd_config.d/10-inference.conf), and changes no other file of the server.
   - Before anything is written, sshd checks the whole new configuration. The module reads from sshd the values that
-    would be in effect, for everybody, for admins and for the connection's user. If another file overrides a value,
+    would be in effect, for all users, for admins and for the connection's user. If another file overrides a value,
     the module fails with the name and the line of this file.
   - Refuses a configuration that would shut out an admin, or the user of Ansible's current connection.
   - Reloads the server and never restarts it, so that sessions stay. If the reload fails, the old file is put back.
@@ -323,7 +323,7 @@ class Manager:
         return sshd.effective(words)
 
     def values(self, path: str) -> dict[str, dict[str, set[str]]]:
-        """The effective values for everybody (the empty name) and for each user, except where sshd prints none."""
+        """The effective values for all users (the empty name) and for each user, except where sshd prints none."""
         found = {}
         for user in ["", *sorted({self.login.user, "root", *self.admins} - {""})]:
             address = self.login.address or "127.0.0.1"
@@ -348,7 +348,7 @@ class Manager:
                 why = sshd.culprit(keyword, every, str(OURS))
                 for_whom = f" for {user}" if user else ""
                 found.append(Problem(keyword, f"would be {is_now}{for_whom} instead of {should}, {why}"))
-        # The empty name stands for everybody, and for a connection without SSH.
+        # The empty name stands for all users, and for a connection without SSH.
         for user, name in {
             self.login.user: "the user of the current connection",
             **dict.fromkeys(self.admins, "an admin"),

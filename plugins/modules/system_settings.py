@@ -473,7 +473,7 @@ class Names(Part):
     def inspect(self) -> None:
         wanted, address = self.options["hostname"], self.options["address"]
         if wanted and not hosts.valid_name(wanted, hosts.HOSTNAME_MAX):
-            message = "letters, digits, - and ., at most 64 characters"
+            message = "must have only letters, digits, - and ., and at most 64 characters: correct common_hostname"
             self.problems.append(Problem("names", message, "hostname", wanted))
             return
         before = socket.gethostname()

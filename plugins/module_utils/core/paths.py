@@ -300,7 +300,7 @@ class Paths:
 
     @property
     def recovery_units(self) -> dict[str, Path]:
-        """The units of the recovery, by name."""
+        """The units of recovery, by name."""
         return {name: self.units / name for name in (RECOVERY_TEMPLATE, RECOVERY_DISPATCH, RECOVERY_PATH)}
 
     @property

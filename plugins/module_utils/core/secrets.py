@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 SECRET_LENGTH = 8
-"""Characters. Ansible and we mask a secret wherever the secret occurs: a shorter one would mask numbers and plain
-words too."""
+"""Characters. Ansible and this collection mask a secret wherever the secret occurs. A shorter secret would also mask
+numbers and plain words."""
 
 OWN = ("vllm_api_key", "vllm_accepted_keys", "gang_key", "gateway_keys", "backup_password", "monitoring_users")
 """Variables with secrets that the site makes itself: long enough, and each for one purpose."""

@@ -65,8 +65,8 @@ from . import engine_service, node_tool
 
 
 def image_space(module: Call) -> tuple[dict[str, int], list[Problem]]:
-    """Space in GiB that the missing images need, by directory, and a problem if too little is free. Empty if all are
-    there."""
+    """Space in GiB that the missing images need, by directory, and a problem if too little is free. Empty if the node
+    has all images."""
     if module.params["image_gib"] is None:
         return {}, []
     root = Path(module.params["docker_data_root"])
@@ -95,7 +95,10 @@ def machine_problems(machine: str) -> list[Problem]:
     """A problem if the node's architecture is not supported."""
     if machine == "x86_64":
         return []
-    message = "is this node's architecture, but images, drivers and plans of this collection need x86_64 (amd64)"
+    message = (
+        "is this node's architecture, but images, drivers and plans of this collection need x86_64 (amd64): remove the"
+        " node from the group inference"
+    )
     return [Problem("node", message, "machine", machine)]
 
 

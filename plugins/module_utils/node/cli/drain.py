@@ -34,7 +34,7 @@ def add(commands: Commands) -> None:
         description="Record that gateways must send no more requests to instances. Requests in flight end normally.",
     )
     command.add_argument("names", nargs="+", metavar="NAME", help="instances")
-    command.add_argument("--reason", required=True, help="why; inferctl drains shows it to everybody")
+    command.add_argument("--reason", required=True, help="why; inferctl drains shows the reason")
     end = command.add_mutually_exclusive_group()
     end.add_argument("--until", metavar="TIME", help="when the drain ends by itself, in ISO 8601 with time zone")
     end.add_argument("--for", dest="duration", metavar="TIME", help="how long the drain lasts, such as 30m")

@@ -90,7 +90,7 @@ def _models(options: argparse.Namespace, paths: Paths) -> int:
         print(
             _table(found)
             if found
-            else "no model on this node: baremetal.inference.site brings those that its instances serve"
+            else "no model on this node: baremetal.inference.site fetches the models that its instances serve"
         )
     return OK
 

@@ -89,7 +89,7 @@ def _recover(options: argparse.Namespace, paths: Paths) -> int:
 
 
 def _line(one: dict[str, object], found: Settings) -> str:
-    # `--arm` does not arm recovery against the inventory.
+    # `--arm` does not override recovery_armed of the inventory.
     armed = "armed" if one["armed"] else "DISARMED" if found.armed else "DISARMED by recovery_armed in the inventory"
     parts = [armed, f"{one['budget_left']} of this hour's budget left"]
     breaker = one["breaker"]
