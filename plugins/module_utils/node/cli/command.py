@@ -23,6 +23,10 @@ NO_READER = 141
 """Exit code if the reader of the output ends first, as `head` does: 128 + SIGPIPE, as a shell reports it."""
 
 
+INTERRUPTED = 130
+"""Exit code after Ctrl-C: 128 + SIGINT, as a shell reports it."""
+
+
 class UsageError(Exception):
     """The command cannot do what was requested; the message says what to do instead."""
 
@@ -41,6 +45,8 @@ def answer(options: argparse.Namespace, paths: Paths | None, told: tuple[type[Ex
         # Otherwise Python writes the rest of the output when it ends, fails again, and prints that.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return NO_READER
+    except KeyboardInterrupt:
+        return fail("interrupted", INTERRUPTED)
     except told as error:
         return fail(str(error), FAILED)
 

@@ -26,7 +26,7 @@ from ...engine.swap_terms import ALLOW_DOWNTIME, FORCE
 from ...engine.units.swap_units import RESTART_SECONDS
 from ..swap import damaged, left_over, machine, perform, request
 from ..swap.request import Progress, Request
-from .command import FAILED, LOADING, OK, UsageError, known
+from .command import FAILED, INTERRUPTED, LOADING, OK, UsageError, fail, known
 
 if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -127,7 +127,11 @@ def _begin(options: argparse.Namespace, paths: Paths, number: int, *, back: bool
         return _tell(options, Progress(swaps.DONE, "", (f"release {number} already serves",), ""))
     if options.no_wait:
         return LOADING
-    return _tell(options, _follow(options, paths, run_id))
+    try:
+        return _tell(options, _follow(options, paths, run_id))
+    except KeyboardInterrupt:
+        words = f"{options.name}: interrupted, but the swap continues: inferctl status shows its steps"
+        return fail(words, INTERRUPTED)
 
 
 def _last_run(paths: Paths, name: str) -> str:

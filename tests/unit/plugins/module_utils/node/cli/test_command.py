@@ -20,7 +20,7 @@ def options(run: Callable[..., int]) -> argparse.Namespace:
     return argparse.Namespace(command="status", run=run)
 
 
-def failing(error: Exception) -> argparse.Namespace:
+def failing(error: BaseException) -> argparse.Namespace:
     def run(_options: argparse.Namespace, _paths: Paths) -> int:
         raise error
 
@@ -39,6 +39,11 @@ def test_of_an_error_that_says_all_the_message_is_printed(
 ) -> None:
     assert command.answer(failing(error), paths, (OSError,)) == code
     assert capsys.readouterr().err == f"inferctl: {error}\n"
+
+
+def test_after_ctrl_c_there_is_no_traceback(paths: Paths, capsys: pytest.CaptureFixture[str]) -> None:
+    assert command.answer(failing(KeyboardInterrupt()), paths, (OSError,)) == command.INTERRUPTED
+    assert capsys.readouterr().err == "inferctl: interrupted\n"
 
 
 def test_a_reader_may_end_before_the_output(paths: Paths) -> None:

@@ -157,6 +157,21 @@ def test_json(node: Node, run_json: RunJson) -> None:
     assert document["report"]["target"] == 2 and document["words"] == ["one", "two"]
 
 
+def test_ctrl_c_ends_the_command_and_not_the_swap(
+    node: Node, run: Run, paths: Paths, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(_seconds: float) -> None:
+        raise KeyboardInterrupt
+
+    node.perform = lambda _swap: None
+    monkeypatch.setattr(cli.time, "sleep", interrupt)
+    code, _output, errors = run("swap", "main", "--to", "2")
+    assert code == 130 and errors == (
+        "inferctl: main: interrupted, but the swap continues: inferctl status shows its steps\n"
+    )
+    assert swaps.read(paths, "main") and lock.read(paths)
+
+
 def test_no_wait(node: Node, run: Run, paths: Paths) -> None:
     node.perform = lambda _swap: None
     assert run("swap", "main", "--to", "2", "--no-wait") == (3, "", "")
