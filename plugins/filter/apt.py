@@ -32,11 +32,11 @@ def apt_files(
     )
 
     transport = Transport(http_proxy, https_proxy, tuple(no_proxy), ca.strip())
+    problems = transport.problems()
     try:
         declared = read_sources(sources)
     except InputError as error:
-        raise AnsibleFilterError(f"The package sources: {error}") from error
-    problems = transport.problems()
+        declared, problems = [], [*error.problems, *problems]
     if problems:
         raise AnsibleFilterError("The package sources: " + "\n".join(map(str, problems)))
     files = declared_files(declared, transport, etc, CODENAME)

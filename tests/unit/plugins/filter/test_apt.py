@@ -38,6 +38,7 @@ def test_a_password_of_a_proxy_is_for_root_alone() -> None:
     [
         ({**DEBIAN, "uris": ["nonsense"]}, {}, "source debian: uris: 'nonsense'"),
         (DEBIAN, {"http_proxy": "nonsense"}, "http_proxy: must be SCHEME"),
+        ({**DEBIAN, "uris": ["nonsense"]}, {"http_proxy": "nonsense"}, "source debian: .*\nhttp_proxy: must be SCHEME"),
     ],
 )
 def test_a_mistake_is_an_error_of_the_template(source: dict[str, Any], more: dict[str, str], words: str) -> None:
