@@ -57,7 +57,7 @@ options:
         elements: str
       groups:
         description:
-          - The exact list of the user's groups beside its own group. Missing groups are created.
+          - The exact list of the user's groups other than its own group. Missing groups are created.
           - If omitted, the user's groups stay unchanged.
         type: list
         elements: str
@@ -426,7 +426,7 @@ class Manager:
             self.do(f"put {admin.name} into the groups {names or '(none)'}", "usermod", "--groups", names, admin.name)
 
     def groups_of(self, name: str) -> set[str]:
-        """The groups of a user beside its own group."""
+        """The groups of a user other than its own group."""
         return {group.gr_name for group in grp.getgrall() if name in group.gr_mem}
 
     def keys_of(self, account: pwd.struct_passwd) -> dict[str, str]:

@@ -468,7 +468,7 @@ class Upgrade:
         return sorted({f"{one.name}={one.new}" for one in chosen})
 
     def simulate(self, coming: Sequence[str], held: Sequence[str]) -> list[up.Update]:
-        """The updates with all dependencies that they bring. Raises PackageError."""
+        """The updates with all their dependencies. Raises PackageError."""
         output = self.run("apt-get", *ap.OPTIONS, "--simulate", "install", "--only-upgrade", *coming)
         planned = up.parse(output)
         found = up.objections(planned, up.removals(output), held)

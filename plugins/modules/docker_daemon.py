@@ -262,7 +262,7 @@ due:
   returned: success
   type: bool
 due_reasons:
-  description: The differences beside RV(config), one sentence each.
+  description: The differences other than RV(config), one sentence each.
   returned: success
   type: list
   elements: str

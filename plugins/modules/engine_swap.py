@@ -56,7 +56,7 @@ options:
   reason:
     description: The reason, which the drain and the pin record.
     type: str
-    default: it was asked for
+    default: requested by a playbook
   terms:
     description: The terms of the swap. Omitted terms are those of the node.
     type: dict
@@ -169,7 +169,7 @@ SPECIFICATION = {
         "release": {"type": "int"},
         "back": {"type": "bool", "default": False},
         "pin": {"type": "bool", "default": True},
-        "reason": {"type": "str", "default": "it was asked for"},
+        "reason": {"type": "str", "default": "requested by a playbook"},
         "terms": {
             "type": "dict",
             "default": {},

@@ -114,7 +114,7 @@ textless:
   type: list
   elements: str
 drained:
-  description: The replica sets that were skipped because all their engines are drained.
+  description: The replica sets that were skipped because all their engines are drained or in maintenance.
   returned: if V(answers) is gathered
   type: list
   elements: str

@@ -122,8 +122,8 @@ def revisions_in_use(paths: Paths, name: str, model: str) -> dict[str, str]:
     if release is None or release.model != model:
         return {}
     draft = Path(release.draft)
-    beside = {adapter: Path(path).name for adapter, path in release.lora.items()}
-    return {**beside, **({draft.parent.name: draft.name} if release.draft else {}), model: release.revision}
+    adapters = {adapter: Path(path).name for adapter, path in release.lora.items()}
+    return {**adapters, **({draft.parent.name: draft.name} if release.draft else {}), model: release.revision}
 
 
 def prompt_problems(entry: Entry, files: Path | None) -> list[Misfit]:
@@ -190,8 +190,8 @@ class Planner:
                 entry = self._declared.entries[instance.model]
                 engine = self.engine(instance, entry)
                 draft = self._declared.draft_of(entry)
-                beside = self._facts(draft, engine.draft) if draft else None
-                made.append(plans.plan(engine, hardware, self._facts(entry, engine.path), beside))
+                draft_facts = self._facts(draft, engine.draft) if draft else None
+                made.append(plans.plan(engine, hardware, self._facts(entry, engine.path), draft_facts))
                 for part in self.gangs:
                     if part["name"] == instance.name:
                         part["devices"] = [device["name"] for device in made[-1]["devices"]]
@@ -244,8 +244,8 @@ class Planner:
         wrong += warm_up_problems(entry, facts)
         wrong += routing_problems(self._declared.models, entry, facts)
         wrong += lora.misfits(entry, facts.config if facts else None, loras) if loras else []
-        beside = self._declared.draft_of(entry)
-        draft = self._place(beside, in_use.get(beside.store_name)) if beside else None
+        drafter = self._declared.draft_of(entry)
+        draft = self._place(drafter, in_use.get(drafter.store_name)) if drafter else None
         gang, network = gang_node.member(instance, self._site, self._paths.root)
         drafted = draft.stored if draft else None
         variables = self._transport.variables(self._paths, name, instance.nodes, self._site.node) if gang else {}
@@ -257,7 +257,7 @@ class Planner:
             )
             key = self._module.params["gang_key"]
             self.gangs.append(gang_compare.report(gang, shared, (), network, key))
-        draft_facts = self._facts(beside, draft.files) if beside and draft else None
+        draft_facts = self._facts(drafter, draft.files) if drafter and draft else None
         held = memory_limit.of(instance, composed.flags, facts, draft_facts, composed.settings, self._numa)
         where = "memory" if instance.memory else "vllm_memory"
         wrong += memory_limit.misfits(held, composed.settings, self._total, where)

@@ -96,8 +96,8 @@ class Stage:
         Raises InputError if its engine could not serve an adapter, find a file, or stay below its memory limit.
         """
         declared, entry = common.declared, common.declared.entries[instance.model]
-        beside, model = declared.draft_of(entry), stored[entry.served_as]
-        draft = stored[beside.store_name] if beside else None
+        drafter, model = declared.draft_of(entry), stored[entry.served_as]
+        draft = stored[drafter.store_name] if drafter else None
         gang, _network = gang_node.member(instance, self.site, self.paths.root)
         nodes, here = instance.nodes, self.site.node
         network = self.transport.variables(self.paths, instance.name, nodes, here) if gang else None
@@ -200,8 +200,8 @@ class Stage:
         name, settings = composed.instance.name, composed.settings
         total, numa = host_memory.total(self.paths.root), host_memory.smallest_numa_node(self.paths.root)
         facts = gather(model) if model else ModelFacts()
-        beside = gather(draft) if draft and draft.is_dir() else None
-        held = memory_limit.of(composed.instance, composed.flags, facts, beside, settings, numa)
+        draft_facts = gather(draft) if draft and draft.is_dir() else None
+        held = memory_limit.of(composed.instance, composed.flags, facts, draft_facts, settings, numa)
         where = f"memory of instance {name}" if composed.instance.memory else "vllm_memory"
         if found := memory_limit.misfits(held, settings, total, where):
             raise InputError([Problem(f"instance {name}", each.message, each.key, each.value) for each in found])
@@ -267,9 +267,9 @@ def run(module: Call) -> None:
         declared.require()
         stage.require_gangs({**given["environment"], **given["secret_environment"]})
         adapters = [each for entry in declared.served for each in declared.adapters_of(entry.name)]
-        beside = {draft.store_name for entry in declared.served if (draft := declared.draft_of(entry))}
+        drafts = {draft.store_name for entry in declared.served if (draft := declared.draft_of(entry))}
         wanted = {entry.served_as for entry in (*declared.served, *adapters)}
-        stored = stored_models(given["places"], wanted | beside)
+        stored = stored_models(given["places"], wanted | drafts)
         common = Common(
             declared,
             image,

@@ -107,7 +107,7 @@ def test_a_model_that_was_deleted_is_not_on_disk(node: Node, call: Call) -> None
 def test_a_node_without_anything(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     paths = Paths(tmp_path)
     assert inferctl.main(["models"], paths) == 0
-    assert "baremetal.inference.site brings" in capsys.readouterr().out
+    assert "baremetal.inference.site fetches" in capsys.readouterr().out
     assert inferctl.main(["plan"], paths) == 0
     assert "baremetal.inference.site makes" in capsys.readouterr().out
 
