@@ -205,6 +205,8 @@ def test_the_options_are_those_of_the_called_module() -> None:
     assert node_call.specification({}) == {"argument_spec": node_call.OPTIONS, "supports_check_mode": True}
 
 
+# test_node_tool.py imports each file of the installed library without Ansible.
+@pytest.mark.full
 def test_the_library_needs_no_ansible(tmp_path: Path) -> None:
     """Every implementation is found in the library that this controller sends, by the standard library alone."""
     archive = tmp_path / "library.zip"

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import shutil
 import ssl
 import subprocess
 from datetime import UTC, datetime, timedelta
@@ -24,23 +25,29 @@ OTHERS = ["192.0.2.2"]
 NOW = datetime.now(UTC)
 
 
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two gateways: `lead` has signed for itself and for `other`. Tests work on copies."""
+    root = tmp_path_factory.mktemp("authorities")
+    lead, other = Authority(root / "lead"), Authority(root / "other")
+    lead.make_root("gw1", NOW)
+    lead.install(lead.sign(lead.request(), "gw1", NAMES))
+    lead.renew(NAMES, NOW)
+    other.install(lead.sign(other.request(), "gw2", OTHERS))
+    other.renew(OTHERS, NOW)
+    return root
+
+
 @pytest.fixture
-def lead(tmp_path: Path) -> Authority:
+def lead(made: Path, tmp_path: Path) -> Authority:
     """The gateway with the root."""
-    own = Authority(tmp_path / "lead")
-    own.make_root("gw1", NOW)
-    own.install(own.sign(own.request(), "gw1", NAMES))
-    own.renew(NAMES, NOW)
-    return own
+    return Authority(shutil.copytree(made / "lead", tmp_path / "lead"))
 
 
 @pytest.fixture
-def other(lead: Authority, tmp_path: Path) -> Authority:
+def other(made: Path, tmp_path: Path) -> Authority:
     """Another gateway, for which the lead has signed once."""
-    own = Authority(tmp_path / "other")
-    own.install(lead.sign(own.request(), "gw2", OTHERS))
-    own.renew(OTHERS, NOW)
-    return own
+    return Authority(shutil.copytree(made / "other", tmp_path / "other"))
 
 
 def verified(root: Path, own: Authority) -> str:

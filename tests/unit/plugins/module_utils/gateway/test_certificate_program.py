@@ -12,9 +12,9 @@ from ansible_collections.baremetal.inference.plugins.module_utils.gateway import
 from ansible_collections.baremetal.inference.plugins.module_utils.gateway.serving import Serving
 
 from .test_handing_over import HAProxy
-from .test_serving import haproxy, own
+from .test_serving import certified, haproxy, own
 
-__all__ = ["haproxy", "own"]
+__all__ = ["certified", "haproxy", "own"]
 
 
 @pytest.fixture

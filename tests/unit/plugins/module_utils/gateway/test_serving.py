@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -21,12 +22,19 @@ NAMES = ("gw1", "192.0.2.1")
 NOW = datetime.now(UTC)
 
 
-@pytest.fixture
-def own(tmp_path: Path) -> Serving:
-    authority = Authority(tmp_path / "tls")
+@pytest.fixture(scope="session")
+def certified(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The directory of a gateway that has made its CA and its certificate. Tests work on copies."""
+    authority = Authority(tmp_path_factory.mktemp("certified") / "tls")
     authority.make_root("gw1", NOW)
     authority.install(authority.sign(authority.request(), "gw1", NAMES))
     authority.renew(NAMES, NOW)
+    return authority.directory
+
+
+@pytest.fixture
+def own(certified: Path, tmp_path: Path) -> Serving:
+    authority = Authority(shutil.copytree(certified, tmp_path / "tls"))
     metrics = tmp_path / "metrics/inference-gateway.prom"
     metrics.parent.mkdir()
     return Serving("ca", str(authority.served), "", NAMES, authority, metrics)

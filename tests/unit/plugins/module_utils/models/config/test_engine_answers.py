@@ -29,9 +29,10 @@ def oracle() -> Any:
     return module
 
 
-@pytest.mark.parametrize("answer", ANSWERS, ids=[answer["name"] for answer in ANSWERS])
-def test_the_library_reads_what_the_engine_reads(answer: dict[str, Any], oracle: Any) -> None:
-    assert oracle.differences(answer) == {}
+def test_the_library_reads_what_the_engine_reads(oracle: Any) -> None:
+    """All answers in one test: a thousand tests would take longer than their comparisons."""
+    found = {answer["name"]: oracle.differences(answer) for answer in ANSWERS}
+    assert {name: differences for name, differences in found.items() if differences} == {}
 
 
 def test_the_sample_has_many_types(oracle: Any) -> None:
