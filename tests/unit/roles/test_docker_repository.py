@@ -1,12 +1,19 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The fingerprint that the role docker expects of the repository's key, by the repository's address."""
+"""The key of Docker's repository: its expected fingerprint, and when the role docker fetches the key again."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
+
+import pytest
 
 from .conftest import Stage
+
+FILE = "roles/docker/tasks/repository.yml"
+STAND_INS = {"get_url": "apt_sources", "file": "disks", "copy": "firewall"}
+"""The modules that take the places of Ansible's own, which would change this machine."""
 
 ADDRESSES = {
     "https://download.docker.com/linux/debian": True,
@@ -30,3 +37,30 @@ def test_the_key_of_dockers_own_repository_is_pinned_by_each_of_its_addresses(st
     done, said = staged(["docker_daemon"]).run([play], "one")
     assert done, said
     assert {address: f"{address}=1;" in said for address in ADDRESSES} == ADDRESSES, said
+
+
+@pytest.mark.once
+@pytest.mark.parametrize(
+    ("reason", "again"),
+    [
+        ("/etc/apt/sources.list.d/docker.sources has another text or mode", True),
+        ("docker-ce has another version than 28.*", False),
+    ],
+)
+def test_the_key_of_another_repository_replaces_the_key_that_is_there(
+    staged: Callable[..., Stage], reason: str, again: bool
+) -> None:
+    text = (Path(__file__).parents[3] / FILE).read_text()
+    for module, other in STAND_INS.items():
+        text = text.replace(f"ansible.builtin.{module}:", f"baremetal.inference.{other}:")
+    variables = {
+        "docker_repository_url": "https://mirror.example.com/docker",
+        "__docker_before": {"due_reasons": [reason], "engine": {"codename": "trixie"}},
+    }
+    included = {"name": "baremetal.inference.docker", "tasks_from": "repository"}
+    tasks = [{"name": "Declare", "ansible.builtin.include_role": included, "vars": variables}]
+    stage = staged(STAND_INS.values(), {FILE: text})
+    succeeded, output = stage.run([{"name": "Declare", "hosts": "all", "tasks": tasks}], "one")
+    assert succeeded, output
+    (fetched,) = stage.calls(module="apt_sources")
+    assert (fetched["url"], fetched["force"]) == ("https://mirror.example.com/docker/gpg", again)
