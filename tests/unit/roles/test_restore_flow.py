@@ -5,9 +5,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
+
+ROOT = Path(__file__).parents[3]
 
 MODULES = ("backup_restore", "engine_facts", "engine_outage", "engine_service")
 
@@ -121,3 +125,19 @@ def test_a_restore_that_fails_lets_requests_back(restore: Restore) -> None:
 def test_an_engine_that_does_not_pass_its_probe_fails_the_restore(restore: Restore) -> None:
     succeeded, output = restore.run({"module": "engine_outage", "state": "ended"})
     assert not succeeded and "engine_outage was told to fail" in output
+
+
+@pytest.mark.once
+@pytest.mark.parametrize("asked", [{"snapshot": "latest"}, {"snapshot": "latest", "path": "/etc/apt"}, {}])
+def test_a_host_that_is_no_node_is_reported_if_nothing_of_it_is_restored(
+    staged: Callable[..., Any], asked: dict[str, str]
+) -> None:
+    plays = yaml.safe_load((ROOT / "playbooks/restore.yml").read_text(encoding="utf-8"))
+    (files,) = [play for play in plays if play["name"] == "Restore single files"]
+    files = {**files, "become": False, "vars": {**files["vars"], **asked}}
+    seen = [({"module": "backup_restore"}, SNAPSHOT)]
+    succeeded, output = staged(MODULES).run([files], "[inference]\na\n[gateway]\na\ngw", seen=seen)
+    assert succeeded, output
+    reported = "gw is not in the group inference: this run restores nothing on it" in output
+    assert reported is (asked == {"snapshot": "latest"}), output
+    assert "a is not in the group" not in output
