@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the playbook power_cycle reports in check mode, with a stand-in for the BMC."""
+"""The playbook power_cycle for a node that answers, with a stand-in for the BMC."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ VALUES = {"confirm": "one", "force": True, "bmc_address": "bmc1", "bmc_user": "r
 
 
 @pytest.mark.once
-def test_check_mode_does_not_report_that_the_bmc_gets_a_command(staged: Callable[..., Stage]) -> None:
-    """This machine answers, hence `force`."""
+def test_force_passes_a_node_that_answers_and_check_mode_sends_no_command(staged: Callable[..., Stage]) -> None:
     (play,) = yaml.safe_load(PLAYBOOK.read_text(encoding="utf-8"))
     play = {**play, "vars": {**play["vars"], **VALUES}}
     stage = staged(["bmc_power"])
