@@ -158,7 +158,7 @@ def test_passwords_stay_on_until_a_key_was_seen_at_work(deb12: Node) -> None:
     test_the_server_takes_keys_only(deb12)
 
 
-def test_an_admin_comes_changes_keys_and_goes(deb13: Node, alice: Key, spare: Key, tmp_path: Path) -> None:
+def test_an_admin_is_created_loses_a_key_and_is_removed(deb13: Node, alice: Key, spare: Key, tmp_path: Path) -> None:
     admin = {"name": "alice", "keys": [alice.public, spare.public], "groups": ["adm"]}
     deb13.run("usermod --shell /bin/sh inference")
     predicted, _output = changed_tasks(deb13, tmp_path, "--check", part=PART, common_admins=[admin])
@@ -182,8 +182,11 @@ def test_an_admin_comes_changes_keys_and_goes(deb13: Node, alice: Key, spare: Ke
         stdin=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
-    deb13.baseline(PART, common_admins=[{"name": "alice", "state": "absent"}])
-    assert session.wait(30) != 0
+    try:
+        deb13.baseline(PART, common_admins=[{"name": "alice", "state": "absent"}])
+        assert session.wait(30) != 0
+    finally:
+        session.kill()
     assert not spare.ssh(deb13, "alice", "true")[0]
     assert deb13.run("id alice; ls /etc/sudoers.d/inference-alice", check=False) == ""
 

@@ -60,6 +60,7 @@ def listeners(deb13: Node) -> Iterator[list[int]]:
     ports = [7001, 7002, 7003]
     for port in ports:
         deb13.run(f"systemd-run --quiet --collect --unit=listen-{port} python3 -m http.server --bind :: {port}")
+        wait_for(f"a listener at port {port}", partial(deb13.run, f"ss -Htnl sport = {port}"), 10)
     yield ports
     deb13.run("systemctl stop 'listen-*'")
 

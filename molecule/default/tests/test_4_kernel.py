@@ -48,12 +48,14 @@ def test_a_limit_that_another_file_overrules_is_an_error_that_names_it(deb13: No
 
 # Unit tests show the files: modules/test_system_settings.py. In CI, the scenario `vm` shows the settings of a machine.
 @pytest.mark.full
-def test_a_switch_that_goes_off_takes_its_files_along(deb12: Node) -> None:
-    deb12.baseline("kernel", common_limits_enabled=False)
-    assert "infinity" not in deb12.run("systemctl show --property=DefaultLimitMEMLOCK")
-    assert "inference" not in deb12.run("ls /etc/security/limits.d /etc/systemd/user.conf.d")
-    # The role enables a unit that was disabled by hand.
-    deb12.run("systemctl disable systemd-pstore.service")
-    deb12.baseline("kernel")
+def test_limits_that_are_switched_off_are_removed(deb12: Node) -> None:
+    try:
+        deb12.baseline("kernel", common_limits_enabled=False)
+        assert "infinity" not in deb12.run("systemctl show --property=DefaultLimitMEMLOCK")
+        assert "inference" not in deb12.run("ls /etc/security/limits.d /etc/systemd/user.conf.d")
+        # The role enables a unit that was disabled by hand.
+        deb12.run("systemctl disable systemd-pstore.service")
+    finally:
+        deb12.baseline("kernel")
     assert deb12.run("systemctl is-enabled systemd-pstore.service") == "enabled"
     assert "infinity" in deb12.run("systemctl show --property=DefaultLimitMEMLOCK")

@@ -97,18 +97,23 @@ def test_all_mistakes_before_any_change(deb12: Node) -> None:
     state = "cat /etc/hosts /etc/systemd/journald.conf.d/60-inference.conf"
     state += "; ls -lR --time-style=full-iso /etc/sysctl.d /etc/tmpfiles.d || true"
     before = deb12.run(state)
-    output = deb12.baseline(
-        PART,
-        check=False,
-        common_timezone="Mars/Olympus",
-        common_hosts=[{"address": "192.0.2.300", "names": ["a"]}, {"address": "192.0.2.1", "names": ["under_score"]}],
-        common_logrotate_max_size="much",
-        common_journald_max_retention="3months",
-        common_sysctl_enabled=True,
-        common_sysctl={"vm.swapiness": 5, "kernel.no_such_thing_at_all": 1},
-        common_kernel_cmdline=["iommu=pt"],
-    )
-    deb12.run(f"rm {other}")
+    try:
+        output = deb12.baseline(
+            PART,
+            check=False,
+            common_timezone="Mars/Olympus",
+            common_hosts=[
+                {"address": "192.0.2.300", "names": ["a"]},
+                {"address": "192.0.2.1", "names": ["under_score"]},
+            ],
+            common_logrotate_max_size="much",
+            common_journald_max_retention="3months",
+            common_sysctl_enabled=True,
+            common_sysctl={"vm.swapiness": 5, "kernel.no_such_thing_at_all": 1},
+            common_kernel_cmdline=["iommu=pt"],
+        )
+    finally:
+        deb12.run(f"rm {other}")
     words = " ".join(output.split())
     for word in (
         *("Mars/Olympus", "192.0.2.300", "under_score", "much", other),
