@@ -291,7 +291,11 @@ def _throttle_reasons(element: Element) -> list[str] | None:
     reasons = _first(element, "clocks_event_reasons", "clocks_throttle_reasons")
     if reasons is None or not len(reasons):
         return None
-    active: Iterable[Element] = (reason for reason in reasons if plain(reason.text or "") == "active")
+    states = {reason: plain(reason.text or "") for reason in reasons}
+    # A virtual GPU has N/A for each reason.
+    if not {"active", "not active"} & set(states.values()):
+        return None
+    active: Iterable[Element] = (reason for reason, state in states.items() if state == "active")
     return [re.sub(r"^clocks_(?:event|throttle)_reasons?_", "", reason.tag) for reason in active]
 
 

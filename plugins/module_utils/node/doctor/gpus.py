@@ -30,6 +30,10 @@ REMAPPED_LIMIT = 512
 Azure's and OCI's health checks."""
 
 
+ALL_DOWN = "all links are inactive"
+"""nvidia-smi's message for a GPU whose NVLinks are all down, in lower case. Source: drivers 535 to 610."""
+
+
 def _gpus(host: Host) -> list[Mapping[str, Any]]:
     """The GPUs that nvidia-smi lists. Raises CannotTell if there are GPUs, and it lists none."""
     found = [gpu for gpu in host.gpus()["gpus"] if gpu["reported"]]
@@ -137,27 +141,40 @@ def _resets(host: Host) -> dict[str, float]:
     return found
 
 
+def _unless_unknown(finding: Finding, values: str, gpus: list[str], action: str) -> Finding:
+    """The finding. Raises CannotTell if the finding is ok, but the values of some GPUs are unknown."""
+    if finding.status == OK and gpus:
+        raise CannotTell(f"{values} of {', '.join(gpus)} are unknown", action)
+    return finding
+
+
 def throttle(host: Host) -> Finding:
     """Neither heat nor the power supply slows a GPU down."""
+    found = _gpus(host)
     warns = [
         f"{_name(gpu)}: {words}"
-        for gpu in _gpus(host)
+        for gpu in found
         for reason, words in BAD_THROTTLES.items()
         if reason in (gpu["throttle_reasons"] or [])
     ]
-    return _verdict([], warns, "no GPU is slowed down", "check fans, inlet temperature and power supplies (BMC)")
+    finding = _verdict([], warns, "no GPU is slowed down", "check fans, inlet temperature and power supplies (BMC)")
+    unknown = [_name(gpu) for gpu in found if gpu["throttle_reasons"] is None]
+    return _unless_unknown(finding, "the throttle reasons", unknown, "nvidia-smi -q -d PERFORMANCE")
 
 
 def pcie(host: Host) -> Finding:
     """No link has fewer lanes than it could have. The generation does not count: it is lower while a GPU idles."""
-    warns = [
-        f"{_name(gpu)}: {gpu['pcie']['width']} of {gpu['pcie']['width_max']} PCIe lanes"
-        for gpu in _gpus(host)
-        if gpu["pcie"]["width"] and gpu["pcie"]["width_max"] and gpu["pcie"]["width"] < gpu["pcie"]["width_max"]
-    ]
-    return _verdict(
+    warns, unknown = [], []
+    for gpu in _gpus(host):
+        width, most = gpu["pcie"]["width"], gpu["pcie"]["width_max"]
+        if not width or not most:
+            unknown.append(_name(gpu))
+        elif width < most:
+            warns.append(f"{_name(gpu)}: {width} of {most} PCIe lanes")
+    finding = _verdict(
         [], warns, "all lanes are in use", "reseat the card or riser; some slots have fewer lanes by design"
     )
+    return _unless_unknown(finding, "the PCIe lanes", unknown, "lspci -vv, as root: LnkCap and LnkSta of each GPU")
 
 
 def fabric(host: Host) -> Finding:
@@ -179,17 +196,21 @@ def fabric(host: Host) -> Finding:
 
 def nvlink(host: Host) -> Finding:
     """All GPUs have as many NVLinks up as the one with most."""
-    # A GPU that is divided (MIG) has a message instead of links.
-    links = {_name(gpu): gpu["nvlink"] for gpu in _gpus(host) if gpu["nvlink"] and not gpu["nvlink"]["message"]}
-    most = max((len(link["active"]) for link in links.values()), default=0)
-    warns = [
-        f"{name}: {len(link['active'])} of {most} NVLinks are up"
-        for name, link in links.items()
-        if len(link["active"]) < most
-    ]
-    return _verdict(
-        [], warns, f"{most} links each" if most else "no NVLink is in use", "nvidia-smi nvlink -s; see dmesg"
-    )
+    links: dict[str, int] = {}
+    unknown = []
+    for gpu in _gpus(host):
+        found = gpu["nvlink"]
+        if found is None:
+            unknown.append(_name(gpu))
+        # nvidia-smi prints a message instead of links for a GPU without NVLink, for a divided one (MIG), and for a GPU
+        # whose links are all down. Only the last has links.
+        elif not found["message"] or ALL_DOWN in found["message"].casefold():
+            links[_name(gpu)] = len(found["active"])
+    most = max(links.values(), default=0)
+    warns = [f"{name}: {active} of {most} NVLinks are up" for name, active in links.items() if active < most]
+    fine = f"{most} links each" if most else "no NVLink is in use"
+    finding = _verdict([], warns, fine, "nvidia-smi nvlink -s; see dmesg")
+    return _unless_unknown(finding, "the NVLinks", unknown, "nvidia-smi nvlink -s")
 
 
 CHECKS = (

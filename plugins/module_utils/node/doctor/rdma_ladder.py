@@ -154,6 +154,9 @@ def _drift(drift: boot.Report | None) -> Finding:
         return Finding(UNKNOWN, "no settings are recorded on this node", "set the variables of the role rdma")
     if drift.changes:
         return Finding(WARN, "; ".join(map(str, drift.changes)), "inferctl rdma apply, on the drained node")
+    if drift.unknown:
+        message = f"settings that cannot be read, and so not be set: {'; '.join(drift.unknown)}"
+        return Finding(UNKNOWN, message, "correct the reason, or unset the variable of the role rdma")
     return Finding(OK, "all recorded settings are in force")
 
 

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -111,6 +112,47 @@ def test_a_burst_is_told_by_the_worst_of_it(machine: Machine) -> None:
     found = machine.check()["gpu-xids"]
     assert found.status == FAIL and found.message.startswith("XID 154") and "(reset)" in found.message
     assert "XID 149" in found.message and "XID 145" in found.message and "XID 45" not in found.message
+
+
+def silent(text: str) -> str:
+    """A report in which the tool has no value for reasons of clocks and for lanes."""
+    text = re.sub(r"(<clocks_(?:event|throttle)_reason_[^>]*>)[^<]*", r"\1N/A", text)
+    return re.sub(r"(<(?:max|current)_link_width>)[^<]*", r"\1N/A", text)
+
+
+def test_unknown_values_are_not_good(machine: Machine) -> None:
+    machine.plug("0000:1b:00.0")
+    text = (GPU_DATA / "report-580.xml").read_text()
+    machine.says(silent(text[: text.index('<gpu id="00000000:9D')] + "</nvidia_smi_log>"))
+    found = machine.check()
+    for name in ("gpu-throttle", "gpu-pcie", "gpu-nvlink"):
+        assert found[name].status == UNKNOWN and found[name].action, found[name]
+        assert found[name].message.endswith(" of GPU 0000:1b:00.0 are unknown"), found[name]
+
+
+def test_a_fault_of_one_gpu_hides_behind_no_unknown_value_of_another(machine: Machine) -> None:
+    for address in ("0000:1b:00.0", "0000:9d:00.0"):
+        machine.plug(address)
+    first, second = (GPU_DATA / "report-580.xml").read_text().split('<gpu id="00000000:9D', 1)
+    machine.says(f'{first}<gpu id="00000000:9D{silent(second)}')
+    found = machine.check()
+    assert found["gpu-throttle"].status == WARN and found["gpu-pcie"].status == WARN
+
+
+def test_a_gpu_whose_links_are_all_down_is_reported(machine: Machine) -> None:
+    for address in ("0000:1b:00.0", "0000:9d:00.0"):
+        machine.plug(address)
+    machine.says((GPU_DATA / "report-580.xml").read_text())
+    links = (GPU_DATA / "nvlink.txt").read_text()
+    machine.answers["nvidia-smi -L"] = Outcome(0, (GPU_DATA / "list.txt").read_text())
+    machine.answers["nvidia-smi nvlink -s"] = Outcome(0, links)
+    # The second GPU is divided.
+    assert machine.check()["gpu-nvlink"].message == "2 links each"
+    first = links.splitlines()[:-1]
+    down = "NVML: Unable to retrieve NVLink information as all links are inActive"
+    machine.answers["nvidia-smi nvlink -s"] = Outcome(0, "\n".join([*first, down]))
+    found = machine.check()["gpu-nvlink"]
+    assert found.status == WARN and found.message == "GPU 1 (0000:9d:00.0): 0 of 2 NVLinks are up"
 
 
 @pytest.mark.recordings("nvidia_smi_xml")

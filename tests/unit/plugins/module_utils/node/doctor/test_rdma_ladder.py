@@ -69,6 +69,15 @@ def faulty(step: str) -> tuple[dict[str, Any], Desired | None, boot.Report | Non
     return found, desired, drift
 
 
+def test_a_setting_that_cannot_be_read_is_not_in_force() -> None:
+    line = "rail 0 (mlx5_0/1): pfc: the driver of the network device has no DCB"
+    steps = climb(healthy(), drift=boot.Report(unknown=[line]))
+    (found,) = [step for step in steps if step.name == "settings"]
+    assert found.status == "unknown" and line in found.message and found.action
+    # The ladder goes on: the next steps can be judged.
+    assert [step.name for step in steps] == STEPS
+
+
 @pytest.mark.parametrize("step", STEPS)
 def test_each_fault_ends_the_ladder_at_its_step(step: str) -> None:
     steps = climb(*faulty(step))
