@@ -91,8 +91,9 @@ def _in_memory(origin: int | None, target: int | None, available: int | None) ->
 
 
 def free_gpus(taken: Sequence[str], count: int, gpus: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
-    """`count` GPUs that no instance has and no other process uses; empty where there are fewer."""
-    used = [str(gpu["index"]) for gpu in gpus if gpu.get("index") is not None and gpu.get("processes")]
+    """`count` GPUs that no instance has and no other process uses; empty where there are fewer. A GPU whose processes
+    nvidia-smi cannot list is not free."""
+    used = [str(gpu["index"]) for gpu in gpus if gpu.get("index") is not None and gpu.get("processes") != []]
     others = Wish("others", "others", tuple(sorted({*taken, *used})))
     given, _problems = assign([others, Wish("bridge", "bridge", count)], read_node(gpus))
     return given[1] if len(given[1]) == count else ()

@@ -65,14 +65,18 @@ def _gpus(facts: Mapping[str, Any]) -> dict[str, Any]:
     def known(key: str) -> list[float]:
         return [gpu[key] for gpu in gpus if gpu[key] is not None]
 
+    def total(key: str) -> int | None:
+        """The sum over the GPUs whose value is known; None if no value is known."""
+        return round(sum(found)) if (found := known(key)) else None
+
     return {
         "present": len(gpus),
         "reported": sum(gpu["reported"] for gpu in gpus),
         "models": sorted({gpu["name"] for gpu in gpus if gpu["name"]}),
-        "memory_total_mib": sum(known("memory_total_mib")),
-        "memory_used_mib": sum(known("memory_used_mib")),
+        "memory_total_mib": total("memory_total_mib"),
+        "memory_used_mib": total("memory_used_mib"),
         "hottest_c": max(known("temperature_c"), default=None),
-        "power_w": round(sum(known("power_draw_w"))),
+        "power_w": total("power_draw_w"),
         "driver": driver["version"],
         # Without a GPU, it is no error that nvidia-smi is not installed.
         "error": driver["error"]["message"] if gpus and driver["error"] else "",

@@ -44,13 +44,20 @@ def test_memory_of_the_host(origin: int | None, target: int, available: int | No
 
 
 def gpu(index: int, **more: Any) -> dict[str, Any]:
-    return {"index": index, "uuid": f"GPU-{index}", "reported": True, "memory_total_mib": 80 * GIB, **more}
+    found = {"index": index, "uuid": f"GPU-{index}", "reported": True, "memory_total_mib": 80 * GIB, "processes": []}
+    return {**found, **more}
 
 
 def test_gpus_that_nobody_has() -> None:
     node = [gpu(0), gpu(1), gpu(2, processes=[{"pid": 1}]), gpu(3), gpu(4)]
     assert bridge_place.free_gpus(["0", "GPU-1"], 2, node) == ("3", "4")
     assert bridge_place.free_gpus(["0", "1"], 3, node) == ()
+
+
+def test_a_gpu_whose_processes_cannot_be_listed_is_not_free() -> None:
+    node = [gpu(0), gpu(1, processes=None), gpu(2)]
+    assert bridge_place.free_gpus(["0"], 1, node) == ("2",)
+    assert bridge_place.free_gpus(["0"], 2, node) == ()
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,8 @@ from ansible_collections.baremetal.inference.plugins.module_utils.fleet.report i
 from ansible_collections.baremetal.inference.plugins.module_utils.node import overview
 from ansible_collections.baremetal.inference.plugins.module_utils.node.doctor.host import Host
 
+from .conftest import GPU_DATA, plug
+
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
 
 
@@ -57,6 +59,23 @@ def test_a_node_and_its_row(tmp_path: Path) -> None:
     assert list(told["errors"]) == ["lock"]
     text = "\n".join(screen.render(read({"gpu1": json.loads(json.dumps(told))}, NOW)))
     assert "gpu1: a reboot is due" in text and "gpu1: lock is unknown: " in text and "10h, failed" in text
+
+
+def test_the_power_of_a_gpu_that_does_not_answer_is_unknown(tmp_path: Path) -> None:
+    for address in ("0000:1b:00.0", "0000:9d:00.0"):
+        plug(tmp_path, address)
+
+    def told(report: str) -> dict[str, Any]:
+        def run(command: Sequence[str], timeout: float) -> Outcome:
+            return Outcome(0, report) if tuple(command) == ("nvidia-smi", "-q", "-x") else missing(command, timeout)
+
+        gpus: dict[str, Any] = overview.gather(Host(Paths(tmp_path), run), NOW)["gpus"]
+        return {key: gpus[key] for key in ("present", "reported", "power_w", "memory_used_mib", "memory_total_mib")}
+
+    unknown = {"power_w": None, "memory_used_mib": None, "memory_total_mib": None}
+    assert told("") == {"present": 2, "reported": 0, **unknown}
+    known = told((GPU_DATA / "report-580.xml").read_text())
+    assert known["reported"] == 2 and min(known.values()) > 0
 
 
 def test_the_first_backup_is_not_known_until_it_has_ended(tmp_path: Path) -> None:
