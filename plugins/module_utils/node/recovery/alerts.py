@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import select
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping, Sequence
@@ -28,8 +29,11 @@ SENT = "sent"
 TIMEOUT = 10.0
 """Limit for each channel, in seconds."""
 
-LARGEST_MAIL = 3500
-"""Most characters of a mail's text. With its headers, the mail must fit into what a command takes as input."""
+LARGEST_MAIL = select.PIPE_BUF
+"""Most bytes of a mail with its headers: what a command takes as input (core/commands.py)."""
+
+CUT = 100
+"""Characters by which the text of a mail is cut at a time, until the mail is short enough."""
 
 ALERT_LIFETIME = timedelta(days=30)
 """How long an alert stays in Alertmanager, unless the breaker is closed before. Without an end, Alertmanager would
@@ -171,9 +175,15 @@ def _mail(settings: Settings, alert: Alert, run: Run) -> None:
     message["To"] = settings.mail_to
     message["From"] = settings.mail_from or "root"
     message["Subject"] = alert.title
-    lines = [alert.reason, "", f"since {alert.since}; evidence: {alert.evidence or 'none'}", "", *alert.steps]
-    lines += ["", f"inferctl recover {alert.instance} --reset closes the breaker once the cause is gone."]
-    message.set_content("\n".join(lines)[:LARGEST_MAIL])
-    outcome = run([*SENDMAIL], TIMEOUT, stdin=message.as_string()[:4096])
+    lines = [alert.reason, "", f"since {alert.since}; evidence: {alert.evidence or 'none'}", ""]
+    # Before the steps, which may be cut.
+    lines += [f"inferctl recover {alert.instance} --reset closes the breaker once the cause is gone.", "", *alert.steps]
+    text = "\n".join(lines)
+    message.set_content(text)
+    # The text is cut, and not the mail: a text with other characters than ASCII is longer in the mail.
+    while text and len(message.as_bytes()) > LARGEST_MAIL:
+        text = text[:-CUT]
+        message.set_content(text)
+    outcome = run([*SENDMAIL], TIMEOUT, stdin=message.as_string())
     if outcome.failure or outcome.code:
         raise OSError(outcome.message or outcome.stderr.strip() or f"sendmail ended with {outcome.code}")

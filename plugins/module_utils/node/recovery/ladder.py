@@ -32,6 +32,10 @@ DOCKER_TIMEOUT = 5.0
 STEPS_PER_RUN = 3
 """The most steps of one run. Only a restart of Docker has a next step: the run inspects the engine again."""
 
+RUN_LOCK, STATE_LOCK = "recovery.lock", "recovery-state.lock"
+"""The lock of a run, and the lock of a change of a recorded state. A run may take minutes. So `arm` takes only the
+second: an operator can disarm recovery during a run."""
+
 Run = Callable[..., Outcome]
 
 
@@ -71,7 +75,7 @@ class Ladder:
 
     def recover(self, name: str, *, by_hand: bool = False) -> Report:
         """Take the next step for an instance, if one is due. Raises SystemdError, OSError."""
-        with self._locked():
+        with self._locked(RUN_LOCK):
             for _time in range(STEPS_PER_RUN):
                 inspection, decision = self._decide(name, by_hand)
                 report = self._take_step(name, inspection, decision)
@@ -94,9 +98,10 @@ class Ladder:
     def reset(self, name: str) -> bool:
         """Close the breaker, restore the whole budget, undrain what recovery has drained, and start an engine that does
         not run. Returns whether anything changed. Raises SystemdError, OSError."""
-        with self._locked():
-            before = state.read(self._paths, name)
-            changed = state.write(self._paths, self._reset_state(before)) and before.steps != ()
+        with self._locked(RUN_LOCK):
+            with self._locked(STATE_LOCK):
+                before = state.read(self._paths, name)
+                changed = state.write(self._paths, self._reset_state(before)) and before.steps != ()
             changed = changed or before.breaker is not None
             if self._paths.deaths(name).exists():
                 self._paths.deaths(name).unlink()
@@ -112,10 +117,11 @@ class Ladder:
 
     def arm(self, name: str, armed: bool) -> bool:
         """Let recovery act on an instance by itself, or not. Returns whether that changed. Raises OSError."""
-        before = state.read(self._paths, name)
-        if before.armed == armed:
-            return False
-        state.write(self._paths, replace(before, armed=armed))
+        with self._locked(STATE_LOCK):
+            before = state.read(self._paths, name)
+            if before.armed == armed:
+                return False
+            state.write(self._paths, replace(before, armed=armed))
         self._say(name, "arm" if armed else "disarm", f"recovery is {'armed' if armed else 'disarmed'}", journal.NOTICE)
         return True
 
@@ -178,14 +184,17 @@ class Ladder:
             done += models.link_to_store(inspection.damaged)
         for line in done:
             self._say(name, "repair", line, journal.WARNING)
+        failure = ""
         try:
             actions.stop(name, self._docker)
             if decision.act == policy.RESET:
                 self._reset_gpus(name, inspection, done)
         except (actions.ActionError, systemd.SystemdError) as error:
-            # The engine is started all the same: recovery takes no step for an instance that stays stopped.
-            done.append(str(error))
+            failure = str(error)
+        # The engine is started also after a failure: recovery takes no step for an instance that stays stopped.
         actions.start(name)
+        if failure:
+            raise actions.ActionError("; ".join([failure, *done, "systemd was told to start the engine all the same"]))
         return "; ".join([*done, "started again"])
 
     def _reset_gpus(self, name: str, inspection: Inspection, done: list[str]) -> None:
@@ -265,7 +274,8 @@ class Ladder:
         """Record the state. A failure is only logged: a full disk must not keep an engine down. `armed` is read again,
         because an operator may have changed it since this run began."""
         try:
-            state.write(self._paths, replace(known, armed=state.read(self._paths, known.instance).armed))
+            with self._locked(STATE_LOCK):
+                state.write(self._paths, replace(known, armed=state.read(self._paths, known.instance).armed))
         except OSError as error:
             self._say(known.instance, "state", f"the state cannot be recorded: {error}", journal.WARNING)
 
@@ -275,11 +285,12 @@ class Ladder:
         )
 
     @contextmanager
-    def _locked(self) -> Iterator[None]:
-        """Allow one recovery at a time on a node: two must not restart Docker at the same time."""
+    def _locked(self, lock: str) -> Iterator[None]:
+        """Allow one run at a time on a node (two must not restart Docker at the same time), or one change of a recorded
+        state. Raises OSError."""
         directory: Path = self._paths.recovery_requests.parent
         directory.mkdir(parents=True, exist_ok=True)
-        handle = os.open(directory / "recovery.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        handle = os.open(directory / lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(handle, fcntl.LOCK_EX)
             yield

@@ -14,7 +14,7 @@ import pytest
 from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.probe import health
 from ansible_collections.baremetal.inference.plugins.module_utils.node.cli import inferctl, recover, unit_steps
-from ansible_collections.baremetal.inference.plugins.module_utils.node.recovery import deaths, requests, state
+from ansible_collections.baremetal.inference.plugins.module_utils.node.recovery import actions, deaths, requests, state
 from ansible_collections.baremetal.inference.plugins.module_utils.node.recovery.deaths import Deaths, Seen
 from ansible_collections.baremetal.inference.plugins.module_utils.node.recovery.settings import Settings
 from ansible_collections.baremetal.inference.plugins.module_utils.node.recovery.state import Breaker, State
@@ -77,6 +77,19 @@ def test_the_command_says_what_it_did(
     assert document["reports"] == [
         {"instance": "main", "act": "restart", "reason": "it is hung: why", "changed": True, "outcome": "started again"}
     ]
+
+
+def test_a_step_whose_stop_failed_is_a_failure(
+    machine: Machine, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stop(_name: str, _docker: object) -> None:
+        raise actions.ActionError("the container vllm-main cannot be removed")
+
+    monkeypatch.setattr(actions, "stop", stop)
+    monkeypatch.setattr(recover, "Ladder", lambda *_arguments: machine.ladder())
+    machine.is_seen(health.HUNG)
+    assert inferctl.main(["recover", "main"], machine.paths) == 1
+    assert "-> failed: the container vllm-main cannot be removed; " in capsys.readouterr().out
 
 
 def test_the_command_does_what_it_is_told_to_every_instance(

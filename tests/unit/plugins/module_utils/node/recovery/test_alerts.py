@@ -4,11 +4,15 @@
 
 from __future__ import annotations
 
+import email
+import email.message
+import email.policy
 import http.server
 import json
 import socket
 import threading
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -74,6 +78,25 @@ def test_every_channel_gets_an_alert_once(receiver: Any, tmp_path: Path) -> None
     # A unit of its own: what delivers outlives the step.
     assert command[:2] == ["systemd-run", "--quiet"] and "--property=KillMode=process" in command
     assert command[-3:] == ["sendmail", "-t", "-i"] and "To: ops@example.org" in mail and "--reset" in mail
+
+
+@pytest.mark.parametrize("character", ["x", "é", "語"])
+def test_a_long_mail_is_cut_and_stays_a_mail(character: str) -> None:
+    mails: list[str] = []
+
+    def run(_command: Sequence[str], _timeout: float, *, stdin: str = "") -> Outcome:
+        mails.append(stdin)
+        return Outcome(0)
+
+    long = replace(ALERT, steps=[character * 3000] * 5)
+    assert alerts.send(Settings(mail_to="ops@example.org"), long, {}, NOW, run) == {"mail": "sent"}
+    (mail,) = mails
+    # What a pipe takes at once.
+    assert 3500 < len(mail.encode()) <= 4096
+    read = email.message_from_string(mail, policy=email.policy.default)
+    assert isinstance(read, email.message.EmailMessage) and not read.defects and read["To"] == "ops@example.org"
+    text = read.get_content()
+    assert text.startswith("3 faults\n") and "inferctl recover main --reset" in text and text.count(character) > 500
 
 
 def test_a_channel_that_fails_is_tried_again_and_tells_no_secret(receiver: Any) -> None:

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -13,6 +14,7 @@ import pytest
 from ansible_collections.baremetal.inference.plugins.module_utils.core import files, journal, systemd
 from ansible_collections.baremetal.inference.plugins.module_utils.core.commands import Outcome
 from ansible_collections.baremetal.inference.plugins.module_utils.core.docker_api import DockerUnavailable
+from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.probe import health, wait
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import drains
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.state.drains import format_time
@@ -29,6 +31,8 @@ from ansible_collections.baremetal.inference.plugins.module_utils.node.recovery.
 from ansible_collections.baremetal.inference.plugins.module_utils.node.recovery.state import Breaker, State
 
 from .conftest import NOW, SECOND, XID_95, FakeDocker, GpuMachine, Machine
+
+ALL_THE_SAME = "; systemd was told to start the engine all the same"
 
 
 def test_a_hung_engine_is_ended_and_started_and_that_is_remembered(machine: Machine) -> None:
@@ -233,6 +237,29 @@ def test_who_disarms_it_in_the_middle_of_a_step_is_heard(machine: Machine, monke
     assert not known.armed and known.steps[-1].outcome == "started again"
 
 
+def test_an_operator_who_disarms_it_beside_a_step_removes_no_step(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine.is_seen(health.HUNG)
+    runs: list[threading.Thread] = []
+    read = state.read
+
+    def and_a_run_begins(paths: Paths, name: str) -> State:
+        known = read(paths, name)
+        if not runs:
+            runs.append(threading.Thread(target=machine.ladder().recover, args=("main",)))
+            runs[0].start()
+            # The run records its step as soon as it can: here, if nothing makes it wait.
+            runs[0].join(0.5)
+        return known
+
+    monkeypatch.setattr(state, "read", and_a_run_begins)
+    assert machine.ladder().arm("main", False)
+    runs[0].join()
+    known = read(machine.paths, "main")
+    assert not known.armed and [step.outcome for step in known.steps] == ["started again"]
+
+
 def test_an_engine_whose_container_stays_is_started_all_the_same(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -244,7 +271,7 @@ def test_an_engine_whose_container_stays_is_started_all_the_same(
     monkeypatch.setattr(machine.docker, "remove", remove)
     machine.is_seen(health.HUNG)
     outcome = machine.ladder().recover("main").outcome
-    assert outcome.startswith("the container vllm-main cannot be removed") and outcome.endswith("; started again")
+    assert outcome.startswith("failed: the container vllm-main cannot be removed") and outcome.endswith(ALL_THE_SAME)
     assert machine.done[-1] == "start --no-block vllm@main.service"
 
 
@@ -260,7 +287,7 @@ def test_an_engine_whose_gpu_cannot_be_reset_is_started_all_the_same(
     gpu_machine.log(XID_95)
     report = gpu_machine.recover()
     assert gpu_machine.done == ["stop", "start"]
-    assert report.outcome == "systemctl stop nvidia-dcgm.service: a time limit was exceeded; started again"
+    assert report.outcome == f"failed: systemctl stop nvidia-dcgm.service: a time limit was exceeded{ALL_THE_SAME}"
     assert not state.read(gpu_machine.paths, "main").gpus_reset
 
 
@@ -280,7 +307,7 @@ def test_a_reset_is_reported_also_if_its_settings_cannot_be_applied(
 
     monkeypatch.setattr(actions, "apply_gpu_settings", apply)
     gpu_machine.log(XID_95)
-    assert gpu_machine.recover().outcome == f"reset {SECOND}; systemd does not answer; started again"
+    assert gpu_machine.recover().outcome == f"failed: systemd does not answer; reset {SECOND}{ALL_THE_SAME}"
 
 
 def test_a_reset_settles_what_was_before_it_and_one_that_failed_settles_nothing(
