@@ -83,8 +83,11 @@ def _url(kind: str, address: str, url: str) -> Repository:
 
 
 def mask(address: str) -> str:
-    """The address with `***` in place of a password, for messages and logs."""
-    return re.sub(r"(//[^/@:]*):[^/@]*@", r"\1:***@", address)
+    """The address with `***` in place of a password, for messages and logs.
+
+    A password may have a raw / or @: it ends at the last @ of the address.
+    """
+    return re.sub(r"(//[^/@:]*):.*@", r"\1:***@", address)
 
 
 def environment_problems(environment: Mapping[str, str], option: str = "backup_environment") -> list[str]:

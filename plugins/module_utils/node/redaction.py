@@ -34,8 +34,8 @@ _VALUE = r"(?:\"(?:[^\"\\\n]|\\.)*\"?|'[^'\n]*'?|[^\s'\",;&\]}]+)"
 
 PATTERNS: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"(?i)((?:authorization|cookie)['\"]?\s*[:=]\s*['\"]?)[^'\"\r\n]+"), r"\1***"),
-    # Passwords in addresses, and addresses that are secret as a whole.
-    (re.compile(r"(://)[^/\s:@'\"]*:[^/\s@'\"]*@"), r"\1***@"),
+    # Passwords in addresses, also with a raw / or @, and addresses that are secret as a whole.
+    (re.compile(r"(://)[^/\s:@'\"]*:[^\s'\"]{0,500}@"), r"\1***@"),
     (re.compile(r"(?i)(https?://hooks\.[^/\s'\"]+/)[^\s'\"]+"), r"\1***"),
     (re.compile(r"(?i)([?&](?:[a-z0-9-]+[-_])?(?:token|key|sig|signature|secret|password)=)[^&\s'\"]+"), r"\1***"),
     (re.compile(rf"(?i)({SECRET_KEY}['\"]?\s*[:=]\s*\[?\s*){_VALUE}"), r"\1***"),

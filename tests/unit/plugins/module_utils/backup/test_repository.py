@@ -40,6 +40,16 @@ def test_a_password_with_a_slash_is_not_shown() -> None:
         assert "s3cret" not in str(refused.value)
 
 
+@pytest.mark.parametrize("password", ["s3cret/word", "12/s3cret", "s3cret@word", "s3cret"])
+def test_a_password_with_any_characters_is_masked(password: str) -> None:
+    assert repository.mask(f"rest:https://node:{password}@store:8000/x") == "rest:https://node:***@store:8000/x"
+
+
+@pytest.mark.parametrize("address", ["sftp://me@store:2222//srv/@x", "rest:https://store:8000/x/", "sftp:me@store:/x"])
+def test_an_address_without_a_password_stays_as_it_is(address: str) -> None:
+    assert repository.mask(address) == address
+
+
 def test_credentials_of_rest_reach_every_version_of_restic() -> None:
     given = repository.parse("rest:https://store:8000/x")
     credentials = {"RESTIC_REST_USERNAME": "n1", "RESTIC_REST_PASSWORD": "a/b@c"}

@@ -22,6 +22,8 @@ KEY = "the-key-of-this-engine"
         ('headers: {"authorization": "Token abcdef"}', "abcdef"),
         ("Cookie: session=0123456789abcdef", "0123456789abcdef"),
         ("proxy http://mira:hunter2@proxy.example:3128", "hunter2"),
+        ("proxy http://mira:12/hunter2@proxy.example:3128", "hunter2"),
+        ("proxy http://mira:12@hunter2@proxy.example:3128", "hunter2"),
         ("proxy http://mira:@proxy.example:3128 https://:hunter2@other.example", "hunter2"),
         ("POST https://hooks.slack.example/services/T0/B0/xyz", "T0/B0/xyz"),
         ("GET /model.safetensors?X-Amz-Signature=0a1b2c&x=1", "0a1b2c"),
