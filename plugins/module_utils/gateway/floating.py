@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -12,7 +13,7 @@ from typing import Any
 from ..core.problems import Problem, is_integer
 from .names import CONTROL_SOCKET, HEADER, PREFIX
 
-ADDRESS = re.compile(r"[0-9a-fA-F.:]+/[0-9]+")
+PREFIX_LENGTH = re.compile(r"/[0-9]+$")
 
 NUMBERS: Mapping[str, tuple[int, int]] = {"priority": (1, 254), "router_id": (1, 255)}
 """The least and the greatest value of each number."""
@@ -29,7 +30,7 @@ def problems(given: Mapping[str, Any]) -> list[Problem]:
 
     if not given["address"]:
         return found
-    if not ADDRESS.fullmatch(given["address"]):
+    if not _has_prefix(given["address"]):
         refuse("address", "must be an address with its prefix, such as 192.0.2.10/24")
     if not given["interface"]:
         refuse("interface", "must name the interface that gets the address")
@@ -41,6 +42,16 @@ def problems(given: Mapping[str, Any]) -> list[Problem]:
         if not is_integer(given[name]) or not least <= given[name] <= most:
             refuse(name, f"must be a whole number from {least} to {most}")
     return found
+
+
+def _has_prefix(text: str) -> bool:
+    """Whether a text is an IPv4 or IPv6 address with its prefix."""
+    try:
+        ipaddress.ip_interface(text)
+    except ValueError:
+        return False
+    # The standard library also takes an address alone, and a netmask.
+    return PREFIX_LENGTH.search(text) is not None
 
 
 def render(given: Mapping[str, Any]) -> str:

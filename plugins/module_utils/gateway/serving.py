@@ -142,6 +142,9 @@ def load(path: Path = TLS_SETTINGS) -> Serving:
     value = files.read_json(path)
     if not isinstance(value, dict) or value.get("schema") != SCHEMA:
         raise ValueError(f"{path}: there are no settings of schema {SCHEMA}: run baremetal.inference.site")
+    lacking = [key for key in ("form", "certificate", "key", "names") if key not in value]
+    if lacking or not isinstance(value["names"], list):
+        raise ValueError(f"{path}: lacks {', '.join(lacking) or 'a list of names'}: run baremetal.inference.site")
     return Serving(value["form"], value["certificate"], value["key"], tuple(value["names"]))
 
 

@@ -28,7 +28,10 @@ def test_without_an_address_nothing_floats() -> None:
 @pytest.mark.parametrize(
     ("changes", "name", "words"),
     [
-        ({"address": "192.0.2.10"}, "gateway_floating_address", "with its prefix"),
+        *(
+            ({"address": address}, "gateway_floating_address", "with its prefix")
+            for address in ("192.0.2.10", "999.1.1.1/99", "192.0.2.10/33", "192.0.2.10/255.255.255.0", "2001:db8::g/64")
+        ),
         ({"interface": ""}, "gateway_floating_interface", "must name the interface"),
         ({"peers": []}, "gateway_floating_peers", "name at least one other gateway"),
         ({"source": "192.0.2.9"}, "gateway_floating_source", "this gateway's own address"),
@@ -44,7 +47,7 @@ def test_a_mistake_is_named_with_what_is_allowed(changes: dict[str, Any], name: 
 
 
 def test_all_mistakes_are_found_at_once() -> None:
-    assert problems(GIVEN) == []
+    assert problems(GIVEN) == [] and problems({**GIVEN, "address": "2001:db8::10/64"}) == []
     assert len(problems({**GIVEN, "address": "x", "interface": "", "peers": [], "priority": 0, "router_id": 0})) == 5
 
 

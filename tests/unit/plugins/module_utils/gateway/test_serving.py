@@ -111,7 +111,7 @@ def test_settings_are_kept_for_the_timer(own: Serving, tmp_path: Path) -> None:
     path.write_text(json.dumps(own.to_dict()))
     found = serving.load(path)
     assert (found.form, found.certificate, found.names) == (own.form, own.certificate, own.names)
-    for text in ('{"schema": 99}', "[]"):
+    for text in ('{"schema": 99}', "[]", '{"schema": 1, "form": "ca"}', json.dumps({**own.to_dict(), "names": None})):
         path.write_text(text)
         with pytest.raises(ValueError, match=r"baremetal\.inference\.site"):
             serving.load(path)
