@@ -14,6 +14,7 @@ from typing import Any
 
 from ...core import files
 from ...core.paths import Paths
+from ...core.records import ill_typed
 from . import releases
 
 SCHEMA = 1
@@ -132,11 +133,6 @@ def _from_json(value: Mapping[str, Any] | None) -> GangState | None:
     members = tuple(MemberState(**member) for member in value["members"])
     known = {key: value[key] for key in GangState.__annotations__ if key != "members"}
     state = GangState(**known, members=members)
-    texts = [state.instance, state.since, state.detail]
-    numbers = [state.epoch, state.rank]
-    for member in members:
-        texts += [member.node, member.releases]
-        numbers += [member.active, member.current, member.desired]
-    sound = all(isinstance(number, int) for number in numbers) and all(isinstance(text, str) for text in texts)
     states = [state.state, *(member.state for member in members)]
-    return state if sound and all(each in STATES for each in states) else None
+    sound = not any(map(ill_typed, (state, *members))) and all(each in STATES for each in states)
+    return state if sound else None

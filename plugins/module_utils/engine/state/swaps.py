@@ -17,6 +17,7 @@ from typing import Any
 from ...core import files
 from ...core.paths import Paths
 from ...core.problems import is_integer
+from ...core.records import ill_typed
 from ..swap_terms import Terms
 from . import releases
 from .drains import format_time
@@ -52,6 +53,8 @@ CLOSED = frozenset({GATE, STOP, START, PROBE})
 DONE, RETURNED, REFUSED = "done", "returned", "refused"
 """How a swap ends: the new release serves; the release before serves again; nothing was changed. A stuck swap has not
 ended."""
+
+OUTCOMES = frozenset({DONE, RETURNED, REFUSED})
 
 
 _NO_FILE = object()
@@ -219,6 +222,8 @@ def _checked(swap: Swap) -> Swap:
         raise ValueError("has a member's release that is no number")
     if swap.step not in STEPS or not isinstance(swap.notes, dict):
         raise ValueError("has no step that this version knows")
+    if wrong := ill_typed(swap):
+        raise ValueError(f"has values of another type: {', '.join(wrong)}")
     return swap
 
 
@@ -276,7 +281,8 @@ def last(paths: Paths, name: str) -> Report | None:
         if not isinstance(value, dict) or value.pop("schema", None) != SCHEMA:
             return None
         lists = {key: tuple(value.get(key, ())) for key in ("words", "unheard")}
-        return Report(**{**value, **lists})
+        report = Report(**{**value, **lists})
+        return None if ill_typed(report) or report.outcome not in OUTCOMES else report
     except (OSError, ValueError, TypeError, KeyError):
         return None
 

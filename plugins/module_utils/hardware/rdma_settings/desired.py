@@ -13,6 +13,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
+from ...core.records import ill_typed
+
 SCHEMA = 1
 
 FULL_MEMBER = 0x8000
@@ -98,6 +100,8 @@ def of(stored: Any, where: str) -> Desired:
     known = {entry.name for entry in fields(Rail)}
     try:
         rails = [Rail(**{key: value for key, value in rail.items() if key in known}) for rail in stored["rails"]]
+        if wrong := sorted({name for rail in rails for name in ill_typed(rail)}):
+            raise TypeError(f"values of another type: {', '.join(wrong)}")
         return Desired(rails, str(stored["manager"]), tuple(map(str, stored["files"])))
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"{where} is damaged ({error}): run baremetal.inference.site, which repairs it") from error

@@ -57,7 +57,13 @@ def test_only_a_unit_that_is_active_serves(active: str) -> None:
         {"members": 3},
         {"members": [{"node": "gpu-0", "rank": 0, "address": "10.0.0.1", "state": "waiting", "active": "3"}]},
         {"members": [{"node": "gpu-0", "rank": 0, "address": "10.0.0.1", "state": "waiting", "releases": None}]},
+        {"members": [{"node": "gpu-0", "rank": "0", "address": "10.0.0.1", "state": "waiting"}]},
+        {"members": [{"node": "gpu-0", "rank": 0, "address": 10, "state": "waiting"}]},
+        {"members": [{"node": "gpu-0", "rank": 0, "address": "10.0.0.1", "state": "waiting", "detail": None}]},
+        {"members": [{"node": "gpu-0", "rank": 0, "address": "10.0.0.1", "state": ["waiting"]}]},
         {"detail": None},
+        {"planned": "no"},
+        {"epoch": True},
     ],
 )
 def test_a_damaged_state_counts_as_none(tmp_path: Path, change: dict[str, object]) -> None:
@@ -66,7 +72,7 @@ def test_a_damaged_state_counts_as_none(tmp_path: Path, change: dict[str, object
     assert gangs.read(paths, "big") is None
 
 
-@pytest.mark.parametrize("text", ["", "[]", "null", "{", json.dumps({"schema": 1})])
+@pytest.mark.parametrize("text", ["", "[]", "null", "{", "[" * 100_000, json.dumps({"schema": 1})])
 def test_a_file_that_is_no_state(tmp_path: Path, text: str) -> None:
     paths = Paths(tmp_path)
     files.write(paths.gang("big"), text)

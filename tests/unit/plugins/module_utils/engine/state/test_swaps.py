@@ -81,8 +81,12 @@ WHOLE = {**asdict(swaps.Swap(1, 2, "a", NEVER)), "schema": swaps.SCHEMA}
         (files.to_json({**WHOLE, "closed_port": [5005]}), "has a release or a port that is no number"),
         (files.to_json({**WHOLE, "step": "fly"}), "has no step that this version knows"),
         (files.to_json({**WHOLE, "notes": None}), "has no step that this version knows"),
+        (files.to_json({**WHOLE, "tries": "1", "failure": None}), "has values of another type: failure, tries"),
     ],
-    ids=["empty", "cut", "list", "null", "schema", "less", "more", "terms", "words", "target", "port", "step", "notes"],
+    ids=[
+        *("empty", "cut", "list", "null", "schema", "less", "more"),
+        *("terms", "words", "target", "port", "step", "notes", "types"),
+    ],
 )
 def test_a_record_that_cannot_be_understood_is_a_swap(paths: Paths, content: str, words: str) -> None:
     """The node must not go on as if nothing had happened: a drain or a closed gate may be left."""
@@ -166,6 +170,29 @@ def test_how_a_swap_ended_is_told_until_the_next_one_begins(paths: Paths) -> Non
     for damaged in ("{", "[]", '{"schema": 2}', '{"schema": 1}'):
         files.write(paths.swap_report("main"), damaged)
         assert swaps.last(paths, "main") is None
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"origin": "1"},
+        {"target": None},
+        {"run_id": 7},
+        {"outcome": "lost"},
+        {"outcome": ["done"]},
+        {"failure": None},
+        {"words": [1]},
+        {"behind": 3},
+        {"load_seconds": "2"},
+        {"pinned": 1},
+        {"requests_meanwhile": "many"},
+    ],
+)
+def test_a_report_with_a_value_of_another_type_counts_as_damaged(paths: Paths, change: dict[str, object]) -> None:
+    swaps.end(paths, "main", swaps.Report(1, 2, "a", NEVER, NEVER, swaps.DONE, load_seconds=2))
+    assert swaps.last(paths, "main")
+    files.write_json(paths.swap_report("main"), {**files.read_json(paths.swap_report("main")), **change})
+    assert swaps.last(paths, "main") is None
 
 
 @pytest.mark.parametrize(

@@ -49,7 +49,17 @@ def test_a_document_has_all_settings_also_those_that_are_zero_or_off() -> None:
 
 @pytest.mark.parametrize(
     "stored",
-    [None, [], {}, {"schema": 2}, {"schema": 1}, {"schema": 1, "rails": [{"mtu": 1}], "manager": "none", "files": []}],
+    [
+        *(None, [], {}, {"schema": 2}, {"schema": 1}),
+        *(
+            {"schema": 1, "rails": [rail], "manager": "none", "files": []}
+            for rail in (
+                {"mtu": 1},
+                {"key": "k/1", "layer": "ethernet", "mtu": "9000"},
+                {"key": 1, "layer": "ethernet"},
+            )
+        ),
+    ],
 )
 def test_a_damaged_document(stored: Any) -> None:
     with pytest.raises(ValueError, match=r"^/x .*: run baremetal\.inference\.site"):
