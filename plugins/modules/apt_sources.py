@@ -436,19 +436,25 @@ def write(path: Path, file: File) -> None:
     new.replace(path)
 
 
+def check_key_file(source: Source) -> list[Problem]:
+    """A problem if the key of a source is a file that is not there, cannot be read, or has another fingerprint."""
+    where, path = f"source {source.name}", Path(source.key)
+    if not path.is_file():
+        return [Problem(where, "must be a file on the node: correct the path", "key", source.key)]
+    try:
+        return check_key(source, path.read_bytes())
+    except OSError as error:
+        return [Problem(where, f"cannot be read ({error.strerror}): replace the file", "key", source.key)]
+
+
 def check(sources: list[Source], transport: Transport, exclusive: bool) -> list[Problem]:
     """Mistakes in the input that depend on the node."""
     found = transport.problems()
     found += [
-        Problem(f"source {source.name}", "must be a file on the node: correct the path", "key", source.key)
-        for source in sources
-        if source.present and source.key and not source.key_is_text and not Path(source.key).is_file()
-    ]
-    found += [
         problem
         for source in sources
-        if source.present and source.key and not source.key_is_text and Path(source.key).is_file()
-        for problem in check_key(source, Path(source.key).read_bytes())
+        if source.present and source.key and not source.key_is_text
+        for problem in check_key_file(source)
     ]
     if exclusive and not any(source.present for source in sources):
         found.append(Problem("exclusive", "would leave the node without any source: declare at least one"))

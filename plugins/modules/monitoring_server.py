@@ -463,7 +463,10 @@ def present(module: AnsibleModule) -> dict[str, Any]:
 def verify(module: AnsibleModule, result: dict[str, Any]) -> None:
     """Verify targets, rules and Alertmanager. Adds what was found to the result; fails if anything is missing."""
     params, plan = module.params, module.params["plan"]
-    password = internal_password() if params["users"] else ""
+    try:
+        password = internal_password() if params["users"] else ""
+    except OSError as error:
+        module.fail_json(msg=f"The files are in place, but Prometheus cannot be verified: {error}", **result)
     servers = Server(plan["url"], password), Server(plan["alertmanager_url"], password)
     found, missing = watch(*servers, plan["asked"], plan["rules"], params["verify_seconds"])
     result.update(found)

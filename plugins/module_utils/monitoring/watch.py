@@ -79,6 +79,8 @@ def watch(
             found["rules"] = sum(len(group["rules"]) for group in seen.groups)
         except NoAnswer as error:
             missing = [str(error)]
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
+            missing = [f"Prometheus answers in another form than this collection expects: {error!r}"]
         if settled or time.monotonic() >= deadline:
             return found, missing
         time.sleep(POLL_SECONDS)

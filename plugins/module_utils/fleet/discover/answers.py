@@ -24,6 +24,9 @@ MOST = 300
 ANSIBLE = re.compile(r"^(?:Task failed: )?(?:Failed to connect to the host via ssh: )?(?:ssh: )?")
 """What Ansible puts before the reason."""
 
+PORT = re.compile(r"[0-9]{1,5}")
+LAST_PORT = 65535
+
 CONTROL = re.compile(r"[\x00-\x1f\x7f]+")
 TEMPLATE = re.compile(r"\{(?=[{%#])")
 """The beginning of a template of Jinja."""
@@ -46,8 +49,16 @@ def login(result: Mapping[str, Any]) -> dict[str, str]:
     return dict(re.findall(r"\b(uid|login|python)=(\S*)", str(result.get("stdout") or "")))
 
 
+def _port(told: Mapping[str, Any]) -> int | None:
+    """The port of SSH; None if the inventory has a value that is no port."""
+    text = str(told.get("port") or SSH_PORT)
+    return int(text) if PORT.fullmatch(text) and 0 < int(text) <= LAST_PORT else None
+
+
 def error(told: Mapping[str, Any]) -> str:
     """Why nothing is known about a machine; empty if all modules have answered."""
+    if _port(told) is None:
+        return f"ansible_port is {told['port']!r}: set a whole number from 1 to 65535"
     result = told.get("login") or {}
     message = ANSIBLE.sub("", " ".join(str(result.get("msg") or "").split()))[:MOST]
     if result.get("unreachable"):
@@ -75,7 +86,7 @@ def read(told: Mapping[str, Any]) -> dict[str, Any]:
     """The results in the form of machine.read: address, port, login, error, host, gpu and rdma."""
     return {
         "address": str(told.get("address") or ""),
-        "port": int(told.get("port") or SSH_PORT),
+        "port": _port(told) or SSH_PORT,
         "login": login(told.get("login") or {}).get("login", ""),
         "error": error(told),
         "host": told.get("host") or {},

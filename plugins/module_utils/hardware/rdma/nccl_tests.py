@@ -174,7 +174,7 @@ def _json(text: str) -> Report:
         if size is not None and bandwidths != [None, None]:
             wrong = sum(_plain(way.get("nwrong")) or 0.0 for way in ways)
             operation = one.get("redop")
-            report.operation = str(operation) if operation in OPERATIONS else report.operation
+            report.operation = str(operation) if str(operation) in OPERATIONS else report.operation
             report.results.append(Result(int(size), bandwidths[0], bandwidths[1], wrong))
     for device in _mappings(_mapping(data.get("config")).get("devices")):
         host, product = str(device.get("hostname") or ""), str(device.get("device_info") or "")

@@ -34,8 +34,8 @@ def read(
 ) -> Machine:
     """The machine. `address` is the one by which the node is managed; empty if unknown.
 
-    Raises ValueError if RDMA ports are there, and the program `ip` does not list the addresses: a port of the
-    management interface could become a rail.
+    Raises ValueError if RDMA ports are there, and the program `ip` does not list the addresses or the default routes: a
+    port of the management interface could become a rail.
     """
     listed = tools.addresses("ip", run)
     if listed.status.error and facts["rdma_devices"]:
@@ -43,9 +43,15 @@ def read(
             f"`ip -j -d address` does not list the addresses of this node ({listed.status.error.message}), so the"
             " management interface is not known. Run that command on the node, and correct the error"
         )
+    default = _of_default_routes(run)
+    if default is None and facts["rdma_devices"]:
+        raise ValueError(
+            "`ip -j route show default` does not list the default routes of this node, so the management interface is"
+            " not known. Run that command on the node, and correct the error"
+        )
     by_netdev = listed.by_netdev
     upper = {name for name, netdev in by_netdev.items() if address in [one.partition("/")[0] for one in netdev]}
-    upper |= _of_default_routes(run)
+    upper |= default or set()
     management = sorted({lower for name in upper for lower in (name, *_lower(root, name))})
     stanzas = managers.stanzas(root)
     networkmanager_runs = (root / "run/NetworkManager").is_dir()
@@ -115,16 +121,18 @@ def lacking(root: Path, packages: Sequence[str]) -> list[str]:
     return [package for package in packages if package not in known]
 
 
-def _of_default_routes(run: Run) -> set[str]:
-    """The network devices of the default routes."""
+def _of_default_routes(run: Run) -> set[str] | None:
+    """The network devices of the default routes; None if unknown."""
     outcome = run(["ip", "-j", "route", "show", "default"])
+    if outcome.failure or outcome.code:
+        return None
     try:
         routes = json.loads(outcome.stdout or "[]")
         # A route over several links has them in a list.
         hops = [hop for route in routes for hop in (route, *route.get("nexthops", ()))]
         return {str(hop["dev"]) for hop in hops if "dev" in hop}
-    except (ValueError, TypeError, AttributeError):
-        return set()
+    except (ValueError, TypeError, AttributeError, RecursionError):
+        return None
 
 
 def _lower(root: Path, netdev: str) -> Iterator[str]:

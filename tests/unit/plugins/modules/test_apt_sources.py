@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import errno
 import stat
 from pathlib import Path
 from types import SimpleNamespace
@@ -181,3 +182,14 @@ def test_a_keyring_on_the_node_is_compared_with_its_fingerprints(tmp_path: Path)
     for fingerprints, found in (([], 0), ([pin], 0), (["0" * 40], 1)):
         sources = read_sources([{**TEST, "key": str(path), "fingerprints": fingerprints}])
         assert len(apt_sources.check(sources, Transport(), False)) == found
+
+
+def test_a_keyring_that_cannot_be_read_is_a_mistake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(_path: Path) -> bytes:
+        raise OSError(errno.EIO, "Input/output error")
+
+    path = tmp_path / "vendor.gpg"
+    path.touch()
+    monkeypatch.setattr(Path, "read_bytes", broken)
+    (problem,) = apt_sources.check(read_sources([{**TEST, "key": str(path)}]), Transport(), False)
+    assert str(problem) == f"source test: key: '{path}': cannot be read (Input/output error): replace the file"

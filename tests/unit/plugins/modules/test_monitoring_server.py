@@ -465,3 +465,16 @@ def test_what_is_not_watched_as_declared_is_an_error(
         module, check=True, **wanted, verify_seconds=7
     )
     assert len(asked) == 1
+
+
+def test_a_password_that_cannot_be_read_ends_the_verification_with_a_message(
+    machine: Machine, run_module: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken() -> str:
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(module.MonitoringServer, "run", lambda _self: {"changed": True, "actions": {}})
+    monkeypatch.setattr(module, "internal_password", broken)
+    said = run_module(module, **{**given(), "users": {"ops": "pass-word-1"}}, verify_seconds=7)
+    assert said["failed"] and said["changed"]
+    assert said["msg"].endswith("cannot be verified: [Errno 5] Input/output error")

@@ -100,3 +100,11 @@ def test_it_is_asked_until_the_time_is_over(monkeypatch: pytest.MonkeyPatch) -> 
     silent = Server("http://127.0.0.1:1")
     found, (why,) = watch(silent, silent, WANTED, [], 0)
     assert found == nothing and "127.0.0.1:1/-/ready" in why
+
+
+@pytest.mark.parametrize("target", [{"labels": {}}, None, {**TARGET, "labels": None}, {**TARGET, "lastScrape": "soon"}])
+def test_an_answer_of_another_form_is_reported(target: Any) -> None:
+    # `lastScrape` is read only while a target is down.
+    targets = [{**TARGET, "health": "down", "lastScrape": "2099-11-22T08:52:20Z"}, target]
+    _found, missing = watch(Fake(targets=targets), Fake(), {}, [], 0)
+    assert len(missing) == 1 and missing[0].startswith("Prometheus answers in another form")

@@ -32,6 +32,8 @@ def test_a_machine_that_answers_has_no_error() -> None:
 
 def test_each_kind_of_failure_has_its_words() -> None:
     cases: dict[str, dict[str, Any]] = {
+        "ansible_port is 'ssh': set a whole number from 1 to 65535": {"port": "ssh"},
+        "ansible_port is 65536: set a whole number": {"port": 65536},
         "cannot be reached: no route to host": {"login": {"unreachable": True, "msg": "no route\nto host"}},
         "cannot be reached: connect to host x port 22": {
             "login": {
@@ -50,3 +52,4 @@ def test_each_kind_of_failure_has_its_words() -> None:
     }
     for words, change in cases.items():
         assert answers.error({**GOOD, **change}).startswith(words), words
+        assert answers.read({**GOOD, **change})["error"].startswith(words), words

@@ -132,6 +132,7 @@ def test_numbers_that_are_not_finite(number: str) -> None:
 def test_other_operations_than_sums() -> None:
     for text in (OUTPUT.replace("sum", "max"), as_json().replace('"sum"', '"max"')):
         assert nccl_tests.read(text).operation == "max"
+    assert nccl_tests.read(as_json().replace('"sum"', '["sum"]')).operation is None
 
 
 @pytest.mark.parametrize(

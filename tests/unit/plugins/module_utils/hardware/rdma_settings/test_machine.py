@@ -136,6 +136,17 @@ def test_programs_that_answer_nothing(tmp_path: Path) -> None:
     assert (found.management, found.managers) == ([], [])
 
 
+@pytest.mark.parametrize("answer", [Outcome(0, "7"), Outcome(0, "["), Outcome(1, "", "Cannot open netlink socket")])
+def test_default_routes_that_are_not_known_do_not_count_as_none(tmp_path: Path, answer: Outcome) -> None:
+    host = Host(tmp_path)
+
+    def run(command: Sequence[str]) -> Outcome:
+        return answer if list(command) == ["ip", "-j", "route", "show", "default"] else host.run(command)
+
+    with pytest.raises(ValueError, match=r"`ip -j route show default` .* the management interface is not known"):
+        machine.read(host.root, roce(), "192.0.2.7", {}, (), run)
+
+
 def test_packages_that_are_not_installed(tmp_path: Path) -> None:
     host = Host(tmp_path)
     host.machine.write("var/lib/dpkg/info/iproute2.list", "")
