@@ -117,7 +117,7 @@ def main() -> None:
     share, problem, changed = Share("", "", {}), "", True
     try:
         if values["state"] == "stopped":
-            changed = not module.check_mode and sharing.stop()
+            changed = sharing.runs() if module.check_mode else sharing.stop()
         elif not module.check_mode:
             models = {str(name): str(revision) for name, revision in values["models"].items()}
             share = sharing.start(Path(values["store"]), models, values["address"], values["port"], values["seconds"])

@@ -164,8 +164,12 @@ def check(root: Path, files: Mapping[str, Path], where: str) -> tuple[int, list[
 
 def base_of(root: Path) -> Path | None:
     """The directory of the base to which a published variant has links; None if it is not a variant."""
+    info = root / INFO
     try:
-        base = node_files.read_json(root / INFO)["base"]
+        # To open a FIFO would wait for its writer without end.
+        if not info.is_file():
+            return None
+        base = node_files.read_json(info)["base"]
         name, revision = str(base["name"]), str(base["revision"])
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None

@@ -118,12 +118,17 @@ class Sharing:
             )
         return Share(f"http://{in_url(address)}:{port}", token, manifests)
 
+    def runs(self) -> bool:
+        """Whether the server runs. Changes nothing."""
+        code, _output, _errors = self._run(["systemctl", "is-active", "--quiet", UNIT])
+        return code == 0
+
     def stop(self) -> bool:
         """Stop the server, and remove its files. Returns whether it ran."""
-        code, _output, _errors = self._run(["systemctl", "is-active", "--quiet", UNIT])
+        ran = self.runs()
         self._run(["systemctl", "stop", "--quiet", UNIT])
         shutil.rmtree(self._directory, ignore_errors=True)
-        return code == 0
+        return ran
 
     def _last_words(self) -> str:
         _code, output, _errors = self._run(["journalctl", "--quiet", f"--unit={UNIT}", "--lines=10", "--output=cat"])

@@ -9,6 +9,7 @@ from __future__ import annotations
 import gzip
 import json
 import tempfile
+import zlib
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -155,6 +156,6 @@ def _unpack(candidates: Iterable[Path]) -> str:
         try:
             with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as stream:
                 return stream.read(REPORT_LARGEST).decode(errors="replace")
-        except (OSError, EOFError):
+        except (OSError, EOFError, zlib.error):
             continue
     return ""

@@ -72,8 +72,11 @@ def test_check_mode_starts_and_ends_nothing(node: Node) -> None:
     node.active = True
     foreseen = node.start(check=True)
     assert (foreseen["changed"], foreseen["url"], foreseen["token"], foreseen["manifests"]) == (True, "", "", {})
-    assert node.run(check=True, state="stopped")["changed"] is False
     assert node.calls == []
+    assert node.run(check=True, state="stopped")["changed"] is True
+    node.active = False
+    assert node.run(check=True, state="stopped")["changed"] is False
+    assert {tuple(call[:2]) for call in node.calls} == {("systemctl", "is-active")}
 
 
 def test_an_end_is_a_change_only_where_something_was_shared(node: Node) -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -152,6 +153,16 @@ def test_a_damaged_file_of_a_variant_names_no_base(tmp_path: Path) -> None:
     for text in ("{", "[]", '{"base": 1}', "[" * 100_000):
         (tmp_path / "model_info.json").write_text(text)
         assert base_of(tmp_path) is None
+
+
+def test_a_fifo_names_no_base(tmp_path: Path) -> None:
+    """Its reader would wait for a writer."""
+    os.mkfifo(tmp_path / "model_info.json")
+    found: list[Path | None] = []
+    reader = threading.Thread(target=lambda: found.append(base_of(tmp_path)), daemon=True)
+    reader.start()
+    reader.join(5)
+    assert found == [None]
 
 
 def test_a_size_that_no_file_has_is_no_manifest() -> None:

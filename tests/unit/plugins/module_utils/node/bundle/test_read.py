@@ -125,3 +125,16 @@ def test_nvidias_report_that_broke_off_is_kept_as_far_as_it_came(packed: bool) -
 
     part, text = collect(Reader(run, []).report("report.log"))
     assert (part.status, part.reason, text) == (PARTIAL, "it did not end", "half of it\n")
+
+
+def test_a_packed_report_that_is_damaged_is_replaced_by_the_other_one() -> None:
+    def run(command: Sequence[str], _limit: float) -> Outcome:
+        log = Path(command[2])
+        packed = bytearray(gzip.compress(b"the whole report" * 100))
+        packed[12] ^= 0xFF
+        log.with_name(f"{log.name}.gz").write_bytes(packed)
+        log.write_text("half of it")
+        return Outcome(0)
+
+    part, text = collect(Reader(run, []).report("report.log"))
+    assert (part.status, text) == (COLLECTED, "half of it\n")
