@@ -241,7 +241,9 @@ def as_text(steps: Sequence[Step]) -> str:
             lines.append(f"{'':<23}-> {step.action}")
     if steps and steps[-1].status in (WARN, FAIL):
         return "\n".join([*lines, "", "Repair this first: later steps would mislead."])
-    lines += ["", "This node is fine so far. Next, with a second node, in this order:"]
+    known = all(step.status != UNKNOWN for step in steps)
+    verdict = "This node is fine so far." if known else "No step found a fault; read what is unknown."
+    lines += ["", f"{verdict} Next, with a second node, in this order:"]
     lines += [f"- {line}" for line in BY_HAND]
     lines += ["", "What a wrong number means:", *(f"- {what}: {means}" for what, means in SIGNATURES)]
     return "\n".join(lines)

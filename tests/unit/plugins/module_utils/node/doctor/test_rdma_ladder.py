@@ -76,6 +76,8 @@ def test_a_setting_that_cannot_be_read_is_not_in_force() -> None:
     assert found.status == "unknown" and line in found.message and found.action
     # The ladder goes on: the next steps can be judged.
     assert [step.name for step in steps] == STEPS
+    text = rdma_ladder.as_text(steps)
+    assert "fine so far" not in text and "No step found a fault; read what is unknown. Next" in text
 
 
 @pytest.mark.parametrize("step", STEPS)
