@@ -45,6 +45,8 @@ class Company:
                 "ANSIBLE_LOCAL_TEMP": str(self._home / "tmp"),
                 # A process for each call, not five.
                 "ANSIBLE_PIPELINING": "1",
+                # Not first all other forms of inventories, as which Ansible would try to read each inventory.
+                "ANSIBLE_INVENTORY_ENABLED": "ini",
             },
             cwd=self._home,
         )

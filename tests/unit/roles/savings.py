@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import copy
 import gc
+import glob
 import marshal
 import sys
 from collections.abc import Collection, Mapping
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from types import CodeType, SimpleNamespace
@@ -120,6 +122,12 @@ def keep_files() -> None:
     dataloader.DataLoader.load_from_file = loaded
 
 
+def keep_searches() -> None:
+    """Search a directory for plugins once: Ansible searches for each task, and no run adds a plugin."""
+    search = cache(glob.glob)
+    loader.glob = SimpleNamespace(glob=search, iglob=search)
+
+
 def keep_plugins() -> None:
     """Look for a filter or a test once. For each of the collection's, Ansible looks into all files that may have it."""
     get_again = loader.Jinja2Loader.get
@@ -141,9 +149,10 @@ def modules() -> set[str]:
 
 def use() -> None:
     """Save from now on, in this process and its copies."""
-    # PlaybookExecutor reads these at the beginning of each run, with their documentation.
-    for kind in (loader.connection_loader, loader.shell_loader, loader.become_loader):
-        list(kind.all(class_only=True))
+    keep_searches()
+    # Ansible reads these at the beginning of each run, with their documentation.
+    for kind in ("become", "callback", "connection", "inventory", "shell", "strategy"):
+        list(getattr(loader, f"{kind}_loader").all(class_only=True))
     keep_templates()
     keep_files()
     keep_plugins()
