@@ -11,6 +11,9 @@ import jinja2
 import pytest
 import yaml
 
+# No test here runs Ansible.
+pytestmark = pytest.mark.once
+
 ROLE = Path(__file__).parents[3] / "roles/common"
 
 

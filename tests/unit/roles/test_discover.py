@@ -5,6 +5,8 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -122,27 +124,48 @@ def test_check_mode_writes_nothing(stage: Any, tmp_path: Path) -> None:
     assert done and not (tmp_path / "mysite").exists(), said
 
 
+def declared(variable: tuple[str, Any]) -> str:
+    """A variable in the line of a host."""
+    name, value = variable
+    return f"{name}={shlex.quote(value if isinstance(value, str) else repr(value))}"
+
+
 def test_the_site_refuses_open_questions(stage: Any) -> None:
     site = yaml.safe_load((ROOT / "playbooks/site.yml").read_text(encoding="utf-8"))
     (play,) = [one for one in site if one["name"] == "Check everything before anything changes"]
     (task,) = [one for one in play["tasks"] if "ansible.builtin.fail" in one]
-    plain = {"hosts": "all", "tasks": [task]}
-    refused: dict[str, dict[str, Any]] = {
-        "these questions are open. Answer each": {"decide": ["common_disks (here): which?"]},
-        "vllm_update_force is now called update_force": {"vllm_update_force": True},
-        "one: vllm_api_key: is a placeholder": {"vllm_api_key": "{{ vaulted }}", "vaulted": "change-me-7f31"},
-        "one: gang_key: is the same secret as vllm_api_key": {"vllm_api_key": "long-7f31", "gang_key": "long-7f31"},
-        "(portal): has fewer than 8 characters": {"gateway_keys": [{"name": "portal", "key": "-7f31"}]},
+    refused: dict[str, tuple[str, dict[str, Any]]] = {
+        # By host: the words of its refusal, and its variables.
+        "open": ("these questions are open. Answer each", {"decide": ["common_disks (here): which?"]}),
+        "renamed": ("vllm_update_force is now called update_force", {"vllm_update_force": True}),
+        "placeholder": (
+            "placeholder: vllm_api_key: is a placeholder",
+            {"vllm_api_key": "{{ vaulted }}", "vaulted": "change-me-7f31"},
+        ),
+        "twice": (
+            "twice: gang_key: is the same secret as vllm_api_key",
+            {"vllm_api_key": "long-7f31", "gang_key": "long-7f31"},
+        ),
+        "short": ("(portal): has fewer than 8 characters", {"gateway_keys": [{"name": "portal", "key": "-7f31"}]}),
         # Without this check, Ansible ends the run later: 'engine_image' is undefined.
-        "one: engine_image: not set": {"instances": [{"name": "main"}], "models": {}},
-        "one: engine_image, models: not set": {"instances": [{"name": "main"}]},
+        "imageless": ("imageless: engine_image: not set", {"instances": [{"name": "main"}], "models": {}}),
+        "modelless": ("modelless: engine_image, models: not set", {"instances": [{"name": "main"}]}),
     }
-    for words, variables in refused.items():
-        done, said = stage.run([plain], "one", "--extra-vars", json.dumps(variables))
-        assert not done and words in said, said
-        assert "7f31" not in said
     served = {"instances": [{"name": "main"}], "models": {}, "engine_image": "vllm"}
-    accepted: list[dict[str, Any]] = [{"decide": []}, {"decide": None}, {}, {"instances": None}, served]
-    for variables in accepted:
-        done, said = stage.run([plain], "one", "--extra-vars", json.dumps(variables))
-        assert done, said
+    accepted: dict[str, dict[str, Any]] = {
+        "answered": {"decide": []},
+        "null": {"decide": None},
+        "plain": {},
+        "engineless": {"instances": None},
+        "served": served,
+    }
+    variables = {**{name: given for name, (_words, given) in refused.items()}, **accepted}
+    hosts = "\n".join(" ".join([name, *map(declared, given.items())]) for name, given in variables.items())
+    _done, said = stage.run([{"hosts": "all", "tasks": [task]}], hosts)
+    failures = dict(re.findall(r"fatal: \[(\w+)\]: FAILED! => (.*?)(?= fatal: | PLAY RECAP)", said))
+    assert failures.keys() == refused.keys(), said
+    for name, (words, _given) in refused.items():
+        assert words in failures[name], (name, said)
+    assert "7f31" not in said
+    passed = re.findall(r"(\w+) : ok=\d+ changed=0 unreachable=0 failed=0", said)
+    assert sorted(passed) == sorted(accepted), said

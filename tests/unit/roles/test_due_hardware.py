@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import pytest
 import yaml
 
 from .conftest import ROOT, Stage
@@ -51,6 +52,7 @@ def engine(due: bool = False, gpus: bool = True, driver: bool = True, waits: str
     return {"due": due, "restart_required": bool(waits), "restart_reasons": [waits], "engine": found}
 
 
+@pytest.mark.once
 def test_what_makes_docker_due(staged: Callable[..., Stage]) -> None:
     usual = {"docker_daemon": engine(), "apt_packages": NOTHING, "gpu_facts": containers({})}
     waits = {"docker_daemon": engine(gpus=False, waits="bip is new")}
@@ -172,6 +174,7 @@ def test_a_reboot_that_waits_is_told_in_each_run_and_enters_no_role(staged: Call
     assert {call["module"] for call in stage.calls(check_mode=False)} <= {"gpu_facts", "nvidia_driver_facts"}
 
 
+@pytest.mark.once
 def test_a_driver_without_a_gpu_is_reported_although_nothing_is_due(staged: Callable[..., Stage]) -> None:
     bare = {"gpu_facts": bus()}
     check = {"ansible.builtin.include_role": {"name": "baremetal.inference.nvidia_driver", "tasks_from": "preflight"}}

@@ -79,11 +79,12 @@ def test_roles_that_are_entered_for_an_earlier_one_look_anew_and_change_nothing(
     ("tag", "changed"),
     [
         ("gateway_install", {"apt_packages", "gateway_certificate"}),
-        ("gateway_certificate", {"gateway_certificate"}),
-        ("gateway_floating", {"gateway floating"}),
-        ("gateway_configure", {"gateway haproxy"}),
+        # Another tag of a role that the newest ansible-core has run by then.
+        pytest.param("gateway_certificate", {"gateway_certificate"}, marks=pytest.mark.once),
+        pytest.param("gateway_floating", {"gateway floating"}, marks=pytest.mark.once),
+        pytest.param("gateway_configure", {"gateway haproxy"}, marks=pytest.mark.once),
         ("monitoring_exporters", {"monitoring_exporters"}),
-        ("monitoring_logs", {"monitoring_logs"}),
+        pytest.param("monitoring_logs", {"monitoring_logs"}, marks=pytest.mark.once),
         ("backup_configure", {"backup"}),
     ],
 )

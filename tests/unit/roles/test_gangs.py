@@ -30,6 +30,7 @@ def say(text: str) -> dict[str, Any]:
     return {"ansible.builtin.debug": {"msg": f"{{{{ inventory_hostname }}}} {text}."}}
 
 
+@pytest.mark.once
 def test_only_its_nodes_have_the_instance_and_its_firewall(staged: Staged) -> None:
     rules = "common_firewall_allow | selectattr('name', 'eq', 'gang big') | map(attribute='sources') | flatten | join"
     engines = "common_firewall_engine_allow | map(attribute='destinations') | flatten | join('/')"
@@ -73,6 +74,7 @@ def test_a_run_that_sets_the_range_of_ports_tells_the_checks(staged: Staged) -> 
         assert text in output, output
 
 
+@pytest.mark.once
 def test_a_node_without_instances_opens_nothing(staged: Staged) -> None:
     task = say("opens {{ common_firewall_allow | length }} ports")
     play = {"hosts": "inference", "roles": ["site_variables"], "tasks": [task]}
@@ -118,6 +120,7 @@ def test_only_the_leader_of_nodes_that_differ_refuses_them(staged: Staged) -> No
     assert re.findall(r"(\w+) : ok=\d+ changed=0 unreachable=0 failed=1", recap) == ["b"], recap
 
 
+@pytest.mark.once
 def test_equal_nodes_pass(staged: Staged) -> None:
     succeeded, output = compare(staged, "abc")
     assert succeeded, output
@@ -164,6 +167,7 @@ def test_each_node_of_a_gang_knows_the_networks_of_all(staged: Staged) -> None:
     assert found == {"a": ("10.0.0.1", RAILS), "b": ("192.0.2.2", {})}
 
 
+@pytest.mark.once
 def test_a_second_plan_of_a_run_keeps_the_networks(staged: Staged) -> None:
     roles = [{"name": "baremetal.inference.vllm", "tasks_from": part} for part in ("preflight", "plan")]
     play = {
@@ -201,7 +205,7 @@ def test_followers_wait_after_their_leader(staged: Staged) -> None:
     assert sorted(waited[:3]) == [("a", "main"), ("b", "main,big"), ("c", "main")] and waited[3:] == [("a", "big")]
 
 
-@pytest.mark.parametrize("part", ["change", "ready"])
+@pytest.mark.parametrize("part", ["change", pytest.param("ready", marks=pytest.mark.once)])
 def test_a_restore_of_a_blank_machine_leaves_gangs_to_the_snapshot(staged: Staged, part: str) -> None:
     """A blank leader with the release of the inventory would move the other members to that release."""
     play = {
@@ -225,6 +229,7 @@ def test_nobody_waits_for_a_leader_that_has_failed(staged: Staged) -> None:
     assert "run baremetal.inference.site -l b,a" in said, output
 
 
+@pytest.mark.once
 def test_a_run_without_a_node_has_not_its_network(staged: Staged) -> None:
     given, _calls = networks(staged, "--limit", "a")
     assert given == {"a": {**given["a"], "nodes": {"a": {"netdev": "eth-a"}}}}
@@ -254,6 +259,7 @@ def test_a_restore_of_a_blank_machine_asks_the_other_members_for_their_networks(
     assert asked == [("b", "192.0.2.2"), ("a", "10.0.0.1")]
 
 
+@pytest.mark.once
 def test_members_that_are_restored_in_one_run_are_not_asked_before_they_are_nodes(staged: Staged) -> None:
     succeeded, output, stage = begin_restore(staged, "a,b", gone=True)
     assert succeeded, output

@@ -8,6 +8,7 @@ No test reboots: a stand-in takes the place of ansible.builtin.reboot.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -71,39 +72,32 @@ def test_after_the_reboot_the_driver_is_compared_again_and_the_later_roles_are_d
 
 
 @pytest.mark.parametrize(
-    ("wants", "failures", "words"),
+    ("wants", "failures", "words", "waits"),
     [
-        ({"in_use": ["the instance main runs"]}, [], "one was not rebooted, because it is in use: the instance main"),
-        ({}, [GATE], "told to fail"),
+        (
+            {"in_use": ["the instance main runs"]},
+            [],
+            "one was not rebooted, because it is in use: the instance main",
+            True,
+        ),
+        ({}, [GATE], "told to fail", False),
     ],
     ids=["an engine has started since", "a kernel has no driver"],
 )
 def test_a_node_is_not_rebooted_and_the_run_names_why(
-    stage: Stage, wants: Call, failures: Sequence[Call], words: str
+    stage: Stage, wants: Call, failures: Sequence[Call], words: str, waits: bool
 ) -> None:
+    """The end of the run does not advise a reboot that has just failed."""
     done, said = reboot(stage, {**WAITS, **wants}, failures)
     assert not done and words in said, said
     assert stage.calls(module="machine_reboot") == []
-
-
-@pytest.mark.parametrize(
-    ("wants", "failures", "waits"),
-    [
-        ({"in_use": ["the instance main runs"]}, [], True),
-        ({}, [GATE], False),
-        ({}, [{"module": "machine_reboot"}], False),
-    ],
-    ids=["in use", "a kernel has no driver", "lost"],
-)
-def test_the_end_of_the_run_does_not_advise_a_reboot_that_has_just_failed(
-    stage: Stage, wants: Call, failures: Sequence[Call], waits: bool
-) -> None:
-    done, said = reboot(stage, {**WAITS, **wants}, failures)
-    assert not done and f"[{json.dumps(waits)}, {json.dumps(['the driver'] if waits else [])}" in said.replace("\\", "")
+    assert f"[{json.dumps(waits)}, {json.dumps(['the driver'] if waits else [])}" in said.replace("\\", "")
 
 
 def test_a_node_that_does_not_come_back_is_named_with_its_console(stage: Stage) -> None:
     done, said = reboot(stage, WAITS, [{"module": "machine_reboot"}])
+    # Another reboot would not help, so the end of the run does not advise it.
+    assert not done and "[false, []" in said, said
     assert not done and "one: Reboot | Reboot, and wait: machine_reboot was told to fail. If the node was" in said, said
     assert (
         "did not answer within 1800 s (maintenance_reboot_seconds), look at the machine's console or the BMC's" in said
@@ -124,36 +118,45 @@ def test_a_node_without_a_reason_is_not_rebooted(stage: Stage) -> None:
     assert done and stage.calls(module="machine_reboot") == [], said
 
 
+FOUND: dict[str, tuple[Call | None, bool]] = {
+    # By node: what the checks of the run have found, and whether the node may be rebooted.
+    "free": ({"in_use": [], "left": []}, True),
+    "used": ({"in_use": ["the instance main runs"], "left": []}, False),
+    "gatewayed": ({"in_use": [], "left": ["gateway"]}, False),
+    "watched": ({"in_use": [], "left": ["monitoring"]}, True),
+    "unknown": ({"left": []}, False),
+    "unchecked": (None, False),
+}
+
+
 @pytest.mark.parametrize(
-    ("left", "extra", "options", "expected"),
+    ("allowed", "options"),
     [
-        ({"in_use": [], "left": []}, {"reboot_allowed": "true"}, (), True),
-        ({"in_use": [], "left": []}, {}, (), False),
-        ({"in_use": [], "left": []}, {"reboot_allowed": "false"}, (), False),
-        ({"in_use": [], "left": []}, {"reboot_allowed": "true"}, ("--check",), False),
-        ({"in_use": ["the instance main runs"], "left": []}, {"reboot_allowed": "true"}, (), False),
-        ({"in_use": [], "left": ["gateway"]}, {"reboot_allowed": "true"}, (), False),
-        ({"in_use": [], "left": ["monitoring"]}, {"reboot_allowed": "true"}, (), True),
-        ({"left": []}, {"reboot_allowed": "true"}, (), False),
-        (None, {"reboot_allowed": "true"}, (), False),
+        ({"reboot_allowed": "true"}, ()),
+        pytest.param({}, (), marks=pytest.mark.once),
+        pytest.param({"reboot_allowed": "false"}, (), marks=pytest.mark.once),
+        ({"reboot_allowed": "true"}, ("--check",)),
     ],
-    ids=["free", "no word", "not allowed", "check", "in use", "gateway", "monitoring", "unknown use", "no checks"],
+    ids=["allowed", "no word", "not allowed", "check"],
 )
-def test_only_a_node_that_is_not_in_use_may_be_rebooted(
-    stage: Stage, left: Call | None, extra: Call, options: tuple[str, ...], expected: bool
-) -> None:
-    variables = {**extra, **({"site_left": left} if left is not None else {}), "ansible_become": False}
-    said = {"name": "Say", "ansible.builtin.debug": {"msg": "may={{ site_may_reboot }}"}}
-    enter = {"name": "Enter", "ansible.builtin.debug": {"msg": "entered"}, "when": "site_may_reboot"}
+def test_only_a_node_that_is_not_in_use_may_be_rebooted(stage: Stage, allowed: Call, options: tuple[str, ...]) -> None:
+    extra = ("--extra-vars", json.dumps({**allowed, "ansible_become": False}))
+    said = {"name": "Say", "ansible.builtin.debug": {"msg": "{{ inventory_hostname }} may={{ site_may_reboot }}"}}
+    entered = {"msg": "{{ inventory_hostname }} entered"}
+    enter = {"name": "Enter", "ansible.builtin.debug": entered, "when": "site_may_reboot"}
     *_flags, report = yaml.safe_load((ROOT / "roles/common/tasks/reboot.yml").read_text(encoding="utf-8"))
     due = {**report, "vars": {"common_reboot_reason": "the driver"}}
     play = {"name": "See", "hosts": "all", "roles": ["site_variables"], "tasks": [said, enter, due]}
-    hosts = "[inference]\none\n[gateway]\ngw"
-    done, output = stage.run([play], hosts, *options, "--extra-vars", json.dumps(variables))
-    assert done and f"may={expected}" in output, output
-    assert ("entered" in output) == expected
-    ends = "This run reboots the host" if expected else "Nothing reboots by itself."
-    assert f"one: a reboot is due: the driver. {ends}" in output
+    nodes = [f"{name} site_left='{json.dumps(left)}'" if left else name for name, (left, _may) in FOUND.items()]
+    hosts = "\n".join(["[inference]", *nodes, "[gateway]", "gw"])
+    done, output = stage.run([play], hosts, *options, *extra)
+    assert done, output
+    in_this_run = allowed == {"reboot_allowed": "true"} and not options
+    for name, (_left, may) in FOUND.items():
+        expected = may and in_this_run
+        assert f"{name} may={expected}" in output and (f"{name} entered" in output) == expected, (name, output)
+        ends = "This run reboots the host" if expected else "Nothing reboots by itself."
+        assert f"{name}: a reboot is due: the driver. {ends}" in output, (name, output)
     # The playbook reboots no gateway.
     assert "gw: a reboot is due: the driver. Nothing reboots by itself." in output
 
@@ -170,6 +173,7 @@ def test_the_controller_itself_is_never_rebooted(stage: Stage) -> None:
     assert done and "one may=False" in output and "two may=True" in output, output
 
 
+@pytest.mark.once
 @pytest.mark.parametrize(("extra", "subsets"), [({}, ["left"]), ({"reboot_allowed": "true"}, ["left", "in_use"])])
 def test_what_is_in_use_is_read_only_where_a_reboot_is_allowed(stage: Stage, extra: Call, subsets: list[str]) -> None:
     plays = yaml.safe_load((ROOT / "playbooks/site.yml").read_text(encoding="utf-8"))
@@ -218,34 +222,28 @@ def test_the_report_names_all_hosts_that_wait_once_also_a_node_that_failed(stage
     assert "baremetal.inference.maintenance -l one,two,three -e reboot_allowed=true" in said
 
 
-@pytest.mark.parametrize(
-    ("facts", "place"),
-    [
-        ({}, None),
-        ({"common_reboot_required": True}, "last"),
-        ({"common_reboot_required": True, "nvidia_driver_reboot_required": True}, "before the engines"),
-    ],
-    ids=["nothing waits", "the kernel's command line", "the driver"],
-)
-def test_the_report_ends_the_run_but_comes_before_the_engines_if_the_driver_waits(
-    stage: Stage, facts: Call, place: str | None
-) -> None:
-    variables = {**facts, "site_left": {"left": []}, "vllm_due": True, "ansible_become": False}
-    said = {"name": "Say", "ansible.builtin.debug": {"msg": "{{ [site_beside, site_last] | to_json }}"}}
+@pytest.mark.once
+def test_the_report_ends_the_run_but_comes_before_the_engines_if_the_driver_waits(stage: Stage) -> None:
+    nodes = {
+        # By host: its facts, and the place of the report.
+        "nothing": ("", ""),
+        "cmdline": ("common_reboot_required=True", "last"),
+        "driver": ("common_reboot_required=True nvidia_driver_reboot_required=True", "before the engines"),
+    }
+    variables = {"site_left": {"left": []}, "vllm_due": True, "ansible_become": False}
+    lists = "{{ [inventory_hostname, site_beside, site_last] | to_json }}"
+    said = {"name": "Say", "ansible.builtin.debug": {"msg": f"{lists}."}}
     play = {"name": "See", "hosts": "all", "roles": ["site_variables"], "tasks": [said]}
-    done, output = stage.run([play], "[inference]\none\n[gateway]\none", "--extra-vars", json.dumps(variables))
+    # Two hosts are gateways alone.
+    hosts = ["[inference]", *nodes, "[gateway]", *(f"{name} {facts}" for name, (facts, _place) in nodes.items())]
+    hosts += ["waiting common_reboot_required=True", "quiet common_reboot_required=False"]
+    done, output = stage.run([play], "\n".join(hosts), "--extra-vars", json.dumps(variables))
     assert done, output
-    plain, report = output.replace("\\", ""), '["common", "reboot_due"]'
-    assert plain.count(report) == (place is not None), plain
-    assert (f'{report}, ["vllm", "ready"]]' in plain) == (place == "before the engines")
-    assert (f'["gateway", "verify"], {report}]]' in plain) == (place == "last")
-
-
-@pytest.mark.parametrize("waits", [True, False])
-def test_a_gateway_that_waits_is_in_the_report(stage: Stage, waits: bool) -> None:
-    variables = {"common_reboot_required": waits, "site_left": {"left": []}, "ansible_become": False}
-    said = {"name": "Say", "ansible.builtin.debug": {"msg": "{{ site_last | to_json }}"}}
-    play = {"name": "See", "hosts": "gateway", "roles": ["site_variables"], "tasks": [said]}
-    done, output = stage.run([play], "[gateway]\none", "--extra-vars", json.dumps(variables))
-    assert done, output
-    assert ('["common", "reboot_due"]' in output.replace("\\", "")) == waits
+    report = '["common", "reboot_due"]'
+    told = dict(re.findall(r'"\["(\w+)", (.*?)\]\."', output.replace("\\", "")))
+    assert set(told) == {*nodes, "waiting", "quiet"}, output
+    for name, (_facts, place) in nodes.items():
+        assert told[name].count(report) == bool(place), told[name]
+        assert (f'{report}, ["vllm", "ready"]]' in told[name]) == (place == "before the engines")
+        assert told[name].endswith(f'["gateway", "verify"], {report}]') == (place == "last")
+    assert report in told["waiting"] and report not in told["quiet"], told

@@ -1,6 +1,10 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The site's variables become the roles': what the operator hears where one of them cannot."""
+"""The site's variables become the roles': what the operator hears where one of them cannot.
+
+Tests of values alone have the mark `once`: the scenario `rolling` computes the same variables with the newest
+ansible-core.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +12,8 @@ import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 HOSTS = """
 [inference]
@@ -29,6 +35,7 @@ def test_a_gateway_without_an_address_is_named(staged: Callable[[Sequence[str]],
     assert not succeeded and "no address for gw.invalid: set inference_address or ansible_host" in output, output
 
 
+@pytest.mark.once
 def test_a_gateways_metrics_are_open_to_who_watches_and_to_the_other_nodes(
     staged: Callable[[Sequence[str]], Any],
 ) -> None:
@@ -64,6 +71,7 @@ def test_the_site_wins_over_the_inventory_and_a_task_over_the_site(staged: Calla
     assert "serve of 1 and False" in output and "task of 0 and False" in output, output
 
 
+@pytest.mark.once
 def test_an_update_knows_how_long_each_gateway_holds_requests(staged: Callable[[Sequence[str]], Any]) -> None:
     play = {
         "hosts": "a",
@@ -76,6 +84,7 @@ def test_an_update_knows_how_long_each_gateway_holds_requests(staged: Callable[[
     assert succeeded and 'holds {"g": 300, "h": 120}' in output.replace("\\", ""), output
 
 
+@pytest.mark.once
 def test_rails_are_left_alone_until_the_inventory_declares_them(staged: Callable[[Sequence[str]], Any]) -> None:
     """Each node hears the rails of the others, by their variables, to find an address that two hosts have."""
     message = "{{ inventory_hostname }}: {{ 'rdma' in site_roles }}, {{ rdma_peers | to_json }}"
@@ -98,6 +107,7 @@ c inference_address=192.0.2.3
     assert 'c: False, {"a": [[], ["10.1.0.0/16"], 1], "b": [["10.1.0.2/16"], [], 0]}' in plain, output
 
 
+@pytest.mark.once
 def test_a_sites_gateways_keep_what_they_serve_and_have_one_ca(staged: Callable[[Sequence[str]], Any]) -> None:
     """A new gateway serves plain HTTP where the others do. The gateway with the CA signs, wherever it stands."""
     message = (
@@ -135,6 +145,7 @@ def test_a_sites_gateways_keep_what_they_serve_and_have_one_ca(staged: Callable[
     assert "a: plain, signed by a" in told("gateway_tls=auto", a="", b="plain")
 
 
+@pytest.mark.once
 def test_a_gateway_outside_of_the_run_is_known_to_be_unread(staged: Callable[[Sequence[str]], Any]) -> None:
     """With -l, only the hosts of the run have been read: a new gateway then makes no CA."""
     play = {
@@ -168,6 +179,7 @@ def test_a_gateway_outside_of_the_run_is_known_to_be_unread(staged: Callable[[Se
     assert succeeded and "lead not read: new." in output, output
 
 
+@pytest.mark.once
 def test_acme_opens_its_port(staged: Callable[[Sequence[str]], Any]) -> None:
     play = {
         "hosts": "gateway",
@@ -221,6 +233,7 @@ def test_keys_and_authorities_of_images_are_read_on_the_controller(
     assert f'"ca": {json.dumps(pem)}' in words and '"no_proxy": ["a", "b"]' in words, words
 
 
+@pytest.mark.once
 def test_keys_of_images_in_another_form_reach_the_module(staged: Callable[[Sequence[str]], Any]) -> None:
     """Its message says what is wrong; an error of Ansible's filters would not."""
     forms: list[Any] = ["/keys/cosign.pub", ["/keys/cosign.pub", {"key": "text"}, 3], {"key": "text"}]
@@ -242,6 +255,7 @@ def test_keys_of_images_in_another_form_reach_the_module(staged: Callable[[Seque
         assert json.dumps(form) in output.replace('\\"', '"'), output
 
 
+@pytest.mark.once
 def test_engines_of_a_node_only_answer(staged: Callable[[Sequence[str]], Any]) -> None:
     """Those that run as a user of their own, too. A host without engines restricts nobody."""
     message = (
