@@ -125,7 +125,7 @@ class Machine:
         for path in (self.known_hosts, self.console):
             path.unlink(missing_ok=True)
         if not self.key.exists():
-            _run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", self.name, "-f", str(self.key))
+            run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", self.name, "-f", str(self.key))
         self.make_disk(DISK.resolve())
         for serial in SERIALS:
             with (self.directory / f"{serial}.raw").open("wb") as stream:
@@ -133,7 +133,7 @@ class Machine:
 
     def make_disk(self, base: Path) -> None:
         """Make the root disk, which has what another disk has and keeps its own changes. Raises MachineError."""
-        _run(
+        run(
             *("qemu-img", "create", "-q", "-f", "qcow2", "-F", "qcow2", "-b", str(base)),
             str(self.directory / "disk.qcow2"),
         )
@@ -145,7 +145,7 @@ class Machine:
         for attempts_left in (2, 1, 0):
             port = free_port()
             try:
-                _run(*arguments(self.directory, accelerator(), port, public_key, SERIALS), *options)
+                run(*arguments(self.directory, accelerator(), port, public_key, SERIALS), *options)
                 break
             except MachineError as error:
                 if "host forwarding" not in str(error) or not attempts_left:
@@ -177,7 +177,7 @@ class Machine:
 
     def disconnect(self) -> None:
         """Close the connection that ssh keeps open."""
-        _run("ssh", *self.ssh_options(), "-O", "exit", "root@127.0.0.1", check=False)
+        run("ssh", *self.ssh_options(), "-O", "exit", "root@127.0.0.1", check=False)
 
     def down(self) -> None:
         """Switch the machine off and remove its disks. The console log stays, for the search for faults."""
@@ -222,7 +222,7 @@ class Machine:
 
     def ssh(self, command: str, check: bool = True) -> subprocess.CompletedProcess[str]:
         """Run a shell command on the machine. Raises MachineError if the command fails and check is set."""
-        return _run(*self.ssh_command(), command, check=check)
+        return run(*self.ssh_command(), command, check=check)
 
     def write_inventory(self, path: Path) -> None:
         """A hosts file with this machine in the group inference."""
@@ -238,7 +238,7 @@ class Machine:
         path.write_text(json.dumps({"inference": {"hosts": {self.name: variables}}}, indent=2) + "\n")
 
 
-def _run(*argv: str, check: bool = True) -> subprocess.CompletedProcess[str]:
+def run(*argv: str, check: bool = True) -> subprocess.CompletedProcess[str]:
     """Run a command. Raises MachineError with the command's error output if it fails and check is set."""
     result = subprocess.run(argv, text=True, capture_output=True, errors="replace", stdin=subprocess.DEVNULL)
     if check and result.returncode != 0:

@@ -98,7 +98,7 @@ def restore(machine: Machine, saved: Path) -> None:
     for path in (saved / machine.key.name, saved / f"{machine.key.name}.pub"):
         shutil.copy2(path, machine.directory)
     disks = [str(saved / f"{serial}.raw") for serial in machines.SERIALS]
-    subprocess.run(["cp", "--sparse=always", *disks, str(machine.directory)], check=True)
+    machines.run("cp", "--sparse=always", *disks, str(machine.directory))
     machine.make_disk(saved / "disk.qcow2")
     machine.start("-incoming", f"exec:cat {shlex.quote(str(saved / MEMORY))}")
     machine.wait()

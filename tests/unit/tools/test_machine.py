@@ -148,7 +148,7 @@ def test_a_port_that_is_taken_in_between_is_tried_again(tmp_path: Path, monkeypa
     (tmp_path / "id_ed25519.pub").write_text("key")
     monkeypatch.setattr(machines, "free_port", lambda: next(ports))
     monkeypatch.setattr(machines, "accelerator", lambda: "tcg")
-    monkeypatch.setattr(machines, "_run", run)
+    monkeypatch.setattr(machines, "run", run)
     machine = machines.Machine(tmp_path)
     machine.start()
     assert machine.port == 2222
