@@ -169,7 +169,7 @@ def test_settings_of_a_gateway_stay_as_they_are_in_effect(stage: Any, update: An
     succeeded, output = update(HOSTS, seen=[tells("a", "new"), tells("b", "new")], extra={"gateway_port": 8200})
     assert (
         succeeded
-        and "gw: gateway_memory_max, gateway_port stays as it was, though the inventory has changed." in output
+        and "gw: the gateway runs without these changes of the inventory: gateway_memory_max, gateway_port." in output
     ), output
     assert "run baremetal.inference.site -l gw." in output
     (call,) = stage.calls(module="gateway")
