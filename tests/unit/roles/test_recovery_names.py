@@ -1,0 +1,60 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which instances an action of recovery has, on two nodes whose inferctl is a stand-in."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+
+TASKS = "roles/recovery/tasks"
+
+Call = dict[str, Any]
+
+Undrain = Callable[[Sequence[str]], tuple[bool, str, list[Call]]]
+
+
+def status(on: str, *names: str) -> tuple[Call, Call]:
+    """The answer of inferctl status on a node with these instances."""
+    asked = {"module": "inferctl", "on": on, "argv": ["inferctl", "status", "--json"]}
+    return asked, {"rc": 0, "stdout": json.dumps({"instances": [{"name": name} for name in names]})}
+
+
+@pytest.fixture
+def undrain(staged: Callable[..., Any]) -> Undrain:
+    """Undrain instances of the nodes a (main) and b (main, side). Returns the calls of undrain."""
+    texts = {
+        f"{TASKS}/{name}": (ROOT / TASKS / name)
+        .read_text(encoding="utf-8")
+        .replace("ansible.builtin.command:", "baremetal.inference.inferctl:")
+        for name in ("names.yml", "undrain.yml")
+    }
+    stage = staged(("inferctl",), texts)
+
+    def run(names: Sequence[str]) -> tuple[bool, str, list[Call]]:
+        include = {"name": "baremetal.inference.recovery", "tasks_from": "undrain"}
+        task = {"ansible.builtin.include_role": include, "vars": {"recovery_names": names}}
+        done = ({"module": "inferctl"}, {"stdout": json.dumps({"changed": True})})
+        seen = [done, status("a", "main"), status("b", "main", "side")]
+        succeeded, output = stage.run([{"hosts": "a:b", "tasks": [task]}], "a\nb", seen=seen)
+        return succeeded, output, [call for call in stage.calls() if "undrain" in call["argv"]]
+
+    return run
+
+
+def test_an_instance_need_not_be_on_every_node(undrain: Undrain) -> None:
+    succeeded, output, calls = undrain(["side"])
+    assert succeeded, output
+    assert [(call["on"], call["argv"][-1]) for call in calls] == [("b", "side")]
+
+
+def test_a_name_that_no_node_has_is_refused_before_any_instance_is_undrained(undrain: Undrain) -> None:
+    succeeded, output, calls = undrain(["main", "mian"])
+    assert not succeeded and "None of a, b has an instance mian." in output, output
+    assert calls == []
