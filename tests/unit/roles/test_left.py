@@ -315,7 +315,7 @@ def test_a_gateway_stays_open_where_it_is_reached(site: Site) -> None:
         rules = {rule["name"]: (str(rule.get("port")), rule.get("sources")) for rule in firewall["allow"]}
         found = {kind: rules[kind] for kind in ("gateway", "floating address") if kind in rules}
         assert (name, found) == (name, opened)
-        waits = f"{name}: gateway_clients, gateway_port stays as it was" in output
+        waits = f"{name}: the gateway runs without these changes of the inventory: gateway_clients, gateway_port." in output
         assert (name, waits) == (name, "port" in (kept or {})), output
 
 
@@ -336,7 +336,7 @@ def test_the_firewall_of_a_host_that_is_none_of_ours_any_more_is_left_alone(site
 @each
 def test_what_is_somebody_elses_is_said_to_be_left_alone(site: Site, kind: Kind) -> None:
     done, said = site.leave(kind, {"foreign": [kind.anothers]}, confirm="two", **{kind.group: "two"})
-    assert done and f"{kind.anothers} was not written by this collection" in said and site.calls("apt_packages") == []
+    assert done and f"this collection did not write {kind.anothers}." in said and site.calls("apt_packages") == []
 
 
 def test_a_node_that_leaves_gives_the_address_away_before_it_is_deaf_to_the_gateways(site: Site) -> None:
