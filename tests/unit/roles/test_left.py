@@ -187,7 +187,7 @@ def test_one_that_goes_on_is_named_with_the_way_out(site: Site, kind: Kind) -> N
     done, said = site.look(kind, {**kind.found, "changed": True})
     assert done and [call["on"] for call in site.stage.calls()] == ["two"] and "changed=0" in said
     assert site.stage.calls(module="node_facts", gather_subset=["left"])
-    assert f"{kind.found['stopped'][0]} still run there" in said and "TWO HOSTS" not in said
+    assert f"but still runs {kind.found['stopped'][0]}, with the last" in said and "TWO HOSTS" not in said
     assert f"baremetal.inference.decommission -e {kind.group}=two -e confirm=two" in said
     left = f"left the group {kind.group}"
     assert left in said and left not in site.look(kind, NOTHING)[1]
