@@ -315,7 +315,9 @@ def test_a_gateway_stays_open_where_it_is_reached(site: Site) -> None:
         rules = {rule["name"]: (str(rule.get("port")), rule.get("sources")) for rule in firewall["allow"]}
         found = {kind: rules[kind] for kind in ("gateway", "floating address") if kind in rules}
         assert (name, found) == (name, opened)
-        waits = f"{name}: the gateway runs without these changes of the inventory: gateway_clients, gateway_port." in output
+        waits = (
+            f"{name}: the gateway runs without these changes of the inventory: gateway_clients, gateway_port." in output
+        )
         assert (name, waits) == (name, "port" in (kept or {})), output
 
 

@@ -233,6 +233,14 @@ def test_a_doctor_that_cannot_run_keeps_the_node_drained(examined: Maintenance) 
     assert not succeeded and "a stays drained: Fit | Run the doctor: node_facts was told to fail" in output, output
 
 
+@pytest.mark.full
+def test_an_engine_that_loads_too_long_is_named(maintenance: Maintenance) -> None:
+    loads = ({"module": "engine_service"}, {"loading": ["main"], "msg": "still loading: main: weights"})
+    succeeded, output = maintenance.run(seen=[loads])
+    failed = "a stays drained: Fit | Wait until every engine that must serve answers: still loading: main: weights"
+    assert not succeeded and failed in output, output
+
+
 MTU = "rail 0 (rocep65s0f0/1): mtu: 1500 -> 9000"
 
 

@@ -276,9 +276,7 @@ def await_ready(module: Call, service: Service, names: list[str]) -> None:
             for name, words in failed.items()
         ]
         module.fail_json(msg="\n\n".join(blocks), failed_instances=failed, ready=ready, loading=loading)
-    module.exit_json(
-        changed=service.changed,
-        ready=ready,
-        loading=loading,
-        progress=[f"{name}: {outcomes[name].status}" for name in loading],
-    )
+    progress = [f"{name}: {outcomes[name].status}" for name in loading]
+    # If an engine still loads at a task's last try, Ansible fails the task with this message.
+    words = f"still loading: {'; '.join(progress)}" if progress else ""
+    module.exit_json(changed=service.changed, ready=ready, loading=loading, progress=progress, msg=words)

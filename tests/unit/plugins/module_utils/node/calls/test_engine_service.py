@@ -211,3 +211,10 @@ def test_an_engine_that_has_not_answered_yet_is_left_to_do(
     monkeypatch.setattr(wait, "outcomes", lambda _paths, names: [wait.Outcome(name, state) for name in names])
     found = serving_node.call("started", check=True)
     assert (found["changed"], found["due"]) == (False, state == "loading")
+
+
+def test_a_wait_that_ends_too_early_names_the_engines_that_still_load(
+    serving_node: EngineNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(wait, "wait_ready", lambda *_given: [wait.Outcome("main", "loading", status="weights: 50 %")])
+    assert serving_node.call("ready", check=False)["msg"] == "still loading: main: weights: 50 %"
