@@ -115,15 +115,15 @@ def _begin(options: argparse.Namespace, paths: Paths, number: int, *, back: bool
     until = lock.until(now, perform.LOCK_SECONDS)
     wanted = lock.Lock(run_id, user, socket.gethostname(), lock.BY_HAND, format_time(now), until)
     # An earlier swap of this command that was cut off or is stuck has left its lock. This one adopts the lock.
-    lock.take(paths, wanted, now, _last_run(paths, options.name))
+    _changed, adopted = lock.take(paths, wanted, now, _last_run(paths, options.name))
     reason = f"inferctl {options.command} by {user}"
     try:
         begun = request.begin(paths, Request(options.name, number, run_id, reason, back=back, terms=terms))
     except BaseException:
-        lock.release(paths, run_id)
+        _return_lock(paths, run_id, adopted)
         raise
     if not begun:
-        lock.release(paths, run_id)
+        _return_lock(paths, run_id, adopted)
         return _tell(options, Progress(swaps.DONE, "", (f"release {number} already serves",), ""))
     if options.no_wait:
         return LOADING
@@ -132,6 +132,17 @@ def _begin(options: argparse.Namespace, paths: Paths, number: int, *, back: bool
     except KeyboardInterrupt:
         words = f"{options.name}: interrupted, but the swap continues: inferctl status shows its steps"
         return fail(words, INTERRUPTED)
+
+
+def _return_lock(paths: Paths, run_id: str, adopted: lock.Lock | None) -> None:
+    """Release the lock of a swap that did not begin, or return it to the run from which the swap adopted it.
+
+    That run may still be at work. Raises Locked, ValueError, OSError.
+    """
+    if adopted:
+        lock.take(paths, adopted, datetime.now(UTC), run_id)
+    else:
+        lock.release(paths, run_id)
 
 
 def _last_run(paths: Paths, name: str) -> str:

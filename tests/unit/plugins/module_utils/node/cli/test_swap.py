@@ -205,6 +205,19 @@ def test_a_playbook_that_has_the_lock_keeps_it(node: Node, run: Run, paths: Path
     assert run("swap", "main", "--to", "2")[0] == 0
 
 
+@pytest.mark.parametrize("step, release", [(swaps.STUCK, "7"), (swaps.START, "1")])
+def test_a_refused_swap_returns_the_lock_that_it_adopted(
+    node: Node, run: Run, paths: Paths, step: str, release: str
+) -> None:
+    """The playbook whose swap is stuck, or under way, still holds the node."""
+    held = lock.Lock("other", "bob", "admin1", "baremetal.inference.update_model", SINCE, "2126-01-01T00:00:00Z")
+    lock.take(paths, held, lock.parse_time(SINCE))
+    swaps.write(paths, "main", Swap(1, 2, "other", SINCE, step=step))
+    code, _output, errors = run("swap", "main", "--to", release)
+    assert code == 1 and ("has no release 7" in errors or "is being swapped" in errors)
+    assert lock.read(paths) == held
+
+
 def test_a_rollback_goes_to_the_release_before(node: Node, run: Run, paths: Paths) -> None:
     seen = done(node)
     code, _output, errors = run("rollback", "main")
