@@ -34,7 +34,7 @@ def specification(host: Host) -> Finding:
     specs = cdi.read(host.root)
     broken = [f"{spec.path} {spec.error}" for spec in specs if spec.error]
     if broken and not any(spec.kind == cdi.KIND for spec in specs):
-        raise CannotTell("; ".join(broken), "remove these files: run baremetal.inference.site")
+        raise CannotTell("; ".join(broken), "remove these files, then run baremetal.inference.site")
     reality = cdi.reality(host.driver().module_version, host.gpus()["gpus"])
     findings = cdi.judge(host.root, specs, reality)
     why = cdi.refresh_reason(findings, reality)
@@ -42,7 +42,7 @@ def specification(host: Host) -> Finding:
     if why:
         return Finding(FAIL if host.wants_gpus() else WARN, why, "systemctl restart nvidia-cdi-refresh")
     if stale:
-        return Finding(WARN, "; ".join(stale), "remove these files: run baremetal.inference.site")
+        return Finding(WARN, "; ".join(stale), "run baremetal.inference.site, which moves these files away")
     return Finding(OK, f"{cdi.OWN} fits this driver")
 
 

@@ -49,6 +49,14 @@ def test_a_node_without_gpus_is_fine(machine: Machine) -> None:
     assert {result.status for result in found.values()} == {OK}
 
 
+def test_gpus_that_an_operator_has_excluded_are_no_fault(machine: Machine) -> None:
+    machine.plug("0000:1b:00.0")
+    machine.write("proc/driver/nvidia/gpus/0000:1b:00.0/information", "GPU Excluded: Yes\n")
+    assert {result.status for result in machine.check().values()} == {OK}
+    machine.plug("0000:9d:00.0")
+    assert machine.check()["driver-loaded"].status == FAIL
+
+
 def test_a_tool_that_hangs_condemns_nobody(machine: Machine) -> None:
     machine.plug("0000:1b:00.0")
     machine.write("sys/module/nvidia/version", "580.95.05\n")
