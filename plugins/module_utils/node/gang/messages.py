@@ -143,7 +143,9 @@ _TYPES: dict[str, type] = {"str": str, "int": int}
 def encode(message: Message) -> bytes:
     """The JSON of a message, in one line. Long texts are cut."""
     values = {key: value[:LONGEST_TEXT] if isinstance(value, str) else value for key, value in vars(message).items()}
-    return json.dumps({"t": type(message).__name__.lower(), **values}, separators=(",", ":")).encode()
+    document = {"t": type(message).__name__.lower(), **values}
+    # As \uXXXX, characters beyond ASCII would take up to 12 bytes, and a long text would not fit into a line.
+    return json.dumps(document, separators=(",", ":"), ensure_ascii=False).encode(errors="replace")
 
 
 def decode(text: bytes) -> Message:

@@ -62,3 +62,11 @@ def test_long_texts_are_cut_and_fit_into_a_line() -> None:
 def test_a_text_becomes_one_line() -> None:
     message = decode(json.dumps({"t": "exited", "epoch": 1, "detail": "one\ntwo\t  three"}).encode())
     assert message == Exited(1, "one two three")
+
+
+@pytest.mark.parametrize("character", ["\u0416", "\U0001f600", "\udcff"])
+def test_long_texts_beyond_ascii_fit_into_a_line(character: str) -> None:
+    """The other end closes the connection at a longer line, and the gang ends."""
+    text = encode(Hello("n" * 64, 1, "d" * 64, 3, character * 999))
+    assert len(text) < LONGEST - 65
+    assert len(json.loads(text)["detail"]) == LONGEST_TEXT and isinstance(decode(text), Hello)
