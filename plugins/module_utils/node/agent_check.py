@@ -34,7 +34,7 @@ UP = "up ready"
 
 
 def reply(verdict: str, detail: str, drain: Drain | None, *, stale: bool) -> str:
-    """The answer to a gateway. A verdict that is unknown or too old takes no instance out."""
+    """The answer to a gateway. A verdict that is unknown or too old does not stop requests."""
     if drain is not None:
         return "drain"
     if stale or verdict == health.UNKNOWN or verdict in health.SERVING:

@@ -160,7 +160,7 @@ class Desired:
         return Span(gang.world, gang.rank, network.find(gang.me.address, self._paths.root)) if gang else ONE_NODE
 
     def _draft(self, entry: Entry | None, release: Release | None) -> Path | None:
-        """The directory of the draft model that an entry names, in the store that a release has its model from."""
+        """The directory of the draft model that an entry names, in the store that has the model of a release."""
         draft = self.entries.get(drafts.named(entry.flags) or "") if entry else None
         return stored.find(Path(release.model_path).parents[1], draft).files if draft and release else None
 

@@ -41,9 +41,9 @@ _HELP = {
     "inference_drained_since_timestamp_seconds": "When the drain in force was recorded.",
     "inference_swap": "1 for the step of a swap that is under way, or stuck.",
     "inference_swap_since_timestamp_seconds": "When the swap that is under way, or stuck, began.",
-    "inference_lock_held": "1 while a playbook changes what serves on this node.",
-    "inference_lock_stale": "1 if a playbook was cut off and has left its lock.",
-    "inference_lock_info": "1 for the playbook that holds the lock, stale or not.",
+    "inference_lock_held": "1 while a playbook or inferctl swap changes what serves on this node.",
+    "inference_lock_stale": "1 if a playbook or inferctl swap was cut off and has left its lock.",
+    "inference_lock_info": "1 for the playbook, or inferctl swap, that holds the lock, stale or not.",
 }
 
 

@@ -23,7 +23,7 @@ HELP: Help = {
     "inference_recovery_breaker_open": "1 if recovery has given up, until an operator resets it.",
     "inference_recovery_budget_left": "Faults within this hour that recovery will still answer.",
     "inference_recovery_deaths": "Deaths of the engine within the last hour.",
-    "inference_recovery_deaths_in_flight": "How many of these deaths had requests of the key in flight.",
+    "inference_recovery_deaths_in_flight": "Deaths within the last hour with requests of the key in flight.",
     "inference_recovery_steps_total": "Steps of recovery ever taken.",
     "inference_recovery_last_step_timestamp_seconds": "When recovery took its last step.",
 }

@@ -48,7 +48,7 @@ EXIT_GRACE = 10.0
 end together, and the leader's engine ends last."""
 
 REFUSAL = 30.0
-"""Seconds for which a refusal tells how a member is."""
+"""Seconds for which a refusal counts as the state of a member."""
 
 PROVE_INTERVAL = 5.0
 """Seconds after which a follower is asked again to mark its release as proven."""
@@ -76,8 +76,8 @@ class Leader:
     """Leads one epoch of a gang."""
 
     def __init__(self, gang: Gang, epoch: int, numbers: Mapping[str, int] | None = None) -> None:
-        """`numbers`: the release that followers must run, by node, as a swap has recorded. 0, or none: the digest alone
-        decides."""
+        """`numbers`: the release that followers must run, by node, as a swap has recorded. Without a number, or
+        with 0, the digest alone decides."""
         self.gang = gang
         self.proof: Prove | None = None
         """What to tell followers whose release is not marked as proven; None if the leader's release is not proven."""

@@ -21,7 +21,7 @@ HELLO_LIMIT = 5.0
 """Seconds within which a new connection must have proved that it has the key."""
 
 LONGEST_QUEUE = 64 << 10
-"""Bytes that wait for an end that does not read. A minute of beats has a tenth of it."""
+"""Most bytes that wait for an end that does not read. The beats of a minute take less than a tenth of them."""
 
 
 class LinkError(Exception):

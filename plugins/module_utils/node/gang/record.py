@@ -1,8 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Writes what a supervisor knows of its gang to the state file, and says it to the journal.
-Private to the collection."""
+"""Writes what a supervisor knows of its gang to the state file and to the journal. Private to the collection."""
 
 from __future__ import annotations
 
@@ -20,7 +19,7 @@ from ..writer import Writer
 from .orders import same
 
 REPEAT = 60.0
-"""Seconds after which a remark is said again, if it still holds."""
+"""Seconds after which a remark is logged again, if it still holds."""
 
 FLUSH = 2.0
 """Seconds that the last write may take."""
@@ -54,7 +53,7 @@ class Record:
             self._say(f"gang of {self._gang.world} members: {state}{why}")
 
     def remark(self, address: str, text: str) -> None:
-        """Say a remark, unless the same was said within REPEAT seconds."""
+        """Log a remark, unless the same remark was logged within REPEAT seconds."""
         now = time.monotonic()
         said, when = self._said.get(address, ("", 0.0))
         if said != text or now - when >= REPEAT:

@@ -30,7 +30,7 @@ CREATE_TIMEOUT = 60.0
 """Seconds for `docker create`."""
 
 DRAIN_SLACK = 60
-"""Seconds for which a drain lasts longer than the stop that it is for. Then it ends by itself."""
+"""Seconds by which a drain outlasts the stop for which it was recorded. Then the drain ends by itself."""
 
 LEAVE_SLACK = 10
 """Seconds that the leader may take longer to drain the gang than its engine: less than CLEAN_UP of the unit."""

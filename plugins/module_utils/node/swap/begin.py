@@ -50,8 +50,8 @@ def begun(node: Node, swap: Swap) -> dict[str, Any]:
         chosen = way.choose(question, views)
         swapped = sorted(set(others) - set(way.drained(views, node.own)))
         if chosen.kind == way.HELD and swapped:
-            # With both nodes away, gateways would hold requests for two swaps.
-            raise StepFailed(f"{', '.join(swapped)} is away for its own swap: swap here when that node serves")
+            # If neither node serves, gateways would hold requests for two swaps.
+            raise StepFailed(f"{', '.join(swapped)} swaps, too: swap here when that node serves")
     if chosen.problem:
         raise StepFailed(chosen.problem, chosen.permission)
     words = {

@@ -34,7 +34,7 @@ def place(node: Node, swap: Swap) -> bridge_place.Place:
 
 
 def bridge(node: Node, swap: Swap) -> dict[str, Any]:
-    """Start the bridge with the next release. So the release proves itself before anything is touched."""
+    """Start the bridge with the next release. So the release proves itself before the engine stops."""
     if not swap.notes.get("bridge"):
         return {}
     port, found = bridges.declared_port(node.paths, node.name), place(node, swap)

@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The end of a swap whose record is damaged. Private to the collection.
 
-Drain, gate and the engine's start tell what the record does not. An engine that serves, or was not stopped, gets its
-requests back. Any other one is started anew, and has to pass the probe behind its gate.
+The drain, the gate and the time of the engine's start show how far the swap came. An engine that serves, or was not
+stopped, gets its requests back. Any other engine is started anew, and has to pass the probe behind its gate.
 """
 
 from __future__ import annotations

@@ -186,7 +186,7 @@ def _verify(node: Node, number: int) -> None:
 
 
 def release(node: Node, swap: Swap) -> dict[str, Any]:
-    """Open the gates and undrain the instance, of which nothing was touched."""
+    """Open the gates and undrain the instance, of which nothing was changed."""
     open_gates(node, swap)
     drains.undrain(node.paths, node.name, drains.UPDATE, node.now())
     return {}

@@ -105,7 +105,7 @@ def behind(swap: Swap, number: int, state: GangState | None) -> list[str]:
         member = known.get(node)
         wanted = swap.release_of(node, number)
         if member is None or member.state not in gangs.PRESENT:
-            words.append(f"{node} is away")
+            words.append(f"{node} does not take part")
         elif wanted and member.current != wanted:
             words.append(f"{node} has not marked release {wanted}")
     return words

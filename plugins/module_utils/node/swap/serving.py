@@ -47,7 +47,7 @@ def await_ready(node: Node, name: str, number: int, *, patient: bool = False) ->
             if patient:
                 deadline = node.traffic.clock() + limit
             elif node.traffic.clock() >= began + members.MOVE_SECONDS:
-                waited = f"waits for {', '.join(missing)} since {members.MOVE_SECONDS:.0f} s"
+                waited = f"has waited {members.MOVE_SECONDS:.0f} s for {', '.join(missing)}"
                 raise StepFailed(f"release {number} of {name} {waited}")
         outcome = wait.wait_ready(node.paths, [name], READY_SECONDS)[0]
         if outcome.state == "ready":

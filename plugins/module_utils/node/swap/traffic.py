@@ -47,7 +47,7 @@ ILL_SECONDS = 5.0
 """Seconds for requests in flight at an engine that does not serve. An engine that hangs ends no request."""
 
 SEEN_BEFORE = "a client that has just disconnected"
-"""The text for a client that left after the last look but one, if time has run out."""
+"""The text in place of addresses, if the last look found no client, and no time is left for another look."""
 
 
 @dataclass

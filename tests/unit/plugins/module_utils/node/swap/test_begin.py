@@ -69,7 +69,7 @@ def test_or_leaves_the_set_to_that_node(fake: FakeNode, monkeypatch: pytest.Monk
     fake.others_status = "DOWN"
     looks.append(node.ask())
     monkeypatch.setattr(node, "ask_settled", lambda: looks.pop(0) if len(looks) > 1 else looks[0])
-    with pytest.raises(StepFailed, match="node2 is away for its own swap: swap here when that node serves"):
+    with pytest.raises(StepFailed, match="node2 swaps, too: swap here when that node serves"):
         begin.begun(node, SWAP)
 
 

@@ -94,8 +94,8 @@ def test_who_is_behind() -> None:
     assert members.behind(swap, 2, state(follower(current=12))) == []
     assert members.behind(swap, 2, state(follower())) == ["gpu-1 has not marked release 12"]
     assert members.behind(swap, 1, state(follower())) == []
-    assert members.behind(swap, 2, None) == ["gpu-1 is away"]
-    assert members.behind(swap, 2, state(follower(state=gangs.MISSING))) == ["gpu-1 is away"]
+    assert members.behind(swap, 2, None) == ["gpu-1 does not take part"]
+    assert members.behind(swap, 2, state(follower(state=gangs.MISSING))) == ["gpu-1 does not take part"]
 
 
 def test_a_target_with_other_members_cannot_be_reached() -> None:

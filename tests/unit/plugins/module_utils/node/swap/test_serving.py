@@ -119,7 +119,7 @@ def test_members_of_a_gang_may_be_missing_for_ever_only_on_the_way_back(
     if patient:
         serving.await_ready(node, NAME, 1, patient=True)
         return
-    with pytest.raises(StepFailed, match=r"release 1 of main waits for gpu-1 \(is off\) since 180 s"):
+    with pytest.raises(StepFailed, match=r"release 1 of main has waited 180 s for gpu-1 \(is off\)"):
         serving.await_ready(node, NAME, 1)
 
 
