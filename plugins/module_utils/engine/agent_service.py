@@ -30,8 +30,8 @@ PROPERTIES = (
 
 
 def problem_with(address: str, port: int, agent: int) -> str:
-    """Why the agent cannot listen there; empty where the agent can. `agent` is the pid of an agent that may listen
-    already.
+    """Why the agent cannot listen on this address and port; empty where the agent can. `agent` is the pid of an agent
+    that may listen already.
 
     Raises OSError where /proc cannot be read.
     """
@@ -45,8 +45,11 @@ def problem_with(address: str, port: int, agent: int) -> str:
         return f"{address!r} must be an IP address of the node"
     except OSError as error:
         return f"{address} is no address of this node ({error.strerror})"
-    others = [other for other in listeners.ownership(port, address, None).strangers if other.pid != agent]
-    who = ", ".join(map(str, others))
+    owners = listeners.ownership(port, address, None)
+    others = [str(other) for other in owners.strangers if other.pid != agent]
+    if owners.unknown:
+        others.append("a process that cannot be found in /proc")
+    who = ", ".join(others)
     return f"port {port} is taken by {who}: stop that process, or give the agent another port" if others else ""
 
 

@@ -69,8 +69,8 @@ def read(paths: Paths, name: str) -> dict[str, str]:
 
 
 def read_file(path: Path) -> dict[str, str]:
-    """The environment in a file; empty if there is no file. In a damaged file, every line of text counts: damage must
-    not prevent the repair of the file. Raises OSError."""
+    """The environment in a file; empty if there is no file. In a damaged file, every line with = counts: damage
+    must not prevent the repair of the file. Raises OSError."""
     text = files.text(path) or ""
     return dict(line.partition("=")[::2] for line in text.splitlines() if "=" in line)
 

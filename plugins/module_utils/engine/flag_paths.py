@@ -137,8 +137,8 @@ def problems(
 ) -> list[Problem]:
     """The paths in the flags of an entry that would not reach its engine.
 
-    `model_files` is the model's directory, None where the model is not on the node yet. `on_node`: paths of the node
-    are looked for.
+    `model_files` is the model's directory, None where the model is not on the node yet. `on_node`: whether to check
+    that paths of the node exist.
     """
     found, items = [], list(named(flags))
     for item in items:
@@ -173,7 +173,7 @@ def _mistake(
     there = model_files / value
     if _is(there, kind):
         return ""
-    hub = "; engines are offline, so a hub's name is no way" if item.takes.hub else ""
+    hub = "; engines are offline, so a hub's name does not work" if item.takes.hub else ""
     return f"is not {kind} in the model's own directory ({model_files}){hub}: {_WAYS}"
 
 
@@ -210,7 +210,7 @@ def _not_on_node(value: str, kind: str, settings: Settings, on_node: bool) -> st
                 return f"has {held[0]} in it, which no engine gets: {_WAYS}"
     if not on_node or _is(Path(value), kind):
         return ""
-    return f"is not {kind} on this node, and paths of the image are not taken: {_WAYS}"
+    return f"is not {kind} on this node, and a path in the image does not count: {_WAYS}"
 
 
 def _is(path: Path, kind: str) -> bool:

@@ -102,5 +102,5 @@ def _output(outcome: commands.Outcome) -> str:
     """What nft printed. Raises GateError."""
     if outcome.code != 0:
         words = outcome.message or outcome.stderr.strip() or f"nft ended with {outcome.code}"
-        raise GateError(f"the gate cannot be moved: {words}. Install nftables, and look at: nft list ruleset")
+        raise GateError(f"the gate cannot be opened or closed: {words}. Install nftables, and run: nft list ruleset")
     return outcome.stdout

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Mistakes in other input of the role vllm than instances, registry and settings. Private to the collection."""
+"""Mistakes in the role vllm's input, without instances, registry and settings. Private to the collection."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def source_problems(models: Mapping[str, Any], instances: Sequence[Any]) -> list
 
 
 def agent_problems(address: str, port: int, pid: int, instances: Sequence[Any]) -> list[Problem]:
-    """Why the agent cannot listen there. `pid` is that of an agent that may listen already.
+    """Why the agent cannot listen on this address and port. `pid` is that of an agent that may listen already.
 
     Raises OSError where /proc cannot be read.
     """

@@ -26,7 +26,7 @@ from .instance import Instance
 from .instance_keys import hint
 from .inventory import present_instances
 
-NAME = re.compile(r"^[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?$")
+NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?")
 """An instance's name becomes a unit, a container and a file: 40 characters keep all three within their limits."""
 
 RESERVED_PORTS: Mapping[int, str] = {
@@ -141,7 +141,7 @@ def _check_instance(where: str, raw: Mapping[str, Any], registry: Registry) -> l
         for key in sorted(set(map(str, raw)) - INSTANCE_KEYS)
     ]
     name, model, port = raw.get("name"), raw.get("model"), raw.get("port")
-    if not isinstance(name, str) or not NAME.match(name):
+    if not isinstance(name, str) or not NAME.fullmatch(name):
         problems.append(Problem(where, "must be 1 to 40 lower-case letters, digits and inner dashes", "name", name))
     elif name in registry.names and name != model:
         message = "is the name of another model in the registry: clients that ask for that model would get this one"
@@ -173,8 +173,8 @@ def _check_instance(where: str, raw: Mapping[str, Any], registry: Registry) -> l
         problems.append(
             Problem(
                 where,
-                f"must be a count, or a list of indexes and UUIDs; {MAX_GPUS} at most. Without gpus, an instance gets "
-                "as many as its model needs",
+                f"must be a number from 0 to {MAX_GPUS}, or a list of indexes and UUIDs. Without gpus, an instance "
+                "gets as many as its model needs",
                 "gpus",
                 gpus,
             )

@@ -72,7 +72,7 @@ def _check_environment(where: str, variables: Any) -> list[Problem]:
     found = []
     for name, value in variables.items():
         key = f"environment: {name}"
-        if not VARIABLE.match(str(name)):
+        if not VARIABLE.fullmatch(str(name)):
             found.append(Problem(where, "is no name of an environment variable", key))
         elif str(name) in environment.ours():
             found.append(Problem(where, environment.refusal(str(name)), key))
@@ -101,7 +101,7 @@ def check_secrets(secrets: Mapping[str, Any], names: frozenset[str]) -> list[Pro
 def _secret_mistakes(variables: Mapping[Any, Any]) -> list[tuple[Any, str]]:
     found = []
     for name, value in variables.items():
-        if not VARIABLE.match(str(name)):
+        if not VARIABLE.fullmatch(str(name)):
             found.append((name, "is no name of an environment variable"))
         elif str(name) in environment.ours():
             found.append((name, environment.refusal(str(name))))

@@ -13,7 +13,7 @@ from typing import Any
 from ..models.fit.misfit import in_words
 from .changes import NOTHING, START, Change
 
-VERDICTS = {True: "fits", False: "does not fit", None: "cannot be told whether it fits"}
+VERDICTS = {True: "fits", False: "does not fit", None: "unknown whether it fits"}
 
 _WIDTH = 10
 """Characters of the column with the headings."""
@@ -90,7 +90,7 @@ def _estimate(estimate: Mapping[str, Any]) -> Iterator[str]:
     """The parts of the estimate that are known. GiB are those of the GPU with the most data."""
     names = {"weights": "weights_gib", "draft": "draft_gib", "adapters": "adapters_gib", "overhead": "overhead_gib"}
     names |= {"KV cache": "kv_cache_gib", "spare": "spare_gib"}
-    # Of what most instances do not have, nothing is said.
+    # Most instances have no draft and no adapters: the row names only those that exist.
     told = [(name, estimate.get(key)) for name, key in names.items() if estimate.get(key) or name not in _RARE]
     sizes = [f"{name} {size:.2f} GiB" for name, size in told if size is not None]
     if sizes:

@@ -34,7 +34,7 @@ NVIDIA_SMI_TIMEOUT = 30.0
 
 UNCOMPARED = (
     "the CUDA version of the image is unknown until this node has the image, so the driver was not compared with it: "
-    "engine_cuda names it before"
+    "set engine_cuda to this version to compare them before"
 )
 
 
@@ -161,7 +161,7 @@ def plan(
         flags = {**flags, **proposed}
         argv = [*argv, *_words(proposed)]
         told = ", ".join(f"{flag}: {size}" for flag, size in proposed.items())
-        notes.append(f"{told}: proposed, because the flags tell no division over several GPUs")
+        notes.append(f"{told}: proposed, because the flags do not divide the model over several GPUs")
     count, share = hardware.count(engine), Share(engine.span.nodes, engine.span.rank)
     found = fit_plan(engine.model, argv, facts, flags, computes_on, engine.environment, least, count, draft, share)
     return {

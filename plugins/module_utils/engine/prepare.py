@@ -96,8 +96,8 @@ def _model_problems(release: Release) -> list[str]:
     lost = [path for path in release.mounts if not Path(path).exists()]
     return [
         *(
-            f"{path}, which flags of {release.model} need, is missing: baremetal.inference.site copies what comes"
-            " from the controller; put any other path there"
+            f"{path}, which flags of {release.model} need, is missing: baremetal.inference.site copies files of"
+            " the controller; create any other path on the node"
             for path in lost
         ),
         *_lost_adapters(release),

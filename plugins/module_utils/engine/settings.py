@@ -23,17 +23,17 @@ ULIMITS = frozenset(
 )
 """Names that Docker knows (go-units, ulimit.go)."""
 
-_SIZE = re.compile(r"^\d+[bkmg]?$", re.IGNORECASE)
-_ULIMIT = re.compile(r"^(?:-1|\d+)(?::(?:-1|\d+))?$")
-_CAPABILITY = re.compile(r"^(?:CAP_)?[A-Z]+(?:_[A-Z]+)*$")
-VARIABLE = re.compile(r"^[A-Za-z_][A-Za-z0-9_]*$")
+_SIZE = re.compile(r"\d+[bkmg]?", re.IGNORECASE)
+_ULIMIT = re.compile(r"(?:-1|\d+)(?::(?:-1|\d+))?")
+_CAPABILITY = re.compile(r"(?:CAP_)?[A-Z]+(?:_[A-Z]+)*")
+VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 """The name of an environment variable."""
 
 BY_DIGEST = re.compile(r"[^@\s]+@sha256:[0-9a-f]{64}")
 """An image that is the same on every node."""
 
 # A comma would end the value within --mount.
-_PATH = re.compile(r"^/[^,\n]*[^/,\n]$")
+_PATH = re.compile(r"/[^,\n]*[^/,\n]")
 
 
 def read_settings(given: Mapping[str, Any], uid: int, gid: int, *environments: Mapping[str, Any]) -> Settings:
@@ -53,10 +53,10 @@ def check_settings(settings: Mapping[str, Any]) -> list[Problem]:
         problems.append(Problem("role vllm", message, f"vllm_{key}", settings.get(key)))
 
     for key in ("store_path", "cache_path"):
-        if not _PATH.match(str(settings.get(key) or "")):
+        if not _PATH.fullmatch(str(settings.get(key) or "")):
             refuse(key, "must be an absolute path without comma and without a slash at its end")
     fast = str(settings.get("fast_path") or "")
-    if fast and not _PATH.match(fast):
+    if fast and not _PATH.fullmatch(fast):
         refuse("fast_path", "must be an absolute path without comma and without a slash at its end, or empty")
     for key in ("start_timeout", "drain_timeout"):
         if not isinstance(settings.get(key), int) or settings[key] < 1:
@@ -72,14 +72,14 @@ def check_settings(settings: Mapping[str, Any]) -> list[Problem]:
     if settings.get("gpu_request", GPU_REQUESTS[0]) not in GPU_REQUESTS:
         refuse("gpu_request", f"must be one of {', '.join(GPU_REQUESTS)}")
     for capability in settings.get("cap_add") or []:
-        if not _CAPABILITY.match(str(capability)):
+        if not _CAPABILITY.fullmatch(str(capability)):
             refuse("cap_add", f"{capability!r} is no capability: write it like IPC_LOCK")
     return problems
 
 
 def size_mistake(size: object) -> str:
     """The mistake in a size; empty without one."""
-    return "" if _SIZE.match(str(size)) else "must be a size as Docker writes it, such as 16g or 200g"
+    return "" if _SIZE.fullmatch(str(size)) else "must be a size as Docker writes it, such as 16g or 200g"
 
 
 def ulimit_mistakes(ulimits: Mapping[str, Any]) -> list[str]:
@@ -88,7 +88,7 @@ def ulimit_mistakes(ulimits: Mapping[str, Any]) -> list[str]:
     for name, value in ulimits.items():
         if name not in ULIMITS:
             found.append(f"{name!r} is no limit that Docker knows: {nearest(str(name), ULIMITS)}")
-        elif not _ULIMIT.match(str(value)):
+        elif not _ULIMIT.fullmatch(str(value)):
             found.append(f"{name}: must be a number, -1 for none, or SOFT:HARD, found {value!r}")
     return found
 
@@ -98,7 +98,7 @@ def check_environment(environment: Mapping[str, Any], secrets: Mapping[str, Any]
     problems = []
     for variable, values in (("vllm_environment", environment), ("vllm_secret_environment", secrets)):
         for key, value in values.items():
-            if not VARIABLE.match(str(key)):
+            if not VARIABLE.fullmatch(str(key)):
                 problems.append(Problem(variable, f"{key!r} is no name of an environment variable"))
             if any(character in str(value) for character in "\n\r\0"):
                 problems.append(Problem(variable, "must have a value of one line", str(key)))

@@ -76,7 +76,7 @@ def read(paths: Paths) -> SwapSettings:
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         problem = f"is damaged ({error!r})"
     raise NoSettings(
-        f"{paths.swap_settings} {problem}: run baremetal.inference.site, which tells the node its gateways"
+        f"{paths.swap_settings} {problem}: run baremetal.inference.site, which records the gateways on the node"
     )
 
 

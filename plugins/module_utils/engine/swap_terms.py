@@ -18,7 +18,7 @@ FORCE, ALLOW_DOWNTIME = "force", "allow_downtime"
 
 @dataclass(frozen=True)
 class Terms:
-    """The terms of a swap. The defaults are those of role `update` (engine/swap_settings.py: a node's own)."""
+    """The terms of a swap. The defaults are those of role `update`; engine/swap_settings.py has those of a node."""
 
     drain_seconds: int = defaults.SWAP_DRAIN_SECONDS
     """How long running requests may take to end."""

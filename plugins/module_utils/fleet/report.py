@@ -134,7 +134,8 @@ def _instance(reported: Mapping[str, Any], now: datetime) -> Instance:
 
 
 def _silent(seconds: float | None) -> bool:
-    """Whether a gateway that last asked so many seconds ago is silent. None: the agent knows no question of it."""
+    """Whether a gateway that last asked so many seconds ago is silent. None: the agent has recorded no
+    question of the gateway."""
     return seconds is None or seconds > SILENT_SECONDS
 
 

@@ -37,7 +37,7 @@ def json_body(**fields: Any) -> Body:
 
 @dataclass(frozen=True)
 class Serving:
-    """What the collection decides about an engine, whatever engine it is. Times in seconds."""
+    """What the collection decides about every engine. Times in seconds."""
 
     address: str
     port: int

@@ -48,7 +48,7 @@ class Transport:
         return {one: known[one] for one in names if one in known}
 
     def variables(self, paths: Paths, name: str, names: Sequence[str], node: str) -> dict[str, str]:
-        """The variables of a node for an instance. Mistakes are reported by problems()."""
+        """The variables of a node for an instance. check() reports the mistakes."""
         found, _findings = nccl.environment(self.members(paths, name, names), self.options)
         return found.get(node, {})
 

@@ -25,7 +25,7 @@ UPDATE = "update"
 """The owner of a drain by an update."""
 
 GANG = "gang"
-"""The owner of a drain by the leader of a gang, which ends because one of its members leaves."""
+"""The owner of a drain that the leader of a gang records before the gang ends, because a member's unit is stopped."""
 
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 """Seconds in the units of a duration."""

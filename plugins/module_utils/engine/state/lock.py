@@ -133,7 +133,9 @@ def _refusal(found: Lock, wanted: Lock, now: datetime) -> str:
         )
         # inferctl swap has no option for that.
         if wanted.playbook != BY_HAND:
-            advice += f"; or, if you know better, {wanted.playbook} with -e take_lock={found.run_id}"
+            advice += (
+                f"; or, if nothing of that run must be finished, {wanted.playbook} with -e take_lock={found.run_id}"
+            )
     return f"this node is locked by {found}. {advice}."
 
 

@@ -174,8 +174,8 @@ class Report:
 def read(paths: Paths, name: str) -> Swap | None:
     """The swap that is under way, stuck, or was cut off; None where there is none.
 
-    A record that cannot be understood is a swap as well, at the step DAMAGED: a drain or a closed gate may be left of
-    it. Such a swap leads to the active release.
+    A record that cannot be understood is a swap as well, at the step DAMAGED: the swap may have left a drain or a
+    closed gate. Such a swap leads to the active release.
     """
     unread: tuple[Path, Exception] | None = None
     for path in (paths.swap_meanwhile(name), paths.swap(name)):

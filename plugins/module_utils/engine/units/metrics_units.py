@@ -32,7 +32,7 @@ ConditionPathIsDirectory={Paths().textfiles}
 [Service]
 Type=oneshot
 ExecStart={Paths().command} metrics --publish %i
-# One collector that fails is told by its metrics.
+# The metrics report a collector that fails.
 SuccessExitStatus=1
 TimeoutStartSec={TIMEOUT}
 LogLevelMax=notice
@@ -41,7 +41,7 @@ Nice=15
 CPUWeight=10
 IOSchedulingClass=idle
 OOMScoreAdjust=500
-# nvidia-smi may have to make the nodes of its devices: those are not kept from it.
+# nvidia-smi may have to create its device files, so the sandbox allows devices.
 ProtectSystem=strict
 ReadWritePaths=-{Paths().textfiles}
 ProtectHome=read-only
@@ -68,7 +68,7 @@ Description=Metrics of the inference node, every {seconds} s
 OnActiveSec=5
 OnUnitInactiveSec={seconds}
 AccuracySec=5
-# Nodes that boot together do not ask together.
+# Nodes that boot at the same time then gather metrics at different times.
 RandomizedDelaySec=5
 
 [Install]

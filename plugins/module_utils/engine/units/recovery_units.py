@@ -21,7 +21,7 @@ def render() -> dict[str, str]:
 {_HEADER}
 [Unit]
 Description=Recovery of the inference instance %i, one step
-# It is asked for every 30 s while an engine is down; a breaker bounds what it does.
+# The agent asks for recovery every 30 s while an engine is down. A breaker limits the number of steps.
 StartLimitIntervalSec=0
 
 [Service]

@@ -10,6 +10,7 @@ from ...hardware.driver.choice import LONG_TERM, Node, Wish
 from ...hardware.driver.compatibility import Compatibility
 from ...hardware.driver.packages import NVIDIA
 from ...hardware.driver.plan import decide
+from ...hardware.gpu.driver import upstream
 from ...models.flags.images import LEAST, last
 from .finding import Proposal
 from .machine import Machine, cards
@@ -58,7 +59,7 @@ def propose(machine: Machine, known: Compatibility, cuda: str = "", month: str =
     wish = Wish(NVIDIA, version, cuda=cuda)
     node = Node(machine.debian, machine.usable_gpus, machine.nvswitch, secure_boot=None, month=month)
     decision = decide(wish, node, known)
-    found.findings += [*_present(machine), *decision.warnings]
+    found.findings += [*_present(machine, version), *decision.warnings]
     if decision.plan is None:
         found.findings += [f"no driver can be proposed: {problem}" for problem in decision.problems]
         found.ask(
@@ -108,12 +109,14 @@ def _version(machine: Machine, known: Compatibility) -> tuple[str, str]:
     return str(long_term), "the newest branch with long-term support"
 
 
-def _present(machine: Machine) -> list[str]:
-    """A line about a driver that the machine has already."""
+def _present(machine: Machine, wanted: str) -> list[str]:
+    """A line about a driver that the machine has already. `wanted` is the proposed version, or its beginning."""
     package, version = machine.driver.get("package"), machine.driver.get("module_version")
     lines = []
     if package:
-        lines.append(f"has the driver of the package {package['name']} {package['version']}: the first run replaces it")
+        fits = f"{upstream(package['version'])}.".startswith(f"{wanted}.")
+        then = "" if fits else ": the first run replaces it"
+        lines.append(f"has the driver of the package {package['name']} {package['version']}{then}")
     elif version:
         lines.append(
             f"has driver {version} of no package, probably of NVIDIA's installer: the first run removes it by "

@@ -56,6 +56,18 @@ def without_twins(machines: Sequence[Machine]) -> tuple[list[Machine], list[str]
     return list(kept.values()), lines
 
 
+def _earlier(machines: Sequence[Machine], known: Mapping[str, str]) -> list[str]:
+    """The name of each machine in an earlier inventory, each name once; empty for a new machine."""
+    by_entry = [known.get(machine.entry, "") for machine in machines]
+    found: list[str] = []
+    for machine, name in zip(machines, by_entry, strict=True):
+        # Machines behind one address differ by their port, so the entry of this run counts before the address.
+        by_address = known.get(machine.address, "")
+        name = name or ("" if by_address in by_entry else by_address)
+        found.append("" if name in found else name)
+    return found
+
+
 def name_all(
     machines: Sequence[Machine], known: Mapping[str, str] | None = None
 ) -> tuple[dict[str, Machine], Proposal]:
@@ -66,7 +78,7 @@ def name_all(
     found = Proposal()
     known = known or {}
     hostnames = [machine.hostname.lower() for machine in machines]
-    given = [known.get(machine.entry) or known.get(machine.address) or "" for machine in machines]
+    given = _earlier(machines, known)
     named: dict[str, Machine] = {}
     for machine, earlier in zip(machines, given, strict=True):
         name = machine.hostname.lower()
@@ -83,7 +95,7 @@ def name_all(
         else:
             reason = ""
         if reason:
-            name = _free(fallback(machine), {*named, *given})
+            name = _free(fallback(machine), {*named, *given, *hostnames})
             found.findings.append(f"{machine.entry}: {reason}: it is called {name} here")
             found.ask(
                 "names", "hosts.yml", f"{name} {reason}: rename {name} in hosts.yml and host_vars, or keep the name"

@@ -128,7 +128,7 @@ def plan_maintenance(hosts: Mapping[str, Host], terms: Terms, left_out: Collecti
     made.problems += [problem for host, facts in hosts.items() for problem in _in_the_way(host, facts)]
     made.problems += [
         f"{gang.name} on {host} follows {gang.leader}, where the gang is drained, and {gang.leader} is not in this run:"
-        f" -l {gang.leader},{host}"
+        f" run the playbook with -l {gang.leader},{host}"
         for host, facts in hosts.items()
         if facts.has_turn and facts.drains
         for gang in facts.followed(host)

@@ -135,8 +135,8 @@ def _last(hosts: Mapping[str, Host], names: Mapping[str, Collection[str]]) -> li
         for view in _serving(hosts).lost(name, going):
             who = "no other node serves it" if view.gateway == NODES else f"{view.gateway} has no other server for it"
             found.append(
-                f"{name} on {', '.join(sorted(view.up))}: {who}, so clients would get errors: add a replica or"
-                " -e allow_downtime=true"
+                f"{name} on {', '.join(sorted(view.up))}: {who}, so clients would get errors: add a replica, or"
+                " add -e allow_downtime=true"
             )
     return found
 

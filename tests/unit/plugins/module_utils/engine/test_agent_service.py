@@ -183,6 +183,13 @@ def test_a_port_that_is_taken_by_somebody_else() -> None:
         assert agent_service.problem_with("127.0.0.1", port, os.getpid()) == "", "that is the agent itself"
 
 
+def test_a_port_whose_process_is_unknown_counts_as_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    unknown = agent_service.listeners.Ownership(ours=False, strangers=[], unknown=1)
+    monkeypatch.setattr(agent_service.listeners, "ownership", lambda *_where: unknown)
+    words = f"port {PORT} is taken by a process that cannot be found in /proc"
+    assert words in agent_service.problem_with("127.0.0.1", PORT, os.getpid())
+
+
 def test_what_it_said_last(fake: AgentSystemd) -> None:
     fake.unit["StatusText"] = "cannot listen"
     assert agent_service.last_words() == "cannot listen"

@@ -84,7 +84,7 @@ def test_files_of_the_model(tmp_path: Path) -> None:
     assert "controller:/PATH" in words and "hub" not in words
     # Before the model is on the node, nobody knows.
     assert said({"chat-template": "u.jinja"}) == ""
-    assert "engines are offline, so a hub's name is no way" in said({"tokenizer": "org/name"}, model_files=tmp_path)
+    assert "engines are offline, so a hub's name does not work" in said({"tokenizer": "org/name"}, model_files=tmp_path)
 
 
 def test_paths_of_the_node(tmp_path: Path) -> None:
@@ -95,7 +95,7 @@ def test_paths_of_the_node(tmp_path: Path) -> None:
     assert "is not a file on this node" in said({"tool-parser-plugin": str(tmp_path)})
     assert "is not a directory on this node" in said({"allowed-local-media-path": str(plugin)})
     words = said({"chat-template": "/vllm-workspace/examples/tool_chat_template.jinja"})
-    assert "is not a file on this node, and paths of the image are not taken" in words
+    assert "is not a file on this node, and a path in the image does not count" in words
     assert said({"chat-template": "/nowhere"}, on_node=False) == ""
 
 

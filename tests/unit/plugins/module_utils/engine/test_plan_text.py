@@ -63,7 +63,7 @@ def test_a_plan_of_which_little_is_known() -> None:
         ok=None, instance=None, revision=None, gpus=None, devices=[], argv=[], estimate=nothing, unknown=[], notes=[]
     )
     assert plan_text.render([bare, bare]).splitlines()[:4] == [
-        "tiny-a: cannot be told whether it fits",
+        "tiny-a: unknown whether it fits",
         "  model     tiny-a, revision not known yet",
         "  runs on   no GPU",
         "",

@@ -47,6 +47,12 @@ def test_the_defaults_pass() -> None:
         ({"ulimits": {"memlok": 1}}, "did you mean 'memlock'?"),
         ({"ulimits": {"memlock": "unlimited"}}, "-1 for none"),
         ({"cap_add": ["ipc lock"]}, "like IPC_LOCK"),
+        # Blocks of YAML text end with a line break.
+        ({"store_path": "/mnt/models\n"}, "must be an absolute path"),
+        ({"fast_path": "/mnt/nvme\n"}, "must be an absolute path"),
+        ({"shm_size": "16g\n"}, "such as 16g"),
+        ({"ulimits": {"memlock": "-1\n"}}, "-1 for none"),
+        ({"cap_add": ["IPC_LOCK\n"]}, "like IPC_LOCK"),
     ],
 )
 def test_mistakes(change: dict[str, Any], text: str) -> None:
@@ -57,7 +63,7 @@ def test_all_mistakes_at_once() -> None:
     assert len(check_settings({**GOOD, "shm_size": "x", "memory": "y", "drain_timeout": 0})) == 3
 
 
-@pytest.mark.parametrize("key", ["", " ", "#A", "B C", "1X", "A=B"])
+@pytest.mark.parametrize("key", ["", " ", "#A", "B C", "1X", "A=B", "A\n"])
 def test_names_of_variables(key: str) -> None:
     assert "is no name" in str(check_environment({key: "x"}, {})[0])
 

@@ -84,9 +84,17 @@ def test_a_driver_that_is_there_secure_boot_and_containers_are_named(machine: Ma
         KNOWN,
     )
     text = "\n".join(found.findings)
-    assert "has the driver of the package nvidia-kernel-dkms 535.1-1" in text
+    assert "has the driver of the package nvidia-kernel-dkms 535.1-1: the first run replaces it" in text
     assert "Docker runs 2 containers already (web, db)" in text
     assert "nvidia_driver_mok_password" in [one.variable for one in found.questions]
+
+
+def test_a_driver_of_the_proposed_version_is_not_replaced(machine: Make) -> None:
+    first = next(one.value for one in propose(machine("l40s"), KNOWN).variables if one.name == "nvidia_driver_version")
+    package = {"name": "nvidia-kernel-open-dkms", "version": f"{first}.95.05-1"}
+    text = "\n".join(propose(machine("l40s", driver={"package": package, "error": None}), KNOWN).findings)
+    assert f"has the driver of the package nvidia-kernel-open-dkms {first}.95.05-1" in text
+    assert "the first run replaces it" not in text
 
 
 def test_the_address_of_each_repositorys_key_is_known(machine: Make) -> None:

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from ansible_collections.baremetal.inference.plugins.module_utils.fleet.discover.machine import Machine
 from ansible_collections.baremetal.inference.plugins.module_utils.fleet.discover.names import (
@@ -68,6 +69,24 @@ def test_a_name_of_an_earlier_inventory_is_not_given_to_a_second_machine(machine
             "10.0.0.12: has the hostname rack1-a, by which the inventory calls 10.0.0.11:"
             " it is called node-10-0-0-12 here"
         ) in found.findings
+
+
+def test_machines_behind_one_address_of_an_earlier_inventory_keep_apart(machine: Make) -> None:
+    old = replace(machine("l40s", hostname="a"), entry="gate:2201", address="gate")
+    new = replace(machine("l40s", 12, hostname="b"), entry="gate:2202", address="gate")
+    named, _found = name_all([old, new], {"gate": "rack1-a"})
+    assert {name: one.entry for name, one in named.items()} == {"rack1-a": "gate:2201", "b": "gate:2202"}
+    # The name of the entry counts before the name by the address.
+    named, _found = name_all([new, old], {"gate": "rack1-a", "gate:2201": "rack1-a"})
+    assert {name: one.entry for name, one in named.items()} == {"rack1-a": "gate:2201", "b": "gate:2202"}
+
+
+def test_the_name_from_an_address_is_no_hostname_of_another_machine(machine: Make) -> None:
+    named, _found = name_all([machine("l40s", hostname="debian"), machine("l40s", 12, hostname="node-10-0-0-11")])
+    assert {name: one.address for name, one in named.items()} == {
+        "node-10-0-0-11-2": "10.0.0.11",
+        "node-10-0-0-11": "10.0.0.12",
+    }
 
 
 def test_a_shared_address_or_machine_id_gets_a_line(machine: Make) -> None:

@@ -103,7 +103,9 @@ def test_a_gang_is_drained_on_its_leader_which_must_be_in_the_run() -> None:
     hosts = gangs()
     del hosts["n1"]
     (problem,) = plan(hosts).problems
-    assert problem == ("main on n2 follows n1, where the gang is drained, and n1 is not in this run: -l n1,n2")
+    assert problem == (
+        "main on n2 follows n1, where the gang is drained, and n1 is not in this run: run the playbook with -l n1,n2"
+    )
     hosts["n2"]["drain"] = False
     assert plan(hosts).problems == []
 

@@ -121,7 +121,7 @@ def test_a_model_that_is_not_there_is_unknown_and_its_flags_are_not(node: Node) 
         "served": False,
         "differences": [],
     }
-    assert result["text"].startswith("main: cannot be told whether it fits")
+    assert result["text"].startswith("main: unknown whether it fits")
     node.models["llama"]["tensor-parallel-size"] = "two"
     assert node.call()["ok"] is False
 

@@ -191,7 +191,7 @@ def test_what_is_refused_leaves_no_lock(node: Node, run: Run, paths: Paths) -> N
     assert code == 2 and "did you mean 'main'" in errors
     files.write(paths.swap_settings, None)
     code, _output, errors = run("swap", "main", "--to", "2")
-    assert code == 1 and "run baremetal.inference.site, which tells the node its gateways" in errors
+    assert code == 1 and "run baremetal.inference.site, which records the gateways on the node" in errors
 
 
 def test_a_playbook_that_has_the_lock_keeps_it(node: Node, run: Run, paths: Paths) -> None:

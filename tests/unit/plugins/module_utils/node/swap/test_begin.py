@@ -92,7 +92,7 @@ def test_a_bridge_that_was_left_is_removed_by_this_swap(fake: FakeNode) -> None:
 
 def test_a_node_without_nftables_refuses(fake: FakeNode, monkeypatch: pytest.MonkeyPatch) -> None:
     def missing() -> set[int]:
-        raise gate.GateError("the gate cannot be moved: nft is not installed")
+        raise gate.GateError("the gate cannot be opened or closed: nft is not installed")
 
     monkeypatch.setattr(gate, "closed", missing)
     with pytest.raises(gate.GateError, match="nft is not installed"):
