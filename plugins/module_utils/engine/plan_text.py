@@ -107,4 +107,4 @@ def _change(change: Change) -> str:
     if change.action == START:
         before = "" if active in (None, desired) else f", in place of release {active}"
         return f"does not run: baremetal.inference.site starts {wanted}{before}"
-    return f"release {active} runs, {wanted} is pending: baremetal.inference.update_model rolls it out"
+    return f"release {active} runs, {wanted} is pending: run baremetal.inference.update_model to swap to it"

@@ -370,7 +370,7 @@ def _notes(status: Status) -> list[str]:
         notes.append("is not in the inventory")
     numbers = status.release
     if status.pending and numbers["active"] is not None:
-        notes.append(f"release {numbers['wanted']} is pending: baremetal.inference.update_model rolls it out")
+        notes.append(f"release {numbers['wanted']} is pending: run baremetal.inference.update_model to swap to it")
     if numbers["active"] is not None and numbers["current"] != numbers["active"] and status.serving:
         notes.append(f"release {numbers['active']} serves, but is not yet marked as proven")
     return notes

@@ -22,7 +22,7 @@ def lines(
 ) -> list[str]:
     """The texts about a result of engine_release on a host; empty if nothing waits. `instances` are those of the host,
     `playing` the hosts of the run. `updates`: whether the run is an update, which plans its swaps next."""
-    advice = "" if updates else " Nothing was restarted. To roll it out: baremetal.inference.update_model."
+    advice = "" if updates else " Nothing was restarted. Run baremetal.inference.update_model to swap to it."
     gangs = {raw.get("name"): raw["nodes"] for raw in gangs_of(instances)}
     found: list[str] = []
     for release in stage["releases"]:

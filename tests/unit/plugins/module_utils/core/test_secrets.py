@@ -32,7 +32,7 @@ GOOD: dict[str, Any] = {
 
 def test_good_secrets_have_no_line() -> None:
     assert weak(GOOD) == [] and weak({}) == [] and weak({"vllm_api_key": "", "gang_key": ""}) == []
-    # While a key is rolled out, engines accept it under both names.
+    # While an update brings a new key, engines accept it under both names.
     assert weak({**GOOD, "vllm_accepted_keys": ["a-long-key-1"]}) == []
 
 

@@ -85,7 +85,7 @@ def test_a_plan_of_which_little_is_known() -> None:
         ),
         (
             {"action": "update", "active": 1, "desired": 2},
-            "release 1 runs, release 2 is pending: baremetal.inference.update_model",
+            "release 1 runs, release 2 is pending: run baremetal.inference.update_model",
         ),
     ],
 )

@@ -153,7 +153,7 @@ def test_a_pending_release_is_named_and_is_no_failure(paths: Paths, units: Units
     stage(paths, "main", 5005, "half")
     files.write_json(paths.instance("main"), {"schema": 1, "release": 2})
     assert inferctl.main(["status", "main"], paths) == 0
-    assert "main: release 2 is pending: baremetal.inference.update_model" in output()[0]
+    assert "main: release 2 is pending: run baremetal.inference.update_model" in output()[0]
 
 
 def make_member(paths: Paths, rank: int, state: str, *details: str) -> None:

@@ -29,8 +29,8 @@ def test_a_pending_release_is_named_with_its_differences() -> None:
     pending = {**RELEASE, "pending": True, "differences": ["-  --dtype float32", "+  --dtype float16"]}
     said = lines({**STAGE, "releases": [pending]}, "node1")
     assert said[0] == (
-        "main on node1 serves release 1; release 2 is staged and pending. Nothing was restarted. To roll it out:"
-        " baremetal.inference.update_model."
+        "main on node1 serves release 1; release 2 is staged and pending. Nothing was restarted. Run"
+        " baremetal.inference.update_model to swap to it."
     )
     assert said[1:] == pending["differences"]
     # An update would send its operator to itself.

@@ -169,7 +169,7 @@ def test_what_would_change(node: Node, call: Call) -> None:
         "differences": ["- --max-model-len 1024", "+ --max-model-len 2048", "environment: VLLM_API_KEY"],
     }
     text = call("plan", "main")[1]
-    assert "release 1 runs, release 2 is pending: baremetal.inference.update_model rolls it out" in text
+    assert "release 1 runs, release 2 is pending: run baremetal.inference.update_model to swap to it" in text
     assert "s3cret" not in text
     node.running.clear()
     assert "does not run: baremetal.inference.site starts release 2, in place of release 1" in call("plan", "main")[1]
