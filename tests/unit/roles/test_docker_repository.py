@@ -6,13 +6,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from .conftest import Stage
 
 FILE = "roles/docker/tasks/repository.yml"
-STAND_INS = {"get_url": "apt_sources", "file": "disks", "copy": "firewall"}
+STAND_INS = {"get_url": "apt_sources", "file": "disks", "copy": "firewall", "slurp": "ssh_server"}
 """The modules that take the places of Ansible's own, which would change this machine."""
 
 ADDRESSES = {
@@ -39,6 +40,28 @@ def test_the_key_of_dockers_own_repository_is_pinned_by_each_of_its_addresses(st
     assert {address: f"{address}=1;" in said for address in ADDRESSES} == ADDRESSES, said
 
 
+KEPT = "/etc/apt/keyrings/docker.asc.2026"
+"""The copy of the key of the repository before."""
+
+
+def declare(staged: Callable[..., Stage], reason: str, **seen: Any) -> tuple[bool, str, Stage]:
+    """Declare another repository on a host whose preflight gave this reason. `seen`: more results of get_url."""
+    text = (Path(__file__).parents[3] / FILE).read_text()
+    for module, other in STAND_INS.items():
+        text = text.replace(f"ansible.builtin.{module}:", f"baremetal.inference.{other}:")
+    variables = {
+        "docker_repository_url": "https://mirror.example.com/docker",
+        "docker_repository_key_fingerprints": ["9DC858229FC7DD38854AE2D88D81803C0EBFCD88"] if seen else [],
+        "__docker_before": {"due_reasons": [reason], "engine": {"codename": "trixie"}},
+    }
+    included = {"name": "baremetal.inference.docker", "tasks_from": "repository"}
+    tasks = [{"name": "Declare", "ansible.builtin.include_role": included, "vars": variables}]
+    stage = staged(STAND_INS.values(), {FILE: text})
+    results = [({"module": "apt_sources"}, seen), ({"module": "ssh_server"}, {"content": "bm8ga2V5"})]
+    succeeded, output = stage.run([{"name": "Declare", "hosts": "all", "tasks": tasks}], "one", seen=results)
+    return succeeded, output, stage
+
+
 @pytest.mark.once
 @pytest.mark.parametrize(
     ("reason", "again"),
@@ -50,17 +73,22 @@ def test_the_key_of_dockers_own_repository_is_pinned_by_each_of_its_addresses(st
 def test_the_key_of_another_repository_replaces_the_key_that_is_there(
     staged: Callable[..., Stage], reason: str, again: bool
 ) -> None:
-    text = (Path(__file__).parents[3] / FILE).read_text()
-    for module, other in STAND_INS.items():
-        text = text.replace(f"ansible.builtin.{module}:", f"baremetal.inference.{other}:")
-    variables = {
-        "docker_repository_url": "https://mirror.example.com/docker",
-        "__docker_before": {"due_reasons": [reason], "engine": {"codename": "trixie"}},
-    }
-    included = {"name": "baremetal.inference.docker", "tasks_from": "repository"}
-    tasks = [{"name": "Declare", "ansible.builtin.include_role": included, "vars": variables}]
-    stage = staged(STAND_INS.values(), {FILE: text})
-    succeeded, output = stage.run([{"name": "Declare", "hosts": "all", "tasks": tasks}], "one")
+    succeeded, output, stage = declare(staged, reason)
     assert succeeded, output
     (fetched,) = stage.calls(module="apt_sources")
     assert (fetched["url"], fetched["force"]) == ("https://mirror.example.com/docker/gpg", again)
+    assert fetched["backup"] is again
+
+
+@pytest.mark.once
+@pytest.mark.parametrize("kept", [{}, {"backup_file": KEPT}])
+def test_a_refused_key_leaves_the_key_of_the_repository_before(
+    staged: Callable[..., Stage], kept: dict[str, str]
+) -> None:
+    reason = "/etc/apt/sources.list.d/docker.sources has another text or mode"
+    succeeded, output, stage = declare(staged, reason, changed=True, **kept)
+    assert not succeeded and "docker_repository_key: https://mirror.example.com/docker/gpg" in output
+    restored = [call["dest"] for call in stage.calls(module="firewall", src=KEPT)]
+    removed = [call["path"] for call in stage.calls(module="disks", state="absent")]
+    assert len(restored) == len(kept)
+    assert removed == ([KEPT] if kept else ["/etc/apt/keyrings/docker.asc"])
