@@ -84,9 +84,11 @@ def begin(paths: Paths, request: Request, *, check: bool = False) -> bool:
             # Not `start`: the process of an earlier swap may still be ending, and does not know of this swap.
             systemd.systemctl("restart", "--no-block", swap_unit(name))
         except systemd.SystemdError:
+            # Nothing has changed. With the new record, the refused swap would begin at the next boot.
             if found is None:
-                # Nothing has changed, so only the record must go.
                 swaps.end(paths, name)
+            else:
+                swaps.write(paths, name, found)
             raise
     return True
 

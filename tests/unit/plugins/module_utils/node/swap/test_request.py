@@ -196,11 +196,16 @@ def test_what_was_cut_off_or_is_stuck_is_gone_on_with(paths: Paths, step: str) -
     assert found.touched and found.bridged and found.closed_port == 5005 and not found.failure and found.gated
 
 
-def test_a_unit_that_does_not_start_leaves_no_swap(paths: Paths, units: Systemd) -> None:
+def test_a_unit_that_does_not_start_leaves_no_new_swap(paths: Paths, units: Systemd) -> None:
     units.refusal = "Unit inference-swap@main.service not found."
     with pytest.raises(systemd.SystemdError):
         request.begin(paths, ASKED)
     assert swaps.read(paths, "main") is None
+    stuck = Swap(1, 2, "old", SINCE, step=swaps.STUCK, touched=True, closed_port=5005, failure="why")
+    swaps.begin(paths, "main", stuck)
+    with pytest.raises(systemd.SystemdError):
+        request.begin(paths, ASKED)
+    assert swaps.read(paths, "main") == stuck, "at a boot, the refused swap would begin"
 
 
 REPORT = Report(1, 2, "run", SINCE, SINCE, swaps.DONE, words=("one",), load_seconds=12.4, drained_seconds=20.6)
