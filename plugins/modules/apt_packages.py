@@ -540,7 +540,8 @@ def main() -> None:
     try:
         if params["microcode"]:
             package = ap.microcode(CPUINFO.read_text(encoding="utf-8"), guest(module))
-            optional += [package] if package else []
+            # The operator may declare microcode as absent.
+            optional += [package] if package and package not in params["absent"] else []
         reading = ap.read_lists(params["present"], params["absent"], optional, params["held"])
         problems = list(map(str, reading.problems))
         problems += [text for item in params["pins"] for text in apt_pins.mistakes(**item)]

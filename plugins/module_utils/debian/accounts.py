@@ -92,7 +92,7 @@ def _name_problems(
     connected: str,
 ) -> list[Problem]:
     if not NAME.fullmatch(name):
-        return [Problem(where, "must be 1 to 32 of a-z, 0-9, _ and -, and begin with a letter or _", "name")]
+        return [Problem(where, "must be 1 to 32 of a-z, 0-9, _ and -, beginning with a letter or _", "name")]
     if name == "root":
         message = "root cannot be an admin: the role leaves root's keys as they are. See common_ssh_permit_root_login"
         return [Problem(where, message, "name")]
@@ -127,7 +127,8 @@ def _sudo_problems(where: str, sudo: Iterable[str]) -> list[Problem]:
 
 
 def _group_problems(where: str, groups: Iterable[str]) -> list[Problem]:
-    return [Problem(where, "is not a group's name", "groups", group) for group in groups if not NAME.fullmatch(group)]
+    message = "must be the name of a group: 1 to 32 of a-z, 0-9, _ and -, beginning with a letter or _"
+    return [Problem(where, message, "groups", group) for group in groups if not NAME.fullmatch(group)]
 
 
 def changed_lines(before: str, after: str) -> dict[str, str]:

@@ -123,6 +123,8 @@ def read_lists(
     for name in sorted(lists.absent):
         if name in versions:
             problems.append(Problem("absent", f"{name} is also declared as present: remove it from one of the lists"))
+        if name in lists.optional:
+            problems.append(Problem("absent", f"{name} is also declared as optional: remove it from one of the lists"))
         if any(fnmatch.fnmatchcase(name, pattern) for pattern in held):
             problems.append(Problem("absent", f"{name} is also declared as held: remove it from one of the lists"))
     return Reading(lists, problems)

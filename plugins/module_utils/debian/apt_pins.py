@@ -217,7 +217,7 @@ def write(path: Path, text: str) -> None:
     if not text:
         path.unlink(missing_ok=True)
         return
-    # apt ignores file names with this ending, which could stay after an interrupted run.
+    # An interrupted run can leave the new file. apt ignores names with this ending.
     new = path.with_name(f"{path.name}.dpkg-new")
     with new.open("w", encoding="utf-8") as stream:
         os.fchmod(stream.fileno(), 0o644)

@@ -140,7 +140,7 @@ def _problems(source: Source) -> list[Problem]:
     for key in ("uris", "suites", "components", "architectures"):
         values: tuple[str, ...] = getattr(source, key)
         found += [
-            Problem(where, "must be one word: use a list for several", key, value)
+            Problem(where, "must be one word: use a list for several", key, redact(value, [value]))
             for value in values
             if not WORD.fullmatch(value)
         ]
@@ -194,7 +194,7 @@ def _uri_problems(where: str, uri: str) -> list[Problem]:
         message = f"has no host that can be read ({error}): use an address such as https://deb.debian.org/debian"
         return [Problem(where, message, "uris")]
     if parts.scheme not in SCHEMES:
-        return [Problem(where, f"must begin with one of {', '.join(SCHEMES)} and a colon", "uris", uri)]
+        return [Problem(where, f"must begin with one of {', '.join(SCHEMES)} and a colon", "uris", redact(uri, [uri]))]
     if "@" in parts.netloc:
         return [
             Problem(
@@ -283,7 +283,12 @@ def declared_files(sources: Iterable[Source], transport: Transport, etc: str, co
 def redact(text: str, urls: Iterable[str]) -> str:
     """The text, with asterisks in place of the logins in these addresses."""
     for url in urls:
-        login = urlsplit(url).netloc.rpartition("@")[0]
+        try:
+            login = urlsplit(url).netloc.rpartition("@")[0]
+        except ValueError:
+            # Without a readable host, any text before the @ may be a login.
+            text = text.replace(url.rpartition("@")[0], "********")
+            continue
         if login:
             text = text.replace(f"{login}@", "********@")
             password = login.partition(":")[2]

@@ -28,7 +28,7 @@ HEAD = 4 << 20
 """Bytes at the beginning of a device, where file systems, key slots and first partitions start. Empty if blank."""
 
 ERASED = (0x00, 0xFF)
-"""The byte with which a new, wiped or discarded device is filled: one of these."""
+"""The bytes that can fill a new, wiped or discarded device. All bytes of the device are then equal."""
 
 BLKID_NOTHING = 2
 BLKID_SEVERAL = 8
@@ -234,7 +234,8 @@ def _lock(handle: int, name: str) -> None:
         except BlockingIOError:
             if time.monotonic() > deadline:
                 raise DiskError(
-                    f"{name} is locked by another program for more than {LOCK_SECONDS} s. Find the program: lsof {name}"
+                    f"{name} has been locked by another program for more than {LOCK_SECONDS} s. Find the program with: "
+                    f"lsof {name}"
                 ) from None
             time.sleep(0.2)
 

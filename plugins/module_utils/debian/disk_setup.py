@@ -284,7 +284,8 @@ class Pass:
         """Check that an unmounted mount point has no files, which a mount would hide. Raises DiskError."""
         place = Path(path)
         if os.path.realpath(path) != path:
-            raise dk.DiskError(f"{path} is a symbolic link to {os.path.realpath(path)}: declare that path")
+            real = os.path.realpath(path)
+            raise dk.DiskError(f"{path} leads through a symbolic link to {real}: declare {real}")
         there = next(parent for parent in (place, *place.parents) if parent.exists())
         if there != place and self.host.immutable(there):
             raise dk.DiskError(f"{there} is immutable, like a mount point without its disk: run chattr -i {there}")

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Decides which disks of a node are blank, which belong to this role, and which are refused. Private to the collection.
 
-Pure: the input is the declaration and the facts, the output are decisions and problems. The module ``disks`` reads the
+Pure: the input is the declaration and the facts, the output is decisions and problems. The module ``disks`` reads the
 facts and makes the changes.
 """
 
@@ -42,8 +42,8 @@ OWN_OPTIONS = ("noauto", "nofail", "_netdev", "vers", "nfsvers")
 NFS_PORT = 2049
 
 DEVICE_TIMEOUT = "x-systemd.device-timeout=180s"
-"""How long systemd waits for a disk after a boot. With nofail, the boot itself does not wait. Later disks stay
-unmounted."""
+"""How long systemd waits for a disk after a boot. With nofail, the boot itself does not wait. A disk that
+appears later stays unmounted."""
 
 MOUNT_TIMEOUT = "x-systemd.mount-timeout=30s"
 """How long an access waits for a server that does not answer."""
@@ -323,7 +323,7 @@ def obstacles(device: Device) -> list[str]:
     if device.partitions:
         found.append(f"it has the partitions {', '.join(device.partitions)}")
     if device.holders:
-        found.append(f"{', '.join(device.holders)} uses it")
+        found.append(f"{', '.join(device.holders)} {'uses' if len(device.holders) == 1 else 'use'} it")
     if device.mounts:
         found.append(f"it is mounted at {', '.join(device.mounts)}")
     if device.swap:

@@ -222,7 +222,7 @@ def _remove(config: dict[str, Any], path: tuple[str, ...]) -> None:
         levels.append(below)
     if path[-1] not in levels[-1]:
         return
-    # Someone else has replaced our value by an object: it stays.
+    # Another program or person has replaced our value by an object: the object stays.
     if isinstance(levels[-1][path[-1]], dict) and levels[-1][path[-1]]:
         return
     del levels[-1][path[-1]]

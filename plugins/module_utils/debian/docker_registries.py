@@ -45,7 +45,7 @@ def login_problems(logins: Mapping[str, str]) -> list[str]:
         return []
     return [
         f"docker_registry_credentials: {', '.join(incomplete)} must have a username and a password. Add them, or set "
-        "`state: absent` to remove that login"
+        "`state: absent` to remove a login"
     ]
 
 

@@ -285,7 +285,7 @@ def _rules(entries: Sequence[Any], found: list[Problem], kind: Kind) -> list[Rul
 
 
 def _let_in(session: Login, sources: Addresses, rules: Iterable[Rule]) -> bool:
-    """Whether the rules let a session's client log in again. The ports of the SSH server are taken to be right."""
+    """Whether the rules let a session's client log in again. Does not check the ports of the SSH server."""
     return sources.contain(session.address) or any(
         rule.protocol == "tcp"
         and any(first <= session.port <= last for first, last in rule.ports)

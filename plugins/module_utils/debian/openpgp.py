@@ -22,10 +22,10 @@ ARMOURED = re.compile(
 )
 
 KEY_LIKE = re.compile(rb"-----|[\x80-\xff]")
-"""What armour and the packets of a keyring have, and plain words have not."""
+"""Bytes of armour, or of the packets of a keyring, that plain words do not have."""
 
 PREFIX = {4: (b"\x99", 2), 6: (b"\x9b", 4)}
-"""What is hashed before a key, by the key's version: a byte, and the key's length in so many bytes."""
+"""The start of the hashed data, by the key's version: a byte, and in how many bytes the key's length follows."""
 
 
 class NoKey(ValueError):
@@ -35,7 +35,7 @@ class NoKey(ValueError):
 def fingerprints(data: bytes) -> list[str]:
     """The fingerprints of all primary keys in a keyring, armoured or not, in upper case. Raises NoKey.
 
-    Armoured blocks may only have plain words beside them: apt also reads keys that ARMOURED does not find.
+    Outside of armoured blocks, only plain words are allowed, because apt also reads keys that ARMOURED does not find.
     """
     armoured = ARMOURED.findall(data)
     if armoured and KEY_LIKE.search(ARMOURED.sub(b"", data)):

@@ -128,11 +128,12 @@ class Disk:
 
     def forget(self, images_before: Collection[str]) -> list[Item]:
         """Remove and return the images that only removed releases needed. Raises the same exceptions as clean()."""
-        gone = set(images_before) - kept_images(self.paths)
+        kept = kept_images(self.paths)
+        gone = set(images_before) - kept
         disk = self.docker.disk_usage() if gone else {}
         used = {one["ImageID"] for one in disk.get("Containers") or ()}
         all_images = [one for one in disk.get("Images") or () if gone & set(one.get("RepoDigests") or ())]
-        going = images(all_images, used, (), {repository(name) for name in gone})
+        going = images(all_images, used, kept, {repository(name) for name in gone})
         for _item, names in going:
             self._remove(names)
         return [item for item, _names in going]

@@ -12,6 +12,9 @@ from dataclasses import dataclass
 UNITS = {"B": 0, "K": 10, "M": 20, "G": 30, "T": 40}
 """Exponents of 2 for the units of sizes in journalctl's output."""
 
+ARCHIVED = re.compile(r"@(?:[0-9a-f]{32}-[0-9a-f]{16}-([0-9a-f]{16})\.journal|([0-9a-f]{16})-[0-9a-f]{16}\.journal~)$")
+"""The end of the name of an archived file, and of a file that was not closed."""
+
 FREED = re.compile(r"Vacuuming done, freed ([0-9.]+)([BKMGT]?) of archived journals")
 
 STATUS = re.compile(r'^"(?P<path>.+)" (?P<time>\S+)$', re.M)
@@ -24,7 +27,7 @@ ROTATES = "log needs rotating"
 
 @dataclass(frozen=True)
 class Journal:
-    """A file of the journal. `age` is in seconds since the last write. A vacuum removes archived files only."""
+    """A file of the journal. `age` is in seconds. A vacuum removes archived files only."""
 
     path: str
     bytes: int
@@ -35,16 +38,27 @@ class Journal:
 def vacuum(files: Iterable[Journal], max_bytes: int, max_age: float) -> list[Journal]:
     """The files that a vacuum to this size and age removes, oldest first. 0 is no limit.
 
-    Source: journalctl(1), --vacuum-size=, --vacuum-time=.
+    The size limits the archived files alone. Source: journalctl(1), --vacuum-size=, --vacuum-time=, and
+    journal_directory_vacuum of systemd.
     """
-    everything = sorted(files, key=lambda one: -one.age)
-    left = sum(one.bytes for one in everything)
+    archived = sorted((one for one in files if one.archived), key=lambda one: -one.age)
+    left = sum(one.bytes for one in archived)
     going = []
-    for one in (one for one in everything if one.archived):
+    for one in archived:
         if (max_age and one.age > max_age) or (max_bytes and left > max_bytes):
             going.append(one)
             left -= one.bytes
     return going
+
+
+def began(name: str) -> float | None:
+    """The time in the name of an archived file, in seconds since 1970; None if the name has no time.
+
+    It is the time of the first entry; for a file that was not closed, the time of its end. Source: journal_file_archive
+    and journal_file_dispose of systemd: microseconds in hexadecimal digits.
+    """
+    found = ARCHIVED.search(name)
+    return int(found[1] or found[2], 16) / 1e6 if found else None
 
 
 def freed(output: str) -> int:

@@ -41,7 +41,7 @@ def certificate(path: str, enddate: str, now: datetime, warn_days: int, fail_day
     days = int((end - now).total_seconds() // DAY)
     status = FAIL if days < fail_days else WARN if days < warn_days else OK
     words = f"ended {-days} days ago" if days < 0 else f"has {days} days left, until {end:%Y-%m-%d}"
-    words += ": renew the certificate" if status == WARN else ""
+    words += "" if status == OK else ": renew the certificate"
     return Certificate(path, days, status, words)
 
 

@@ -31,6 +31,7 @@ RUBBISH_AGE = 86400.0
 """Seconds after which an interrupted transfer, or a damaged revision that was replaced, may be removed."""
 
 REMOVED = ".removed"
+"""The end of the name that a revision has while it is removed."""
 
 SHARED = (
     "nfs",
@@ -148,14 +149,15 @@ class Cleaning:
         return {each for each in fast.revisions() if each in self._going or not self.store.joinpath(*each).is_dir()}
 
     def _abandoned(self) -> Iterator[tuple[Path, str]]:
-        """Interrupted transfers, and damaged revisions that were replaced."""
+        """Interrupted transfers and removals, and damaged revisions that were replaced."""
         roots = [self.store, *([self.fast.root, self.fast.root / COPIES] if self.fast else [])]
         for root in roots:
             incoming = root / INCOMING
             for path in sorted(incoming.iterdir()) if incoming.is_dir() else ():
                 if path.is_dir() and not path.is_symlink() and self._now - _touched(path) > RUBBISH_AGE:
                     days = (self._now - _touched(path)) / 86400
-                    yield path, f"a transfer that stopped {days:.0f} days ago"
+                    kind = "removal" if path.name.endswith(REMOVED) else "transfer"
+                    yield path, f"a {kind} that stopped {days:.0f} days ago"
             for path in sorted(root.glob(f"[!.]*/*{BROKEN}*")):
                 revision, _mark, when = path.name.partition(BROKEN)
                 old = when.isdecimal() and self._now - int(when) > RUBBISH_AGE

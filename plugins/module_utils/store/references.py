@@ -114,5 +114,7 @@ def containers(run: Run, docker: str | None) -> str:
         reason = errors.strip()
     if docker is None:
         return ""
-    message = f"does not list the containers, which may need models: {reason}; see `systemctl status docker`, run again"
+    message = (
+        f"does not list the containers, which may need models: {reason}; see `systemctl status docker`, then run again"
+    )
     raise InputError([Problem("docker", message)])

@@ -25,8 +25,8 @@ def check_space(root: Path, missing: Mapping[str, int], reserve: int, free: int 
         return []
     parts = ", ".join(f"{name} {human(size)}" for name, size in coming.items())
     message = (
-        f"not enough space: needed {(wanted + reserve) / GIB:.2f} GiB ({parts}; kept free, and for the image: "
-        f"{reserve / GIB:g}), free {free / GIB:.2f} GiB on the file system of {existing(root)}: make room, "
+        f"not enough space: needed {(wanted + reserve) / GIB:.2f} GiB ({parts}; the reserve and the image "
+        f"{reserve / GIB:g} GiB), free {free / GIB:.2f} GiB on the file system of {existing(root)}: make room, "
         f"set model_store_path to a larger file system, or declare fewer models"
     )
     return [Problem(f"model_store_path ({root})", message)]

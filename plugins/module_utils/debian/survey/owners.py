@@ -27,7 +27,7 @@ CLOCKS: Mapping[str, str] = {
 """Units that set the clock, with the names of their programs."""
 
 DOCKERS: Mapping[str, str] = {"docker-ce": "docker", "docker.io": "debian", "podman-docker": "podman"}
-"""Packages with the command docker, each with its owner in the words of docker_source."""
+"""Packages with the command docker, each with its owner. For Docker, the owner is a value of docker_source."""
 
 
 def _units(run: Run, names: list[str]) -> dict[str, dict[str, str]]:

@@ -27,7 +27,7 @@ CACHES = ("HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE")
 """Variables with the directory of a hub's cache. Source: huggingface_hub's documentation, "Environment variables"."""
 
 ASK_SECONDS = 3.0
-"""Time limit of a question to a local program."""
+"""Time limit in seconds of a request to a local program."""
 
 MOST_BYTES = 1 << 20
 
@@ -97,7 +97,7 @@ def _more(
 
 
 def _models(kind: str, port: int, asking: Ask) -> list[str]:
-    """The models that a program reports; empty if it does not answer, or wants a key."""
+    """The models that a program reports; empty if it does not answer, or requires a key."""
     if kind in WITHOUT_LIST:
         return []
     try:

@@ -16,7 +16,7 @@ SHORT = ("nvme-eui.", "wwn-", "scsi-3", "nvme-nvme.", "scsi-SATA_", "scsi-0")
 
 
 def names(directory: Path) -> list[Path]:
-    """One name of each whole disk below /dev/disk/by-id: of several, the most telling."""
+    """One name of each whole disk below /dev/disk/by-id: of several names, the most readable one."""
     best: dict[Path, Path] = {}
     for path in sorted(directory.iterdir()) if directory.is_dir() else []:
         device = path.resolve()

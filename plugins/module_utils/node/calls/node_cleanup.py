@@ -114,9 +114,9 @@ class Cleanup:
             with contextlib.suppress(FileNotFoundError):
                 status = path.stat()
                 if stat.S_ISREG(status.st_mode):
-                    # Archived files have the time of their end in the name; files that were cut off end in ~.
-                    archived = "@" in path.name
-                    found.append(logs.Journal(str(path), status.st_blocks * 512, now - status.st_mtime, archived))
+                    archived, began = "@" in path.name, logs.began(path.name)
+                    age = now - (status.st_mtime if began is None else min(began, status.st_mtime))
+                    found.append(logs.Journal(str(path), status.st_blocks * 512, age, archived))
         return found
 
     def rotation(self) -> None:

@@ -90,7 +90,7 @@ def unpack(path: Path, target: Path) -> None:
             free = shutil.disk_usage(target).free
             if wanted > free:
                 raise TransferError(
-                    f"{path.name} unpacked needs {wanted:,} bytes, free at {target} {free:,}: make room"
+                    f"the unpacked archive needs {wanted:,} bytes, but {target} has only {free:,} bytes free: make room"
                 )
             for member in members:
                 file = target.joinpath(*names[member.name].parts[strip:])

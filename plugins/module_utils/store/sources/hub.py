@@ -176,7 +176,7 @@ class Download:
 
     def _start(self, files: Mapping[str, int]) -> None:
         self._target.mkdir(parents=True, exist_ok=True)
-        # Before the download: can root take back what the client will own?
+        # Find out before the download whether root can later take the files back from the client's user.
         give(self._target, 0)
         # Also what a client of an earlier version has fetched as root.
         give(self._target, FETCHER)

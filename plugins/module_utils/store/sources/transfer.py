@@ -85,11 +85,11 @@ def append(
 
 
 class _Redirects(urllib.request.HTTPRedirectHandler):
-    """Sends the token only to the first server, not to a server of a redirect."""
+    """Sends the token only to the first server, not to a server of a redirect, and never without TLS after TLS."""
 
     def redirect_request(self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> Any:
         request = super().redirect_request(req, fp, code, msg, headers, newurl)
-        if request and request.host != req.host:
+        if request and (request.host != req.host or (req.type == "https" and request.type != "https")):
             request.remove_header("Authorization")
         return request
 

@@ -104,7 +104,7 @@ def test_no_rule_is_no_file() -> None:
         ({"name": "me", "state": "absent"}, "is the user of this connection"),
         ({"sudo": ["ALL=(ALL) ALL\nbob ALL=(ALL) ALL"]}, "sudo: "),
         ({"sudo": [""]}, "sudo: "),
-        ({"groups": ["a b"]}, "groups: 'a b': is not a group's name"),
+        ({"groups": ["a b"]}, "groups: 'a b': must be the name of a group"),
     ],
 )
 def test_each_mistake(entry: dict[str, Any], words: str) -> None:

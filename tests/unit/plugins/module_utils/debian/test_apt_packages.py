@@ -53,6 +53,7 @@ def test_what_is_present_is_not_optional_too() -> None:
         (([], ["curl=1"], []), "absent: 'curl=1'"),
         (([], [], ["x/y"]), "optional: 'x/y'"),
         ((["curl"], ["curl"], []), "also declared as present"),
+        (([], ["curl"], ["curl"]), "also declared as optional"),
         (([], ["docker.io"], [], ["docker*"]), "also declared as held"),
     ],
 )

@@ -79,6 +79,14 @@ def test_what_apt_could_not_read_is_refused(changed: dict[str, Any], words: str)
     assert words in mistakes(**changed)
 
 
+@pytest.mark.parametrize(
+    "uri", ["htps://bob:secret@mirror/debian", "https://bob:secret@mirror/debian https://b", "https://bob:secret@[x/ y"]
+)
+def test_no_message_shows_the_login_of_a_source(uri: str) -> None:
+    words = mistakes(uris=[uri])
+    assert "uris" in words and "secret" not in words
+
+
 PIN = openpgp.fingerprints(PUBLIC.encode())[0]
 
 

@@ -33,6 +33,7 @@ OBSTACLES: list[tuple[dict[str, Any], str]] = [
     ({"signatures": (Signature("LVM2_member"),)}, "LVM2_member"),
     ({"partitions": ("nvme0n1p1",)}, "the partitions nvme0n1p1"),
     ({"holders": ("dm-3",)}, "dm-3 uses it"),
+    ({"holders": ("dm-3", "md0")}, "dm-3, md0 use it"),
     ({"mounts": ("/srv",)}, "mounted at /srv"),
     ({"swap": True}, "swap in use"),
     ({"read_only": True}, "read-only"),

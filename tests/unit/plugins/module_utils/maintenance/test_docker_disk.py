@@ -111,6 +111,11 @@ def test_nothing_to_do(paths: Paths) -> None:
     assert docker_disk.Disk(docker, paths).clean(caches=True, check=False) == [] and docker.gone == []
 
 
+def test_an_image_stays_while_a_kept_release_names_it_by_another_digest(paths: Paths) -> None:
+    docker = Engine(Images=[image(1, f"{OURS}@sha256:gone", f"{OURS}@sha256:kept")])
+    assert docker_disk.Disk(docker, paths).forget({f"{OURS}@sha256:gone"}) == [] and docker.gone == []
+
+
 def test_an_image_goes_with_the_last_release_that_needed_it(paths: Paths) -> None:
     left = {f"{OURS}@sha256:kept", f"{OURS}@sha256:gone", f"{OURS}@sha256:running"}
     docker = Engine(

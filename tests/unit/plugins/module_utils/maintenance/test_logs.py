@@ -24,14 +24,23 @@ FILES = [journal("new", 10, 0, archived=False), journal("b", 20, 5), journal("a"
         (0, 0, []),
         (0, 30, ["a"]),
         (0, 3, ["a", "b"]),
-        (35, 0, ["a"]),
-        (29, 0, ["a", "b"]),
+        (50, 0, []),
+        (49, 0, ["a"]),
+        (20, 0, ["a"]),
+        (19, 0, ["a", "b"]),
         (1, 0, ["a", "b"]),
         (60, 40, []),
     ],
 )
 def test_what_a_vacuum_takes(mib: int, days: int, going: list[str]) -> None:
     assert [one.path for one in logs.vacuum(FILES, mib << 20, days * DAY)] == going
+
+
+def test_the_name_of_an_archived_file_has_the_time_of_its_first_entry() -> None:
+    name = "system@0123456789abcdef0123456789abcdef-0000000000000001-0006000000000000.journal"
+    assert logs.began(name) == 0x6000000000000 / 1e6
+    assert logs.began("user-1000@0006000000000000-0123456789abcdef.journal~") == 0x6000000000000 / 1e6
+    assert logs.began("system.journal") is None
 
 
 def test_what_a_vacuum_says() -> None:

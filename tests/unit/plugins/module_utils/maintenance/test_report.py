@@ -18,8 +18,8 @@ NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
     [
         ("Nov 22 12:00:00 2027 GMT", 366, "ok", "has 366 days left, until 2027-11-22"),
         ("Dec  1 12:00:00 2026 GMT", 10, "warn", "has 10 days left, until 2026-12-01: renew the certificate"),
-        ("Nov 25 12:00:00 2026 GMT", 4, "fail", "has 4 days left"),
-        ("Nov 11 12:00:00 2026 GMT", -10, "fail", "ended 10 days ago"),
+        ("Nov 25 12:00:00 2026 GMT", 4, "fail", "has 4 days left, until 2026-11-25: renew the certificate"),
+        ("Nov 11 12:00:00 2026 GMT", -10, "fail", "ended 10 days ago: renew the certificate"),
     ],
 )
 def test_how_long_a_certificate_lasts(end: str, days: int, status: str, words: str) -> None:

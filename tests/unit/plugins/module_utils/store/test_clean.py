@@ -122,7 +122,7 @@ def test_a_needed_copy_of_what_the_store_has_lost_stays(bed: Bed) -> None:
 def test_transfers_that_nobody_goes_on_with_are_rubbish_after_a_day(bed: Bed) -> None:
     incoming = bed.store / ".incoming"
     old = time.time() - 2 * DAY
-    for name in ("m-ab12cd34ef56", "fresh.ab12cd34ef56", "held.ab12cd34ef56"):
+    for name in ("m-ab12cd34ef56", "n-ab12cd34ef56.removed", "fresh.ab12cd34ef56", "held.ab12cd34ef56"):
         (incoming / name / "model").mkdir(parents=True)
         (incoming / name / "model" / "half").write_text("half")
         for path in (incoming / name / "model" / "half", incoming / name / "model", incoming / name):
@@ -130,7 +130,10 @@ def test_transfers_that_nobody_goes_on_with_are_rubbish_after_a_day(bed: Bed) ->
     (incoming / "fresh.ab12cd34ef56" / "model" / "half").write_text("more")
     bed.containers = f'[{{"Source": "{incoming}/held.ab12cd34ef56/model"}}]'
     result = bed.run(keep=4)
-    assert [item["why"] for item in result["freed"]] == ["a transfer that stopped 2 days ago"]
+    assert [item["why"] for item in result["freed"]] == [
+        "a transfer that stopped 2 days ago",
+        "a removal that stopped 2 days ago",
+    ]
     assert sorted(path.name for path in incoming.iterdir()) == ["fresh.ab12cd34ef56", "held.ab12cd34ef56"]
 
 

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -25,11 +26,11 @@ RunModule = Callable[..., dict[str, Any]]
 
 @pytest.fixture
 def journals(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A journal with one archived file of a MiB."""
+    """A journal with one archived file of 2 MiB."""
     directory = tmp_path / "journal/machine"
     directory.mkdir(parents=True)
-    for name in ("system.journal", "system@1.journal"):
-        (directory / name).write_bytes(b"x" * (1 << 20))
+    for name, mib in (("system.journal", 1), ("system@1.journal", 2)):
+        (directory / name).write_bytes(b"x" * (mib << 20))
     monkeypatch.setattr(node_cleanup, "JOURNALS", (tmp_path / "journal",))
     monkeypatch.setattr(node_cleanup, "LOGROTATE", tmp_path / "logrotate.conf")
     monkeypatch.setattr(node_cleanup, "MEMORY", tmp_path / "status")
@@ -47,7 +48,7 @@ def test_the_journal_is_cut_once(journals: Path, run_module: RunModule, monkeypa
 
     monkeypatch.setattr(basic.AnsibleModule, "run_command", run)
     foreseen = run_module(node_cleanup, check=True, images=False, journal_max_mib=1)
-    assert foreseen["changed"] and foreseen["freed_bytes"] == 1 << 20 and asked == []
+    assert foreseen["changed"] and foreseen["freed_bytes"] == 2 << 20 and asked == []
     found = run_module(node_cleanup, images=False, journal_max_mib=1, journal_max_days=3)
     assert found["lines"] == ["1 files of the journal: 1.0 MiB"]
     assert asked == [["journalctl", "--vacuum-size=1048576", "--vacuum-time=259200s"]]
@@ -68,7 +69,14 @@ def test_a_file_that_journald_removes_meanwhile_is_no_error(
     (journals / "system@2.journal").symlink_to("/nonexistent")
     monkeypatch.setattr(Path, "is_file", lambda path: vanish(path) if path.parent == journals else is_file(path))
     found = run_module(node_cleanup, check=True, images=False, journal_max_mib=1)
-    assert found["lines"] == ["1 files of the journal: 1.0 MiB"]
+    assert found["lines"] == ["1 files of the journal: 2.0 MiB"]
+
+
+def test_the_age_of_a_journal_is_that_of_its_first_entry(journals: Path, run_module: RunModule) -> None:
+    first = int((time.time() - 5 * 86400) * 1e6)
+    (journals / "system@1.journal").rename(journals / f"system@{'a' * 32}-{1:016x}-{first:016x}.journal")
+    assert run_module(node_cleanup, check=True, images=False, journal_max_days=6)["changed"] is False
+    assert run_module(node_cleanup, check=True, images=False, journal_max_days=4)["changed"] is True
 
 
 def test_logs_are_rotated(journals: Path, run_module: RunModule, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,22 @@
 
 from __future__ import annotations
 
+import urllib.request
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.module_utils.store.sources import transfer
 from ansible_collections.baremetal.inference.plugins.module_utils.store.sources.transfer import Progress
+
+
+@pytest.mark.parametrize(
+    ("target", "kept"),
+    [("https://hub/b", True), ("http://hub/b", False), ("https://cdn/b", False)],
+)
+def test_the_token_goes_only_to_the_first_server_and_stays_encrypted(target: str, kept: bool) -> None:
+    asked = urllib.request.Request("https://hub/a", headers={"Authorization": "Bearer token"})
+    request = transfer._Redirects().redirect_request(asked, None, 302, "", {}, target)
+    assert request.has_header("Authorization") is kept
 
 
 def test_progress_for_people() -> None:
