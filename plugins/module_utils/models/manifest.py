@@ -37,11 +37,11 @@ REVISION_DIGITS = 12
 """Hexadecimal digits of a revision, as many as git shows in large repositories."""
 
 
-NAME = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
+NAME = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]*\Z")
 """Valid names of models, which become names of directories."""
 
 
-REVISION = re.compile(rf"^[0-9a-f]{{{REVISION_DIGITS}}}$")
+REVISION = re.compile(rf"^[0-9a-f]{{{REVISION_DIGITS}}}\Z")
 
 
 @dataclass(frozen=True)

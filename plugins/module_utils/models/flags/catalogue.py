@@ -75,7 +75,9 @@ class Catalogue:
         """An addition to a refusal if the version is a guess; else empty."""
         if self.wanted:
             return ""
-        return f" (the image's version is not known, {self.version} is assumed: set engine_version if it is another)"
+        return (
+            f" (the version of the image is unknown, and {self.version} is assumed: set engine_version for another one)"
+        )
 
     @property
     def note(self) -> str:
@@ -83,7 +85,7 @@ class Catalogue:
         if self.exact:
             return ""
         return (
-            f"there is no catalogue of the flags of vLLM {self.wanted}: the registry was checked by the catalogue of "
+            f"there is no catalogue of the flags of vLLM {self.wanted}: the registry was checked with the catalogue of "
             f"{self.version}, and unknown flags are not refused"
         )
 

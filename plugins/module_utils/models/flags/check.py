@@ -15,38 +15,39 @@ from . import objects, values
 from .catalogue import Catalogue
 from .meant import MAY_HOLD_SECRETS, MEANT, near
 
-_TLS = "TLS at the gateway; the node's own probe speaks plain HTTP"
-_NODES = "the instance's nodes, gang_port and rendezvous_port, which decide how engines of several nodes connect,"
+_HTTP = "remove the flag: gateways and probes use the HTTP API"
+_TLS = "configure TLS at the gateway: probes speak plain HTTP to the engine"
+_NODES = "set nodes, gang_port and rendezvous_port of the instance: they decide how engines on several nodes connect"
 _RANKS = (
-    "data-parallel-size for ranks on one node, and an instance of the same name on each further node, between which "
-    "the gateway balances,"
+    "write data-parallel-size for ranks on one node. For each further node, declare an instance of the same name: the "
+    "gateway balances between them"
 )
-_ADAPTERS = "an entry with base and adapter for each LoRA adapter"
+_ADAPTERS = "write an entry with base and adapter for each LoRA adapter"
 
 OWNED_FLAGS: Mapping[str, str] = {
-    "host": "inference_address",
-    "port": "the instance's port",
-    "uds": "inference_address and the instance's port",
-    "grpc": "the HTTP API, which the gateway and the node's own probe speak",
-    "grpc-port": "the HTTP API, which the gateway and the node's own probe speak",
-    "root-path": "the gateway; the node's own probe asks below /",
-    "api-key": "vllm_api_key",
-    "served-model-name": "the instance's name, beside which the model's own name is served,",
-    "tokenizer-revision": "revision",
-    "code-revision": "revision",
-    "download-dir": "the model store; engines are offline",
-    "hf-token": "HF_TOKEN in vllm_secret_environment",
-    "shutdown-timeout": "vllm_drain_timeout",
+    "host": "set inference_address of the node",
+    "port": "set port of the instance",
+    "uds": "set inference_address of the node and port of the instance",
+    "grpc": _HTTP,
+    "grpc-port": _HTTP,
+    "root-path": "remove the flag: probes send their requests to paths below /",
+    "api-key": "set vllm_api_key",
+    "served-model-name": "set name of the instance. Clients use this name, or the name of the entry",
+    "tokenizer-revision": "write revision",
+    "code-revision": "write revision",
+    "download-dir": "remove the flag: engines are offline, and load models from the store",
+    "hf-token": "set HF_TOKEN in vllm_secret_environment",
+    "shutdown-timeout": "set vllm_drain_timeout",
     "ssl-keyfile": _TLS,
     "ssl-certfile": _TLS,
     "ssl-ca-certs": _TLS,
     "ssl-cert-reqs": _TLS,
     "ssl-ciphers": _TLS,
     "enable-ssl-refresh": _TLS,
-    "config": "the keys of the registry entry themselves",
+    "config": "write each flag as a key of the entry itself",
     "enable-lora": _ADAPTERS,
     "lora-modules": _ADAPTERS,
-    "device-ids": "the instance's gpus",
+    "device-ids": "set gpus of the instance",
     "headless": _NODES,
     "nnodes": _NODES,
     "node-rank": _NODES,
@@ -61,8 +62,8 @@ OWNED_FLAGS: Mapping[str, str] = {
     "data-parallel-multi-port-external-lb": _RANKS,
     "data-parallel-supervisor-port": _RANKS,
 }
-"""Flags that the role sets itself, or that would stop probes and gateway from reaching the engine, and what to use
-instead."""
+"""Flags that the role sets itself, or that would stop probes and gateways from reaching the engine, each with the
+advice of its message."""
 
 QUANTIZATIONS = frozenset(
     {
@@ -76,7 +77,7 @@ QUANTIZATIONS = frozenset(
 """Values of the flag `quantization` (QuantizationMethods in vllm/model_executor/layers/quantization/__init__.py). The
 engine's parser takes any text."""
 
-_NAME = re.compile(r"^[a-z0-9]+(?:-[a-z0-9]+)*$")
+_NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 
 
 def check(where: str, flags: Mapping[str, Any], catalogue: Catalogue, own_keys: Iterable[str], found: Findings) -> None:
@@ -85,7 +86,7 @@ def check(where: str, flags: Mapping[str, Any], catalogue: Catalogue, own_keys: 
     for name, value in flags.items():
         if owned := _owned(name, catalogue):
             # Without the value, which may be a key or a token.
-            found.problem(where, f"is set by the role: use {OWNED_FLAGS[owned]} instead", name)
+            found.problem(where, f"is not allowed here: {OWNED_FLAGS[owned]}", name)
         elif spelling := _spelling(name, value, catalogue, known):
             found.problem(where, spelling, name, None if _kebab(name) in MAY_HOLD_SECRETS else value)
         else:
@@ -151,19 +152,19 @@ def _spelling(name: str, value: Any, catalogue: Catalogue, known: Iterable[str])
     if name in known:
         return ""
     if kebab in known:
-        return f"is not written as the engine's flags are: write {kebab!r}"
+        return f"is not the spelling of the flag: write {kebab!r}"
     if kebab in catalogue.aliases:
         return f"is another name of a flag: write {catalogue.aliases[kebab]!r}"
     if kebab in catalogue.inverse:
         return f"is the opposite of a flag: write {catalogue.inverse[kebab]}: {str(value is False).lower()}"
     if dot and head in catalogue.flags:
         return f"is a part of a flag: write {head} as a dictionary, with {rest} in it"
-    if _NAME.match(name):
+    if _NAME.fullmatch(name):
         return ""
     if kebab in MEANT and kebab not in catalogue.flags:
         return _unknown(kebab, catalogue, known)
     # Only if the engine's version is known, and differs from the catalogue's, can the engine have this flag.
-    written = _NAME.match(kebab) and not catalogue.exact
+    written = _NAME.fullmatch(kebab) and not catalogue.exact
     return f"is not in kebab-case: write {kebab!r}" if written else _unknown(kebab, catalogue, known)
 
 

@@ -35,6 +35,6 @@ def last(capability: Capability | None) -> str:
     if capability is None or capability >= LEAST_WITHOUT_VOLTA:
         return ""
     if capability < LEAST:
-        return f"no version of vLLM has: it needs {LEAST[0]}.{LEAST[1]} or later"
+        return f"no version of vLLM has code for it: the least compute capability is {LEAST[0]}.{LEAST[1]}"
     major, minor = WITHOUT_VOLTA
-    return f"vLLM {major}.{minor - 1}, in an image built with CUDA 12, is the last version that has"
+    return f"vLLM {major}.{minor - 1}, in an image built with CUDA 12, is the last version with code for it"

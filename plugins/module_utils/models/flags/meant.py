@@ -19,7 +19,7 @@ _OWN = "set %s in the instance, an item of instances; or %s, for all engines of 
 _HERE = "write each flag as a key of the entry itself, without its dashes"
 _SOURCE = "write it as model: a hub id, a path on the node, controller:/path, or the URL of an archive"
 _DRAFT = "write it in speculative-config: {model: ENTRY, num_speculative_tokens: 3}, where ENTRY is another entry"
-_REQUEST = "is part of a request; override-generation-config: {…} sets what counts where a request says nothing"
+_REQUEST = "write override-generation-config: {…}, the values for requests that do not set them"
 _PARALLEL = "write tensor-parallel-size, the number of GPUs that share each layer"
 _SHARE = "write gpu-memory-utilization, a share of each GPU from 0 to 1"
 _BATCH = "write max-num-seqs for the requests of a step, or max-num-batched-tokens for its tokens"
@@ -30,8 +30,8 @@ MEANT: Mapping[str, str] = {
     "sliding-window": _OVERRIDES % "sliding_window",
     **dict.fromkeys(("gpus", "gpu", "accelerator", "bridge-port", "state"), _INSTANCE),
     **dict.fromkeys(("num-gpus", "gpu-count", "gpu-ids", "devices", "device", "cuda-visible-devices"), _GPUS),
-    **dict.fromkeys(("node", "nodes", "host-name"), "name the model in instances of this node, in its host_vars"),
-    **dict.fromkeys(("replicas", "instances"), "make an item of instances for each engine, with the same model"),
+    **dict.fromkeys(("node", "nodes", "host-name"), "set model in an item of instances, in host_vars of the node"),
+    **dict.fromkeys(("replicas", "instances"), "write an item of instances for each engine, all with the same model"),
     "image": _OWN % ("image", "engine_image"),
     **dict.fromkeys(("env", "environment", "secret-environment"), _ENVIRONMENT),
     **dict.fromkeys(("memory", "memory-limit", "mem-limit"), _OWN % ("memory", "vllm_memory")),
@@ -44,10 +44,10 @@ MEANT: Mapping[str, str] = {
         ),
         _SOURCE,
     ),
-    **dict.fromkeys(("tag", "commit", "branch", "version"), "write revision: the commit of a hub"),
+    **dict.fromkeys(("tag", "commit", "branch", "version"), "write revision, a commit of the hub"),
     **dict.fromkeys(("sha256", "digest", "hash"), "write checksum: sha256:…, of an archive"),
     "name": "the key of the entry is its name; clients see the instance's name as well",
-    "task": "leave it out: the engine tells by the model. runner: pooling is for vectors, scores and classes",
+    "task": "remove it: the engine reads the task from the model. runner: pooling is for vectors, scores and classes",
     **dict.fromkeys(
         (
             *("context", "context-length", "max-context-length", "context-window", "ctx-size", "n-ctx", "max-seq-len"),
@@ -58,7 +58,7 @@ MEANT: Mapping[str, str] = {
     **dict.fromkeys(("tp-size", "tensor-parallel", "num-shard", "tensor-split"), _PARALLEL),
     **dict.fromkeys(("pp-size", "pipeline-parallel"), "write pipeline-parallel-size, the number of stages"),
     **dict.fromkeys(("dp-size", "data-parallel"), "write data-parallel-size, the number of copies of the layers"),
-    "quantize": "write quantization, or leave it out: the engine reads the model's config.json",
+    "quantize": "write quantization, or remove it: the engine reads the model's config.json",
     **dict.fromkeys(("draft", "draft-model", "speculative-model", "num-speculative-tokens", "mtp"), _DRAFT),
     **dict.fromkeys(("temperature", "top-p", "top-k", "max-tokens", "repetition-penalty"), _REQUEST),
     **dict.fromkeys(
@@ -71,7 +71,7 @@ MEANT: Mapping[str, str] = {
         "write an entry with base and adapter for each LoRA adapter; the engine's flags follow",
     ),
     **dict.fromkeys(("gpu-memory", "gpu-memory-fraction", "mem-fraction-static", "cuda-memory-fraction"), _SHARE),
-    "swap-space": "leave it out: no engine of this version has it; kv-offloading-size keeps KV cache in host memory",
+    "swap-space": "remove it: this version has no swap space. kv-offloading-size keeps KV cache in host memory",
 }
 """Wrong keys that operators often use, and what to use instead."""
 

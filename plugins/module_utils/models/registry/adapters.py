@@ -97,8 +97,8 @@ def check_limits(where: str, name: str, flags: Mapping[str, Any], models: Mappin
     most, in_memory = _number(flags.get(MOST)), _number(flags.get(MOST_IN_MEMORY))
     if most is not None and most < len(adapters):
         message = (
-            f"is less than the number of adapters, {len(adapters)} ({', '.join(adapters)}): raise it, or remove it, "
-            "and it becomes that number"
+            f"is less than the number of adapters, {len(adapters)} ({', '.join(adapters)}): raise it, or remove it: "
+            "the default is that number"
         )
         found.problem(where, message, MOST, flags[MOST])
     if in_memory is not None and in_memory < (most or len(adapters)):

@@ -30,7 +30,7 @@ def asked(flags: Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(value, str):
         try:
             value = json.loads(value)
-        except ValueError:
+        except (ValueError, RecursionError):
             return {}
     return value if isinstance(value, dict) else {}
 
@@ -73,7 +73,7 @@ def check(where: str, name: str, flags: Mapping[str, Any], models: Mapping[str, 
     elif is_adapter(models.get(draft)):
         found.problem(where, "is an adapter: a draft must be an entry with the key model", f"{KEY}: model", draft)
     elif draft not in others:
-        message = "is the draft, which must be another entry of the registry, so that the store has it: "
+        message = "is the draft. A draft must be another entry of the registry: engines load it from the store. "
         way = nearest(draft, others)
         if "/" in draft:
             way = f"add an entry with model: {draft}, and write the entry's name here"

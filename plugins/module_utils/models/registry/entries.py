@@ -23,10 +23,10 @@ from . import adapters, drafts, golden, pooling, ranks, routing, warm_up
 from .variants import check_bases, lineage, resolve
 
 POLICIES = ("default", "always")
-"""When a system prompt applies: default: unless the request has its own; always: for every request."""
+"""When a system prompt applies. default: to requests without a system prompt of their own; always: to every request."""
 
-_COMMIT = re.compile(r"^[0-9a-f]{40}$")
-_STORE_REVISION = re.compile(r"^[0-9a-f]{12}$")
+_COMMIT = re.compile(r"[0-9a-f]{40}")
+_STORE_REVISION = re.compile(r"[0-9a-f]{12}")
 
 
 def _text(value: Any) -> str:
@@ -197,13 +197,13 @@ def _check_remote_code(where: str, entry: Mapping[str, Any], resolved: Mapping[s
     if model.startswith(("https://", "http://")) and resolved.get("checksum"):
         return
     directory = model.startswith(("/", ON_CONTROLLER))
-    if not _COMMIT.match(revision) and not (directory and _STORE_REVISION.match(revision)):
-        pin = "the store's, of 12 hexadecimal digits" if directory else "a commit of 40 hexadecimal digits"
-        message = f"must pin the code that trust-remote-code runs: {pin}"
+    if not _COMMIT.fullmatch(revision) and not (directory and _STORE_REVISION.fullmatch(revision)):
+        pin = "the store's revision, 12 hexadecimal digits" if directory else "a commit, 40 hexadecimal digits"
+        message = f"must pin the code that trust-remote-code runs: write {pin}"
         found.problem(where, message, "revision", resolved.get("revision"))
 
 
 def _check_prompt(where: str, entry: Mapping[str, Any], resolved: Mapping[str, Any], found: Findings) -> None:
     if "system-prompt-policy" in entry and "system-prompt" not in resolved:
-        message = "does nothing without a system-prompt: add one, or remove it"
+        message = "does nothing without system-prompt: add system-prompt, or remove system-prompt-policy"
         found.problem(where, message, "system-prompt-policy", entry["system-prompt-policy"])

@@ -33,7 +33,7 @@ def _expression(value: Any) -> str:
         return ITEM
     try:
         re.compile(value)
-    except re.error as error:
+    except (re.error, OverflowError, RecursionError) as error:
         return f"expects {value!r}, which is not a regular expression: {error}"
     return ""
 

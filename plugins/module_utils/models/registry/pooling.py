@@ -19,8 +19,8 @@ GENERATING = (
 """Flags for generated text. An engine with the runner pooling ignores them, or fails to start."""
 
 MISTAKE = (
-    "is for text that is generated: this model is served for vectors or classes. Leave the flag out; an entry whose "
-    "base has it needs the key model instead of base"
+    "is for generated text: this model is served for vectors or classes. Remove the flag. If the base of the entry "
+    "has the flag, write model instead of base"
 )
 
 

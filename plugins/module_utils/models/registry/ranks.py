@@ -24,7 +24,7 @@ def check(where: str, entry: Mapping[Any, Any], resolved: Mapping[str, Any], fou
     if here is None or count(here) == ranks or not {HERE, DATA_PARALLEL} & set(entry):
         return
     message = (
-        f"must be {ranks}, as {DATA_PARALLEL}: the engine would wait for ranks on other nodes. Leave the flag out; for "
-        "further nodes, declare an instance of the same name on each, and the gateway balances between them"
+        f"must be {ranks}, as {DATA_PARALLEL}: the engine would wait for ranks on other nodes. Remove the flag. "
+        "For each further node, declare an instance of the same name: the gateway balances between them"
     )
     found.problem(where, message, HERE, here)

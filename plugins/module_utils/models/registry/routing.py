@@ -105,7 +105,7 @@ CHECKS = ("routing", KEY, NAME, LENGTH, LOAD)
 
 
 def check(where: str, entry: Mapping[Any, Any], resolved: Mapping[str, Any], found: Findings) -> None:
-    """Add the mistakes of an entry between its keys of routing. bad() finds those in one value."""
+    """Add the mistakes of an entry whose keys of routing do not fit each other. bad() finds a mistake in one value."""
     own = [key for key in CHECKS if key in entry]
     if not own:
         return

@@ -67,7 +67,9 @@ def check_bases(models: Mapping[str, Any], found: Findings) -> None:
         circle = _circle(models, name)
         if circle and name == min(circle):
             way = " → ".join([*circle, name])
-            found.problem(where, f"goes in a circle, {way}: give one of them a model instead of base", "base", base)
+            found.problem(
+                where, f"goes in a circle, {way}: write model instead of base in one of these entries", "base", base
+            )
 
 
 def _circle(models: Mapping[str, Any], name: str) -> list[str]:

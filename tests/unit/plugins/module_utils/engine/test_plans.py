@@ -108,7 +108,7 @@ def test_driver_and_gpus_must_run_the_image(asked: list[str]) -> None:
     # The driver of named GPUs is not known, what their image has code for is.
     old = plans.plan(engine(image_cuda="13.0"), plans.Hardware(Path("/"), hypothetical("1xV100S-32GB")))
     assert [one["check"] for one in old["problems"]] == ["image"]
-    last = "only for 7.5 and later; vLLM 0.19, in an image built with CUDA 12, is the last version that has"
+    last = "only for 7.5 and later; vLLM 0.19, in an image built with CUDA 12, is the last version with code for it"
     assert old["problems"][0]["message"].endswith(last)
     # The newest version with CUDA 12 has no code for them either.
     newest = engine(image_cuda="12.9", version="0.33.0")
@@ -117,7 +117,8 @@ def test_driver_and_gpus_must_run_the_image(asked: list[str]) -> None:
     older = engine(image_cuda="12.9", version="0.19.1")
     assert plans.plan(older, plans.Hardware(Path("/"), hypothetical("1xV100S-32GB")))["problems"] == []
     pascal = plans.plan(older, plans.Hardware(Path("/"), hypothetical("1xP100-SXM2-16GB")))
-    assert pascal["problems"][0]["message"].endswith("no version of vLLM has: it needs 7.0 or later")
+    none = "no version of vLLM has code for it: the least compute capability is 7.0"
+    assert pascal["problems"][0]["message"].endswith(none)
 
 
 def test_an_image_whose_cuda_nothing_tells_is_noted(asked: list[str]) -> None:

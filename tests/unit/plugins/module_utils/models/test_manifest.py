@@ -155,6 +155,14 @@ def test_a_damaged_file_of_a_variant_names_no_base(tmp_path: Path) -> None:
         assert base_of(tmp_path) is None
 
 
+@pytest.mark.parametrize(
+    "base", [{"name": "base\n", "revision": "0" * 12}, {"name": "base", "revision": f"{'0' * 12}\n"}]
+)
+def test_a_name_with_a_line_break_names_no_base(tmp_path: Path, base: dict[str, str]) -> None:
+    (tmp_path / "model_info.json").write_text(json.dumps({"base": base}))
+    assert base_of(tmp_path) is None
+
+
 def test_a_fifo_names_no_base(tmp_path: Path) -> None:
     """Its reader would wait for a writer."""
     os.mkfifo(tmp_path / "model_info.json")

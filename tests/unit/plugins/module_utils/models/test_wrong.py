@@ -27,11 +27,11 @@ REGISTRIES: dict[str, tuple[Any, str]] = {
     "underscores": ({**HUB, "max_model_len": 8192}, "write 'max-model-len'"),
     "short-name": ({**HUB, "tp": 4}, "write 'tensor-parallel-size'"),
     "opposite": ({**HUB, "no-enforce-eager": True}, "write enforce-eager: false"),
-    "adapters-by-flag": ({**HUB, "no-enable-lora": True}, "use an entry with base and adapter"),
-    "modules-by-flag": ({**HUB, "lora-modules": ["a=/x"]}, "use an entry with base and adapter"),
+    "adapters-by-flag": ({**HUB, "no-enable-lora": True}, "write an entry with base and adapter"),
+    "modules-by-flag": ({**HUB, "lora-modules": ["a=/x"]}, "write an entry with base and adapter"),
     "part-of-a-flag": ({**HUB, "compilation-config.level": 3}, "write compilation-config as a dictionary"),
-    "owned": ({**HUB, "port": 8000}, "use the instance's port instead"),
-    "served-name": ({**HUB, "served-model-name": "x"}, "use the instance's name"),
+    "owned": ({**HUB, "port": 8000}, "set port of the instance"),
+    "served-name": ({**HUB, "served-model-name": "x"}, "set name of the instance"),
     "no-number": ({**HUB, "max-num-seqs": "many"}, "must be a whole number"),
     "quoted-switch": ({**HUB, "enforce-eager": "yes"}, "must be true or false, without quotes"),
     "no-value": ({**HUB, "max-model-len": None}, "has no value"),
@@ -48,7 +48,7 @@ REGISTRIES: dict[str, tuple[Any, str]] = {
     "base-and-model": ({"base": "good", "model": "org/name"}, "belongs to the base"),
     "draft": ({**HUB, "speculative-config": {"model": "org/small"}}, "add an entry with model: org/small"),
     "draft-typo": ({**HUB, "speculative-config": {"model": "goood"}}, "did you mean 'good'?"),
-    "policy": ({**HUB, "system-prompt-policy": "always"}, "does nothing without a system-prompt"),
+    "policy": ({**HUB, "system-prompt-policy": "always"}, "does nothing without system-prompt"),
     # Keys of other engines, of instances, and with other spellings.
     "other-engine": ({**HUB, "tp-size": 2}, "write tensor-parallel-size"),
     "other-memory": ({**HUB, "mem-fraction-static": 0.8}, "write gpu-memory-utilization"),
@@ -76,7 +76,7 @@ REGISTRIES: dict[str, tuple[Any, str]] = {
     # Tasks.
     "task": ({**HUB, "task": "embed"}, "runner: pooling is for vectors"),
     "runner": ({**HUB, "runner": "embed"}, "must be one of auto, draft, generate, pooling"),
-    "tools": ({**HUB, "runner": "pooling", "enable-auto-tool-choice": True}, "is for text that is generated"),
+    "tools": ({**HUB, "runner": "pooling", "enable-auto-tool-choice": True}, "is for generated text"),
     "warm-up": ({**HUB, "warm-up-prompts": [{"text": "x"}]}, "prompt 1 must be a text, or a dictionary with prompt"),
     "warm-up-name": ({**HUB, "warmup-prompts": ["x"]}, "did you mean 'warm-up-prompts'?"),
     # Routing.
@@ -122,7 +122,7 @@ FITS: tuple[tuple[str, str, dict[str, Any], dict[str, str], str], ...] = (
         "1xH100-80GB",
         {"runner": "pooling", "tool-call-parser": "x"},
         {},
-        "for text that is generated",
+        "for generated text",
     ),
     ("llama-3-8b", "1xH100-80GB", {"kv-cache-memory-bytes": "90G"}, {}, "it is more than the"),
 )

@@ -63,7 +63,10 @@ def test_no_image_has_code_for_pascal(machine: Make) -> None:
     gpus = [{**each, "compute_capability": "6.1"} for each in machine("v100s").usable_gpus]
     old = machine("v100s", gpus=gpus)
     (asked,) = [one for one in propose(old, KNOWN).questions if one.variable == "engine_image"]
-    assert "no version of vLLM has" in asked.text and "Remove the machine from the group inference" in asked.text
+    assert (
+        "no version of vLLM has code for it" in asked.text
+        and "Remove the machine from the group inference" in asked.text
+    )
     assert "Name an image" not in asked.text
 
 

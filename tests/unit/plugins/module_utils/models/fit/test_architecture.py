@@ -26,12 +26,12 @@ def check(name: str, entry: dict[str, Any]) -> list[Misfit]:
     [
         ("BertModel", {"runner": "generate"}, ["runner"], "BertModel gives vectors or classes"),
         ("LlamaForCausalLM", {"runner": "pooling", "convert": "none"}, ["convert"], "embed or classify"),
-        ("BertModel", {"tool-call-parser": "hermes"}, ["tool-call-parser"], "for text that is generated"),
+        ("BertModel", {"tool-call-parser": "hermes"}, ["tool-call-parser"], "for generated text"),
         (
             "Qwen3ForCausalLM",
             {"runner": "pooling", "reasoning-parser": "qwen3", "speculative-config": {"method": "ngram"}},
             ["reasoning-parser", "speculative-config"],
-            "for text that is generated",
+            "for generated text",
         ),
         ("Zamba2ForCausalLM", {"pipeline-parallel-size": 2}, ["pipeline-parallel-size"], "does not divide Zamba2"),
         ("WhisperForConditionalGeneration", {"pipeline-parallel-size": 2}, ["pipeline-parallel-size"], "by layers"),

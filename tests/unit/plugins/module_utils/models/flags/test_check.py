@@ -64,19 +64,19 @@ def test_arguments_are_sorted_by_flag() -> None:
         ("args", ["--x"], "write each flag as a key of the entry itself, without its dashes"),
         ("quantization", "fp-8", "did you mean 'fp8'?"),
         ("quantization", "bits", "must be one of auto_awq, auto_gptq, awq"),
-        # Whose they are
-        ("port", 1, "is set by the role: use the instance's port instead"),
-        ("hf-token", "k", "use HF_TOKEN in vllm_secret_environment instead"),
-        ("api_key", "k", "use vllm_api_key instead"),
-        ("no-enable-ssl-refresh", True, "use TLS at the gateway"),
-        ("nnodes", 2, "use the instance's nodes, gang_port and rendezvous_port"),
-        ("n", 2, "use the instance's nodes, gang_port and rendezvous_port"),
-        ("node-rank", 1, "decide how engines of several nodes connect, instead"),
-        ("master-addr", "10.0.0.1", "use the instance's nodes"),
-        ("master_port", 29501, "use the instance's nodes"),
-        ("headless", True, "use the instance's nodes"),
-        ("dpn", 2, "an instance of the same name on each further node, between which the gateway balances"),
-        ("data-parallel-rpc-port", 29550, "use data-parallel-size for ranks on one node"),
+        # Flags that the role sets, or that have another place
+        ("port", 1, "is not allowed here: set port of the instance"),
+        ("hf-token", "k", "is not allowed here: set HF_TOKEN in vllm_secret_environment"),
+        ("api_key", "k", "is not allowed here: set vllm_api_key"),
+        ("no-enable-ssl-refresh", True, "configure TLS at the gateway"),
+        ("nnodes", 2, "set nodes, gang_port and rendezvous_port of the instance"),
+        ("n", 2, "set nodes, gang_port and rendezvous_port of the instance"),
+        ("node-rank", 1, "they decide how engines on several nodes connect"),
+        ("master-addr", "10.0.0.1", "set nodes, gang_port"),
+        ("master_port", 29501, "set nodes, gang_port"),
+        ("headless", True, "set nodes, gang_port"),
+        ("dpn", 2, "For each further node, declare an instance of the same name: the gateway balances"),
+        ("data-parallel-rpc-port", 29550, "write data-parallel-size for ranks on one node"),
         # Values: of the wrong form, and not among the choices
         ("dtype", None, "has no value"),
         ("dtype", "fp16", "must be one of auto, bfloat16, float, float16, float32, half; did you mean 'float16'?"),
@@ -150,13 +150,13 @@ def test_what_another_version_may_know_is_not_refused() -> None:
 
 
 def test_a_guessed_version_is_named_where_it_may_be_the_reason() -> None:
-    assumed = "nor a flag of vLLM 0.33.0 (the image's version is not known, 0.33.0 is assumed: set engine_version"
+    assumed = "a flag of vLLM 0.33.0 (the version of the image is unknown, and 0.33.0 is assumed: set engine_version"
     for key, hint in (
         ("quite-new", "`vllm serve --help=all` lists"),
         ("max-model-length", "did you mean 'max-model-len'"),
     ):
         (problem,) = finding({key: 1}, choose("")).problems
-        assert assumed in str(problem) and f"if it is another): {hint}" in str(problem)
+        assert assumed in str(problem) and f"for another one): {hint}" in str(problem)
     (problem,) = finding({"gpus": 1}, choose("")).problems
     assert "assumed" not in str(problem), "wrong in every version"
 

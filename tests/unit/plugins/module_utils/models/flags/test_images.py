@@ -27,9 +27,9 @@ def test_a_version_has_code_from_a_compute_capability_on(version: str, expected:
 @pytest.mark.parametrize(
     ("capability", "words"),
     [
-        ((7, 0), "vLLM 0.19, in an image built with CUDA 12, is the last version that has"),
-        ((7, 2), "vLLM 0.19, in an image built with CUDA 12, is the last version that has"),
-        ((6, 0), "no version of vLLM has: it needs 7.0 or later"),
+        ((7, 0), "vLLM 0.19, in an image built with CUDA 12, is the last version with code for it"),
+        ((7, 2), "vLLM 0.19, in an image built with CUDA 12, is the last version with code for it"),
+        ((6, 0), "no version of vLLM has code for it: the least compute capability is 7.0"),
         ((7, 5), ""),
         (None, ""),
     ],

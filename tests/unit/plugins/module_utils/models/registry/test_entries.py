@@ -67,7 +67,7 @@ def mistakes(**models: Any) -> list[str]:
             {"model": "m", "golden-prompts": [{"prompt": "a", "expect": "b", "max-tokens": 0}]},
             "not a whole number from 1",
         ),
-        ({"model": "m", "system-prompt-policy": "always"}, "does nothing without a system-prompt"),
+        ({"model": "m", "system-prompt-policy": "always"}, "does nothing without system-prompt"),
         ({"base": "y", "system-prompt": "p", "system-prompt-policy": "ever"}, "must be one of default, always"),
         ({"model": "m", "allow-remote-code": "yes"}, "models.x: allow-remote-code: 'yes': must be true or false"),
     ],
@@ -83,11 +83,15 @@ def test_mistakes_of_our_own_keys(entry: Any, expected: str) -> None:
         ({"allow-remote-code": True, "revision": COMMIT}, []),
         ({"revision": COMMIT}, ["models.x: trust-remote-code: True: runs code that comes with the model"]),
         ({"allow-remote-code": False, "revision": COMMIT}, ["trust-remote-code: True: runs code"]),
-        ({"allow-remote-code": True}, ["models.x: revision: must pin the code that trust-remote-code runs: a commit"]),
+        ({"allow-remote-code": True}, ["models.x: revision: must pin the code that trust-remote-code runs: write"]),
+        ({"allow-remote-code": True, "revision": f"{COMMIT}\n"}, [f"revision: {COMMIT + chr(10)!r}: must pin"]),
         ({"allow-remote-code": True, "revision": "main"}, ["models.x: revision: 'main': must pin"]),
-        ({"allow-remote-code": True, "revision": COMMIT[:12]}, ["a commit of 40 hexadecimal digits"]),
+        ({"allow-remote-code": True, "revision": COMMIT[:12]}, ["write a commit, 40 hexadecimal digits"]),
         ({"allow-remote-code": True, "revision": COMMIT[:12], "model": "/srv/m"}, []),
-        ({"allow-remote-code": True, "model": "controller:/srv/m"}, ["the store's, of 12 hexadecimal digits"]),
+        (
+            {"allow-remote-code": True, "model": "controller:/srv/m"},
+            ["write the store's revision, 12 hexadecimal digits"],
+        ),
         ({}, ["trust-remote-code: True: runs code", "revision: must pin"]),
         ({"trust-remote-code": False}, []),
     ],
@@ -126,7 +130,9 @@ def test_a_variant_shares_everything_but_the_description() -> None:
 
 def test_a_circle_is_named_once_whoever_leads_into_it() -> None:
     found = mistakes(c={"base": "b"}, a={"base": "c"}, b={"base": "a"}, outside={"base": "c"}, sound={"model": "m"})
-    assert found == ["models.a: base: 'c': goes in a circle, a → c → b → a: give one of them a model instead of base"]
+    assert found == [
+        "models.a: base: 'c': goes in a circle, a → c → b → a: write model instead of base in one of these entries"
+    ]
 
 
 def test_every_mistake_at_once_and_a_bases_own_only_once() -> None:

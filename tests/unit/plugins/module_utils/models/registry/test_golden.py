@@ -44,6 +44,7 @@ def test_a_golden_prompt(item: dict[str, Any]) -> None:
         ({**LABEL, "norm": 1}, golden.ITEM),
         ({**TEXT, "expect": ""}, golden.ITEM),
         ({**TEXT, "expect": "("}, "expects '(', which is not a regular expression"),
+        ({**TEXT, "expect": "a{99999999999}"}, "which is not a regular expression: the repetition number is too large"),
         ({**TEXT, "max-tokens": True}, "has a max-tokens that is not a whole number from 1"),
         ({**VECTOR, "dimension": 0}, "has a dimension that is not a whole number from 1"),
         *(

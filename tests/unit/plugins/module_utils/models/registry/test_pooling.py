@@ -22,19 +22,19 @@ def problems(**models: Any) -> list[str]:
 def test_all_flags_for_text_are_refused_at_once_without_the_model() -> None:
     flags = {"tool-call-parser": "hermes", "enable-auto-tool-choice": True, "reasoning-parser": "qwen3"}
     found = problems(vectors={**VECTORS, **flags, "speculative-config": {"method": "suffix"}})
-    assert [one.partition(": is for text")[0] for one in found] == [
+    assert [one.partition(": is for generated text")[0] for one in found] == [
         "models.vectors: reasoning-parser: 'qwen3'",
         "models.vectors: tool-call-parser: 'hermes'",
         "models.vectors: enable-auto-tool-choice: True",
         "models.vectors: speculative-config: {'method': 'suffix'}",
     ]
-    assert all("this model is served for vectors or classes. Leave the flag out" in one for one in found)
+    assert all("this model is served for vectors or classes. Remove the flag" in one for one in found)
 
 
 def test_a_variant_has_the_flags_of_its_base() -> None:
     chat = {"model": "/srv/chat", "tool-call-parser": "hermes"}
     (found,) = problems(chat=chat, vectors={"base": "chat", "runner": "pooling"})
-    assert found.startswith("models.vectors: tool-call-parser: 'hermes'") and "key model instead of base" in found
+    assert found.startswith("models.vectors: tool-call-parser: 'hermes'") and "write model instead of base" in found
     # The base is told once, and not for each of its variants.
     wrong = {**chat, "runner": "pooling"}
     assert len(problems(chat=wrong, other={"base": "chat", "max-model-len": 512})) == 1

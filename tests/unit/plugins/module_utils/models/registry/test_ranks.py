@@ -23,7 +23,7 @@ def problems(**models: Any) -> list[str]:
 def test_an_engine_never_waits_for_ranks_on_other_nodes(here: Any) -> None:
     (found,) = problems(experts={**EXPERTS, HERE: here})
     assert found.startswith(f"models.experts: {HERE}: {here!r}: must be 8, as data-parallel-size")
-    assert "an instance of the same name on each" in found
+    assert "For each further node, declare an instance of the same name" in found
 
 
 @pytest.mark.parametrize("flags", [{}, {HERE: 8}, {HERE: "8"}, {"data-parallel-size": 1, HERE: 1}])

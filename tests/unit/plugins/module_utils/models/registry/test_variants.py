@@ -81,5 +81,7 @@ def test_a_base_must_be_another_entry() -> None:
 
 def test_a_circle_is_named_once_whoever_leads_into_it() -> None:
     found = mistakes(c={"base": "b"}, a={"base": "c"}, b={"base": "a"}, outside={"base": "c"}, sound={"model": "m"})
-    assert found == ["models.a: base: 'c': goes in a circle, a → c → b → a: give one of them a model instead of base"]
+    assert found == [
+        "models.a: base: 'c': goes in a circle, a → c → b → a: write model instead of base in one of these entries"
+    ]
     assert "goes in a circle, x → x" in mistakes(x={"base": "x"})[0]

@@ -274,7 +274,7 @@ def test_what_cannot_be_told_is_no_success(node: Node, call: Call, tmp_path: Pat
     ("arguments", "message"),
     [
         (["--", "--max-modl-len", "5"], "did you mean 'max-model-len'?"),
-        (["--", "--port", "5"], "port: is set by the role: use the instance's port instead"),
+        (["--", "--port", "5"], "port: is not allowed here: set port of the instance"),
         (["--", "main"], "'main' is the value of no flag: write --FLAG VALUE after --"),
         (["--", "--dtype", "half", "auto"], "'auto' is the value of no flag: write --FLAG VALUE after --"),
         (["--gpus", "8xH100"], "--gpus: 'H100' is the name of several GPUs: H100-80GB, H100-PCIe-80GB or H100-NVL?"),
