@@ -4,9 +4,9 @@
 """Finds running containers with GPUs, and checks whether they can still open them. Private to the collection.
 
 At each `systemctl daemon-reload`, systemd sets the device rules of a container's cgroup again. With `--gpus`, a
-hook has added the GPUs to the cgroup without telling systemd, so the rules lack them: the container keeps its device
-nodes, but cannot open them any more (NVIDIA/nvidia-container-toolkit issue 48). Devices by CDI name are in the rules
-and stay.
+hook has added the GPUs to the cgroup. systemd does not know these GPUs, so its rules lack them: the container keeps its
+device nodes, but cannot open them any more (NVIDIA/nvidia-container-toolkit issue 48). Devices by CDI name are in the
+rules and stay.
 """
 
 from __future__ import annotations

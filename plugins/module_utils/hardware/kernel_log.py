@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import stat
@@ -99,14 +100,20 @@ def _tail(path: Path) -> str:
 
 
 def _live(path: Path, timeout: float) -> str:
-    """Every record in the kernel's buffer. Raises OSError without permission."""
+    """Every record in the kernel's buffer. Raises OSError without permission, and for another device.
+
+    A container can have another device in place of the log.
+    """
     deadline = time.monotonic() + timeout
     records: list[bytes] = []
     handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     try:
         while time.monotonic() < deadline:
             try:
-                records.append(os.read(handle, 8192))
+                record = os.read(handle, 8192)
+                if not record:
+                    raise OSError(errno.ENODATA, "not the kernel's log", str(path))
+                records.append(record)
             except BlockingIOError:
                 break
             # The record was overwritten. The next read returns the oldest remaining record.

@@ -65,7 +65,7 @@ def read(root: Path, address: str) -> bytes:
 
 
 def device_control(space: bytes) -> Register | None:
-    """The device control register; None if the function is not PCIe, or the space is not known so far."""
+    """The device control register; None if the function is not PCIe, or the known bytes end before the register."""
     start = next((offset for offset, number in _capabilities(space) if number == PCIE), None)
     return None if start is None else _register(space, start + DEVICE_CONTROL)
 

@@ -69,7 +69,9 @@ def check_pair(key: str, certificate: str) -> None:
             context.load_cert_chain(certfile=paths[1], keyfile=paths[0], password=refuse)
         except ssl.SSLError as error:
             if "KEY_VALUES_MISMATCH" in str(error) or "KEY_TYPE_MISMATCH" in str(error):
-                raise CertificateError("the certificate does not match the key: give the key's own one") from error
+                raise CertificateError(
+                    "the certificate does not match the key: give the certificate of this key"
+                ) from error
             raise CertificateError(f"the key is damaged, or not in PEM: {error}") from error
 
 

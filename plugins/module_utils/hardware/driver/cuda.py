@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Check whether CUDA works, by calls into the driver's library: nvidia-smi can succeed where CUDA fails.
+"""Checks whether CUDA works, by calls into the driver's library: nvidia-smi can succeed where CUDA fails.
 
 Private to the collection.
 """

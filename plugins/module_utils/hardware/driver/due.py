@@ -30,7 +30,7 @@ def reasons(
     if plan["remove_first"]:
         found.append(f"{', '.join(plan['remove_first'])}: packages of another source or branch")
     if plan["sign"] and not own_key and not _signed(facts):
-        found.append("the modules may not be signed with the key of DKMS")
+        found.append("it is not certain that the key of DKMS has signed every module")
     found += [
         f"kernel {kernel['release']}: the initial RAM disk may contain nouveau"
         for kernel in facts["kernels"]

@@ -134,7 +134,7 @@ class Setter:
 
     def _set(self, cards: list[Card], result: Result) -> None:
         """Set these cards, stage by stage. Raises NoAnswer; the result then has the changes until then."""
-        names = {card.name for card in cards}
+        names = [card.name for card in cards]
         failed: set[tuple[str, str]] = set()
         said: dict[tuple[str, str], str] = {}
         for stage in STAGES:
@@ -147,7 +147,10 @@ class Setter:
                 else:
                     result.changes.append(change)
             if changes:
-                cards = [card for card in self.inspect()[0] if card.name in names]
+                listed = {card.name: card for card in self.inspect()[0]}
+                self._without([name for name in names if name not in listed], result)
+                names = [name for name in names if name in listed]
+                cards = [listed[name] for name in names]
         # Changes count as made only if the cards now show them. Locked clocks cannot be read back.
         for card in cards:
             for change in (change for stage in STAGES for change in stage(card)):
@@ -156,6 +159,12 @@ class Setter:
                     result.failures.append(f"{change}: it did not change, and nvidia-smi printed: {words}")
                     result.changes = [one for one in result.changes if one.key != change.key]
             result.pending += pending(card)
+
+    @staticmethod
+    def _without(names: list[str], result: Result) -> None:
+        """Add a failure for each card that nvidia-smi has ceased to list. Its changes do not count as made."""
+        result.failures += [f"{name}: nvidia-smi does not list this card any more: see dmesg" for name in names]
+        result.changes = [one for one in result.changes if one.card.name not in names]
 
     def _do(self, change: Change) -> tuple[str, str]:
         """Make a change. Returns the failure, empty without one, and the output of nvidia-smi."""

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Applies the GPU settings at boot from the file that the module gpu_settings has written. Private to the collection.
 
-Cards lose most settings when the driver is unloaded. This applies them again before any engine starts.
+Cards lose most settings when the driver is unloaded. This module applies them again before any engine starts.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def runner(program: str, timeout: float) -> Callable[[list[str]], Outcome]:
 
 
 def as_text(wanted: Wanted, program: str, timeout: float) -> str | None:
-    """The text of the file; None, for no file, without settings."""
+    """The text of the file. None without settings: the file must not exist."""
     if not wanted:
         return None
     return files.to_json({"schema": SCHEMA, "nvidia_smi": program, "timeout_s": timeout, **wanted.as_dict()})

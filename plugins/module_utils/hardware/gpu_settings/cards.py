@@ -78,7 +78,9 @@ class Card:
         """All settings that the card does not accept, before any change."""
         gpu, wanted = self.gpu, self.wanted
         if gpu.lost:
-            return [Problem(self.name, "it has fallen off the bus: see dmesg for its address, power cycle the node")]
+            return [
+                Problem(self.name, "it has fallen off the bus: find its address in dmesg, then power-cycle the node")
+            ]
         problems = [Problem(self.name, self.trouble)] if self.trouble else []
 
         def against(key: str, message: str) -> None:

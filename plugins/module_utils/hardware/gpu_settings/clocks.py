@@ -39,7 +39,14 @@ class Clocks:
             stored = None
         if not isinstance(stored, dict) or (stored.get("schema"), stored.get("driver")) != (SCHEMA, driver):
             return cls(path, driver)
-        return cls(path, driver, stored["gpus"])
+        try:
+            known = {
+                str(name): {lock: list(locks[lock]) for lock in LOCKS if lock in locks}
+                for name, locks in stored["gpus"].items()
+            }
+        except (KeyError, TypeError, AttributeError):
+            known = {}
+        return cls(path, driver, known)
 
     def write(self) -> None:
         """Raises OSError."""

@@ -112,7 +112,7 @@ class Wanted:
                 there = ", ".join(f"{gpu.index} ({gpu.pci_bus_id}, {gpu.uuid})" for gpu in gpus)
                 problems.append(Problem(f"GPU {override.gpu}", f"there is no such GPU; the node has {there}"))
             elif number in own:
-                problems.append(Problem(f"GPU {override.gpu}", "two entries name it: join them"))
+                problems.append(Problem(f"GPU {override.gpu}", "two entries name this GPU: join the entries"))
             else:
                 own[number] = override.settings
         merged = [self.settings.overridden_by(own.get(number, NOTHING)) for number in range(len(gpus))]

@@ -23,7 +23,7 @@ MANAGERS = IFUPDOWN, NETWORKD, NETWORKMANAGER = ("ifupdown", "networkd", "networ
 
 INTERFACES = "etc/network/interfaces"
 DEEPEST_SOURCE = 5
-"""Files of ifupdown that include each other end here."""
+"""How deep files of ifupdown may include further files. Deeper files are ignored."""
 
 NETWORKD_STATE = "run/systemd/netif/state"
 """networkd writes this file when it starts."""

@@ -72,12 +72,13 @@ FAULTS: Sequence[tuple[re.Pattern[str], Fault]] = (
         Fault(
             "path_dead",
             "packets to a peer were not answered",
-            "check that the peer runs, its GID, the switch's lists, and pauses; at once after the start: no RoCE there",
+            "check that the peer's engine runs, its GID, and the access lists and pauses of the switch. If this fault "
+            "comes right after a start, the network does not carry RoCE",
         ),
     ),
     (
         re.compile(r"status=(?:IBV_WC_RNR_RETRY_EXC_ERR\()?13\b|\berror 13\b|RNR_RETRY_EXC"),
-        Fault("peer_slow", "a peer had no buffer for packets", "look at the peer: it hangs, or has ended"),
+        Fault("peer_slow", "a peer had no buffer for packets", "check the engine of the peer: it hangs, or has ended"),
     ),
     (
         re.compile(r"status=(?:IBV_WC_REM_ACCESS_ERR\()?10\b|\berror 10\b|REM_ACCESS_ERR"),
@@ -96,7 +97,9 @@ FAULTS: Sequence[tuple[re.Pattern[str], Fault]] = (
     (
         re.compile(r"GID table change"),
         Fault(
-            "gid_changed", "an address of a rail changed under a running engine", "restart the engine; see who did it"
+            "gid_changed",
+            "an address of a rail changed under a running engine",
+            "restart the engine; find the program that changed the address",
         ),
     ),
     (
@@ -222,7 +225,7 @@ class Verdict:
 
 
 def verdict(found: Log, expected: Sequence[str] = (), near: bool = True) -> Verdict:
-    """The answer to: is it RDMA, and is it GPUDirect?
+    """Whether NCCL uses RDMA, and whether NICs reach GPU memory (GPUDirect).
 
     `expected` are the rails of the plan, such as mlx5_0:1. `near` says whether each GPU has a rail at PIX or PXB, where
     GPUDirect is NCCL's default.

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Reads the counters of a network device's priorities, as `ethtool -S` does. Private to the collection.
 
-The counters of RDMA's own packets are here only: for the kernel's network, they do not exist. Debian does not install
+Only these counters include RDMA's packets, which bypass the kernel's network. Debian does not install
 ethtool, so this asks the kernel itself.
 """
 
@@ -48,7 +48,7 @@ PATTERNS: Mapping[re.Pattern[str], tuple[str, str]] = {
 """The meaning of a driver's counters: what they count, and in which direction."""
 
 DISCARDS = ("rx_discards_phy", "rx_out_of_buffer", "rx_total_discard_pkts", "rx_dropped.nic")
-"""Packets that a network device lost since it had no room. Sources: mlx5/counters.rst, bnxt_ethtool.c and
+"""Packets that a network device lost because it had no room. Sources: mlx5/counters.rst, bnxt_ethtool.c and
 ice_ethtool.c of Linux."""
 
 Control = Callable[[str, ctypes.Array[ctypes.c_char]], None]
@@ -97,6 +97,6 @@ def priorities(found: Mapping[str, int]) -> dict[str, dict[str, dict[str, int]]]
 
 
 def discards(found: Mapping[str, int]) -> int | None:
-    """The packets that were lost since there was no room; None if the driver does not count them."""
+    """The packets that were lost because there was no room; None if the driver does not count them."""
     known = [found[name] for name in DISCARDS if name in found]
     return sum(known) if known else None

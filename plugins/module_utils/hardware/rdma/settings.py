@@ -37,8 +37,8 @@ class Pcie:
     """Bytes."""
     relaxed_ordering: bool | None
     acs_bridges: list[str]
-    """The bridges on the ways to GPUs below the same switches, and all others above the function, that send packets
-    between functions through the CPU. Known to root alone."""
+    """The bridges that send packets between functions through the CPU, among the bridges above the function and above
+    GPUs below the same switches. Only root can read this."""
     iommu: str | None
     """The type of the function's IOMMU group: identity, DMA, DMA-FQ, …; None without an IOMMU."""
 

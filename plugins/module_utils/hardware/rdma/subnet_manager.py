@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Asks the subnet manager of an InfiniBand port whether it still runs. Private to the collection.
 
-The files of the kernel do not tell: a port remains active, and keeps the address (LID) of a manager that has ended.
+No file of the kernel shows this: a port remains active, and keeps the address (LID) of a manager that has ended.
 """
 
 from __future__ import annotations

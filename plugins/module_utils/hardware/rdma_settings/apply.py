@@ -43,7 +43,7 @@ LEAVE_ALONE: Mapping[str, str] = {
     "cnp_priority": "rdma_ecn: unmanaged",
     "ecn": "rdma_ecn: unmanaged",
 }
-"""What leaves the settings alone that a locked kernel refuses."""
+"""The variables by which an operator excludes settings that a locked kernel refuses."""
 
 SIDES = ("roce_np", "roce_rp")
 """The side that notices marks of congestion, and the side that obeys."""
@@ -206,7 +206,7 @@ def _address(netdev: str, manager: str, addressed: bool, run: Run) -> None:
         _run(run, ["nmcli", "--wait", "30", "connection", "up", f"{PREFIX}-{netdev}"])
     elif manager == IFUPDOWN:
         if addressed:
-            # Takes the link down, so not for a first address: that one does not wait for a drain.
+            # ifdown takes the link down. A first address does not wait for a drain, so the link must stay up.
             run(["ifdown", "--force", netdev])
         _run(run, ["ifup", "--force", netdev])
     else:
@@ -214,8 +214,9 @@ def _address(netdev: str, manager: str, addressed: bool, run: Run) -> None:
 
 
 def _rule(rail: Rail, netdev: str, manager: str, run: Run) -> None:
-    """What is missing of rule and route by which packets from the rail's address leave by the rail. A rule that is
-    there already is that of the program which owns the link, and stays.
+    """Add the rule and the route by which packets from the rail's address leave by the rail, if they are missing.
+
+    An existing rule is that of the program which owns the link, and stays.
     """
     source, table = _source(rail), str(rail.table)
     if not _ruled(rail, run):

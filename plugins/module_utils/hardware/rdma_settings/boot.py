@@ -38,10 +38,10 @@ NAMES = (rdma_facts.GIDS, rdma_facts.ADDRESSES, rdma_facts.TOOLS)
 """The facts that name each port, with its network device."""
 
 POLL_SECONDS = 1.0
-"""Time between two looks for devices and addresses that are still missing."""
+"""Seconds between two checks for devices and addresses that are still missing."""
 
 ADDRESS_SECONDS = 10.0
-"""How long a network device may take to get its address and routing rule."""
+"""How many seconds a network device may take to get its address and routing rule."""
 
 
 GROUP_MTU_HINT = (
@@ -73,9 +73,10 @@ class Report:
 
 @contextmanager
 def alone(paths: Paths, check: bool = False) -> Iterator[bool]:
-    """Keep other processes from making settings: at a boot, each device starts one. With `check`, no lock is needed.
+    """Keep other processes from making settings: at a boot, each device starts a process. With `check`, no lock is
+    needed.
 
-    Yields whether another process made settings meanwhile, so that facts read before are stale. Raises OSError.
+    Yields whether this process waited for another one, so that facts read before may be stale. Raises OSError.
     """
     if check:
         yield False
@@ -115,13 +116,13 @@ def read(paths: Paths) -> Desired | None:
 
 
 def record_waiting(paths: Paths, report: Report) -> None:
-    """Keep what waits for a drain, for the status of the node. Raises OSError."""
+    """Record the settings that wait for a drain, for the status of the node. Raises OSError."""
     lines = [str(one) for one in report.pending]
     files.write(paths.rdma_waiting, files.to_json(lines) if lines else None)
 
 
 def waiting(paths: Paths) -> list[str]:
-    """What waited for a drain when settings were last made. Empty where the file is missing or damaged."""
+    """The settings that waited for a drain in the last run. Empty if the file is missing or damaged."""
     try:
         return [str(line) for line in files.read_json(paths.rdma_waiting) or ()]
     except (OSError, ValueError, TypeError):
@@ -198,8 +199,8 @@ def _make(
 
 
 def _wait_for_networkd(ruled: Sequence[tuple[Rail, Port]], run: Run, sleep: Callable[[float], None]) -> None:
-    """Wait until networkd has made the rules of its files, as far as networkd does. networkd configures a link after
-    `networkctl` has ended.
+    """Wait until networkd has made the rules of its files, for at most ADDRESS_SECONDS. networkd configures a link
+    after `networkctl` has ended.
     """
     deadline = time.monotonic() + ADDRESS_SECONDS
     while not all(apply.has_rule(rail, port.netdev or "", run) for rail, port in ruled):

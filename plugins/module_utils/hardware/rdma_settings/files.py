@@ -135,7 +135,7 @@ def networkd(place: Place) -> tuple[str, str]:
 
 
 def ifupdown(place: Place) -> tuple[str, str]:
-    """The stanza of ifupdown. Both words at its start: for the boot, and for a device that is added later."""
+    """The stanza of ifupdown. `auto` is for the boot, `allow-hotplug` for a device that is added later."""
     rail, name = place.rail, place.netdev
     text = f"{HEADER}auto {name}\nallow-hotplug {name}\niface {name} inet static\n    address {rail.address}\n"
     if rail.ipoib_mode:

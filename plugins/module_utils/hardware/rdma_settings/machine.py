@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,9 @@ PEER_MEMORY = "ib_register_peer_memory_client"
 """The symbol of the RDMA core that nvidia-peermem needs. Debian's kernel does not have it."""
 
 ENGINES = "vllm@*.service"
+
+INSTALLED = re.compile(r"^Package: (\S+)\nStatus: \S+ ok installed$", re.MULTILINE)
+"""The start of an installed package's stanza. Source: dpkg's status file."""
 
 
 def read(
@@ -116,8 +120,12 @@ def serving(paths: Paths, run: Run) -> list[str]:
 
 
 def lacking(root: Path, packages: Sequence[str]) -> list[str]:
-    """The packages that are not installed. The files of a package for several architectures have its architecture."""
-    known = {name.partition(":")[0].removesuffix(".list") for name in sysfs.names(root / "var/lib/dpkg/info")}
+    """The packages that are not installed. dpkg's status file also has removed packages with configuration files.
+
+    Raises OSError.
+    """
+    text = core_files.text(root / "var/lib/dpkg/status") or ""
+    known = set(INSTALLED.findall(text))
     return [package for package in packages if package not in known]
 
 

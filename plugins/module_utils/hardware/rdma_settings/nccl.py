@@ -107,8 +107,8 @@ def node(facts: Mapping[str, Any], wanted: Desired | None, address: str, netdev:
 
 
 def _tos(wanted: desired.Rail) -> int | None:
-    """The type of service of the lossless class: that of its DSCP, with the bit of ECN. rdma_cm may have another one,
-    and tells the class only if the table of DSCPs is left alone."""
+    """The type of service of the lossless class: that of its DSCP, with the bit of ECN. rdma_cm may have another
+    type of service, which counts only if the table of DSCPs is left alone."""
     lossless = [int(dscp) for dscp, priority in (wanted.dscp or {}).items() if priority in (wanted.pfc or ())]
     return lossless[0] << 2 | ECT if lossless else wanted.rdma_cm_tos
 
@@ -246,7 +246,7 @@ REFUSED: Mapping[str, str] = {
     "NCCL_IB_HCA": "names devices of one node; set rdma_rails, from which it is made for each node",
     "NCCL_SOCKET_IFNAME": "is made for each node from the interface of inference_fabric_address",
     "GLOO_SOCKET_IFNAME": "is made for each node from the interface of inference_fabric_address",
-    "NCCL_COMM_ID": "is the engine's own affair",
+    "NCCL_COMM_ID": "is set by the engine itself",
 }
 """Variables that must not be set for all nodes, and why."""
 

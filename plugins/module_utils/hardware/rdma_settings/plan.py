@@ -369,7 +369,7 @@ def _acs(wish: Wish, facts: Mapping[str, Any], findings: Findings) -> None:
     if wish.acs == "off" and given:
         findings.problem(
             "rdma",
-            f"{', '.join(given)} belongs to a virtual machine, which ACS separates from other devices; set unmanaged",
+            f"a virtual machine or a program has {', '.join(given)}, and ACS separates them from others; set unmanaged",
             "rdma_acs",
             "off",
         )
@@ -379,7 +379,7 @@ def gpudirect(wish: Wish, machine: Machine, findings: Findings) -> tuple[str, st
     """The method by which NICs reach GPU memory, and why. Adds the mistakes of a method that cannot work.
 
     Only a measurement proves that the method works: Debian's kernels lack PCI_P2PDMA, and no file shows whether the
-    drivers do without.
+    drivers work without it.
     """
     found = machine.facts.get("rdma_gpudirect") or {}
     refusing = sorted(device["name"] for device in machine.facts["rdma_devices"] if device.get("dma_buf") is False)

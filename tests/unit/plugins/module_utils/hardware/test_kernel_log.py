@@ -71,3 +71,8 @@ def test_the_live_log_is_read_to_its_end(tmp_path: Path, monkeypatch: pytest.Mon
     assert kernel_log._live(tmp_path / "kmsg", 5) == "6,1,1,-;one\n6,3,3,-;three\n"
     monkeypatch.setattr(os, "read", lambda _handle, _size: b"6,1,1,-;flood\n")
     assert kernel_log._live(tmp_path / "kmsg", 0.05).startswith("6,1,1,-;flood")
+
+
+def test_a_container_may_have_another_device_in_place_of_the_log() -> None:
+    with pytest.raises(OSError, match="not the kernel's log"):
+        kernel_log._live(Path("/dev/null"), 5)

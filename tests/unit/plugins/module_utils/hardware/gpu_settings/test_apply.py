@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.baremetal.inference.plugins.module_utils.hardware.gpu_settings.apply import NoAnswer
+from ansible_collections.baremetal.inference.plugins.module_utils.hardware.gpu_settings.apply import NoAnswer, Setter
 from ansible_collections.baremetal.inference.plugins.module_utils.hardware.gpu_settings.boot import runner
 from ansible_collections.baremetal.inference.tests.unit.plugins.module_utils.hardware.gpu_settings.wishes import (
     Machine,
@@ -83,6 +83,21 @@ def test_locked_clocks_are_remembered_until_the_driver_is_loaded_anew(machine: M
     assert settings_of(machine.settle({"gpu_clocks_mhz": []})) == ["gpu_clocks_mhz"]
     assert machine.gpus[0]["locked"] == {}
     assert machine.settle({"gpu_clocks_mhz": []}).changes == []
+
+
+def test_a_card_that_vanishes_is_a_failure(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    machine.plug(2)
+    inspect, lists = Setter.inspect, []
+
+    def vanishing(setter: Setter) -> tuple[list[Any], list[Any]]:
+        cards, problems = inspect(setter)
+        lists.append(cards)
+        return (cards if len(lists) == 1 else cards[1:]), problems
+
+    monkeypatch.setattr(Setter, "inspect", vanishing)
+    result = machine.settle({"power_limit_w": 300})
+    assert result.failures == ["GPU 0 (0000:1b:00.0): nvidia-smi does not list this card any more: see dmesg"]
+    assert [one.card.gpu.index for one in result.changes] == [1]
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,19 @@ def test_nothing_known_makes_no_file_and_empties_one(tmp_path: Path) -> None:
     assert '"gpus": {}' in path.read_text()
 
 
-@pytest.mark.parametrize("text", ["{", "[]", '{"schema": 2, "driver": 7, "gpus": {"GPU-1": {}}}'])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{",
+        "[]",
+        '{"schema": 2, "driver": 7, "gpus": {"GPU-1": {}}}',
+        '{"schema": 1, "driver": 7}',
+        '{"schema": 1, "driver": 7, "gpus": []}',
+        '{"schema": 1, "driver": 7, "gpus": {"GPU-1": 5}}',
+        '{"schema": 1, "driver": 7, "gpus": {"GPU-1": {"gpu_clocks_mhz": 5}}}',
+        '{"schema": 1, "driver": 7, "gpus": {"GPU-1": {"of_another_version": [5]}}}',
+    ],
+)
 def test_a_damaged_file_is_nothing_known(tmp_path: Path, text: str) -> None:
     (tmp_path / "clocks.json").write_text(text)
     assert Clocks.read(tmp_path / "clocks.json", 7).of(GPU).gpu_clocks_mhz is None

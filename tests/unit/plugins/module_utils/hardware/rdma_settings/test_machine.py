@@ -149,7 +149,12 @@ def test_default_routes_that_are_not_known_do_not_count_as_none(tmp_path: Path, 
 
 def test_packages_that_are_not_installed(tmp_path: Path) -> None:
     host = Host(tmp_path)
-    host.machine.write("var/lib/dpkg/info/iproute2.list", "")
-    host.machine.write("var/lib/dpkg/info/libibverbs1:amd64.list", "")
-    wanted = ["iproute2", "libibverbs1", "opensm"]
-    assert machine.lacking(tmp_path, wanted) == ["opensm"]
+    wanted = ["iproute2", "libibverbs1", "opensm", "rdma-core"]
+    assert machine.lacking(tmp_path, wanted) == wanted
+    stanzas = [
+        "Package: iproute2\nStatus: hold ok installed\nVersion: 6.1\n",
+        "Package: libibverbs1\nStatus: install ok installed\nArchitecture: amd64\n",
+        "Package: opensm\nStatus: deinstall ok config-files\nConffiles:\n /etc/default/opensm 1\n",
+    ]
+    host.machine.write("var/lib/dpkg/status", "\n".join(stanzas))
+    assert machine.lacking(tmp_path, wanted) == ["opensm", "rdma-core"]

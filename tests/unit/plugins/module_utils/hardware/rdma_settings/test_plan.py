@@ -219,7 +219,12 @@ def test_refusals_of_infiniband(raw: dict[str, Any], words: str) -> None:
         (owned("ifupdown", "/etc/network/interfaces", 1500), {}, {}, "gives ens0 the MTU 1500, which wins"),
         (owned("ifupdown", "/etc/network/interfaces"), {}, {"addresses": ADDRESSES}, "already configures ens0"),
         (owned("networkd", "/etc/systemd/network/10-a.network"), {}, {"addresses": ADDRESSES}, "already configures"),
-        (roce(rdma_iommu={"given_away": ["0000:3b:00.0"]}), {}, {}, "rdma_acs: 'off': 0000:3b:00.0 belongs to"),
+        (
+            roce(rdma_iommu={"given_away": ["0000:3b:00.0"]}),
+            {},
+            {},
+            "rdma_acs: 'off': a virtual machine or a program has 0000:3b:00.0",
+        ),
         (facts(device(0, dma_buf=False)), {}, {"gpudirect": "dma_buf"}, "the driver of rocep0s0 does not take"),
         (None, {"peer_memory": False}, {"gpudirect": "peermem"}, "needs the ib_core of DOCA-OFED"),
         (facts(device(0, port(0, netdev=None))), {}, {"addresses": ADDRESSES[:1]}, "has no network device"),
