@@ -140,7 +140,7 @@ class Gang:
         return dict(found)
 
     def serves(self) -> bool:
-        """Whether the leader answers, and both nodes say that the gang serves."""
+        """Whether the leader answers, and all nodes report that the gang serves."""
         return bool(self.answer()) and all(self.status(node)["serving"] for node in self.nodes)
 
     def answer(self) -> str:

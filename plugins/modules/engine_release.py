@@ -116,7 +116,7 @@ orphans:
   type: list
   elements: str
 bridges:
-  description: The bridges that an update has left because it was cut off.
+  description: The bridges that no update uses, because an update was cut off or could not remove them.
   returned: success
   type: list
   elements: str

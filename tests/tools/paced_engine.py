@@ -71,7 +71,7 @@ class Engine:
     async def answer(self, writer: asyncio.StreamWriter, asked: dict[str, Any]) -> None:
         """A chat's answer, streamed or whole."""
         number, text = asked["max_tokens"], ""
-        # Not part of the API: an answer that fills every buffer.
+        # `token_bytes` is not part of the API. Large tokens make an answer that fills every buffer.
         size = asked.get("token_bytes", 1)
         head = {"id": "paced", "model": asked["model"]}
         prompt = await self.prefill(asked.get("messages", ()))

@@ -193,9 +193,9 @@ def test_an_agent_that_dies_or_hangs_is_replaced(deb12: Node, signal: str, limit
 
 
 def test_a_slow_first_load_is_let_alone(deb12: Node) -> None:
-    """The load stands still for longer than a hang needs to be found, and than the steps before the start may take.
+    """The load stands still for longer than the agent needs to find a hang, and longer than PREPARE_TIMEOUT.
 
-    A reload of systemd then ends no start: systemd forgets how far a service has extended its time.
+    A reload makes systemd forget by how much a service has extended its timeout. It must not end the start.
     """
     deb12.run("systemctl stop vllm@main")
     began, answered = time.time(), started_anew(deb12)

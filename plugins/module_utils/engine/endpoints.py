@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Address, port and keys of this node's engines, and ports that are taken. Private to the collection.
 
-Port, address and key are part of a release. Gateways know those of the release that runs and of the release to come
-before a swap begins (gateway/backends.py).
+Address, port and keys are part of a release. Before a swap begins, gateways know the endpoints of both releases: of the
+release that runs, and of the next one (gateway/backends.py).
 """
 
 from __future__ import annotations

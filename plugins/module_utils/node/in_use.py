@@ -11,8 +11,8 @@ from ..engine.state import releases
 from ..hardware.driver import holders
 
 SILENT = frozenset({"inactive", "failed", "activating"})
-"""States of the unit of an instance that serves nobody: the unit is `activating` until its engine has answered a
-request, also where the engine fails because the driver waits for a reboot."""
+"""States of the unit of an instance that does not serve. A unit is `activating` until its engine has answered a
+request. A unit whose engine fails because the driver waits for a reboot stays `activating`."""
 
 HELPERS = frozenset({"nvidia-persiste", "nv-fabricmanage", "nvlsm", "nv-hostengine", "dcgm-exporter", "nvidia-smi"})
 """Programs that open GPUs and serve nobody, by the kernel's names of their processes: at most 15 characters."""

@@ -319,7 +319,7 @@ def test_the_only_replica_is_waited_for_no_longer_than_its_requests_are_held(mai
 @pytest.mark.once
 def test_what_was_not_touched_has_its_requests_back(maintenance: Maintenance) -> None:
     succeeded, output = maintenance.run({"module": "engine_outage", "on": "a"})
-    failed = "Work | Drain the node, and on their leaders the gangs that it follows: engine_outage was told to fail"
+    failed = "Work | Drain the node, and the gangs that it follows: engine_outage was told to fail"
     assert not succeeded and f"a is not drained by this run: {failed}" in output
     assert maintenance.steps("a") == ["away", "undrained"] and maintenance.steps("b") == []
     assert "b was not touched" in output

@@ -16,7 +16,7 @@ from .compatibility import Compatibility
 from .kernels import header_packages
 
 PINNING = "nvidia-driver-pinning-"
-"""NVIDIA's package of an apt pin, with a branch or version at its end. Another version would conflict with our pin."""
+"""NVIDIA's package of an apt pin. A branch or version follows in its name. Any other pin would conflict with ours."""
 
 FABRIC_MANAGER, SUBNET_MANAGER = "nvidia-fabricmanager", "nvlsm"
 

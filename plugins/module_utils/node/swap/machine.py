@@ -13,7 +13,7 @@ A gang has two more steps: `staged` after `begun`, and `members` before `prove`.
 - On both ways back, a failed step is tried again. If all tries fail, or there is no release before, requests stay away:
   stuck.
 - From `members` and `prove` on, the release has passed all checks and serves, so the swap neither goes back nor is
-  stuck. Both steps are tried again as well. The report names what is undone.
+  stuck. Both steps are tried again as well. The report names what the swap could not do.
 """
 
 from __future__ import annotations
@@ -47,7 +47,8 @@ _SERVES = frozenset({swaps.MEMBERS, swaps.PROVE})
 """Steps that mark a release, which has passed all checks and serves."""
 
 _BLIND = frozenset({swaps.ADMIT, swaps.WATCH, *_SERVES, swaps.RELEASE, swaps.UNBRIDGE})
-"""Steps that need no gateways: the engine that runs is already the right one. They continue without the settings."""
+"""Steps that need no gateways: the engine that runs is already the right one. They continue
+if the node does not know its gateways."""
 
 WAITS = (2.0, 4.0, 8.0, 16.0, 30.0)
 """Seconds before each further try of `members` or `prove`, or of a step on the way back. nft, systemd or Docker may
