@@ -19,7 +19,7 @@ from ..core.paths import Paths
 from ..debian.block_devices import read_mounts
 from ..hardware.driver import dkms, kernels
 from ..hardware.rdma_settings import boot
-from ..models.manifest import MANIFEST, Manifest
+from ..models.manifest import MANIFEST, REVISION, Manifest
 from ..store.hashes import hash_cache
 from ..store.store import Store
 from . import report
@@ -97,7 +97,11 @@ def _certificate(path: str, now: datetime, warn_days: int, fail_days: int) -> re
 
 def damaged(root: Path, cache: Path, *, verify: bool, read_only: bool) -> tuple[int, list[str]]:
     """The number of published revisions, and the damage to them. Raises OSError."""
-    records = sorted(path for path in root.glob(f"[!.]*/*/{MANIFEST}") if not path.parent.is_symlink())
+    records = sorted(
+        path
+        for path in root.glob(f"[!.]*/*/{MANIFEST}")
+        if REVISION.match(path.parent.name) and not path.parent.is_symlink()
+    )
     problems = []
     with hash_cache(cache, read_only) as known:
         store = Store(root, known, verify)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..core import files as node_files
-from ..models.manifest import INFO, MANIFEST, base_of
+from ..models.manifest import INFO, MANIFEST, REVISION, base_of
 from ..models.prompts.text import clean
 from ..models.registry.entries import Entry
 from .sources import remote as remote_source
@@ -84,7 +84,8 @@ def _remote(entry: Entry) -> remote_source.Remote | None:
 def _published(directory: Path) -> list[Path]:
     """The revisions in a directory of the store, the newest last."""
     manifests = sorted(directory.glob(f"[0-9a-f]*/{MANIFEST}"), key=lambda path: path.stat().st_mtime)
-    return [path.parent for path in manifests]
+    # An interrupted repair leaves a damaged revision under a longer name.
+    return [path.parent for path in manifests if REVISION.match(path.parent.name)]
 
 
 def _says(path: Path, entry: Entry) -> bool:

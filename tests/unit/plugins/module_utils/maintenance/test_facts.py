@@ -121,6 +121,10 @@ def test_a_model_that_is_damaged(tmp_path: Path, write_model: Callable[..., Path
 
     assert damaged(read_only=True) == (1, []) and not cache.exists()
     assert damaged() == (1, []) and cache.exists()
+    aside = plan.path.with_name(f"{manifest.revision}.broken-1700000000")
+    aside.mkdir()
+    (aside / "manifest.json").write_text("{}")
+    assert damaged() == (1, [])
     shard = plan.path / "model-00001-of-00002.safetensors"
     shard.chmod(0o644)
     shard.write_bytes(b"x")

@@ -65,6 +65,14 @@ def published(store: Path, name: str, *revisions: str) -> list[Path]:
     return paths
 
 
+def test_a_damaged_revision_that_a_repair_has_set_aside_does_not_count(tmp_path: Path) -> None:
+    entry = Entry("m", "m", "controller:/m")
+    published(tmp_path, "m", f"{'b' * 12}.broken-1700000000")
+    assert stored.find(tmp_path, entry).revision is None
+    (sound,) = published(tmp_path, "m", "a" * 12)
+    assert stored.find(tmp_path, entry).path == sound
+
+
 def test_the_pinned_revision_goes_before_the_one_in_use_and_that_before_the_newest(tmp_path: Path) -> None:
     old, mid, new = published(tmp_path, "m", "c" * 12, "b" * 12, "a" * 12)
     entry = Entry("m", "m", "controller:/m")
