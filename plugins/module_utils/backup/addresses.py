@@ -87,7 +87,7 @@ def _rewrite(paths: Paths, file: Path, release: dict[str, Any], old: str, new: s
     digests = {known_good.digest(path.read_bytes()): known_good.digest(text) for path, text in texts.items()}
     for path, text in texts.items():
         files.write(path, text, path.stat().st_mode & 0o7777)
-    # The snapshot has the paths of its machine, not those below `paths`: the checksums themselves tell which they are.
+    # The snapshot names files by their paths on its own machine, so a changed file is found by its old checksum.
     checksums = known_good.replaced(paths.known_good(name), digests)
     if checksums is not None:
         files.write(paths.known_good(name), checksums, paths.known_good(name).stat().st_mode & 0o7777)
@@ -97,7 +97,7 @@ def _id(release: Mapping[str, Any], kept: Path, word: re.Pattern[str], new: str)
     """The id of the release at the new address: the id that baremetal.inference.site makes on this machine, if this
     version can compute the old id. Otherwise, the inventory's release has another id, and is pending.
 
-    Two releases with one id run the same, so the new id always differs.
+    Releases with the same id run the same, so a release with another address always has another id.
     """
     old = str(release.get("id", ""))
     unit, environment = files.text(kept) or "", files.text(kept.with_name(ENV_FILE)) or ""
@@ -158,5 +158,5 @@ def _gang_problem(name: str, number: str, known: str) -> str:
 
 
 def _problem(name: str, number: str, old: str) -> str:
-    remedy = "run baremetal.inference.site on this machine first, so that its own address is known"
+    remedy = "first run baremetal.inference.site on this machine, which writes a release with the machine's address"
     return f"release {number} of {name} listens on {old}, which is no address of this machine: {remedy}"

@@ -73,7 +73,7 @@ def send(method: str, url: str, headers: Mapping[str, str], ca_file: str) -> Ans
 
 
 def prove(access: Access, ask: Send = send) -> None:
-    """Raise NotProven unless the server refuses to delete backups, and keeps each object that another one replaces."""
+    """Raise NotProven unless the server refuses to delete backups, and keeps each replaced object."""
     parsed = repository.parse(access.address)
     try:
         found = _problem(_S3(access, ask) if parsed.kind == repository.S3 else _Rest(access, ask))
@@ -113,7 +113,7 @@ class _Rest:
     def __init__(self, access: Access, ask: Send) -> None:
         self._ask = ask
         self._ca_file = access.ca_file
-        # The user may stand in the address, too: before the host.
+        # The address may also have the user, before the host.
         scheme, _colon, rest = access.address.removeprefix("rest:").partition("://")
         self._base = f"{scheme}://{rest.rpartition('@')[2]}".rstrip("/")
         user, secret = (access.environment.get(name, "") for name in (repository.REST_USER, repository.REST_SECRET))

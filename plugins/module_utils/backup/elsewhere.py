@@ -16,7 +16,7 @@ from typing import Any
 
 from .restic import Restic
 
-_DURATION = re.compile(r"^(?=.*[1-9])(?:\d+y)?(?:\d+m)?(?:\d+d)?(?:\d+h)?$")
+_DURATION = re.compile(r"(?=.*[1-9])(?:\d+y)?(?:\d+m)?(?:\d+d)?(?:\d+h)?")
 """The notation of `restic forget --keep-within`. Source: restic-forget(1)."""
 
 AHEAD_SECONDS = 3600.0
@@ -31,7 +31,7 @@ _ADVICE = (
 
 def duration_problem(text: str) -> str:
     """Why a value of backup_keep_within is wrong; empty if it is right."""
-    if _DURATION.match(text):
+    if _DURATION.fullmatch(text):
         return ""
     return f"backup_keep_within is {text!r}: use years, months, days and hours in this order, such as 1y, 6m or 90d"
 
@@ -48,7 +48,7 @@ def prune(restic: Restic, host: str, within: str, minutes: float, now: float, *,
     before = restic.snapshots(host)
     removed = restic.outdated(host, rules) if before else set()
     if removed and not check:
-        # An index of an intruder could name false places of data, and the prune would then remove the right ones.
+        # An intruder can write an index with wrong places of data. By such an index, prune would remove good data.
         restic.patiently(["check", "--read-data"], minutes)
         restic.forget(host, rules, minutes, removed, _ADVICE)
     kept = [one for one in before if one["short_id"] not in removed]

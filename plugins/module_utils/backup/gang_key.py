@@ -4,7 +4,7 @@
 """The key by which members of a gang accept each other, in a restore. Private to the collection.
 
 All members must have the same key. The other members keep their key while this node is restored, and the key may have
-changed since the snapshot. So the key stays that baremetal.inference.site has written on this node.
+changed since the snapshot. So this node keeps the key that baremetal.inference.site has written.
 """
 
 from __future__ import annotations

@@ -22,8 +22,8 @@ from .restic import Access, Restic, ResticError
 from .settings import Settings
 
 _ADVICE = (
-    "To keep deletion refused, set backup_append_only to true and run baremetal.inference.backup. To prune here,"
-    " let the server allow deletion with backup_environment"
+    "If the server must refuse deletions, set backup_append_only to true and run baremetal.inference.backup."
+    " Otherwise, let the server allow deletions with the credentials in backup_environment"
 )
 """What to do if the server refuses the deletions of a host's own prune."""
 

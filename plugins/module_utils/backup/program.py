@@ -100,8 +100,8 @@ def late(behind: float) -> str:
     if not behind:
         return ""
     return (
-        f". THE CLOCK IS WRONG, or was wrong at the previous snapshot: that one is dated {behind / 3600:.1f} h later."
-        " The new snapshot is dated one second after it. Check the clock with `timedatectl`"
+        f". THE CLOCK IS WRONG, or was wrong at the previous snapshot, whose date is {behind / 3600:.1f} h ahead of the"
+        " clock. The new snapshot is dated one second after the previous one. Check the clock with `timedatectl`"
     )
 
 

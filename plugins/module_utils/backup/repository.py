@@ -23,7 +23,7 @@ _FORMS = (
     " rest:https://host:8000/path"
 )
 
-_VARIABLE = re.compile(r"^[A-Za-z_][A-Za-z0-9_]*$")
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 REST_USER, REST_SECRET = "RESTIC_REST_USERNAME", "RESTIC_REST_PASSWORD"
 
@@ -70,7 +70,7 @@ def _url(kind: str, address: str, url: str) -> Repository:
         # Not quoted: a / in a password ends the host, so the port may be a part of the password.
         raise ValueError(
             f"the address of the {kind} repository has a host or a port that cannot be read: use a form like {_FORMS}."
-            " A password belongs into backup_environment"
+            " Set a password in backup_environment"
         ) from None
     if parts.password is not None:
         raise ValueError(
@@ -95,7 +95,7 @@ def environment_problems(environment: Mapping[str, str], option: str = "backup_e
     found = [
         f"{option}: {name!r} is not a variable name: use letters, digits and _, not with a digit first"
         for name in environment
-        if not _VARIABLE.match(name)
+        if not _VARIABLE.fullmatch(name)
     ]
     found += [
         f"{option}: {name} is not allowed: use backup_repository or backup_password instead"

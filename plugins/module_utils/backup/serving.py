@@ -79,7 +79,7 @@ def registry(saved: Path) -> dict[str, Any]:
 
 
 def absent(wanted: Sequence[Served], live: Path) -> list[Served]:
-    """The instances whose model, an adapter or the draft of it is not on the node."""
+    """The instances whose model, draft or adapters are not all on the node."""
     return [one for one in wanted if one.missing(live)]
 
 

@@ -27,7 +27,7 @@ ACCESS: dict[str, Any] = {
 }
 """Options of the module `backup` that say how restic reaches a repository."""
 
-_SUBSET = re.compile(r"^(?:\d+(?:\.\d+)?%|\d+/\d+|\d+[KMGT]?)$")
+_SUBSET = re.compile(r"\d+(?:\.\d+)?%|\d+/\d+|\d+[KMGT]?")
 """The values of `restic check --read-data-subset`. Source: restic-check(1)."""
 
 
@@ -104,7 +104,7 @@ def problems(settings: Settings, environment: Mapping[str, str], *, password: st
             found.append(f"backup_keep: {key} is {count!r}: it must be a whole number of 1 or more")
     if not settings.keep:
         found.append(f"backup_keep is empty, so no snapshot would be kept: set at least one of {', '.join(KEEP)}")
-    if not _SUBSET.match(settings.check_subset):
+    if not _SUBSET.fullmatch(settings.check_subset):
         found.append(f"backup_check_subset is {settings.check_subset!r}: use a value like 5%, 1/10 or 500M")
     if settings.ca_file and not settings.ca_file.startswith("/"):
         found.append(f"backup_ca_file is {settings.ca_file!r}: it must be an absolute path on the node")

@@ -98,13 +98,13 @@ def _refuse_too_much(found: trees.Listing, destination: Path, max_bytes: int) ->
     named = ", ".join(f"/{path} ({found[path].size >> 20} MiB)" for path in largest)
     if size > max_bytes:
         raise StagingError(
-            f"{size >> 20} MiB are to be saved, more than backup_max_mib ({max_bytes >> 20}) allows. The largest files:"
-            f" {named}. Do not save models: leave such files out, by backup_exclude"
+            f"the files to save have {size >> 20} MiB, more than backup_max_mib ({max_bytes >> 20}) allows. The largest"
+            f" files: {named}. Do not save models: exclude such files by backup_exclude"
         )
     above = next(parent for parent in destination.parents if parent.exists())
     free = os.statvfs(above)
     if size > free.f_bavail * free.f_frsize:
         raise StagingError(
-            f"{size >> 20} MiB are to be saved, but {above} has no space for a copy. Leave files out, by"
+            f"the files to save have {size >> 20} MiB, but {above} has no space for a copy. Exclude files by"
             f" backup_exclude. The largest files: {named}"
         )

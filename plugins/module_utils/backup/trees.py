@@ -51,7 +51,7 @@ def entry(path: Path) -> Entry | None:
 
 
 def walk(base: Path, root: Path, skip: Callable[[str], bool] = lambda path: False) -> Listing:
-    """All entries at and below base, by path relative to root. Files that vanish meanwhile are left out.
+    """All entries at and below base, by path relative to root. Files that vanish meanwhile are not in the result.
 
     `skip` is called with each relative path. Raises OSError.
     """
@@ -69,7 +69,7 @@ def walk(base: Path, root: Path, skip: Callable[[str], bool] = lambda path: Fals
             found[relative] = one
             if one.kind == "directory":
                 waiting += [Path(child.path) for child in os.scandir(path)]
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             continue
     return found
 

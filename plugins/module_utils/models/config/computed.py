@@ -62,7 +62,7 @@ def compute(config: Config) -> Weights | None:
     if attention is None or (dense is None and expert_layers < layers):
         return None
     split, replicated, kv_projections = attention
-    one = expert = shared = router = 0
+    expert = shared = router = 0
     if experts:
         if not experts.intermediate_size:
             return None

@@ -54,7 +54,7 @@ def _expert_layers(text: Mapping[str, Any], layers: int | None) -> int | None:
     then only every step-th layer has experts."""
     if layers is None:
         return None
-    dense = set(range(positive(text.get("first_k_dense_replace")) or 0))
+    dense = set(range(min(positive(text.get("first_k_dense_replace")) or 0, layers)))
     dense |= {index for index in as_list(text.get("mlp_only_layers")) if isinstance(index, int)}
     steps = ("decoder_sparse_step", "moe_layer_freq", "interleave_moe_layer_step")
     step = next((found for key in steps if (found := positive(text.get(key)))), 1)

@@ -134,7 +134,7 @@ def gather(root: Path) -> ModelFacts:
     """Read a model's directory. Raises nothing: problems are part of the facts."""
     try:
         if not root.is_dir():
-            return ModelFacts(str(root), problems=(FileProblem("", "is not there, or is no directory"),))
+            return ModelFacts(str(root), problems=(FileProblem("", "is missing, or is not a directory"),))
         files, found = manifest.find_files(root, "")
     except OSError as error:
         return ModelFacts(str(root), problems=(FileProblem("", f"cannot be read: {error.strerror}"),))

@@ -139,7 +139,7 @@ def _quantization(config: Config, flags: Flags, device: Device) -> Iterator[Misf
     stored, asked = config.quantization, flags.quantization
     if stored and asked and not capabilities.same_family(stored.method, asked):
         message = f"is not how the model is quantized: {stored.method or 'its method has no name'}"
-        yield Misfit("quantization", QUANTIZATION, asked, f"{message}; leave the flag out")
+        yield Misfit("quantization", QUANTIZATION, asked, f"{message}; remove the flag")
         return
     method = stored.method if stored else asked
     if not method or device.is_cpu:
@@ -203,8 +203,8 @@ def _length(config: Config, flags: Flags) -> Iterator[Misfit]:
         message += f". Its rope reaches {reach}: hf-overrides with {POSITIONS} raises the limit"
     else:
         message += (
-            f". Beyond it, positions must be stretched: hf-overrides with {POSITIONS} and rope_parameters, as the "
-            f"model's card says, or {LONGER}: '1' in environment of the instance where they are"
+            f". For more, write hf-overrides with {POSITIONS} and rope_parameters, as the model's card says. If the "
+            f"weights are made for longer requests, set {LONGER}: '1' in environment of the instance instead"
         )
     yield Misfit("max_model_len", LENGTH, asked, message, fits)
 

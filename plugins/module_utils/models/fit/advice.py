@@ -115,12 +115,14 @@ class Case:
             key = CPU_CACHE if self.on_cpu and self.environment.get(CPU_CACHE) else CACHE_BYTES
             given = divided.available or 0
             if memory is not None and held + given > memory:
-                message = f"with {_held(divided)} it is more than the {_gib(memory)} of {device.name}"
+                message = (
+                    f"together with {_held(divided)}, this cache takes more than the {_gib(memory)} of {device.name}"
+                )
                 yield "memory", key, _value(key, given), message
         elif divided.weights is not None and divided.budget is not None and divided.budget <= held:
             message = (
-                f"leaves {_gib(divided.budget or 0)} of each {device.name} to the engine, and nothing of it to the KV "
-                f"cache after {_held(divided)}"
+                f"the engine may take {_gib(divided.budget or 0)} of each {device.name}. {_held(divided)} leave "
+                "nothing for the KV cache"
             )
             yield "weights", UTILIZATION, self.flags.gpu_memory_utilization, message
             return

@@ -31,7 +31,7 @@ def check(facts: ModelFacts, config: Config, entry: Mapping[str, Any], flags: Fl
         return
     asked, name = runner(facts, entry), config.architectures[0]
     if asked == GENERATE and "generates" not in words:
-        message = f"{name} gives vectors or classes, and cannot generate: leave the flag out"
+        message = f"{name} gives vectors or classes, and cannot generate: remove the flag"
         yield Misfit(RUNNER, RUNNER, entry.get(RUNNER), message, [{RUNNER: POOLING}])
     if asked == POOLING and "pools" not in words and str(entry.get(CONVERT, AUTO)).lower() == NONE:
         message = f"{name} generates: the engine makes vectors or classes of it with embed or classify"

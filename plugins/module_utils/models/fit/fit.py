@@ -179,6 +179,6 @@ def _notes(case: Case, entry: Mapping[str, object]) -> Iterator[str]:
         yield f"the memory of inputs other than text ({', '.join(config.modalities)}) is not counted"
     if facts.remote_code:
         files = ", ".join(facts.remote_code)
-        yield f"{files}: names the model's own code (auto_map), which an engine with a class for it does not need"
+        yield f"{files}: names the model's own code (auto_map). An engine with a class for this model does not need it"
     if facts.path and facts.chat_template is None and not entry.get("chat-template"):
         yield "there is no chat template: /v1/chat/completions will refuse requests"

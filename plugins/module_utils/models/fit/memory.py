@@ -52,7 +52,7 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Division:
-    """The same in bytes, for the checks."""
+    """The division of a device's memory in bytes, for the checks; None if unknown."""
 
     weights: int | None
     draft: int | None

@@ -28,7 +28,7 @@ SERVERS = ("L4", "L40S", "RTX-PRO-6000-Server", "A100-80GB", "H100-80GB", "H200"
 COUNTS = (1, 2, 4, 8)
 """Numbers of GPUs of a node that are tried."""
 
-UNREAD = "only one of a hub, or in a directory of the controller, can be read"
+UNREAD = "only the files of a model from a hub, or in a directory of the controller, can be read"
 
 WITHOUT_RDMA, WITH_RDMA = "without RDMA", "with RDMA"
 
@@ -57,7 +57,7 @@ def needs(
     """
     if nodes != 1 and (not gpus or not 1 < nodes <= over_nodes.MOST_NODES):
         most = over_nodes.MOST_NODES
-        raise ValueError(f"nodes: {nodes} must be 1 to {most}, and more than 1 only with gpus, those of each node")
+        raise ValueError(f"nodes is {nodes}: it must be 1 to {most}, and more than 1 needs gpus, the GPUs of each node")
     named = hypothetical(gpus) if gpus else None
     registry = read(models, choose())
     blocks = []
@@ -117,7 +117,7 @@ def _fits(facts: ModelFacts, entry: Entry, named: Sequence[Device], draft: Model
     """Lines about whether a model fits named GPUs, with its misfits."""
     proposed = propose(facts, entry.flags, named, draft=draft)
     answer = fit(facts, {**entry.flags, **proposed}, named, draft=draft)
-    verdict = {True: "yes", False: "no", None: "cannot be told"}[answer.ok]
+    verdict = {True: "yes", False: "no", None: "unknown"}[answer.ok]
     yield _row("fits", f"{verdict}{_with(proposed)}")
     yield from (_row("PROBLEM", str(one)) for one in answer.misfits)
     yield from (_row("unknown", one) for one in answer.unknown)

@@ -15,7 +15,7 @@ from .devices import Device
 from .fit import Fit, fit
 from .share import WHOLE, Share
 
-NOT_THERE = "the model: its files are not on this node yet, and nothing else tells what it is"
+NOT_THERE = "the model: its files are not on this node yet, and no other facts about it are known"
 
 
 def plan(

@@ -32,7 +32,7 @@ def wrap_files(texts: Mapping[str, str], prompt: str, policy: str, where: str) -
     """
     config: Any = {}
     # rewrite() reports broken JSON together with other problems.
-    with contextlib.suppress(ValueError):
+    with contextlib.suppress(ValueError, RecursionError):
         config = json.loads(texts.get(TOKENIZER_CONFIG, "{}"))
     text = clean(prompt)
     render = renderer(special_tokens(config if isinstance(config, Mapping) else {}))

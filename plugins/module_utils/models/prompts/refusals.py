@@ -38,9 +38,9 @@ _MISTRAL = (re.compile(r"consolidated[^/]*\.safetensors"), re.compile(r"tekken\.
 """If files match both, the engine uses Mistral's own tokenizer (vllm/tokenizers/registry.py)."""
 
 FLAGS: Mapping[str, str] = {
-    "chat-template": "the prompt goes into the model's own template: remove one of both, or write it into that file",
-    "tokenizer": "chat templates come with the tokenizer, and the prompt goes into the model's own: remove one of both",
-    "skip-tokenizer-init": "without a tokenizer there is no chat: remove one of both",
+    "chat-template": "the prompt goes into the model's own template: remove one key, or write the prompt into the file",
+    "tokenizer": "templates come with tokenizers, and the prompt goes into the model's own template: remove one key",
+    "skip-tokenizer-init": "without a tokenizer there is no chat: remove one key",
 }
 """Engine flags with which a system prompt would not be served."""
 
@@ -91,8 +91,8 @@ def _native(mode: str, model_type: str | None, architectures: tuple[str, ...], f
             return f"the engine writes the chats of {architecture} in code, and renders no template: {_WAY_OUT}"
     if all(any(pattern.fullmatch(file) for file in files) for pattern in _MISTRAL):
         return (
-            "the engine takes Mistral's own tokenizer for this model, which renders no template: set tokenizer-mode: "
-            f"hf where the model has a chat template too, or {_WAY_OUT}"
+            "the engine uses Mistral's own tokenizer for this model, which renders no template. If the model also has "
+            f"a chat template, set tokenizer-mode: hf. Otherwise, {_WAY_OUT}"
         )
     return ""
 

@@ -68,6 +68,8 @@ def _rewrite_json(text: str, wrap: Wrap) -> str | None:
         data = json.loads(text)
     except json.JSONDecodeError as error:
         raise ValueError(f"is not JSON (line {error.lineno}, column {error.colno}): {error.msg}") from None
+    except RecursionError:
+        raise ValueError("is not JSON: it is nested too deeply") from None
     if not isinstance(data, dict) or not data.get(KEY):
         return None
     data[KEY] = _rewrite_value(data[KEY], wrap)

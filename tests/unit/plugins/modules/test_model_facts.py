@@ -35,7 +35,7 @@ def test_tells_of_whole_and_broken_models(run: Any, tmp_path: Path, write_model:
     assert found["whole"]["problems"] == []
     assert found["whole"]["weights"]["bytes"] == 8000
     assert found["whole"]["architectures"] == ["LlamaForCausalLM"]
-    assert found["gone"]["problems"] == [{"file": "", "message": "is not there, or is no directory"}]
+    assert found["gone"]["problems"] == [{"file": "", "message": "is missing, or is not a directory"}]
     assert set(found["gone"]) == set(found["whole"])
 
 

@@ -85,6 +85,6 @@ def test_a_duration(text: str) -> None:
     assert elsewhere.duration_problem(text) == ""
 
 
-@pytest.mark.parametrize("text", ["", "0d", "7", "1w", "d", "1d1y", "-1y", "1y ", "unlimited"])
+@pytest.mark.parametrize("text", ["", "0d", "7", "1w", "d", "1d1y", "-1y", "1y ", "1y\n", "unlimited"])
 def test_no_duration(text: str) -> None:
     assert f"backup_keep_within is {text!r}: use years" in elsewhere.duration_problem(text)

@@ -69,7 +69,7 @@ def test_the_state_in_words() -> None:
     }
     lines = program.as_text({"repository": "/srv/x", "jobs": jobs_of}, NOW).splitlines()
     assert lines[1].startswith("backup      ok 2027-01-15 06:00:00 UTC, 2.0 h ago: snapshot abababab")
-    assert "THE CLOCK IS WRONG" in lines[1] and "2.0 h later" in lines[1]
+    assert "THE CLOCK IS WRONG" in lines[1] and "whose date is 2.0 h ahead of the clock" in lines[1]
     assert lines[2].endswith("; last ok 2027-01-14 07:00:00 UTC: locked") and "FAILED" in lines[2]
     assert lines[3].endswith(": still runs, or was interrupted")
     never = program.as_text({"repository": "", "jobs": {"prune": {**ended, "ok": False, "error": "x"}}}, NOW)

@@ -68,5 +68,7 @@ def test_ssh_asks_nothing_and_knows_its_server() -> None:
 def test_mistakes_of_the_environment_are_told_without_values() -> None:
     found = repository.environment_problems({"A-B": "s3cret", "RESTIC_PASSWORD": "s3cret", "X": "s3cret\nY"})
     assert len(found) == 3 and "s3cret" not in str(found)
+    (found_name,) = repository.environment_problems({"AWS_REGION\n": "x"})
+    assert found_name.startswith("backup_environment: 'AWS_REGION\\n' is not a variable name")
     found = repository.environment_problems({"RESTIC_REST_PASSWORD": "change-me-71"}, "backup_environment")
     assert len(found) == 1 and found[0].startswith("backup_environment.RESTIC_REST_PASSWORD is a placeholder: set")

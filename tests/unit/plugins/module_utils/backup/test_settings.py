@@ -49,6 +49,7 @@ def test_nothing_is_wrong_with_good_settings() -> None:
         ({"keep": {"daily": 0}}, "daily is 0: it must be a whole number of 1 or more"),
         ({"keep": {"daily": True}}, "daily is True: it must be"),
         ({"check_subset": "half"}, "backup_check_subset is 'half'"),
+        ({"check_subset": "5%\n"}, "backup_check_subset is '5%\\n'"),
         ({"ca_file": "ca.pem"}, "backup_ca_file is 'ca.pem'"),
         ({"max_mib": 0}, "backup_max_mib is 0"),
         ({"lock_minutes": 0}, "backup_lock_minutes is 0"),

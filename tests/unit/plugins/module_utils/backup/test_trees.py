@@ -36,6 +36,18 @@ def test_what_patterns_name(root: Path) -> None:
     assert "" in trees.walk(root, root)
 
 
+def test_a_directory_that_becomes_a_file_meanwhile_is_no_error(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    scandir = os.scandir
+
+    def replaced(path: Path) -> object:
+        if path == root / "etc/a/tmp":
+            raise NotADirectoryError(path)
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", replaced)
+    assert "etc/a/tmp/y" not in trees.listing(root, ["/etc/*"])
+
+
 def test_the_directories_above() -> None:
     assert trees.parents(["etc/a/x", "etc/b", ""]) == ["etc", "etc/a"]
 

@@ -104,7 +104,7 @@ def test_each_mistake_in_a_registry_has_its_error_and_all_are_told_at_once() -> 
 
 
 FITS: tuple[tuple[str, str, dict[str, Any], dict[str, str], str], ...] = (
-    ("llama-3.1-70b", "1xH100-80GB", {}, {}, "nothing of it to the KV cache"),
+    ("llama-3.1-70b", "1xH100-80GB", {}, {}, "leave nothing for the KV cache"),
     ("llama-3.1-70b", "8xH100-80GB", {"tensor-parallel-size": 6}, {}, "does not divide the model's 64 attention heads"),
     ("llama-3.1-70b", "4xH100-80GB", {"tensor-parallel-size": 8}, {}, "is too few"),
     ("qwen3-8b", "1xH100-80GB", {"max-model-len": 131072}, {}, "is more than the model's 40960 tokens"),
@@ -124,7 +124,7 @@ FITS: tuple[tuple[str, str, dict[str, Any], dict[str, str], str], ...] = (
         {},
         "for generated text",
     ),
-    ("llama-3-8b", "1xH100-80GB", {"kv-cache-memory-bytes": "90G"}, {}, "it is more than the"),
+    ("llama-3-8b", "1xH100-80GB", {"kv-cache-memory-bytes": "90G"}, {}, "this cache takes more than the"),
 )
 """A model, GPUs, flags and environment; and what the plan says."""
 

@@ -21,6 +21,11 @@ from ansible_collections.baremetal.inference.plugins.module_utils.models.config.
             {"n_routed_experts": 64, "moe_intermediate_size": 1408, "n_shared_experts": 2, "first_k_dense_replace": 1},
             Experts(64, None, 1408, 2816, 11),
         ),
+        # A number of dense layers that is damage takes no memory.
+        (
+            {"n_routed_experts": 64, "moe_intermediate_size": 1408, "first_k_dense_replace": 1 << 40},
+            Experts(64, None, 1408, None, 0),
+        ),
         (
             {"num_experts": 60, "num_experts_per_tok": 4, "moe_intermediate_size": 1408, "decoder_sparse_step": 2},
             Experts(60, 4, 1408, None, 6),

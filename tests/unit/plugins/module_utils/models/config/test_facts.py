@@ -99,7 +99,7 @@ def test_names_what_is_missing_or_cut(root: Path) -> None:
 
 def test_a_directory_that_is_not_there(tmp_path: Path) -> None:
     found = facts.gather(tmp_path / "gone")
-    assert messages(found) == [" is not there, or is no directory"]
+    assert messages(found) == [" is missing, or is not a directory"]
     assert found.weights is None
     assert set(found.to_dict()) == set(ModelFacts().to_dict())
 

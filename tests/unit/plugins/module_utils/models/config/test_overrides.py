@@ -39,5 +39,5 @@ def test_the_tokenizer_limits_what_is_overridden() -> None:
 
 def test_reads_a_dictionary_or_its_text() -> None:
     assert overrides.read('{"a": 1}') == overrides.read({"a": 1}) == {"a": 1}
-    assert overrides.read("{") == overrides.read(None) == overrides.read(["a"]) == {}
+    assert overrides.read("{") == overrides.read("[" * 100_000) == overrides.read(None) == overrides.read(["a"]) == {}
     assert overrides.unknown({"num_labels": 2, "head_dim": 1, "text_config": {}}) == ["head_dim"]

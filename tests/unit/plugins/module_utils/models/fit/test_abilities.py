@@ -168,9 +168,9 @@ def test_a_request_is_no_longer_than_the_model(model: Model) -> None:
     misfit = only(check(model("llama-3.1-70b"), "1xL4", max_model_len=200_000))
     assert (misfit.check, misfit.fits) == ("max_model_len", [{"max-model-len": 131072}])
     assert misfit.message == (
-        "is more than the model's 131072 tokens (rope llama3 with factor 8 is counted in). Beyond it, positions must "
-        "be stretched: hf-overrides with max_position_embeddings and rope_parameters, as the model's card says, or "
-        "VLLM_ALLOW_LONG_MAX_MODEL_LEN: '1' in environment of the instance where they are"
+        "is more than the model's 131072 tokens (rope llama3 with factor 8 is counted in). For more, write "
+        "hf-overrides with max_position_embeddings and rope_parameters, as the model's card says. If the weights are "
+        "made for longer requests, set VLLM_ALLOW_LONG_MAX_MODEL_LEN: '1' in environment of the instance instead"
     )
     assert check(model("llama-3.1-70b"), "1xL4", max_model_len=131072) == []
     assert check(model("llama-3.1-70b"), "1xL4", max_model_len=-1) == []

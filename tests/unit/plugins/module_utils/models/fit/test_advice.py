@@ -45,10 +45,8 @@ def test_says_what_would_fit_in_place_of_a_cache_too_small(model: Model) -> None
 def test_says_how_many_gpus_would_do(model: Model) -> None:
     misfit = only(case(model("llama-3-70b"), {}, "1xRTX-4090"))
     assert (misfit.check, misfit.key, misfit.value) == ("weights", "gpu-memory-utilization", 0.92)
-    assert (
-        "of each RTX-4090 to the engine, and nothing of it to the KV cache after 131.42 GiB of weights"
-        in misfit.message
-    )
+    assert "of each RTX-4090. 131.42 GiB of weights" in misfit.message
+    assert misfit.message.endswith("to compute with leave nothing for the KV cache")
     assert misfit.fits == [{"tensor-parallel-size": 8, "gpus": 8}]
 
 
@@ -90,7 +88,7 @@ def test_a_cache_of_given_size_must_fit_and_be_enough(model: Model) -> None:
     assert case(facts, {"kv-cache-memory-bytes": "2G", "gpu-memory-utilization": 0.1}, "1xL4").misfits() == []
     misfit = only(case(facts, {"kv-cache-memory-bytes": "20G"}, "1xL4"))
     assert (misfit.check, misfit.key, misfit.value) == ("memory", "kv-cache-memory-bytes", 20 << 30)
-    assert misfit.message.endswith("it is more than the 22.49 GiB of L4")
+    assert misfit.message.endswith("this cache takes more than the 22.49 GiB of L4")
     misfit = only(case(facts, {"kv-cache-memory-bytes": "512M"}, "1xL4"))
     assert misfit.check == "kv_cache"
     assert {"max-model-len": 4080} in misfit.fits
@@ -133,7 +131,7 @@ def test_weights_beyond_the_budget_are_refused_whatever_else_is_unknown(model: M
     unknown = replace(facts, config=replace(facts.config, vocabulary_size=None, max_length=None, attention=None))
     misfit = only(case(unknown, {}, "1xL40S"))
     assert misfit.check == "weights"
-    assert misfit.message.endswith("after 131.42 GiB of weights")
+    assert misfit.message.endswith("of each L40S. 131.42 GiB of weights leave nothing for the KV cache")
 
 
 def test_a_published_model_that_leaves_defaults_out_gets_an_answer() -> None:

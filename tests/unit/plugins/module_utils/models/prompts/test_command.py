@@ -49,6 +49,11 @@ def test_problems_are_told_all_at_once() -> None:
     ]
 
 
+def test_a_file_that_is_nested_too_deeply_is_a_problem() -> None:
+    (problem,) = run({"tokenizer_config.json": "[" * 100_000})["problems"]
+    assert "nested too deeply" in problem["message"]
+
+
 @pytest.mark.parametrize("text", ["[]", '"text"', "{}"])
 def test_a_tokenizer_without_a_template_is_no_template(text: str) -> None:
     (problem,) = run({"tokenizer_config.json": text})["problems"]

@@ -41,7 +41,10 @@ def test_flags_and_modes_are_the_engines() -> None:
             {"chat_template": "/t.jinja"},
             "models.bot: chat-template: '/t.jinja': cannot go with system-prompt: the prompt",
         ),
-        ({"tokenizer": "/models/other"}, "models.bot: tokenizer: '/models/other': cannot go with system-prompt: chat"),
+        (
+            {"tokenizer": "/models/other"},
+            "models.bot: tokenizer: '/models/other': cannot go with system-prompt: templates",
+        ),
         ({"skip_tokenizer_init": True}, "without a tokenizer there is no chat"),
         ({"tokenizer_mode": "mistral"}, "models.bot: tokenizer-mode: 'mistral': with this mode the engine renders no"),
         ({"tokenizer_mode": "mistral"}, "set it to hf, or remove system-prompt, and let the clients send"),

@@ -67,6 +67,12 @@ def test_every_template_that_cannot_be_wrapped_is_named() -> None:
     assert messages[3] == "models.bot: tokenizer_config.json: template 'rag' does not take the prompt"
 
 
+def test_a_file_that_is_nested_too_deeply_is_named() -> None:
+    with pytest.raises(InputError) as caught:
+        rewrite({"tokenizer_config.json": "[" * 100_000}, wrap, "models.bot")
+    assert str(caught.value) == "models.bot: tokenizer_config.json: is not JSON: it is nested too deeply"
+
+
 def test_a_model_without_a_template_is_refused() -> None:
     with pytest.raises(InputError, match=r"models\.bot: .*has no chat template.*: remove system-prompt"):
         rewrite({"tokenizer_config.json": json.dumps({"chat_template": None})}, wrap, "models.bot")

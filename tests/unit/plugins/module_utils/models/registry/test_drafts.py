@@ -60,6 +60,7 @@ def test_another_name_is_refused_with_the_way(name: str, words: str) -> None:
         ({"model": "small", "num_speculative_tokens": 0}, "num_speculative_tokens: 0: must be a whole number from 1"),
         ('{"method": "mtp", "num_speculative_tokens": "3"}', "must be a whole number from 1"),
         (["small"], "must be a dictionary, or a JSON object in quotes"),
+        pytest.param("[" * 100_000, "must be a dictionary or list, or JSON in quotes", id="100 000 brackets"),
         ({"method": ["ngram"], "model": "small", "num_speculative_tokens": 3}, "method: ['ngram']: must be a text"),
         ({"method": {}, "num_speculative_tokens": 3}, "method: {}: must be a text"),
         ({"method": ["ngram"], "num_speculative_tokens": 3}, "method: ['ngram']: must be a text"),

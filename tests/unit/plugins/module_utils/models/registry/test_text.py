@@ -5,11 +5,18 @@
 from __future__ import annotations
 
 import pytest
+import yaml
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ansible_collections.baremetal.inference.plugins.module_utils.core.problems import InputError
 from ansible_collections.baremetal.inference.plugins.module_utils.models.registry.text import load_registry
+
+
+@pytest.fixture(autouse=True)
+def own_loader(monkeypatch: pytest.MonkeyPatch) -> None:
+    """PyYAML's own loader, whose messages the tests quote. The other unit tests use libyaml's."""
+    monkeypatch.setattr(yaml, "SafeLoader", yaml.loader.SafeLoader)
 
 
 def refused(text: str) -> str:

@@ -112,7 +112,7 @@ def test_a_model_that_is_not_there_is_unknown_and_its_flags_are_not(node: Node) 
     assert (result["changed"], result["ok"], result["problems"]) == (False, None, [])
     (plan,) = result["plans"]
     assert (plan["ok"], plan["revision"], plan["gpus"]) == (None, None, ["0"])
-    assert plan["unknown"] == ["the model: its files are not on this node yet, and nothing else tells what it is"]
+    assert plan["unknown"] == ["the model: its files are not on this node yet, and no other facts about it are known"]
     assert plan["argv"][:3] == ["vllm", "serve", f"{node.store}/llama/REVISION"]
     assert plan["change"] == {
         "action": "start",
