@@ -287,7 +287,8 @@ def redact(text: str, urls: Iterable[str]) -> str:
             login = urlsplit(url).netloc.rpartition("@")[0]
         except ValueError:
             # Without a readable host, any text before the @ may be a login.
-            text = text.replace(url.rpartition("@")[0], "********")
+            before = url.rpartition("@")[0]
+            text = text.replace(before, "********") if before else text
             continue
         if login:
             text = text.replace(f"{login}@", "********@")

@@ -168,8 +168,11 @@ def lines(path: str, read: Callable[[str], str], glob: Callable[[str], list[str]
 
 
 def included(value: str, glob: Callable[[str], list[str]]) -> list[str]:
-    """The files that an Include names."""
-    patterns = shlex.split(value, comments=True)
+    """The files that an Include names. Raises SshdError for an unclosed quote."""
+    try:
+        patterns = shlex.split(value, comments=True)
+    except ValueError as error:
+        raise SshdError(f"sshd cannot read the line Include {value} ({error}): correct this line") from error
     return [name for pattern in patterns for name in glob(str(PurePosixPath(DIRECTORY, pattern)))]
 
 

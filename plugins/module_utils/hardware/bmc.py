@@ -116,7 +116,9 @@ class Redfish:
         action = self.resource().get("Actions", {}).get("#ComputerSystem.Reset", {})
         allowed = action.get("ResetType@Redfish.AllowableValues") or list(RESET_TYPES[what])
         kinds = [kind for kind in RESET_TYPES[what] if kind in allowed]
-        if "target" not in action or not kinds:
+        if "target" not in action:
+            raise BmcError(f"{self.base} offers this user no change of the power: check the user's rights at the BMC")
+        if not kinds:
             raise BmcError(f"{self.base} does not support {RESET_TYPES[what][0]}: it supports {', '.join(allowed)}")
         return str(action["target"]), kinds[0]
 

@@ -85,6 +85,7 @@ def test_what_apt_could_not_read_is_refused(changed: dict[str, Any], words: str)
 def test_no_message_shows_the_login_of_a_source(uri: str) -> None:
     words = mistakes(uris=[uri])
     assert "uris" in words and "secret" not in words
+    assert apt.redact("apt failed", ["http://[x"]) == "apt failed"
 
 
 PIN = openpgp.fingerprints(PUBLIC.encode())[0]

@@ -134,3 +134,10 @@ def test_whom_it_shuts_out(values: str, user: str, reason: str) -> None:
 
 def test_an_address_that_nobody_knows_fits() -> None:
     assert sshd.shut_out(sshd.effective("allowusers bob@198.51.100.*"), "bob", [], "") == ""
+
+
+def test_an_include_with_an_unclosed_quote_is_named() -> None:
+    with pytest.raises(
+        sshd.SshdError, match=r"cannot read the line Include \"/etc/ssh/x.conf \(No closing quotation\)"
+    ):
+        sshd.included('"/etc/ssh/x.conf', lambda pattern: [pattern])

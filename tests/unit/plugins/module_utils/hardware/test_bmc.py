@@ -131,6 +131,13 @@ def test_a_machine_that_stays_on_is_an_error(machine: Machine, service: tuple[st
     assert machine.orders == ["ForceOff"]
 
 
+def test_a_bmc_may_offer_a_user_no_change_of_the_power(service: tuple[str, Path]) -> None:
+    client = redfish(service)
+    client.resource = dict  # type: ignore[method-assign]
+    with pytest.raises(bmc.BmcError, match="offers this user no change of the power"):
+        client.offers("on")
+
+
 def test_what_the_bmc_does_not_offer_is_not_ordered(machine: Machine, service: tuple[str, Path]) -> None:
     machine.allowed = ["GracefulShutdown", "On"]
     with pytest.raises(bmc.BmcError, match="does not support ForceOff: it supports GracefulShutdown, On"):
