@@ -120,7 +120,7 @@ def _replaced(value: Any, old: str, new: str) -> Any:
 
 
 def _read(file: Path) -> dict[str, Any]:
-    """A release; empty if it is damaged. It is restored as it is, and its unit reports the damage."""
+    """A release; empty if it is damaged. A damaged release is restored unchanged, and its unit reports the damage."""
     try:
         value = files.read_json(file)
     except (OSError, ValueError):

@@ -153,7 +153,8 @@ class Restic:
         return ResticError(kind, f"{text}. restic said: {last}" if last and kind != NOT_THERE else text)
 
     def _clean(self, text: str) -> str:
-        for value in self.access.environment.values():
+        # The longest first: a shorter value may be a part of a longer one.
+        for value in sorted(self.access.environment.values(), key=len, reverse=True):
             # Values of up to 5 characters, such as "true", are not secrets.
             text = text.replace(value, "***") if len(value) > 5 else text
         return repository.mask(text).strip()

@@ -94,7 +94,7 @@ class Plan:
         return [{"path": str(self.live_root / one.path), "differs": list(one.differs)} for one in self.differences]
 
     def diff(self) -> list[dict[str, str]]:
-        """The diff for check mode. Only files that everybody may read show their text."""
+        """The diff for check mode. Only files that every user may read show their text."""
         found = []
         for one in self.differences:
             live, saved = self.live_root / one.path, self.saved_root / one.path
@@ -151,7 +151,7 @@ def lay_over(work: Plan, aside: Path) -> None:
             _replace(work, difference.path, aside, undo)
     except OSError as error:
         for step in reversed(undo):
-            # A step that fails does not keep the other steps from being undone.
+            # If one step cannot be undone, the other steps still are.
             with contextlib.suppress(OSError):
                 step()
         raise RestoreError(
@@ -229,7 +229,7 @@ def instances(differences: Sequence[trees.Difference]) -> list[str]:
 
 
 def _describe(path: Path) -> str:
-    """The text of a file that everybody may read; otherwise a placeholder, or the target of a link."""
+    """The text of a file that every user may read; otherwise a placeholder, or the target of a link."""
     try:
         one = trees.entry(path)
         if one is None or one.kind == "directory":

@@ -141,7 +141,7 @@ def compare(saved: Listing, saved_root: Path, live_root: Path, owner: Owner = ow
     for path in sorted(saved):
         one = saved[path]
         if not replaced.isdisjoint(Path(path).parents):
-            # A restore replaces a directory above, such as a link to another directory, by an empty directory.
+            # The entry above is of another kind, such as a link. A restore replaces that entry by an empty directory.
             found.append(Difference(path, ("missing",)))
             continue
         try:

@@ -18,11 +18,11 @@ TEXT_CONFIGS = ("text_config", "llm_config", "language_config", "thinker_config"
 """Keys for the configuration of the language part, in models that also read images or sound."""
 
 HOLDERS = ("thinker_config", "vlm_config")
-"""Those of TEXT_CONFIGS that hold the language part. Their classes put no keys in its place."""
+"""Keys of TEXT_CONFIGS for a part that contains the language part. Their classes move no keys into it."""
 
 FLAT = ("num_hidden_layers", "hidden_size")
-"""Keys that tell that the language part has no place of its own: Qwen2-VL and Qwen2.5-VL were published so, and their
-classes put the keys in their place."""
+"""Keys at the top of a configuration without a dictionary for its language part, as in the published Qwen2-VL and
+Qwen2.5-VL. Their classes move the keys into such a part."""
 
 KEYS = frozenset(
     {
@@ -64,8 +64,8 @@ KEYS = frozenset(
 def completed(raw: Mapping[str, Any], model_type: str = "") -> dict[str, Any]:
     """A configuration with all defaults, second names and parts of its class.
 
-    `model_type` is the type of a part without a `model_type` that has a class, or the name OWNER/KEY of a part whose
-    owner has another class for it than the engine has for its type. A null value stays null.
+    `model_type` is the type of a part whose own `model_type` is missing or has no class. It is the name OWNER/KEY of a
+    part for which its owner has another class than the engine has for its type. A null value stays null.
     """
     told = raw.get("model_type")
     # A part may tell a type that has no class: its owner then uses the class that it has for the part.

@@ -18,8 +18,8 @@ MLA_TYPES = frozenset(
         *("bailing_hybrid", "bailing_hybrid_mtp", "bailing_hybrid_v3_mtp", "hy_v4", "hy_v4_mtp"),
     }
 )
-"""Types that the engine serves with latent attention (is_deepseek_mla). It serves other types of its own, such as
-minicpm3, with keys and values for each head."""
+"""Types that the engine serves with latent attention (is_deepseek_mla). For other types, such as minicpm3, the engine's
+own classes keep keys and values for each head."""
 
 
 @dataclass(frozen=True)
@@ -34,8 +34,10 @@ class Mla:
 
 
 def latent(read: Reader, model_type: str | None) -> Mla | None:
-    """Latent attention, if the engine uses it for this type; for an unknown type, and for one that the engine runs with
-    transformers' code, if the configuration has its keys (use_mla in vllm/config/model.py).
+    """Latent attention, if the engine uses it for this type; else None.
+
+    An unknown type, and a type that the engine runs with transformers' code, has latent attention if the configuration
+    has the keys for it (use_mla in vllm/config/model.py).
 
     The engine's kernels only look back, so a model that also looks ahead (`is_causal` false) has keys and values.
     """

@@ -66,8 +66,11 @@ def tasks(facts: ModelFacts, flags: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def certain(facts: ModelFacts, flags: Mapping[str, Any]) -> tuple[str, ...]:
-    """The tasks, by which requests and golden prompts may be refused. Empty also for an architecture of which the
-    engine's versions in ARCHITECTURES have no form: a later version, or a plugin, may give it more tasks."""
+    """The tasks if they are certain, so that requests and golden prompts for other tasks may be refused; else empty.
+
+    They are not certain for an architecture without any form in ARCHITECTURES: a later version of the engine, or a
+    plugin, may give it more tasks.
+    """
     known = any(map(_has_form, of_entry(facts.config, flags).architectures))
     return tasks(facts, flags) if known else ()
 

@@ -13,7 +13,7 @@ from ..config.config import Config
 from ..file_names import ADAPTER_CONFIG
 
 _TOWER = re.compile(r"vis|audio|tower|image|speech", re.IGNORECASE)
-"""In the name of a module: the module belongs to a part that sees or hears, which has other sizes."""
+"""Words in the names of modules that belong to a part for images or sound. Such a part has other sizes."""
 
 _HUB = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 
@@ -39,9 +39,9 @@ def mistakes(facts: AdapterFacts, base: Config, base_model: str) -> Iterator[str
 
 
 def other_base(facts: AdapterFacts, base_model: str) -> str:
-    """The hub's model that an adapter was trained on, if that is surely another one than its base; else empty.
+    """The hub's model that an adapter was trained on, if this model is certainly not its base; else empty.
 
-    Copies and quantized forms of a model have its name in theirs.
+    The names of copies and of quantized forms of a model contain the model's name.
     """
     if not _HUB.fullmatch(facts.base) or not _HUB.fullmatch(base_model):
         return ""

@@ -19,10 +19,10 @@ from .memory import explicit_cache
 from .overhead import GIB, MIB
 
 GPU_PROCESS = 8 * GIB
-"""Assumed, rather too much: Python, torch, CUDA and pinned buffers of one process, while it compiles."""
+"""Assumed, and too high rather than too low: Python, torch, CUDA and pinned buffers of a process that compiles."""
 
 CPU_PROCESS = 4 * GIB
-"""Likewise on processors. Measured with vLLM 0.32: 1.9 GB for both processes, with a tiny model."""
+"""Assumed for a process on processors. Measured with vLLM 0.32: 1.9 GB for both processes, with a tiny model."""
 
 LOADING = 0.1
 """Assumed: the share of weights and cache that comes on top while an engine loads."""

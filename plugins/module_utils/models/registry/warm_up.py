@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The warm-up prompts of an entry: what an engine that has just loaded is asked before it is let in.
+"""The warm-up prompts of an entry. An engine answers them after it has loaded, before requests reach it.
 
 Private to the collection. Pure.
 """

@@ -76,6 +76,14 @@ def test_no_secret_stands_in_a_command_line_or_a_message() -> None:
     assert script.environments[0]["RESTIC_PASSWORD_FILE"] == "/etc/password"
 
 
+def test_a_secret_that_begins_with_another_value_is_hidden_as_a_whole() -> None:
+    secrets = {"RESTIC_REST_USERNAME": "backup", "RESTIC_REST_PASSWORD": "backup-very-secret"}
+    access = restic.Access("rest:https://store/x", "/etc/password", secrets)
+    with pytest.raises(restic.ResticError) as failed:
+        restic.Restic(access, run=Script(Outcome(1, stderr="Fatal: refused backup-very-secret"))).identity()
+    assert "very-secret" not in str(failed.value)
+
+
 def test_a_job_waits_for_anothers_lock_and_removes_stale_ones_before_each_try() -> None:
     summary = '{"message_type":"status"}\n{"message_type":"summary","snapshot_id":"0123456789ab","data_added":5}\n'
     script = Script(Outcome(0), LOCKED_12, Outcome(0), Outcome(0, stdout=summary))
