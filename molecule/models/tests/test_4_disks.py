@@ -85,7 +85,7 @@ def test_a_full_disk_costs_no_service(node: Node, small: str) -> None:
     """A disk that is too small for the copy: links lead to the store, and the run does not fail."""
     given: dict[str, Any] = {"model_store_fast_path": small, "model_store_reserve_gib": 0}
     output = node.site("--tags", "model_store", **given)
-    assert "engines load it from the store: needed 1." in " ".join(output.split())
+    assert "engines load it from the store: the copy needs 1." in " ".join(output.split())
     path = f"{small}/tiny-a/{revision(node, 'tiny-a')}"
     assert node.run(f"readlink {path}") == f"/mnt/models/tiny-a/{revision(node, 'tiny-a')}"
     node.run(f"test -r {path}/config.json")

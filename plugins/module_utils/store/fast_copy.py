@@ -187,13 +187,15 @@ class FastStore:
         where = f"{plan.name} {plan.manifest.revision}"
         if not allowed:
             return (
-                f"{where} has no fast copy, engines load it from the store: needed {human(plan.manifest.bytes)}, free "
-                f"{human(max(0, room.limit - used))} of model_store_fast_limit_gib ({room.limit / GIB:g}). Instances "
-                "or their kept releases need all other copies: raise model_store_fast_limit_gib"
+                f"{where} has no fast copy, engines load it from the store: the copy needs "
+                f"{human(plan.manifest.bytes)}, but only {human(max(0, room.limit - used))} of "
+                f"model_store_fast_limit_gib ({room.limit / GIB:g}) are free. Instances or their kept releases need "
+                "all other copies: raise model_store_fast_limit_gib"
             )
         return (
-            f"{where} has no fast copy, engines load it from the store: needed {human(plan.missing_bytes)}, and "
-            f"{human(room.reserve)} that stay free, free {human(free)} on the file system of {self.root}: make room"
+            f"{where} has no fast copy, engines load it from the store: the copy needs {human(plan.missing_bytes)}, "
+            f"and {human(room.reserve)} must stay free, but the file system of {self.root} has only {human(free)} "
+            "free: make room"
         )
 
     def _turn(self, found: Outlook, revision: Revision, target: str) -> None:

@@ -267,7 +267,7 @@ def _tcp(found: Log, expected: Sequence[str]) -> Verdict:
 def _gpudirect(found: Log, network: str, near: bool) -> Verdict:
     total = sum(found.channels.values())
     if not total and found.gpudirect_summary is None and not found.staged:
-        return Verdict(OK, f"NCCL uses {network}; it did not say whether with GPUDirect", ASK)
+        return Verdict(OK, f"NCCL uses {network}; its log does not show whether it uses GPUDirect", ASK)
     if found.gpudirect == total and (total or found.gpudirect_summary):
         return Verdict(OK, f"NCCL uses {network} with GPUDirect on all {total or ''} channels".replace("  ", " "))
     if total:

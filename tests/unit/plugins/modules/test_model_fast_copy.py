@@ -185,7 +185,7 @@ def test_something_in_the_links_place_is_named(bed: Bed) -> None:
 def test_what_stays_free_and_a_copy_that_fails_are_warnings(bed: Bed, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fast_copy, "free_bytes", lambda path: bed.size + 10)
     short = bed.run("a", reserve_gib=20 / GIB)
-    assert "20 bytes that stay free" in short["notes"][0] and short["copied"] == []
+    assert "20 bytes must stay free" in short["notes"][0] and short["copied"] == []
     shard = Path(bed.places["a"]["path"]) / SHARD
     shard.write_bytes(shard.read_bytes()[:-1] + b"x")
     (note,) = bed.run("a", reserve_gib=10 / GIB)["notes"]

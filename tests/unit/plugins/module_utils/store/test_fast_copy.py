@@ -106,8 +106,8 @@ def test_a_full_disk_is_a_warning_that_names_what_is_needed(bed: Bed, monkeypatc
     result = bed.run("a")
     assert not bed.copied("a")
     (note,) = result["notes"]
-    assert "engines load it from the store: needed 8." in note
-    assert f"free {(bed.size - 1) / 1024:.1f} KiB" in note
+    assert "engines load it from the store: the copy needs 8." in note
+    assert f"has only {(bed.size - 1) / 1024:.1f} KiB free" in note
     assert not bed.run("a")["changed"]
     monkeypatch.setattr(fast_copy, "free_bytes", lambda path: bed.size + 10)
     assert not bed.run("a", reserve_gib=20 / GIB)["changed"]
