@@ -14,6 +14,8 @@ from typing import TypeGuard
 CLOSE = (0.5, 0.75)
 """Least similarity of two names (difflib): with the same numbers in both, and with others."""
 
+_SECRET = re.compile(r"(?:^|[-_])(?:token|key|secret|password|credentials?)$", re.IGNORECASE)
+
 
 @dataclass(frozen=True)
 class Problem:
@@ -57,6 +59,11 @@ class InputError(Exception):
     def __init__(self, problems: Iterable[Problem]) -> None:
         self.problems = list(problems)
         super().__init__("\n".join(str(problem) for problem in self.problems))
+
+
+def names_secret(key: str) -> bool:
+    """Whether the value of an unknown key may be a secret, by the end of the key. No message shows such a value."""
+    return bool(_SECRET.search(key))
 
 
 def is_integer(value: object) -> TypeGuard[int]:

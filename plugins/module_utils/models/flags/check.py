@@ -13,7 +13,7 @@ from ...core.problems import Findings, did_you_mean
 from ..fit import flags as sizes
 from . import objects, values
 from .catalogue import Catalogue
-from .meant import MAY_HOLD_SECRETS, MEANT, near
+from .meant import MEANT, may_hold_secret, near
 
 _HTTP = "remove the flag: gateways and probes use the HTTP API"
 _TLS = "configure TLS at the gateway: probes speak plain HTTP to the engine"
@@ -88,7 +88,7 @@ def check(where: str, flags: Mapping[str, Any], catalogue: Catalogue, own_keys: 
             # Without the value, which may be a key or a token.
             found.problem(where, f"is not allowed here: {OWNED_FLAGS[owned]}", name)
         elif spelling := _spelling(name, value, catalogue, known):
-            found.problem(where, spelling, name, None if _kebab(name) in MAY_HOLD_SECRETS else value)
+            found.problem(where, spelling, name, None if may_hold_secret(_kebab(name)) else value)
         else:
             _check_flag(where, name, value, catalogue, known, found)
 
@@ -99,17 +99,18 @@ def _check_flag(where: str, name: str, value: Any, catalogue: Catalogue, known: 
     # An engine of another version may have more flags and values, so they are only warnings. The engine itself refuses
     # wrong ones.
     doubt = found.problem if catalogue.exact else found.warning
+    shown = None if name not in catalogue.flags and may_hold_secret(name) else value
     if name in MEANT and name not in catalogue.flags:
         # A key that belongs elsewhere is wrong in every version and with every value.
-        found.problem(where, _unknown(name, catalogue, known), name, None if name in MAY_HOLD_SECRETS else value)
+        found.problem(where, _unknown(name, catalogue, known), name, shown)
     elif name not in catalogue.flags and catalogue.exact:
-        found.problem(where, _unknown(name, catalogue, known), name, value)
+        found.problem(where, _unknown(name, catalogue, known), name, shown)
     elif mistake := values.mistake(flag, value):
-        found.problem(where, mistake, name, value)
+        found.problem(where, mistake, name, shown)
     elif outside := sizes.mistake(name, value):
         found.problem(where, outside, name, value)
     elif name not in catalogue.flags:
-        found.warning(where, _unknown(name, catalogue, known), name, value)
+        found.warning(where, _unknown(name, catalogue, known), name, shown)
     elif name == "quantization" and value is not None and str(value).lower() not in QUANTIZATIONS:
         hint = did_you_mean(str(value), QUANTIZATIONS)
         doubt(where, f"must be one of {', '.join(sorted(QUANTIZATIONS))}{hint and f'; {hint}'}", name, value)

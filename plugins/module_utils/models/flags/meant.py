@@ -8,6 +8,8 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Mapping
 
+from ...core.problems import names_secret
+
 _OVERRIDES = "write it as hf-overrides: {%s: …}, which changes the model's config.json"
 _INSTANCE = "set it in the instance, an item of instances"
 _GPUS = "set gpus in the instance, an item of instances; tensor-parallel-size divides the model over them"
@@ -83,6 +85,11 @@ CLOSE = 0.75
 
 PART = 4
 """Least number of letters of a key that is a part of a flag's name."""
+
+
+def may_hold_secret(name: str) -> bool:
+    """Whether no message may show the value of a wrong key. `name` is in kebab-case."""
+    return name in MAY_HOLD_SECRETS or names_secret(name)
 
 
 def near(name: str, known: Iterable[str]) -> str:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ...core.problems import Findings, nearest
+from ...core.problems import Findings, names_secret, nearest
 
 KEY = "adapter"
 
@@ -64,7 +64,7 @@ def check(where: str, name: str, entry: Mapping[Any, Any], models: Mapping[str, 
                 "is no key of an adapter: one engine serves the base and its adapters with the same flags. Set it in "
                 f"the entry of the base; an adapter has {', '.join(sorted(KEYS))}"
             )
-            found.problem(where, message, key, entry[key])
+            found.problem(where, message, key, None if names_secret(key) else entry[key])
     _check_base(where, name, entry, models, found)
 
 

@@ -88,6 +88,14 @@ def test_every_mistake_is_named_by_entry_and_key(name: str, value: Any, expected
     assert expected in str(problem)
 
 
+@pytest.mark.parametrize("name", ["token", "hf-access-token", "hf_api_key", "Password", "registry-credentials"])
+@pytest.mark.parametrize("version", ["0.33.0", "", "0.99.0"])
+def test_no_message_shows_a_value_that_may_be_a_secret(name: str, version: str) -> None:
+    found = finding({name: "s3cret-value"}, choose(version))
+    assert [*found.problems, *found.warnings]
+    assert "s3cret" not in f"{[*map(str, found.problems), *map(str, found.warnings)]}"
+
+
 def test_ranks_on_one_node_are_allowed() -> None:
     """Copied entries have these flags beside data-parallel-size: on one node they place no rank elsewhere."""
     flags = {"data-parallel-size": 8, "data-parallel-size-local": 8, "data-parallel-backend": "mp"}

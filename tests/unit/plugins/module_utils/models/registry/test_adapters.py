@@ -63,6 +63,7 @@ def test_the_adapters_of_entries_are_sorted() -> None:
         ({**LEGAL, "base": 7}, "base: 7: must be another entry"),
         ({**LEGAL, "system-prompt": "Be brief."}, "system-prompt: 'Be brief.': is not possible for an adapter"),
         ({**LEGAL, "max-model-len": 512}, "max-model-len: 512: is no key of an adapter"),
+        ({**LEGAL, "hf-token": "s3cret"}, "hf-token: is no key of an adapter"),
         ({**LEGAL, "model": "/srv/x"}, "model: '/srv/x': belongs to the base"),
         ({**LEGAL, "adapter": 7}, "adapter: 7: must be a text"),
         ({**LEGAL, "golden-prompts": "x"}, "golden-prompts: 'x': must be a list"),
