@@ -66,7 +66,7 @@ COMMON_LOG_OPTIONS = frozenset(
 )
 """Options that the daemon accepts for any driver. Source: moby's daemon/logger/factory.go and loggerutils/cache."""
 
-SIZE = re.compile(r"^\d+(\.\d+)?\s?([kmgtp]i?b?|b)?$", re.IGNORECASE)
+SIZE = re.compile(r"\d+(\.\d+)?\s?([kmgtp]i?b?|b)?", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -325,7 +325,7 @@ def _log_problems(config: Mapping[str, Any]) -> list[str]:
         for key in sorted(set(options) - allowed)
     ]
     size = options.get("max-size")
-    if isinstance(size, str) and "max-size" in allowed and size != "-1" and not SIZE.match(size):
+    if isinstance(size, str) and "max-size" in allowed and size != "-1" and not SIZE.fullmatch(size):
         found.append(f"log-opts: max-size {size!r} is not a size: use for example 50m")
     count = options.get("max-file")
     if isinstance(count, str) and "max-file" in allowed and not re.match(r"^[1-9]\d*$", count):

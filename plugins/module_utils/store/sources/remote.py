@@ -24,12 +24,12 @@ SCHEMA = 1
 NOTE = ".sources.json"
 """Record below STORE/NAME: the revision of each source. Hidden, because it belongs to no revision."""
 
-_URL = re.compile(r"^https?://[^\s/]+/\S+?\.tar(?:\.gz|\.bz2|\.xz)?(?:\?\S*)?$")
-_REPOSITORY = re.compile(r"^[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*$")
+_URL = re.compile(r"https?://[^\s/]+/\S+?\.tar(?:\.gz|\.bz2|\.xz)?(?:\?\S*)?")
+_REPOSITORY = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 """The hub's rule for names (huggingface_hub, utils/_validators.py, validate_repo_id)."""
 
-_COMMIT = re.compile(r"^[0-9a-f]{40}$")
-_CHECKSUM = re.compile(r"^sha256:([0-9a-f]{64})$")
+_COMMIT = re.compile(r"[0-9a-f]{40}")
+_CHECKSUM = re.compile(r"sha256:([0-9a-f]{64})")
 
 
 @dataclass(frozen=True)
@@ -55,17 +55,17 @@ def parse(entry: Mapping[str, Any]) -> Remote | None:
     """The remote source of a registry entry, None for a directory. Raises ValueError that says what is missing."""
     text = str(entry.get("model") or "")
     if text.startswith(("http://", "https://")):
-        if not _URL.match(text):
+        if not _URL.fullmatch(text):
             raise ValueError("must be the URL of an archive: .tar, .tar.gz, .tar.bz2 or .tar.xz")
-        checksum = _CHECKSUM.match(str(entry.get("checksum") or ""))
+        checksum = _CHECKSUM.fullmatch(str(entry.get("checksum") or ""))
         if not checksum:
             raise ValueError(
                 "needs the key checksum, too: sha256: and the 64 digits that `sha256sum` prints for the archive"
             )
         return Remote(ARCHIVE, text, checksum[1])
-    if _REPOSITORY.match(text):
+    if _REPOSITORY.fullmatch(text):
         revision = str(entry.get("revision") or "")
-        if not _COMMIT.match(revision):
+        if not _COMMIT.fullmatch(revision):
             raise ValueError("needs the key revision, too: the commit's 40 digits, which the hub shows under its files")
         return Remote(HUB, text, revision)
     return None

@@ -175,6 +175,7 @@ PROBLEMS = [
     ({"default-address-pools": [{"base": "10.200.0.0/16", "size": 8}]}, 1),
     ({"default-address-pools": [{"base": "10.200.0.0/33", "size": 24}, {"base": "10.0.0.0/8", "size": True}, 3]}, 3),
     ({"log-opts": {"max-size": "50m", "max-file": "3"}}, 0),
+    ({"log-opts": {"max-size": "50m\n", "max-file": "3"}}, 1),
     ({"log-driver": "json-file", "log-opts": {"max-size": "10x", "max-file": "0"}}, 2),
     ({"log-driver": "journald", "log-opts": {"max-size": "50m"}}, 1),
     ({"log-driver": "journald", "log-opts": {"tag": "x", "mode": "non-blocking"}}, 0),

@@ -42,6 +42,7 @@ def test_others_are_not_fetched(text: str) -> None:
     [
         ({"model": "https://x/m.tar"}, "needs the key checksum"),
         ({"model": "https://x/m.tar", "checksum": SHA256}, "needs the key checksum"),
+        ({"model": "https://x/m.tar", "checksum": f"sha256:{SHA256}\n"}, "needs the key checksum"),
         ({"model": "https://x/m.zip", "checksum": f"sha256:{SHA256}"}, "must be the URL of an archive"),
         ({"model": "Qwen/Qwen3-8B"}, "needs the key revision"),
         ({"model": "Qwen/Qwen3-8B", "revision": "main"}, "needs the key revision"),
