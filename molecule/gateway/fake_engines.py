@@ -4,7 +4,8 @@
 """Fake engines and their agent: the view that a gateway has of a node.
 
 `fake_engines.py ADDRESS NAME=PORT:MODEL ...` serves each engine on ADDRESS and the agent on port 5004. Every engine
-reads orders at /control (a JSON object, see Engine.orders), and reports there which requests it got.
+reads orders at /control (a JSON object, see Engine.orders), and answers with the counts of its requests and the last
+request.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ class Engine:
         elif method == "POST":
             self.last = {"path": path, "headers": headers, "body_bytes": len(body)}
             if headers.get("content-type", "").startswith("multipart/form-data"):
-                # As a form's reader does: the last field of the name counts.
+                # Programs that read forms take the last of several fields with the same name.
                 names = re.findall(rb'; name="model"\r\n\r\n(.*?)\r\n--', body)
                 body = json.dumps({"model": names[-1].decode(), "max_tokens": 1}).encode()
             await self._generate(reader, writer, path, body)
@@ -77,7 +78,8 @@ class Engine:
             return
         self.running += 1
         work = asyncio.create_task(self._tokens(writer, request, path))
-        # A client sends nothing between its request and the answer: readable means that the client has closed.
+        # A client sends nothing between its request and the answer: if the connection is readable, the client has
+        # closed the connection.
         gone = asyncio.create_task(reader.read(1))
         try:
             await asyncio.wait({work, gone}, return_when=asyncio.FIRST_COMPLETED)

@@ -38,7 +38,7 @@ def stop(node: Node) -> None:
 
 @pytest.fixture
 def remote(watcher: Watcher) -> Iterator[Watcher]:
-    """A monitoring host with remote write, which the fixture removes after the test."""
+    """A monitoring host with remote write. After the test, the fixture removes remote write from the host."""
     pid = watcher.node.run("systemctl show --value --property=MainPID prometheus.service")
     start(watcher.node)
     watcher.playbook(**REMOTE)
@@ -76,7 +76,7 @@ def test_what_could_not_be_written_for_a_while_follows(remote: Watcher) -> None:
     time.sleep(20)
     missed = f"count_over_time({series}[15s] @ {time.time():.0f})"
     start(remote.node)
-    # With a scrape every five seconds: three samples, and one may be outside of the period.
+    # A scrape every five seconds gives three samples in 15 s. One of them may be outside of the period.
     wait_for(
         "the missed samples follow", lambda: any(float(one["value"][1]) >= 2 for one in remote.query(missed, PORT)), 60
     )

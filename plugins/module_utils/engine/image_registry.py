@@ -222,7 +222,7 @@ class Registry:
         settings.setdefault("scope", f"repository:{self._image.repository}:pull")
         settings.pop("error", None)
         request = urllib.request.Request(f"{realm}?{urlencode(settings)}")
-        # Often another server than that of the images.
+        # Logins and images often have different servers.
         server = request.host or self._server
         if login:
             request.add_unredirected_header("Authorization", f"Basic {login}")
@@ -253,7 +253,7 @@ class Registry:
         return RegistryError(f"{found}: check the image's name, and the image registry's log.")
 
     def _silent(self, error: Exception, server: str) -> RegistryError:
-        """The error for a server that gives no answer, or one that cannot be used."""
+        """The error for a server that does not answer, or whose answer cannot be used."""
         reason = getattr(error, "reason", error)
         if isinstance(reason, ssl.SSLCertVerificationError):
             advice = "The node does not trust the image registry's certificate: set docker_registry_cas."
@@ -298,5 +298,5 @@ def _proxy_handler(host: str, access: Access) -> urllib.request.ProxyHandler:
 
 
 def _in_domain(host: str, listed: Sequence[str]) -> bool:
-    """Whether a list of domains, with or without a leading dot, has a domain of a host. `*` has all."""
+    """Whether a host is below a domain of a list. A domain may have a leading dot, and `*` matches every host."""
     return any(name == "*" or host.endswith(f".{name.lstrip('.')}") for name in listed)

@@ -46,7 +46,7 @@ def source_problems(models: Mapping[str, Any], instances: Sequence[Any]) -> list
 
 
 def agent_problems(address: str, port: int, pid: int, instances: Sequence[Any]) -> list[Problem]:
-    """Why the agent cannot listen on this address and port. `pid` is that of an agent that may listen already.
+    """Why the agent cannot listen on this address and port. `pid`: the running agent, which may listen there.
 
     Raises OSError where /proc cannot be read.
     """
@@ -81,7 +81,7 @@ def golden_problems(
 ) -> list[Problem]:
     """Golden prompts of models and their adapters that this node cannot ask. Raises OSError.
 
-    Of a model that is not in the store yet, the plan checks them.
+    The plan checks the golden prompts of a model that is not in the store yet.
     """
     found = []
     for entry in entries:
@@ -126,7 +126,7 @@ def _unreadable(path: Path) -> str:
 def routing_problems(entries: Iterable[Entry], models: Mapping[str, Any], store: Path) -> list[Problem]:
     """Affinity keys that no request to a model has. Raises OSError.
 
-    Of a model that is not in the store yet, the plan checks them.
+    The plan checks the affinity keys of a model that is not in the store yet.
     """
     found = []
     for entry in entries:

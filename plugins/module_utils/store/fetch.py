@@ -80,7 +80,8 @@ class Fetcher:
         return take(self._store, self._name, self._remote, peer, self._seconds)
 
     def end_download(self) -> None:
-        """Stop the hub's client of an earlier run, before another source is used. Its container would keep running."""
+        """Stop the hub's client of an earlier run, before another source is used: its container would keep running
+        otherwise."""
         if self._remote.kind == HUB:
             if self._docker:
                 self._run([self._docker, "rm", "--force", hub_source.container(self._remote)])

@@ -15,8 +15,8 @@ from .probe import Target
 class PortOwner:
     """Finds a foreign process on an engine's port.
 
-    A node has thousands of open files, and a probe comes every few seconds: all of /proc is searched only when the
-    listening socket has changed.
+    A node has thousands of open files, and the agent probes every few seconds. So all of /proc is searched again only
+    if the listening sockets changed, or if the last search did not show that they are the container's.
     """
 
     def __init__(self, docker: Docker, proc: Path = PROC) -> None:

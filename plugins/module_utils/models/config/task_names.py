@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The names of the tasks that models are served for. Private to the collection.
 
-A file of its own, without the tables that tasks.py needs: modules send what they import.
+A file of its own, without the tables that tasks.py needs: Ansible sends each file that a module imports to the node.
 """
 
 from __future__ import annotations

@@ -43,7 +43,8 @@ NO_DEVICE = Device("no GPU", None)
 """The device of a node without GPUs."""
 
 UNREPORTED = Device("GPU", None)
-"""The device of a UUID or MIG device on a node without a driver, because only the driver reports it."""
+"""Stands for a GPU or MIG device that is named by UUID or GPU:DEVICE on a node without a driver. Only the driver
+reports UUIDs and MIG devices."""
 
 
 def processors(memory_mib: int | None) -> list[Device]:

@@ -100,7 +100,7 @@ def _model(
         if facts.weights is None:
             yield _row(
                 "unknown",
-                f"what it needs: a {facts.config.model_type} configuration is not enough for the size of its weights",
+                f"GPUs: the configuration of a {facts.config.model_type} model does not show the size of its weights",
             )
     elif named is None:
         found = [line for product in SERVERS if (line := _enough(facts, entry, product, draft))]

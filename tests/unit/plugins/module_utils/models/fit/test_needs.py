@@ -86,7 +86,7 @@ def test_a_configuration_alone_is_enough_where_it_tells_the_weights(facts: dict[
     assert "2 x H100-80GB" in needs({"big": MODELS["big"]}, bare)
     unheard = {"big": {**bare["big"], "model_type": "unheard_of"}}
     text = needs({"big": MODELS["big"]}, unheard)
-    assert "PROBLEM   directory: holds no weights" in text and "unknown   what it needs" in text
+    assert "PROBLEM   directory: holds no weights" in text and "unknown   GPUs: the configuration of a" in text
     assert "needs     " not in text
 
 
