@@ -291,7 +291,7 @@ class Gateway(ServiceFiles):
         self.haproxy = self.module.get_bin_path("haproxy", opt_dirs=["/usr/sbin"])
         if self.haproxy is None and not self.module.check_mode:
             raise ServiceError("HAProxy is not installed: install the package haproxy first. Nothing was changed.")
-        self.state = files.read_json(STATE) or {}
+        self.state = files.read_written(STATE)
         self.compare(
             {
                 **{DIRECTORY / name: text for name, text in self.texts.items()},

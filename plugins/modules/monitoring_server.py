@@ -289,7 +289,7 @@ class MonitoringServer(ServiceFiles):
             **({PASSWORD: f"{self.password}\n"} if self.users else {}),
         }
         self.texts: dict[str, str] = {**self.plan["files"], **self.hidden}
-        self.state = files.read_json(STATE) or {}
+        self.state = files.read_written(STATE)
         self.compare(
             {
                 **{DIRECTORY / name: text for name, text in self.texts.items()},

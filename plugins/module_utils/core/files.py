@@ -91,6 +91,18 @@ def read_json(path: Path, missing: Any = None) -> Any:
         raise ValueError(f"{path} is not JSON: {error}") from error
 
 
+def read_written(path: Path) -> dict[str, Any]:
+    """Read a state file whose `files` are the names of the files that a module has written; empty if there is no file.
+
+    Raises ValueError with the file's name if the file holds anything else.
+    """
+    state = read_json(path, {})
+    names = state.get("files", []) if isinstance(state, dict) else None
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise ValueError(f"{path} is damaged: remove this file, and run the playbook again")
+    return dict(state)
+
+
 def link(path: Path, target: str) -> bool:
     """Set a symbolic link to a target, atomically. Returns whether the link changed."""
     with contextlib.suppress(OSError):

@@ -24,7 +24,7 @@ def holder() -> Sequence[Part]:
 def everything() -> Sequence[Part]:
     """keepalived comes first, so that another gateway has the address before HAProxy stops.
     Raises OSError, ValueError."""
-    written = (files.read_json(STATE) or {}).get("files", ())
+    written = files.read_written(STATE).get("files", [])
     # The links are removed; the certificate and its key stay.
     links = [path for name in LINKS if (path := DIRECTORY / name).is_symlink()]
     texts = [DIRECTORY / name for name in written if name != CONFIG]

@@ -23,7 +23,7 @@ def everything() -> Sequence[Part]:
 
     Raises OSError and ValueError.
     """
-    written = (files.read_json(STATE) or {}).get("files", ())
+    written = files.read_written(STATE).get("files", [])
     drop_ins = [UNITS / f"{unit}.d" / DROP_IN for unit in STOPPED_IN_ORDER]
     return [
         Part(

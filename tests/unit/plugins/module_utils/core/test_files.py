@@ -66,3 +66,14 @@ def test_a_link_is_replaced(tmp_path: Path) -> None:
     assert files.link(link, "1") is False
     assert files.link(link, "2") is True
     assert os.readlink(link) == "2" and [child.name for child in tmp_path.iterdir()] == ["active"]
+
+
+def test_the_state_of_a_module_names_its_files_or_is_damaged(tmp_path: Path) -> None:
+    path = tmp_path / "state.json"
+    assert files.read_written(path) == {}
+    path.write_text('{"files": ["a"], "schema": 1}')
+    assert files.read_written(path) == {"files": ["a"], "schema": 1}
+    for text in ("[]", "null", "3", '{"files": "abc"}', '{"files": [1]}', '{"files": null}'):
+        path.write_text(text)
+        with pytest.raises(ValueError, match=f"{path} is damaged: remove this file"):
+            files.read_written(path)
