@@ -12,8 +12,8 @@ from ansible_collections.baremetal.inference.plugins.plugin_utils.node_call impo
 class ActionModule(NodeCall):
     """Lets the node run the module's implementation.
 
-    If the controller is itself a node, it also runs the implementation from the library of nodes. The module compares
-    the installed library with the running one, and the collection's own directory has more files.
+    A controller that is itself a node also runs the implementation from the installed library of the node: the module
+    compares the installed library with the library that runs, and the collection's own directory has more files.
     """
 
     _specification = SPECIFICATION

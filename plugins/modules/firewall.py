@@ -210,6 +210,8 @@ else
     # If the old rules cannot be loaded, no rules at all: the operator must not be locked out.
     {{nft}} 'table inet {nftables.TABLE}; delete table inet {nftables.TABLE}'
     echo 'The new rules were not confirmed, and the old ones cannot be loaded: THERE IS NO FIREWALL NOW.' >&2
+    rm -f trial.json
+    exit 1
 fi
 rm -f trial.json
 """

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Proposes models and instances for the machines, from the plan of the fit. Private to the collection. Pure."""
+"""Proposes models and instances for machines: where the wanted model fits. Private to the collection. Pure."""
 
 from __future__ import annotations
 
@@ -90,12 +90,12 @@ def plan(machines: Mapping[str, Machine], wanted: Wanted | None) -> Layout:
         silent = (
             "discover does not read models on the nodes"
             if wanted.model.startswith("/")
-            else "its configuration does not tell it"
+            else "its configuration does not show the size of its weights"
         )
         reason = wanted.error or silent
         layout.proposal.findings.append(f"{wanted.model} is not planned: {reason}")
         layout.proposal.ask(
-            "instances", DECIDE, f"on which GPUs does {wanted.model} run? Its size is not known ({reason})"
+            "instances", DECIDE, f"on which GPUs does {wanted.model} run? It cannot be planned ({reason})"
         )
         layout.models[wanted.entry_name] = entry
         return layout

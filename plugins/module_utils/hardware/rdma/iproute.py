@@ -24,7 +24,8 @@ PHYSICAL_STATES = {
     "LINK_ERROR_RECOVER": "LinkErrorRecovery",
     "PHY_TEST": "Phy Test",
 }
-"""States of `rdma` by their names in sysfs. Sources: iproute2 rdma/link.c; Linux infiniband/core/sysfs.c."""
+"""Names of physical states in sysfs, by the words of `rdma`. Sources: iproute2 rdma/link.c;
+Linux infiniband/core/sysfs.c."""
 
 
 NO_STATE = (None, "NOP", "UNKNOWN")

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -179,6 +180,23 @@ def test_a_trial_is_rolled_back_and_cannot_be_confirmed_then(node: Firewall) -> 
     assert (again["changed"], again["rolled_back"]) == (False, False)
     late = node(phase="confirm")
     assert late["failed"] and "the old rules are loaded again" in late["msg"]
+
+
+@pytest.mark.parametrize(("refused", "code", "loaded"), [("none", 0, ["old.nft"]), ("-f", 1, ["old.nft", "no table"])])
+def test_the_script_fails_if_the_old_rules_cannot_be_loaded(
+    tmp_path: Path, refused: str, code: int, loaded: list[str]
+) -> None:
+    nft = tmp_path / "nft"
+    nft.write_text(
+        f'#!/bin/sh\ncase $1 in -f) echo "$2" ;; *) echo "no table" ;; esac >> nft.log\n[ "$1" != {refused} ]\n'
+    )
+    nft.chmod(0o755)
+    (tmp_path / "trial.json").touch()
+    script = firewall.ROLLBACK.format(directory=tmp_path, nft=nft)
+    done = subprocess.run(["/bin/sh", "-c", script], check=False, capture_output=True, text=True)
+    assert (done.returncode, "THERE IS NO FIREWALL NOW" in done.stderr) == (code, code == 1)
+    assert (tmp_path / "nft.log").read_text().splitlines() == loaded
+    assert not (tmp_path / "trial.json").exists()
 
 
 def test_a_trial_that_a_run_left_behind_ends_first(node: Firewall) -> None:
