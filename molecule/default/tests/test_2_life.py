@@ -190,7 +190,7 @@ def test_a_broken_model_never_counts_as_ready(deb12: Node, api_key: str) -> None
     # The plan would refuse the model, so the check of the fit is off.
     output = deb12.site(check=False, instances=[MAIN, broken], vllm_check_fit=False)
     assert time.monotonic() - started < READY_SECONDS
-    assert "broken did not start. Its last words:" in output
+    assert "broken did not start. Its last log lines:" in output
     assert "EngineCore" in output
     assert deb12.unit("ActiveState", "broken") in ("inactive", "failed")
     assert deb12.run("readlink /var/lib/inference/releases/broken/current", check=False) == ""

@@ -252,7 +252,7 @@ class ServiceFiles:
         done, words = self.call(action, unit)
         why = self.why_not_up(unit, action, began) if done else words
         if why or not done:
-            raise ServiceError(f"{unit} did not {action}. Its last words:\n{self.last_words(unit, began) or why}")
+            raise ServiceError(f"{unit} did not {action}. Its last log lines:\n{self.last_words(unit, began) or why}")
 
     def call(self, action: str, unit: str) -> tuple[bool, str]:
         """Start, restart or reload a service. Its start limit is reset before."""

@@ -86,7 +86,7 @@ def outcomes(paths: Paths, names: list[str]) -> list[Outcome]:
 
 
 def _judged(paths: Paths, names: list[str]) -> list[tuple[Outcome, bool]]:
-    """The states of the instances, without last words, and whether another start is running. Raises SystemdError."""
+    """The states of the instances, without log lines, and whether another start is running. Raises SystemdError."""
     shown = systemd.show(map(unit_name, names), PROPERTIES)
     outcomes = []
     for name in names:
@@ -97,7 +97,7 @@ def _judged(paths: Paths, names: list[str]) -> list[tuple[Outcome, bool]]:
 
 
 def _with_words(paths: Paths, judged: list[tuple[Outcome, bool]]) -> list[Outcome]:
-    """The outcomes, with the last words of instances that failed. The journal is read once, not for every poll."""
+    """The outcomes, with the last log lines of instances that failed. The journal is read once, not for every poll."""
     return [
         replace(outcome, last_words=last_words(paths, outcome.instance, retrying=retrying))
         if outcome.state == "failed"

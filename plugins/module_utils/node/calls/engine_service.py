@@ -271,7 +271,7 @@ def await_ready(module: Call, service: Service, names: list[str]) -> None:
     if failed:
         service.stop([name for name in failed if not module.params["prove"] or not service.proven(name)])
         blocks = [
-            f"{name} did not start. Its last words:\n{words}\n"
+            f"{name} did not start. Its last log lines:\n{words}\n"
             f"The whole log: journalctl -t vllm@{name}; journalctl -u vllm@{name}"
             for name, words in failed.items()
         ]

@@ -61,7 +61,7 @@ def accept(
     def unfit(message: str, *, words: bool = True) -> Unfit:
         shown = environment.mask(message, [key])
         if words:
-            shown += f". Its last words:\n{wait.last_words(paths, name, retrying=False)}"
+            shown += f". Its last log lines:\n{wait.last_words(paths, name, retrying=False)}"
         return Unfit(f"release {number} of {name} is not fit to serve: {shown}")
 
     try:
@@ -117,11 +117,11 @@ def watch(
         shown = systemd.show([unit], ["ActiveState", "InvocationID"])[unit]
         if shown["ActiveState"] != "active" or shown["InvocationID"] != first:
             words = wait.last_words(paths, name, retrying=shown["ActiveState"] == "activating")
-            raise Unfit(f"{name} stopped serving while it was watched. Its last words:\n{words}")
+            raise Unfit(f"{name} stopped serving while it was watched. Its last log lines:\n{words}")
         verdict, detail = _verdict_since(paths, name, began)
         if verdict in CONDEMNED:
             words = wait.last_words(paths, name, retrying=False)
-            raise Unfit(f"{name} was found {verdict} while it was watched: {detail}. Its last words:\n{words}")
+            raise Unfit(f"{name} was found {verdict} while it was watched: {detail}. Its last log lines:\n{words}")
         if time.monotonic() >= deadline:
             break
         sleep(POLL_SECONDS)

@@ -34,7 +34,7 @@ FULL_WEIGHT = 100
 
 
 def await_ready(node: Node, name: str, number: int, *, patient: bool = False) -> None:
-    """Wait until a release is ready. Raises StepFailed with the engine's last words if it does not become ready.
+    """Wait until a release is ready. Raises StepFailed with the engine's last log lines if it does not become ready.
 
     `patient`: the members of a gang may be missing for any time, and the release's time limit begins when all are
     there.
@@ -53,7 +53,7 @@ def await_ready(node: Node, name: str, number: int, *, patient: bool = False) ->
         if outcome.state == "ready":
             return
         if outcome.state == "failed":
-            raise StepFailed(f"release {number} of {name} does not start. Its last words:\n{outcome.last_words}")
+            raise StepFailed(f"release {number} of {name} does not start. Its last log lines:\n{outcome.last_words}")
         if node.traffic.clock() >= deadline:
             raise StepFailed(f"release {number} of {name} does not answer after {limit} s: {outcome.status}")
 

@@ -225,7 +225,7 @@ def test_a_service_that_does_not_start_gets_its_old_files_back(
     run_module: Call, machine: Machine, wanted: dict[str, Any]
 ) -> None:
     machine.starts = False
-    assert "did not start. Its last words:\nit failed" in run_module(module, **wanted)["msg"]
+    assert "did not start. Its last log lines:\nit failed" in run_module(module, **wanted)["msg"]
     assert machine.files() == {} and machine.running == set()
     run_module(module, **wanted)
     before = machine.files()

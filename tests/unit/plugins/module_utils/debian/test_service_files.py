@@ -159,7 +159,7 @@ def test_a_service_that_does_not_take_its_files_gets_the_old_ones(machine: Machi
     with pytest.raises(ServiceError) as caught:
         run(machine, action, wanted)
     assert str(caught.value).splitlines() == [
-        f"{UNIT} did not {action}. Its last words:",
+        f"{UNIT} did not {action}. Its last log lines:",
         "it broke",
         f"The old files are back in place, and {UNIT} runs with them.",
     ]

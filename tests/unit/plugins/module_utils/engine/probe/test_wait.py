@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""From what systemd and the journal say to a verdict and to last words."""
+"""From what systemd and the journal say to a verdict and to the last log lines."""
 
 from __future__ import annotations
 

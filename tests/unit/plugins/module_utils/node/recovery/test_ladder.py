@@ -92,7 +92,7 @@ def test_a_unit_that_was_deleted_is_started_again_though_systemd_would_not_stop_
 
 
 def test_an_environment_that_is_no_text_is_repaired_too(machine: Machine) -> None:
-    """Evidence and last words mask its secrets: they read it before it is repaired."""
+    """Recovery reads the environment before the repair, to mask secrets in the evidence and the last log lines."""
     good = machine.paths.env("main").read_bytes()
     machine.paths.env("main").write_bytes(b"\xff\xfe")
     machine.is_seen(health.DEAD, "failed")

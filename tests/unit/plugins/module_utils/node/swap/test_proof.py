@@ -130,7 +130,7 @@ def test_nobody_else_is_tried_in_its_place(node: Node, state: Callable[[Node], N
     state(node)
     with pytest.raises(proof.Unfit) as refused:
         proof.accept(node.paths, "main", 3, [])
-    assert str(refused.value) == f"release 3 of main is not fit to serve: {words}. Its last words:\nof main"
+    assert str(refused.value) == f"release 3 of main is not fit to serve: {words}. Its last log lines:\nof main"
     assert node.tried == 0
 
 
@@ -169,7 +169,9 @@ def test_a_release_that_is_slower_than_the_one_before_is_refused(
 
 def test_an_engine_that_is_not_fit_has_the_last_word(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(proof.wait, "last_words", lambda paths, name, retrying: f"CUDA error of {name}")
-    with pytest.raises(proof.Unfit, match=r"^release 2 of main is not fit to serve: .*\. Its last words:\nCUDA error"):
+    with pytest.raises(
+        proof.Unfit, match=r"^release 2 of main is not fit to serve: .*\. Its last log lines:\nCUDA error"
+    ):
         proof.accept(Paths(tmp_path), "main", 2, [])
 
 

@@ -64,7 +64,7 @@ def test_an_intent_that_was_taken_back_before_a_restart_of_the_node_is_recorded_
 
 def test_a_release_that_does_not_start(fake: FakeNode) -> None:
     fake.dead = {2}
-    with pytest.raises(StepFailed, match=r"release 2 of main does not start\. Its last words:\nno memory"):
+    with pytest.raises(StepFailed, match=r"release 2 of main does not start\. Its last log lines:\nno memory"):
         serve.start(fake.node(), at(fake, swaps.START, None))
 
 
