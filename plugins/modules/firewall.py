@@ -553,8 +553,9 @@ class Manager:
             text = files.text(RUN / "trial.json")
             if text is None:
                 raise FirewallError(
-                    "the trial ended before it was confirmed, and the old rules are loaded again: see"
-                    f" `journalctl --unit={TIMER}.service`. Allow more time by common_firewall_confirm_seconds."
+                    "the trial ended before it was confirmed, so the timer has loaded the old rules:"
+                    f" `journalctl --unit={TIMER}.service` shows whether this failed. Allow more time by"
+                    " common_firewall_confirm_seconds."
                 )
             plan = json.loads(text)
             self.foreign_main = plan["foreign_main"]

@@ -179,7 +179,7 @@ def test_a_trial_is_rolled_back_and_cannot_be_confirmed_then(node: Firewall) -> 
     again = node(phase="rollback")
     assert (again["changed"], again["rolled_back"]) == (False, False)
     late = node(phase="confirm")
-    assert late["failed"] and "the old rules are loaded again" in late["msg"]
+    assert late["failed"] and "shows whether this failed" in late["msg"]
 
 
 @pytest.mark.parametrize(("refused", "code", "loaded"), [("none", 0, ["old.nft"]), ("-f", 1, ["old.nft", "no table"])])
