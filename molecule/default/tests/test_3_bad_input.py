@@ -95,9 +95,9 @@ def test_what_would_not_fit(deb12: Node, models: dict[str, Any]) -> None:
     space = {"VLLM_CPU_KVCACHE_SPACE": "100000"}
     output = refused(deb12, instances=[MAIN, late], models=long, vllm_environment=space)
     assert "deb12: engines that this run would start here do not fit. Nothing was changed. late: does not fit" in output
-    assert "max-model-len: 99999: is more than the model's 8192 tokens. Beyond it, positions" in output
+    assert "max-model-len: 99999: is more than the model's 8192 tokens. For more, write hf-overrides" in output
     assert "would fit: max-model-len: 8192" in output
-    assert "VLLM_CPU_KVCACHE_SPACE: 100000: with" in output and "main: does not fit" not in output
+    assert "VLLM_CPU_KVCACHE_SPACE: 100000: together with" in output and "main: does not fit" not in output
     assert "-e vllm_check_fit=false" in output
     assert "tiny-b" not in deb12.run("ls /mnt/models")
 
