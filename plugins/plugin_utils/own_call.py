@@ -60,7 +60,9 @@ def answer(
     check_mode: bool,
 ) -> dict[str, Any]:
     """The result of a call, after the same checks of the options as in a module."""
-    validator = ModuleArgumentSpecValidator(specification["argument_spec"], required_if=specification["required_if"])
+    # The rest of the specification has the rules between options, such as required_if.
+    rules = {name: rule for name, rule in specification.items() if name not in ("argument_spec", "supports_check_mode")}
+    validator = ModuleArgumentSpecValidator(specification["argument_spec"], **rules)
     checked = validator.validate(dict(given))
     if checked.error_messages:
         return {"failed": True, "msg": "; ".join(checked.error_messages)}

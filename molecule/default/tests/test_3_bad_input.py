@@ -126,6 +126,7 @@ def test_a_missing_model_directory(deb12: Node, models: dict[str, Any]) -> None:
     assert "/nowhere/on-the-node" in refused(deb12, models={**models, "tiny-a": entry})
 
 
+# Unit tests show the same refusal: models/test_safetensors.py.
 @pytest.mark.full
 def test_a_truncated_weight_file(deb12: Node, models: dict[str, Any], tmp_path: Path) -> None:
     copy = tmp_path / "tiny-a"

@@ -192,7 +192,7 @@ def test_an_admin_is_created_loses_a_key_and_is_removed(deb13: Node, alice: Key,
 
 
 @pytest.mark.full
-def test_an_admin_who_runs_the_playbook_keeps_the_own_login(deb13: Node, alice: Key, spare: Key) -> None:
+def test_mistakes_in_the_login_of_the_run_itself_are_undone(deb13: Node, alice: Key, spare: Key) -> None:
     """The connection of the run uses the admin's own key and shell: the role undoes mistakes in both."""
     admin = {"name": "alice", "keys": [alice.public, spare.public]}
     deb13.baseline(PART, common_admins=[admin])

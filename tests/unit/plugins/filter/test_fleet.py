@@ -10,6 +10,7 @@ import sys
 from ansible_collections.baremetal.inference.plugins.filter.fleet import FilterModule
 
 FILTERS = FilterModule().filters()
+PACKAGE = "ansible_collections.baremetal.inference.plugins.module_utils"
 
 
 def test_a_fleet_as_screen_and_as_page() -> None:
@@ -29,6 +30,7 @@ def test_a_count_brings_all_that_the_filters_of_the_sites_variables_import() -> 
     """In a new process, as in a run: afterwards, a filter of instances over several nodes imports nothing."""
     script = f"""
 import sys
+from importlib import import_module
 from {FilterModule.__module__} import FilterModule
 from {FilterModule.__module__.replace("fleet", "gangs")} import FilterModule as Gangs
 assert FilterModule().filters()["counted"](["gpu1"], "node", library=True) == "1 node"
@@ -36,6 +38,8 @@ known = set(sys.modules)
 filters = Gangs().filters()
 site = filters["gang_site"]([], {{"gpu1": {{}}}}, ["gpu1"], "gpu1")
 filters["gang_rules"](site, [])
+# The action of the module `model` imports this file.
+import_module("{PACKAGE}.node.calls.model")
 print(sorted(name for name in set(sys.modules) - known if "baremetal" in name))
 """
     result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)

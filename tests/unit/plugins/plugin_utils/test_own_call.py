@@ -17,8 +17,11 @@ SPECIFICATION: dict[str, Any] = {
         "state": {"choices": ["described", "absent"]},
         "models": {"type": "dict"},
         "count": {"type": "int"},
+        "names": {},
     },
     "required_if": [("state", "described", ("models",))],
+    "mutually_exclusive": [("count", "names")],
+    "supports_check_mode": True,
 }
 GIVEN = {"state": "described", "models": {}, "count": "3"}
 LEFT_OUT = object()
@@ -33,7 +36,7 @@ def test_the_implementation_gets_checked_options_and_the_check_mode() -> None:
     def implementation(module: Call) -> None:
         module.exit_json(changed=False, params=module.params, check_mode=module.check_mode)
 
-    params = {"state": "described", "models": {}, "count": 3}
+    params = {"state": "described", "models": {}, "count": 3, "names": None}
     assert answered(implementation) == {"changed": False, "params": params, "check_mode": False}
     assert answered(implementation, check_mode=True)["check_mode"] is True
 
@@ -53,6 +56,7 @@ def test_a_failure_and_its_warnings_are_the_result() -> None:
         ({"state": "gone"}, "value of state must be one of: described, absent, got: gone"),
         ({"models": LEFT_OUT}, "state is described but all of the following are missing: models"),
         ({"modles": {}}, "modles"),
+        ({"names": "a"}, "parameters are mutually exclusive: count|names"),
     ],
 )
 def test_wrong_options_are_refused_as_in_a_module(given: dict[str, Any], words: str) -> None:
