@@ -593,11 +593,16 @@ class Manager:
 
     def rollback(self) -> dict[str, Any]:
         """Load the old rules now, if a trial is under way. Raises FirewallError."""
-        if self.module.check_mode or not (RUN / "trial.json").exists():
+        ended = ""
+        if not self.module.check_mode and (RUN / "rollback").exists():
+            # The script takes the lock, as the timer may run it now. It prints a line only if it ends a trial.
+            ended = self.node.must("/bin/sh", str(RUN / "rollback"))
+        if not ended:
             return {"changed": False, "rolled_back": False}
-        # The timer stays active until the script has ended. The script takes the lock.
-        self.node.must("/bin/sh", str(RUN / "rollback"))
-        self.disarm()
+        with locked():
+            # Another run may have begun a trial since.
+            if not (RUN / "trial.json").exists():
+                self.disarm()
         return {"changed": True, "rolled_back": True}
 
 
