@@ -82,8 +82,10 @@ def _value(value: Any, secrets: Sequence[str]) -> Any:
 def _entry(key: str, value: Any, secrets: Sequence[str]) -> Any:
     if value and isinstance(value, str | list) and _PROMPT_KEY.fullmatch(key):
         return LEFT_OUT
-    if value and isinstance(value, str | list) and _SECRET_KEY.fullmatch(key):
-        return "***"
+    if _SECRET_KEY.fullmatch(key):
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        if number or (value and isinstance(value, str | list)):
+            return "***"
     # Docker shows the environment of a container in this form.
     if key == "Env" and isinstance(value, list):
         return [f"{str(one).partition('=')[0]}=***" for one in value]

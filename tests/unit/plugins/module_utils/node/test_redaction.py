@@ -93,6 +93,12 @@ def test_a_list_of_secrets_in_a_document_is_masked() -> None:
     assert json.loads(shown) == {"api-key": "***", "gpus": ["0"]}
 
 
+def test_a_number_under_the_name_of_a_secret_is_masked() -> None:
+    shown = redaction.document('{"token": 12345678, "password": 0, "passphrase": 1.5, "max_tokens": 60}', [])
+    assert json.loads(shown) == {"token": "***", "password": "***", "passphrase": "***", "max_tokens": 60}
+    assert json.loads(redaction.document('{"secret": true, "token": null}', [])) == {"secret": True, "token": None}
+
+
 def test_of_an_environment_the_names_stay() -> None:
     assert redaction.variables("# words\nVLLM_API_KEY=a=b\nEMPTY=\n") == "# words\nVLLM_API_KEY=***\nEMPTY=***\n"
     assert redaction.text("", []) == ""
