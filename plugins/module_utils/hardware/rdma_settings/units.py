@@ -6,8 +6,7 @@
 from __future__ import annotations
 
 from ...core.paths import Paths
-
-HEADER = "# Managed by Ansible (baremetal.inference.rdma).\n"
+from .files import HEADER
 
 SERVICE = "inference-rdma.service"
 TEMPLATE = "inference-rdma@.service"
