@@ -24,6 +24,9 @@ PEER_MEMORY = "ib_register_peer_memory_client"
 
 ENGINES = "vllm@*.service"
 
+DEFAULT_ROUTES = (["ip", "-j", "route", "show", "default"], ["ip", "-j", "-6", "route", "show", "default"])
+"""The commands that list the default routes of IPv4 and IPv6."""
+
 INSTALLED = re.compile(r"^Package: (\S+)\nStatus: \S+ ok installed$", re.MULTILINE)
 """The start of an installed package's stanza. Source: dpkg's status file."""
 
@@ -47,15 +50,16 @@ def read(
             f"`ip -j -d address` does not list the addresses of this node ({listed.status.error.message}), so the"
             " management interface is not known. Run that command on the node, and correct the error"
         )
-    default = _of_default_routes(run)
-    if default is None and facts["rdma_devices"]:
-        raise ValueError(
-            "`ip -j route show default` does not list the default routes of this node, so the management interface is"
-            " not known. Run that command on the node, and correct the error"
-        )
     by_netdev = listed.by_netdev
     upper = {name for name, netdev in by_netdev.items() if address in [one.partition("/")[0] for one in netdev]}
-    upper |= default or set()
+    for command in DEFAULT_ROUTES:
+        default = _of_default_routes(command, run)
+        if default is None and facts["rdma_devices"]:
+            raise ValueError(
+                f"`{' '.join(command)}` does not list the default routes of this node, so the management interface is"
+                " not known. Run that command on the node, and correct the error"
+            )
+        upper |= default or set()
     management = sorted({lower for name in upper for lower in (name, *_lower(root, name))})
     stanzas = managers.stanzas(root)
     networkmanager_runs = (root / "run/NetworkManager").is_dir()
@@ -129,9 +133,9 @@ def lacking(root: Path, packages: Sequence[str]) -> list[str]:
     return [package for package in packages if package not in known]
 
 
-def _of_default_routes(run: Run) -> set[str] | None:
-    """The network devices of the default routes; None if unknown."""
-    outcome = run(["ip", "-j", "route", "show", "default"])
+def _of_default_routes(command: Sequence[str], run: Run) -> set[str] | None:
+    """The network devices of the default routes that a command lists; None if unknown."""
+    outcome = run(command)
     if outcome.failure or outcome.code:
         return None
     try:

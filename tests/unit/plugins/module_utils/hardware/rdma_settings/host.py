@@ -30,6 +30,7 @@ class Host:
         self.machine = Machine(root)
         self.commands: list[str] = []
         self.defaults: list[dict[str, Any]] = [{"dst": "default", "dev": "eno1"}]
+        self.defaults_v6: list[dict[str, Any]] = []
         self.engines: list[str] = []
         self.services: list[str] = []
         """The other services that run."""
@@ -119,6 +120,8 @@ class Host:
                 ]
             case ["-j", "route", "show", "default"]:
                 return self.defaults
+            case ["-j", "-6", "route", "show", "default"]:
+                return self.defaults_v6
             case ["-j", "-4", "rule", "show", "from", source]:
                 return [{"src": source, "table": self.rules[source]}] if source in self.rules else []
             case ["-j", "-4", "route", "show", "table", table]:

@@ -36,6 +36,12 @@ def test_the_management_interface_by_its_address_and_by_the_default_route(tmp_pa
     assert read(host).management == ["eno1", "ens0", "ens1"]
 
 
+def test_the_device_of_an_ipv6_default_route_is_a_management_interface(tmp_path: Path) -> None:
+    host = Host(tmp_path)
+    host.defaults, host.defaults_v6 = [], [{"dst": "default", "gateway": "fe80::1", "dev": "ens1"}]
+    assert read(host, "").management == ["ens1"]
+
+
 def test_a_rail_below_the_management_interface_is_no_rail(tmp_path: Path) -> None:
     host = Host(tmp_path)
     host.machine.write("sys/class/net/eno1/lower_bond0/ifindex", "3")
@@ -136,14 +142,15 @@ def test_programs_that_answer_nothing(tmp_path: Path) -> None:
     assert (found.management, found.managers) == ([], [])
 
 
+@pytest.mark.parametrize("command", ["ip -j route show default", "ip -j -6 route show default"])
 @pytest.mark.parametrize("answer", [Outcome(0, "7"), Outcome(0, "["), Outcome(1, "", "Cannot open netlink socket")])
-def test_default_routes_that_are_not_known_do_not_count_as_none(tmp_path: Path, answer: Outcome) -> None:
+def test_default_routes_that_are_not_known_do_not_count_as_none(tmp_path: Path, answer: Outcome, command: str) -> None:
     host = Host(tmp_path)
 
-    def run(command: Sequence[str]) -> Outcome:
-        return answer if list(command) == ["ip", "-j", "route", "show", "default"] else host.run(command)
+    def run(words: Sequence[str]) -> Outcome:
+        return answer if " ".join(words) == command else host.run(words)
 
-    with pytest.raises(ValueError, match=r"`ip -j route show default` .* the management interface is not known"):
+    with pytest.raises(ValueError, match=rf"`{command}` .* the management interface is not known"):
         machine.read(host.root, roce(), "192.0.2.7", {}, (), run)
 
 
