@@ -131,13 +131,20 @@ def find_files(root: Path, where: str) -> tuple[dict[str, Path], list[Problem]]:
                 continue
             try:
                 real = path.resolve(strict=True)
+                regular = stat.S_ISREG(real.stat().st_mode)
             except (OSError, RuntimeError):
                 # Python before 3.13 reports a loop of links as RuntimeError.
-                wrong(path, f"is a link to a missing file: {os.readlink(path)}; put the file itself there")
+                try:
+                    target = os.readlink(path)
+                except OSError as error:
+                    # The file was removed meanwhile, or its directory must not be searched.
+                    unreadable(error)
+                else:
+                    wrong(path, f"is a link to a missing file: {target}; put the file itself there")
                 continue
             if not any(real.is_relative_to(boundary) for boundary in boundaries):
                 wrong(path, f"is a link that leaves {boundaries[0]}: {real}; put the file itself there")
-            elif not stat.S_ISREG(real.stat().st_mode):
+            elif not regular:
                 wrong(path, "is not a regular file: remove it")
             elif not os.access(real, os.R_OK):
                 wrong(path, "cannot be read: give the user that runs this permission")

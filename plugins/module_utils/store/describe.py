@@ -58,7 +58,7 @@ def build(
         return None, problems
     try:
         hashes = cache.hashes(files.values(), verify)
+        described = {name: File(path.stat().st_size, hashes[path]) for name, path in files.items()}
     except OSError as error:
         return None, [Problem(where, reason(error))]
-    described = {name: File(path.stat().st_size, hashes[path]) for name, path in files.items()}
     return Manifest(described, weight_bytes), []

@@ -7,13 +7,18 @@ from __future__ import annotations
 import json
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from ansible_collections.baremetal.inference.plugins.module_utils.models.manifest import File, Manifest, base_of
+from ansible_collections.baremetal.inference.plugins.module_utils.models.manifest import (
+    File,
+    Manifest,
+    base_of,
+    find_files,
+)
 from ansible_collections.baremetal.inference.plugins.module_utils.store.describe import build
 from ansible_collections.baremetal.inference.plugins.module_utils.store.hashes import HashCache
 
@@ -128,6 +133,24 @@ def test_names_what_is_wrong(
     assert len(problems) == 1
     assert message in problems[0]
     assert str(root) in problems[0]
+
+
+def test_a_file_that_is_removed_during_the_check_is_a_problem(
+    tmp_path: Path, write_model: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = write_model(tmp_path / "m")
+    walk = os.walk
+
+    def walk_and_remove(*given: Any, **more: Any) -> Iterator[Any]:
+        for entry in walk(*given, **more):
+            (root / "note.txt").unlink(missing_ok=True)
+            yield entry
+
+    (root / "note.txt").touch()
+    monkeypatch.setattr(os, "walk", walk_and_remove)
+    files, problems = find_files(root, "models.x")
+    assert "config.json" in files and "note.txt" not in files
+    assert list(map(str, problems)) == [f"models.x: {root}/note.txt: No such file or directory"]
 
 
 def test_follows_the_links_of_a_hub_cache(tmp_path: Path, write_model: Callable[..., Path]) -> None:
