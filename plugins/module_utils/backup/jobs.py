@@ -58,6 +58,20 @@ def alone(places: Places) -> Iterator[None]:
         yield
 
 
+def running(places: Places, value: dict[str, Any]) -> str:
+    """The job of the state `value` that runs now; empty if none runs. Raises OSError."""
+    begun = {job: known["began"] for job, known in value["jobs"].items() if state.unfinished(known)}
+    if not begun or not places.lock.exists():
+        return ""
+    with places.lock.open() as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            # A job that began before this one was interrupted.
+            return max(begun, key=lambda job: begun[job])
+    return ""
+
+
 def run(places: Places, job: str, clock: Callable[[], float] = time.time) -> dict[str, Any]:
     """Do a job and return its result, with `ok` and `error`. A failed job does not raise. Raises NotSetUp, NotHere."""
     settings, restic = open_node(places)

@@ -51,8 +51,11 @@ def main(arguments: Sequence[str] | None = None, places: Places | None = None) -
 def _run(options: argparse.Namespace, places: Places) -> int:
     if options.command == "status":
         value = state.read(places)
-        print(json.dumps(value, indent=2, sort_keys=True) if options.json else as_text(value, time.time()))
-        return 0 if value["jobs"].get("backup", {}).get("ok") else 1
+        running = jobs.running(places, value)
+        print(json.dumps(value, indent=2, sort_keys=True) if options.json else as_text(value, time.time(), running))
+        known = value["jobs"].get("backup", {})
+        interrupted = state.unfinished(known) and running != "backup"
+        return 0 if known.get("ok") and not interrupted else 1
     if options.command == "restic":
         _settings, restic = jobs.open_node(places)
         words = ["restic", *restic.access.options(), *options.words]
@@ -65,8 +68,8 @@ def _run(options: argparse.Namespace, places: Places) -> int:
     return 0
 
 
-def as_text(value: dict[str, Any], now: float) -> str:
-    """The state as text, one line for each job. `now` is in seconds since 1970."""
+def as_text(value: dict[str, Any], now: float, running: str = "") -> str:
+    """The state as text, one line for each job. `now` is in seconds since 1970; `running` is the job that runs now."""
     lines = [f"repository  {value['repository'] or 'not used yet'}"]
     for job in JOBS:
         known = value["jobs"].get(job)
@@ -74,8 +77,10 @@ def as_text(value: dict[str, Any], now: float) -> str:
             lines.append(f"{job:<11} not on this host: baremetal.inference.backup_prune prunes on the controller")
         elif not known:
             lines.append(f"{job:<11} never ran")
-        elif known.get("ended", 0) < known.get("began", 0):
-            lines.append(f"{job:<11} began {_time(known['began'])}: still runs, or was interrupted")
+        elif state.unfinished(known):
+            lines.append(
+                f"{job:<11} began {_time(known['began'])}: {'still runs' if job == running else 'was interrupted'}"
+            )
         elif known["ok"]:
             age = (now - known["ended"]) / 3600
             lines.append(f"{job:<11} ok {_time(known['ended'])}, {age:.1f} h ago: {said(job, known)}")

@@ -81,6 +81,11 @@ def begin(places: Places, settings: Settings, job: str, now: float) -> None:
     _write(places, value)
 
 
+def unfinished(known: dict[str, Any]) -> bool:
+    """Whether the last run of a job has no end on record: the job still runs, or was interrupted."""
+    return bool(known.get("ended", 0) < known.get("began", 0))
+
+
 def end(places: Places, settings: Settings, job: str, now: float, error: str = "", **found: Any) -> dict[str, Any]:
     """Record that a job has ended, and return its record. `found` has the values that the job returned."""
     value = read(places)

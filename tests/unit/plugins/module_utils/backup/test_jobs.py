@@ -158,9 +158,20 @@ def test_an_append_only_host_prunes_nothing_and_its_check_proves_the_promise(
     assert "lets this node delete" in state.read(places)["jobs"]["check"]["error"]
 
 
-def test_one_that_was_cut_off_is_told(places: Places) -> None:
+def test_a_backup_that_was_interrupted_counts_as_failed(
+    places: Places, fake: Fake, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert jobs.run(places, "backup", clock=lambda: 500.0)["ok"]
     state.begin(places, SETTINGS, "backup", 1000.0)
-    assert "still runs, or was interrupted" in program.as_text(state.read(places), 2000.0)
+    assert program.main(["status"], places) == 1
+    assert "backup      began 1970-01-01 00:16:40 UTC: was interrupted" in capsys.readouterr().out
+    with jobs.alone(places):
+        assert program.main(["status"], places) == 0
+        assert "00:16:40 UTC: still runs" in capsys.readouterr().out
+        state.begin(places, SETTINGS, "check", 2000.0)
+        assert program.main(["status"], places) == 1
+        lines = capsys.readouterr().out.splitlines()
+        assert lines[1].endswith("was interrupted") and lines[3].endswith("still runs")
 
 
 def test_another_repository_begins_anew(places: Places, fake: Fake) -> None:

@@ -71,7 +71,8 @@ def test_the_state_in_words() -> None:
     assert lines[1].startswith("backup      ok 2027-01-15 06:00:00 UTC, 2.0 h ago: snapshot abababab")
     assert "THE CLOCK IS WRONG" in lines[1] and "whose date is 2.0 h ahead of the clock" in lines[1]
     assert lines[2].endswith("; last ok 2027-01-14 07:00:00 UTC: locked") and "FAILED" in lines[2]
-    assert lines[3].endswith(": still runs, or was interrupted")
+    assert lines[3].endswith(": was interrupted")
+    assert program.as_text({"repository": "", "jobs": jobs_of}, NOW, "check").endswith(": still runs")
     never = program.as_text({"repository": "", "jobs": {"prune": {**ended, "ok": False, "error": "x"}}}, NOW)
     assert "; never ok: x" in never
     # The disk was full when the job began.
