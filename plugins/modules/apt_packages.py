@@ -118,7 +118,8 @@ options:
       - Upgrade installed packages, and complete half-finished installations.
       - Packages on hold keep their version, unless O(upgrade.release) names their set and the pin allows the newer
         version. The hold stays.
-      - If C(apt-get) would remove a package, or change another package on hold, the module fails and changes nothing.
+      - If C(apt-get) would remove a package, or change another package on hold, the module fails and upgrades nothing.
+        The other options have taken effect before; the message names their changes.
     type: dict
     suboptions:
       mode:
@@ -413,11 +414,15 @@ class Manager:
 
 
 class Upgrade:
-    """Upgrades: inspects the node, simulates, and (outside check mode) installs newer versions."""
+    """Upgrades: inspects the node, simulates, and (outside check mode) installs newer versions.
 
-    def __init__(self, module: AnsibleModule, wanted: Mapping[str, Any]) -> None:
+    `done` are the differences that the module has removed before.
+    """
+
+    def __init__(self, module: AnsibleModule, wanted: Mapping[str, Any], done: Sequence[str]) -> None:
         self.module = module
         self.wanted = wanted
+        self.done = done
         self.installed = self._installed()
 
     def run(self, *command: str) -> str:
@@ -473,7 +478,10 @@ class Upgrade:
         planned = up.parse(output)
         found = up.objections(planned, up.removals(output), held)
         if found:
-            raise PackageError("\n- ".join([f"Nothing was changed. With {' '.join(coming)}", *found]))
+            so_far = "Nothing was changed"
+            if self.done:
+                so_far = f"No package was upgraded, but other options have taken effect ({'; '.join(self.done)})"
+            raise PackageError("\n- ".join([f"{so_far}. With {' '.join(coming)}", *found]))
         return planned
 
 
@@ -551,7 +559,8 @@ def main() -> None:
         pins = [apt_pins.Pins(module.run_command, item, module.check_mode) for item in params["pins"]]
         result = Manager(module, replace(reading.lists, own_holds=tuple(params["own_holds"])), pins).apply()
         if params["upgrade"] is not None:
-            result |= Upgrade(module, params["upgrade"]).apply()
+            done = [] if module.check_mode else result["differs"]
+            result |= Upgrade(module, params["upgrade"], done).apply()
     except (PackageError, apt_pins.PinError, OSError, UnicodeDecodeError) as error:
         module.fail_json(msg=str(error))
     if params["microcode"] and result["unavailable"]:

@@ -352,6 +352,17 @@ def test_what_takes_others_along_is_refused(apt: Apt, run_module: RunModule, lin
     assert apt.calls == []
 
 
+def test_a_refused_upgrade_names_the_changes_of_other_options(apt: Apt, run_module: RunModule, tmp_path: Path) -> None:
+    apt.takes_along = ["Remv nginx [1]"]
+    options = {"unattended": {"enabled": False}, "upgrade": {}}
+    foreseen = run_module(apt_packages, True, **options)["msg"]
+    assert foreseen.startswith("Nothing was changed. With curl=2\n- it would remove nginx")
+    file = tmp_path / "apt.conf.d/52-inference"
+    found = run_module(apt_packages, **options)["msg"]
+    assert file.exists() and "Nothing was changed" not in found and "it would remove nginx" in found
+    assert f"No package was upgraded, but other options have taken effect ({file} differs)" in found
+
+
 def test_what_failed_half_way_is_finished(apt: Apt, run_module: RunModule) -> None:
     apt.installed["tzdata"][1] = "half-configured"
     assert upgrade(run_module, mode="none", check=True)["lines"] == ["finish tzdata"]
