@@ -14,7 +14,9 @@ from typing import TypeGuard
 CLOSE = (0.5, 0.75)
 """Least similarity of two names (difflib): with the same numbers in both, and with others."""
 
-_SECRET = re.compile(r"(?:^|[-_])(?:token|key|secret|password|credentials?)$", re.IGNORECASE)
+_SECRET = re.compile(
+    r"(?:^|[-_])(?:token|(?:api|access|private|secret)?key|secret|pass(?:word|wd|phrase)|credentials?)$", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True)
@@ -62,7 +64,10 @@ class InputError(Exception):
 
 
 def names_secret(key: str) -> bool:
-    """Whether the value of an unknown key may be a secret, by the end of the key. No message shows such a value."""
+    """Whether the value of an unknown key may be a secret, by the end of the key. No message shows such a value.
+
+    Not for a refusal: a name such as SORT_KEY counts, too. engine/own_settings.looks_secret refuses secrets.
+    """
     return bool(_SECRET.search(key))
 
 

@@ -115,7 +115,11 @@ def _secret_mistakes(variables: Mapping[Any, Any]) -> list[tuple[Any, str]]:
 
 
 def looks_secret(name: str, value: object) -> bool:
-    """Whether a variable looks like a secret, by its name or by the form of its value."""
+    """Whether a variable looks like a secret, by its name or by the form of its value. Such a variable is refused.
+
+    So a short text, a number, and a name that ends with KEY alone are no secrets here. core/problems.names_secret only
+    hides values from messages, and counts more names.
+    """
     text = str(value)
     named = _SECRET_NAME.search(name) and len(text) >= SECRET_LENGTH and not text.isdigit()
     return bool(named or _SECRET_VALUE.search(text))

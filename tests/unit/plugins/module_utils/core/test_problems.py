@@ -11,6 +11,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.core.problems 
     InputError,
     Problem,
     did_you_mean,
+    names_secret,
     nearest,
 )
 
@@ -50,3 +51,15 @@ def test_the_nearest_name() -> None:
     assert nearest("mian", ["other", "main"]) == "did you mean 'main'? known: main, other"
     assert nearest("xyz", ["b", "a"]) == "known: a, b"
     assert nearest("xyz", []) == "none is defined"
+
+
+@pytest.mark.parametrize(
+    "key", ["hub-token", "SORT_KEY", "passphrase", "db_passwd", "apikey", "x-accesskey", "credential"]
+)
+def test_a_key_that_may_have_a_secret(key: str) -> None:
+    assert names_secret(key)
+
+
+@pytest.mark.parametrize("key", ["max-tokens", "tokenizer", "keys", "monkey", "key-file"])
+def test_a_key_that_has_no_secret(key: str) -> None:
+    assert not names_secret(key)
