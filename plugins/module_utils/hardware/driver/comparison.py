@@ -76,11 +76,14 @@ class Comparison:
         return [f"{path} exists" for path in paths if path.exists()]
 
     def packages(self) -> list[str]:
-        """Packages that are missing, and packages that must be removed."""
+        """Packages that are missing, and packages that must be removed. Raises OSError."""
         plan = self.plan
         lists = apt_packages.read_lists(plan["install"], plan["remove"], plan["optional"]).lists
         names = [*lists.present, *lists.absent, *lists.optional]
-        _code, output, _words = self.run(["dpkg-query", "--show", f"--showformat={apt_packages.FORM}", *names])
+        code, output, words = self.run(["dpkg-query", "--show", f"--showformat={apt_packages.FORM}", *names])
+        # Exit code 1: dpkg-query does not know one of the packages.
+        if code not in (0, 1):
+            raise OSError(f"`dpkg-query --show {' '.join(names)}` failed ({code}): {(words or output).strip()}")
         gap = apt_packages.gap(lists, apt_packages.read_installed(output), self.policy)
         return [f"{name} is not installed" for name in gap.missing] + [f"{name} is installed" for name in gap.surplus]
 

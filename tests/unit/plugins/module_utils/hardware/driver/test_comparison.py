@@ -134,6 +134,14 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
     return found
 
 
+def test_packages_that_dpkg_query_cannot_read_are_an_error(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        machine, "command", lambda words, **options: (2, "", "dpkg-query: error: the status is damaged\n")
+    )
+    with pytest.raises(OSError, match=r"`dpkg-query --show dkms .*` failed \(2\): .* the status is damaged$"):
+        machine.reasons()
+
+
 def test_a_driver_that_is_whole_is_not_due(machine: Machine) -> None:
     assert machine.reasons() == []
     assert machine.asked == 1, "CUDA is asked on each run"
