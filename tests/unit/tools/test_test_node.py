@@ -4,7 +4,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from types import ModuleType
 
 import machine_images
@@ -87,3 +89,29 @@ def test_nodes_from_an_image_with_a_kernel_get_todays_packages(
     site = Containers()
     tool.up(site, {"deb12": "bookworm"}, "machine", {})
     assert site.did == ["create deb12 from m-bookworm", "wait for deb12", "on deb12: apt-get -qq update"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["deb12"], "'deb12' is not NODE:RELEASE, where RELEASE is bookworm or trixie"),
+        (["deb12:"], "'deb12:' is not NODE:RELEASE"),
+        ([":bookworm"], "':bookworm' is not NODE:RELEASE"),
+        (["a:b:c"], "'a:b:c' is not NODE:RELEASE"),
+        (["deb11:bullseye"], "'deb11:bullseye' is not NODE:RELEASE"),
+        (["deb12:bookworm", "--address=deb12"], "'deb12' is not NODE=ADDRESS"),
+    ],
+)
+def test_a_malformed_argument_is_an_error_with_what_is_allowed(
+    tool: ModuleType,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    arguments: list[str],
+    words: str,
+) -> None:
+    options = ["--scenario=x", f"--directory={tmp_path}", f"--inventory={tmp_path}/ssh.json"]
+    monkeypatch.setattr(sys, "argv", ["test-node", "up", *options, *arguments])
+    with pytest.raises(SystemExit) as ended:
+        tool.main()
+    assert ended.value.code == 2 and words in capsys.readouterr().err.splitlines()[-1]
