@@ -792,7 +792,7 @@ class DockerDaemon(ServiceFiles):
 
     def runtime_reasons(self, engine: docker_engine.Engine) -> list[str]:
         """Why NVIDIA's runtime would not use the CDI specification. Raises ServiceError."""
-        if engine.gpu_request == "cdi" or docker_engine.goes_by_specification(self.read(TOOLKIT_CONFIG)):
+        if engine.gpu_request == "cdi" or docker_engine.runtime_uses_cdi(self.read(TOOLKIT_CONFIG)):
             return []
         return [f"{TOOLKIT_CONFIG} does not set the runtime to use the CDI specification"]
 

@@ -25,7 +25,7 @@ PACKAGE = re.compile(r"[a-z0-9][a-z0-9.+*-]+")
 """A package's name, with wildcards. Source: Debian policy 5.6.1."""
 
 VERSION = re.compile(r"[0-9][A-Za-z0-9.+:~*-]*")
-"""A version with wildcards. Only a wildcard would pin nothing. Source: Debian policy 5.6.12."""
+"""A version, with wildcards. A wildcard alone would pin nothing, and does not match. Source: Debian policy 5.6.12."""
 
 NAME = re.compile(r"[a-z0-9_-]+")
 """The name of a set of pins, and of its files: apt ignores file names with other characters. Source: apt.conf(5)."""
@@ -124,8 +124,8 @@ def query(run: Callable[..., tuple[int, str, str]], *names: str) -> dict[str, bo
 def not_held(run: Callable[..., tuple[int, str, str]], names: Sequence[str]) -> list[str]:
     """The packages of `names` that a set of pins on this node holds, and that are not on hold.
 
-    A package may be installed for another task than that of its set: the driver's role installs headers of kernels, and
-    the role common holds them. Raises PinError and OSError.
+    The role that installs a package need not be the role that holds it: the driver's role installs headers of kernels,
+    and the role common holds them. Raises PinError and OSError.
     """
     patterns = [item for path in sorted((ETC_APT / "apt.conf.d").glob("52-*")) for item in listed(read(path))]
     found = [name for name in names if any(item.fullmatch(name) for item in patterns)]
@@ -208,7 +208,7 @@ def select(run: Callable[..., tuple[int, str, str]], hold: Sequence[str], releas
 
 
 def read(path: Path) -> str:
-    """A file's text; empty if there is no file. Raises OSError and UnicodeDecodeError."""
+    """A file's text; empty without the file. Raises OSError and UnicodeDecodeError."""
     return path.read_text(encoding="utf-8") if path.exists() else ""
 
 

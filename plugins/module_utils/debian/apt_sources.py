@@ -140,7 +140,7 @@ def _problems(source: Source) -> list[Problem]:
     for key in ("uris", "suites", "components", "architectures"):
         values: tuple[str, ...] = getattr(source, key)
         found += [
-            Problem(where, "must be one word: use a list for several", key, redact(value, [value]))
+            Problem(where, "must be one word: use a list for several", key, _hidden(value))
             for value in values
             if not WORD.fullmatch(value)
         ]
@@ -186,6 +186,12 @@ def check_key(source: Source, data: bytes) -> list[Problem]:
     return [Problem(f"source {source.name}", message, "key")] if message else []
 
 
+def _hidden(value: str) -> str:
+    """The value, with asterisks in place of the text before an @, which may be a login in a wrong address."""
+    _before, sign, after = value.rpartition("@")
+    return f"********@{after}" if sign else value
+
+
 def _uri_problems(where: str, uri: str) -> list[Problem]:
     try:
         parts = urlsplit(uri)
@@ -194,7 +200,7 @@ def _uri_problems(where: str, uri: str) -> list[Problem]:
         message = f"has no host that can be read ({error}): use an address such as https://deb.debian.org/debian"
         return [Problem(where, message, "uris")]
     if parts.scheme not in SCHEMES:
-        return [Problem(where, f"must begin with one of {', '.join(SCHEMES)} and a colon", "uris", redact(uri, [uri]))]
+        return [Problem(where, f"must begin with one of {', '.join(SCHEMES)} and a colon", "uris", _hidden(uri))]
     if "@" in parts.netloc:
         return [
             Problem(
@@ -308,11 +314,11 @@ def complaints(words: str, output: str = "") -> list[str]:
     `words` is stderr. If a source is not signed, only the progress messages in `output` name other failed sources.
     """
     lines = [line.strip() for line in words.splitlines() if re.match(r"[EW]: ", line)]
-    told = [line for line in lines if not line.startswith("E: Some index files failed to download")]
+    found = [line for line in lines if not line.startswith("E: Some index files failed to download")]
     for uri, suite, item, reason in re.findall(r"^Err:\d+ (\S+) (\S+) (.+)\n +(.+)$", output, re.M):
-        if not any(f"{uri} {suite} " in line or f"{uri}/dists/{suite}/" in line for line in told):
-            told.append(f"E: Failed to fetch {uri} {suite} {item}: {reason}")
-    return list(dict.fromkeys(told))
+        if not any(f"{uri} {suite} " in line or f"{uri}/dists/{suite}/" in line for line in found):
+            found.append(f"E: Failed to fetch {uri} {suite} {item}: {reason}")
+    return list(dict.fromkeys(found))
 
 
 def fatal(complaint: str) -> bool:

@@ -25,7 +25,7 @@ Run = Callable[..., tuple[int, str]]
 """Runs a command. Returns the exit code and the output; if the command failed, with its errors."""
 
 HEAD = 4 << 20
-"""Bytes at the beginning of a device, where file systems, key slots and first partitions start. Empty if blank."""
+"""Bytes at the beginning of a device that must be empty: file systems, key slots and partitions start there."""
 
 ERASED = (0x00, 0xFF)
 """The bytes that can fill a new, wiped or discarded device. All bytes of the device are then equal."""
@@ -130,7 +130,7 @@ class BlockDevices:
         )
 
     def holders(self, entry: Path) -> tuple[str, ...]:
-        """The names of devices that use this one, such as those of LVM or md."""
+        """The names of the devices, such as those of LVM or md, that use this device."""
         directory = entry / "holders"
         return tuple(sorted(path.name for path in directory.iterdir())) if directory.is_dir() else ()
 

@@ -146,7 +146,7 @@ class Pass:
         return self.host.blocks.device(f"/dev/{holders[0]}")
 
     def create_array(self, disk: dk.Disk, devices: list[dk.Device]) -> None:
-        with self.last_look(disk, devices):
+        with self.still_blank(disk, devices):
             # Without --run, mdadm itself refuses devices with content.
             self.host.do(
                 *("mdadm", "--create", f"/dev/md/{disk.label}", "--metadata=1.2", "--level=raid0", "--homehost=any"),
@@ -186,7 +186,7 @@ class Pass:
         return self.host.blocks.device(f"/dev/{name}")
 
     def create_group(self, disk: dk.Disk, devices: list[dk.Device]) -> None:
-        with self.last_look(disk, devices):
+        with self.still_blank(disk, devices):
             # Without --yes, vgcreate itself refuses devices with content.
             self.host.do("vgcreate", disk.label, *(device.node for device in devices))
 
@@ -197,7 +197,7 @@ class Pass:
             raise Unseen
 
     @contextmanager
-    def last_look(self, disk: dk.Disk, devices: list[dk.Device]) -> Iterator[None]:
+    def still_blank(self, disk: dk.Disk, devices: list[dk.Device]) -> Iterator[None]:
         """Lock devices for writing, and check that they are the same ones and still blank. Raises DiskError."""
         with self.host.blocks.locked(devices):
             now = [self.host.blocks.device(device.path) for device in devices]
@@ -210,7 +210,7 @@ class Pass:
         """Make a file system. Raises DiskError."""
         # No option forces the format. -m 0: data disks do not need the blocks that ext4 reserves for root.
         makers = {"ext4": ("mkfs.ext4", "-q", "-m", "0"), "xfs": ("mkfs.xfs", "-q")}
-        with self.last_look(disk, [volume]):
+        with self.still_blank(disk, [volume]):
             self.host.do(*makers[disk.filesystem], "-L", disk.label, volume.node, timeout=SLOW)
         self.host.settle()
 
@@ -233,7 +233,7 @@ class Pass:
                 raise dk.DiskError(
                     f"{volume} is already mounted at {', '.join(volume.mounts)}: unmount it, or declare that path"
                 )
-            self.look_below(disk.path)
+            self.check_mount_point(disk.path)
             source, path = (str(volume), volume.path) if volume else (disk.label, "")
             words = ["mount", "-t", disk.filesystem, "-o", ",".join(line.options), path, disk.path]
             self.perform(f"mount {source} at {disk.path}", lambda: self.attach(disk.path, text, *words))
@@ -268,7 +268,7 @@ class Pass:
                 "address, whether it runs, and the firewalls between it and this node"
             )
         if top is None:
-            self.look_below(share.path)
+            self.check_mount_point(share.path)
             # The limit is for a server that accepts the connection and then does not answer.
             limit = ("timeout", "--kill-after=5", str(SHARE_SECONDS))
             options = ",".join([*line.options, "retry=0"])
@@ -280,7 +280,7 @@ class Pass:
 
     # --- mount points
 
-    def look_below(self, path: str) -> None:
+    def check_mount_point(self, path: str) -> None:
         """Check that an unmounted mount point has no files, which a mount would hide. Raises DiskError."""
         place = Path(path)
         if os.path.realpath(path) != path:

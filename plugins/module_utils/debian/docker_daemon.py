@@ -236,7 +236,7 @@ def pending(loaded: Snapshot, config: Mapping[str, Any], environment: str) -> Pe
     """The keys that the running daemon has not loaded.
 
     A removed key needs a restart even if a change of it does not: on SIGHUP, the daemon reads only the present keys,
-    and keeps the old value of a removed one.
+    and keeps the old value of a removed key.
     """
     reload: list[str] = []
     restart: list[str] = []
@@ -290,7 +290,7 @@ def _mirror_problems(config: Mapping[str, Any]) -> list[str]:
     return [
         f"registry-mirrors: {url!r} is not an image registry's address: use http://HOST[:PORT] or https://HOST[:PORT]"
         for url in _items(config, "registry-mirrors")
-        if not re.match(r"^https?://[^/@?#\s]+/?$", str(url))
+        if not re.fullmatch(r"https?://[^/@?#\s]+/?", str(url))
     ]
 
 
@@ -316,7 +316,7 @@ def _pool_problems(config: Mapping[str, Any]) -> list[str]:
 def _log_problems(config: Mapping[str, Any]) -> list[str]:
     driver = config.get("log-driver", "json-file")
     options = config.get("log-opts", {})
-    if driver not in LOG_OPTIONS or not isinstance(options, Mapping):
+    if not isinstance(driver, str) or driver not in LOG_OPTIONS or not isinstance(options, Mapping):
         return []
     allowed = LOG_OPTIONS[driver] | COMMON_LOG_OPTIONS
     known = ", ".join(sorted(LOG_OPTIONS[driver])) or "none"
@@ -328,7 +328,7 @@ def _log_problems(config: Mapping[str, Any]) -> list[str]:
     if isinstance(size, str) and "max-size" in allowed and size != "-1" and not SIZE.fullmatch(size):
         found.append(f"log-opts: max-size {size!r} is not a size: use for example 50m")
     count = options.get("max-file")
-    if isinstance(count, str) and "max-file" in allowed and not re.match(r"^[1-9]\d*$", count):
+    if isinstance(count, str) and "max-file" in allowed and not re.fullmatch(r"[1-9]\d*", count):
         found.append(f"log-opts: max-file {count!r} is not a number of files: use 1 or more")
     return found
 
@@ -343,7 +343,7 @@ def environment_text(environment: Mapping[str, str]) -> str:
     lines = []
     for name in sorted(environment):
         value = environment[name]
-        if not re.match(r"^[A-Za-z_][A-Za-z0-9_]*$", name) or re.search(r"[\x00-\x1f\x7f]", value):
+        if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name) or re.search(r"[\x00-\x1f\x7f]", value):
             raise ServiceError(
                 f"environment: {name!r} has a name or a value that is not allowed: use letters, digits and _ for the"
                 " name, and a value without control characters"

@@ -41,7 +41,7 @@ class Packages:
     pinned: tuple[str, ...]
     others: tuple[str, ...]
     version: str = ""
-    """The tested version. The revision is a wildcard, because Debian's archive holds only one revision at a time."""
+    """The tested version. The revision is a wildcard, because Debian's archive has only one revision at a time."""
 
 
 _DOCKERS_OWN = Packages(("docker-ce", "docker-ce-cli"), ("containerd.io",))
@@ -121,7 +121,7 @@ class Engine:
 
     @property
     def major(self) -> int:
-        """The major version. In a wanted version, no wildcard stands in the major number."""
+        """The major version. A wanted version has no wildcard in the major number."""
         match = re.match(r"(?:\d+:)?(\d+)", self.version)
         return int(match[1]) if match else 0
 
@@ -186,7 +186,7 @@ class Engine:
         return f"Docker {self.version} has no CDI; version 25 and later have it. {way}"
 
 
-def goes_by_specification(text: str | None) -> bool:
+def runtime_uses_cdi(text: str | None) -> bool:
     """Whether NVIDIA's runtime is configured to use the CDI specification on the node.
 
     By default, the runtime makes its own specification at each start of a container.

@@ -44,7 +44,7 @@ def parse_entries(hosts: Iterable[Any], where: str) -> tuple[list[Entry], list[P
     """Parse the declared entries. Returns the entries and all problems."""
     entries: list[Entry] = []
     problems: list[Problem] = []
-    # By name in lower case and address family: with two addresses for a name, it would be random which one is used.
+    # By name in lower case and address family: a program could use either of two addresses of a name.
     taken: dict[tuple[str, int], str] = {}
     for index, item in enumerate(hosts):
         place = f"{where}[{index}]"
@@ -137,7 +137,7 @@ def render(text: str, hostname: str, address: str, entries: list[Entry]) -> str:
     """
     lines = text.splitlines()
     outside = _foreign(lines)
-    mine = next((entry for entry in entries if hostname in entry.names), None)
+    mine = next((entry for entry in entries if hostname.lower() in map(str.lower, entry.names)), None)
     own = own_entry([*outside, *lines], hostname, mine or Entry(address, (hostname,)))
     wanted = [own, *(entry for entry in entries if entry is not mine)]
 

@@ -156,8 +156,8 @@ class CommandLine:
             return [f"{', '.join(map(repr, wrong))}: must be one parameter per item, without blanks or quotes"]
         if self.parameters and not self.menu:
             return [
-                f"there is no {MENU}: this machine does not boot with GRUB. Set common_kernel_cmdline: [] for it, and"
-                " add the parameters to its own boot loader"
+                f"there is no {MENU}: this machine does not boot with GRUB. Set common_kernel_cmdline: [] for this"
+                " machine, and add the parameters to its own boot loader"
             ]
         try:
             if self.changed and self.menu:

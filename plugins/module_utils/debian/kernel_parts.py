@@ -49,9 +49,9 @@ class CommandLine(Part):
             self.orders.append("write the boot menu again, because it does not have the parameters")
         self.awaits += [f"the kernel runs without {word}" for word in self.line.missing()]
         self.awaits += [f"the kernel runs with {word}" for word in self.line.surplus(applied=False)]
-        self.look_at_menu()
+        self.note_overrides()
 
-    def look_at_menu(self) -> None:
+    def note_overrides(self) -> None:
         """Add a note if the menu overrides the parameters."""
         against = " ".join(self.line.against())
         self.notes = (
@@ -68,4 +68,4 @@ class CommandLine(Part):
             self.line.apply()
         except kc.BootError as error:
             raise SettingsError(str(error)) from error
-        self.look_at_menu()
+        self.note_overrides()

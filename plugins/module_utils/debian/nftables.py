@@ -261,7 +261,7 @@ def _rule(number: int, entry: Any, found: list[Problem], kind: Kind) -> Rule | N
     if protocol not in kind.protocols:
         found.append(Problem(where, f"must be one of {', '.join(kind.protocols)}", "protocol", protocol))
     ports: tuple[tuple[int, int], ...] = ()
-    if protocol in WITHOUT_PORTS:
+    if str(protocol) in WITHOUT_PORTS:
         if entry.get("port") is not None:
             found.append(Problem(where, f"is not allowed in a rule for {protocol}: remove it", "port", entry["port"]))
     elif entry.get("port") is None:

@@ -30,7 +30,7 @@ _USERS = re.compile(rf"^\s*meta skuid (?:\{{ ([0-9, ]+) \}}|([0-9]+)) {_REFUSAL}
 
 OTHER_MACHINES = 'oifname != "lo" '
 
-_TCP_GOES_ON = "tcp flags & (fin | syn | rst | ack) != syn accept"
+_PASS_OPEN_TCP = "tcp flags & (fin | syn | rst | ack) != syn accept"
 """Passes every packet that opens no connection, also of a connection that the kernel does not track."""
 
 
@@ -52,7 +52,7 @@ def text(
         return None
     user = f"meta skuid {{ {', '.join(str(each) for each in sorted(users))} }}"
     lines = [
-        _TCP_GOES_ON,
+        _PASS_OPEN_TCP,
         f'oifname "lo" tcp dport {first_port}-65535 accept comment "processes of engines"',
         *(line for rule in rules for line in _allowed(rule)),
         *([f'limit rate 5/second burst 20 packets log prefix "{LOG}"'] if log else []),

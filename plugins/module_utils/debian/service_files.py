@@ -49,7 +49,7 @@ class ServiceFiles:
     """The services, in the order in which they load the new files."""
 
     start_limits: tuple[str, ...] = ()
-    """Further units whose start limit is reset before a start."""
+    """Further units filters start limit is reset before a start."""
 
     identifier = ""
     """The syslog identifier of the journal lines to quote, if a unit has several programs."""
@@ -235,7 +235,7 @@ class ServiceFiles:
             end = "The old files are back in place"
         for unit in self.units:
             if not self.active[unit]:
-                # Otherwise systemd would restart it again and again.
+                # Otherwise systemd would restart the service again and again.
                 self.systemctl("stop", unit)
             elif self.differing and self.actions[unit] != "none":
                 done, _words = self.call("restart" if self.actions[unit] == "restart" else "reload", unit)
@@ -270,9 +270,15 @@ class ServiceFiles:
 
     def last_words(self, unit: str, since: float) -> str:
         """The last lines that a service wrote to the journal. `since` is in seconds since 1970."""
-        whose = [f"--identifier={self.identifier}"] if self.identifier else []
+        filters = [f"--identifier={self.identifier}"] if self.identifier else []
         _code, output, _error = self.command(
-            "journalctl", f"--unit={unit}", *whose, f"--since=@{since:.3f}", "--output=cat", "--lines=200", "--no-pager"
+            "journalctl",
+            f"--unit={unit}",
+            *filters,
+            f"--since=@{since:.3f}",
+            "--output=cat",
+            "--lines=200",
+            "--no-pager",
         )
         return "\n".join([line for line in output.splitlines() if not self.is_noise(line)][-LAST_WORDS:])
 
@@ -283,9 +289,9 @@ class ServiceFiles:
 
     def do(self, *words: str) -> None:
         """Run systemctl. Raises ServiceError if it fails."""
-        done, words_of_it = self.systemctl(*words)
+        done, message = self.systemctl(*words)
         if not done:
-            raise ServiceError(f"systemctl {' '.join(words)} failed: {words_of_it}")
+            raise ServiceError(f"systemctl {' '.join(words)} failed: {message}")
 
 
 # --- remove
@@ -303,7 +309,7 @@ class Part:
     others: Sequence[Path] = ()
     """This collection's other files, in the order of removal."""
     roots: Sequence[Path] = ()
-    """Directories whose subdirectories are removed if they are empty."""
+    """Directories filters subdirectories are removed if they are empty."""
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,7 @@ TOKEN = re.compile(r'(?:[^\s"]|"(?:\\"|[^"])*")+')
 
 
 class KeyProblem(Exception):
-    """A text is not a usable public key. The message never contains any part of that text."""
+    """A text is not a usable public key. The message never contains any part of the text."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ def parse(text: str) -> PublicKey:
     if len(line.splitlines()) != 1 or line.startswith("#"):
         raise KeyProblem("must be one line, in the form of a .pub file (not shown)")
     words = TOKEN.findall(line)
-    # Options are a single word and stand first.
+    # Options are a single word and come first.
     if len(words) > 1 and words[0] not in TYPES:
         words = words[1:]
     if len(words) < 2 or words[0] not in TYPES:

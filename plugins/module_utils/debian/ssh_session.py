@@ -38,9 +38,9 @@ def login(pid: int | None = None) -> Login | None:
         try:
             parent = int(directory.joinpath("stat").read_text(encoding="utf-8").rpartition(")")[2].split()[1])
             uid = directory.stat().st_uid
-        except (OSError, IndexError, ValueError):  # The process has ended meanwhile.
+        except (OSError, IndexError, ValueError):  # The process has ended.
             break
-        with suppress(PermissionError, FileNotFoundError, KeyError, ValueError):
+        with suppress(OSError, KeyError, ValueError):
             for item in directory.joinpath("environ").read_bytes().split(b"\0"):
                 if item.startswith(CONNECTION):
                     address, _port, _server, port = item.removeprefix(CONNECTION).decode(errors="replace").split()

@@ -1,9 +1,9 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Puts a change on trial: the node undoes it unless it is confirmed in time. Private to the collection.
+"""Puts a change on trial: the node undoes the change unless a run confirms it in time. Private to the collection.
 
-A systemd timer on the node restores the old state, so it works without Ansible and without a connection. The files of a
+A systemd timer on the node restores the old state, so a rollback needs neither Ansible nor a connection. The files of a
 trial are in /run, and only root can read them.
 """
 
@@ -73,9 +73,9 @@ class Trial:
                 SCRIPT.format(directory=shlex.quote(str(self.directory)), steps="\n".join(steps)), encoding="utf-8"
             )
             (self.directory / "pending").touch()
-            # The timer of a trial whose run confirmed it and then was interrupted.
-            _run("systemctl", "stop", f"{self.unit}.timer")
             try:
+                # An interrupted run can have confirmed its trial, and left the timer.
+                _run("systemctl", "stop", f"{self.unit}.timer")
                 _must(
                     "systemd-run", f"--unit={self.unit}", f"--on-active={seconds}", "--timer-property=AccuracySec=1",
                     "--collect", "/bin/sh", str(script),

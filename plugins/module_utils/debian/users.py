@@ -19,7 +19,7 @@ def ids(user: str) -> tuple[int, int]:
 
 
 def ids_or_root(user: str) -> tuple[int, int]:
-    """Like ids, for a user that may be missing: nothing runs yet with other ids, and the check of users reports it."""
+    """Like ids, but root for a missing user: no process of the user runs yet, and the check of users reports it."""
     try:
         return ids(user)
     except KeyError:

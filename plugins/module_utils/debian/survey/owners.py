@@ -63,8 +63,8 @@ def firewall(root: Path, run: Run) -> dict[str, Any]:
 def clock(run: Run) -> dict[str, Any]:
     """The programs that set the clock, and whether the kernel counts the clock as synchronised; None if unknown."""
     active = {name for name, unit in _units(run, list(CLOCKS)).items() if unit.get("ActiveState") == "active"}
-    told = re.search(r"^NTPSynchronized=(yes|no)$", run(["timedatectl", "show"]).stdout, re.MULTILINE)
+    match = re.search(r"^NTPSynchronized=(yes|no)$", run(["timedatectl", "show"]).stdout, re.MULTILINE)
     return {
         "daemons": [name for unit, name in CLOCKS.items() if unit in active],
-        "synchronized": None if told is None else told[1] == "yes",
+        "synchronized": None if match is None else match[1] == "yes",
     }

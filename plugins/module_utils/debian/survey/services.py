@@ -30,11 +30,13 @@ ASK_SECONDS = 3.0
 """Time limit in seconds of a request to a local program."""
 
 MOST_BYTES = 1 << 20
+"""How much of an answer is read at most."""
 
 LISTS = {"ollama": "/api/tags"}
 """The path of the list of models, for programs without the API of OpenAI."""
 
 WITHOUT_LIST = ("ray", "jupyter", "triton", "open-webui")
+"""Kinds of programs that have no list of models."""
 
 Ask = Callable[[int, str], Any]
 """Reads the JSON of a local port and path. Raises OSError or ValueError."""
@@ -48,7 +50,7 @@ def ask(port: int, path: str) -> Any:
         with opener.open(f"http://127.0.0.1:{port}{path}", timeout=ASK_SECONDS) as answer:
             return json.loads(answer.read(MOST_BYTES))
     except http.client.HTTPException as error:
-        # An engine also listens on ports for its own processes, which do not speak HTTP.
+        # An engine also listens on ports that its own processes use without HTTP.
         raise ValueError(f"port {port} does not answer by HTTP: {error!r}") from error
 
 
@@ -80,7 +82,7 @@ def _more(
     ids = [digits[:12] for digits in re.findall(r"[0-9a-f]{64}", group)]
     units = re.findall(r"/([^/\s]+\.(?:service|scope))\s*$", group, re.MULTILINE)
     unit = next((name for name in reversed(units) if not re.search(r"[0-9a-f]{64}", name)), "")
-    # The machine may be a container itself: the id of that container stands in front of the machine's own units.
+    # The machine may be a container itself. Then the id of that container comes before the machine's own units.
     own = next((containers[digits] for digits in reversed(ids) if digits in containers), "")
     container = own or ("" if unit or not ids else ids[-1])
     more: dict[str, Any] = {
@@ -101,11 +103,14 @@ def _models(kind: str, port: int, asking: Ask) -> list[str]:
     if kind in WITHOUT_LIST:
         return []
     try:
-        told = asking(port, LISTS.get(kind, "/v1/models"))
+        answer = asking(port, LISTS.get(kind, "/v1/models"))
     except (OSError, ValueError):
         return []
-    rows = (told.get("data") or told.get("models") or []) if isinstance(told, dict) else []
-    return [str(row.get("id") or row.get("name")) for row in rows if isinstance(row, dict)]
+    rows = (answer.get("data") or answer.get("models")) if isinstance(answer, dict) else None
+    if not isinstance(rows, list):
+        return []
+    names = (row.get("id") or row.get("name") for row in rows if isinstance(row, dict))
+    return [str(name) for name in names if name]
 
 
 def _directory(proc: Path, pid: int, model: str) -> str:

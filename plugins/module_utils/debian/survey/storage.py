@@ -11,8 +11,8 @@ from typing import Any
 from ..block_devices import NO_DISK, BlockDevices
 from ..disks import DiskError, obstacles
 
-SHORT = ("nvme-eui.", "wwn-", "scsi-3", "nvme-nvme.", "scsi-SATA_", "scsi-0")
-"""Names that say nothing to a person: another name of the same disk is better."""
+UNREADABLE = ("nvme-eui.", "wwn-", "scsi-3", "nvme-nvme.", "scsi-SATA_", "scsi-0")
+"""Names without vendor and model: a person reads another name of the same disk more easily."""
 
 
 def names(directory: Path) -> list[Path]:
@@ -20,11 +20,11 @@ def names(directory: Path) -> list[Path]:
     best: dict[Path, Path] = {}
     for path in sorted(directory.iterdir()) if directory.is_dir() else []:
         device = path.resolve()
-        worse = path.name.startswith(SHORT)
+        worse = path.name.startswith(UNREADABLE)
         if NO_DISK.search(path.name) or device.name.startswith(("sr", "loop")):
             continue
         # Of equally good names, the first: the second name of an NVMe disk is longer.
-        if device not in best or (best[device].name.startswith(SHORT) and not worse):
+        if device not in best or (best[device].name.startswith(UNREADABLE) and not worse):
             best[device] = path
     return sorted(best.values())
 

@@ -69,7 +69,7 @@ def _virtualization(run: Run) -> str:
 
 
 def repositories(etc: Path) -> list[str]:
-    """The addresses of APT's enabled repositories, without logins, each once."""
+    """The addresses of APT's enabled repositories without logins, each address once."""
     found: list[str] = []
     for path in sorted(
         [etc / "sources.list", *etc.glob("sources.list.d/*.list"), *etc.glob("sources.list.d/*.sources")]
@@ -103,7 +103,7 @@ def _addresses(run: Run) -> dict[str, Any]:
 
 def _json(outcome: Outcome) -> list[dict[str, Any]]:
     try:
-        told = json.loads(outcome.stdout or "[]")
+        rows = json.loads(outcome.stdout or "[]")
     except ValueError:
         return []
-    return [one for one in told if isinstance(one, dict)]
+    return [one for one in rows if isinstance(one, dict)]

@@ -156,7 +156,7 @@ def test_a_version_that_is_nowhere(node: Node) -> None:
         node.apply("curl=9*", check=True)
 
 
-def test_words_of_dpkg_are_told() -> None:
+def test_an_error_of_dpkg_is_reported() -> None:
     words = "E: Sub-process /usr/bin/dpkg returned an error code (1)"
     assert "no space left" in apt_packages.ap.tail("Unpacking x\n no space left on device", words)
     assert apt_packages.ap.tail("Reading package lists...", "W: x\nE: Unable to locate package y") == (

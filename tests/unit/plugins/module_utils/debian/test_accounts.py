@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Admins and their keys: every mistake is found, and nothing that is no public key is repeated."""
+"""Admins and their keys: every mistake is found, and no message has a text that is not a public key."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ PRIVATE = "-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXktdjEAAAAABG5vbmU\
         key("ssh-rsa", b"\x01\x00\x01", b"\x00\x80" + bytes(255)),
     ],
 )
-def test_a_public_key_is_one(text: str) -> None:
+def test_a_public_key_is_parsed(text: str) -> None:
     assert ssh_keys.parse(text).fingerprint.startswith("SHA256:")
 
 
@@ -56,17 +56,11 @@ def test_a_public_key_is_one(text: str) -> None:
         (key("ssh-rsa", b"\x01\x00\x01", b"\x00\x80" + bytes(127)), "1024 bits"),
     ],
 )
-def test_what_is_none_is_refused_and_not_repeated(text: str, words: str) -> None:
+def test_a_text_that_is_not_a_public_key_is_refused_and_not_quoted(text: str, words: str) -> None:
     with pytest.raises(ssh_keys.KeyProblem, match=words) as caught:
         ssh_keys.parse(text)
     for word in text.split():
         assert len(word) < 15 or word not in str(caught.value)
-
-
-def test_a_file_of_keys_is_shown_by_fingerprints() -> None:
-    shown = ssh_keys.described(f"# comment\n\n{GOOD}\nhunter2\n")
-    assert shown == [str(ssh_keys.parse(GOOD)), "(a line that is not a usable public key)"]
-    assert "AAAA" not in shown[0]
 
 
 def understood(*entries: dict[str, Any]) -> tuple[list[accounts.Admin], str]:
@@ -76,7 +70,7 @@ def understood(*entries: dict[str, Any]) -> tuple[list[accounts.Admin], str]:
     return found, "\n".join(map(str, problems))
 
 
-def test_an_admin_with_nothing_but_a_key() -> None:
+def test_an_admin_with_only_a_key_gets_the_default_sudo_rule() -> None:
     (admin,), problems = understood({"name": "alice", "keys": [GOOD, f"{GOOD}\n"], "state": "present"})
     assert problems == ""
     assert admin.keys_text.splitlines()[1:] == [GOOD]
@@ -84,7 +78,7 @@ def test_an_admin_with_nothing_but_a_key() -> None:
     assert admin.groups is None and admin.shell is None
 
 
-def test_no_rule_is_no_file() -> None:
+def test_without_sudo_rules_the_file_is_empty() -> None:
     (admin,), problems = understood({"name": "alice", "keys": [GOOD], "sudo": [], "groups": []})
     assert (problems, admin.sudo_text, admin.groups) == ("", "", ())
 
@@ -107,7 +101,7 @@ def test_no_rule_is_no_file() -> None:
         ({"groups": ["a b"]}, "groups: 'a b': must be the name of a group"),
     ],
 )
-def test_each_mistake(entry: dict[str, Any], words: str) -> None:
+def test_each_mistake_of_an_admin_is_found(entry: dict[str, Any], words: str) -> None:
     assert words in understood({"name": "alice", "keys": [GOOD], **entry})[1]
 
 
@@ -117,5 +111,5 @@ def test_all_mistakes_at_once() -> None:
         assert f"common_admins{words}" in problems
 
 
-def test_an_admin_that_goes_needs_no_key() -> None:
+def test_an_absent_admin_needs_no_key() -> None:
     assert understood({"name": "bob", "state": "absent"}, {"name": "carol", "keys": [GOOD]})[1] == ""

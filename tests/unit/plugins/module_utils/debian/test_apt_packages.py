@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Lists of packages: what they ask for, what contradicts itself, and which plans of apt are refused."""
+"""Lists of packages: missing and surplus packages, contradictions, and plans of apt that are refused."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ def lists(*present: str, absent: tuple[str, ...] = (), optional: tuple[str, ...]
     return reading.lists
 
 
-def test_what_is_missing_and_what_is_too_much() -> None:
+def test_missing_and_surplus_packages() -> None:
     wanted = lists("curl", "jq", "curl=8.14.1-*", absent=("old", "gone"))
     assert wanted.missing(INSTALLED) == ["jq"]
     assert wanted.surplus(INSTALLED) == ["old"]
     assert lists("curl=8.15*").missing(INSTALLED) == ["curl=8.15*"]
 
 
-def test_what_is_not_installed_or_only_half_is_absent() -> None:
+def test_packages_that_are_not_or_half_installed_are_absent() -> None:
     asked: list[list[str]] = []
 
     def run(argv: list[str]) -> tuple[int, str, str]:
@@ -39,7 +39,7 @@ def test_what_is_not_installed_or_only_half_is_absent() -> None:
         ap.absent_of(lambda _argv: (2, "", "is locked\n"), ["curl"])
 
 
-def test_what_is_present_is_not_optional_too() -> None:
+def test_a_package_in_both_lists_is_present_and_not_optional() -> None:
     assert lists("curl=8*", optional=("curl", "jq")).optional == ("jq",)
 
 
@@ -62,7 +62,7 @@ def test_mistakes(arguments: tuple[list[str], ...], words: str) -> None:
     assert [words in str(problem) for problem in problems] == [True]
 
 
-def test_what_dpkg_and_apt_say() -> None:
+def test_the_outputs_of_dpkg_and_apt_are_parsed() -> None:
     output = "install not-installed curl \ninstall installed jq 1.7\nhold installed runc 1.1\n"
     output += "install half-configured broken 2\ndeinstall config-files x 1\n"
     installed = ap.read_installed(output)
@@ -86,14 +86,14 @@ def test_what_dpkg_and_apt_say() -> None:
     assert ap.unknown(words) == ["crul", "x", "curl"]
 
 
-def test_only_what_is_named_goes() -> None:
+def test_apt_may_remove_only_packages_declared_as_absent() -> None:
     wanted = lists("curl", absent=("old",))
     assert ap.objections(wanted, INSTALLED, ap.Actions([], ["old"], [])) == []
     assert "declared as present" in ap.objections(wanted, INSTALLED, ap.Actions([], ["old", "curl"], []))[0]
     assert "declare jq as absent" in ap.objections(wanted, INSTALLED, ap.Actions([], ["old", "jq"], []))[0]
 
 
-def test_what_is_held_moves_only_to_a_version_that_is_named() -> None:
+def test_a_held_package_changes_only_to_a_declared_version() -> None:
     assert "on hold" in ap.objections(lists("curl"), INSTALLED, ap.Actions(["docker.io"], [], []))[0]
     assert "on hold" in ap.objections(lists(absent=("docker.io",)), INSTALLED, ap.Actions([], ["docker.io"], []))[0]
     own = replace(lists(absent=("docker.io",)), own_holds=("docker.*",))
@@ -115,7 +115,7 @@ def test_microcode_is_for_bare_metal(vendor: str, virtual: bool, package: str) -
     assert ap.microcode(f"processor\t: 0\nvendor_id\t: {vendor}\nmodel\t: 1\n", virtual) == package
 
 
-def test_optional_packages_are_asked_for_and_only_those_that_are_missing() -> None:
+def test_apt_is_asked_only_for_optional_packages_that_are_not_installed() -> None:
     lists = ap.Lists({"curl": ""}, frozenset({"nano"}), ("there", "offered", "nowhere"))
     asked: list[list[str]] = []
 

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Pins: their files, their holds, and what is refused."""
+"""Pins: their files, their holds, and parameters that are refused."""
 
 from __future__ import annotations
 
@@ -76,12 +76,12 @@ def test_another_order_of_the_packages_changes_nothing(node: Node) -> None:
     assert node.apply(**{key: found[::-1] for key, found in both.items()}) == UNCHANGED
 
 
-def test_everybody_may_read_the_files(node: Node) -> None:
+def test_all_users_may_read_the_files(node: Node) -> None:
     node.apply()
     assert {stat.S_IMODE((node.etc / name).stat().st_mode) for name in node.files()} == {0o644}
 
 
-def test_what_somebody_edited_is_put_right(node: Node) -> None:
+def test_an_edited_file_and_a_removed_hold_are_restored(node: Node) -> None:
     node.apply()
     node.wants["runc"] = "install"
     (node.etc / "apt.conf.d/52-docker").write_text("")
@@ -92,13 +92,13 @@ def test_what_somebody_edited_is_put_right(node: Node) -> None:
     assert node.apply() == UNCHANGED
 
 
-def test_a_pin_that_is_no_longer_declared_goes(node: Node) -> None:
+def test_a_pin_that_is_no_longer_declared_is_removed(node: Node) -> None:
     node.apply()
     assert node.apply(pinned=[]) != UNCHANGED
     assert list(node.files()) == ["apt.conf.d/52-docker"]
 
 
-def test_a_package_that_is_not_there_is_not_held(node: Node) -> None:
+def test_a_package_that_is_not_installed_is_not_held(node: Node) -> None:
     node.code = 1
     del node.wants["runc"]
     assert node.apply(check=True)["held"] == ["docker.io"]
@@ -111,7 +111,7 @@ def kernel(node: Node, packages: list[str], **options: Any) -> dict[str, Any]:
     return node.apply(name="kernel", packages=packages, pinned=[], version="", **options)
 
 
-def test_what_a_wildcard_matches_is_held_also_when_it_comes_later(node: Node) -> None:
+def test_a_package_that_a_wildcard_matches_is_held_even_if_installed_later(node: Node) -> None:
     node.wants["linux-image-6.1.0-50-amd64"] = "install"
     assert kernel(node, ["linux-image-*"])["held"] == ["linux-image-6.1.0-50-amd64"]
     assert kernel(node, ["linux-image-*"]) == UNCHANGED
@@ -129,21 +129,21 @@ def test_what_a_wildcard_matches_is_held_also_when_it_comes_later(node: Node) ->
     ]
 
 
-def test_what_is_no_longer_declared_is_released(node: Node) -> None:
+def test_a_package_that_is_no_longer_declared_is_released(node: Node) -> None:
     node.wants |= {"linux-image-amd64": "install", "mine": "hold"}
     node.apply()
     kernel(node, ["linux-image-*", "runc"])
     predicted = kernel(node, [], check=True)
     assert node.wants["linux-image-amd64"] == "hold"
     assert predicted == kernel(node, [])
-    # Not what another name holds, nor what the operator does.
+    # The holds of another set of pins and of the operator stay.
     assert predicted["released"] == ["linux-image-amd64"]
     assert node.wants == {"docker.io": "hold", "runc": "hold", "linux-image-amd64": "install", "mine": "hold"}
     assert sorted(node.files()) == ["apt.conf.d/52-docker", "preferences.d/52-docker"]
     assert kernel(node, []) == UNCHANGED
 
 
-def test_each_may_have_its_own_version(node: Node) -> None:
+def test_each_package_may_have_its_own_version(node: Node) -> None:
     node.apply(versions={"runc": "1.1*"})
     assert node.files()["preferences.d/52-docker"].split("\n", 1)[1] == (
         "Package: docker.io\nPin: version 26.1.5*\nPin-Priority: 1001\n\n"
@@ -151,7 +151,7 @@ def test_each_may_have_its_own_version(node: Node) -> None:
     )
 
 
-def test_words_of_dpkg_are_told(node: Node) -> None:
+def test_an_error_of_dpkg_is_reported(node: Node) -> None:
     node.code = 2
     with pytest.raises(apt_pins.PinError, match="dpkg's words"):
         node.apply()
@@ -171,13 +171,13 @@ def test_words_of_dpkg_are_told(node: Node) -> None:
         ({"versions": {"runc": "*"}}, "runc: '*'"),
     ],
 )
-def test_what_would_break_apt_is_refused(params: dict[str, Any], word: str) -> None:
+def test_parameters_that_would_break_apt_are_refused(params: dict[str, Any], word: str) -> None:
     assert apt_pins.mistakes(**PARAMS) == []
     assert [word in text for text in apt_pins.mistakes(**{**PARAMS, **params})] == [True]
 
 
-def test_the_packages_of_a_name_can_be_read_back(node: Node) -> None:
-    """An upgrade may let them go. A file that others wrote holds nothing of ours."""
+def test_the_packages_of_a_set_of_pins_can_be_read_back(node: Node) -> None:
+    """A file that another program wrote has no pins of this collection."""
     assert apt_pins.held_patterns("docker") == []
     node.apply(packages=["docker.io", "linux-image-*"])
     assert apt_pins.held_patterns("docker") == ["docker.io", "linux-image-*"]

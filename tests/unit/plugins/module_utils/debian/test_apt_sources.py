@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""APT's declared sources and proxies: their files, their mistakes, and what apt says of them."""
+"""APT's declared sources and proxies: their files, their mistakes, and the messages of apt about them."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_a_source_as_deb822() -> None:
     ]
 
 
-def test_a_key_that_is_text_lies_in_a_file_where_the_source_looks_for_it() -> None:
+def test_a_key_given_as_text_is_in_the_file_that_the_source_names() -> None:
     sources = apt.read_sources([{**DEBIAN, "key": KEY}])
     files = apt.declared_files(sources, apt.Transport(), "/trial", "bookworm")
     assert files["keyrings/inference-debian.asc"].text == KEY + "\n"
@@ -75,12 +75,20 @@ def test_a_flat_repository_has_no_components() -> None:
         ({"uris": ["http://[mirror/debian"]}, "has no host that can be read"),
     ],
 )
-def test_what_apt_could_not_read_is_refused(changed: dict[str, Any], words: str) -> None:
+def test_a_source_that_apt_cannot_read_is_refused(changed: dict[str, Any], words: str) -> None:
     assert words in mistakes(**changed)
 
 
 @pytest.mark.parametrize(
-    "uri", ["htps://bob:secret@mirror/debian", "https://bob:secret@mirror/debian https://b", "https://bob:secret@[x/ y"]
+    "uri",
+    [
+        "htps://bob:secret@mirror/debian",
+        "bob:secret@mirror/debian",
+        "https://bob:secret@mirror/debian https://b",
+        "https://b https://bob:secret@mirror/debian",
+        "https://bob:my#secret@mirror/debian",
+        "https://bob:secret@[x/ y",
+    ],
 )
 def test_no_message_shows_the_login_of_a_source(uri: str) -> None:
     words = mistakes(uris=[uri])
@@ -92,10 +100,10 @@ PIN = openpgp.fingerprints(PUBLIC.encode())[0]
 
 
 @pytest.mark.parametrize("text", [PIN, PIN.lower(), " ".join(PIN[at : at + 4] for at in range(0, 40, 4))])
-def test_a_key_has_one_of_its_fingerprints(text: str) -> None:
+def test_a_key_with_one_of_the_fingerprints_is_accepted(text: str) -> None:
     (source,) = apt.read_sources([{**DEBIAN, "key": PUBLIC, "fingerprints": ["0" * 40, text]}])
     assert source.fingerprints == ("0" * 40, PIN)
-    # The key of a path is on the node: the module reads it.
+    # A key declared by its path is on the node: the module reads the key.
     (source,) = apt.read_sources([{**DEBIAN, "fingerprints": [text]}])
     assert apt.check_key(source, PUBLIC.encode()) == []
     assert "cannot be compared with the fingerprints: it is neither" in str(apt.check_key(source, b"<html>")[0])
@@ -119,7 +127,7 @@ def test_all_mistakes_at_once_and_no_login_in_them() -> None:
     assert "secret" not in str(error.value) and "auth.conf.d" in str(error.value)
 
 
-def test_proxies_and_who_needs_none() -> None:
+def test_proxies_and_hosts_without_a_proxy() -> None:
     transport = apt.Transport("http://u:p@proxy:3128", "", ("mirror.example",))
     assert transport.problems() == []
     assert transport.text("/etc/apt").splitlines()[1:] == [
@@ -129,7 +137,7 @@ def test_proxies_and_who_needs_none() -> None:
     assert apt.Transport().text("/etc/apt") == ""
 
 
-def test_only_a_file_with_a_login_is_closed() -> None:
+def test_only_a_file_with_a_login_is_private() -> None:
     def mode(proxy: str) -> int:
         return apt.declared_files([], apt.Transport(https_proxy=proxy), "/etc/apt", "x")[apt.PROXY_FILE].mode
 
@@ -150,23 +158,23 @@ def test_only_a_file_with_a_login_is_closed() -> None:
         apt.Transport(ca=f"{apt.CERTIFICATE}\nnonsense\n-----END CERTIFICATE-----"),
     ],
 )
-def test_a_transport_that_cannot_be(transport: apt.Transport) -> None:
+def test_an_unusable_proxy_or_authority_is_a_problem(transport: apt.Transport) -> None:
     assert len(transport.problems()) == 1
 
 
-def test_logins_are_taken_out_of_a_text() -> None:
+def test_logins_in_a_text_are_redacted() -> None:
     text = "http://u:s3cret@proxy:3128 said s3cret"
     assert (
         apt.redact(text, ["http://u:s3cret@proxy:3128", "http://other"]) == "http://********@proxy:3128 said ********"
     )
 
 
-def test_what_counts_as_a_source() -> None:
+def test_only_lines_outside_comments_are_sources() -> None:
     assert apt.active("# x\n\ndeb http://x y z\n")
     assert not apt.active("# deb http://x y z\n\n  # x\n")
 
 
-# What apt 2.6 said of three sources, of which it forgot one on the way.
+# Messages of apt 2.6 about three sources. Its errors do not name the source at 127.0.0.1:9.
 OUTPUT = """\
 Err:1 http://127.0.0.1:9/debian test InRelease
   Could not connect to 127.0.0.1:9 (127.0.0.1). - connect (111: Connection refused)
@@ -182,22 +190,22 @@ E: Some index files failed to download. They have been ignored, or old ones used
 """
 
 
-def test_each_source_is_named_with_what_apt_said_of_it() -> None:
+def test_each_message_of_apt_gets_the_name_of_its_source() -> None:
     entries = [("dead", "http://127.0.0.1:9/debian"), ("stranger", "file:/srv/other"), ("thin", "file:///srv/repo/")]
     plain = {"suites": ["test"], "components": ["x"]}
     sources = apt.read_sources([{"name": name, "uris": [uri], **plain} for name, uri in entries])
-    told = [apt.attribute(line, sources, "bookworm") for line in apt.complaints(WORDS, OUTPUT)]
-    assert [line.split(": ")[0] for line in told] == [
+    found = [apt.attribute(line, sources, "bookworm") for line in apt.complaints(WORDS, OUTPUT)]
+    assert [line.split(": ")[0] for line in found] == [
         "source thin",
         "source stranger",
         "source stranger",
         "source dead",
     ]
-    assert "Connection refused" in told[-1]
+    assert "Connection refused" in found[-1]
     assert [apt.fatal(line) for line in apt.complaints(WORDS)] == [True, False, True]
 
 
-def test_of_two_sources_at_one_place_the_one_with_the_suite_is_named() -> None:
+def test_of_two_sources_with_one_address_the_suite_decides() -> None:
     sources = apt.read_sources([{**DEBIAN, "name": "a"}, {**DEBIAN, "name": "b", "suites": ["$(CODENAME)-security"]}])
     line = "E: The repository 'https://mirror.example/debian trixie-security Release' does not have a Release file."
     assert apt.attribute(line, sources, "trixie").startswith("source b: ")

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The file that says what is upgraded unattended, as APT itself reads it."""
+"""The file with the settings of unattended upgrades, as APT itself reads it."""
 
 from __future__ import annotations
 
@@ -45,4 +45,4 @@ def test_the_file_is_written_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert apt_unattended.apply(True, ORIGINS, check=True), "APT's timers could not read the file"
     apt_unattended.apply(True, ORIGINS, check=False)
     monkeypatch.setattr(os, "geteuid", lambda: (tmp_path / apt_unattended.FILE).stat().st_uid + 1)
-    assert apt_unattended.apply(True, ORIGINS, check=True), "somebody else could edit the file"
+    assert apt_unattended.apply(True, ORIGINS, check=True), "another user could edit the file"

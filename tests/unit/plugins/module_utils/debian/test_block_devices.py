@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What is read of a block device; a file and a made-up sysfs stand for it."""
+"""The facts of a block device, read from a plain file and a made-up sysfs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SIZE = HEAD + 4096
 
 
 class Machine:
-    """A disk sdx, what the commands say about it, and the kernel's tables."""
+    """A disk sdx, the outputs of the commands about it, and the kernel's tables."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -36,7 +36,7 @@ class Machine:
         self.write("size", f"{SIZE // 512}")
         self.write("ro", "0")
         (root / "sys/dev/block").mkdir(parents=True)
-        # The number of a file that is no device.
+        # 0:0 is the device number of a plain file.
         (root / "sys/dev/block/0:0").symlink_to(self.disk)
         (root / "proc/self").mkdir(parents=True)
         (root / "proc/swaps").write_text("Filename Type Size Used Priority\n")
@@ -88,7 +88,7 @@ def test_one_byte_in_the_head_is_content(machine: Machine, position: int) -> Non
     assert not machine.device().empty
 
 
-def test_both_probes_have_to_find_nothing(machine: Machine) -> None:
+def test_signatures_of_wipefs_and_of_blkid_are_found(machine: Machine) -> None:
     machine.answers["wipefs"] = signatures({"type": "gpt"}, {"type": "gpt"}, {"type": "PMBR"})
     assert machine.device().signatures == (Signature("gpt"), Signature("PMBR"))
     machine.answers["wipefs"] = signatures()
@@ -98,7 +98,7 @@ def test_both_probes_have_to_find_nothing(machine: Machine) -> None:
     assert machine.device().signatures == (Signature("dos"),)
 
 
-def test_a_partition_is_no_content_of_its_own(machine: Machine) -> None:
+def test_a_partition_without_a_file_system_is_blank(machine: Machine) -> None:
     machine.answers["blkid"] = (0, "PART_ENTRY_SCHEME=gpt\nPART_ENTRY_NUMBER=1\n")
     assert obstacles(machine.device()) == []
 
@@ -114,7 +114,7 @@ def test_a_partition_is_no_content_of_its_own(machine: Machine) -> None:
         ("blkid", (124, "it did not end")),
     ],
 )
-def test_a_probe_that_fails_proves_nothing(machine: Machine, command: str, answer: tuple[int, str]) -> None:
+def test_a_disk_is_not_blank_if_a_probe_fails(machine: Machine, command: str, answer: tuple[int, str]) -> None:
     machine.answers[command] = answer
     assert obstacles(machine.device())
 
@@ -131,7 +131,7 @@ def test_partitions_holders_mounts_swap_and_write_protection_are_seen(machine: M
     assert device.read_only and device.swap
 
 
-def test_a_disk_that_ends_before_its_size_is_not_trusted(machine: Machine) -> None:
+def test_a_disk_that_ends_before_its_size_is_not_blank(machine: Machine) -> None:
     machine.write("size", f"{SIZE // 512 + 8}")
     assert obstacles(machine.device()) == ["reads end before the size that the kernel reports"]
 
@@ -148,7 +148,7 @@ def test_a_device_in_exclusive_use_is_not_blank(machine: Machine, monkeypatch: p
     assert machine.device().busy and obstacles(machine.device())
 
 
-def test_a_device_that_is_missing_is_told_with_those_that_are_there(machine: Machine) -> None:
+def test_the_error_about_a_missing_device_lists_the_disks_of_the_node(machine: Machine) -> None:
     names = machine.root / "dev/disk/by-id"
     names.mkdir(parents=True)
     for name in ("nvme-A", "nvme-A-part1", "dm-name-x", "ata-parted"):
@@ -157,7 +157,7 @@ def test_a_device_that_is_missing_is_told_with_those_that_are_there(machine: Mac
         machine.blocks.device("/nonexistent")
 
 
-def test_the_uppermost_mount_counts(machine: Machine) -> None:
+def test_the_last_mount_at_a_path_counts(machine: Machine) -> None:
     machine.mount("0:40", "/mnt/x", "autofs", "systemd-1")
     machine.mount("0:41", "/mnt/x", "nfs4", "nas:/x")
     top = machine.blocks.mounted_at("/mnt/x")

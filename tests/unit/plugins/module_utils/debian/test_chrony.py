@@ -1,12 +1,12 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""chrony's files, and its words."""
+"""chrony's files, and the output of chronyc."""
 
 from __future__ import annotations
 
 from ansible_collections.baremetal.inference.plugins.module_utils.debian import chrony
 
-# Of Debian 12's package, without its comments.
+# chrony.conf of Debian 12's package, without comments.
 DEBIAN = """\
 confdir /etc/chrony/conf.d
 pool 2.debian.pool.ntp.org iburst
@@ -17,7 +17,7 @@ makestep 1 3
 """
 
 
-def test_debians_sources_go_and_come_back() -> None:
+def test_debians_sources_are_disabled_and_enabled_again() -> None:
     quiet = chrony.main_text(DEBIAN, True)
     live = [line for line in quiet.splitlines() if not line.startswith("#")]
     assert live == [
@@ -46,7 +46,7 @@ def test_mistakes() -> None:
     ]
 
 
-def test_what_chronyc_says() -> None:
+def test_sources_are_parsed_from_the_output_of_chronyc() -> None:
     """Recorded from chrony 4.3."""
     answer = "^,*,ntp1,8,6,7,1,0.000000001,0.000001535,0.000003691\n^,?,ntp2,0,6,0,4294967295,0.0,0.0,0.0\n"
     sources = chrony.parse_sources(answer)

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whether a configuration is the package's own, by what dpkg says."""
+"""Whether a configuration file is unchanged, by the checksums of dpkg."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ DIGEST = hashlib.md5(b"global\n", usedforsecurity=False).hexdigest()
         ("", False),
     ],
 )
-def test_only_an_unchanged_file_of_the_package_is_its_own(tmp_path: Path, shown: str, wanted: bool) -> None:
+def test_only_an_unchanged_file_of_the_package_is_pristine(tmp_path: Path, shown: str, wanted: bool) -> None:
     path = tmp_path / "haproxy.cfg"
     path.write_text("global\n")
     asked: list[Sequence[str]] = []

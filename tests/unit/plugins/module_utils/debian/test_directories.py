@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Directories on a file system of users: made below its root alone, and never through a symbolic link."""
+"""Directories where users can write: created only below the root, and never through a symbolic link."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.debian.directo
 ME = (os.getuid(), os.getgid())
 
 
-def test_what_is_made_is_found(tmp_path: Path) -> None:
+def test_a_created_directory_has_the_declared_owner_and_mode(tmp_path: Path) -> None:
     root = str(tmp_path)
     assert directories.identify(root, "a/b") is None
     directories.make_all(root, [("a", (*ME, 0o750)), ("a/b", (*ME, 0o2770))])
@@ -28,7 +28,7 @@ def test_what_is_made_is_found(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["link", "file"])
 def test_neither_a_link_nor_a_file_is_followed(tmp_path: Path, kind: str) -> None:
-    """A user could lead root to /etc."""
+    """With a link, a user could have root write below /etc."""
     root, elsewhere = tmp_path / "root", tmp_path / "elsewhere"
     root.mkdir()
     elsewhere.mkdir()

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The commands and files of a node's disks: what tools say, and what becomes of their errors."""
+"""The commands and files of a node's disks: outputs and errors of the tools."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.debian.disks i
 
 
 class Tools:
-    """What a command ends with, in the place of subprocess.run; remembers how each was started."""
+    """Replaces subprocess.run: returns a result or raises an error, and records the calls."""
 
     def __init__(self) -> None:
         self.result = (0, "", "")
@@ -42,34 +42,34 @@ def tools(monkeypatch: pytest.MonkeyPatch) -> Tools:
     return tools
 
 
-def test_errors_are_part_of_the_answer_only_of_a_command_that_failed(tools: Tools) -> None:
+def test_only_the_output_of_a_failed_command_includes_stderr(tools: Tools) -> None:
     tools.result = (0, "sda\n", "a warning")
     assert Host().ask("lsblk") == (0, "sda\n")
     tools.result = (32, "out ", "no such device")
     assert Host().ask("lsblk") == (32, "out no such device")
 
 
-def test_no_command_can_ask_anybody_or_speak_another_language(tools: Tools) -> None:
+def test_a_command_has_no_stdin_and_the_locale_c(tools: Tools) -> None:
     Host().ask("mkfs.ext4", "/dev/sda", timeout=7)
     assert tools.options["stdin"] == subprocess.DEVNULL and tools.options["timeout"] == 7
     assert tools.options["env"] == {"PATH": disk_host.BIN, "LC_ALL": "C.UTF-8"}
 
 
-def test_a_command_that_hangs_or_is_not_there_is_an_answer(tools: Tools) -> None:
+def test_a_command_that_hangs_or_is_not_installed_has_an_exit_code(tools: Tools) -> None:
     tools.errors = [subprocess.TimeoutExpired("mount", 5)]
     assert Host().ask("mount", timeout=5) == (124, "mount did not end within 5 s")
     tools.errors = [FileNotFoundError()]
     assert Host().ask("mdadm", "--examine") == (127, "mdadm is not installed")
 
 
-def test_a_command_that_has_to_work_says_why_it_did_not(tools: Tools) -> None:
+def test_a_failed_command_is_an_error_with_its_output(tools: Tools) -> None:
     Host().do("mount", "/mnt")
     tools.result = (32, "", "mount: /mnt: wrong fs type\n")
     with pytest.raises(DiskError, match=r"^mount /mnt failed \(32\): mount: /mnt: wrong fs type$"):
         Host().do("mount", "/mnt")
 
 
-def test_packages_of_the_tools_that_are_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_has_the_packages_of_tools_that_are_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     there = {"mkfs.xfs"}
     monkeypatch.setattr(disk_host.shutil, "which", lambda name, path: f"/sbin/{name}" if name in there else None)
     xfs = Disk("store", ("/dev/a",), "/mnt/models", filesystem="xfs")
@@ -102,7 +102,7 @@ def test_logical_volumes_and_which_are_active(tools: Tools) -> None:
         Host().volumes("inf-fast")
 
 
-def test_why_a_server_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_that_does_not_answer_has_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     class Connection:
         def close(self) -> None:
             closed.append("nas")
@@ -137,7 +137,7 @@ def test_systemd_reads_a_new_fstab_at_once(tools: Tools, tmp_path: Path, monkeyp
 
 
 class Flags:
-    """The flags of a directory, in the place of ioctl."""
+    """Replaces ioctl: reads and sets the flags of a directory."""
 
     def __init__(self, value: int, error: OSError | None = None) -> None:
         self.value = value
@@ -151,9 +151,7 @@ class Flags:
         return struct.pack("l", self.value)
 
 
-def test_an_empty_mount_point_is_protected_beside_its_other_flags(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_protected_mount_point_keeps_its_other_flags(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     flags = Flags(0x80000)
     monkeypatch.setattr(disk_host.fcntl, "ioctl", flags)
     assert not Host().immutable(tmp_path)
@@ -161,7 +159,7 @@ def test_an_empty_mount_point_is_protected_beside_its_other_flags(
     assert flags.value == 0x80000 | IMMUTABLE and Host().immutable(tmp_path)
 
 
-def test_a_file_system_without_flags_leaves_the_mount_point_open(
+def test_a_file_system_without_flags_cannot_protect_a_mount_point(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     handles = len(os.listdir("/proc/self/fd"))

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Disks and shares of a made-up node: what is formatted, joined, mounted and refused, and in which order."""
+"""Disks and shares of a made-up node: formats, joins, mounts and refusals, and their order."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Node:
     return made_up_node(tmp_path, monkeypatch)
 
 
-def test_a_device_is_looked_at_again_under_the_lock(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Somebody has used it between the decision and the format."""
+def test_a_device_is_checked_again_under_the_lock(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another program has made a file system between the decision and the format."""
 
     @contextmanager
     def taken_meanwhile(devices: list[Device]) -> Iterator[None]:
@@ -42,12 +42,12 @@ def test_devices_are_joined_and_then_formatted(node: Node, join: str) -> None:
     volume = {"raid0": "/dev/md127", "lvm": "/dev/dm-0"}[join]
     assert [line.split()[0] for line in node.writes()][-2:] == ["mkfs.ext4", "mount"]
     assert f"mkfs.ext4 -q -m 0 -L inf-fast {volume}" in node.done
-    # Where an array begins by default, nobody has looked whether its members are blank.
+    # By default, an array begins behind the part of its members that was checked.
     assert join == "lvm" or any("--data-offset=1M" in line for line in node.done)
     assert not {"--force", "-F", "-f", "--yes", "-y", "--run"} & set(" ".join(node.done).split())
 
 
-def test_a_node_that_was_installed_anew_finds_its_disks_again(node: Node) -> None:
+def test_a_reinstalled_node_mounts_its_disks_without_a_format(node: Node) -> None:
     wanted = [node.store(), node.fast("lvm")]
     node.run(disks_=wanted)
     node.table.clear()
@@ -68,7 +68,7 @@ def test_an_array_that_is_not_assembled_is_assembled(node: Node) -> None:
     assert [line.split()[:2] for line in node.writes()] == [["mdadm", "--assemble"], ["mount", "-t"]]
 
 
-def test_adopting_mounts_and_never_formats(node: Node) -> None:
+def test_an_adopted_disk_is_mounted_and_never_formatted(node: Node) -> None:
     node.hold(f"{BY_ID}/a", Signature("xfs", "data", "u1"))
     node.run(disks_=[node.store(adopt=True, filesystem="xfs")])
     assert [line.split()[0] for line in node.writes()] == ["mount"] and "UUID=u1" in node.fstab()
@@ -116,7 +116,7 @@ def test_new_options_are_a_remount(node: Node) -> None:
     assert len(node.writes()) == 1 and "remount,noatime,commit=30" in node.writes()[0] and "commit=30" in node.fstab()
 
 
-def test_directories_are_made_on_the_mount_and_put_right(node: Node) -> None:
+def test_directories_are_created_on_the_mount_and_repaired(node: Node) -> None:
     me, mine = str(os.getuid()), str(os.getgid())
     wanted = node.store(directories=[{"path": "a/b", "owner": me, "group": mine, "mode": "0750"}])
     node.run(disks_=[wanted])
@@ -142,10 +142,10 @@ def test_a_share_is_mounted_within_a_time_limit(node: Node) -> None:
     assert node.writes()[0].startswith("timeout --kill-after=5 40 mount -t nfs") and "retry=0" in node.writes()[0]
     assert "nas:/x" in node.fstab() and "retry=0" not in node.fstab()
     node.dead_servers.add("nas")
-    assert not node.run(shares=[share])["changed"], "a server that went away later is not this run's business"
+    assert not node.run(shares=[share])["changed"], "a server that stops later changes nothing"
 
 
-def test_a_share_that_waits_for_its_first_use_is_left_to_wait(node: Node) -> None:
+def test_a_share_that_waits_for_its_first_access_is_unchanged(node: Node) -> None:
     share = {"source": "nas:/x", "path": f"{node.root}/x"}
     node.run(shares=[share])
     node.table[:] = [Mount("0:40", "/", f"{node.root}/x", "autofs", "systemd-1")]

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which disks are blank, which are ours, and what of a declaration is a mistake."""
+"""Blank disks, this collection's disks, and mistakes in a declaration."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ OBSTACLES: list[tuple[dict[str, Any], str]] = [
 
 @pytest.mark.parametrize(("change", "words"), OBSTACLES)
 @pytest.mark.parametrize("adopt", [False, True])
-def test_what_is_not_blank_is_left_alone(change: dict[str, Any], words: str, adopt: bool) -> None:
+def test_a_device_that_is_not_blank_is_refused(change: dict[str, Any], words: str, adopt: bool) -> None:
     device = replace(BLANK, **change)
     disk = replace(STORE, filesystem="xfs", adopt=adopt)
     with pytest.raises(dk.DiskError) as caught:
@@ -57,12 +57,12 @@ def test_what_is_not_blank_is_left_alone(change: dict[str, Any], words: str, ado
 
 
 def test_every_field_of_a_device_that_can_differ_is_an_obstacle() -> None:
-    """So that a field that is added later is not forgotten."""
+    """A new field of Device needs an obstacle, or an entry in `described`."""
     described = {"path", "kernel", "number", "model"}
     assert {key for change, _words in OBSTACLES for key in change} == set(Device.__dataclass_fields__) - described
 
 
-def test_a_blank_device_is_formatted_unless_something_was_to_be_adopted() -> None:
+def test_a_blank_device_is_formatted_unless_adopt_is_set() -> None:
     assert dk.volume_is_blank(STORE, BLANK)
     with pytest.raises(dk.DiskError, match="nothing to adopt"):
         dk.volume_is_blank(replace(STORE, adopt=True), BLANK)
@@ -80,13 +80,13 @@ def test_a_blank_device_is_formatted_unless_something_was_to_be_adopted() -> Non
         ([], {"adopt": True}, False),
     ],
 )
-def test_our_own_file_system_is_known_by_label_and_kind(
+def test_our_own_file_system_is_recognised_by_label_and_kind(
     signatures: list[Signature], changes: dict[str, Any], own: bool
 ) -> None:
     assert dk.is_own(replace(STORE, **changes), replace(BLANK, signatures=tuple(signatures))) is own
 
 
-def test_a_refusal_names_the_ways_out() -> None:
+def test_a_refusal_says_how_to_adopt_or_discard_the_data() -> None:
     foreign = replace(BLANK, signatures=(Signature("xfs", "data", "u1"),), mounts=("/srv",))
     with pytest.raises(dk.DiskError) as caught:
         dk.volume_is_blank(STORE, foreign)
@@ -122,7 +122,7 @@ def test_the_arrays_line_has_the_uuid_as_mdadm_writes_it() -> None:
     assert text.endswith("ARRAY /dev/md/inf-store metadata=1.2 UUID=7a2976ed:155e0bd9:f062965e:c7d03d18\n")
 
 
-def test_no_line_of_fstab_can_hold_up_a_boot() -> None:
+def test_no_line_of_fstab_can_block_a_boot() -> None:
     for line in (STORE.line("aa"), Share("nas:/x", "/mnt/x").line()):
         assert "nofail" in line.options and any("-timeout=" in option for option in line.options)
     options = replace(STORE, options=("x-systemd.device-timeout=9s",)).line("aa").options
@@ -164,7 +164,7 @@ def test_a_good_declaration_has_no_mistakes() -> None:
     by_path = "/dev/disk/by-path/pci-0000:01:00.0-nvme-1"
     entries = [{**ENTRY, "directories": directories}, {**ENTRY, "name": "nvme", "devices": [by_path], "path": "/mnt"}]
     disks, problems = dk.declared_disks(entries)
-    assert not problems and [disk.path for disk in disks] == ["/mnt", "/mnt/models"], "shallow ones come first"
+    assert not problems and [disk.path for disk in disks] == ["/mnt", "/mnt/models"], "parent mount points come first"
     shares, problems = dk.declared_shares([{"source": "[fd00::1]:/x", "path": "/srv/x", "options": [], "version": "3"}])
     assert not problems and not dk.path_problems(disks, shares) and shares[0].server == "fd00::1"
 
@@ -184,7 +184,7 @@ def test_mistakes_in_a_share(changes: dict[str, Any], words: str) -> None:
     assert words in str(problems[0])
 
 
-def test_paths_must_not_collide() -> None:
+def test_a_path_declared_twice_or_below_a_share_is_a_problem() -> None:
     share = Share("nas:/x", "/mnt/models")
     assert "more than once" in str(dk.path_problems([STORE], [share])[0])
     assert "below the NFS mount" in str(dk.path_problems([replace(STORE, path="/mnt/models/a")], [share])[0])

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""daemon.json: what is merged, what is remembered, and what a change asks of the daemon."""
+"""daemon.json: merges, the state file, and whether a change needs a reload or a restart."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ MERGES: list[tuple[str, dict[str, Any], dict[str, Any], list[list[str]], dict[st
         [["runtimes", "nvidia", "path"], ["runtimes", "nvidia", "args"]],
         {"runtimes": {"kata": {"path": "kata"}}},
     ),
-    ("an object that we emptied goes", {"log-opts": {"tag": "x"}}, {}, [["log-opts", "tag"]], {}),
+    ("an object that we emptied is removed", {"log-opts": {"tag": "x"}}, {}, [["log-opts", "tag"]], {}),
     ("a list is one value", {"registry-mirrors": ["a"]}, {"registry-mirrors": ["b"]}, [], {"registry-mirrors": ["b"]}),
     (
         "a value becomes an object",
@@ -44,10 +44,16 @@ MERGES: list[tuple[str, dict[str, Any], dict[str, Any], list[list[str]], dict[st
         {"features": {"cdi": True}},
     ),
     ("an object becomes a value", {"a": {"b": 1}}, {"a": 2}, [["a", "b"]], {"a": 2}),
-    ("ours has become somebody's object", {"a": {"b": 1}}, {}, [["a"]], {"a": {"b": 1}}),
+    ("our value is now an object of other origin", {"a": {"b": 1}}, {}, [["a"]], {"a": {"b": 1}}),
     ("an owned key that is gone already", {}, {}, [["a"], ["b", "c"]], {}),
     ("an owned path that is a value now", {"b": 1}, {}, [["b", "c"]], {"b": 1}),
-    ("an empty object keeps what is in it", {"features": {"x": True}}, {"features": {}}, [], {"features": {"x": True}}),
+    (
+        "a declared empty object keeps its values",
+        {"features": {"x": True}},
+        {"features": {}},
+        [],
+        {"features": {"x": True}},
+    ),
     ("our part goes, the object is declared", {"a": {"b": 1, "c": 2}}, {"a": {}}, [["a", "b"]], {"a": {"c": 2}}),
     ("one is not true", {"a": True}, {"a": 1}, [], {"a": 1}),
 ]
@@ -75,7 +81,9 @@ CONFIGS = st.dictionaries(
 
 
 @given(CONFIGS, CONFIGS)
-def test_merge_declares_everything_and_settles(existing: dict[str, Any], declared: dict[str, Any]) -> None:
+def test_a_merge_has_all_declared_values_and_a_second_merge_changes_nothing(
+    existing: dict[str, Any], declared: dict[str, Any]
+) -> None:
     first = dd.merge(existing, declared)
     second = dd.merge(first.config, declared, first.owned)
     assert dd.same(first.config, second.config)
@@ -107,14 +115,14 @@ BAD_JSON = [
 
 
 @pytest.mark.parametrize(("text", "expected"), BAD_JSON)
-def test_parse_names_the_place(text: str, expected: str) -> None:
+def test_an_error_names_the_file_and_the_place(text: str, expected: str) -> None:
     with pytest.raises(ServiceError, match=r"/etc/docker/daemon\.json") as caught:
         dd.parse(text, "/etc/docker/daemon.json")
     assert expected in str(caught.value)
 
 
 @given(st.text(max_size=60) | st.binary(max_size=60).map(lambda raw: raw.decode("latin-1")))
-def test_parse_raises_nothing_else(text: str) -> None:
+def test_parse_raises_only_service_errors(text: str) -> None:
     try:
         assert isinstance(dd.parse(text, "file"), dict)
     except ServiceError as error:
@@ -129,7 +137,7 @@ PENDING = [
     ({}, {}, (), ()),
     ({"debug": True}, {"debug": False}, ("debug",), ()),
     ({}, {"registry-mirrors": ["http://a"]}, ("registry-mirrors",), ()),
-    # On SIGHUP the daemon keeps the value of a key that is gone.
+    # On SIGHUP, the daemon keeps the value of a removed key.
     ({"registry-mirrors": ["http://a"]}, {}, (), ("registry-mirrors",)),
     ({}, {"data-root": "/x"}, (), ("data-root",)),
     ({"live-restore": True, "bip": "1"}, {"live-restore": False, "bip": "2"}, ("live-restore",), ("bip",)),
@@ -155,7 +163,7 @@ STATES = [
 
 
 @pytest.mark.parametrize("state", STATES)
-def test_state_survives_the_file(state: dd.State) -> None:
+def test_the_state_is_read_back_from_its_file(state: dd.State) -> None:
     assert dd.load_state(state.dump(), "state") == state
 
 
@@ -163,7 +171,7 @@ def test_state_survives_the_file(state: dd.State) -> None:
     "text",
     ['{"schema": 2}', '{"schema": 1}', '{"schema": 1, "owned": 3}', '{"schema": 1, "owned": [], "loaded": {}}', "{"],
 )
-def test_damaged_state_is_named(text: str) -> None:
+def test_the_error_about_a_damaged_state_names_the_file(text: str) -> None:
     with pytest.raises(ServiceError, match=r"state\.json"):
         dd.load_state(text, "state.json")
 
@@ -175,13 +183,15 @@ PROBLEMS = [
     ({"default-address-pools": [{"base": "10.200.0.0/16", "size": 8}]}, 1),
     ({"default-address-pools": [{"base": "10.200.0.0/33", "size": 24}, {"base": "10.0.0.0/8", "size": True}, 3]}, 3),
     ({"log-opts": {"max-size": "50m", "max-file": "3"}}, 0),
-    ({"log-opts": {"max-size": "50m\n", "max-file": "3"}}, 1),
+    ({"log-opts": {"max-size": "50m\n", "max-file": "3\n"}}, 2),
+    ({"registry-mirrors": ["https://m\n"]}, 1),
     ({"log-driver": "json-file", "log-opts": {"max-size": "10x", "max-file": "0"}}, 2),
     ({"log-driver": "journald", "log-opts": {"max-size": "50m"}}, 1),
     ({"log-driver": "journald", "log-opts": {"tag": "x", "mode": "non-blocking"}}, 0),
     ({"log-driver": "some-plugin", "log-opts": {"anything": "x"}}, 0),
     # Wrong types are for the daemon's own check.
     ({"registry-mirrors": "x", "log-opts": 3, "default-address-pools": None, "log-driver": "none"}, 0),
+    ({"log-driver": ["local"], "log-opts": {"max-size": "x"}}, 0),
 ]
 
 
@@ -240,8 +250,8 @@ def test_environment_text_is_quoted_for_systemd() -> None:
     )
 
 
-@pytest.mark.parametrize("environment", [{"A B": "x"}, {"A": "x\nB=y"}, {"": "x"}, {"A": "\x00"}])
-def test_environment_text_refuses_what_a_line_cannot_hold(environment: dict[str, str]) -> None:
+@pytest.mark.parametrize("environment", [{"A B": "x"}, {"A\n": "x"}, {"A": "x\nB=y"}, {"": "x"}, {"A": "\x00"}])
+def test_invalid_names_and_values_of_the_environment_are_refused(environment: dict[str, str]) -> None:
     with pytest.raises(ServiceError):
         dd.environment_text(environment)
 

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The engine's packages, and what their version makes of GPUs."""
+"""Docker's packages, and how containers of their version get GPUs."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ def engine(
     wish: str = "",
     may_move: bool = True,
 ) -> Engine:
-    """An engine of which these packages are installed."""
+    """Docker with these packages installed."""
     installed = {name: Installed(version) for name, version in (versions or {}).items()}
     return Engine(source, PACKAGES[release][source], installed, wish, may_move)
 
 
-def test_what_was_tested_is_wanted() -> None:
+def test_the_tested_version_is_wanted() -> None:
     found = engine(WHOLE)
     assert (found.wanted, found.present, found.moving, found.major) == ("26.1.5*", True, [], 26)
     assert found.install == ["docker.io=26.1.5*", "docker-cli=26.1.5*", "containerd", "runc"]
@@ -37,7 +37,7 @@ def test_what_was_tested_is_wanted() -> None:
 
 
 @pytest.mark.parametrize("gone", list(WHOLE))
-def test_an_engine_is_whole_or_is_not_present(gone: str) -> None:
+def test_docker_is_present_only_with_all_packages(gone: str) -> None:
     assert not engine({name: version for name, version in WHOLE.items() if name != gone}).present
 
 
@@ -53,7 +53,7 @@ def test_dockers_epoch_may_be_left_out() -> None:
     assert engine(source="docker", wish="28.*").major == 28
 
 
-def test_another_version_waits_for_containers() -> None:
+def test_another_version_waits_until_docker_may_restart() -> None:
     moves, waits = (engine({**WHOLE, "docker.io": "20.10.24"}, may_move=may) for may in (True, False))
     assert moves.moving == waits.moving == ["docker.io"]
     assert (moves.postponed, moves.version, moves.gpu_request, moves.restart_reason) == (False, "26.1.5*", "cdi", "")
@@ -61,7 +61,7 @@ def test_another_version_waits_for_containers() -> None:
     assert waits.restart_reason == "docker.io 20.10.24 is installed, 26.1.5* is wanted"
 
 
-def test_the_engine_of_the_other_source_is_named() -> None:
+def test_installed_packages_of_the_other_source_are_found() -> None:
     assert engine(WHOLE, source="docker", wish="28.*").foreign == ["docker.io", "containerd"]
     assert engine({"docker-ce": "5:28.0"}).foreign == ["docker-ce"]
     assert engine(WHOLE).foreign == []
@@ -87,14 +87,14 @@ def test_how_containers_get_gpus() -> None:
         ("12", "", False, {}, [], "Docker 20.10.24* has no CDI; version 25 and later have it. Install Debian 13"),
     ],
 )
-def test_why_no_name_of_cdi_works(
+def test_the_reason_why_cdi_names_do_not_work(
     release: str, wish: str, gpus: bool, config: dict[str, Any], not_loaded: list[str], words: str
 ) -> None:
     found = engine(release=release, wish=wish).cdi_problem(gpus, config, not_loaded)
     assert words in found and bool(found) is bool(words)
 
 
-def test_an_old_engine_that_waits_is_not_told_to_install_another_debian() -> None:
+def test_a_postponed_version_needs_a_restart_and_not_another_debian() -> None:
     waits = engine({**WHOLE, "docker.io": "20.10.24"}, may_move=False).cdi_problem(False, {}, [])
     assert "docker_restart_allowed=true" in waits and "Install Debian" not in waits
 
@@ -109,5 +109,5 @@ def test_an_old_engine_that_waits_is_not_told_to_install_another_debian() -> Non
         (None, False),
     ],
 )
-def test_the_runtime_goes_by_the_specification(text: str | None, goes: bool) -> None:
-    assert docker_engine.goes_by_specification(text) is goes
+def test_the_runtime_uses_the_specification_only_in_mode_cdi(text: str | None, goes: bool) -> None:
+    assert docker_engine.runtime_uses_cdi(text) is goes

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Every mistake in the input of role docker is found, and all of them at once."""
+"""All mistakes in the input of the role docker are found at once."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ GOOD: dict[str, Any] = {
         {"toolkit_version": "old", "nvidia": "never"},
     ],
 )
-def test_what_can_be(good: dict[str, Any]) -> None:
+def test_valid_input_has_no_problems(good: dict[str, Any]) -> None:
     assert docker_input.problems({**GOOD, **good}) == []
 
 
@@ -51,12 +51,12 @@ def test_what_can_be(good: dict[str, Any]) -> None:
         ({"repository_key": "/no/file"}, "is not a file on the controller"),
     ],
 )
-def test_what_cannot(wrong: dict[str, Any], words: str) -> None:
+def test_each_mistake_is_a_problem(wrong: dict[str, Any], words: str) -> None:
     (found,) = docker_input.problems({**GOOD, **wrong})
     assert words in found
 
 
-def test_all_at_once() -> None:
+def test_all_problems_are_found_at_once() -> None:
     assert len(docker_input.problems({**GOOD, "version": "x", "toolkit_version": "x", "repository_key": "x"})) == 3
 
 

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Authorities of registries and logins of a client."""
+"""Certificate authorities of image registries, and logins of a client."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ def auths(text: str | None) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("name", ["https://registry", "..", "a/b", "", "registry:", "-x"])
-def test_a_registry_is_a_host(name: str) -> None:
+def test_a_registry_that_is_not_a_host_is_a_problem(name: str) -> None:
     for state in ("present", "absent"):
         found = registries.authority_problems([{"registry": name, "ca": PEM, "state": state}])
         assert len(found) == 1 and "HOST or HOST:PORT" in found[0]
 
 
-def test_an_authority_has_a_certificate() -> None:
+def test_an_authority_without_a_certificate_is_a_problem() -> None:
     good = {"registry": "registry.example.com:5000", "ca": PEM, "state": "present"}
     assert registries.authority_problems([good, {**good, "state": "absent", "ca": ""}]) == []
     assert 'found "/no/file"' in registries.authority_problems([{**good, "ca": "/no/file"}])[0]
@@ -39,14 +39,14 @@ def test_all_incomplete_logins_are_named() -> None:
     assert len(found) == 1 and "a, b must have" in found[0] and SECRET not in found[0]
 
 
-def test_logins_come_and_go_beside_those_of_others() -> None:
+def test_other_logins_stay_when_logins_are_added_and_removed() -> None:
     old = json.dumps({"auths": {"other": {"auth": "x"}, "gone": {"auth": "y"}}, "credsStore": "pass"})
     new = registries.client_config(old, "/c", {"mine": SECRET}, ["gone", "never-there"])
     assert auths(new) == {"other": "x", "mine": SECRET}
     assert json.loads(new or "")["credsStore"] == "pass"
 
 
-def test_a_text_that_has_them_stays_as_it_is() -> None:
+def test_a_text_with_the_wanted_logins_stays_as_it_is() -> None:
     old = json.dumps({"auths": {"mine": {"auth": SECRET}}}, indent=7)
     assert registries.client_config(old, "/c", {"mine": SECRET}, ["gone"]) == old
     assert registries.client_config(None, "/c", {}, ["gone"]) is None

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Our lines in /etc/fstab, and everybody else's."""
+"""This collection's lines in /etc/fstab, and lines of other origin."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def test_a_line_is_added_once_and_all_others_stay() -> None:
     assert fstab.with_line(text, OURS) is text
 
 
-def test_our_own_line_is_replaced_whatever_its_source() -> None:
-    """As for a new disk in the place of a dead one."""
+def test_our_own_line_is_replaced_even_if_its_source_differs() -> None:
+    """As after the replacement of a dead disk."""
     text = fstab.with_line(TEXT, OURS)
     new = Line("UUID=bb", OURS.path, "xfs", OURS.options)
     assert fstab.with_line(text, new) == TEXT + "UUID=bb /mnt/models xfs noatime,nofail,x-inference=models 0 0\n"
@@ -38,12 +38,12 @@ def test_a_hand_made_line_for_the_same_file_system_becomes_ours() -> None:
         ("UUID=aa /mnt/models ext4\nUUID=aa /mnt/models ext4\n", "in the lines 1 and 2"),
     ],
 )
-def test_somebody_elses_line_is_never_touched(text: str, words: str) -> None:
+def test_a_conflicting_line_of_other_origin_is_an_error(text: str, words: str) -> None:
     with pytest.raises(fstab.FstabError, match=words):
         fstab.with_line(text, OURS)
 
 
-def test_what_is_declared_no_more_is_told_from_what_was_never_ours() -> None:
+def test_only_lines_of_this_collection_can_be_undeclared() -> None:
     text = fstab.with_line(TEXT, OURS)
     assert fstab.undeclared(text, []) == [OURS]
     assert fstab.undeclared(text, ["/mnt/models"]) == []

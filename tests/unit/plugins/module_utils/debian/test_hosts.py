@@ -36,15 +36,15 @@ def names(text: str) -> dict[str, list[str]]:
         # Debian's installer.
         (f"{LOCAL}127.0.1.1 gpu1.example.com gpu1\n", f"{ADDRESS}\tgpu1.example.com gpu1"),
         (f"{LOCAL}127.0.1.1\tgpu1\n", f"{ADDRESS}\tgpu1"),
-        # Behind localhost, and on IPv6's loopback.
+        # In the lines of localhost, of IPv4 and IPv6.
         ("127.0.0.1 localhost gpu1\n::1 localhost GPU1\n", f"{ADDRESS}\tgpu1 GPU1"),
-        # A lease that has changed.
+        # The address of an earlier DHCP lease.
         (f"{LOCAL}192.0.2.99 gpu1\n", f"{ADDRESS}\tgpu1"),
-        # Nothing at all.
+        # No line for the node.
         (LOCAL, f"{ADDRESS}\tgpu1"),
     ],
 )
-def test_the_name_leads_to_the_address(text: str, expected: str) -> None:
+def test_the_nodes_name_has_only_its_address(text: str, expected: str) -> None:
     new = render(text, "gpu1", ADDRESS, [])
     assert expected in new.splitlines()
     assert names(new)["gpu1"] == [ADDRESS]
@@ -64,13 +64,13 @@ def test_other_names_and_comments_stay() -> None:
     text = f"# head\n{LOCAL}127.0.1.1 gpu1 builder # installer\n10.9.0.1 gpu1.bmc.example.com\nfd00::7 gpu1\n"
     new = render(text, "gpu1", ADDRESS, [])
     assert "127.0.1.1\tbuilder # installer" in new
-    # Another family's address of the node, and the name of another machine.
+    # The node's address of the other family stays, and so does the name of another machine.
     assert names(new)["gpu1"] == ["fd00::7", ADDRESS]
     assert names(new)["gpu1.bmc.example.com"] == ["10.9.0.1"]
     assert new.startswith("# head\n")
 
 
-def test_declared_entries_win_and_go_when_undeclared() -> None:
+def test_declared_entries_win_and_are_removed_when_undeclared() -> None:
     storage = Entry("192.0.2.20", ("storage.example.com", "storage"))
     text = f"{LOCAL}{ADDRESS} gpu1\n10.0.0.9 storage other\n"
     new = render(text, "gpu1", ADDRESS, [storage])
@@ -86,9 +86,11 @@ def test_the_site_may_declare_the_nodes_own_address() -> None:
     new = render(f"{LOCAL}127.0.1.1 gpu1.example.com gpu1\n", "gpu1", ADDRESS, nodes)
     assert names(new)["gpu1"] == ["10.0.0.1"] == names(new)["gpu1.example.com"]
     assert ADDRESS not in new
+    (capital,) = names(render(LOCAL, "gpu1", ADDRESS, [Entry("10.0.0.1", ("GPU1",))]).removeprefix(LOCAL)).items()
+    assert capital == ("GPU1", ["10.0.0.1"]), "host names are the same in lower and upper case"
 
 
-def test_a_block_that_nobody_ended_loses_no_line() -> None:
+def test_a_block_without_an_end_mark_loses_no_line() -> None:
     text = f"{LOCAL}{BEGIN}\n{ADDRESS} gpu1\n10.0.0.9 precious\n"
     assert names(render(text, "gpu1", ADDRESS, []))["precious"] == ["10.0.0.9"]
 
@@ -101,14 +103,14 @@ WORDS = st.sampled_from(
 @example("127.0.0.1 gpu1\n192.0.2.7 gpu1.a")
 @settings(max_examples=5 * settings().max_examples)
 @given(st.lists(st.lists(WORDS, max_size=5).map(" ".join), max_size=8).map("\n".join))
-def test_whatever_stood_there(text: str) -> None:
+def test_in_any_file_the_node_gets_its_address(text: str) -> None:
     new = render(text, "gpu1", ADDRESS, [Entry("10.0.0.1", ("b",))])
     assert ADDRESS in names(new)["gpu1"]
     assert not [address for address in names(new)["gpu1"] if address.startswith(("127.", "::1"))]
     assert render(new, "gpu1", ADDRESS, [Entry("10.0.0.1", ("b",))]) == new
 
 
-def test_all_mistakes_of_the_entries() -> None:
+def test_all_mistakes_of_the_entries_are_found() -> None:
     entries, problems = parse_entries(
         [
             {"address": "192.0.2.1", "names": ["a", "bad_name"]},

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""journald's drop-in, and its words."""
+"""journald's drop-in, and its messages."""
 
 from __future__ import annotations
 
@@ -35,18 +35,18 @@ def test_sizes(text: str, wanted: int) -> None:
     ("key", "value"),
     [("max_use", "4 GB"), ("max_use", "1M"), ("keep_free", "15%"), ("max_retention", "soon"), ("max_retention", "")],
 )
-def test_what_journald_would_ignore_is_refused(key: str, value: str) -> None:
+def test_a_value_that_journald_would_ignore_is_refused(key: str, value: str) -> None:
     assert [problem.key for problem in journald.mistakes({**OPTIONS, key: value})] == [key]
     assert journald.mistakes(OPTIONS) == []
 
 
-def test_later_files_that_say_otherwise() -> None:
+def test_a_later_file_that_overrides_a_setting_is_a_problem() -> None:
     text = "[Journal]\n# SystemMaxUse=1G\nSystemMaxUse = 8G\nStorage=persistent\nCompress=no\n"
     found = journald.overrides([("/etc/x.conf", text)], journald.settings(OPTIONS))
     assert [(problem.where, problem.key, problem.value) for problem in found] == [("/etc/x.conf", "SystemMaxUse", "8G")]
 
 
-def test_the_last_word_counts() -> None:
+def test_the_last_message_about_the_size_counts() -> None:
     lines = [
         json.dumps({"JOURNAL_NAME": name, "MAX_USE": most})
         for name, most in (("Runtime Journal", "1"), ("System Journal", "2"))

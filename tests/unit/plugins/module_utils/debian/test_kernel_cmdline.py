@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The kernel's command line: what is written, and what counts as done. The scenario vm boots with it."""
+"""The kernel's command line: drop-in, menu and missing parameters. The scenario vm boots with these."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ menuentry 'Memory test' {
 OLD = "### BEGIN /etc/grub.d/10_linux ###\nlinux /boot/vmlinuz-6.1 root=LABEL=root ro\n"
 
 
-def test_the_file_adds_to_what_others_say() -> None:
+def test_the_drop_in_adds_its_parameters_to_those_of_other_files() -> None:
     assert render(["iommu=pt", "pci=noacs"]).endswith('GRUB_CMDLINE_LINUX="$GRUB_CMDLINE_LINUX iommu=pt pci=noacs"\n')
     assert render([]) == ""
 
@@ -51,29 +51,29 @@ def test_every_entry_of_the_menu_counts(parameters: list[str], there: bool) -> N
     assert in_menu(parameters, MENU) is there
 
 
-def test_a_menu_without_a_kernel_is_none() -> None:
+def test_a_menu_without_a_kernel_does_not_have_the_parameters() -> None:
     assert not in_menu(["iommu=pt"], "set timeout=0\n")
 
 
-def test_a_parameter_may_be_asked_for_twice() -> None:
+def test_a_parameter_that_is_wanted_twice_must_occur_twice() -> None:
     pages = ["hugepagesz=1G", "hugepages=4", "hugepagesz=2M", "hugepages=4"]
     assert lacking(pages, ["hugepagesz=1G", "hugepages=4", "hugepagesz=2M"]) == ["hugepages=4"]
     assert lacking(pages, [*pages, "quiet"]) == []
 
 
-def test_what_comes_later_wins() -> None:
+def test_a_later_value_overrides_a_parameter() -> None:
     assert overruled(["iommu=pt", "quiet"], ["ro", "iommu=pt", "quiet", "iommu=off"]) == ["iommu=off"]
     assert overruled(["iommu=pt"], ["iommu=off", "iommu=pt"]) == []
     assert overruled(["console=ttyS0"], ["console=ttyS0", "console=tty0"]) == []
 
 
-def test_what_an_earlier_file_gave() -> None:
+def test_the_parameters_of_a_drop_in_are_read_back() -> None:
     assert parameters_of(render(["iommu=pt", "quiet"])) == ["iommu=pt", "quiet"]
     assert parameters_of("") == []
 
 
 class Grub:
-    """A module with GRUB's programs, or without; grub-mkconfig writes a menu."""
+    """A node with or without GRUB's programs; grub-mkconfig writes a menu."""
 
     def __init__(self, menu: str, check: int = 0, installed: bool = True) -> None:
         self.menu, self.check, self.installed = menu, check, installed
@@ -101,13 +101,15 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]:
     return menu, drop_in
 
 
-def test_a_new_menu_takes_the_place_of_the_old(files: tuple[Path, Path]) -> None:
+def test_a_new_menu_replaces_the_old_menu(files: tuple[Path, Path]) -> None:
     menu, drop_in = files
     boot(Grub(MENU)).renew(["iommu=pt"], "")
     assert (menu.read_text(), drop_in.read_text()) == (MENU, render(["iommu=pt"]))
 
 
-def test_a_menu_with_a_name_in_another_encoding(files: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_menu_with_a_name_in_another_encoding_is_replaced(
+    files: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
     menu, foreign = files[0], b"menuentry 'Syst\xe8me'\n"
     menu.write_bytes(foreign + OLD.encode())
     grub = Grub(MENU)
@@ -132,7 +134,7 @@ def test_a_menu_with_a_name_in_another_encoding(files: tuple[Path, Path], monkey
         (Grub(MENU, installed=False), "without the programs grub-mkconfig and grub-script-check"),
     ],
 )
-def test_what_fails_leaves_the_old_files(files: tuple[Path, Path], grub: Grub, words: str) -> None:
+def test_a_failure_leaves_the_old_files(files: tuple[Path, Path], grub: Grub, words: str) -> None:
     menu, drop_in = files
     with pytest.raises(BootError, match=words):
         boot(grub).renew(["iommu=pt"], "")
@@ -149,5 +151,5 @@ def test_parameters(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "a b", "x=$(reboot)", 'x="1"', "x='1'", "a\nb", "x=`id`"])
-def test_no_parameters(text: str) -> None:
+def test_texts_that_are_not_parameters(text: str) -> None:
     assert not PARAMETER.fullmatch(text)

@@ -22,7 +22,7 @@ MENU = "### BEGIN /etc/grub.d/10_linux ###\nlinux /boot/vmlinuz-6.1 root=LABEL=r
 
 
 class Node:
-    """A node below a temporary root, with a GRUB that writes what its drop-in file says."""
+    """A node below a temporary root, with a GRUB that writes the parameters of its drop-in into the menu."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -106,7 +106,7 @@ def test_values_are_set_once_and_predicted(call: Call, node: Node) -> None:
     assert call(check=True, sysctl={"vm.swappiness": 10})["differs"] == ["vm.swappiness: 60 -> 10"]
 
 
-def test_a_value_that_the_kernel_does_not_take_is_an_error(
+def test_a_value_that_the_kernel_does_not_accept_is_an_error(
     call: Call, node: Node, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ks, "_set", lambda path, value: "Invalid argument")
@@ -115,7 +115,7 @@ def test_a_value_that_the_kernel_does_not_take_is_an_error(
     assert not node.sysctl_file.exists()
 
 
-def test_an_empty_value_takes_the_file_along_but_no_boot_parameter(call: Call, node: Node) -> None:
+def test_without_values_the_sysctl_file_is_removed_and_the_boot_parameters_stay(call: Call, node: Node) -> None:
     call(sysctl={"vm.swappiness": 10}, cmdline=["iommu=pt"])
     assert call(sysctl={})["changed"] is True
     assert not node.sysctl_file.exists() and node.drop_in.exists()
@@ -136,13 +136,17 @@ def test_boot_parameters_are_set_once_and_wait_for_a_reboot(call: Call, node: No
     flag.parent.mkdir()
     flag.touch()
     names.write_text("libc6\nours-not\n")
-    assert call(check=True, cmdline=["iommu=pt"])["differs"] == waiting["differs"], "another's flag tells nothing"
+    assert call(check=True, cmdline=["iommu=pt"])["differs"] == waiting["differs"], (
+        "the flag of another program does not count"
+    )
     names.write_text("libc6\nours\n")
-    told = call(check=True, cmdline=["iommu=pt"])
-    assert (told["differs"], told["missing"]) == ([], ["iommu=pt"])
+    flagged = call(check=True, cmdline=["iommu=pt"])
+    assert (flagged["differs"], flagged["missing"]) == ([], ["iommu=pt"])
     assert call(check=True, cmdline=["iommu=pt", "quiet"])["differs"] == [f"{node.drop_in} differs"]
     flag.unlink()
-    assert call(check=True, cmdline=["iommu=pt"])["differs"] == waiting["differs"], "nobody sees that it waits"
+    assert call(check=True, cmdline=["iommu=pt"])["differs"] == waiting["differs"], (
+        "without the flag, no operator sees that a reboot is due"
+    )
     assert "iommu=pt" in node.menu.read_text()
     node.cmdline.write_text("root=LABEL=root ro iommu=pt\n")
     again = call(cmdline=["iommu=pt"])
@@ -155,7 +159,7 @@ def test_parameters_that_left_the_list_are_surplus(call: Call, node: Node) -> No
     node.site = "quiet"
     assert call(check=True, cmdline=[])["surplus"] == ["iommu=pt", "quiet"]
     made = call(cmdline=[])
-    assert (made["changed"], made["surplus"]) == (True, ["iommu=pt"]), "another file still asks for quiet"
+    assert (made["changed"], made["surplus"]) == (True, ["iommu=pt"]), "another file still sets quiet"
     assert not node.drop_in.exists()
 
 
@@ -166,14 +170,14 @@ def test_a_file_without_a_menu_is_removed(call: Call, node: Node) -> None:
     assert not node.drop_in.exists()
 
 
-def test_a_menu_that_somebody_has_made_without_the_parameters_is_renewed(call: Call, node: Node) -> None:
+def test_a_menu_that_has_lost_the_parameters_is_renewed(call: Call, node: Node) -> None:
     call(cmdline=["iommu=pt"])
     node.menu.write_text(MENU.format(""))
     assert call(check=True, cmdline=["iommu=pt"])["changed"]
     assert call(cmdline=["iommu=pt"])["changed"] and "iommu=pt" in node.menu.read_text()
 
 
-def test_a_parameter_that_another_file_overrules_is_noted(call: Call, node: Node) -> None:
+def test_a_parameter_that_another_file_overrides_is_noted(call: Call, node: Node) -> None:
     node.site = "iommu=off"
     (note,) = call(cmdline=["iommu=pt"])["notes"]
     assert "also has iommu=off, after common_kernel_cmdline" in note
@@ -203,7 +207,7 @@ def test_a_menu_without_grubs_programs_is_refused(call: Call) -> None:
         call(check=True, find=lambda _name: None, cmdline=["iommu=pt"])
 
 
-def test_a_menu_that_grub_does_not_make_is_an_error(call: Call, node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_of_grub_mkconfig_keeps_the_old_menu(call: Call, node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(node, "run_command", lambda argv: (1, "", "no space left"))
     with pytest.raises(node_settings.SettingsError, match="the old menu stays: no space left"):
         call(cmdline=["iommu=pt"])

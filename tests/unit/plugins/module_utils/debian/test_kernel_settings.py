@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Kernel settings: their files, their names, and what other files would set; below a root of the test."""
+"""Kernel settings below a root of the test: names, values, and files that set or override them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.debian import 
         ("never", "always [madvise] never\n", False),
     ],
 )
-def test_the_kernels_own_words_are_understood(value: str, found: str, same: bool) -> None:
+def test_the_kernels_notation_of_a_value_is_understood(value: str, found: str, same: bool) -> None:
     assert ks.Setting("x", "x", value).matches(found) is same
 
 
@@ -33,7 +33,7 @@ def test_dots_and_slashes_change_places() -> None:
 
 
 @pytest.mark.parametrize("key", ["net.*.x", "a b", "kernel//x", "kernel/../x", ""])
-def test_names_that_are_none(key: str) -> None:
+def test_a_text_that_is_not_the_name_of_a_sysctl_is_a_problem(key: str) -> None:
     assert "is not the name of a sysctl" in ks.key_problem(key, 1)
 
 
@@ -42,7 +42,7 @@ def test_values(value: object, good: bool) -> None:
     assert (ks.key_problem("kernel.panic", value) == "") is good
 
 
-def test_a_sysctl_that_is_not_there(tmp_path: Path) -> None:
+def test_the_hint_for_a_sysctl_that_does_not_exist(tmp_path: Path) -> None:
     (tmp_path / "proc/sys/kernel").mkdir(parents=True)
     (tmp_path / "proc/sys/kernel/panic").touch()
     assert ks.absent(tmp_path, "kernel.panik") == " Did you mean kernel.panic?"
@@ -50,8 +50,8 @@ def test_a_sysctl_that_is_not_there(tmp_path: Path) -> None:
     assert "modprobe br_netfilter" in ks.absent(tmp_path, "net.bridge.bridge-nf-call-iptables")
 
 
-def test_a_later_file_that_says_otherwise(tmp_path: Path) -> None:
-    """One in /etc hides those of its name elsewhere, and what sorts before ours loses."""
+def test_a_later_file_that_overrides_a_value_is_a_problem(tmp_path: Path) -> None:
+    """A file in /etc hides files of the same name elsewhere. A file that sorts before ours overrides nothing."""
     for directory in ("etc/sysctl.d", "usr/lib/sysctl.d"):
         (tmp_path / directory).mkdir(parents=True)
     (tmp_path / "usr/lib/sysctl.d/90-x.conf").write_text("kernel.panic = 1\n")
@@ -62,7 +62,7 @@ def test_a_later_file_that_says_otherwise(tmp_path: Path) -> None:
     assert found.startswith("kernel.panic: /etc/sysctl.d/90-x.conf sets '3' at boot, and overrides '30'.")
 
 
-def test_what_the_files_say() -> None:
+def test_the_texts_of_our_files() -> None:
     assert ks.sysctl_file({"b": "2", "a": "1"}) == f"# {ks.HEADER}\na = 1\nb = 2\n"
     cpus = [ks.Setting(f"cpu{n}", f"sys/devices/system/cpu/cpu{n}/x", "performance") for n in (0, 1)]
     assert ks.tmpfiles_file(cpus) == f"# {ks.HEADER}\nw- /sys/devices/system/cpu/cpu*/x - - - - performance\n"
@@ -102,7 +102,7 @@ def names(settings: list[ks.Setting]) -> list[str]:
     return [setting.name for setting in settings]
 
 
-def test_values_are_compared_by_what_they_mean(root: Path) -> None:
+def test_values_are_compared_by_meaning(root: Path) -> None:
     wanted = {"net.ipv4.tcp_rmem": "4096 131072 6291456", "net/ipv4/conf/eth0.7/rp_filter": 1}
     assert kernel(root, sysctl=wanted, transparent_hugepage="madvise").differing() == []
     assert names(kernel(root, sysctl={"vm.swappiness": 10}, transparent_hugepage="never").differing()) == [
@@ -125,13 +125,13 @@ def test_every_value_is_set_now_and_at_boot(root: Path) -> None:
     assert not (root / "etc/sysctl.d/60-inference.conf").exists()
 
 
-def test_what_a_kernel_lacks_is_left_out_where_that_is_allowed(root: Path) -> None:
+def test_a_sysctl_where_present_is_left_out_if_the_kernel_lacks_it(root: Path) -> None:
     found = kernel(root, sysctl={"vm.swappiness": 1}, sysctl_where_present={"net.ipv6.x": 1, "vm.swappiness": 10})
     assert [(setting.name, setting.value) for setting in found.sysctls] == [("vm.swappiness", "1")]
     assert found.problems() == []
 
 
-def test_every_mistake_is_named(root: Path) -> None:
+def test_every_mistake_is_found(root: Path) -> None:
     (root / "etc/sysctl.d").mkdir(parents=True)
     (root / "etc/sysctl.d/99-site.conf").write_text("# vm.swappiness=1\n-vm/swappiness = 30\n")
     problems = kernel(root, sysctl={"vm.swapiness": 10, "vm.swappiness": 10}, hugepages={"1G": 2}).problems()
@@ -141,7 +141,7 @@ def test_every_mistake_is_named(root: Path) -> None:
     assert len(problems) == 3
 
 
-def test_a_value_that_is_no_text_is_named(root: Path) -> None:
+def test_a_value_that_is_not_text_is_a_problem(root: Path) -> None:
     (root / "proc/sys/vm/swappiness").write_bytes(b"\xff\n")
     (problem,) = kernel(root, sysctl={"vm.swappiness": 10}).problems()
     assert problem.startswith("vm.swappiness: cannot be read back")
@@ -153,7 +153,7 @@ def test_a_file_that_comes_before_ours_does_not_matter(root: Path) -> None:
     assert kernel(root, sysctl={"vm.swappiness": 10}).problems() == []
 
 
-def test_a_refused_value_puts_all_back(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_after_a_refused_value_all_values_are_restored(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refusing(path: Path, value: str) -> str:
         if value == "9":
             return "Invalid argument"
@@ -183,13 +183,13 @@ def test_values_that_undo_each_other_are_refused(root: Path, monkeypatch: pytest
         kernel(root, sysctl={"vm.swappiness": 10, "net.ipv4.tcp_rmem": "1 2 3"}).apply()
 
 
-def test_what_cannot_be_put_back_is_named(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_error_names_values_that_cannot_be_restored(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ks, "_set", lambda path, value: path.write_text("1") and "")
     with pytest.raises(ks.KernelError, match=r"All values are as before, except .*/proc/sys/vm/swappiness"):
         kernel(root, sysctl={"vm.swappiness": 10}).apply()
 
 
-def test_what_no_kernel_takes() -> None:
+def test_values_that_no_kernel_accepts_are_mistakes() -> None:
     wrong = {"sysctl": {"vm.a b": 1, "../etc/x": 1, "net.*.x": 1, "vm.b": True, "vm.c": "", "vm.d": "1\nvm.e=1"}}
     pages = {"hugepages": {"4K": 1, "2M": -1, "1G": "2"}}
     found = ks.mistakes({**NOTHING, **wrong, **pages})
@@ -206,7 +206,7 @@ def test_what_no_kernel_takes() -> None:
     assert ks.mistakes({**NOTHING, "sysctl": {"vm.swappiness": None, "net/ipv4/conf/eth0.7/rp_filter": 2}}) == []
 
 
-def test_a_default_can_be_left_alone(root: Path) -> None:
+def test_null_keeps_the_systems_value(root: Path) -> None:
     assert kernel(root, sysctl={"vm.swappiness": None}, sysctl_where_present={"vm.swappiness": 10}).sysctls == []
 
 
@@ -220,7 +220,7 @@ def test_a_module_that_is_not_loaded_is_named(root: Path) -> None:
     assert "The module nf_conntrack" in problem
 
 
-def test_a_governor_that_the_machine_lacks(root: Path) -> None:
+def test_a_governor_that_the_machine_lacks_is_a_problem(root: Path) -> None:
     cpu = root / "sys/devices/system/cpu"
     for number in (0, 1):
         (cpu / f"cpu{number}/cpufreq").mkdir(parents=True, exist_ok=True)
@@ -234,14 +234,14 @@ def test_a_governor_that_the_machine_lacks(root: Path) -> None:
     assert "w- /sys/devices/system/cpu/cpu*/cpufreq/scaling_governor - - - - performance\n" in tmpfiles
 
 
-def test_more_hugepages_than_there_is_memory(root: Path) -> None:
+def test_more_hugepages_than_free_memory_are_a_problem(root: Path) -> None:
     (root / "proc/meminfo").write_text("MemTotal: 2097152 kB\nMemAvailable:  1048576 kB\n")
     problems = kernel(root, hugepages={"2M": 512}).problems()
     assert problems == ["hugepages: 1024 MiB more are wanted, but only 1024 MiB of memory are free: set fewer pages"]
     assert kernel(root, hugepages={"2M": 511}).problems() == []
 
 
-def test_fewer_hugepages_than_asked_for(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fewer_hugepages_than_wanted_are_an_error(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pages = root / "sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages"
     monkeypatch.setattr(ks, "_set", lambda path, value: path.write_text(str(min(int(value), 7))) and "")
     with pytest.raises(ks.KernelError, match=r"wanted '16', but the kernel has '7'.*with common_kernel_cmdline"):
@@ -249,7 +249,7 @@ def test_fewer_hugepages_than_asked_for(root: Path, monkeypatch: pytest.MonkeyPa
     assert pages.read_text() == "0"
 
 
-def test_a_link_to_nowhere_says_nothing(root: Path) -> None:
+def test_a_broken_link_overrides_nothing(root: Path) -> None:
     (root / "etc/sysctl.d").mkdir(parents=True)
     (root / "etc/sysctl.d/99-sysctl.conf").symlink_to("../sysctl.conf")
     assert kernel(root, sysctl={"vm.swappiness": 10}).problems() == []

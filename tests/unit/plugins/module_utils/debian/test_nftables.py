@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What an operator declares of the firewall, and the rules that it becomes. The scenarios load them."""
+"""The declared rules of the firewall, as nftables rules. The scenarios load them."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ CLIENT = Login("root", "203.0.113.9", 22)
         {"trusted_interfaces": ["wg0"]},
     ],
 )
-def test_the_operator_is_let_in(declared: dict[str, Any]) -> None:
+def test_rules_that_let_the_operators_client_in_are_accepted(declared: dict[str, Any]) -> None:
     nftables.parse({**DECLARED, "ssh_sources": ["192.0.2.0/24"], **declared}, CLIENT)
 
 
@@ -88,7 +88,7 @@ def test_the_operator_is_let_in(declared: dict[str, Any]) -> None:
     ],
 )
 def test_sources_without_the_operator_are_refused(allowed: dict[str, Any]) -> None:
-    """With all other mistakes."""
+    """The error also has all other mistakes."""
     declared = {"ssh_sources": ["192.0.2.0/24"], "allow": [{"name": "other", **allowed}], "seconds": 1}
     with pytest.raises(InputError) as caught:
         nftables.parse({**DECLARED, **declared}, CLIENT)
@@ -96,7 +96,7 @@ def test_sources_without_the_operator_are_refused(allowed: dict[str, Any]) -> No
     assert "confirm_seconds" in str(caught.value)
 
 
-def test_a_protocol_without_ports() -> None:
+def test_a_rule_for_vrrp_has_no_port() -> None:
     rule = {"name": "floating address", "protocol": "vrrp", "sources": ["192.0.2.2"]}
     assert lines([rule]) == ['ip saddr { 192.0.2.2 } meta l4proto 112 accept comment "floating address"']
     with pytest.raises(InputError, match="is not allowed in a rule for vrrp"):
@@ -117,6 +117,7 @@ def test_every_mistake_at_once() -> None:
         {"name": "f", "port": 80, "sources": []},
         {"name": 'g"; accept', "port": 80},
         "ssh",
+        {"name": "i", "port": 80, "protocol": ["tcp", "udp"]},
     ]
     with pytest.raises(InputError) as caught:
         nftables.parse({**DECLARED, "name": "../x", "allow": allow, "trusted_interfaces": ["a b"]})
@@ -132,6 +133,7 @@ def test_every_mistake_at_once() -> None:
         "entry 6 (f)",
         "entry 7",
         "entry 8",
+        "entry 9 (i): protocol: ['tcp', 'udp']: must be one of",
         "../x",
         "a b",
     ):

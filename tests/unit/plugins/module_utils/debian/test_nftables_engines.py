@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What engines may connect to, as rules. The scenario `default` tries the rules from inside an engine."""
+"""The rules for connections that engines open. The scenario `default` tries the rules from inside an engine."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_every_mistake_at_once() -> None:
         assert words in str(caught.value), words
 
 
-def test_the_parts_are_in_the_chain_of_connections_that_leave() -> None:
+def test_the_parts_of_engines_are_in_the_chain_output() -> None:
     _rules, base = nftables.parse(DECLARED)
     parts = {"50-a.nft": "# inbound\n", "engines/50-a.nft": nftables_engines.text("a", {7}, [], log=False) or ""}
     complete = nftables.complete(nftables.main_text(base), parts)
@@ -100,8 +100,8 @@ def test_users_are_read_back() -> None:
     ("port_range", "first"),
     [("32768\t60999\n", 32768), ("1024\t65535\n", 1024), ("40000\t60999\n", 32768), ("", 32768)],
 )
-def test_a_node_that_gives_lower_ports_opens_them_to_engines(port_range: str, first: int) -> None:
-    """Otherwise, the processes of an engine would not find each other, at some starts."""
+def test_a_node_with_a_lower_port_range_opens_these_ports_to_engines(port_range: str, first: int) -> None:
+    """Otherwise, at some starts, the processes of an engine could not connect to each other."""
     assert nftables_engines.first_own_port(port_range) == first
     text = nftables_engines.text("site", {7}, [], log=False, first_port=first)
     assert f'oifname "lo" tcp dport {first}-65535 accept' in str(text)

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the parts of a node's settings share: files that are declared, written and put back, and units that are on."""
+"""The base of the parts of a node's settings: files that are written and restored, and units that are on."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from ansible_collections.baremetal.inference.plugins.module_utils.debian.node_se
 
 
 def node(root: Path, code: int = 0, output: str = "") -> Node:
-    """A node on which every command says this."""
+    """A node on which every command has this exit code and output."""
     return Node(lambda _command, **_options: (code, output, ""), str, root)
 
 
-def test_files_are_written_and_put_back(tmp_path: Path) -> None:
+def test_files_are_written_and_restored(tmp_path: Path) -> None:
     (tmp_path / "old").write_text("old\n")
     (tmp_path / "gone").write_text("gone\n")
     part = Part(node(tmp_path), {})
@@ -32,16 +32,16 @@ def test_files_are_written_and_put_back(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("active", "file", "on"), [("active", "enabled", True), ("active", "disabled", False), ("inactive", "", False)]
 )
-def test_a_unit_is_on_that_runs_and_starts_at_boot(tmp_path: Path, active: str, file: str, on: bool) -> None:
+def test_a_unit_is_on_if_it_runs_and_starts_at_boot(tmp_path: Path, active: str, file: str, on: bool) -> None:
     assert node(tmp_path, output=f"UnitFileState={file}\nActiveState={active}\n").on("x.service") is on
 
 
-def test_a_command_that_fails_says_so(tmp_path: Path) -> None:
+def test_a_failed_command_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match=r"systemctl show .* failed \(1\): no bus"):
         node(tmp_path, 1, "no bus").started("x.service")
 
 
-def test_a_program_that_is_not_there_is_told_from_one_that_fails(tmp_path: Path) -> None:
+def test_a_missing_program_has_exit_code_127(tmp_path: Path) -> None:
     def absent(_command: list[str], **_options: bool) -> tuple[int, str, str]:
         raise FileNotFoundError("no such file")
 

@@ -104,7 +104,7 @@ HEADER = body(GOOD).replace(b"\n", b"")
         (bytes([0x80 | 6 << 2 | 3]) + BODY, "without a length"),
         (b"\xc6\xe1" + BODY, "in parts"),
         (armoured(old(6, BODY)).replace(b"\n=AbCd", b"!\n=AbCd"), "armour is damaged"),
-        # More keys than those of whole blocks, which apt would read.
+        # apt would read more keys than those of the whole blocks.
         (FOREIGN.replace(BEGIN, BEGIN + b" ") + GOOD, "beside whole armoured blocks"),
         (GOOD + FOREIGN.replace(END, b" " + END), "beside whole armoured blocks"),
         (GOOD + FOREIGN[: -len(END) - 1], "beside whole armoured blocks"),
@@ -115,13 +115,13 @@ HEADER = body(GOOD).replace(b"\n", b"")
         (BEGIN + b"\n\n" + HEADER + END + b"\n" + body(FOREIGN) + b"\n" + END + b"\n", "armour is damaged"),
     ],
 )
-def test_what_is_no_key(data: bytes, words: str) -> None:
+def test_data_without_readable_keys_is_an_error(data: bytes, words: str) -> None:
     with pytest.raises(NoKey, match=words):
         fingerprints(data)
 
 
 @pytest.mark.skipif(not KEYRINGS or not shutil.which("gpg"), reason="no keyrings of Debian, or no gpg")
-def test_debians_own_keyrings(tmp_path: Path) -> None:
+def test_the_fingerprints_of_debians_keyrings_are_those_that_gpg_shows(tmp_path: Path) -> None:
     for path in KEYRINGS:
         command = ["gpg", "--homedir", str(tmp_path), "--with-colons", "--show-keys", str(path)]
         lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()

@@ -114,7 +114,7 @@ def files_of(machine: Machine) -> dict[str, str]:
     return {path.name: str(path.readlink()) if path.is_symlink() else path.read_text() for path in found}
 
 
-def test_files_are_written_and_the_service_takes_them(machine: Machine) -> None:
+def test_files_are_written_and_the_service_loads_them(machine: Machine) -> None:
     machine.active = machine.enabled = False
     assert run(machine, "start", check=True)["changed"] and not (machine.root / "etc").exists()
     result = run(machine, "start")
@@ -126,7 +126,7 @@ def test_files_are_written_and_the_service_takes_them(machine: Machine) -> None:
     assert run(machine) == {"changed": False, "diff": []} and machine.calls == []
 
 
-def test_a_file_that_is_no_longer_wanted_goes(machine: Machine) -> None:
+def test_a_file_that_is_no_longer_wanted_is_removed(machine: Machine) -> None:
     run(machine)
     (machine.root / "etc/old").write_text("from an earlier run")
     (machine.root / "etc/own").write_text("of somebody")
@@ -152,7 +152,7 @@ def test_a_refused_configuration_changes_nothing(machine: Machine) -> None:
 
 
 @pytest.mark.parametrize("action", ["reload", "restart"])
-def test_a_service_that_does_not_take_its_files_gets_the_old_ones(machine: Machine, action: str) -> None:
+def test_a_service_that_does_not_load_its_files_gets_the_old_files(machine: Machine, action: str) -> None:
     run(machine)
     machine.up = False
     wanted = {**TEXTS, "config": "# ours: also good", "link": "/srv/other"}
@@ -166,7 +166,7 @@ def test_a_service_that_does_not_take_its_files_gets_the_old_ones(machine: Machi
     assert files_of(machine) == TEXTS and machine.calls == ["reset-failed", action] * 2
 
 
-def test_a_service_that_does_not_even_take_the_old_files_is_reported(machine: Machine) -> None:
+def test_a_service_that_does_not_load_the_old_files_either_is_reported(machine: Machine) -> None:
     run(machine)
     machine.fails, machine.journal = {"restart"}, ""
     with pytest.raises(ServiceError, match=f"(?s)did not restart.*no restart.*but {UNIT} does not run: see journalctl"):
@@ -182,14 +182,14 @@ def test_a_service_that_did_not_run_before_is_stopped(machine: Machine) -> None:
     assert machine.calls == ["reset-failed", "start", "stop"]
 
 
-def test_a_systemctl_that_must_work_is_quoted(machine: Machine) -> None:
+def test_the_error_of_a_failed_systemctl_is_quoted(machine: Machine) -> None:
     machine.enabled, machine.fails = False, {"enable"}
     with pytest.raises(ServiceError, match=f"systemctl enable {UNIT} failed: no enable"):
         run(machine)
     assert files_of(machine) == TEXTS
 
 
-def test_a_configuration_of_others_is_kept(machine: Machine) -> None:
+def test_a_configuration_of_other_origin_is_kept(machine: Machine) -> None:
     path = machine.root / "etc/config"
     path.parent.mkdir()
     path.write_text("# theirs")
@@ -197,12 +197,12 @@ def test_a_configuration_of_others_is_kept(machine: Machine) -> None:
         run(machine)
     digest = hashlib.md5(b"# theirs", usedforsecurity=False).hexdigest()
     machine.conffiles = f" {path} {digest}\n"
-    assert run(machine)["changed"], "the package's own is replaced"
+    assert run(machine)["changed"], "the package's own file is replaced"
     path.write_text("# theirs again")
     assert run(machine, replace=True)["changed"]
 
 
-def test_waiting_ends_with_an_answer_or_with_the_time(machine: Machine) -> None:
+def test_waiting_ends_with_an_answer_or_at_the_time_limit(machine: Machine) -> None:
     service = Service(machine, TEXTS, "none")
     answers: list[bool | None] = [None, None, True, False]
     assert service.wait(lambda: answers.pop(0), 5) and answers == [False]
@@ -275,7 +275,7 @@ def part(tmp_path: Path) -> Part:
     return found
 
 
-def test_a_part_goes_with_its_service_and_its_empty_directory(fake: Systemd, part: Part, tmp_path: Path) -> None:
+def test_a_part_is_removed_with_its_service_and_its_empty_directory(fake: Systemd, part: Part, tmp_path: Path) -> None:
     predicted = remove(Fake(check_mode=True), lambda: [part])
     assert fake.calls == [] and part.configs[0].exists()
     done = remove(Fake(), lambda: [part])
@@ -288,13 +288,13 @@ def test_a_part_goes_with_its_service_and_its_empty_directory(fake: Systemd, par
     assert (again["changed"], again["stopped"], len(fake.calls)) == (False, [], 3)
 
 
-def test_a_directory_with_files_of_others_stays(fake: Systemd, part: Part, tmp_path: Path) -> None:
+def test_a_directory_with_files_of_other_origin_stays(fake: Systemd, part: Part, tmp_path: Path) -> None:
     (tmp_path / "some.d/own").write_text("x")
     remove(Fake(), lambda: [part])
     assert [path.name for path in (tmp_path / "some.d").iterdir()] == ["own"]
 
 
-def test_a_part_with_a_configuration_of_others_stays(fake: Systemd, part: Part) -> None:
+def test_a_part_with_a_configuration_of_other_origin_stays(fake: Systemd, part: Part) -> None:
     part.configs[0].write_text("# theirs\n")
     done = remove(Fake(), lambda: [part])
     assert (done["changed"], done["foreign"], done["removed"]) == (False, [str(part.configs[0])], [])
@@ -306,7 +306,7 @@ def test_a_service_that_is_not_installed_is_not_stopped(fake: Systemd, part: Par
     assert remove(Fake(), lambda: [part])["stopped"] == [] and fake.calls == ["daemon-reload"]
 
 
-def test_a_removal_that_fails_says_that_it_can_be_repeated(
+def test_the_error_of_a_failed_removal_says_to_run_again(
     fake: Systemd, part: Part, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_words: str) -> str:

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Limits, watchdog and pstore: what is refused, and what the files say."""
+"""Limits, watchdog and pstore: refused values, and the texts of the files."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def with_watchdog(root: Path, max_timeout: str) -> None:
     (device / "max_timeout").write_text(f"{max_timeout}\n")
 
 
-def test_what_the_files_say() -> None:
+def test_the_texts_of_our_files() -> None:
     files = module.files({"memlock": "64G", "nofile": 4096, "watchdog_seconds": 60, "keep_pstore": True})
     texts = {name: text.removeprefix(module.HEADER) for name, text in files.items()}
     assert all(text.startswith(module.HEADER) for text in files.values())
@@ -49,7 +49,7 @@ def test_infinity_has_another_name_in_limits_d() -> None:
     assert "DefaultLimitMEMLOCK=infinity\n" in files["etc/systemd/system.conf.d/60-inference.conf"]
 
 
-def test_what_is_not_asked_for_has_no_file() -> None:
+def test_a_setting_that_is_not_declared_has_no_file() -> None:
     assert set(module.files(NOTHING).values()) == {""}
     only_watchdog = module.files({**NOTHING, "watchdog_seconds": 60})
     assert [name for name, text in only_watchdog.items() if text] == ["etc/systemd/system.conf.d/60-inference.conf"]
@@ -74,19 +74,19 @@ def test_every_mistake_at_once(root: Path) -> None:
     assert module.problems({**NOTHING, "memlock": "8M", "nofile": 1048576, "watchdog_seconds": 10}, root) == []
 
 
-def test_a_watchdog_that_cannot_wait_as_long(root: Path) -> None:
+def test_more_seconds_than_the_watchdog_can_wait_are_a_problem(root: Path) -> None:
     with_watchdog(root, "30")
     assert module.watchdog(root) == ("iTCO_wdt", 30)
     problems = module.problems({**NOTHING, "watchdog_seconds": 60}, root)
     assert problems == ["watchdog_seconds is 60: it must be 10 to 30 (iTCO_wdt cannot wait longer), or 0 for none"]
 
 
-def test_a_watchdog_without_an_end(root: Path) -> None:
+def test_a_watchdog_without_a_limit_can_wait_any_time(root: Path) -> None:
     with_watchdog(root, "0")
     assert module.problems({**NOTHING, "watchdog_seconds": 3600}, root) == []
 
 
-def test_what_systemd_has_instead() -> None:
+def test_the_differing_values_of_systemd_are_found() -> None:
     asked = {"DefaultLimitNOFILE": "4096", "DefaultLimitMEMLOCK": "infinity"}
     shown = "a warning\nDefaultLimitNOFILE=524288\n"
     assert module.differing(asked, shown) == {"DefaultLimitNOFILE": "524288", "DefaultLimitMEMLOCK": "nothing"}

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Public keys: understood, or refused without a word of them."""
+"""Public keys: parsed, or refused without any part of their text."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def rsa(bits: int) -> str:
     return key("ssh-rsa", b"\1\0\1", (1 << bits - 1).to_bytes(bits // 8 + 1, "big"))
 
 
-def test_a_key_with_its_options_and_its_comment() -> None:
+def test_a_key_with_options_and_a_comment_is_parsed() -> None:
     found = ssh_keys.parse(f'from="192.0.2.0/24",command="echo \\"a b\\"" {ED25519} ops@example.com of 2026')
     digest = hashlib.sha256(base64.b64decode(ED25519.split()[1])).digest()
     expected = base64.b64encode(digest).decode().rstrip("=")
@@ -50,7 +50,7 @@ def test_a_key_with_its_options_and_its_comment() -> None:
         ("ssh-ed25519 ==== SECRET", "is damaged"),
     ],
 )
-def test_what_is_refused_is_never_shown(text: str, words: str) -> None:
+def test_a_refused_text_is_never_shown(text: str, words: str) -> None:
     with pytest.raises(KeyProblem, match=words) as refusal:
         ssh_keys.parse(text)
     assert "SECRET" not in str(refusal.value)

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The session that a process belongs to, from a /proc of files."""
+"""The SSH session of a process, read from a directory in the form of /proc."""
 
 from __future__ import annotations
 
@@ -31,26 +31,36 @@ def process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Process:
     return make
 
 
-def test_the_oldest_ancestor_tells_it(process: Process) -> None:
-    """What sudo or su started below may claim another connection."""
+def test_the_oldest_ancestor_with_the_variable_decides(process: Process) -> None:
+    """A process below sudo or su may have another connection in its environment, or none."""
     process(10, 1, name="sshd) S 7 (x")
     process(20, 10, "192.0.2.7 40000 192.0.2.1 22")
-    process(30, 20, "198.51.100.1 1 192.0.2.1 22")
+    process(25, 20)
+    process(30, 25, "198.51.100.1 1 192.0.2.1 22")
     assert login(30) == Login(ME, "192.0.2.7", 22)
 
 
-def test_a_process_that_did_not_come_by_ssh(process: Process) -> None:
+def test_a_process_outside_ssh_sessions_has_no_login(process: Process) -> None:
     process(10, 1)
     assert login(10) is None
 
 
 @pytest.mark.parametrize("connection", ["192.0.2.7", "192.0.2.7 40000 192.0.2.1 ssh"])
-def test_a_variable_that_no_ssh_server_has_set(process: Process, connection: str) -> None:
+def test_a_variable_that_no_ssh_server_has_set_is_ignored(process: Process, connection: str) -> None:
     process(20, 1, connection)
     assert login(20) is None
 
 
-def test_a_process_that_ends_meanwhile(process: Process) -> None:
+def test_a_process_that_has_ended_ends_the_search(process: Process) -> None:
     process(20, 10, "192.0.2.7 40000 192.0.2.1 22")
-    assert login(20) == Login(ME, "192.0.2.7", 22), "its parent is not there any more"
+    assert login(20) == Login(ME, "192.0.2.7", 22), "its parent has ended"
     assert login(99) is None
+
+
+def test_a_process_whose_environment_cannot_be_read_is_passed_over(process: Process, tmp_path: Path) -> None:
+    """As of a process that ends between opening and reading the file."""
+    process(10, 1, "192.0.2.7 40000 192.0.2.1 22")
+    process(20, 10)
+    (tmp_path / "20/environ").unlink()
+    (tmp_path / "20/environ").mkdir()
+    assert login(20) == Login(ME, "192.0.2.7", 22)

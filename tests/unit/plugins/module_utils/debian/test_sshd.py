@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The SSH server's configuration: what is refused, who overrides whom, and whom it shuts out."""
+"""The SSH server's configuration: refused values, overriding lines, and users that it shuts out."""
 
 from __future__ import annotations
 
@@ -55,12 +55,12 @@ class Files:
         ({"AcceptEnv": ["A", {"b": 1}]}, "must be a value"),
     ],
 )
-def test_what_is_refused_without_asking_sshd(declared: dict[str, Any], words: str) -> None:
+def test_mistakes_are_found_without_sshd(declared: dict[str, Any], words: str) -> None:
     (problem,) = sshd.problems(declared, passwords=False)
     assert words in str(problem)
 
 
-def test_another_way_for_passwords_is_allowed_where_passwords_are() -> None:
+def test_kbdinteractive_is_allowed_where_passwords_are() -> None:
     assert sshd.problems({"KbdInteractiveAuthentication": False, "AcceptEnv": ["A", "B"]}, passwords=True) == []
 
 
@@ -87,7 +87,7 @@ def test_values_are_compared_as_sshd_writes_them() -> None:
         (Files(main=INCLUDE + "PasswordAuthentication yes"), "SSHD_OPTS"),
     ],
 )
-def test_who_overrides_us(files: Files, words: str) -> None:
+def test_the_line_that_overrides_our_value_is_found(files: Files, words: str) -> None:
     assert words in files.culprit("passwordauthentication")
 
 
@@ -97,14 +97,14 @@ def test_a_match_ends_with_its_file() -> None:
     assert found == {("/etc/ssh/sshd_config.d/05-x.conf", "User bob"), (OURS, ""), (MAIN, "")}
 
 
-def test_the_copy_names_the_copies() -> None:
+def test_the_copy_includes_the_copies() -> None:
     files = Files(_05_x="Banner none", main="Port 22\n" + INCLUDE + "UsePAM yes")
     main = sshd.copied(MAIN, files.read, files.glob, files.write)
     assert files.copies[main] == "Port 22\nInclude /tmp/0 /tmp/1\nUsePAM yes\n"
     assert files.copies["/tmp/0"] == "Banner none\n"
 
 
-def test_an_include_of_nothing_stays_out_of_the_copy() -> None:
+def test_an_include_without_files_is_left_out_of_the_copy() -> None:
     files = Files(main="Include /nowhere/*.conf\nPort 22")
     assert files.copies[sshd.copied(MAIN, files.read, files.glob, files.write)] == "\nPort 22\n"
 
@@ -126,13 +126,13 @@ def test_an_include_of_nothing_stays_out_of_the_copy() -> None:
         ("denygroups adm", "bob", "DenyGroups"),
     ],
 )
-def test_whom_it_shuts_out(values: str, user: str, reason: str) -> None:
+def test_a_user_is_shut_out_for_a_reason(values: str, user: str, reason: str) -> None:
     found = sshd.shut_out(sshd.effective(values), user, ["bob", "adm"], "192.0.2.7")
     assert reason in found
     assert bool(reason) == bool(found)
 
 
-def test_an_address_that_nobody_knows_fits() -> None:
+def test_an_unknown_address_matches_every_pattern() -> None:
     assert sshd.shut_out(sshd.effective("allowusers bob@198.51.100.*"), "bob", [], "") == ""
 
 

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The releases of Debian that services were tried on."""
+"""The releases of Debian on which services are tested."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.debian import 
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "words"),
     [
         ('PRETTY_NAME="Debian GNU/Linux 13 (trixie)"\nVERSION_ID="13"\nID=debian\n', ""),
         ('PRETTY_NAME="Debian GNU/Linux 11"\nVERSION_ID="11"\nID=debian\n', "runs Debian GNU/Linux 11, but backup"),
@@ -24,11 +24,11 @@ from ansible_collections.baremetal.inference.plugins.module_utils.debian import 
         (None, "an unknown system"),
     ],
 )
-def test_only_a_release_that_was_tried_is_accepted(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, text: str | None, said: str
+def test_only_a_tested_release_is_accepted(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, text: str | None, words: str
 ) -> None:
     monkeypatch.setattr(tested, "OS_RELEASE", tmp_path / "os-release")
     if text is not None:
         tested.OS_RELEASE.write_text(text)
     found = tested.refusal("backup", "restic")
-    assert said in found and bool(found) is bool(said)
+    assert words in found and bool(found) is bool(words)

@@ -15,7 +15,7 @@ def runner(answers: Mapping[str, str]) -> Callable[[list[str]], Outcome]:
     return lambda command: Outcome(0, answers.get(command[0], ""))
 
 
-def test_docker_by_its_packages(tmp_path: Path) -> None:
+def test_the_owner_of_docker_is_found_by_packages_or_snap(tmp_path: Path) -> None:
     answers = {"dpkg-query": "docker-ce installed 5:28.1\ndocker.io config-files 20.10\n", "docker": "web\ndb\n"}
     found = owners.docker(tmp_path, runner(answers))
     assert found == {"owner": "docker", "version": "5:28.1", "has_settings": False, "running": ["db", "web"]}
@@ -34,7 +34,7 @@ def test_other_firewalls_and_foreign_rules(tmp_path: Path) -> None:
     assert owners.firewall(tmp_path / "none", runner({})) == {"others": [], "foreign_rules": False}
 
 
-def test_who_sets_the_clock() -> None:
+def test_the_program_that_sets_the_clock_is_found() -> None:
     answers = {
         "systemctl": "Id=chrony.service\nActiveState=active\n\nId=ntp.service\nActiveState=inactive\n",
         "timedatectl": "Timezone=UTC\nNTPSynchronized=yes\n",

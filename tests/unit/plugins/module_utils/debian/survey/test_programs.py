@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Programs by their command lines."""
+"""Kind and model of a program, by its command line."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ from ansible_collections.baremetal.inference.plugins.module_utils.debian.survey.
         ("vim /srv/vllm/notes", "", ""),
     ],
 )
-def test_a_command_line_tells_kind_and_model(line: str, kind: str, model: str) -> None:
+def test_kind_and_model_are_read_from_the_command_line(line: str, kind: str, model: str) -> None:
     found = recognise(line.split())
     assert (found.kind, found.model) == (kind, model)
 
 
-def test_no_command_line_is_no_program() -> None:
+def test_an_empty_command_line_has_no_kind_and_no_port() -> None:
     assert recognise([]).kind == "" and proxied([]) == 0
 
 
-def test_a_published_port_of_a_container() -> None:
+def test_the_port_in_the_container_is_read_from_docker_proxy() -> None:
     line = "/usr/bin/docker-proxy -proto tcp -host-port 80 -container-ip 172.17.0.2 -container-port 8000"
     assert proxied(line.split()) == 8000
     assert proxied(["nginx"]) == 0

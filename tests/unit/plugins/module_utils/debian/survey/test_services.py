@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What listens on a machine, from a directory in the form of /proc."""
+"""Listening programs, read from a directory in the form of /proc."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_an_engine_behind_a_published_port_is_found_in_its_container(proc: Proc)
         # A unit of a machine that is a container itself, and a container of this machine.
         (f"1:name=systemd:/docker/{OTHER}/system.slice/llm.service", "llm.service", ""),
         (f"1:name=systemd:/docker/{OTHER}/docker/{ID}", "", "web"),
-        # A container that Docker does not know, and a service within a container of this machine.
+        # A container that Docker does not list, and a service within a container of this machine.
         (f"0::/machine.slice/libpod-{OTHER}.scope", "", OTHER[:12]),
         (f"0::/system.slice/docker-{ID}.scope/system.slice/llm.service", "", "web"),
     ],
@@ -137,7 +137,7 @@ def test_programs_on_loopback_count_only_if_they_serve_models(proc: Proc) -> Non
     ]
 
 
-def test_a_program_that_does_not_speak_http_has_no_models(proc: Proc) -> None:
+def test_an_answer_that_is_not_http_is_an_error(proc: Proc) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
 
         def greet() -> None:
@@ -152,5 +152,13 @@ def test_a_program_that_does_not_speak_http_has_no_models(proc: Proc) -> None:
             services.ask(server.getsockname()[1], "/v1/models")
 
 
-def test_an_empty_proc_is_no_crash(tmp_path: Path) -> None:
+@pytest.mark.parametrize("answer", [{"data": 5}, {"data": [{}, "x", {"id": ""}]}, {"models": "x"}, [], None])
+def test_an_answer_without_names_of_models_has_none(proc: Proc, answer: Any) -> None:
+    proc.listen(8000, 501)
+    proc.process(77, "vllm serve /models/a", 501)
+    (found,) = services.read(proc.root, run, lambda _port, _path: answer)
+    assert found["models"] == []
+
+
+def test_an_empty_proc_has_no_services(tmp_path: Path) -> None:
     assert services.read(tmp_path, run, ask) == []

@@ -31,7 +31,7 @@ def links(directory: Path, **targets: str) -> Path:
     return by_id
 
 
-def test_each_disk_has_one_telling_name(tmp_path: Path) -> None:
+def test_each_disk_has_one_readable_name(tmp_path: Path) -> None:
     by_id = links(
         tmp_path,
         nvme__Fast_S1="nvme0n1",

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a machine is."""
+"""The facts of a machine's system."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_the_facts_of_a_machine(tmp_path: Path) -> None:
     assert found["default_device"] == "eno1"
 
 
-def test_an_empty_machine_is_no_crash(tmp_path: Path) -> None:
+def test_without_files_and_commands_the_facts_are_empty(tmp_path: Path) -> None:
     def nothing(command: list[str]) -> Outcome:
         return Outcome(None, failure="not_installed")
 
