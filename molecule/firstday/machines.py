@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Makes bare machines of the nodes: an account that may use sudo, and on deb13 an H100.
+"""Turns the nodes into bare machines: each gets an account that may use sudo, and deb13 gets an H100.
 
 The kernel's view of the GPU, the kernel modules, libcuda and nvidia-smi are simulated. The packages have the vendor's
 names, and lie in signed repositories on the node.
@@ -26,7 +26,7 @@ LINKS = {
     "libcuda1": ("libcuda.so.1", "/usr/lib/x86_64-linux-gnu"),
     "nvidia-driver-cuda": ("nvidia-smi", "/usr/bin"),
 }
-"""Program and directory of the packages that talk to the card."""
+"""Program and directory of the packages that query the GPU."""
 
 ACCOUNT = f"""
 useradd --create-home --shell /bin/bash {ADMIN}
@@ -47,7 +47,7 @@ systemctl enable --now simulated-gpu.service
 
 
 def packages() -> Iterator[Package]:
-    """The driver and the toolkit. Programs that ask the card are the simulation's."""
+    """The driver's packages. The simulation has the programs that query the GPU."""
     for package in driver(NEW):
         name, directory = LINKS.get(package.name, ("", ""))
         if name:
@@ -64,7 +64,7 @@ def publish(node: Node, origin: str, made: Iterator[Package]) -> None:
 
 
 def plug_in(node: Node) -> None:
-    """Put the card into a machine."""
+    """Simulate a GPU in a machine."""
     node.run(f"mkdir -p {HOME}")
     archive = subprocess.check_output(["tar", "-C", str(SIMULATION), "-c", "."])
     subprocess.run(node.argv("tar", "-C", HOME, "-x"), input=archive, check=True)

@@ -33,7 +33,7 @@ class Engine:
         self.aborted = 0
         self.last: dict[str, Any] = {}
 
-    def told(self) -> dict[str, Any]:
+    def report(self) -> dict[str, Any]:
         counts = {"running": self.running, "served": self.served, "aborted": self.aborted}
         return {**counts, "last": self.last, "orders": self.orders}
 
@@ -52,7 +52,7 @@ class Engine:
         body = await _body(reader, headers)
         if path == "/control":
             self.orders.update(json.loads(body or b"{}"))
-            await _answer(writer, 200, self.told())
+            await _answer(writer, 200, self.report())
         elif path == "/health":
             await _answer(writer, self.orders["health"], None)
         elif method == "POST":
@@ -152,7 +152,7 @@ async def _event(writer: asyncio.StreamWriter, text: str) -> None:
 
 
 def agent(engines: dict[str, Engine]) -> Any:
-    """What answers HAProxy's agent-check."""
+    """The handler of HAProxy's agent-checks."""
 
     async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         name = (await reader.readline()).decode().strip()

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Starts a node again that a playbook reboots: a container that shuts down stays down."""
+"""Starts a node again after a playbook has rebooted it: a container that shuts down does not start by itself."""
 
 from __future__ import annotations
 

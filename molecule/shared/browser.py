@@ -32,7 +32,7 @@ class Browser:
         self._profile = tempfile.TemporaryDirectory(prefix="browser-", ignore_cleanup_errors=True)
         command_read, self._commands = os.pipe()
         self._answers, answer_write = os.pipe()
-        # The browser reads descriptor 3 and writes descriptor 4. As root, Chromium starts without its sandbox only.
+        # The browser reads descriptor 3 and writes descriptor 4. As root, Chromium starts only without its sandbox.
         wiring = f'exec 3<&{command_read} 4>&{answer_write}; exec "$@"'
         options = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--remote-debugging-pipe"]
         self._process = subprocess.Popen(
@@ -45,7 +45,7 @@ class Browser:
         os.close(command_read)
         os.close(answer_write)
         self._numbers, self._pending, self._session = itertools.count(1), b"", ""
-        self.faults: list[str] = []
+        self.errors: list[str] = []
         """Errors of the page: exceptions, errors in its log, and files that it could not load."""
         target = self._call("Target.createTarget", url="about:blank")["targetId"]
         self._session = self._call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
@@ -68,7 +68,7 @@ class Browser:
         """Go to a page, as a user with a password (`name:password`), and wait until the page has loaded."""
         headers = {"Authorization": f"Basic {base64.b64encode(user.encode()).decode()}"} if user else {}
         self._call("Network.setExtraHTTPHeaders", headers=headers)
-        self.faults.clear()
+        self.errors.clear()
         said = self._call("Page.navigate", url=url)
         assert not said.get("errorText"), f"{url}: {said['errorText']}"
         deadline = time.monotonic() + SECONDS
@@ -114,11 +114,11 @@ class Browser:
     def _note(self, event: dict[str, Any]) -> None:
         details = event.get("params", {})
         if event["method"] == "Network.loadingFailed":
-            self.faults.append(details["errorText"])
+            self.errors.append(details["errorText"])
         elif event["method"] == "Runtime.exceptionThrown":
-            self.faults.append(details["exceptionDetails"]["text"])
+            self.errors.append(details["exceptionDetails"]["text"])
         elif event["method"] == "Log.entryAdded" and details["entry"]["level"] == "error":
-            self.faults.append(f"{details['entry']['text']} {details['entry'].get('url', '')}")
+            self.errors.append(f"{details['entry']['text']} {details['entry'].get('url', '')}")
 
     def _next(self, deadline: float, method: str) -> dict[str, Any]:
         """The next message from the browser. `method` is for the error message."""

@@ -15,11 +15,11 @@ from node import PROJECT, Node
 FILES = PROJECT / "roles/monitoring/files"
 
 PREFIX = "vllm:"
-"""The beginning of an engine's names. Names of recording rules begin with their level."""
+"""The prefix of the names of an engine's metrics. Names of recording rules begin with their level."""
 
 
 def panels() -> list[dict[str, Any]]:
-    """The rows and panels of the dashboard of a model. A row stands before its panels."""
+    """The rows and panels of the dashboard of a model. A row comes before its panels."""
     return list(json.loads((FILES / "dashboards/inference-model.json").read_text())["panels"])
 
 
@@ -40,9 +40,9 @@ def read_by(query: str) -> list[str]:
 
 def totals(node: Node, port: int, names: Iterable[str]) -> dict[str, float]:
     """The sum of the series of each metric that an engine publishes. A metric without series is left out."""
-    told = node.run(f"curl --silent --fail --max-time 30 http://127.0.0.1:{port}/metrics")
+    text = node.run(f"curl --silent --fail --max-time 30 http://127.0.0.1:{port}/metrics")
     numbers = {
-        name: re.findall(rf"^{re.escape(name)}(?:\{{.*\}})? (\S+)$", told, re.MULTILINE)
+        name: re.findall(rf"^{re.escape(name)}(?:\{{.*\}})? (\S+)$", text, re.MULTILINE)
         for name in dict.fromkeys(names)
     }
     return {name: sum(map(float, found)) for name, found in numbers.items() if found}

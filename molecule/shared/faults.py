@@ -82,7 +82,7 @@ RECORDS: list[Fault] = []
 
 
 def start_client(node: Node) -> None:
-    """Start the client, also after each boot of the node."""
+    """Start the client now, and at each boot of the node."""
     unit = f"[Service]\nExecStart=python3 /root/client.py\nStandardOutput=append:{ANSWERS}\nRestart=always\n"
     install = "[Install]\nWantedBy=multi-user.target\n"
     put(node, "/root/client.py", CLIENT)
@@ -173,14 +173,16 @@ def record(node: Node, fault: str, began: float, answered: float | None, served:
     RECORDS.append(Fault(fault, answered, served, seen.count("lost"), seen.count("refused"), note))
 
 
-def healed(node: Node, fault: str, answered: Callable[[], Any], limit: float = 75, began: float | None = None) -> Fault:
+def recovered(
+    node: Node, fault: str, answered: Callable[[], Any], limit: float = 75, began: float | None = None
+) -> Fault:
     """Wait for the first step (`answered`), and for the engine's answer to a chat. `began`: the time of the fault."""
     began = began or time.time()
-    wait_for(f"{fault}: an answer", answered, limit)
+    wait_for(f"{fault}: the first step", answered, limit)
     reacted = time.time() - began
     wait_for(f"{fault}: the engine serves", lambda: node.ask() == "I am tiny-a.")
     record(node, fault, began, round(reacted, 1), round(time.time() - began, 1))
-    wait_for("the agent reports it", lambda: serves(node), 60)
+    wait_for("the agent reports a healthy engine", lambda: serves(node), 60)
     return RECORDS[-1]
 
 

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Fixtures of every scenario; each scenario's conftest.py imports them."""
+"""Fixtures that the conftest.py files of scenarios import."""
 
 from __future__ import annotations
 

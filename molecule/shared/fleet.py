@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Nodes behind a gateway that serve one replica set, and updates of them."""
+"""The nodes of one replica set behind a gateway, and their updates."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ ROLLBACK = "baremetal.inference.rollback_model"
 SHAPES = (Shape(True, 20), Shape(False, 20), Shape(True, 150))
 
 ANSWERS = ("I am tiny-a", "I am tiny-b")
-"""The beginning of each model's answers to requests for `main`. What follows the learned end differs each time."""
+"""The beginning of each model's answers to requests for `main`. The text after this beginning differs each time."""
 
 
 def instances(model: str) -> list[dict[str, Any]]:
-    """The instance of each node, with a model."""
+    """The instances of each node: one, with this model."""
     return [{"name": "main", "model": model, "port": 5005, "accelerator": "cpu"}]
 
 
@@ -118,7 +118,7 @@ class Fleet:
         _status, listed = self.gateway.request("/v1/models", port=8000, key=self.key)
         return sorted(model["id"] for model in listed["data"])
 
-    def asked(self, name: str) -> str:
+    def answer_to(self, name: str) -> str:
         """The gateway's answer to a request for a name; an empty text for an error."""
         return self.gateway.ask(name, port=8000, key=self.key)
 

@@ -18,8 +18,8 @@ NAME = "big"
 TIMES: list[str] = []
 """A line for each fault."""
 
-KNOWN = 6.0
-"""Seconds until all engines are gone, as seen through docker and a busy machine. The channel knows within 2 s."""
+ENDED = 6.0
+"""Limit in seconds for the end of all engines, seen through docker on a busy machine. The channel needs 2 s."""
 
 LOAD = 480.0
 """Seconds until a gang serves: up to 120 for two members on two cores, and 240 for three, with room for other work."""
@@ -37,7 +37,7 @@ TOKENS = 150
 """Tokens of an answer that ends within the demo's `vllm_drain_timeout`."""
 
 WHOLE = "its end, [DONE]"
-"""What a client has seen of a whole answer."""
+"""The end of a client's report about a whole answer."""
 
 CLIENT = """
 import http.client, json, sys
@@ -73,7 +73,7 @@ class Client:
         assert self._output.readline() == "token\n", "the answer has not begun"
 
     def saw(self) -> str:
-        """What the client has seen, in words, at the end of its answer."""
+        """The client's report at the end of its answer."""
         words = [line.strip() for line in self._output]
         self._process.wait(60)
         return words[-1] if words and words[-1] != "token" else "the node is gone"
@@ -106,7 +106,7 @@ def manage(*arguments: str) -> None:
 def third_node(scenario: str, site: Callable[[dict[str, Any]], dict[str, Any]]) -> Iterator[Node]:
     """Another node. `site` returns its groups for the inventory, from the variables of its connection."""
     directory, inventory = EPHEMERAL / "third", EPHEMERAL / "inventory/third.json"
-    # The node has its own key and its own list of hosts: those of the other nodes stay as they are.
+    # The node has its own SSH key and known_hosts: the other nodes' files stay as they are.
     places = (f"--directory={directory}", f"--inventory={directory}/up.json")
     try:
         manage("up", f"--scenario={scenario}", *places, "--from=snapshot", "third:bookworm")
@@ -150,11 +150,11 @@ class Gang:
         wait_for("the gang serves", self.serves, seconds)
 
     def wait_next(self, epoch: int, what: str, seconds: float = LOAD) -> None:
-        """Wait until an epoch after this one serves."""
+        """Wait until an epoch after `epoch` serves."""
         wait_for(f"{what}: a new epoch serves", lambda: self.epoch() > epoch and self.serves(), seconds)
 
     def wait_loading(self, epoch: int) -> None:
-        """Wait until the engines of an epoch after this one load."""
+        """Wait until the engines of an epoch after `epoch` load."""
         loading = ("loading", "serving")
         wait_for(
             "the next epoch loads",
@@ -216,7 +216,7 @@ class Gang:
     def again(self, since: float) -> str:
         """How long after `since` the engines loaded and the gang served, by the leader's journal.
 
-        The ratio compares both times of the same start, because other work on the machine changes the time of a load.
+        The ratio divides by the load of the same start, because other work on the machine changes the time of a load.
         """
         command = f"journalctl --no-pager --output=short-unix --unit=vllm@{NAME} --since=@{int(since)}"
         lines = [line.split(" ", 1) for line in self.leader.run(command).splitlines()]
@@ -224,27 +224,27 @@ class Gang:
         loads, serves = ([float(at) for at, text in lines if text.endswith(state)][-1] - since for state in states)
         return f"loads after {loads:.1f} s, serves after {serves:.1f} s = {serves / (serves - loads):.2f} loads"
 
-    def told(self, since: float) -> str:
+    def times(self, since: float) -> str:
         """When the engines ended after `since`, and how long the gang did not serve after the first end."""
         ends = self.ends(since)
         words = ", ".join(f"{name} {at - since:.1f} s" for name, at in ends.items())
         return f"engines ended after {words}; from then, {self.again(min(ends.values()))}"
 
     @contextmanager
-    def fault(self, name: str, known: float = KNOWN, client: Client | None = None) -> Iterator[None]:
-        """A fault: all engines end within `known` seconds, and nothing is left. Then another epoch serves."""
+    def fault(self, name: str, ended: float = ENDED, client: Client | None = None) -> Iterator[None]:
+        """A fault: all engines end within `ended` seconds, and no process is left. Then another epoch serves."""
         before, pids, began = self.epoch(), self.engine_pids(), time.time()
         yield
-        wait_for(f"{name}: all engines end", lambda: all_gone(pids), known)
+        wait_for(f"{name}: all engines end", lambda: all_gone(pids), ended)
         saw = f"; the client saw {client.saw()}" if client else ""
         self.wait_next(before, name)
-        TIMES.append(f"{name}: {self.told(began)}{saw}")
+        TIMES.append(f"{name}: {self.times(began)}{saw}")
         ends = self.ends(began).values()
-        assert max(ends) - min(ends) <= KNOWN, f"{name}: {ends}"
+        assert max(ends) - min(ends) <= ENDED, f"{name}: {ends}"
         self.assert_alone(name)
 
     def assert_alone(self, name: str) -> None:
-        """No node has a process of an engine but those of the running container, and no other container."""
+        """Each node has one container, and all its processes of engines belong to this container."""
         for node in self.nodes:
             containers = node.run("docker ps --all --format '{{.Names}}'").split()
             assert containers == [f"vllm-{NAME}"], f"{name}: {node.name} has {containers}"

@@ -110,7 +110,7 @@ class Gateway:
         return found
 
     def deaths(self, query: str = "") -> list[dict[str, Any]]:
-        """The deaths of the last hour that the gateway knows; with a query, after a node's report."""
+        """The deaths of the last hour that the gateway has recorded. With a query, a node first reports its deaths."""
         asked = http.client.HTTPConnection(self.address, 8404, timeout=30)
         asked.request("POST" if query else "GET", f"/deaths{query}")
         found = json.loads(asked.getresponse().read())["deaths"]
@@ -136,7 +136,7 @@ class Gateway:
         return haproxy.states(self.node, backend)
 
     def weights(self) -> dict[str, str]:
-        """The share of each server, which grows during a slow start."""
+        """The weight of each server, which grows during a slow start."""
         return haproxy.states(self.node, "set_main", haproxy.WEIGHT)
 
     def wait_state(self, server: str, begins: str, backend: str = "set_main") -> None:
@@ -164,7 +164,7 @@ def reload(gateway: Gateway) -> None:
 
 
 def wait_for_another_process(gateway: Gateway, before: str) -> None:
-    """Wait until another process of HAProxy answers than `before`."""
+    """Wait until a process of HAProxy other than `before` answers."""
     wait_for("another process", lambda: gateway.pid not in ("", before), 30)
 
 

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Tests of different nodes at the same time.
+"""Runs the tests of different nodes at the same time.
 
 With pytest-xdist's --dist loadgroup, the tests of each node run in a separate process, in the order of the files. A
 conftest.py imports the two hooks.
@@ -36,11 +36,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
     """Lock the test's nodes against tests in the other process."""
-    with ExitStack() as held:
+    with ExitStack() as locks:
         # The waiting process holds the lock `turn`, so that the other process cannot take the node for its next test.
         with _lock("turn"):
             for name in nodes_of(item):
-                held.enter_context(_lock(name))
+                locks.enter_context(_lock(name))
         return (yield)
 
 

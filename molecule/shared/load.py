@@ -115,13 +115,13 @@ class Connection:
 
 
 def tls_of(url: str, trusted: str = "") -> ssl.SSLContext | None:
-    """How to reach a gateway: None for a URL without TLS. `trusted` is the certificate of a CA in PEM. Without it,
-    any certificate is accepted."""
+    """The TLS context of clients; None for a URL without TLS. `trusted` is the certificate of a CA in PEM. Without
+    `trusted`, clients accept any certificate."""
     if not url.startswith("https:"):
         return None
     context = ssl.create_default_context(cadata=trusted or None)
     if trusted:
-        # As Python 3.13 does.
+        # Python 3.13 sets this flag by default.
         context.verify_flags |= ssl.VERIFY_X509_STRICT
     else:
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE

@@ -22,7 +22,7 @@ DECIDE = "group_vars/all/decide.yml"
 MODELS = "group_vars/all/models.yml"
 
 EDGE: dict[str, Any] = {
-    # In place of the vendor's repositories: the fakes on the machine with a GPU.
+    # The fakes on the machine with a GPU take the place of the vendor's repositories.
     "common_apt_sources": "{{ edge_sources if 'inference' in group_names else [] }}",
     "edge_sources": [
         {
@@ -50,7 +50,7 @@ EDGE: dict[str, Any] = {
     "vllm_start_timeout": 600,
     "model_store_reserve_gib": 1,
 }
-"""What the simulation needs. A site with real machines needs nothing of this."""
+"""The variables that only the simulation needs: a site with real machines sets none of them."""
 
 
 class Controller:
@@ -62,7 +62,7 @@ class Controller:
         self.site = self.home / "mysite"
         self.addresses = [machine.address for machine in machines]
         connection = json.loads((EPHEMERAL / "inventory/ssh.json").read_text())["all"]["vars"]
-        # Not Molecule's settings. The key and the host keys stand for ~/.ssh.
+        # Without Molecule's settings. The key and the host keys take the place of ~/.ssh.
         self.environment = {
             **{name: value for name, value in os.environ.items() if not name.startswith(("ANSIBLE_", "MOLECULE_"))},
             "ANSIBLE_COLLECTIONS_PATH": str(PROJECT / ".cache"),
@@ -95,7 +95,7 @@ class Controller:
         return self.playbook("-i", "mysite", "baremetal.inference.site", *more, *options, check=check)
 
     def ssh(self, address: str, command: str) -> str:
-        """What a command prints on a machine, as the README's account."""
+        """Run a command on a machine as the README's account. Returns its output."""
         options = self.environment["ANSIBLE_SSH_COMMON_ARGS"].split()
         key = self.environment["ANSIBLE_PRIVATE_KEY_FILE"]
         argv = ["ssh", "-i", key, *options, "-o", "BatchMode=yes", f"{ADMIN}@{address}", command]

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A molecule node as the tests see it: its shell, its engines, and site.yml run on it again."""
+"""A molecule node as the tests see it: its shell, its engines, and further runs of its playbook."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Node:
         self.container = f"{os.environ['MOLECULE_SCENARIO_NAME']}-{name}"
 
     def argv(self, *command: str) -> list[str]:
-        """The command line that runs a command on the node, by a way that no test can cut."""
+        """The command line that runs a command on the node, also while a test cuts the node's network."""
         return ["docker", "exec", "--interactive", self.container, *command]
 
     def run(self, command: str, check: bool = True) -> str:
@@ -62,7 +62,7 @@ class Node:
         self.power_on()
 
     def power_off(self) -> None:
-        """Kill all processes of the node at once. Unlike on a machine without power, the kernel closes connections."""
+        """Kill all processes of the node at once. Unlike at a power cut, the kernel closes connections."""
         subprocess.run(["docker", "kill", self.container], check=True, capture_output=True)
 
     def power_on(self) -> None:
@@ -123,7 +123,7 @@ class Node:
     # --- Ansible
 
     def site(self, *options: str, check: bool = True, environment: dict[str, str] | None = None, **extra: Any) -> str:
-        """Run site.yml on this node with other variables. Returns its output."""
+        """Run the node's playbook on this node with other variables. Returns its output."""
         return playbook(self.name, *options, check=check, name=self.playbook, environment=environment, **extra)
 
     def baseline(self, part: str, *options: str, check: bool = True, **extra: Any) -> str:
@@ -148,7 +148,7 @@ def playbook(
     inventory: Path | None = None,
     **extra: Any,
 ) -> str:
-    """Run a playbook of the collection against the scenario's inventory, with variables that override it."""
+    """Run a playbook of the collection against the scenario's inventory. The variables override the inventory."""
     command = ["ansible-playbook", "--limit", limit, *options, "--extra-vars", json.dumps(extra), name]
     result = _ansible(*command, environment=environment or {}, inventory=inventory)
     assert not check or result.returncode == 0, f"{name} failed:\n{result.stdout[-6000:]}"
@@ -201,7 +201,7 @@ def _environment(more: dict[str, str]) -> dict[str, str]:
 
 
 def changed_tasks(node: Node, scratch: Path, *options: str, part: str = "", **extra: Any) -> tuple[set[str], str]:
-    """Run site.yml, or a part of the role common. Returns the tasks that changed the node, and the output."""
+    """Run the node's playbook, or a part of the role common. Returns the changed tasks, and the output."""
     record = scratch / "changes.jsonl"
     record.unlink(missing_ok=True)
     environment = {

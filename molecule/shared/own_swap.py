@@ -44,7 +44,7 @@ def reached(node: Node, name: str, process: subprocess.Popen[str]) -> bool:
 
 
 def settled(node: Node) -> None:
-    """Check that a swap has left no step, no drain and no closed gate, and that the doctor finds nothing of it."""
+    """Check that a swap has left no step, no drain and no closed gate, and that the doctor's check of swaps is ok."""
     assert step(node) == ""
     assert json.loads(node.run("inferctl drains --json"))["drains"] == []
     assert "elements" not in node.run("nft list set inet inference_gate closed", check=False)

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Rails of InfiniBand on a node without a card.
 
-The RDMA devices are files at the place of the kernel's, and their network devices are virtual Ethernet: the role reads
-no more of them.
+The RDMA devices are files in place of the kernel's, and their network devices are virtual Ethernet: the role reads
+nothing else of rails.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A Redfish service over HTTPS that stands for a machine's BMC."""
+"""A Redfish service over HTTPS, in place of a machine's BMC."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Machine:
         self.members = [SYSTEM]
         self.stuck = False
 
-    def look(self) -> str:
+    def power_state(self) -> str:
         if self.next:
             self.state = self.next.pop(0)
         return self.state
@@ -75,7 +75,7 @@ class Service(BaseHTTPRequestHandler):
                 "target": f"{SYSTEM}/Actions/ComputerSystem.Reset",
                 "ResetType@Redfish.AllowableValues": self.machine.allowed,
             }
-            self.answer(200, {"PowerState": self.machine.look(), "Actions": {"#ComputerSystem.Reset": action}})
+            self.answer(200, {"PowerState": self.machine.power_state(), "Actions": {"#ComputerSystem.Reset": action}})
         else:
             self.answer(404, {"error": {"message": "no such resource"}})
 

@@ -38,7 +38,7 @@ gpg --batch --quiet --clearsign --output InRelease /tmp/Release
 
 @dataclass(frozen=True)
 class Package:
-    """A package of Debian."""
+    """A Debian package."""
 
     name: str
     version: str

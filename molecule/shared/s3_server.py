@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""An S3 server for the nodes, on this machine. The server is moto: all data is in memory, and every key is valid.
+"""An S3 server for the nodes, on the controller. The server is moto: all data is in memory, and every key is valid.
 
 With policies, only their keys are valid, and moto applies the policies. The bucket then has versions and Object Lock.
 """
@@ -41,7 +41,7 @@ for user, policy in asked["policies"].items():
     made[user] = iam.create_access_key(UserName=user)["AccessKey"]
 print(json.dumps({user: [key["AccessKeyId"], key["SecretAccessKey"]] for user, key in made.items()}))
 """
-"""Runs with boto3, which moto has: makes the bucket, and a key for each policy."""
+"""Runs with boto3 of moto's environment: makes the bucket, and a key for each policy."""
 
 
 @contextmanager
@@ -82,7 +82,7 @@ def boto(address: str, key: dict[str, str], code: str) -> str:
 
 
 def _home() -> Path:
-    """The directory of the server's own Python."""
+    """The virtual environment of the server."""
     return Path(os.environ["INFERENCE_CACHE"]) / "moto"
 
 

@@ -25,7 +25,7 @@ MANIFEST = "application/vnd.oci.image.manifest.v1+json"
 
 
 class SigningKey:
-    """A key pair in files of a directory, which may be there already."""
+    """A key pair in files of a directory. Existing files are used again."""
 
     def __init__(self, directory: Path, kind: str = "EC") -> None:
         self.kind, self.directory = kind, directory
@@ -90,7 +90,7 @@ def manifest(*layers: dict[str, Any]) -> bytes:
 
 
 def descriptor(kind: str, content: bytes) -> dict[str, Any]:
-    """What a manifest has of a blob."""
+    """The entry of a manifest for a blob."""
     return {"mediaType": kind, "size": len(content), "digest": f"sha256:{hashlib.sha256(content).hexdigest()}"}
 
 

@@ -12,7 +12,7 @@ from node import EPHEMERAL, PROJECT, Node, playbook
 
 
 class Machine(Node):
-    """A node that is a virtual machine; site() runs the role `common` alone."""
+    """A node that is a virtual machine; site() runs only the role `common`."""
 
     playbook = str(PROJECT / "molecule/vm/converge.yml")
 

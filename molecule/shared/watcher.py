@@ -19,7 +19,7 @@ from node import EPHEMERAL, PROJECT, Node, playbook, wait_for
 
 MONITORING = "baremetal.inference.monitoring"
 
-TOLD = "/tmp/told.jsonl"
+RECEIVED = "/tmp/received.jsonl"
 
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
@@ -29,8 +29,8 @@ import http.server, sys
 class Handler(http.server.BaseHTTPRequestHandler):
     def do_POST(self):
         body = self.rfile.read(int(self.headers["Content-Length"]))
-        with open("{TOLD}", "ab") as told:
-            told.write(body.replace(b"\\n", b" ") + b"\\n")
+        with open("{RECEIVED}", "ab") as received:
+            received.write(body.replace(b"\\n", b" ") + b"\\n")
         self.send_response(200)
         self.end_headers()
     def log_message(self, *_arguments):
@@ -104,7 +104,7 @@ class Watcher:
         """All alerts that Alertmanager has, silenced and inhibited alerts included."""
         return list(self.get("/api/v2/alerts", 9093))
 
-    def quiet(self, *names: str) -> dict[tuple[str, str], bool]:
+    def inhibited(self, *names: str) -> dict[tuple[str, str], bool]:
         """Whether another alert inhibits the alerts with these names, by name and node."""
         found = [alert for alert in self.alerts() if alert["labels"]["alertname"] in names]
         return {
@@ -122,8 +122,8 @@ class Watcher:
     def raised(self, since: float, before: set[tuple[str, str]]) -> set[tuple[str, str]]:
         """The alerts that an event after `since` has raised, by name and node. Alerts of `before` do not count.
 
-        Alerts whose rules wait for longer do not count, either: their cause is older. One example is the alert about
-        the clock, which fires after half an hour on every container: the host sets the clock.
+        Alerts whose rules wait for longer do not count either: their cause is older. One example is NodeClockOff,
+        which fires on every container after half an hour, because the host sets the clock.
         """
         found = self.fired(since) - before
         slow = slower_than(time.time() - since)
@@ -147,34 +147,34 @@ class Watcher:
     # --- the receiver of notifications
 
     def listen(self) -> None:
-        """Start the receiver, and forget all earlier notifications.
+        """Start the receiver, and delete all earlier notifications.
 
         A receiver that runs already goes on: Alertmanager raises an alert itself if it does not reach its receiver.
         """
-        self.node.run(f"rm -f {TOLD}")
+        self.node.run(f"rm -f {RECEIVED}")
         if self.node.run("systemctl is-active hook.service", check=False) == "active":
             return
         argv = self.node.argv("sh", "-c", "cat > /tmp/hook.py")
         subprocess.run(argv, input=HOOK, text=True, check=True)
         self.node.run(f"systemd-run --unit=hook --collect python3 /tmp/hook.py {self.hook}")
 
-    def told(self) -> list[dict[str, Any]]:
+    def delivered(self) -> list[dict[str, Any]]:
         """All alerts that were delivered, in order."""
-        lines = self.node.run(f"cat {TOLD}", check=False).splitlines()
+        lines = self.node.run(f"cat {RECEIVED}", check=False).splitlines()
         return [alert for line in lines for alert in json.loads(line)["alerts"]]
 
-    def told_of(self, *names: str, status: str = "firing") -> list[dict[str, str]]:
+    def delivered_labels(self, *names: str, status: str = "firing") -> list[dict[str, str]]:
         """The labels of the delivered alerts with these names and this status."""
-        found = [alert for alert in self.told() if alert["status"] == status]
+        found = [alert for alert in self.delivered() if alert["status"] == status]
         return [alert["labels"] for alert in found if alert["labels"]["alertname"] in names]
 
-    def news(self, since: float, before: set[tuple[str, str]]) -> dict[str, str]:
+    def delivered_since(self, since: float, before: set[tuple[str, str]]) -> dict[str, str]:
         """The severity of each delivered alert, by name, that an event after `since` has raised.
 
         Alerts of `before`, and alerts whose rules wait for longer, do not count: Alertmanager may still send them.
         """
         known = {name for name, _node in before} | slower_than(time.time() - since)
-        found = [alert["labels"] for alert in self.told() if alert["status"] == "firing"]
+        found = [alert["labels"] for alert in self.delivered() if alert["status"] == "firing"]
         return {labels["alertname"]: labels["severity"] for labels in found if labels["alertname"] not in known}
 
     # --- Ansible

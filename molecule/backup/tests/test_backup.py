@@ -25,7 +25,7 @@ def test_check_mode_has_predicted_what_was_done() -> None:
     assert {host for host, task in predicted if "would do" in task} == {host for host, _task in done}
 
 
-def test_what_a_node_is_is_saved_and_nothing_else(saved: Saved) -> None:
+def test_a_backup_has_the_state_of_the_node_and_nothing_else(saved: Saved) -> None:
     before = len(saved.snapshots())
     job = saved.backup()
     assert job["ok"] and len(saved.snapshots()) == before + 1
@@ -60,7 +60,7 @@ def test_what_a_node_is_is_saved_and_nothing_else(saved: Saved) -> None:
     assert saved.node.run("inference-backup status").startswith("repository")
 
 
-def test_what_was_altered_and_deleted_comes_back(saved: Saved) -> None:
+def test_a_restore_brings_back_altered_and_deleted_files(saved: Saved) -> None:
     saved.backup()
     before = saved.files()
     saved.node.run(
@@ -84,7 +84,7 @@ def test_what_was_altered_and_deleted_comes_back(saved: Saved) -> None:
     assert not saved.node.run("cat /var/lib/inference/lock 2>/dev/null", check=False), "the lock is still held"
 
 
-def test_a_drill_finds_what_differs_and_changes_nothing(own: Saved) -> None:
+def test_a_drill_finds_differences_and_changes_nothing(own: Saved) -> None:
     own.backup()
     fine = own.restore(drill=True)
     assert changes(fine) == 0 and "differences: []" in fine.replace('"', ""), fine
@@ -117,7 +117,7 @@ def test_a_wrong_password_is_refused_before_anything_changes(remote: Saved, tmp_
     assert changed_tasks(remote.node, tmp_path)[0] == set()
 
 
-def test_secrets_are_nowhere_to_be_seen(remote: Saved) -> None:
+def test_no_output_process_log_or_readable_file_has_a_secret(remote: Saved) -> None:
     said = remote.node.site("-vv", run_backup=True)
     assert "snapshot" in said
     watched = remote.node.run(
@@ -132,8 +132,8 @@ def test_secrets_are_nowhere_to_be_seen(remote: Saved) -> None:
         assert remote.node.run(readable, check=False) == ""
 
 
-def test_what_was_killed_blocks_nothing(own: Saved) -> None:
-    """A backup waits for the lock of a prune."""
+def test_a_killed_prune_blocks_no_backup(own: Saved) -> None:
+    """The next backup removes the lock that the prune has left."""
     node = own.node
     # An incomplete lock file of a killed restic locks nothing.
     locks = f"ls {REPOSITORY}/locks | grep -v -- -tmp- || true"
@@ -152,7 +152,7 @@ def test_what_was_killed_blocks_nothing(own: Saved) -> None:
     assert node.run(locks) == ""
 
 
-def test_the_timer_makes_backups_and_old_ones_are_forgotten(own: Saved) -> None:
+def test_the_timer_makes_backups_and_a_prune_removes_old_snapshots(own: Saved) -> None:
     own.backup()
     own.node.site(backup_schedule="*:*:0/5", backup_keep={"last": 2})
     before = own.jobs()["backup"]["ended"]
@@ -166,13 +166,13 @@ def test_the_timer_makes_backups_and_old_ones_are_forgotten(own: Saved) -> None:
     assert own.node.run("systemctl is-active inference-backup.timer") == "active"
 
 
-def test_a_check_reads_what_is_kept(own: Saved) -> None:
+def test_a_check_of_the_repository_succeeds(own: Saved) -> None:
     own.node.run("systemctl start inference-backup-check.service")
     assert own.jobs()["check"]["ok"]
 
 
 @pytest.mark.full
-def test_a_server_that_is_gone_is_reported(remote: Saved) -> None:
+def test_a_server_that_cannot_be_reached_is_refused_before_any_change(remote: Saved) -> None:
     said = remote.node.site(check=False, backup_repository="sftp:root@127.0.0.9:/srv/fleet", backup_sftp_known_hosts=[])
     assert "cannot be reached" in said and changes(said) == 0
     assert remote.backup()["ok"]
@@ -180,7 +180,7 @@ def test_a_server_that_is_gone_is_reported(remote: Saved) -> None:
 
 @pytest.mark.full
 def test_a_rest_server_takes_backups_by_name_and_password(own: Saved) -> None:
-    """Debian 13 has one."""
+    """Debian 13 has such a server."""
     own.node.run("apt-get update && apt-get install --yes --no-install-recommends restic-rest-server openssl")
     own.node.run(
         "mkdir -p /srv/rest;"
@@ -203,7 +203,7 @@ def test_a_rest_server_takes_backups_by_name_and_password(own: Saved) -> None:
 
 
 @pytest.mark.full
-def test_a_backup_that_was_killed_blocks_and_leaves_nothing(own: Saved) -> None:
+def test_a_killed_backup_leaves_no_copy_and_blocks_no_backup(own: Saved) -> None:
     own.node.run("head -c 200M /dev/urandom > /etc/inference/large")
     try:
         own.node.run(
@@ -240,7 +240,7 @@ def test_a_full_disk_is_reported_and_costs_no_older_snapshot(own: Saved) -> None
 
 
 @pytest.mark.full
-def test_a_clock_in_the_past_makes_no_snapshot_that_stands_before_others(own: Saved) -> None:
+def test_a_backup_with_a_clock_in_the_past_is_the_newest_snapshot(own: Saved) -> None:
     """A snapshot of tomorrow has the same effect as a clock that is a day behind."""
     host = "--host $(hostname) --tag inference-node"
     tomorrow = own.node.run(
@@ -259,7 +259,7 @@ def test_a_clock_in_the_past_makes_no_snapshot_that_stands_before_others(own: Sa
 
 
 @pytest.mark.full
-def test_a_repository_that_is_gone_is_not_made_anew(own: Saved) -> None:
+def test_a_missing_repository_is_not_created_again(own: Saved) -> None:
     own.backup()
     own.node.run(f"mv {REPOSITORY} {REPOSITORY}-away")
     try:
@@ -275,7 +275,7 @@ def test_a_repository_that_is_gone_is_not_made_anew(own: Saved) -> None:
 
 @pytest.mark.full
 def test_a_damaged_repository_is_found_and_older_snapshots_restore(own: Saved) -> None:
-    # Several checks, each of a part, would find the same.
+    # Several checks of parts would find the same damage.
     own.node.site(backup_check_subset="100%")
     older = own.backup()["snapshot"]
     own.node.run(f"cp -a {REPOSITORY} {REPOSITORY}-sound; touch /root/since")
@@ -302,7 +302,7 @@ def test_a_damaged_repository_is_found_and_older_snapshots_restore(own: Saved) -
 
 
 @pytest.mark.full
-def test_a_blank_machine_takes_the_name_of_a_lost_one(own: Saved) -> None:
+def test_a_blank_machine_gets_the_state_of_a_lost_node(own: Saved) -> None:
     """The new machine has no state, and other numbers of accounts."""
     own.backup()
     before = own.files()

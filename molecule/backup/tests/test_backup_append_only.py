@@ -98,7 +98,7 @@ def policies(name: str) -> dict[str, Any]:
     (policy,) = blocks("json")
     adds = json.loads(policy.replace("gpu1", name))
     bucket = adds["Statement"][0]
-    # moto has a right of its own for HEAD of a bucket.
+    # moto has a separate permission for HEAD of a bucket.
     bucket["Action"].append("s3:HeadBucket")
     objects = {"Action": ["s3:GetObject", "s3:PutObject", "s3:DeleteObject"], "Resource": "arn:aws:s3:::fleet/*"}
     prunes = {**adds, "Statement": [bucket, {"Effect": "Allow", **objects}]}
@@ -125,10 +125,12 @@ def prune(machine: Saved, other: str, server: Server, *options: str, check: bool
     return playbook(machine.node.name, *options, check=check, name="baremetal.inference.backup_prune", **given)
 
 
-def proves(machine: Saved, other: str, server: Server, attack: Callable[[], None], *, pruned: bool = True) -> None:
-    """The whole way: credentials that may delete are refused; set up; attacked by root; pruned from elsewhere.
+def check_append_only(
+    machine: Saved, other: str, server: Server, attack: Callable[[], None], *, pruned: bool = True
+) -> None:
+    """Check that the role refuses credentials that may delete, that backups survive `attack`, and another node's prune.
 
-    `attack` tries to delete and replace files of the repository by all that root finds on the node.
+    `attack` tries to delete and replace files of the repository with all that root finds on the node.
     """
     node = machine.node
     loose = {**server.node, "backup_environment": server.admin["backup_prune_environment"], "backup_append_only": True}
@@ -143,7 +145,7 @@ def proves(machine: Saved, other: str, server: Server, attack: Callable[[], None
         node.run(f"{add} '{OLD}'; {add} '{AHEAD}'")
         before = {one["id"] for one in machine.snapshots()}
         assert len(before) == 3
-        # Root on the node, with all that lies there.
+        # The attacker is root on the node.
         attack()
         assert {one["id"] for one in machine.snapshots()} == before
         assert "run baremetal.inference.backup_prune" in node.run("inference-backup prune 2>&1", check=False)
@@ -151,13 +153,13 @@ def proves(machine: Saved, other: str, server: Server, attack: Callable[[], None
         node.run("systemctl start inference-backup-check.service")
         assert machine.jobs()["check"]["ok"] and node.run("inference-backup restic list locks --no-lock") == ""
         if pruned:
-            prunes(machine, other, server)
+            check_pruning(machine, other, server)
     finally:
         node.site()
 
 
-def prunes(machine: Saved, other: str, server: Server) -> None:
-    """What root tries by restic fails, and another node prunes by credentials that this node never gets."""
+def check_pruning(machine: Saved, other: str, server: Server) -> None:
+    """Check that root cannot prune with restic. Another node prunes with credentials that this node never gets."""
     node, before = machine.node, machine.snapshots()
     # restic 0.14 repeats a refused request for 45 s, and leaves its lock when it is stopped.
     forget = "timeout 8 inference-backup restic forget --keep-last 1 --prune"
@@ -174,7 +176,7 @@ def prunes(machine: Saved, other: str, server: Server) -> None:
     assert machine.backup()["ok"]
 
 
-# In CI, the test of the bucket goes the same way up to the prune.
+# In CI, the test of the bucket takes the same steps up to the prune.
 @pytest.mark.full
 def test_a_rest_server_keeps_the_backups_of_a_rooted_node(own: Saved) -> None:
     other = Node("deb12")
@@ -192,7 +194,7 @@ def test_a_rest_server_keeps_the_backups_of_a_rooted_node(own: Saved) -> None:
             foreign = url.replace(own.node.name, "another")
             assert own.node.run(f"{curl} {foreign}/snapshots/") == "401", "a node can read another node's repository"
 
-        proves(own, other.name, server, attack)
+        check_append_only(own, other.name, server, attack)
 
 
 @pytest.mark.parametrize("pruned", [False, pytest.param(True, marks=pytest.mark.full)])
@@ -231,4 +233,4 @@ s3.put_object(Bucket="fleet", Key=name, Body=body)
 """
             assert s3_server.boto(address, server.owner, listed + hides + restores) == "AccessDenied"
 
-        proves(remote, "deb13", server, attack, pruned=pruned)
+        check_append_only(remote, "deb13", server, attack, pruned=pruned)

@@ -31,7 +31,7 @@ def test_check_mode_predicted_the_converge() -> None:
 
 
 def test_the_installed_collection_does_the_same(deb12: Node, deb13: Node, installed_collection: dict[str, str]) -> None:
-    """A second run changes nothing: by the playbook of the built and installed collection, by its full name.
+    """A second run, with the playbook of the built and installed collection, changes nothing.
 
     This replaces the scenario's step `idempotence`."""
     output = playbook(f"{deb12.name},{deb13.name}", environment=installed_collection)
@@ -46,7 +46,7 @@ def test_the_model_that_was_asked_for_answers(node: Node, api_key: str) -> None:
 
 
 @on_deb13
-def test_the_fleet_on_one_screen(node: Node, tmp_path: Path) -> None:
+def test_status_has_a_line_for_each_node_also_if_it_cannot_be_reached(node: Node, tmp_path: Path) -> None:
     """The nodes report their status. A node that cannot be reached gets a line, and does not fail the run."""
     dark = tmp_path / "dark.yml"
     dark.write_text("inference: {hosts: {dark1: {ansible_host: 192.0.2.1, ansible_ssh_timeout: 1}}}\n")
@@ -64,7 +64,7 @@ def test_the_engine_is_not_reachable_from_outside(node: Node) -> None:
 
 
 @on_deb13
-def test_the_key_is_nowhere_to_be_seen(node: Node, api_key: str) -> None:
+def test_no_output_process_log_or_readable_file_has_the_key(node: Node, api_key: str) -> None:
     """No process, unit, journal, public file or output of the playbook has the key."""
     assert api_key not in node.run("ps axwww -o args")
     assert api_key not in node.run("systemctl cat 'vllm@*'; systemctl show 'vllm@*'")
@@ -105,7 +105,7 @@ def test_the_agent_runs_in_its_sandbox(node: Node) -> None:
 
 @on_deb13
 def test_an_engine_writes_to_memory_and_its_cache_alone(node: Node) -> None:
-    """Seen from inside its container."""
+    """The test writes from inside the container."""
     places = "/ /etc /var/tmp /usr/local /mnt/models /tmp /dev/shm $HOME"
     said = node.run(f"docker exec vllm-main sh -c 'for at in {places}; do touch $at/x 2>&1 && echo $at; done'")
     home = node.run("docker exec vllm-main printenv HOME")
@@ -144,7 +144,7 @@ def test_status_shows_the_instance(node: Node) -> None:
     assert status["instances"][0]["probe"]["verdict"] == "healthy"
 
 
-def test_a_node_without_gpus_says_so(node: Node) -> None:
+def test_the_gpu_facts_of_a_node_without_a_driver_have_an_error(node: Node) -> None:
     """The module returns facts and does not fail; the PCI bus is the test machine's."""
     result = node.module("baremetal.inference.gpu_facts")
     facts = result["ansible_facts"]

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Faults of a node's life, in an order that shares starts of engines. Ansible repairs none of them."""
+"""Faults and changes in a node's life, in an order that shares starts of engines."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 from node import READY_SECONDS, Node, changed_tasks, changes, wait_for
 
 
-def test_docker_comes_and_goes_and_the_engine_stays(node: Node, api_key: str) -> None:
+def test_an_engine_keeps_running_while_docker_restarts_or_dies(node: Node, api_key: str) -> None:
     """The same engine process serves after a restart of dockerd, and after its sudden death."""
     pid = node.engine_pid()
     for action in ("systemctl restart docker", "systemctl kill --signal=KILL docker"):
@@ -25,7 +25,7 @@ def test_docker_comes_and_goes_and_the_engine_stays(node: Node, api_key: str) ->
 
 
 @pytest.mark.full
-def test_a_changed_flag_is_pending_and_restarts_nothing(deb12: Node, api_key: str, tmp_path: Path) -> None:
+def test_a_changed_setting_is_pending_and_restarts_nothing(deb12: Node, api_key: str, tmp_path: Path) -> None:
     pid = deb12.engine_pid()
     predicted, _output = changed_tasks(deb12, tmp_path, "--check", vllm_drain_timeout=31)
     done, output = changed_tasks(deb12, tmp_path, vllm_drain_timeout=31)
@@ -74,7 +74,7 @@ def test_damaged_files_of_a_serving_engine_are_put_back(deb12: Node, api_key: st
 
 # In CI, requests of the scenario `recovery` kill the core (test_requests_of_death.py): systemd starts the engine again.
 @pytest.mark.full
-def test_the_death_of_the_core_is_healed_by_systemd(deb12: Node, api_key: str) -> None:
+def test_systemd_restarts_an_engine_whose_core_dies(deb12: Node, api_key: str) -> None:
     """vLLM exits with 0 when its core dies: systemd must restart the unit also then."""
     pid = deb12.engine_pid()
     deb12.run("pkill -KILL -f VLLM::EngineCor[e]")
@@ -85,7 +85,7 @@ def test_the_death_of_the_core_is_healed_by_systemd(deb12: Node, api_key: str) -
 
 
 @pytest.mark.full
-def test_docker_kill_is_healed_by_systemd(deb13: Node, api_key: str) -> None:
+def test_systemd_restarts_an_engine_that_docker_kills(deb13: Node, api_key: str) -> None:
     deb13.run("docker kill vllm-main")
     wait_for("systemd restarts the engine", lambda: deb13.unit("NRestarts") == "1", 120)
     deb13.wait_ready()
@@ -98,7 +98,7 @@ def test_a_stop_lets_a_running_stream_end(deb13: Node, api_key: str) -> None:
     body += ' "stream_options": {"include_usage": true}}'
     options = ["-H", f"Authorization: Bearer {api_key}", "-H", "Content-Type: application/json", "-d", body]
     address = "http://127.0.0.1:5005/v1/completions"
-    # The engine gets a share of one core until the stop begins: otherwise it would generate all tokens before.
+    # The engine gets a share of one core until the stop begins: otherwise the engine would generate all tokens before.
     deb13.run("docker update --cpus 0.3 vllm-main")
     with subprocess.Popen(
         deb13.argv("curl", "--silent", "--no-buffer", *options, address),
@@ -135,7 +135,7 @@ def test_a_stop_during_the_start_takes_seconds(deb13: Node) -> None:
 
 
 @pytest.mark.full
-def test_a_leftover_container_and_a_boot(deb13: Node, api_key: str) -> None:
+def test_an_engine_starts_at_boot_despite_a_leftover_container(deb13: Node, api_key: str) -> None:
     """The unit removes a leftover container of the same name, and a slow load does not delay the boot."""
     image = deb13.run("docker images --quiet | head -n1")
     deb13.run(f"docker create --name vllm-main {image}")

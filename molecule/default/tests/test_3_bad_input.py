@@ -55,7 +55,9 @@ def signed(tmp_path_factory: pytest.TempPathFactory) -> Signed:
     return Signed(engine["reference"], engine["digest"], ours, other)
 
 
-def test_every_mistake_in_instances_and_registry_at_once(deb12: Node, models: dict[str, Any], signed: Signed) -> None:
+def test_all_mistakes_in_instances_and_models_are_reported_at_once(
+    deb12: Node, models: dict[str, Any], signed: Signed
+) -> None:
     """Also a port that another process has. One of the keys has signed the image, so the run makes these checks."""
     instances = [
         {**MAIN, "model": "tiny-aa"},
@@ -88,7 +90,7 @@ def test_every_mistake_in_instances_and_registry_at_once(deb12: Node, models: di
     deb12.run("rm /var/lib/inference/image-signatures.json")
 
 
-def test_what_would_not_fit(deb12: Node, models: dict[str, Any]) -> None:
+def test_instances_that_do_not_fit_are_refused(deb12: Node, models: dict[str, Any]) -> None:
     """Too long requests, and more memory than any machine has. The run checks only instances that it would start."""
     long = {**models, "tiny-b": {**models["tiny-b"], "max-model-len": 99999}}
     late = {**MAIN, "name": "late", "model": "tiny-b", "port": 5007}
@@ -119,7 +121,7 @@ def test_a_wrong_type_names_the_variable(deb12: Node, changed: dict[str, Any], n
 
 
 @pytest.mark.full
-def test_a_missing_model_directory(deb12: Node, models: dict[str, Any]) -> None:
+def test_a_missing_model_directory_is_refused(deb12: Node, models: dict[str, Any]) -> None:
     entry = {**models["tiny-a"], "model": "controller:/nowhere/tiny-a"}
     assert "/nowhere/tiny-a" in refused(deb12, models={**models, "tiny-a": entry})
     entry["model"] = "/nowhere/on-the-node"
@@ -128,7 +130,7 @@ def test_a_missing_model_directory(deb12: Node, models: dict[str, Any]) -> None:
 
 # Unit tests show the same refusal: models/test_safetensors.py.
 @pytest.mark.full
-def test_a_truncated_weight_file(deb12: Node, models: dict[str, Any], tmp_path: Path) -> None:
+def test_a_truncated_weight_file_is_refused(deb12: Node, models: dict[str, Any], tmp_path: Path) -> None:
     copy = tmp_path / "tiny-a"
     shutil.copytree(models["tiny-a"]["model"].removeprefix("controller:"), copy)
     weights = copy / "model.safetensors"
@@ -139,14 +141,14 @@ def test_a_truncated_weight_file(deb12: Node, models: dict[str, Any], tmp_path: 
 
 
 @pytest.mark.full
-def test_a_port_that_an_instance_of_ours_still_has(deb12: Node) -> None:
+def test_a_port_of_an_instance_that_left_the_inventory_is_refused(deb12: Node) -> None:
     """A new name for the same port: the old instance still serves, and must be stopped first."""
     output = refused(deb12, instances=[{**MAIN, "name": "chat"}])
     assert "is held by instance main, which the inventory no longer declares" in output
 
 
 @pytest.mark.full
-def test_gpus_that_docker_cannot_hand_out(deb12: Node) -> None:
+def test_gpus_that_docker_cannot_hand_out_are_refused(deb12: Node) -> None:
     """Debian 12's Docker has no CDI: the run refuses an instance with GPUs before Docker would."""
     gpu = {"name": "gpu", "model": "tiny-b", "port": 5008, "gpus": [0]}
     output = refused(deb12, instances=[MAIN, gpu])
@@ -155,7 +157,7 @@ def test_gpus_that_docker_cannot_hand_out(deb12: Node) -> None:
 
 
 @pytest.mark.full
-def test_too_little_disk(deb12: Node, models: dict[str, Any]) -> None:
+def test_too_little_disk_space_is_refused(deb12: Node, models: dict[str, Any]) -> None:
     image = f"inference-registry:5000/vllm-cpu@sha256:{'a' * 64}"
     assert "the image needs 100000 GiB" in refused(deb12, engine_image=image, vllm_image_gib=100000)
     # The check of the store's space needs a model that is not in the store.
@@ -175,7 +177,7 @@ def test_too_little_disk(deb12: Node, models: dict[str, Any]) -> None:
 
 
 @pytest.mark.full
-def test_an_image_without_digest_or_that_is_not_there(deb12: Node) -> None:
+def test_an_image_without_digest_or_that_does_not_exist_is_refused(deb12: Node) -> None:
     assert "must name the image by digest" in refused(deb12, engine_image="inference-registry:5000/vllm-cpu:0.32.0")
     output = deb12.site(check=False, engine_image=f"inference-registry:5000/vllm-cpu@sha256:{'a' * 64}")
     assert "manifest unknown" in output, "the message of the image registry is missing"
@@ -183,9 +185,9 @@ def test_an_image_without_digest_or_that_is_not_there(deb12: Node) -> None:
 
 
 # Unit tests show the same with a simulated registry: engine/test_image_signatures.py. In CI,
-# test_every_mistake_in_instances_and_registry_at_once asks the real registry for a valid signature.
+# test_all_mistakes_in_instances_and_models_are_reported_at_once asks the real registry for a valid signature.
 @pytest.mark.full
-def test_images_without_a_valid_signature(deb12: Node, signed: Signed) -> None:
+def test_images_without_a_valid_signature_are_refused(deb12: Node, signed: Signed) -> None:
     """The node asks the image registry before the first change, for all images."""
     unsigned = f"inference-registry:5000/vllm-cpu@sha256:{'a' * 64}"
     keys = [{"prefix": "inference-registry:5000", "key": str(signed.other.public)}]
@@ -197,7 +199,7 @@ def test_images_without_a_valid_signature(deb12: Node, signed: Signed) -> None:
     assert "Found: none at inference-registry:5000/vllm-cpu." in output
 
 
-def test_an_operating_system_that_is_not_supported(deb12: Node) -> None:
+def test_an_operating_system_that_is_not_supported_is_refused(deb12: Node) -> None:
     """The run refuses the input before it installs the first package."""
     deb12.run("apt-get -qq remove --yes python3-debian")
     deb12.run("cp /usr/lib/os-release /root/; sed -i 's/12/11/; s/bookworm/bullseye/' /usr/lib/os-release")

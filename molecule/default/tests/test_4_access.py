@@ -20,7 +20,7 @@ SSH = (
 
 
 class Key:
-    """A new pair of keys, which no node knows."""
+    """A new key pair, which no node accepts yet."""
 
     def __init__(self, path: Path, comment: str) -> None:
         self.path = path
@@ -76,7 +76,7 @@ def test_the_server_takes_keys_only(node: Node) -> None:
         assert not any(weak in line for line in values if line.startswith(("kexalgorithms", "macs", "ciphers"))), weak
 
 
-def test_every_mistake_at_once_and_no_secret_shown(deb12: Node, alice: Key) -> None:
+def test_all_mistakes_are_reported_at_once_without_a_private_key(deb12: Node, alice: Key) -> None:
     private = alice.path.read_text()
     admins = [
         {"name": "nokey"},
@@ -112,7 +112,7 @@ def test_a_syntax_error_is_refused_by_the_server_itself(deb13: Node) -> None:
     assert "Bad configuration option: MaxSessionz" in output
 
 
-def test_an_overridden_value_and_a_user_who_would_be_shut_out(deb12: Node) -> None:
+def test_an_overridden_value_and_a_user_who_would_be_shut_out_are_refused(deb12: Node) -> None:
     """Another file overrides a value, and the user of this connection is root."""
     stranger = "/etc/ssh/sshd_config.d/05-site.conf"
     deb12.run(f"printf '# theirs\\nPasswordAuthentication yes\\n' > {stranger}")
@@ -125,7 +125,7 @@ def test_an_overridden_value_and_a_user_who_would_be_shut_out(deb12: Node) -> No
 
 
 @pytest.mark.full
-def test_what_only_a_new_connection_shows_comes_undone(deb13: Node) -> None:
+def test_a_setting_that_prevents_new_logins_is_undone(deb13: Node) -> None:
     """sshd accepts the setting, but no admin with only one key could log in again."""
     before = deb13.run(f"cat {OURS}")
     config = {"AuthenticationMethods": "publickey,publickey"}
@@ -136,7 +136,7 @@ def test_what_only_a_new_connection_shows_comes_undone(deb13: Node) -> None:
 
 
 @pytest.mark.full
-def test_passwords_stay_on_until_a_key_was_seen_at_work(deb12: Node) -> None:
+def test_passwords_stay_allowed_until_a_login_with_a_key_succeeds(deb12: Node) -> None:
     """A freshly installed node: root logs in by a password, and would be locked out."""
     deb12.run(
         f"echo root:molecule | chpasswd; rm {OURS}; echo PermitRootLogin yes > /etc/ssh/sshd_config.d/90-test.conf"

@@ -17,7 +17,8 @@ PART = "apt"
 SECRET = "proxy-secret-41c7"
 PORT = 5098
 
-# Packages in two versions; one has a kernel's name, and another package depends on one. A separate key signs them.
+# Three packages in two versions, a package that depends on one of them, and two packages with names of kernels. The key
+# `right` signs the repository.
 BUILD = """
 set -eu
 apt-get -qq update
@@ -56,7 +57,7 @@ rm -rf /etc/apt; tar -C / -xf /root/apt.tar; dpkg --set-selections </root/select
 
 
 def source(**changed: Any) -> dict[str, Any]:
-    """The variables that declare the node's repository."""
+    """The entry of common_apt_sources for the node's repository."""
     return {"name": "test", "uris": ["file:/srv/repo"], "suites": ["test"], "components": ["main"], **changed}
 
 
@@ -111,7 +112,7 @@ def test_a_source_that_cannot_be_used_is_refused(deb12: Node) -> None:
     assert "source incomplete: W: Skipping acquire of configured file 'nonsense/binary-amd64/Packages'" in output
 
 
-def test_every_mistake_is_told_before_anything_is_tried(deb12: Node) -> None:
+def test_all_mistakes_are_reported_before_any_source_is_tried(deb12: Node) -> None:
     bad = [
         source(name="A b"),
         source(suites=["test/"], key="/nowhere.asc"),
@@ -160,7 +161,7 @@ def test_a_source_is_declared_and_its_packages_are_installed_pinned_and_held(deb
 
 
 @pytest.mark.full
-def test_nothing_is_removed_that_nobody_named(deb12: Node) -> None:
+def test_a_removal_of_a_declared_package_and_an_unknown_package_are_refused(deb12: Node) -> None:
     deb12.run(f"echo '{keys(deb12)['right']}' >/etc/apt/keyrings/test.asc")
     deb12.run(
         "echo 'deb [signed-by=/etc/apt/keyrings/test.asc] file:/srv/repo test main' >/etc/apt/sources.list.d/t.list"
@@ -190,7 +191,7 @@ def test_upgrades_run_unattended_from_the_declared_origins_alone(deb12: Node) ->
 
 
 @pytest.mark.full
-def test_a_machine_that_reaches_nothing_without_the_proxy(deb12: Node, tmp_path: Path) -> None:
+def test_bootstrap_and_role_use_the_proxy_and_show_no_login(deb12: Node, tmp_path: Path) -> None:
     """Bootstrap and role use a proxy. No public file and no output shows its login."""
     # Python's server takes the whole address as a path: so it works as a proxy for one host.
     deb12.run("mkdir -p /srv/proxy/http:; ln -sfn /srv/repo /srv/proxy/http:/mirror.invalid")

@@ -40,11 +40,11 @@ def hears(source: Node, target: Node, address: str, port: int) -> bool:
         " s.settimeout(3); print(s.recv(9).decode())"
     )
     argv = target.argv("python3", "-c", listen)
-    with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as ear:
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as listener:
         wait_for("the listener runs", lambda: target.run(f"ss -Hunl sport = {port}"), 10)
         send = f"sendto(b'hello', ('{address}', {port}))"
         source.run(f'python3 -c "import socket; socket.socket(socket.AF_INET6, socket.SOCK_DGRAM).{send}"')
-        words, _ = ear.communicate()
+        words, _ = listener.communicate()
     return words.strip() == b"hello"
 
 
@@ -67,7 +67,7 @@ def listeners(deb13: Node) -> Iterator[list[int]]:
 
 @pytest.fixture
 def back_to_normal(deb13: Node) -> Callable[[], None]:
-    """Whether the node accepts connections again, with the rules of the inventory."""
+    """A check that the node accepts connections again, with the rules of the inventory."""
 
     def check() -> None:
         wait_for("SSH works again", lambda: reaches(deb13, 22), 40)
@@ -144,7 +144,7 @@ def test_the_engines_are_open_to_the_gateways_of_the_inventory(deb12: Node, deb1
 
 
 @pytest.mark.full
-def test_a_part_of_its_own_leaves_the_others_alone(deb12: Node, deb13: Node, listeners: list[int]) -> None:
+def test_a_separate_part_of_the_rules_changes_no_other_part(deb12: Node, deb13: Node, listeners: list[int]) -> None:
     deb13.baseline("firewall", firewall_allow=[{"name": "one", "port": 7001}])
     play = Path(os.environ["MOLECULE_EPHEMERAL_DIRECTORY"]) / "part.yml"
     role = {"name": "baremetal.inference.common", "tasks_from": "firewall"}
@@ -223,7 +223,7 @@ def test_a_published_port_is_closed_until_it_is_declared(deb12: Node, deb13: Nod
         deb12.run("docker stop --time 1 published")
 
 
-# What a program in an engine's container gets, and a socket of its own at a port that the kernel chooses.
+# Opens a connection, as a program in an engine's container, and prints the result. Port 0: to the program's own socket.
 OPEN = """
 import socket, sys
 kind, address, port = sys.argv[1:]
@@ -241,11 +241,11 @@ with socket.create_server(('127.0.0.1', 0)) as own:
 
 
 def opens(node: Node, address: str, port: int, kind: str = "SOCK_STREAM") -> str:
-    """What a connection brings that a process in the engine's container opens; port 0 is a port of its own."""
+    """The result of a connection that a process in the engine's container opens. Port 0: to the process itself."""
     return node.run(f"docker exec vllm-main python3 -c {shlex.quote(OPEN)} {kind} {address} {port}")
 
 
-def judged(node: Node) -> str:
+def doctor_status(node: Node) -> str:
     """The doctor's status of the rules about connections of engines."""
     (found,) = json.loads(node.run("inferctl doctor engine-firewall --json", check=False))["checks"]
     return str(found["status"])
@@ -270,7 +270,7 @@ def test_an_engine_answers_and_opens_only_what_is_declared(deb12: Node, deb13: N
     assert opens(deb12, "127.0.0.1", 0) == "open"
     assert deb12.ask(key=api_key) == "I am tiny-a."
     assert "vllm:" in deb12.run("curl --silent --fail http://127.0.0.1:5005/metrics")
-    assert judged(deb12) == "ok"
+    assert doctor_status(deb12) == "ok"
 
     allow = [{"name": "neighbour", "port": 22, "destinations": [deb13.address]}]
     deb12.baseline("firewall", firewall_engine_allow=allow)
@@ -278,12 +278,12 @@ def test_an_engine_answers_and_opens_only_what_is_declared(deb12: Node, deb13: N
     deb12.baseline("firewall")
     assert refused()
 
-    # Without the rules, all of it is open: it is the rules that refuse.
+    # Without the rules, all services are open: so the rules refused the connections.
     deb12.run("nft flush chain inet inference output")
     assert [opens(deb12, *service) for service in services] == ["open"] * len(services)
-    assert judged(deb12) == "fail"
+    assert doctor_status(deb12) == "fail"
     deb12.run("systemctl reload nftables.service")
-    assert refused() and judged(deb12) == "ok"
+    assert refused() and doctor_status(deb12) == "ok"
     assert changes(deb12.baseline("firewall")) == 0
 
 

@@ -12,14 +12,14 @@ from node import Node, changes
 
 
 def test_a_new_service_has_the_limits(node: Node) -> None:
-    """The limits up to the container's own limits, which only a machine can raise."""
+    """A container cannot raise its own hard limits, so the test compares the soft limit with the hard limit."""
     manager = node.run("systemctl show --property=DefaultLimitNOFILE --property=DefaultLimitMEMLOCK")
     assert set(manager.split()) == {"DefaultLimitNOFILE=1048576", "DefaultLimitMEMLOCK=infinity"}
     # The last log of a dying kernel: Debian's own file would delete it after 14 days.
     tmpfiles = node.run("systemd-tmpfiles --cat-config | grep /var/lib/systemd/pstore")
     assert tmpfiles.split()[-1] == "-"
     limits = node.run("systemd-run --quiet --wait --pipe prlimit --output=HARD,SOFT --noheadings --nofile").split()
-    assert limits[0] == limits[1], "the soft limit is as high as the hard one"
+    assert limits[0] == limits[1], "the soft limit is below the hard limit"
 
 
 @pytest.mark.full

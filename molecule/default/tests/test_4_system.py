@@ -42,7 +42,7 @@ def journal_limit(node: Node) -> tuple[str, int]:
 
 
 @on_deb12
-def test_hurt_names_and_a_new_limit(node: Node, tmp_path: Path) -> None:
+def test_damaged_names_are_repaired_and_a_new_limit_is_set(node: Node, tmp_path: Path) -> None:
     """Check mode predicts the repairs; the run makes them without a lost line; a second run changes nothing."""
     node.baseline("system")
     hostname = node.run("hostname")
@@ -89,7 +89,7 @@ def test_logs_that_are_files_have_a_limit(node: Node) -> None:
     assert node.run("systemctl is-enabled logrotate.timer") == "enabled"
 
 
-def test_all_mistakes_before_any_change(deb12: Node) -> None:
+def test_all_mistakes_are_reported_before_any_change(deb12: Node) -> None:
     """One run reports all mistakes in the kernel's settings, clock, names and logs, in the check before the first
     change."""
     other = "/etc/systemd/journald.conf.d/99-other.conf"

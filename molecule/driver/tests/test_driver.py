@@ -45,14 +45,14 @@ def test_every_kernel_has_the_module(node: Node) -> None:
     assert node.run(f"dpkg-query -W -f '${{db:Status-Status}}' linux-headers-{kernel(node)}") == "installed"
 
 
-def test_the_set_is_whole_and_for_computing_alone(node: Node) -> None:
+def test_the_driver_is_complete_and_has_no_packages_for_a_display(node: Node) -> None:
     assert "couldn't communicate with the NVIDIA driver" in node.run("nvidia-smi", check=False)
     assert "libcuda.so.1" in node.run("ldconfig -p")
     installed = node.run("dpkg-query -W -f '${Package} ' '*nvidia*' 'xserver*' 2>/dev/null", check=False)
     assert "xserver-xorg-core" not in installed.split() and "nvidia-settings" not in installed.split()
 
 
-def test_nothing_upgrades_it(node: Node) -> None:
+def test_no_upgrade_changes_the_driver(node: Node) -> None:
     """Neither a full-upgrade by hand nor unattended upgrades change the driver, although a source has a newer one."""
     node.run(NEWER)
     try:
@@ -96,7 +96,9 @@ def test_a_run_that_was_cut_off_leaves_no_nouveau_in_a_ram_disk(node: Node) -> N
     ("release", "makefile", "words"),
     [("9.9.1-headless", False, "has no headers"), ("9.9.2-broken", True, "is not built")],
 )
-def test_a_kernel_that_would_boot_without_the_driver(node: Node, release: str, makefile: bool, words: str) -> None:
+def test_a_kernel_that_would_boot_without_the_driver_fails_the_play(
+    node: Node, release: str, makefile: bool, words: str
+) -> None:
     """A kernel without headers, or with headers that break the build: the play fails, and names the kernel."""
     if makefile:
         node.run(f"mkdir -p /lib/modules/{release}/build; echo 'all:; false' >/lib/modules/{release}/build/Makefile")
@@ -109,7 +111,7 @@ def test_a_kernel_that_would_boot_without_the_driver(node: Node, release: str, m
     assert changes(node.site()) == 0
 
 
-def test_without_a_gpu_it_says_so(node: Node) -> None:
+def test_a_run_without_a_gpu_reports_that_it_cannot_try_the_driver(node: Node) -> None:
     output = node.site()
     assert "the role cannot try the driver" in " ".join(output.split())
     assert changes(output) == 0
@@ -117,7 +119,7 @@ def test_without_a_gpu_it_says_so(node: Node) -> None:
     assert "cannot try the driver" not in " ".join(node.site(nvidia_driver_install="auto").split())
 
 
-def test_what_cannot_work_is_refused_with_its_reason(node: Node) -> None:
+def test_a_driver_that_cannot_work_is_refused_with_the_reason(node: Node) -> None:
     output = refused(node, **plug(node, P100), nvidia_driver_flavor="open")
     assert "no driver fits" in output and "P100" in output and "open" in output
     output = refused(node, **plug(node, B200))
@@ -150,8 +152,8 @@ def test_a_driver_in_use_is_left_alone(deb13: Node) -> None:
     assert "it is in use: sleep (pid" in output and "nvidia_driver_swap_allowed" in output
 
 
-def test_nvidias_driver_takes_its_place(node: Node) -> None:
-    """The role removes the driver completely, and installs it again."""
+def test_nvidias_driver_replaces_debians_driver_and_back(node: Node) -> None:
+    """The role removes Debian's driver completely, and later installs Debian's driver again."""
     repository = Repository(node, "NVIDIA")
     repository.publish(driver(NEW))
     try:

@@ -47,7 +47,7 @@ def keys(key: SigningKey) -> list[dict[str, Any]]:
 
 
 def test_0_discover_names_a_program_that_serves_today(controller: Controller, gpu: Node) -> None:
-    """The engine of the model, which needs no second download. The program only lists models, as an engine does."""
+    """The report names the program's model, which needs no second download. The program only lists models."""
     gpu.run(f"mkdir /srv/old-model; cat > /usr/local/bin/vllm <<'END'\n{SERVES}END")
     gpu.run("systemd-run --unit old-engine python3 /usr/local/bin/vllm serve /srv/old-model")
     wait_for("the program listens", lambda: gpu.run("ss -Htnl 'sport = :8000'"), 30)
@@ -92,7 +92,7 @@ def test_3_a_person_answers(controller: Controller) -> None:
     asked = {question.partition(" ")[0] for question in controller.read(DECIDE)["decide"]}
     enabled = "\n".join(line.removeprefix("# ") for line in path.read_text().splitlines() if line.startswith("# "))
     answers = yaml.safe_load(enabled.partition("set your values.\n")[2])
-    # That models go to the root file system needs no variable.
+    # The answer to common_disks needs no variable: models go to the root file system.
     assert asked == {*answers, "common_disks"}
     answers["common_admins"][0]["keys"] = [(EPHEMERAL / "id_ed25519.pub").read_text().strip()]
     answers["common_firewall_ssh_sources"] = answers["gateway_clients"] = ["172.16.0.0/12"]
@@ -119,7 +119,7 @@ def test_4_a_bare_machine_refuses_an_image_that_no_key_of_the_site_has_signed(
     assert gpu.run("docker images --quiet; command -v nft; ls -d /var/lib/inference 2>/dev/null", check=False) == ""
 
 
-def test_5_site_sets_up_both_machines_and_reboots_the_one_with_nouveau(
+def test_5_site_sets_up_both_machines_and_reboots_the_machine_with_nouveau(
     controller: Controller, gateway: Node, gpu: Node
 ) -> None:
     """Also the first pull of an image that a key must have signed."""
@@ -128,9 +128,9 @@ def test_5_site_sets_up_both_machines_and_reboots_the_one_with_nouveau(
         said = controller.set_up()
     assert (boots.count, others.count) == (1, 0), said
     assert "This run reboots the host in a later task." in said and "The run waits for the node" in said
-    # A newcomer has no ansible.cfg, and no warning of Ansible sends him looking for a fault.
+    # A new operator has no ansible.cfg. Ansible must print no warning that looks like a fault.
     assert "[WARNING]: Using a template" not in said and "[WARNING]: Could not match" not in said, said
-    # What a newcomer looks for, at the end of the screen.
+    # The end of the output shows how to ask the model.
     address = controller.read("hosts.yml")["all"]["children"]["gateway"]["hosts"]["deb12"]["ansible_host"]
     end = said.rpartition("TASK [")[2]
     assert f"Clients ask https://{address}:8000 for main. KEY is vault_gateway_client_key in" in end, end
@@ -164,7 +164,7 @@ def test_7_a_client_without_tls_gets_no_answer(controller: Controller, gateway: 
     assert said.returncode in (52, 56) and said.stdout == "", said
 
 
-def test_8_each_machine_is_open_as_the_guide_says(gateway: Node, gpu: Node) -> None:
+def test_8_each_machine_has_the_open_ports_of_the_guide(gateway: Node, gpu: Node) -> None:
     """All ports, from the other machine: docs/security.md."""
     every = range(1, 65536)
     assert scan(gpu, gateway.address, every) == [22, 8000, 8404]

@@ -12,7 +12,7 @@ import socket
 import time
 
 import pytest
-from gang import KNOWN, NAME, SILENCE, TIMES, Gang, all_gone
+from gang import ENDED, NAME, SILENCE, TIMES, Gang, all_gone
 from node import wait_for
 
 
@@ -37,7 +37,11 @@ def test_strangers_change_nothing(serving: Gang) -> None:
     garbage = f"import socket; socket.create_connection(('{address}', 5110), 3).sendall(b'x' * 5000)"
     serving.follower.run(f'python3 -c "{garbage}"')
     said = "a process at .* (deb13) sends a line of more than"
-    wait_for("the leader says so", lambda: serving.leader.run(f"journalctl -u vllm@{NAME} | grep '{said}'", False), 20)
+    wait_for(
+        "the leader logs the process",
+        lambda: serving.leader.run(f"journalctl -u vllm@{NAME} | grep '{said}'", False),
+        20,
+    )
     assert serving.epoch() == epoch and serving.serves()
 
 
@@ -46,16 +50,16 @@ def test_no_engine_outlives_its_gang(serving: Gang) -> None:
     leader's engine, and the follower ends its own."""
     epoch, pids = serving.epoch(), serving.engine_pids()
     serving.kill_engine(serving.follower)
-    wait_for("all engines end", lambda: all_gone(pids), KNOWN)
+    wait_for("all engines end", lambda: all_gone(pids), ENDED)
     serving.wait_loading(epoch)
     pids = serving.engine_pids()
     serving.kill_supervisor(serving.leader)
-    wait_for("all engines end again", lambda: all_gone(pids), KNOWN)
+    wait_for("all engines end again", lambda: all_gone(pids), ENDED)
     serving.wait_next(epoch + 1, "the leader's supervisor is killed")
     serving.assert_alone("the leader's supervisor is killed")
 
 
-def test_a_cut_link_heals_and_a_late_member_is_waited_for(serving: Gang) -> None:
+def test_a_gang_serves_again_after_a_cut_link_and_a_late_member(serving: Gang) -> None:
     epoch, began = serving.epoch(), time.monotonic()
     with serving.cut():
         wait_for("both sides end", serving.engines_gone, SILENCE)

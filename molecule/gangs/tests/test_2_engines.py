@@ -9,16 +9,16 @@ import time
 from collections.abc import Callable
 
 import pytest
-from gang import KNOWN, NAME, OUTLIVES, SILENCE, TIMES, TOKENS, WHOLE, Client, Gang, all_gone
+from gang import ENDED, NAME, OUTLIVES, SILENCE, TIMES, TOKENS, WHOLE, Client, Gang, all_gone
 from node import Node, wait_for
 
 pytestmark = pytest.mark.full
 
 FAULTS: dict[str, tuple[Callable[[Gang], None], float]] = {
-    "the follower's engine is killed": (lambda gang: gang.kill_engine(gang.follower), KNOWN),
-    "the leader's engine is killed": (lambda gang: gang.kill_engine(gang.leader), KNOWN),
-    "the follower's supervisor is killed": (lambda gang: gang.kill_supervisor(gang.follower), KNOWN),
-    "the leader's supervisor is killed": (lambda gang: gang.kill_supervisor(gang.leader), KNOWN),
+    "the follower's engine is killed": (lambda gang: gang.kill_engine(gang.follower), ENDED),
+    "the leader's engine is killed": (lambda gang: gang.kill_engine(gang.leader), ENDED),
+    "the follower's supervisor is killed": (lambda gang: gang.kill_supervisor(gang.follower), ENDED),
+    "the leader's supervisor is killed": (lambda gang: gang.kill_supervisor(gang.leader), ENDED),
     # The engine itself must notice these, and ends by itself.
     "a worker of the follower is killed": (lambda gang: gang.kill_worker(gang.follower), 2 * OUTLIVES),
     "a worker of the leader is killed": (lambda gang: gang.kill_worker(gang.leader), 2 * OUTLIVES),
@@ -53,7 +53,7 @@ def create(node: Node, gang: Gang) -> None:
 
 
 def test_a_bare_start_for_comparison(serving: Gang) -> None:
-    """Printed beside the times after faults. No limit: other work on the machine changes both."""
+    """The report prints this time next to the times after faults. No limit: other work on the machine changes both."""
     TIMES.append(f"bare start of the same engines: {bare_start(serving):.1f} s")
     serving.wait_serving()
     TIMES.append(f"the start of the gang after that: {serving.log(serving.leader).rpartition('ready ')[2][:11]}")
@@ -61,29 +61,29 @@ def test_a_bare_start_for_comparison(serving: Gang) -> None:
 
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_fault_while_a_client_reads_an_answer(serving: Gang, name: str) -> None:
-    inject, known = FAULTS[name]
+    inject, ended = FAULTS[name]
     client = Client(serving.leader)
-    with serving.fault(f"{name}, busy", known, client):
+    with serving.fault(f"{name}, busy", ended, client):
         inject(serving)
 
 
 @pytest.mark.parametrize("name", FAULTS)
 def test_an_idle_fault(serving: Gang, name: str) -> None:
-    inject, known = FAULTS[name]
-    with serving.fault(f"{name}, idle", known):
+    inject, ended = FAULTS[name]
+    with serving.fault(f"{name}, idle", ended):
         inject(serving)
 
 
 def cut(gang: Gang, name: str, client: Client | None = None) -> None:
-    """The link is cut until all engines have ended. Then it heals, and the gang serves again."""
+    """Cut the link until all engines have ended. Then restore the link, and wait until the gang serves."""
     epoch, pids, began = gang.epoch(), gang.engine_pids(), time.time()
     with gang.cut():
         wait_for("both sides end", lambda: all_gone(pids) and gang.engines_gone(), SILENCE)
         saw = f"; the client saw {client.saw()}" if client else ""
-    healed = time.time()
+    restored = time.time()
     gang.wait_next(epoch, "the link is back")
     words = ", ".join(f"{node} {at - began:.1f} s" for node, at in gang.ends(began).items())
-    TIMES.append(f"{name}: engines ended after {words}; from the link's return, {gang.again(healed)}{saw}")
+    TIMES.append(f"{name}: engines ended after {words}; from the link's return, {gang.again(restored)}{saw}")
     gang.assert_alone(name)
 
 
@@ -121,5 +121,5 @@ def test_a_worker_that_hangs_is_found_by_the_probe(serving: Gang) -> None:
     epoch, began = serving.epoch(), time.time()
     serving.follower.run("pkill -STOP -f VLLM::Worke[r]")
     serving.wait_next(epoch, "a follower's worker hangs", 400)
-    TIMES.append(f"a worker of the follower hangs, idle: {serving.told(began)}")
+    TIMES.append(f"a worker of the follower hangs, idle: {serving.times(began)}")
     serving.assert_alone("a worker hangs")

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.full
 MEMBERS = ("follower", "leader")
 
 
-def test_dockerd_restarts_and_nothing_happens(serving: Gang) -> None:
+def test_a_restart_of_dockerd_does_not_disturb_a_gang(serving: Gang) -> None:
     epoch, client = serving.epoch(), Client(serving.leader, TOKENS)
     for node in serving.nodes:
         node.run("systemctl restart docker")
@@ -47,7 +47,7 @@ def test_a_member_comes_back(serving: Gang, member: str, goes: Callable[[Node], 
 
 
 @pytest.mark.parametrize("member", MEMBERS)
-def test_an_idle_member_without_power_is_missed_until_it_is_back(serving: Gang, member: str) -> None:
+def test_a_gang_waits_for_an_idle_member_without_power(serving: Gang, member: str) -> None:
     """The link is cut before the power, so that the other member sees no end of a connection: only silence."""
     epoch, pids, node = serving.epoch(), serving.engine_pids(), getattr(serving, member)
     (other,) = (one for one in serving.nodes if one is not node)
@@ -57,7 +57,7 @@ def test_an_idle_member_without_power_is_missed_until_it_is_back(serving: Gang, 
         wait_for("the other engine ends", lambda: gone(other, pids[other]), SILENCE)
         ended = time.monotonic() - began
         state = "waiting" if other is serving.leader else "missing"
-        wait_for("the other member says so", lambda: serving.status(other)["state"] == state, 60)
+        wait_for("the other member reports the loss", lambda: serving.status(other)["state"] == state, 60)
         assert not serving.engine_runs(other)
         status, message = serving.doctor(other)
         assert status == "fail" and node.name in message, message
@@ -72,7 +72,7 @@ def test_an_idle_member_without_power_is_missed_until_it_is_back(serving: Gang, 
     serving.assert_alone(member)
 
 
-def test_a_stop_of_the_leader_ends_its_request_whole_and_then_the_follower(serving: Gang) -> None:
+def test_a_stopped_leader_finishes_its_request_and_then_the_follower_ends(serving: Gang) -> None:
     client, began = Client(serving.leader, TOKENS), time.monotonic()
     serving.leader.run(f"systemctl stop vllm@{NAME}")
     stopped, saw = time.monotonic() - began, client.saw()

@@ -26,7 +26,7 @@ def test_a_swap_moves_all_members_and_a_rollback_moves_them_back(serving: Gang) 
     playbook("inference", gang_sequences=4)
     wanted = [serving.status(node)["release"]["desired"] for node in serving.nodes]
     assert serving.active() == before != wanted
-    # No gateway holds its requests, and there is no other replica.
+    # No gateway holds the gang's requests, and there is no other replica.
     refused = serving.leader.run(f"inferctl swap {NAME} --to {wanted[0]} 2>&1 || true")
     assert "--allow-downtime" in refused, refused
     assert serving.active() == before and serving.serves(), refused
@@ -42,7 +42,7 @@ def test_a_swap_moves_all_members_and_a_rollback_moves_them_back(serving: Gang) 
     playbook("inference")
 
 
-def test_a_member_with_another_release_moves_to_the_leaders(serving: Gang) -> None:
+def test_a_member_with_another_release_moves_to_the_release_of_the_leader(serving: Gang) -> None:
     before = serving.active()
     other = before[1] + 1
     serving.follower.run(f"systemctl stop vllm@{NAME}")

@@ -28,7 +28,7 @@ def third(gang: Gang) -> Iterator[Node]:
     with third_node(gang.scenario, site) as node:
         playbook("all")
         yield node
-    # The gang's nodes forget the gateway.
+    # This run removes the gateway from the gang's nodes.
     playbook("inference")
 
 
@@ -56,7 +56,7 @@ def up(gateway: Node) -> list[str]:
     return haproxy.up(gateway, f"set_{NAME}")
 
 
-def test_the_gateway_knows_the_leader_alone(serving: Gang, third: Node) -> None:
+def test_the_gateway_has_only_the_leader_of_the_gang(serving: Gang, third: Node) -> None:
     wait_for("both replicas are up", lambda: up(third) == ["deb12", "third"], 120)
 
 
@@ -76,7 +76,7 @@ def test_maintenance_of_a_follower_drains_the_gang_first(serving: Gang, third: N
     repository, epoch = Repository(serving.follower, "Harmless"), serving.epoch()
     repository.publish([Package("harmless", "1")])
     serving.follower.run("apt-get -qq install --yes harmless")
-    # Long enough for the gateway's look below.
+    # Long enough for `work` to see the drain at the gateway.
     repository.publish([Package("harmless", "2", scripts={"postinst": "sleep 8; date +%s >/root/updated"})])
     given: dict[str, Any] = {"maintenance_security_labels": ["localhost"], "maintenance_lists_seconds": 0}
     members = ",".join(node.name for node in serving.nodes)
@@ -103,7 +103,7 @@ def test_maintenance_of_a_follower_drains_the_gang_first(serving: Gang, third: N
     wait_for("both replicas are up", lambda: up(third) == ["deb12", "third"], 60)
 
 
-def test_a_fault_of_the_gang_with_a_second_replica(serving: Gang, third: Node) -> None:
+def test_a_fault_of_the_gang_fails_only_requests_in_flight(serving: Gang, third: Node) -> None:
     wait_for("both replicas are up", lambda: up(third) == ["deb12", "third"], 120)
     epoch = serving.epoch()
 

@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from gang import KNOWN, NAME, OUTLIVES, TIMES, Gang
+from gang import ENDED, NAME, OUTLIVES, TIMES, Gang
 from node import CACHE, PROJECT, playbook, wait_for
 
 pytestmark = pytest.mark.full
@@ -28,7 +28,7 @@ INSTANCE = {
 }
 
 ASK = "timeout 40 python3 -c 'import ray; ray.init(logging_level=\"ERROR\"); print(len(ray.nodes()))'"
-"""Ask the head by Ray's own client, in the leader's container."""
+"""Count the nodes of Ray with Ray's own client, in the leader's container."""
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +66,7 @@ def test_the_gang_answers(with_ray: Gang) -> None:
     assert inside(with_ray, ASK).splitlines()[-1] == "2"
 
 
-def test_no_stranger_gets_in(with_ray: Gang) -> None:
+def test_ray_refuses_clients_without_the_token_or_from_outside(with_ray: Gang) -> None:
     """A client without the token, and one that the firewall keeps out. No dashboard listens."""
     status = f"timeout 60 ray status --address {with_ray.leader.address}:29510"
     assert "Active" in inside(with_ray, status)
@@ -84,11 +84,11 @@ def test_no_stranger_gets_in(with_ray: Gang) -> None:
 
 
 def test_the_gang_ends_with_a_follower_and_serves_again(with_ray: Gang) -> None:
-    with with_ray.fault("Ray: the follower's engine is killed, idle", KNOWN):
+    with with_ray.fault("Ray: the follower's engine is killed, idle", ENDED):
         with_ray.kill_engine(with_ray.follower)
 
 
 def test_the_gang_ends_with_a_worker_and_serves_again(with_ray: Gang) -> None:
     with with_ray.fault("Ray: a worker of the follower is killed, idle", 2 * OUTLIVES):
         with_ray.follower.run("pkill -KILL -f ray::RayWorkerPro[c]")
-    wait_for("it answers", with_ray.answer, 60)
+    wait_for("the gang answers", with_ray.answer, 60)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import three_heads
 import yaml
-from gang import KNOWN, NAME, SILENCE, TIMES, Gang, all_gone, third_node
+from gang import ENDED, NAME, SILENCE, TIMES, Gang, all_gone, third_node
 from node import CACHE, EPHEMERAL, PROJECT, playbook, wait_for
 
 pytestmark = pytest.mark.full
@@ -82,7 +82,7 @@ def test_three_members_answer(serving: Gang) -> None:
 
 
 def test_the_end_of_the_last_members_engine_ends_all_three(serving: Gang) -> None:
-    with serving.fault("three members: the last follower's engine is killed, idle", KNOWN):
+    with serving.fault("three members: the last follower's engine is killed, idle", ENDED):
         serving.kill_engine(serving.nodes[2])
 
 

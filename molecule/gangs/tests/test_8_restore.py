@@ -27,14 +27,14 @@ ASKED: dict[str, Any] = {"gang_sequences": 4}
 """The variables with which the inventory asks for another release."""
 
 REFUSED = "has the gang release"
-"""What a supervisor says for each refusal of a member that has another release than the leader."""
+"""Words of the line that a supervisor logs for each refusal of a member with another release than the leader."""
 
 OWN = "/etc/inference /var/lib/inference/releases /var/lib/inference/known-good /etc/systemd/system/vllm@*.service"
 
 LABEL = f"docker inspect --format '{{{{index .Config.Labels \"inference.gang\"}}}}' vllm-{NAME}"
 
 
-def things(node: Node) -> str:
+def own_files(node: Node) -> str:
     """Kind, mode, link and content of a node's own files."""
     listing = node.run(f"find {OWN} -printf '%p %y %m %l\\n' | sort")
     return listing + "\n" + node.run(f"find {OWN} -type f | sort | xargs sha256sum")
@@ -52,7 +52,7 @@ class Lost:
     digest: str
     """The gang digest of the release that runs."""
     own: dict[str, str]
-    """The things of each node, by name, before the loss."""
+    """Each node's own files, by the node's name, before the loss."""
     refusals: int
     """How often the other member has logged a refusal of members with another release."""
 
@@ -80,7 +80,7 @@ def lost(gang: Gang, request: pytest.FixtureRequest) -> Iterator[Lost]:
     gang.wait_serving()
     digest = member.run(LABEL)
     assert digest and other.run(LABEL) == digest
-    own = {node.name: things(node) for node in gang.nodes}
+    own = {node.name: own_files(node) for node in gang.nodes}
     known = Lost(member, other, repository, digest, own, gang.log(other).count(REFUSED))
     replace_by_blank(gang, member)
     yield known
@@ -115,9 +115,9 @@ def test_a_blank_machine_becomes_the_lost_member(gang: Gang, lost: Lost) -> None
     TIMES.append(f"a blank machine becomes the {role}, and the gang serves: {time.monotonic() - began:.0f} s")
     assert gang.answer() == "I am tiny-a."
     assert [node.run(LABEL) for node in gang.nodes] == [lost.digest] * 2
-    assert {node.name: things(node) for node in gang.nodes} == lost.own
+    assert {node.name: own_files(node) for node in gang.nodes} == lost.own
     assert {gang.doctor(node)[0] for node in gang.nodes} == {"ok"}
-    # The gang never met the release of the inventory, to which a follower would have moved.
+    # No supervisor saw the inventory's release. A follower would have moved to that release.
     assert (gang.log(member).count(REFUSED), gang.log(other).count(REFUSED)) == (0, lost.refusals)
     gang.assert_alone("a restore")
 
@@ -129,8 +129,8 @@ def test_a_second_restore_changes_nothing(gang: Gang, lost: Lost) -> None:
     assert gang.epoch() == epoch and gang.serves()
 
 
-def test_a_restore_of_a_member_that_serves(gang: Gang, lost: Lost) -> None:
-    """Its environment was altered, so its unit starts again. The leader drains the gang for that."""
+def test_a_restore_of_a_serving_member_drains_the_gang(gang: Gang, lost: Lost) -> None:
+    """The environment of the member was altered, so its unit starts again. The leader drains the gang before."""
     gang.wait_serving()
     epoch, member = gang.epoch(), lost.member
     stops = "stops the instance" if member is gang.leader else "leaves: its unit is being stopped"
@@ -140,4 +140,4 @@ def test_a_restore_of_a_member_that_serves(gang: Gang, lost: Lost) -> None:
     gang.wait_next(epoch, "a restore of a member that serves")
     assert "requests may be cut off" not in said, said[-3000:]
     assert gang.log(gang.leader).count(f"{member.name} {stops}") > before
-    assert {node.name: things(node) for node in gang.nodes} == lost.own
+    assert {node.name: own_files(node) for node in gang.nodes} == lost.own

@@ -287,8 +287,8 @@ def test_prometheus_finds_metrics_on_their_own_port(gateway: Gateway) -> None:
 
 def test_nodes_can_read_the_state_of_each_replica_set(gateway: Gateway) -> None:
     for name, servers in (("main", {"one", "two"}), ("lone", {"one"})):
-        told = gateway.view(name).json
-        assert (told["set"], told["hold_seconds"], set(told["servers"])) == (name, 8, servers)
+        view = gateway.view(name).json
+        assert (view["set"], view["hold_seconds"], set(view["servers"])) == (name, 8, servers)
     for name in ("nobody", "set_main", "tiny-a", "", "main/", "main%22", "../metrics"):
         refused = gateway.view(name)
         assert (refused.status, refused.error["code"]) == (404, "unknown_set"), name

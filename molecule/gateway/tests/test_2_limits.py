@@ -35,13 +35,13 @@ def test_a_key_reaches_only_its_engines(gateway: Gateway) -> None:
     assert gateway.ask(data=body("lone"), key="narrow-key-90ab4417").error["code"] == "model_not_allowed"
 
 
-def test_of_two_models_in_a_body_neither_goes_beyond_the_rights(gateway: Gateway) -> None:
+def test_two_models_in_a_body_do_not_extend_the_rights_of_a_key(gateway: Gateway) -> None:
     """HAProxy reads the first key `model`, an engine the last one: the engine must have both names."""
     data = b'{"model": "main", "max_tokens": 1, "model": "lone"}'
     assert gateway.ask(data=data, key="narrow-key-90ab4417").status == 404
 
 
-def test_requests_per_minute_count_what_was_let_in(gateway: Gateway) -> None:
+def test_the_limit_per_minute_counts_accepted_requests(gateway: Gateway) -> None:
     gateway.command("clear table limits key slow")
     answers = [gateway.ask(key="slow-key-77120cd9e") for _ in range(9)]
     assert [answer.status for answer in answers] == [200] * 5 + [429] * 4
@@ -50,7 +50,7 @@ def test_requests_per_minute_count_what_was_let_in(gateway: Gateway) -> None:
     assert gateway.ask().status == 200
 
 
-def test_requests_at_a_time(gateway: Gateway) -> None:
+def test_a_key_has_a_limit_of_requests_at_a_time(gateway: Gateway) -> None:
     gateway.engine(port=5006, token_seconds=0.5)
     answers = together(gateway, 4, data=body("lone", 4), key="single-key-5d0e61a2")
     refused = [answer for answer in answers if answer.status == 429]

@@ -33,7 +33,7 @@ def total(gateway: Gateway, count: str) -> int:
     return sum(int(server[count]) for server in gateway.view().json["servers"].values())
 
 
-def test_a_drained_engine_gets_nothing_new_and_ends_what_it_has(gateway: Gateway) -> None:
+def test_a_drained_engine_gets_no_new_request_and_finishes_its_requests(gateway: Gateway) -> None:
     gateway.engine(token_seconds=0.1)
     load = gateway.load(shapes=(Shape(True, 30), Shape(False, 10)))
 
@@ -83,7 +83,7 @@ def test_an_engine_that_only_the_agent_reports_down_gets_no_requests(gateway: Ga
     assert answered_by(gateway) == {"127.0.0.2."}
 
 
-def test_an_engine_that_says_500_stays(gateway: Gateway) -> None:
+def test_an_engine_that_answers_500_stays_up(gateway: Gateway) -> None:
     """The request may be the cause: the gateway does not repeat it, and the engine stays up."""
     for address in ("127.0.0.1", "127.0.0.2"):
         gateway.engine(address, status=500)
@@ -95,7 +95,7 @@ def test_an_engine_that_says_500_stays(gateway: Gateway) -> None:
     assert total(gateway, "requests") == before + 6
 
 
-def test_a_node_that_dies_fails_only_what_was_on_it(gateway: Gateway) -> None:
+def test_a_node_that_dies_fails_only_its_requests_in_flight(gateway: Gateway) -> None:
     """Later requests go to the other engine, without a pause."""
     load = gateway.load(clients=6)
     report = load.during(lambda: gateway.node.run("systemctl kill --signal=KILL fake-one; systemctl stop fake-one"), 4)
@@ -105,7 +105,9 @@ def test_a_node_that_dies_fails_only_what_was_on_it(gateway: Gateway) -> None:
     assert not calm.failures and calm.succeeded, calm
 
 
-def held(gateway: Gateway, seconds: float) -> Callable[[], None]:
+def outage(gateway: Gateway, seconds: float) -> Callable[[], None]:
+    """An action: the only engine of `lone` serves no requests for this time."""
+
     def action() -> None:
         gateway.engine(port=5006, agent="down #swap")
         gateway.wait_state("one", "DOWN", "set_lone")
@@ -117,7 +119,7 @@ def held(gateway: Gateway, seconds: float) -> Callable[[], None]:
 
 
 def test_requests_are_held_while_a_lone_engine_is_away(gateway: Gateway) -> None:
-    report: Report = gateway.load("lone", clients=3).during(held(gateway, 3))
+    report: Report = gateway.load("lone", clients=3).during(outage(gateway, 3))
     assert not report.failures and report.succeeded, report
     assert max(report.latencies) > 2
 
@@ -173,7 +175,7 @@ def test_an_unknown_answer_of_the_agent_changes_nothing(gateway: Gateway) -> Non
     assert answered_by(gateway) == {"127.0.0.1.", "127.0.0.2."}
 
 
-def test_more_are_held_than_the_queue_takes(gateway: Gateway) -> None:
+def test_more_requests_are_held_than_the_queue_takes(gateway: Gateway) -> None:
     """All held requests go on at once, to an engine in its slow start."""
     gateway.engine(port=5006, agent="down #swap")
     gateway.wait_state("one", "DOWN", "set_lone")
@@ -186,7 +188,7 @@ def test_more_are_held_than_the_queue_takes(gateway: Gateway) -> None:
 
 def test_an_old_process_holds_no_request_whose_engine_serves(gateway: Gateway) -> None:
     """An old process runs no checks. In HAProxy 2.6, all its servers can be down although the engine serves."""
-    held(gateway, 0)()
+    outage(gateway, 0)()
     connection = gateway.connection()
     for again in (False, True):
         if again:
@@ -210,7 +212,7 @@ def test_an_outage_holds_no_request_for_longer_than_a_swap(gateway: Gateway) -> 
     assert time.monotonic() - began < 4
 
 
-def test_reloads_drop_nothing(gateway: Gateway) -> None:
+def test_reloads_fail_no_request(gateway: Gateway) -> None:
     def reloads() -> None:
         for _ in range(3):
             reload(gateway)

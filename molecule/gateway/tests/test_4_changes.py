@@ -97,7 +97,7 @@ def test_a_changed_port_takes_effect(gateway: Gateway) -> None:
     assert gateway.ask(data=body("lone")).status == 200
 
 
-def test_a_model_with_affinity(gateway: Gateway) -> None:
+def test_users_of_a_drained_engine_move_and_come_back(gateway: Gateway) -> None:
     """The users of a drained engine move, and come back. A user with many requests gets both engines."""
 
     def engine(user: str, tokens: int = 2, request_id: str = "") -> str:
@@ -128,7 +128,7 @@ def test_a_model_with_affinity(gateway: Gateway) -> None:
         before = gateway.view().json["affinity"]
         with ThreadPoolExecutor(8) as pool:
             found = Counter(pool.map(lambda _number: engine(users[0], tokens=300), range(8)))
-        # Each engine has four places.
+        # Each engine takes four requests at a time.
         assert found == {"127.0.0.1": 4, "127.0.0.2": 4}
         wait_for(
             "the view has the new counts", lambda: gateway.view().json["affinity"]["other"] >= before["other"] + 4, 10

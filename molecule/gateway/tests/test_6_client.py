@@ -122,7 +122,7 @@ def test_each_refusal_raises_the_error_of_its_status(
     assert status not in (429, 503) or int(error.response.headers["retry-after"]) > 0
 
 
-def test_a_client_that_repeats_waits_as_the_gateway_says(gateway: Gateway) -> None:
+def test_a_client_that_repeats_requests_waits_as_the_gateway_asks(gateway: Gateway) -> None:
     """With a limit of two requests at once, four requests succeed."""
     gateway.engine(port=5006, token_seconds=0.2)
     patient = client(gateway, SINGLE, repeats=8)
@@ -133,7 +133,7 @@ def test_a_client_that_repeats_waits_as_the_gateway_says(gateway: Gateway) -> No
         assert {answer.choices[0].message.content for answer in answers} == {"I am lone on 127.0.0.1."}
 
 
-def test_a_stream_and_the_list_of_models(gateway: Gateway) -> None:
+def test_the_client_reads_a_stream_and_the_list_of_models(gateway: Gateway) -> None:
     asked = client(gateway)
     assert [model.id for model in asked.models.list()] == ["lone", "main", "other", "tiny-a", "tiny-b"]
     parts = list(

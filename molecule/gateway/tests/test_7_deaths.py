@@ -18,7 +18,7 @@ ADDRESSES = {"one": "127.0.0.1", "two": "127.0.0.2"}
 
 
 def die(gateway: Gateway, host: str, *requests: tuple[str, str], stream: bool = False) -> list[dict[str, Any]]:
-    """Kill an engine that works on requests, each a key and an id. Returns what the gateway knows of the deaths."""
+    """Kill an engine that works on requests, each a key and an id. Returns the deaths that the gateway has recorded."""
     for name, address in ADDRESSES.items():
         gateway.engine(address, agent="up ready" if name == host else "drain")
         gateway.wait_state(name, "UP" if name == host else "DRAIN")

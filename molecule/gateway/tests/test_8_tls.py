@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""TLS at the gateway: the site's own CA by default, a site's certificate, ACME; plain HTTP if it was so or is set."""
+"""TLS at the gateway: the site's own CA by default, a site's certificate, ACME, and plain HTTP after an upgrade."""
 
 from __future__ import annotations
 
@@ -100,12 +100,12 @@ def test_no_private_key_is_readable_or_printed(gateway: Gateway, tmp_path: Path)
 
 
 def test_an_upgraded_gateway_serves_plain_http_until_tls_is_set(gateway: Gateway, tmp_path: Path) -> None:
-    """Only the inventory changes this; the run names the pending variable. The new configuration fails no request."""
+    """Only the inventory turns TLS on; the run names the pending variable. The new configuration fails no request."""
     node = gateway.node
     node.site(gateway_tls="none")
     try:
         assert node.run("ls /usr/local/sbin/inference-gateway-certificate", check=False) == ""
-        # What version 0.1.0 has left: it recorded no form.
+        # Restore the state that version 0.1.0 wrote: without tls_form and tls_names.
         path = "/var/lib/inference/gateway.json"
         state = json.loads(node.run(f"cat {path}"))
         old = {key: value for key, value in state["settings"].items() if key not in ("tls_form", "tls_names")}
@@ -123,13 +123,13 @@ def test_an_upgraded_gateway_serves_plain_http_until_tls_is_set(gateway: Gateway
         assert "gateway_tls is pending" not in " ".join(node.site(gateway_tls="none").split())
     finally:
         node.site(gateway_tls="ca")
-    # From now on, the default is TLS.
+    # The state has TLS now, so TLS stays without the variable.
     assert changed_tasks(node, tmp_path)[0] == set()
     assert gateway.ask().status == 200
 
 
-def test_a_certificate_of_the_site(gateway: Gateway) -> None:
-    """A renewed file is handed over by the timer's command. Mistakes are named before anything changes."""
+def test_a_certificate_of_the_site_is_served_and_renewed(gateway: Gateway) -> None:
+    """The timer's command loads a renewed file. The run reports mistakes before anything changes."""
     make = (
         "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=gateway.example.com"
         " -addext subjectAltName=DNS:gateway.example.com 2>/dev/null"
@@ -204,7 +204,7 @@ def acme(node: Node) -> Iterator[dict[str, Any]]:
 
 @pytest.mark.full
 @on_deb12
-def test_acme(gateway: Gateway, acme: dict[str, Any], tmp_path: Path) -> None:
+def test_acme_obtains_and_renews_the_certificate(gateway: Gateway, acme: dict[str, Any], tmp_path: Path) -> None:
     """Debian's certbot obtains a certificate from a real authority. A renewal reaches the running HAProxy by itself."""
     gateway.node.run("systemd-run --unit port-80-of-the-test python3 -m http.server 80")
     wait_for("port 80 is taken", lambda: gateway.node.run("ss -Hltn 'sport = :80'"), 30)

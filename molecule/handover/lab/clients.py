@@ -82,7 +82,7 @@ async def _answer(reader: asyncio.StreamReader, pause: float = 0.0) -> dict[str,
 
 
 async def upload(url: str) -> None:
-    """The body comes long after the headers, and meets another state of the engines."""
+    """The body comes long after the headers, when the engines are in another state."""
     reader, writer = await _opened(url)
     body = request(5)
     writer.write(_head(body))
@@ -114,7 +114,7 @@ async def slow_reader(url: str) -> None:
 
 @dataclass
 class Background(ABC):
-    """Clients in a thread of their own."""
+    """Clients in a separate thread."""
 
     report: Report = field(default_factory=Report, init=False)
     _stopping: threading.Event = field(default_factory=threading.Event, init=False)

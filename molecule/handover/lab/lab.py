@@ -131,14 +131,14 @@ def deafened(node: Node, address: str) -> None:
 
 
 BUSY = 12
-"""So many clients at each gateway leave no engine without a request: only a closed gate lets the last one end."""
+"""Clients at each gateway. With so many, an engine has no request in flight only after its gate has closed."""
 
 DEAF_DRAIN = 20
-"""Limit of a drain in seconds. A swap closes the gate 5 s before, and a deaf gateway sends requests until then."""
+"""Limit of a drain in seconds. The gate closes 5 s before the limit: until then, a deaf gateway sends requests."""
 
 
 def deaf(*nodes: list[Engine]) -> dict[str, Any]:
-    """A gateway is deaf from before the swap on, and its clients go on."""
+    """A gateway is deaf since before the swap, and its clients continue."""
     found = world(*nodes)
 
     def swapped() -> list[dict[str, Any]]:
@@ -163,7 +163,7 @@ def deaf_in_the_middle() -> dict[str, Any]:
 
 
 def lost(step: str, *nodes: list[Engine]) -> dict[str, Any]:
-    """A gateway dies at a step, or before the swap. The clients of the other one go on."""
+    """A gateway dies at a step, or before the swap. The clients of the other gateway continue."""
     found = world(*nodes)
 
     def at_step(now: str) -> None:
@@ -200,7 +200,7 @@ def hung() -> dict[str, Any]:
         try:
             reports = [node.swap(found.reload, force=True, drain_seconds=HUNG_DRAIN)]
         finally:
-            # If the swap was refused, its clients would wait for ever.
+            # If the swap was refused, clients of this engine would wait for ever.
             node.thaw()
         wait_for("both serve again", found.is_up, 30)
         return reports
@@ -209,7 +209,7 @@ def hung() -> dict[str, Any]:
 
 
 def flushed() -> dict[str, Any]:
-    """All gates are opened at each step behind the gate, with a gateway that does not know of the drain."""
+    """All gates are opened at each step after `gate`, with a gateway that has not heard of the drain."""
     found = world([MAIN], [MAIN])
     deafened(found.nodes[0], found.gateways[0].address)
 

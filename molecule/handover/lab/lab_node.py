@@ -50,7 +50,7 @@ PROBE_SECONDS = 1.0
 STOP_SECONDS = 0.5
 """Seconds from the order to stop an engine until its process is gone. A request that arrives meanwhile is lost."""
 
-# Requests of a gateway that does not know of the drain get this time. With the real 60 s, the tests would take longer.
+# Requests of a gateway that has not heard of the drain get this time. With the real 60 s, the tests would take longer.
 leave.GATED_SECONDS = 5.0
 
 
@@ -80,7 +80,7 @@ class LabNode:
 
     def _replace(self) -> None:
         """Replace what needs systemd, Docker, or a real engine."""
-        for module, name, stand_in in (
+        for module, name, replacement in (
             (systemd, "systemctl", self._systemctl),
             (systemd, "show", self._show),
             (load_time, "seconds", lambda _name: self.load_seconds),
@@ -94,7 +94,7 @@ class LabNode:
             (proof, "watch", self._watch),
             (proof, "counted", lambda *_given: {}),
         ):
-            setattr(module, name, stand_in)
+            setattr(module, name, replacement)
 
     def _serve(self, name: str) -> None:
         """Two releases are kept, and the first one serves."""
@@ -173,7 +173,7 @@ class LabNode:
         return ""
 
     def finding(self, name: str) -> Finding:
-        """What the agent finds."""
+        """The finding of the agent's probe."""
         if self._answers(name):
             return Finding(health.HEALTHY, "answers")
         process = self.engines.get(name)
@@ -185,8 +185,8 @@ class LabNode:
 
     # The swap --------------------------------------------------------------------------------------------------------
 
-    def swap(self, terms: dict[str, Any], tell: Callable[[dict[str, Any]], None], go: threading.Event) -> None:
-        """Swap to the release that does not serve. Tells each step, and waits for `go` there."""
+    def swap(self, terms: dict[str, Any], report_event: Callable[[dict[str, Any]], None], go: threading.Event) -> None:
+        """Swap to the release that does not serve. Reports each step, and waits for `go` there."""
         origin = releases.active_number(self.paths, self.name)
         chosen = Terms(**{"drain_seconds": 60, "watch_seconds": 1, **terms})
         swap = Swap(origin, 3 - (origin or 0), RUN, SINCE, terms=chosen, step=swaps.BEGUN, reason="a test")
@@ -195,7 +195,7 @@ class LabNode:
         def waits(name: str, step: Callable[[Node, Swap], dict[str, Any]]) -> Callable[[Node, Swap], dict[str, Any]]:
             def taken(node: Node, at: Swap) -> dict[str, Any]:
                 go.clear()
-                tell({"step": name})
+                report_event({"step": name})
                 go.wait(60)
                 return step(node, at)
 
@@ -213,7 +213,7 @@ class LabNode:
         report = performance.run()
         left = swaps.read(self.paths, self.name)
         stuck = {"outcome": swaps.STUCK, "failure": left.failure if left else ""}
-        tell({"report": asdict(report) if report else stuck})
+        report_event({"report": asdict(report) if report else stuck})
 
 
 def _refuse(message: str) -> None:
@@ -235,7 +235,7 @@ class Prober:
 def follow(node: LabNode) -> None:
     """Read orders, one JSON object in a line."""
 
-    def tell(event: dict[str, Any]) -> None:
+    def report_event(event: dict[str, Any]) -> None:
         print(json.dumps(event), flush=True)
 
     go = threading.Event()
@@ -244,7 +244,7 @@ def follow(node: LabNode) -> None:
         if order["order"] == "go":
             go.set()
         else:
-            threading.Thread(target=node.swap, args=(order["terms"], tell, go), daemon=True).start()
+            threading.Thread(target=node.swap, args=(order["terms"], report_event, go), daemon=True).start()
 
 
 def main() -> None:

@@ -67,7 +67,7 @@ def run(command: str) -> str:
 
 def connect(addresses: dict[str, str]) -> None:
     """Make a network namespace for each name, on one bridge. This process is on the bridge as well."""
-    # Objects that an earlier case left here are not in use.
+    # The mount hides objects of an earlier case.
     run("mkdir -p /run/netns; mount -t tmpfs netns /run/netns")
     run(f"ip link set lo up; ip link add lab type bridge; ip addr add {NETWORK}.254/24 dev lab; ip link set lab up")
     for name, address in addresses.items():

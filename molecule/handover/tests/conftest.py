@@ -29,7 +29,7 @@ PARTS = {
     "molecule/shared/load.py": "lab/load.py",
     "tests/tools/paced_engine.py": "lab/paced_engine.py",
 }
-"""What a node gets, below /lab."""
+"""The files that a node gets, below /lab."""
 
 NAMESPACES = "unshare --net --mount --pid --fork --kill-child --mount-proc"
 """A case has its own network. All its processes end with it."""

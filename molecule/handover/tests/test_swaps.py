@@ -31,14 +31,14 @@ def unharmed(result: dict[str, Any], *outcomes: str) -> None:
 
 # Nearest: the next test, with slow uploads alone, and two replicas.
 @pytest.mark.full
-def test_slow_clients_of_an_only_replica(lab: Lab) -> None:
+def test_slow_clients_of_an_only_replica_lose_no_request(lab: Lab) -> None:
     """Uploads whose body comes 15 s after its headers, readers that are slower than the engine, and late answers."""
     result = lab("shapes")
     unharmed(result, "done")
     assert result["reloads"] == WAY
 
 
-def test_two_replicas_with_a_reload_in_each_step(lab: Lab) -> None:
+def test_two_replicas_with_a_reload_in_each_step_lose_no_request(lab: Lab) -> None:
     result = lab("pair")
     unharmed(result, "done", "done")
     assert result["reloads"] == WAY * 2
@@ -47,7 +47,7 @@ def test_two_replicas_with_a_reload_in_each_step(lab: Lab) -> None:
 # Nearest: the test before, without TLS.
 @pytest.mark.full
 @pytest.mark.parametrize(("case", "swaps"), [("tls", 2), ("tls-lone", 1)])
-def test_tls_and_http2_with_a_reload_in_each_step(lab: Lab, case: str, swaps: int) -> None:
+def test_tls_and_http2_with_a_reload_in_each_step_lose_no_request(lab: Lab, case: str, swaps: int) -> None:
     result = lab(case)
     unharmed(result, *["done"] * swaps)
     assert result["reloads"] == WAY * swaps
@@ -55,7 +55,7 @@ def test_tls_and_http2_with_a_reload_in_each_step(lab: Lab, case: str, swaps: in
 
 # Nearest: tests/unit/plugins/module_utils/gateway/test_config.py compares which servers the backend of a model tracks.
 @pytest.mark.full
-def test_engines_of_one_model_in_two_sets(lab: Lab) -> None:
+def test_engines_of_one_model_in_two_sets_lose_no_request(lab: Lab) -> None:
     """The backend of the model tracks the servers of both sets, also in old processes."""
     result = lab("tracked")
     unharmed(result, "done", "done")
@@ -65,7 +65,7 @@ def test_engines_of_one_model_in_two_sets(lab: Lab) -> None:
 # Nearest: a gateway that is lost at any act, in tests/unit/plugins/module_utils/node/swap/test_perform.py.
 @pytest.mark.full
 @pytest.mark.parametrize("case", ["deaf", "deaf-in-the-middle", "lost", "lost-at-drain", "lost-at-start", "flushed"])
-def test_a_gateway_that_is_deaf_or_lost(lab: Lab, case: str) -> None:
+def test_a_gateway_that_is_deaf_or_dies_costs_no_request(lab: Lab, case: str) -> None:
     """The gate refuses a gateway that has not heard of the drain, also after `nft flush ruleset`."""
     unharmed(lab(case), "done")
 
@@ -81,7 +81,7 @@ def test_an_only_replica_does_not_swap_without_all_gateways(lab: Lab, case: str)
 
 # Nearest: tests/unit/plugins/module_utils/node/swap/test_leave.py, without clients.
 @pytest.mark.full
-def test_an_engine_that_hangs_costs_what_it_had(lab: Lab) -> None:
+def test_an_engine_that_hangs_loses_only_its_requests_in_flight(lab: Lab) -> None:
     result = lab("hung")
     assert [swap["outcome"] for swap in result["swaps"]] == ["done"], result["swaps"]
     # Far below the limit of the drain.

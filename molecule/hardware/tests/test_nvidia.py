@@ -25,7 +25,7 @@ def to(node: Node, version: str, check: bool = True, **extra: Any) -> str:
 
 
 def modules(node: Node) -> set[str]:
-    """The versions that DKMS knows."""
+    """The versions that DKMS has."""
     return {line.split(",")[0] for line in node.run("dkms status").splitlines()}
 
 
@@ -33,7 +33,7 @@ def test_check_mode_predicted_the_converge() -> None:
     assert unforeseen() == set()
 
 
-def test_the_set_is_whole(node: Node) -> None:
+def test_all_packages_of_the_driver_are_installed_and_held(node: Node) -> None:
     found = installed(node)
     assert {"nvidia-driver-cuda", "nvidia-kernel-open-dkms", "libcuda1", f"nvidia-driver-pinning-{OLD}"} <= set(found)
     assert set(found.values()) == {f"{OLD}-1", "1"}
@@ -42,7 +42,7 @@ def test_the_set_is_whole(node: Node) -> None:
 
 
 @pytest.mark.full
-def test_upgrades_leave_it_alone(node: Node) -> None:
+def test_upgrades_do_not_change_the_driver(node: Node) -> None:
     """Real upgrades, which do upgrade another package of the same source."""
     node.run("apt-get -qq install --yes inference-other")
     Repository(node, "NVIDIA").publish([Package("inference-other", "2-1")])
@@ -58,7 +58,7 @@ def test_upgrades_leave_it_alone(node: Node) -> None:
 
 
 @on_deb13
-def test_a_version_is_changed_as_one(node: Node) -> None:
+def test_a_new_version_is_installed_in_one_upgrade(node: Node) -> None:
     node.run(": >/var/log/apt/history.log")
     to(node, NEW)
     assert {version for name, version in installed(node).items() if "pinning" not in name} == {f"{NEW}-1"}
@@ -70,7 +70,7 @@ def test_a_version_is_changed_as_one(node: Node) -> None:
     assert changes(to(node, NEW)) == 0
 
 
-def test_what_the_source_does_not_have_is_refused(node: Node) -> None:
+def test_a_version_that_the_source_does_not_have_is_refused(node: Node) -> None:
     before = installed(node)
     output = to(node, "580.1.1", check=False)
     assert changes(output) == 0 and "580.1.1" in output and NEW in output
@@ -97,7 +97,7 @@ def test_the_flavour_is_changed(deb12: Node) -> None:
 
 
 @pytest.mark.full
-def test_another_branch_leaves_nothing_behind(deb12: Node) -> None:
+def test_another_branch_leaves_no_package_of_the_old_branch(deb12: Node) -> None:
     to(deb12, NEXT)
     assert {version for name, version in installed(deb12).items() if "pinning" not in name} == {f"{NEXT}-1"}
     assert not any("580" in name for name in installed(deb12))
@@ -109,7 +109,7 @@ def test_another_branch_leaves_nothing_behind(deb12: Node) -> None:
 
 # The longest test of the scenario: three builds of modules.
 @pytest.mark.full
-def test_a_module_that_does_not_build(deb12: Node) -> None:
+def test_a_module_that_does_not_build_fails_the_run_and_can_be_replaced(deb12: Node) -> None:
     output = " ".join(to(deb12, BROKEN, check=False).replace("\\n", " ").split())
     assert BROKEN in output and "make.log" in output
     # The role can replace a broken driver by another version, with the same variables.

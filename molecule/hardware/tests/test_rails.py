@@ -68,7 +68,7 @@ def assert_addresses_and_rules(node: Node) -> None:
         assert node.run(f"cat /proc/sys/net/ipv4/conf/ib{number}/arp_ignore") == "1"
 
 
-def test_addresses_rules_and_refusals(rails: Node, tmp_path: Path) -> None:
+def test_rails_get_addresses_and_rules_and_mistakes_are_refused(rails: Node, tmp_path: Path) -> None:
     wanted = {**WANTED, "rdma_network_manager": MANAGERS[rails.name]}
     foreseen, _output = changed_tasks(rails, tmp_path, "--check", **wanted)
     assert not rails.run("ls -d /etc/*/*/60-inference-rdma*", check=False)

@@ -83,7 +83,7 @@ def test_the_installer_is_checked_before_anything_changes(deb13: Node) -> None:
     refused(deb13, **{**wish, "nvidia_driver_runfile": f"https://127.0.0.1:9/NVIDIA-Linux-x86_64-{FIRST}.run"})
 
 
-def test_it_takes_the_place_of_the_repositorys_driver(deb13: Node, tmp_path: Path) -> None:
+def test_the_installer_replaces_the_repositorys_driver(deb13: Node, tmp_path: Path) -> None:
     wish = installer(FIRST)
     predicted, _said = changed_tasks(deb13, tmp_path, "--check", **wish)
     done, _said = changed_tasks(deb13, tmp_path, **wish)
@@ -94,21 +94,21 @@ def test_it_takes_the_place_of_the_repositorys_driver(deb13: Node, tmp_path: Pat
         deb13.run("dpkg-query -W -f '${Package} ${db:Status-Status}\\n' '*nvidia*' libcuda1 | grep ' installed'", False)
         == ""
     )
-    told = deb13.run("cat /root/installer-arguments")
-    assert told == "--silent --dkms --kernel-module-type=open --no-nouveau-check --no-rebuild-initramfs"
+    arguments = deb13.run("cat /root/installer-arguments")
+    assert arguments == "--silent --dkms --kernel-module-type=open --no-nouveau-check --no-rebuild-initramfs"
     assert f"from {CACHE}" in deb13.run("cat /var/log/nvidia-installer.log")
     assert deb13.run(f"ls -d {CACHE}", check=False) == ""
     assert changes(deb13.site(**wish)) == 0
 
 
-def test_its_daemon_has_a_unit_that_waits_for_its_device(deb13: Node) -> None:
+def test_nvidia_persistenced_has_a_unit_that_waits_for_its_device(deb13: Node) -> None:
     deb13.run("systemd-analyze verify nvidia-persistenced.service")
     deb13.run("systemctl start nvidia-persistenced.service")
     assert deb13.run("systemctl show --value --property=ConditionResult nvidia-persistenced.service") == "no"
     assert deb13.run("systemctl is-enabled nvidia-persistenced.service") == "enabled"
 
 
-def test_a_kernel_without_the_module_is_noticed(deb13: Node) -> None:
+def test_a_kernel_without_the_module_fails_the_run(deb13: Node) -> None:
     deb13.run("touch /boot/vmlinuz-9.9.1-headless")
     try:
         assert "9.9.1-headless" in deb13.site(check=False, **installer(FIRST))
@@ -125,7 +125,7 @@ def test_another_version_is_refused_while_one_is_in_use(deb13: Node) -> None:
     assert "it is in use: sleep (pid" in output and f"remove {FIRST} of NVIDIA's installer" in output
 
 
-def test_a_failure_says_what_the_log_says_and_the_next_run_mends_it(deb13: Node) -> None:
+def test_a_failure_quotes_the_log_and_the_next_run_installs_the_driver(deb13: Node) -> None:
     wish = installer(SECOND)
     deb13.run("touch /root/installer-fails")
     try:
@@ -145,7 +145,7 @@ def test_a_failure_says_what_the_log_says_and_the_next_run_mends_it(deb13: Node)
     assert deb13.run(f"ls /usr/src | grep nvidia-{FIRST}", check=False) == ""
 
 
-def test_a_sites_own_key_signs_what_another_one_signed(deb13: Node, key: dict[str, Any]) -> None:
+def test_the_key_of_the_site_replaces_the_signature_of_another_key(deb13: Node, key: dict[str, Any]) -> None:
     wish = {**installer(SECOND), **key}
     before = serial(deb13)
     deb13.site(**wish)
@@ -165,7 +165,7 @@ def test_a_key_that_cannot_be_used_is_refused(deb13: Node, key: dict[str, Any]) 
     assert "8 to 256 characters" in refused(deb13, **installer(SECOND), nvidia_driver_mok_password="short")
 
 
-def test_the_firmware_is_asked_to_enrol_it(deb13: Node, key: dict[str, Any], firmware: dict[str, Any]) -> None:
+def test_the_firmware_is_asked_to_enrol_the_key(deb13: Node, key: dict[str, Any], firmware: dict[str, Any]) -> None:
     wish = {**installer(SECOND), **key, **firmware}
     said = deb13.site(**wish)
     assert "a reboot is due: Secure Boot is on" in " ".join(said.split())
@@ -184,7 +184,7 @@ def test_the_firmware_is_asked_to_enrol_it(deb13: Node, key: dict[str, Any], fir
     assert changes(deb13.site(**wish, nvidia_driver_mok_password=PASSWORD)) == 0
 
 
-def test_back_to_the_repositorys_driver_nothing_is_left_behind(deb13: Node, tmp_path: Path) -> None:
+def test_the_repositorys_driver_replaces_the_installers_completely(deb13: Node, tmp_path: Path) -> None:
     predicted, _said = changed_tasks(deb13, tmp_path, "--check")
     done, _said = changed_tasks(deb13, tmp_path)
     assert {task for task in done - predicted if not task.endswith("Install | Enable the units")} == set()

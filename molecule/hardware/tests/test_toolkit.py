@@ -61,7 +61,7 @@ class Toolkit(Node):
         return " ".join(f"--device {device}" for device in devices)
 
     def in_container(self, options: str, command: str, check: bool = True) -> str:
-        """What a command prints in a container."""
+        """Run a command in a container. Returns its output."""
         self.run(IMAGE)
         return self.run(f"docker run --rm --network none {options} gpu-test /bin/busybox {command} 2>&1", check=check)
 
@@ -180,7 +180,7 @@ def test_an_outdated_specification_is_written_anew(gpu: Toolkit) -> None:
 
 
 @on_deb13
-def test_a_toolkit_that_cannot_describe_the_gpus(gpu: Toolkit) -> None:
+def test_a_toolkit_that_cannot_describe_the_gpus_fails_the_run(gpu: Toolkit) -> None:
     gpu.run(f"touch /run/nvidia-ctk-fails; rm {SPEC}")
     try:
         output = gpu.role(check=False)

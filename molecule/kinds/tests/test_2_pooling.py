@@ -71,7 +71,7 @@ PATHS = {
     "speech": "Its task is transcribe. Paths: /v1/audio/transcriptions, /v1/audio/translations",
     "tiny-score": "Its tasks are score, classify. Paths: /v1/rerank, /v1/score, /classify, /pooling",
 }
-"""What the gateway says to a request that no task of the model serves, by name."""
+"""Words of the gateway's error for a request that no task of the model serves, by name."""
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ def test_vectors_and_classes_have_paths_of_their_own(deb13: Node) -> None:
     assert found["label"] == "LABEL_0"
 
 
-def test_audio_above_the_limit_gets_the_limit(client: OpenAI) -> None:
+def test_audio_above_its_limit_is_refused_with_the_limit(client: OpenAI) -> None:
     """An engine transcribes, so that audio has a limit of its own."""
     with pytest.raises(openai.BadRequestError) as passed:
         client.audio.transcriptions.create(model="main", file=("a.wav", bytes(9 << 20)))
@@ -150,8 +150,8 @@ def test_golden_prompts_of_another_task_are_refused_at_once(deb13: Node) -> None
         assert words in said
 
 
-def test_the_node_is_fit_to_serve(deb13: Node) -> None:
-    """Each engine was probed by its own task: none of the four waits, or counts as ill."""
+def test_all_engines_are_healthy(deb13: Node) -> None:
+    """The agent probes each of the four engines by the engine's own task."""
     found = {each["name"]: each for each in json.loads(deb13.run("inferctl status --json"))["instances"]}
     assert set(found) == {"main", "embed", "rank", "speech"}
     assert {each["probe"]["verdict"] for each in found.values()} == {"healthy"}

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A model that writes what it hears, by the official client, through the gateway."""
+"""Transcriptions and translations by a speech model, with the official client, through the gateway."""
 
 from __future__ import annotations
 

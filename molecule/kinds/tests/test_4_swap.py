@@ -88,7 +88,7 @@ def test_vectors_and_scores_are_swapped_without_a_failed_request(deb13: Node, mo
     after = active(deb13)
     assert all(after[name] > before[name] for name in ENGINES)
 
-    # A release whose answers are wrong goes back, and clients notice nothing.
+    # A swap to a release with wrong answers goes back, and no request fails.
     golden["tiny-embed"][0]["dimension"] = 127
     golden["tiny-score"][0]["order"].reverse()
     said: list[str] = []
@@ -117,7 +117,7 @@ def test_two_adapters_and_their_base_are_swapped_at_once(deb13: Node, models: di
 
 
 @pytest.mark.full
-def test_speech_is_judged_by_a_file(deb13: Node, models: dict[str, Any]) -> None:
+def test_a_golden_prompt_with_audio_decides_a_swap(deb13: Node, models: dict[str, Any]) -> None:
     file = "/srv/golden-talk.wav"
     deb13.run(f"echo {base64.b64encode(sound()[1]).decode()} | base64 --decode > {file}")
     speech = {"max-model-len": 440, "golden-prompts": [{"audio": file, "expect": "I am tiny-speech", "language": "en"}]}

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What instances have of their own, files of the controller, memory limits and warm-up, on real engines."""
+"""Settings of single instances, files of the controller, memory limits and warm-up, on real engines."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_an_instance_has_its_own_settings(deb13: Node) -> None:
     assert own["HostConfig"]["ShmSize"] == 2 * GIB and others["HostConfig"]["ShmSize"] == GIB
     assert own["Config"]["User"] == "2077:2077" != others["Config"]["User"]
     limits = {limit["Name"]: limit["Soft"] for limit in own["HostConfig"]["Ulimits"]}
-    assert limits["core"] == 0 and limits["memlock"] == 8 * 1024 * 1024, "its own limit, and those of the node"
+    assert limits["core"] == 0 and limits["memlock"] == 8 * 1024 * 1024, "the engine lacks a limit"
     assert "KINDS_OWN=5" in own["Config"]["Env"] and f"KINDS_SECRET={SECRET}" in own["Config"]["Env"]
     assert "KINDS_OWN" not in str(others["Config"]["Env"])
     assert container(deb13, "rank")["HostConfig"]["Memory"] == 9 * GIB
@@ -58,7 +58,7 @@ def test_every_engine_has_a_memory_limit_below_the_memory_of_the_node(deb13: Nod
         assert 2 * GIB < limit <= total, instance
 
 
-def test_the_limit_is_the_kernels(deb13: Node) -> None:
+def test_the_kernel_has_the_memory_limit_of_each_container(deb13: Node) -> None:
     # The files of cgroup v2 and v1.
     files = "/sys/fs/cgroup/memory.max /sys/fs/cgroup/memory/memory.limit_in_bytes"
     for instance in ("main", "embed", "rank", "speech"):
@@ -66,7 +66,7 @@ def test_the_limit_is_the_kernels(deb13: Node) -> None:
         assert int(limit) == container(deb13, instance)["HostConfig"]["Memory"], instance
 
 
-def test_the_secret_of_an_instance_is_nowhere_to_be_seen(deb13: Node) -> None:
+def test_no_process_log_or_readable_file_has_the_secret_of_an_instance(deb13: Node) -> None:
     assert SECRET not in deb13.run("ps axwww -o args")
     assert SECRET not in deb13.run("systemctl cat 'vllm@*'; systemctl show 'vllm@*'")
     assert SECRET not in deb13.run("journalctl --no-pager --output=export")
@@ -108,14 +108,14 @@ def test_other_content_is_another_release(deb13: Node, tmp_path: Path) -> None:
     assert "is staged and pending" in output
 
 
-def test_the_prompts_came_before_the_engine_was_ready(deb13: Node) -> None:
+def test_engines_have_answered_their_warm_up_prompts(deb13: Node) -> None:
     for instance, count in (("main", 2), ("embed", 1)):
         journal = deb13.run(f"journalctl --no-pager -u vllm@{instance}")
         assert f"warmed up by {count} prompts in " in journal
         assert f"warmed up by {count} prompts in " in deb13.unit("StatusText", instance)
 
 
-def test_what_is_wrong_is_refused_at_once(deb13: Node) -> None:
+def test_all_mistakes_are_refused_at_once(deb13: Node) -> None:
     models = {
         **HOST["models"],
         "tiny-a": {**HOST["models"]["tiny-a"], "chat-template": "/nowhere/template.jinja"},
@@ -141,8 +141,8 @@ def test_what_is_wrong_is_refused_at_once(deb13: Node) -> None:
 
 
 @pytest.mark.full
-def test_a_prompt_that_cannot_be_answered_keeps_the_release_out(deb13: Node) -> None:
-    """An engine for vectors has no chats. The plan refuses it, and the release before stays."""
+def test_a_warm_up_prompt_of_another_task_is_refused(deb13: Node) -> None:
+    """An engine for vectors has no chats. The plan refuses the prompt, and the release before stays."""
     before, other = container(deb13, "embed")["Config"]["Labels"], deb13.engine_pid("main")
     prompts = [{"messages": [{"role": "user", "content": "Hello"}]}]
     models = {**HOST["models"], "tiny-embed": {**HOST["models"]["tiny-embed"], "warm-up-prompts": prompts}}

@@ -17,7 +17,7 @@ ROOM = 128
 kernel kills."""
 
 
-def held(node: Node, instance: str) -> int:
+def used_mib(node: Node, instance: str) -> int:
     """The memory of a container that the kernel cannot take back, in MiB. Its first process is not the engine."""
     pids = [pid for pid in node.run(f"docker top vllm-{instance} -eo pid").split() if pid.isdigit()]
     status = node.run(f"cat {' '.join(f'/proc/{pid}/status' for pid in pids)}")
@@ -28,9 +28,9 @@ def held(node: Node, instance: str) -> int:
 def test_an_engine_above_its_limit_is_killed_and_restarted(deb13: Node) -> None:
     others = {name: deb13.engine_pid(name) for name in ("main", "embed", "speech")}
     pid, restarts = deb13.engine_pid("rank"), int(deb13.unit("NRestarts", "rank"))
-    limit = held(deb13, "rank") + ROOM
+    limit = used_mib(deb13, "rank") + ROOM
     deb13.run(f"docker update --memory {limit}m --memory-swap {limit}m vllm-rank")
-    # Ends with its container.
+    # The command ends with its container.
     deb13.run(f"docker exec vllm-rank python3 -c 'print(len(bytes([1]) * {1024 * MIB}))'", check=False)
     wait_for("systemd restarts the engine", lambda: int(deb13.unit("NRestarts", "rank")) > restarts, 120)
     size = f"{limit / 1024:.1f} GiB" if limit >= 1024 else f"{limit}.0 MiB"
@@ -40,7 +40,7 @@ def test_an_engine_above_its_limit_is_killed_and_restarted(deb13: Node) -> None:
     deb13.wait_ready("rank")
     assert deb13.engine_pid("rank") != pid
     (found,) = json.loads(deb13.run("docker inspect vllm-rank"))
-    assert found["HostConfig"]["Memory"] == 9 << 30, "the new container has the limit of its release"
+    assert found["HostConfig"]["Memory"] == 9 << 30, "the new container lacks the limit of its release"
     status, answer = deb13.request("/v1/score", {"model": "rank", "text_1": "a", "text_2": ["b"]}, 5007)
     assert status == 200 and answer["data"], answer
     assert {name: deb13.engine_pid(name) for name in others} == others

@@ -28,7 +28,7 @@ def maintain(fleet: Fleet, *options: str, check: bool = True, **extra: Any) -> s
 
 
 def publish(fleet: Fleet, version: str, postinst: str = "") -> None:
-    """A new version of the package."""
+    """Publish a new version of the package on all nodes."""
     scripts = {"postinst": postinst} if postinst else {}
     files = {"/usr/share/harmless/version": f"{version}\n"}
     for node in fleet.nodes:
@@ -85,7 +85,7 @@ def test_updates_roll_over_both_nodes_and_no_client_notices(packaged: Fleet) -> 
     assert "vllm-gone" not in node.run("docker ps --all")
 
 
-def test_right_after_nothing_is_left_to_do(packaged: Fleet) -> None:
+def test_a_second_run_changes_no_node(packaged: Fleet) -> None:
     output = maintain(packaged)
     assert changes(output) == 0, output
     assert all(f"nothing is due on {node.name}" in output for node in packaged.nodes)
@@ -107,7 +107,7 @@ def test_an_update_that_breaks_a_node_stops_the_run(packaged: Fleet) -> None:
     assert packaged.up() == [second.name]
 
 
-def test_when_the_cause_is_gone_it_goes_on(packaged: Fleet) -> None:
+def test_the_next_run_updates_all_nodes_when_the_cause_is_gone(packaged: Fleet) -> None:
     publish(packaged, "4")
     unharmed(packaged.load().during(lambda: maintain(packaged)))
     assert versions(packaged) == ["4", "4"]

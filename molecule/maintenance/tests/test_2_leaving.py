@@ -58,7 +58,7 @@ def before(node: Node) -> set[str]:
     return {line.split(" ", 1)[1] for line in (EPHEMERAL / f"{node.name}.files").read_text().splitlines()}
 
 
-def test_what_is_not_clear_or_would_be_missed_is_refused(fleet: Fleet) -> None:
+def test_an_unclear_removal_or_one_that_clients_would_notice_is_refused(fleet: Fleet) -> None:
     first, second = fleet.nodes
     for wrong, words in (
         ({"instance": "main"}, "has no other server for it"),
@@ -72,7 +72,7 @@ def test_what_is_not_clear_or_would_be_missed_is_refused(fleet: Fleet) -> None:
     assert fleet.answers() == ["I am tiny-a."] * 2
 
 
-def test_orphans_are_listed_and_only_removed_when_asked_for(fleet: Fleet) -> None:
+def test_orphans_are_listed_and_not_removed(fleet: Fleet) -> None:
     declared = [{"name": "other", "model": "tiny-a", "port": 5006, "accelerator": "cpu"}]
     output = remove(instances=declared)
     assert output.count("main is on the node, and the inventory does not declare it") == 2
@@ -118,7 +118,7 @@ def test_a_node_is_removed_and_nothing_is_left(fleet: Fleet) -> None:
     assert sorted(path for path in listing(node) - before(node) - owned if not STAYS.match(path)) == []
 
 
-def test_the_other_node_serves_on(fleet: Fleet) -> None:
+def test_the_other_node_still_serves(fleet: Fleet) -> None:
     """Its engine still opens no connection to a service of the node."""
     first = fleet.nodes[0]
     assert first.ask() == "I am tiny-a." and fleet.up() == [first.name]

@@ -29,17 +29,17 @@ def seen(node: Node, port: int, *messages: dict[str, Any]) -> str:
     model = {5005: "main", 5006: "office"}[port]
     status, asked = node.request("/tokenize", {"model": model, "messages": [*messages, USER]}, port)
     assert status == 200, asked
-    status, told = node.request("/detokenize", {"model": model, "tokens": asked["tokens"]}, port)
-    assert status == 200, told
-    return str(told["prompt"])
+    status, decoded = node.request("/detokenize", {"model": model, "tokens": asked["tokens"]}, port)
+    assert status == 200, decoded
+    return str(decoded["prompt"])
 
 
-def test_each_answers_as_its_prompt_says(node: Node) -> None:
+def test_each_variant_answers_by_its_own_prompt(node: Node) -> None:
     assert chat(node, 5005) == "Arr, I am tiny-a."
     assert chat(node, 5006) == "I am tiny-a."
 
 
-def test_each_has_its_own_name(node: Node) -> None:
+def test_each_variant_has_its_own_name(node: Node) -> None:
     """The engine answers to the name of the instance and to the name of the variant."""
     assert node.ask("tiny-pirate") == "Arr, I am tiny-a."
     assert node.ask("tiny-clerk", 5006) == "I am tiny-a."

@@ -21,7 +21,7 @@ def plan(node: Node, check: bool = True, **extra: Any) -> dict[str, Any]:
     return dict(json.loads(json.loads(message)))
 
 
-def test_what_runs_fits_and_nothing_would_change(node: Node) -> None:
+def test_running_instances_fit_and_would_not_change(node: Node) -> None:
     found = plan(node)
     assert (found["ok"], found["problems"], found["node"]) == (True, [], node.name)
     assert {each["instance"]: each["change"]["action"] for each in found["plans"]} == {"main": "none", "office": "none"}
@@ -31,7 +31,7 @@ def test_what_runs_fits_and_nothing_would_change(node: Node) -> None:
         assert each["argv"] == ["vllm", *running]
 
 
-def test_the_text_is_for_people(node: Node) -> None:
+def test_the_text_has_the_verdict_and_the_change_of_an_instance(node: Node) -> None:
     output = playbook(node.name, name=PLAN)
     assert "main: fits" in output
     assert "nothing: release" in output
@@ -60,7 +60,7 @@ def test_a_wrong_plan_names_every_problem_and_touches_nothing(node: Node) -> Non
     assert [node.engine_pid(name) for name in ("main", "office")] == pids
 
 
-def test_a_cut_shard_and_a_model_without_a_template(node: Node) -> None:
+def test_a_cut_shard_and_a_model_without_a_template_are_reported(node: Node) -> None:
     node.run("cp -r $(readlink -f /mnt/models/tiny-a/*/) /srv/cut && rm -f /srv/cut/manifest.json")
     node.run("rm -f /srv/cut/chat_template.jinja && truncate --size=-100 /srv/cut/model.safetensors")
     node.run('sed -i \'s/"chat_template"/"no_template"/\' /srv/cut/tokenizer_config.json')
@@ -75,12 +75,12 @@ def test_a_cut_shard_and_a_model_without_a_template(node: Node) -> None:
     node.run("rm -r /srv/cut")
 
 
-def test_inferctl_says_the_same(node: Node) -> None:
+def test_inferctl_makes_the_same_plan(node: Node) -> None:
     listed = {model["name"]: model for model in json.loads(node.run("inferctl models --json"))["models"]}
     assert listed["tiny-pirate"]["instances"] == ["main"]
     assert (listed["tiny-pirate"]["base"], listed["tiny-pirate"]["on_disk"]) == ("tiny-a", True)
-    told = json.loads(node.run("inferctl plan office --json"))
-    assert (told["ok"], told["model"], told["change"]["action"]) == (True, "tiny-clerk", "none")
+    planned = json.loads(node.run("inferctl plan office --json"))
+    assert (planned["ok"], planned["model"], planned["change"]["action"]) == (True, "tiny-clerk", "none")
     assert "vllm serve /run/fast/tiny-clerk/" in node.run("inferctl plan office")
     assert "known: main, office, tiny-a" in node.run("inferctl plan mian 2>&1", check=False)
     # A 70B model on one GPU of 24 GB, and 64 heads on three GPUs.
@@ -89,5 +89,5 @@ def test_inferctl_says_the_same(node: Node) -> None:
     config |= {"intermediate_size": 28672, "vocab_size": 32000, "max_position_embeddings": 4096}
     node.run(f"cat > /tmp/config.json <<'END'\n{json.dumps(config)}\nEND")
     command = "inferctl plan --json --model-config /tmp/config.json --gpus 1xRTX-4090"
-    told = json.loads(node.run(command, check=False))
-    assert (told["ok"], [problem["check"] for problem in told["problems"]]) == (False, ["weights"])
+    planned = json.loads(node.run(command, check=False))
+    assert (planned["ok"], [problem["check"] for problem in planned["problems"]]) == (False, ["weights"])

@@ -36,7 +36,7 @@ class Web:
     def break_after(self, size: int) -> None:
         self._node.run(f"echo {size} > {ROOT}/slow")
 
-    def be_well(self) -> None:
+    def stop_breaking(self) -> None:
         self._node.run(f"rm -f {ROOT}/slow")
 
     def requests(self, path: str) -> list[str]:
@@ -71,7 +71,7 @@ def fetch(node: Node, name: str, entry: dict[str, str], **more: Any) -> dict[str
     return node.module(FETCH, store="/mnt/models", name=name, entry=entry, **more)
 
 
-def test_an_archive_that_is_interrupted_goes_on_where_it_stopped(node: Node, web: Web, archive: dict[str, str]) -> None:
+def test_an_interrupted_archive_continues_where_it_stopped(node: Node, web: Web, archive: dict[str, str]) -> None:
     """The connection breaks, then the server is killed, then the server is back."""
     web.break_after(300_000)
     result = fetch(node, "web", archive, seconds=1)
@@ -83,7 +83,7 @@ def test_an_archive_that_is_interrupted_goes_on_where_it_stopped(node: Node, web
         fetch(node, "web", archive, seconds=1)
     assert node.run("ls /mnt/models/web 2>/dev/null", check=False) == ""
     web.start()
-    web.be_well()
+    web.stop_breaking()
     result = fetch(node, "web", archive)
     assert (result["done"], result["have"]) == (True, result["total"])
     ranges = [line.split()[2] for line in web.requests("/tiny.tar") if line.startswith("GET")]
@@ -94,7 +94,7 @@ def test_an_archive_that_is_interrupted_goes_on_where_it_stopped(node: Node, web
     assert node.run("ls -A /mnt/models/.incoming") == ""
 
 
-def test_another_archive_than_the_one_that_was_meant_is_refused(node: Node, web: Web, archive: dict[str, str]) -> None:
+def test_an_archive_with_a_wrong_checksum_is_refused(node: Node, web: Web, archive: dict[str, str]) -> None:
     wrong = {**archive, "checksum": f"sha256:{'0' * 64}"}
     with pytest.raises(AssertionError, match="the archive has a wrong checksum"):
         fetch(node, "other", wrong)
@@ -117,7 +117,7 @@ def test_a_hubs_model_comes_by_the_images_own_client(node: Node, web: Web) -> No
     assert TOKEN not in node.run(f"docker inspect {container}")
     # Debian's nobody. Root owns the files of a complete model.
     assert node.run(f"docker inspect --format '{{{{.Config.User}}}}' {container}") == "65534:65534"
-    web.be_well()
+    web.stop_breaking()
     result = fetch(node, "hub", entry, **given)
     assert result["done"]
     assert set(node.run("stat --format %u /mnt/models/hub /mnt/models/hub/*").split()) == {"0"}
@@ -129,8 +129,8 @@ def test_a_hubs_model_comes_by_the_images_own_client(node: Node, web: Web) -> No
     assert node.run("docker ps --all --quiet --filter name=inference-fetch") == ""
 
 
-def test_the_playbook_fetches_once_and_serves_from_the_store(node: Node, web: Web, archive: dict[str, str]) -> None:
-    """By site.yml: the variants' base now comes from the archive. The bytes are the same, so no engine changes."""
+def test_the_playbook_fetches_once_and_then_uses_the_store(node: Node, web: Web, archive: dict[str, str]) -> None:
+    """By site.yml. A hub's model must have a revision, and a model that the plan cannot check needs a permission."""
     node.run("rm -rf /mnt/models/web")
     models = {
         "web": {**archive, "dtype": "float32", "max-model-len": 512, "enforce-eager": True},

@@ -53,7 +53,7 @@ def test_a_damaged_copy_is_made_anew_and_no_engine_notices(node: Node) -> None:
 
 
 @pytest.mark.full
-def test_an_engine_that_starts_from_a_damaged_copy_is_led_to_the_store(node: Node) -> None:
+def test_an_engine_with_a_damaged_copy_starts_from_the_store(node: Node) -> None:
     """Recovery starts the engine from the store; the other engine still serves. site.yml repairs the fast copy."""
     number = revision(node, "tiny-a")
     copy, link = f"{FAST}/.copies/tiny-a/{number}", f"{FAST}/tiny-a/{number}"
@@ -93,7 +93,7 @@ def test_a_full_disk_costs_no_service(node: Node, small: str) -> None:
     assert node.run(f"find {small}/.copies -type f 2>/dev/null", check=False) == ""
 
 
-def test_the_least_recently_used_copy_goes_and_none_that_a_release_needs(node: Node) -> None:
+def test_the_least_recently_used_copy_is_removed_unless_a_release_needs_it(node: Node) -> None:
     node.run("mkdir -p /srv/spare && cp -L /mnt/models/tiny-a/*/* /srv/spare/ && rm /srv/spare/manifest.json")
     places = node.module(PUBLISH, store="/mnt/models", models={"spare": {"model": "/srv/spare"}})["places"]
     given = {"store": "/mnt/models", "fast_path": FAST}
@@ -108,7 +108,7 @@ def test_the_least_recently_used_copy_goes_and_none_that_a_release_needs(node: N
     assert "raise model_store_fast_limit_gib" in result["notes"][0]
 
 
-def test_cleaning_up_leaves_what_a_rollback_needs(node: Node) -> None:
+def test_cleaning_keeps_the_revisions_that_a_rollback_needs(node: Node) -> None:
     """The revision of a former prompt stays, because a release needs it. A model without a release is removed."""
     kept = node.run("ls /mnt/models/tiny-pirate").split()
     models = {

@@ -67,7 +67,7 @@ def revision(node: Node) -> str:
     return node.run("ls /mnt/models/web")
 
 
-def test_one_node_fetches_and_the_other_takes_the_model_from_it(
+def test_one_node_fetches_and_the_other_takes_the_model_from_this_peer(
     deb12: Node, deb13: Node, given: dict[str, Any]
 ) -> None:
     check = " ".join(playbook(both(deb12, deb13), "--check", name=PEERS, **given).split())

@@ -80,7 +80,7 @@ FAULTS = (
 QUICK = ("EngineHung", "BackupFailed")
 """Alerts whose rules have no waiting time."""
 
-NEVERTHELESS = {
+WITHOUT_A_FAULT = {
     "MonitoringHeartbeat": "the heartbeat always fires",
     "NotificationsFail": "the receiver started with these tests; the alert lasts a quarter of an hour",
     "NodeClockOff": "the host sets the clock of a container",
@@ -89,8 +89,8 @@ NEVERTHELESS = {
 """Alerts that fire without a fault, with the reason: the nodes are containers, and the receiver starts late."""
 
 
-def test_nothing_else_fires_while_nothing_is_wrong(watcher: Watcher) -> None:
-    assert {name for name, _node in watcher.fired()} <= set(NEVERTHELESS)
+def test_without_a_fault_only_the_expected_alerts_fire(watcher: Watcher) -> None:
+    assert {name for name, _node in watcher.fired()} <= set(WITHOUT_A_FAULT)
 
 
 @pytest.mark.parametrize(
@@ -102,15 +102,19 @@ def test_a_fault_raises_its_alert_alone(fault: Fault, watcher: Watcher, saved: N
     watcher.listen()
     saved.run(fault.breaks)
     try:
-        (labels,) = wait_for(f"the receiver gets {fault.alert}", lambda: watcher.told_of(fault.alert), fault.seconds)
+        (labels,) = wait_for(
+            f"the receiver gets {fault.alert}", lambda: watcher.delivered_labels(fault.alert), fault.seconds
+        )
         took = time.time() - began
     finally:
         saved.run(fault.mends)
     assert labels.items() >= {"node": saved.name, "severity": fault.severity, **fault.labels}.items()
-    wait_for("the receiver gets the end of the alert", lambda: watcher.told_of(fault.alert, status="resolved"), 120)
+    wait_for(
+        "the receiver gets the end of the alert", lambda: watcher.delivered_labels(fault.alert, status="resolved"), 120
+    )
     print(f"{fault.alert}: received after {took:.0f} s, its end {time.time() - began - took:.0f} s later")
     assert watcher.raised(began, before) == {(fault.alert, saved.name)}
-    assert watcher.news(began, before) == {fault.alert: fault.severity}
+    assert watcher.delivered_since(began, before) == {fault.alert: fault.severity}
 
 
 @pytest.fixture(autouse=True)

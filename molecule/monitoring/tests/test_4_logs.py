@@ -44,7 +44,7 @@ while True:
 SECRET = "stromboli"
 API = "(APIServer pid=1) INFO 11-22 12:31:15 [request_logger.py:65] "
 CORE = "(EngineCore pid=86) ERROR 11-22 12:31:15 [core.py:1750] "
-SAYS = f"""
+ENGINE_LINES = f"""
 {API}Received request a: params: Params(stop=['{SECRET}'])
 (APIServer pid=1) DEBUG 11-22 12:31:15 [core.py:40] Request a details: prompt: '{SECRET}'
 (APIServer pid=1) WARNING 11-22 12:31:15 [chat_utils.py:1931] Skipping multimodal part '{SECRET}'
@@ -69,9 +69,9 @@ from vllm.logger import _configure_vllm_root_logger
 _configure_vllm_root_logger()
 from vllm.entrypoints.serve.utils.request_logger import RequestLogger
 from vllm.sampling_params import SamplingParams
-told = RequestLogger(max_log_len=None)
-told.log_inputs("id-1", "{SECRET}\\nand {SECRET}", [1, 2], None, SamplingParams(stop=["{SECRET}"]), None)
-told.log_outputs("id-1", "{SECRET}", [1, 2], "stop")
+logger = RequestLogger(max_log_len=None)
+logger.log_inputs("id-1", "{SECRET}\\nand {SECRET}", [1, 2], None, SamplingParams(stop=["{SECRET}"]), None)
+logger.log_outputs("id-1", "{SECRET}", [1, 2], "stop")
 """
 
 
@@ -114,7 +114,7 @@ class Receiver:
         return self.watcher.playbook(*options, limit=limit, check=check, **{**wanted, **extra})
 
 
-def say(node: Node, *words: str) -> str:
+def log_lines(node: Node, *words: str) -> str:
     """Let a unit log lines. Returns the name of the unit."""
     unit = f"inference-test-{uuid.uuid4().hex[:8]}"
     argv = node.argv("systemd-run", "--wait", "--quiet", "--collect", f"--unit={unit}", "printf", "%s\\n", *words)
@@ -122,7 +122,7 @@ def say(node: Node, *words: str) -> str:
     return f"{unit}.service"
 
 
-def engine_says(node: Node, instance: str, text: str, *command: str) -> None:
+def engine_logs(node: Node, instance: str, text: str, *command: str) -> None:
     """Let a container log lines as an engine does."""
     image = node.run("docker inspect --format '{{.Image}}' vllm-main")
     options = ["--log-driver=journald", f"--log-opt=tag=vllm@{instance}", "--env=VLLM_LOGGING_LEVEL=DEBUG"]
@@ -133,7 +133,7 @@ def engine_says(node: Node, instance: str, text: str, *command: str) -> None:
 
 @pytest.fixture(scope="module")
 def receiver(watcher: Watcher, deb12: Node, deb13: Node) -> Iterator[Receiver]:
-    """Both nodes ship to the second node. After the test, log shipping is removed."""
+    """Both nodes ship to the second node. After the tests, log shipping is removed."""
     receiver = Receiver(deb13, watcher, deb12)
     deb13.run(f"rm -f {TAKEN}")
     receiver.start()
@@ -158,7 +158,7 @@ def with_data(receiver: Receiver, unit: str, node: Node, data: dict[str, Any]) -
 
 def test_lines_arrive_with_host_unit_and_fields(receiver: Receiver, deb12: Node, deb13: Node) -> None:
     for node in (deb12, deb13):
-        unit = say(node, "hello", '{"answer": 42}')
+        unit = log_lines(node, "hello", '{"answer": 42}')
         wait_for("the JSON line arrives", partial(with_data, receiver, unit, node, {"answer": 42}), 30)
         assert ("info", "hello") in [(line["severity"], line["message"]) for line in receiver.of(unit, node)]
     deb12.run("inferctl drain main --reason test; inferctl undrain main")
@@ -173,14 +173,14 @@ def test_lines_of_requests_and_engines_arrive(receiver: Receiver, deb12: Node) -
     deb12.run(f"{asked} http://127.0.0.1:8000/v1/completions")
 
     def requests() -> list[tuple[str, str, int]]:
-        told = [line["data"] for line in receiver.of("haproxy.service") if "data" in line]
-        return [(one["key"], one["model"], one["status"]) for one in told]
+        lines = [line["data"] for line in receiver.of("haproxy.service") if "data" in line]
+        return [(one["key"], one["model"], one["status"]) for one in lines]
 
     wait_for("the gateway's line", lambda: ("load", "main", 200) in requests(), 30)
 
     def throughput() -> list[dict[str, Any]]:
-        told = receiver.of("vllm@main.service") + receiver.of("vllm@main.service", receiver.node)
-        return [one for one in told if "throughput" in one["message"]]
+        lines = receiver.of("vllm@main.service") + receiver.of("vllm@main.service", receiver.node)
+        return [one for one in lines if "throughput" in one["message"]]
 
     (line, *_more) = wait_for("the engine's line", throughput, 60)
     assert line["instance"] == "main" and line["data"]["source"].startswith("loggers.py:")
@@ -188,12 +188,12 @@ def test_lines_of_requests_and_engines_arrive(receiver: Receiver, deb12: Node) -
 
 def test_no_prompt_leaves_the_node(receiver: Receiver, deb12: Node) -> None:
     # Docker splits a line of this length.
-    engine_says(deb12, "talker", f"{SAYS}{API}Received request b: {'x' * 20000} {SECRET} {'x' * 20000}\n")
-    engine_says(deb12, "logger", REQUESTS, "python3", "-")
+    engine_logs(deb12, "talker", f"{ENGINE_LINES}{API}Received request b: {'x' * 20000} {SECRET} {'x' * 20000}\n")
+    engine_logs(deb12, "logger", REQUESTS, "python3", "-")
     # The journal has these lines.
     assert SECRET in deb12.run("journalctl --no-pager -t vllm@logger -g 'prompt: .*stromboli'")
     assert SECRET in deb12.run("journalctl --no-pager -t vllm@logger -g 'Generated response'")
-    marker = say(deb12, "the end")
+    marker = log_lines(deb12, "the end")
     wait_for("all lines have arrived", lambda: receiver.of(marker), 60)
     text = receiver.node.run(f"cat {TAKEN}")
     assert SECRET not in text
@@ -210,11 +210,11 @@ def test_no_prompt_leaves_the_node(receiver: Receiver, deb12: Node) -> None:
     ]
 
 
-def test_nothing_that_was_not_asked_for_leaves_the_node(receiver: Receiver, deb12: Node) -> None:
+def test_lines_of_other_units_and_containers_stay_on_the_node(receiver: Receiver, deb12: Node) -> None:
     deb12.run("systemd-run --wait --quiet --collect --unit=stranger echo stranger-line")
     image = deb12.run("docker inspect --format '{{.Image}}' vllm-main")
     deb12.run(f"docker run --rm --log-driver=journald --entrypoint=echo {image} container-line")
-    marker = say(deb12, "the end")
+    marker = log_lines(deb12, "the end")
     wait_for("all lines have arrived", lambda: receiver.of(marker), 60)
     text = receiver.node.run(f"cat {TAKEN}")
     assert "stranger" not in text and "container-line" not in text
@@ -225,12 +225,12 @@ def test_while_the_server_is_away_no_line_is_lost_and_no_program_waits(
 ) -> None:
     wanted = [f"line {number} {uuid.uuid4().hex}" for number in range(600)]
     receiver.stop()
-    units = [say(deb12, *wanted[:200])]
+    units = [log_lines(deb12, *wanted[:200])]
     # Without the server, programs log and services restart without delay, and the position stays.
     deb12.run(f"timeout 20 systemctl restart {UNIT}")
-    units.append(say(deb12, *wanted[200:400]))
+    units.append(log_lines(deb12, *wanted[200:400]))
     deb12.run(f"systemctl kill --signal=KILL {UNIT}")
-    units.append(say(deb12, *wanted[400:]))
+    units.append(log_lines(deb12, *wanted[400:]))
     deb12.run(f"touch --date='20 minutes ago' {POSITION}; ! systemctl start {CHECK}")
     query = f'node_systemd_unit_state{{name="{CHECK}",state="failed",node="{deb12.name}"}} == 1'
     wait_for("the alert's metric", lambda: watcher.query(query), 60)
@@ -263,7 +263,7 @@ def test_a_second_run_changes_nothing_and_a_wrong_setting_is_refused(receiver: R
     assert state() == before
 
 
-def test_there_is_no_second_log_on_the_machine(receiver: Receiver, deb12: Node, deb13: Node) -> None:
+def test_the_node_keeps_no_second_log(receiver: Receiver, deb12: Node, deb13: Node) -> None:
     for node in (deb12, deb13):
         assert node.run("systemctl is-enabled rsyslog.service", check=False) == "masked"
         assert node.run("ls /var/log/syslog 2>/dev/null", check=False) == ""
@@ -271,7 +271,7 @@ def test_there_is_no_second_log_on_the_machine(receiver: Receiver, deb12: Node, 
         assert node.run(f"ps -o user= -p $(systemctl show --value --property=MainPID {UNIT})") != "root"
 
 
-def test_by_tls_only_the_right_server_gets_them(receiver: Receiver, deb12: Node, tmp_path: Path) -> None:
+def test_by_tls_only_the_right_server_gets_lines(receiver: Receiver, deb12: Node, tmp_path: Path) -> None:
     names = ["-subj", f"/CN={NAME}", "-addext", f"subjectAltName=DNS:{NAME}", "-days", "1"]
     made = [
         "openssl",
@@ -298,7 +298,7 @@ def test_by_tls_only_the_right_server_gets_them(receiver: Receiver, deb12: Node,
     }
     # The certificate does not have the address of the server.
     receiver.playbook(**tls)
-    unit = say(deb12, "only for the right name")
+    unit = log_lines(deb12, "only for the right name")
     wait_for(
         "the error is in the journal",
         lambda: deb12.run(f"journalctl --quiet -u {UNIT} -g 'peer name'", check=False),

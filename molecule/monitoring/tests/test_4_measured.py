@@ -31,7 +31,7 @@ server accepts a request. Before that, gateway, server and client take 0.15 s on
 def alone(watcher: Watcher, deb12: Node, deb13: Node) -> Iterator[Node]:
     """The only node that serves, with an engine as slow as for a large model.
 
-    Clients then wait for its tokens, and not for the two processors of such a machine."""
+    Clients then wait for its tokens, and not for the two processors of the test machine."""
     deb12.run("inferctl drain main --reason test")
     with slowed(deb13, 0.25, 0.02):
         yield deb13
@@ -89,8 +89,8 @@ def test_the_golden_signals_are_what_clients_measured(
     assert {name: pair for name, pair in found.items() if pair[1] != pytest.approx(pair[0], rel=SHARE)} == {}
 
 
-def test_what_watching_costs(watcher: Watcher) -> None:
-    """The test prints the numbers for docs/monitoring.md. There is no limit, because the machine may be busy."""
+def test_monitoring_costs_fewer_than_1000_series_of_a_node(watcher: Watcher) -> None:
+    """The test prints the numbers for docs/monitoring.md. Times have no limit, because the machine may be busy."""
     own = 'job="node"'
     figures = {
         "series of a target": "sum by (job, node) (scrape_samples_scraped)",

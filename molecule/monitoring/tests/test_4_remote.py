@@ -27,7 +27,7 @@ def start(node: Node) -> None:
     options = f"--config.file={DATA}/none.yml --storage.tsdb.path={DATA}/data --web.enable-remote-write-receiver"
     node.run(f"mkdir -p {DATA}; echo 'global: {{}}' > {DATA}/none.yml")
     node.run(f"systemd-run --collect --unit={UNIT} prometheus {options} --web.listen-address=127.0.0.1:{PORT}")
-    # It answers 503 until it has read its data.
+    # The other Prometheus answers 503 until it has read its data.
     ready = f"curl --silent --fail http://127.0.0.1:{PORT}/-/ready"
     wait_for("the other Prometheus is ready", lambda: node.run(ready, check=False), 60)
 
@@ -52,7 +52,7 @@ def remote(watcher: Watcher) -> Iterator[Watcher]:
 
 
 @pytest.mark.full
-def test_what_is_measured_arrives_elsewhere(remote: Watcher, deb12: Node, deb13: Node) -> None:
+def test_samples_arrive_at_another_prometheus(remote: Watcher, deb12: Node, deb13: Node) -> None:
     def arrived(expression: str) -> dict[str, str]:
         return {one["metric"]["node"]: one["value"][1] for one in remote.query(expression, PORT)}
 
@@ -65,11 +65,11 @@ def test_what_is_measured_arrives_elsewhere(remote: Watcher, deb12: Node, deb13:
     (engine,) = remote.query(f'up{{job="engine",node="{deb12.name}"}}', PORT)
     assert engine["metric"].items() >= {"instance_name": "main", "model": "tiny-a", "rack": "r1"}.items()
     assert not remote.query('{__name__=~".+",site=""}', PORT)
-    assert not remote.query(f"up{{{SITE}}}"), "local series have no name of the site"
+    assert not remote.query(f"up{{{SITE}}}"), "local series have the name of the site"
 
 
 @pytest.mark.full
-def test_what_could_not_be_written_for_a_while_follows(remote: Watcher) -> None:
+def test_samples_of_an_interruption_arrive_later(remote: Watcher) -> None:
     series = f'up{{job="prometheus",{SITE}}}'
     wait_for("the samples arrive", lambda: remote.query(series, PORT), 60)
     stop(remote.node)

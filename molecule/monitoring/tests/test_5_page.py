@@ -21,7 +21,7 @@ def page(watcher: Watcher) -> Iterator[tuple[Browser, str]]:
         yield browser, f"{url}{PAGE}"
 
 
-def look(watcher: Watcher, page: tuple[Browser, str]) -> Browser:
+def open_page(watcher: Watcher, page: tuple[Browser, str]) -> Browser:
     browser, url = page
     browser.show(url, f"{watcher.user}:{watcher.password}")
     return browser
@@ -37,17 +37,17 @@ def test_the_report_is_a_page_of_its_own(tmp_path: Path, deb12: Node, deb13: Nod
         assert all(name in text for name in (deb12.name, deb13.name, "tiny-a", "healthy"))
         assert browser.value("document.querySelectorAll('svg').length") > 0
         assert browser.value("performance.getEntriesByType('resource').length") == 0
-        assert not browser.faults
+        assert not browser.errors
 
 
-def test_the_page_wants_a_password(page: tuple[Browser, str]) -> None:
+def test_the_page_requires_a_password(page: tuple[Browser, str]) -> None:
     browser, url = page
     browser.show(url)
     assert "Unauthorized" in browser.text() and not browser.table("#nodes")
 
 
 def test_the_page_shows_the_fleet(watcher: Watcher, page: tuple[Browser, str], deb12: Node, deb13: Node) -> None:
-    browser = look(watcher, page)
+    browser = open_page(watcher, page)
     assert browser.value("document.title") == "Inference fleet"
     summary = " ".join(browser.text("#summary").split())
     assert "2 / 2 nodes answer" in summary and "2 / 2 instances serve" in summary
@@ -63,16 +63,16 @@ def test_the_page_shows_the_fleet(watcher: Watcher, page: tuple[Browser, str], d
     assert [row["model"] for row in browser.table("#models")] == ["tiny-a"]
     assert [(row["gateway"], row["answers"]) for row in browser.table("#gateways")] == [(deb12.name, "yes")]
     # The page loads no file, shows all its parts, and has no leftover of a template.
-    assert browser.faults == []
+    assert browser.errors == []
     assert browser.value("document.documentElement.scrollWidth <= innerWidth")
     assert not any(word in browser.text() for word in ("{{", "NaN", "error executing"))
 
 
-def test_the_page_shows_what_is_wrong(watcher: Watcher, page: tuple[Browser, str], deb13: Node) -> None:
+def test_the_page_shows_a_drain_and_its_alert(watcher: Watcher, page: tuple[Browser, str], deb13: Node) -> None:
     deb13.run("inferctl drain main --reason test")
     try:
         wait_for("the drain is in Prometheus", lambda: ("InstanceDrained", deb13.name) in watcher.fired(), 60)
-        browser = look(watcher, page)
+        browser = open_page(watcher, page)
         verdicts = {row["node"]: row["verdict"] for row in browser.table("#instances")}
         assert verdicts[deb13.name] == "healthy, drained"
         alerts = [(row["severity"], row["alert"], row["node"]) for row in browser.table("#alerts")]
@@ -80,5 +80,5 @@ def test_the_page_shows_what_is_wrong(watcher: Watcher, page: tuple[Browser, str
     finally:
         deb13.run("inferctl undrain main")
     wait_for("the drain has ended", lambda: ("InstanceDrained", deb13.name) not in watcher.fired(), 60)
-    shown = {row["node"]: row["verdict"] for row in look(watcher, page).table("#instances")}
+    shown = {row["node"]: row["verdict"] for row in open_page(watcher, page).table("#instances")}
     assert shown[deb13.name] == "healthy"

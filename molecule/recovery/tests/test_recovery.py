@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from faults import RECORDS, Fault, healed, load_seconds, more_steps, put, recorded, serves, steps, untouched
+from faults import RECORDS, Fault, load_seconds, more_steps, put, recorded, recovered, serves, steps, untouched
 from node import PROJECT, Node, wait_for
 
 LOAD = PROJECT / "molecule/shared/load.py"
@@ -67,11 +67,11 @@ def test_saturation_is_no_fault(deb12: Node) -> None:
     assert RECORDS[-1].lost == RECORDS[-1].refused == 0
 
 
-def test_three_faults_in_a_row(deb12: Node) -> None:
+def test_the_third_fault_in_a_row_opens_the_breaker(deb12: Node) -> None:
     deb12.run("pkill -STOP -f VLLM::EngineCor[e]")
-    healed(deb12, "worker stopped", more_steps(deb12))
+    recovered(deb12, "worker stopped", more_steps(deb12))
     deb12.run("docker pause vllm-main")
-    healed(deb12, "container paused", more_steps(deb12), 90)
+    recovered(deb12, "container paused", more_steps(deb12), 90)
     assert [(step["act"], step["verdict"]) for step in steps(deb12)] == [("restart", "hung")] * 2
     evidence = deb12.run("find /var/lib/inference/recovery/evidence/main -name processes.txt | sort | head -n1")
     assert " T " in deb12.run(f"cat {evidence}")
@@ -99,7 +99,7 @@ def test_unit_and_environment_are_repaired(deb12: Node) -> None:
     assert json.loads(deb12.run("inferctl doctor engine-files --json", check=False))["verdict"] == "fail"
     answered = more_steps(deb12)
     deb12.run("docker kill vllm-main")
-    healed(deb12, "unit and environment damaged", answered)
+    recovered(deb12, "unit and environment damaged", answered)
     assert deb12.run("cat /etc/systemd/system/vllm@main.service /etc/inference/env/main.env") == good
     assert "rubbish" in deb12.run("cat /var/lib/inference/recovery/aside/main/*.service")
     assert "INFERENCE_ACT=repair" in deb12.run("journalctl INFERENCE_EVENT=recovery --output=export")
@@ -111,7 +111,7 @@ def test_a_docker_that_hangs_is_restarted(deb12: Node) -> None:
     pid = deb12.engine_pid()
     answered = more_steps(deb12)
     deb12.run(f"systemctl kill --signal=STOP docker; kill -KILL {pid}")
-    healed(deb12, "Docker and engine hang", answered, 150)
+    recovered(deb12, "Docker and engine hang", answered, 150)
     assert [step["act"] for step in steps(deb12)] == ["restart-docker"]
 
 
@@ -120,7 +120,7 @@ def test_a_docker_that_hangs_is_restarted(deb12: Node) -> None:
 def test_a_truncated_model_is_named_and_not_tried_for_ever(deb12: Node) -> None:
     weights = deb12.run("find /mnt/models -name '*.safetensors' | grep tiny-a | head -n1")
     deb12.run(f"cp {weights} /root/kept; truncate --size=1000 {weights}")
-    told = len(alerts(deb12))
+    sent = len(alerts(deb12))
     began = time.time()
     deb12.run("docker kill vllm-main")
     wait_for("recovery gives up", lambda: recorded(deb12, "recovery/main.json").get("breaker"), 240)
@@ -128,18 +128,18 @@ def test_a_truncated_model_is_named_and_not_tried_for_ever(deb12: Node) -> None:
     breaker = recorded(deb12, "recovery/main.json")["breaker"]
     assert weights in breaker["reason"] and "1000 bytes" in breaker["reason"]
     wait_for("the loop ends", lambda: deb12.unit("ActiveState") in ("inactive", "failed"), 30)
-    assert len(alerts(deb12)) == told + 1
+    assert len(alerts(deb12)) == sent + 1
     assert weights in deb12.run("inferctl doctor engine-models", check=False)
     deb12.run(f"cp /root/kept {weights}; inferctl recover main --reset")
     wait_for("the engine serves", lambda: deb12.ask() == "I am tiny-a.")
 
 
-def test_a_bundle_holds_what_happened(deb12: Node) -> None:
+def test_a_bundle_has_states_logs_and_evidence(deb12: Node) -> None:
     deb12.run("rm -f /root/case.tar.gz")
-    told = json.loads(deb12.run("inferctl bundle --output /root/case.tar.gz --since 1h --json"))
+    bundle = json.loads(deb12.run("inferctl bundle --output /root/case.tar.gz --since 1h --json"))
     # A tool may be missing or fail on such a node, but no part of our own code.
-    assert [part for part in told["parts"] if re.match(r"\w+Error: |did not end within", part["reason"])] == []
-    parts = {part["file"]: part["status"] for part in told["parts"]}
+    assert [part for part in bundle["parts"] if re.match(r"\w+Error: |did not end within", part["reason"])] == []
+    parts = {part["file"]: part["status"] for part in bundle["parts"]}
     wanted = ("doctor.json", "status.json", "state.json", "journal/engine-main.log", "docker/vllm-main.json")
     assert {name: parts[name] for name in wanted} == dict.fromkeys(wanted, "collected")
     assert parts["nvidia-bug-report.log"] == "absent"

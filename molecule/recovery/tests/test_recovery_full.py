@@ -15,11 +15,11 @@ import pytest
 from faults import (
     core_and_worker,
     given_up,
-    healed,
     load_seconds,
     more_steps,
     processor_seconds,
     recorded,
+    recovered,
     serves,
     started_anew,
     steps,
@@ -44,7 +44,7 @@ def seconds_until_start(node: Node, fault: str) -> float:
 def test_a_dead_engine_is_being_restarted_within_seconds(deb12: Node) -> None:
     bare, began = load_seconds(deb12), time.time()
     assert seconds_until_start(deb12, KILL_CORE) < 5
-    fault = healed(deb12, "engine core killed", lambda: True, began=began)
+    fault = recovered(deb12, "engine core killed", lambda: True, began=began)
     # The load time now and before distinguishes a slow machine from a slow recovery.
     assert fault.served is not None and fault.served < 1.1 * max(bare, load_seconds(deb12)) + 5
     assert steps(deb12) == []
@@ -63,7 +63,7 @@ def test_a_container_that_is_removed_comes_back(deb12: Node) -> None:
         ).split(),
     )
     assert int(deb12.unit("InactiveExitTimestampMonotonic")) / 1e6 - (uptime - (now - died / 1e9)) < 10
-    healed(deb12, "container removed", lambda: True, began=began)
+    recovered(deb12, "container removed", lambda: True, began=began)
     assert steps(deb12) == []
 
 
@@ -73,7 +73,7 @@ def test_files_that_are_deleted_cost_nothing_but_a_restart(deb12: Node) -> None:
     deb12.run("rm /etc/systemd/system/vllm@main.service; systemctl daemon-reload")
     began, answered = time.time(), more_steps(deb12)
     deb12.run("docker kill vllm-main")
-    healed(deb12, "unit file and model registry deleted, engine killed", answered, began=began)
+    recovered(deb12, "unit file and model registry deleted, engine killed", answered, began=began)
     assert deb12.run("cat /etc/systemd/system/vllm@main.service") == unit
     deb12.run("mv /root/registry.json /etc/inference/")
 
@@ -88,28 +88,28 @@ def test_a_docker_that_dies_takes_no_engine_with_it(deb12: Node) -> None:
     assert steps(deb12) == []
 
 
-def test_a_socket_that_is_gone_is_brought_back_when_it_is_needed(deb12: Node) -> None:
+def test_docker_is_restarted_when_an_engine_needs_its_missing_socket(deb12: Node) -> None:
     pid = deb12.engine_pid()
     deb12.run("rm /run/docker.sock")
     time.sleep(30)
     assert serves(deb12) and steps(deb12) == []
     began, answered = time.time(), more_steps(deb12)
     deb12.run(f"kill -KILL {pid}")
-    healed(deb12, "Docker's socket gone, engine killed", answered, 150, began=began)
+    recovered(deb12, "Docker's socket gone, engine killed", answered, 150, began=began)
     assert "restart-docker" in [step["act"] for step in steps(deb12)]
 
 
-def test_a_stranger_on_the_port_is_named(deb12: Node) -> None:
+def test_another_process_at_the_port_is_named(deb12: Node) -> None:
     began = time.time()
     with given_up(deb12):
-        told = round(time.time() - began, 1)
+        seconds = round(time.time() - began, 1)
         said = deb12.run(
             "inferctl recover; inferctl status; journalctl --no-pager -u vllm@main --lines=50", check=False
         )
         assert "port 5005 is taken by" in said and "stranger.py" in said
     deb12.run("inferctl recover main --reset")
-    healed(deb12, "port taken by a stranger", lambda: True, began=began)
-    assert told < 180
+    recovered(deb12, "port taken by a stranger", lambda: True, began=began)
+    assert seconds < 180
 
 
 @contextmanager
@@ -142,11 +142,11 @@ def test_a_full_disk_keeps_no_engine_down(deb12: Node, directory: str) -> None:
         finally:
             deb12.run("rm -f /dev/shm/fill; mount -o remount,size=2g /dev/shm")
         deb12.run(f"rm {directory}/fill")
-        healed(deb12, f"{directory} and /dev/shm full, core killed", lambda: True, began=began)
+        recovered(deb12, f"{directory} and /dev/shm full, core killed", lambda: True, began=began)
     deb12.run("systemctl restart inference-agent systemd-journald")
 
 
-def test_one_long_prefill_alone_is_let_alone(deb12: Node) -> None:
+def test_a_long_prefill_is_no_fault(deb12: Node) -> None:
     """For more than a minute, neither the client nor the probe behind it gets a token."""
 
     def prefill(first: int) -> float:
@@ -192,10 +192,10 @@ def test_an_agent_that_dies_or_hangs_is_replaced(deb12: Node, signal: str, limit
     assert deb12.engine_pid() == pid and steps(deb12) == []
 
 
-def test_a_slow_first_load_is_let_alone(deb12: Node) -> None:
+def test_a_slow_first_load_is_no_fault(deb12: Node) -> None:
     """The load stands still for longer than the agent needs to find a hang, and longer than PREPARE_TIMEOUT.
 
-    A reload makes systemd forget by how much a service has extended its timeout. It must not end the start.
+    A reload makes systemd forget by how much a service has extended its timeout. The reload must not end the start.
     """
     deb12.run("systemctl stop vllm@main")
     began, answered = time.time(), started_anew(deb12)
@@ -223,7 +223,7 @@ def test_a_boot_in_the_middle_of_a_recovery_loses_nothing(deb12: Node) -> None:
     deb12.cut_power()
     wait_for("the node is up", lambda: deb12.run("systemctl is-active multi-user.target", check=False) == "active", 120)
     assert [step["act"] for step in steps(deb12)] == ["restart"]
-    fault = healed(deb12, "boot in the middle of a recovery", lambda: True, began=began)
+    fault = recovered(deb12, "boot in the middle of a recovery", lambda: True, began=began)
     assert fault.served is not None and fault.served > reacted
     assert recorded(deb12, "recovery/main.json")["breaker"] is None
     assert recorded(deb12, "drain/main") == {}

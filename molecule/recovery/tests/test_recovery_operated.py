@@ -11,7 +11,7 @@ import time
 from typing import Any
 
 import pytest
-from faults import given_up, healed, more_steps, recorded, serves, steps
+from faults import given_up, more_steps, recorded, recovered, serves, steps
 from node import Node, playbook, wait_for
 
 pytestmark = [pytest.mark.full, pytest.mark.usefixtures("fresh")]
@@ -28,7 +28,7 @@ def mails(node: Node) -> str:
     return node.run("cat /var/mail/* 2>/dev/null", check=False)
 
 
-def alerts_that_stand(node: Node) -> list[dict[str, Any]]:
+def active_alerts(node: Node) -> list[dict[str, Any]]:
     return list(json.loads(node.run(f"curl --silent --fail '{ALERTMANAGER}/api/v2/alerts?active=true'")))
 
 
@@ -50,7 +50,7 @@ def test_a_drain_without_a_reason_is_refused(deb12: Node) -> None:
     assert recorded(deb12, "drain/main") == {}
 
 
-def test_a_disarmed_recovery_lets_a_hang_be(deb12: Node) -> None:
+def test_a_disarmed_recovery_takes_no_step_against_a_hang(deb12: Node) -> None:
     operate(deb12, "recovery", action="disarm", instance="main")
     pid = deb12.engine_pid()
     deb12.run("docker pause vllm-main")
@@ -61,10 +61,10 @@ def test_a_disarmed_recovery_lets_a_hang_be(deb12: Node) -> None:
     assert '"armed": false' in said, said[-3000:]
     answered = more_steps(deb12)
     operate(deb12, "recovery", action="arm", instance="main")
-    healed(deb12, "hang while disarmed, then armed", answered)
+    recovered(deb12, "hang while disarmed, then armed", answered)
 
 
-def test_a_recovery_by_hand(deb12: Node) -> None:
+def test_an_operator_can_order_a_step_while_recovery_is_disarmed(deb12: Node) -> None:
     """A step by hand, while recovery is disarmed."""
     operate(deb12, "recovery", action="disarm", instance="main")
     try:
@@ -72,7 +72,7 @@ def test_a_recovery_by_hand(deb12: Node) -> None:
         wait_for("the agent sees the hang", lambda: recorded(deb12, "probe/main.json").get("verdict") == "hung", 90)
         answered = more_steps(deb12)
         operate(deb12, "recovery", action="recover", instance="main")
-        healed(deb12, "hang, recovered by hand", answered)
+        recovered(deb12, "hang, recovered by hand", answered)
     finally:
         operate(deb12, "recovery", action="arm", instance="main")
 
@@ -82,7 +82,7 @@ def test_an_environment_that_is_rubbish_is_repaired(deb12: Node) -> None:
     deb12.run("head -c 300 /dev/urandom >/etc/inference/env/main.env")
     began, answered = time.time(), more_steps(deb12)
     deb12.run("docker kill vllm-main")
-    healed(deb12, "environment file corrupted, engine killed", answered, began=began)
+    recovered(deb12, "environment file corrupted, engine killed", answered, began=began)
     assert deb12.run("sha256sum /etc/inference/env/main.env") == good
 
 
@@ -92,18 +92,18 @@ def test_a_mail_and_an_alert_report_that_recovery_gave_up(deb12: Node) -> None:
     deb12.run(f"export DEBIAN_FRONTEND=noninteractive; apt-get update --quiet && {install}")
     operate(deb12, "recovery", recovery_mail_to="root@localhost", recovery_alertmanager=ALERTMANAGER)
     wait_for("Alertmanager answers", lambda: deb12.run(f"curl -sf {ALERTMANAGER}/-/ready", check=False), 60)
-    assert alerts_that_stand(deb12) == []
+    assert active_alerts(deb12) == []
 
     with given_up(deb12):
         wait_for("a mail", lambda: "recovery has given up" in mails(deb12).replace("\n ", " "), 60)
-        (alert,) = wait_for("an alert", lambda: alerts_that_stand(deb12), 60)
+        (alert,) = wait_for("an alert", lambda: active_alerts(deb12), 60)
     assert "port 5005 is taken by" in mails(deb12) and "inferctl recover main --reset" in mails(deb12)
     labels = {key: alert["labels"][key] for key in ("alertname", "node", "instance_name")}
     assert labels == {"alertname": "InferenceRecoveryGaveUp", "node": "deb12", "instance_name": "main"}
     assert "port 5005 is taken by" in alert["annotations"]["description"]
-    told = mails(deb12).count("\nSubject:")
+    sent = mails(deb12).count("\nSubject:")
 
     operate(deb12, "recovery", action="reset", instance="main")
-    wait_for("the alert has ended", lambda: alerts_that_stand(deb12) == [], 60)
+    wait_for("the alert has ended", lambda: active_alerts(deb12) == [], 60)
     wait_for("the engine serves", lambda: serves(deb12))
-    assert mails(deb12).count("\nSubject:") == told == 1
+    assert mails(deb12).count("\nSubject:") == sent == 1

@@ -16,7 +16,7 @@ from typing import Any
 
 import openai
 import pytest
-from faults import healed, recorded, started_anew, steps
+from faults import recorded, recovered, started_anew, steps
 from gateway import CHAT, Gateway, reload
 from node import Node, wait_for
 from openai import OpenAI
@@ -50,7 +50,7 @@ def die(node: Node, request_id: str) -> None:
     began, answered, before = time.time(), started_anew(node), steps(node)
     with pytest.raises(openai.InternalServerError):
         ask(node, NIGHTLY, request_id, logprobs=True)
-    healed(node, "request for log probabilities", answered, began=began)
+    recovered(node, "request for log probabilities", answered, began=began)
     assert steps(node) == before
 
 

@@ -35,7 +35,7 @@ def whole(address: str) -> re.Pattern[str]:
 def state(node: Node) -> dict[str, str]:
     """All that a restore of the node covers, without the node's address and what follows from the address.
 
-    These are in releases alone: the address, the ids, and the known-good checksums, which must be those of the files.
+    This is the address and the id in each release, and each known-good checksum, which must be that of its file.
     """
     contents, own = Saved(node).contents(), whole(node.address)
     checksums = json.loads(contents[KNOWN_GOOD])["files"]
@@ -51,7 +51,7 @@ def state(node: Node) -> dict[str, str]:
     return {**found, "listing": Saved(node).listing()}
 
 
-def burn_down(node: Node) -> None:
+def replace_by_blank(node: Node) -> None:
     """Replace the node by a blank machine with the same name and another host key."""
     subprocess.run(["docker", "rm", "--force", "--volumes", node.container], check=True, capture_output=True)
     paths = [f"--directory={EPHEMERAL}", f"--inventory={EPHEMERAL}/inventory/ssh.json"]
@@ -72,14 +72,12 @@ def lost(fleet: Fleet, repository: dict[str, Any]) -> dict[str, Any]:
     fleet.wait_up()
     # Drain first: another test covers lost requests.
     node.run("inferctl drain main --owner test --reason 'it burns'")
-    burn_down(node)
+    replace_by_blank(node)
     assert node.address != was["address"]
     return was
 
 
-def test_a_blank_machine_becomes_what_the_lost_one_was(
-    fleet: Fleet, lost: dict[str, Any], repository: dict[str, Any]
-) -> None:
+def test_a_blank_machine_becomes_the_lost_node(fleet: Fleet, lost: dict[str, Any], repository: dict[str, Any]) -> None:
     node = fleet.nodes[0]
     blank = Saved(node)
     predicted = blank.restore("--check", "--diff", snapshot="latest", **repository)
@@ -105,7 +103,9 @@ def test_a_blank_machine_becomes_what_the_lost_one_was(
     fleet.wait_up()
 
 
-def test_nothing_further_is_changed(fleet: Fleet, lost: dict[str, Any], repository: dict[str, Any]) -> None:
+def test_a_second_restore_and_site_change_nothing(
+    fleet: Fleet, lost: dict[str, Any], repository: dict[str, Any]
+) -> None:
     node = fleet.nodes[0]
     pid = node.engine_pid()
     assert changes(Saved(node).restore(snapshot="latest", **repository)) == 0
@@ -114,7 +114,7 @@ def test_nothing_further_is_changed(fleet: Fleet, lost: dict[str, Any], reposito
     assert node.engine_pid() == pid
 
 
-def test_what_could_not_serve_is_refused_before_anything_changes(
+def test_a_release_that_could_not_serve_is_refused_before_any_change(
     fleet: Fleet, lost: dict[str, Any], repository: dict[str, Any]
 ) -> None:
     """Containers run with the user and group numbers that their release records. This node has another group number."""
@@ -132,7 +132,7 @@ def test_what_could_not_serve_is_refused_before_anything_changes(
 
 
 def test_a_rollback_starts_a_release_of_the_lost_machine(fleet: Fleet, lost: dict[str, Any]) -> None:
-    """The release before the lost one listened at the old address, too."""
+    """The release before listened at the address of the lost machine, too."""
     node = fleet.nodes[0]
     unharmed(fleet.load().during(lambda: fleet.only(node).update(name=ROLLBACK, instance="main")))
     assert node.ask(key="restore-engine-key-5b1f").startswith("I am tiny-a") and lost["serving"][0] == "tiny-b"

@@ -13,12 +13,12 @@ from fleet import Fleet, instances, unharmed
 from node import PROJECT, Node, changes, wait_for
 
 
-def test_this_ran_on_the_controller_it_asks_for() -> None:
+def test_the_controller_has_the_version_of_ansible_that_the_scenario_names() -> None:
     wanted = (PROJECT / "molecule/rolling/controller").read_text().strip()
     assert __version__.startswith(f"{wanted}.")
 
 
-def test_a_site_run_leaves_it_pending_and_check_mode_shows_the_plan(fleet: Fleet) -> None:
+def test_a_site_run_leaves_the_release_pending_and_check_mode_shows_the_plan(fleet: Fleet) -> None:
     pids = [node.engine_pid() for node in fleet.nodes]
     output = fleet.update("--check", instances=instances("tiny-b"))
     assert "batch 1: main on deb12 from release 1 to 2" in output
@@ -28,7 +28,7 @@ def test_a_site_run_leaves_it_pending_and_check_mode_shows_the_plan(fleet: Fleet
     assert [node.engine_pid() for node in fleet.nodes] == pids
     assert fleet.answers() == ["I am tiny-a."] * 2
     # The nodes still serve the old release.
-    assert fleet.names() == ["main", "tiny-a"] and fleet.asked("tiny-a") == "I am tiny-a."
+    assert fleet.names() == ["main", "tiny-a"] and fleet.answer_to("tiny-a") == "I am tiny-a."
 
 
 def test_another_model_rolls_over_both_nodes_and_no_client_notices(fleet: Fleet) -> None:
@@ -41,23 +41,23 @@ def test_another_model_rolls_over_both_nodes_and_no_client_notices(fleet: Fleet)
     meanwhile = [int(number) for number in re.findall(r"(\d+) requests for main came meanwhile", said[0])]
     assert len(meanwhile) == 2 and 0 < sum(meanwhile) <= report.succeeded, said[0]
     # A drained engine is killed, without the orderly end of its Python.
-    told = [node.run("journalctl --unit vllm@main --grep 'stopping; ' --output cat") for node in fleet.nodes]
-    assert any("it is drained and has no requests" in one for one in told), told
+    stops = [node.run("journalctl --unit vllm@main --grep 'stopping; ' --output cat") for node in fleet.nodes]
+    assert any("it is drained and has no requests" in one for one in stops), stops
     assert set(report.texts) == {"I am tiny-a", "I am tiny-b"}
     assert fleet.serving() == {node.name: ["tiny-b", "active", "current", "desired"] for node in fleet.nodes}
     assert fleet.answers() == ["I am tiny-b."] * 2
     assert fleet.names() == ["main", "tiny-b"]
-    assert fleet.asked("tiny-b") == "I am tiny-b." and fleet.asked("tiny-a") == ""
+    assert fleet.answer_to("tiny-b") == "I am tiny-b." and fleet.answer_to("tiny-a") == ""
 
 
-def test_there_is_nothing_left_to_do(fleet: Fleet) -> None:
+def test_a_second_update_changes_nothing(fleet: Fleet) -> None:
     output = fleet.update(instances=instances("tiny-b"))
     assert changes(output) == 0, output
     assert "not due: main on deb12" in output
 
 
-def test_what_cannot_fit_is_refused_before_anything_is_touched(fleet: Fleet) -> None:
-    """More memory than any machine has, and a model with which the engine dies, as the plan knows."""
+def test_a_release_that_cannot_fit_is_refused_before_any_change(fleet: Fleet) -> None:
+    """More memory than any machine has, and a model with which the engine dies: the plan finds both."""
     before = fleet.releases(), [node.engine_pid() for node in fleet.nodes]
     asked: list[tuple[dict[str, Any], str]] = [
         ({"vllm_environment": {"VLLM_CPU_KVCACHE_SPACE": "100000"}}, "would fit: VLLM_CPU_KVCACHE_SPACE: 1"),
@@ -77,7 +77,7 @@ def test_what_cannot_fit_is_refused_before_anything_is_touched(fleet: Fleet) -> 
 def test_a_model_that_cannot_serve_goes_back_and_stops_the_update(fleet: Fleet) -> None:
     """The check of the fit is off: the plan does not find every fault."""
     fleet.wait_up()
-    untouched, loaded = fleet.nodes[1].engine_pid(), reloads(fleet.gateway)
+    untouched, loaded = fleet.nodes[1].engine_pid(), newest_process(fleet.gateway)
     said: list[str] = []
     load = fleet.load()
     broken = instances("tiny-broken")
@@ -91,18 +91,18 @@ def test_a_model_that_cannot_serve_goes_back_and_stops_the_update(fleet: Fleet) 
     assert fleet.answers() == ["I am tiny-b."] * 2
     assert not any("update" in drains for drains in fleet.drains())
     # No name has changed, so the gateway did not reload.
-    assert fleet.names() == ["main", "tiny-b"] and reloads(fleet.gateway) == loaded
+    assert fleet.names() == ["main", "tiny-b"] and newest_process(fleet.gateway) == loaded
 
 
 @pytest.mark.full
-def test_a_controller_that_was_killed_is_followed_by_one_that_goes_on(fleet: Fleet) -> None:
+def test_the_next_run_continues_the_update_of_a_killed_controller(fleet: Fleet) -> None:
     fleet.wait_up()
     canary = fleet.nodes[0]
     before = canary.engine_pid()
 
     def killed_and_run_again() -> None:
         update = fleet.start_update(instances=instances("tiny-a"))
-        wait_for("the canary's engine is switched", lambda: _runs_another(canary, before))
+        wait_for("the canary runs another engine", lambda: _runs_another(canary, before))
         update.kill()
         assert "update" in fleet.drains()[0]
         lock = fleet.releases()[canary.name]["lock"]
@@ -119,8 +119,8 @@ def test_a_controller_that_was_killed_is_followed_by_one_that_goes_on(fleet: Fle
     assert all(instance["lock"] is None and instance["swap"] is None for instance in fleet.releases().values())
 
 
-def reloads(gateway: Node) -> str:
-    """An identity of the HAProxy process."""
+def newest_process(gateway: Node) -> str:
+    """The number of the newest HAProxy process, which changes at a reload."""
     return gateway.run("pgrep --newest --exact haproxy")
 
 

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""`inferctl swap` on the nodes, without a controller: a killed swap continues, and one of two nodes gives way."""
+"""`inferctl swap` on the nodes, without a controller: a killed swap continues, and one of two nodes yields."""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ def _ended(node: Node) -> bool:
         pytest.param((), firewall_reloads, full_disk, id="disk"),
     ],
 )
-def test_a_swap_goes_on_over_what_breaks_below_it(
+def test_a_swap_ends_although_a_part_of_the_node_breaks(
     fleet: Fleet,
     steps: tuple[str, ...],
     breaks: Callable[[Node], Any],

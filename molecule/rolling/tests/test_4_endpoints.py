@@ -88,7 +88,7 @@ def test_a_rollback_brings_the_old_port_back(fleet: Fleet) -> None:
     assert ports(fleet) == {"5005"} and sorted(servers(fleet)) == ["deb12", "deb13"]
 
 
-def test_a_swap_by_hand_to_what_gateways_do_not_know_is_refused(fleet: Fleet) -> None:
+def test_a_swap_by_hand_to_a_port_without_a_server_at_the_gateway_is_refused(fleet: Fleet) -> None:
     node = fleet.nodes[1]
     (instance,) = json.loads(node.run("inferctl releases main --json"))["instances"]
     other = max(kept["release"] for kept in instance["releases"] if _port(node, kept) == 5006)

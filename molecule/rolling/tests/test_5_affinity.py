@@ -15,7 +15,7 @@ AFFINITY: dict[str, Any] = {"gateway_affinity": "prefix", "gateway_verify_second
 
 
 def counts(fleet: Fleet) -> dict[str, int]:
-    """How many requests got the preferred engine, got another one, or had no key."""
+    """How many requests got the preferred engine, got another engine, or had no affinity key."""
     view = json.loads(fleet.gateway.run("curl -sf http://127.0.0.1:8404/sets/main"))
     return {str(word): int(number) for word, number in view["affinity"].items()}
 

@@ -34,5 +34,5 @@ def lone(fleet: Fleet) -> Iterator[Fleet]:
     second.run("systemctl stop vllm@main")
     wait_for("only the first node is up", lambda: fleet.up() == [first.name], 60)
     yield fleet.only(first)
-    # Without that test, or if it failed. The second node may be dead.
+    # For runs in which that test fails or is left out. The second node may be dead.
     second.run("systemctl start --no-block vllm@main", check=False)

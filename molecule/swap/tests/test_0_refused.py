@@ -7,7 +7,7 @@ from __future__ import annotations
 from fleet import Fleet, instances, unharmed
 
 
-def test_an_image_that_does_not_exist_stops_it_before_anything(fleet: Fleet) -> None:
+def test_an_image_that_does_not_exist_stops_the_update_before_any_swap(fleet: Fleet) -> None:
     fleet.wait_up()
     pids = [node.engine_pid() for node in fleet.nodes]
     image = f"inference-registry:5000/vllm-cpu@sha256:{'0' * 64}"
@@ -23,9 +23,9 @@ def test_an_unknown_instance_is_refused_with_a_known_name(fleet: Fleet) -> None:
     assert "did you mean 'main'" in output
 
 
-def test_arguments_that_the_engine_refuses_stop_it_before_anything(fleet: Fleet) -> None:
+def test_arguments_that_the_engine_refuses_stop_the_update_before_any_swap(fleet: Fleet) -> None:
     pids = [node.engine_pid() for node in fleet.nodes]
-    # The flag is valid, but only the engine can tell that it has no such parser of tool calls.
+    # The flag is valid. Only the engine itself finds that it has no parser of this name.
     entry = {"model": "controller:{{ demo_cache }}/models/tiny-a", "dtype": "float32", "max-model-len": 512}
     models = {"refused": {**entry, "enable-auto-tool-choice": True, "tool-call-parser": "none-of-all"}}
     output = fleet.update(check=False, models=models, instances=instances("refused"))

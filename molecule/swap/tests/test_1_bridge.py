@@ -29,7 +29,7 @@ def bridge_state(fleet: Fleet) -> str:
     return haproxy.states(fleet.gateway, "set_main")[f"main_bridge.{node.name}"]
 
 
-def nothing_is_left(fleet: Fleet) -> None:
+def assert_no_leftovers(fleet: Fleet) -> None:
     (node,) = fleet.nodes
     assert bridge_state(fleet).startswith("DOWN")
     assert node.run("docker ps --all --format '{{.Names}}'") == "vllm-main"
@@ -48,7 +48,7 @@ def test_the_clients_of_the_only_replica_do_not_wait(lone: Fleet) -> None:
     assert f"side by side: a bridge serves meanwhile, on port {PORT}" in said[0]
     assert set(report.texts) == {"I am tiny-a", "I am tiny-b"}
     assert lone.answers() == ["I am tiny-b."] and lone.up() == [lone.nodes[0].name]
-    nothing_is_left(lone)
+    assert_no_leftovers(lone)
     loaded = re.search(r"of which it loaded for (\d+) s", said[0])
     assert loaded
     # If the gateway had held requests, one of them would have waited for the whole load.
@@ -56,7 +56,7 @@ def test_the_clients_of_the_only_replica_do_not_wait(lone: Fleet) -> None:
     assert max(report.latencies) < int(loaded[1]) / 2
 
 
-def test_a_release_that_does_not_pass_touches_nothing(lone: Fleet) -> None:
+def test_a_bridge_that_does_not_start_leaves_the_engine_alone(lone: Fleet) -> None:
     (node,) = lone.nodes
     before = node.engine_pid()
     # The plan would refuse the model, so the check of the fit is off.
@@ -64,10 +64,10 @@ def test_a_release_that_does_not_pass_touches_nothing(lone: Fleet) -> None:
     report = lone.load().during(lambda: lone.update(check=False, instances=broken, vllm_check_fit=False))
     unharmed(report)
     assert set(report.texts) == {"I am tiny-b"} and node.engine_pid() == before
-    nothing_is_left(lone)
+    assert_no_leftovers(lone)
 
 
-def test_what_a_killed_update_leaves_serves_until_the_next_one(lone: Fleet) -> None:
+def test_the_bridge_of_a_killed_update_serves_until_the_next_update(lone: Fleet) -> None:
     (node,) = lone.nodes
     before = node.engine_pid()
 
@@ -78,7 +78,7 @@ def test_what_a_killed_update_leaves_serves_until_the_next_one(lone: Fleet) -> N
         # After one failed check, a busy server is `UP 1/2`, and serves.
         assert bridge_state(lone).startswith("UP"), started.said()[-3000:]
         assert node.name not in lone.up(), "the instance gets requests while it is swapped"
-        assert lone.asked("main") == "I am tiny-a."
+        assert lone.answer_to("main") == "I am tiny-a."
         assert "main_bridge: is the bridge of main for an update" in node.run("inferctl status", check=False)
         lock = lone.releases()[node.name]["lock"]
         # The node may have ended its swap before this run reads it.
@@ -88,7 +88,7 @@ def test_what_a_killed_update_leaves_serves_until_the_next_one(lone: Fleet) -> N
     report = lone.load().during(update)
     unharmed(report)
     assert lone.answers() == ["I am tiny-a."] and lone.up() == [node.name]
-    nothing_is_left(lone)
+    assert_no_leftovers(lone)
 
 
 def gone(node: Node, pid: int) -> bool:

@@ -26,22 +26,22 @@ STEPS = {"drain", "gate", "stop", "start", "probe", "admit", "watch"}
 """Steps that every swap with clients has."""
 
 
-def beside(action: Callable[[], Result]) -> Future[Result]:
+def in_thread(action: Callable[[], Result]) -> Future[Result]:
     """Run an action in a thread, while an update runs. Its result raises the action's exception."""
     return ThreadPoolExecutor(max_workers=1).submit(action)
 
 
 @contextmanager
 def reloads_in_each_step(fleet: Fleet) -> Iterator[None]:
-    """Reload all gateways, HAProxy 2.6 and 3.0, whenever the swap of a node comes to another step. At the end of the
+    """Reload all gateways, HAProxy 2.6 and 3.0, whenever the swap of a node enters a step. At the end of the
     block, check that each swap had reloads, and has left nothing."""
-    # The journal tells a step at once. A question to `inferctl status` takes as long as a short step.
+    # The journal shows a step at once. `inferctl status` takes as long as a short step.
     # `--lines=0` would lose the first lines of a unit that has had none.
     command = ["journalctl", "--follow", "--since=now", "--no-tail", "--output=cat", "--unit=inference-swap@main"]
     follow = partial(subprocess.Popen[str], stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True)
     journals = {node.name: follow(node.argv(*command)) for node in fleet.nodes}
     try:
-        reloading = {name: beside(partial(_reload_in_each_step, fleet, each)) for name, each in journals.items()}
+        reloading = {name: in_thread(partial(_reload_in_each_step, fleet, each)) for name, each in journals.items()}
         yield
         seen = {name: steps.result(60) for name, steps in reloading.items()}
     finally:
@@ -55,7 +55,7 @@ def reloads_in_each_step(fleet: Fleet) -> Iterator[None]:
 
 
 def _reload_in_each_step(fleet: Fleet, journal: subprocess.Popen[str]) -> set[str]:
-    """Reload all gateways in each step of the swap that a journal tells. Returns the steps, after the swap's end."""
+    """Reload all gateways in each step of the swap that a journal shows. Returns the steps, after the swap's end."""
     assert journal.stdout
     steps = set[str]()
     for line in journal.stdout:
@@ -93,7 +93,7 @@ def test_a_set_with_one_replica_is_held(fleet: Fleet, lone: Fleet) -> None:
     said: list[str] = []
 
     def update() -> None:
-        disturbance = beside(reconfigure)
+        disturbance = in_thread(reconfigure)
         with reloads_in_each_step(lone):
             # The inventory has no bridge any more.
             said.append(lone.update(instances=instances("tiny-b")))
@@ -105,15 +105,15 @@ def test_a_set_with_one_replica_is_held(fleet: Fleet, lone: Fleet) -> None:
     assert set(report.texts) == {"I am tiny-a", "I am tiny-b"}
     assert _most_connections(gateway) == most // 2
     # The second node was not in the run, and would start with the old release.
-    assert fleet.names() == ["main", "tiny-a", "tiny-b"] and fleet.asked("tiny-b") == "I am tiny-b."
+    assert fleet.names() == ["main", "tiny-a", "tiny-b"] and fleet.answer_to("tiny-b") == "I am tiny-b."
     # Instances that do not serve are swapped first, by the same steps.
     fleet.update(instances=instances("tiny-b"))
     assert fleet.answers() == ["I am tiny-b."] * 2
     assert fleet.names() == ["main", "tiny-b"]
 
 
-def test_a_rollback_pins_what_served_before_over_a_restart_of_a_gateway(fleet: Fleet) -> None:
-    """A gateway that restarts costs what it carried. Its new process sends a drained engine no requests."""
+def test_a_rollback_pins_the_release_before_despite_a_restart_of_a_gateway(fleet: Fleet) -> None:
+    """A gateway that restarts loses its requests in flight. Its new process sends a drained engine no requests."""
     fleet.wait_up()
     pids = {node: node.engine_pid() for node in fleet.nodes}
     load, failed, seen = fleet.load(), list[int](), list[list[str]]()
@@ -129,7 +129,7 @@ def test_a_rollback_pins_what_served_before_over_a_restart_of_a_gateway(fleet: F
         failed.append(len(load.report.failures))
 
     def roll_back() -> None:
-        disturbance = beside(restart)
+        disturbance = in_thread(restart)
         fleet.update(name=ROLLBACK, instances=instances("tiny-b"), instance="main")
         disturbance.result(30)
 
@@ -140,7 +140,7 @@ def test_a_rollback_pins_what_served_before_over_a_restart_of_a_gateway(fleet: F
     assert len(report.failures) == failed[1] and report.succeeded >= 20, str(report)
     assert fleet.answers() == ["I am tiny-a."] * 2
     assert fleet.names() == ["main", "tiny-a"]
-    assert fleet.asked("tiny-a") == "I am tiny-a." and fleet.asked("tiny-b") == ""
+    assert fleet.answer_to("tiny-a") == "I am tiny-a." and fleet.answer_to("tiny-b") == ""
     output = fleet.nodes[0].site("--limit", fleet.limit, instances=instances("tiny-b"))
     assert output.count("stays with release 1 instead of 2") == 2
     assert "is staged and pending" not in output
@@ -195,7 +195,7 @@ def test_an_engine_that_hangs_while_it_is_watched_goes_back(fleet: Fleet) -> Non
     said: list[str] = []
 
     def update() -> None:
-        frozen = beside(freeze)
+        frozen = in_thread(freeze)
         said.append(fleet.update(check=False, instances=instances("tiny-b"), update_watch_seconds=60))
         frozen.result(10)
 
@@ -205,7 +205,7 @@ def test_an_engine_that_hangs_while_it_is_watched_goes_back(fleet: Fleet) -> Non
     assert fleet.answers() == ["I am tiny-a."] * 2
 
 
-def test_all_go_back_where_one_fails(fleet: Fleet) -> None:
+def test_all_nodes_go_back_if_one_fails(fleet: Fleet) -> None:
     """The first node already has its new release when the answer of the second node is wrong."""
     fleet.wait_up()
     canary, other = fleet.nodes
@@ -232,7 +232,7 @@ def test_all_go_back_where_one_fails(fleet: Fleet) -> None:
     assert not any("update" in drains for drains in fleet.drains())
 
 
-def test_another_model_for_once_beside_another_set(fleet: Fleet) -> None:
+def test_another_model_for_once_next_to_another_set(fleet: Fleet) -> None:
     """Clients of two sets get the answers of their own set. In each step, gateways are reloaded; one gets other keys.
 
     No connection breaks, and no drained engine gets requests too early.
@@ -251,7 +251,7 @@ def test_another_model_for_once_beside_another_set(fleet: Fleet) -> None:
         fleet.gateway.site("--tags", "gateway", gateway_keys=keys, instances=both)
 
     def update() -> None:
-        disturbance = beside(change_keys)
+        disturbance = in_thread(change_keys)
         with reloads_in_each_step(fleet):
             fleet.update(instances=both, set={"main": "tiny-b"})
         disturbance.result(300)
@@ -263,7 +263,7 @@ def test_another_model_for_once_beside_another_set(fleet: Fleet) -> None:
     assert fleet.names() == ["main", "other", "tiny-b"]
 
 
-def test_a_node_that_dies_costs_what_was_in_flight_on_it(fleet: Fleet) -> None:
+def test_a_node_that_dies_loses_only_its_requests_in_flight(fleet: Fleet) -> None:
     fleet.wait_up()
     second = fleet.nodes[1]
     # The second node is a gateway, too, and its clients die with it.
@@ -295,7 +295,7 @@ def disturbed(
     said: list[str] = []
 
     def update() -> None:
-        disturbance = beside(disturb)
+        disturbance = in_thread(disturb)
         # The same model with other flags.
         entry = {"model": "controller:{{ demo_cache }}/models/tiny-a", "dtype": "float32", "max-model-len": 512}
         models = {"tiny-a": {**entry, "enforce-eager": True, "max-num-seqs": sequences}}

@@ -46,7 +46,7 @@ def mounted(machine: Machine, path: str) -> str:
     return machine.run(f"findmnt --noheadings --output FSTYPE,SOURCE --mountpoint {path}", check=False)
 
 
-def test_what_was_blank_is_formatted_and_mounted(machine: Machine) -> None:
+def test_blank_disks_are_formatted_and_mounted(machine: Machine) -> None:
     for path, kind in MOUNTS.items():
         assert mounted(machine, path).startswith(kind)
         machine.run(f"echo kept > {path}/data; sync")
@@ -94,7 +94,7 @@ def refusal(machine: Machine) -> list[str]:
     return " ".join(output.replace("\\n", " ").split()).split("- common_disks.")
 
 
-def test_no_disk_that_holds_anything_is_touched(machine: Machine, refusal: list[str]) -> None:
+def test_no_disk_with_data_is_changed(machine: Machine, refusal: list[str]) -> None:
     reasons = {
         **PRECIOUS,
         "root": "it is mounted at /",
@@ -110,7 +110,7 @@ def test_no_disk_that_holds_anything_is_touched(machine: Machine, refusal: list[
     )
 
 
-def test_what_the_operator_gives_up_becomes_a_volume(machine: Machine, refusal: list[str], tmp_path: Path) -> None:
+def test_a_disk_that_the_operator_erases_becomes_a_volume(machine: Machine, refusal: list[str], tmp_path: Path) -> None:
     """By the command of the refusal, and as check mode predicts."""
     said = next(words for words in refusal if words.startswith("noise: "))
     command = re.search(r"wipefs --all \S+ && dd \S+ \S+ bs=1M count=4 conv=fsync", said)
@@ -125,13 +125,13 @@ def test_what_the_operator_gives_up_becomes_a_volume(machine: Machine, refusal: 
     machine.run("echo kept > /mnt/lv/data; sync")
 
 
-def test_all_of_it_is_there_after_a_reboot(rebooted: Machine) -> None:
+def test_all_mounts_and_data_are_there_after_a_reboot(rebooted: Machine) -> None:
     for path, kind in {**MOUNTS, "/mnt/lv": "ext4"}.items():
         assert mounted(rebooted, path).startswith(kind)
         assert rebooted.run(f"cat {path}/data") == "kept"
 
 
-def test_a_server_that_is_away_holds_up_neither_the_boot_nor_a_play(rebooted: Machine) -> None:
+def test_an_absent_server_delays_neither_the_boot_nor_a_play(rebooted: Machine) -> None:
     """A second run changes nothing."""
     assert rebooted.run("systemctl is-active nfs-server", check=False) == "inactive"
     assert changes(rebooted.site("--tags", "common_disks", **MORE)) == 0

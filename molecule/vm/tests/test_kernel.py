@@ -53,7 +53,7 @@ def test_a_value_that_the_kernel_does_not_take_is_an_error_that_names_it(machine
     assert "overcommit" not in machine.run("cat /etc/sysctl.d/60-inference.conf")
 
 
-def test_all_of_it_is_there_after_a_reboot(rebooted: Machine) -> None:
+def test_all_settings_are_there_after_a_reboot(rebooted: Machine) -> None:
     has_its_values(rebooted)
     assert "iommu=pt" in rebooted.run("cat /proc/cmdline").split()
     rebooted.run("! ls /run/reboot-required")

@@ -32,7 +32,7 @@ def facts(machine: Machine, netdev: str) -> dict[str, Any]:
     return dict(result["ansible_facts"])
 
 
-def test_the_device_is_what_the_tools_say(machine: Machine, facts: dict[str, Any], netdev: str) -> None:
+def test_the_facts_of_the_device_agree_with_the_tools(machine: Machine, facts: dict[str, Any], netdev: str) -> None:
     (device,) = facts["rdma_devices"]
     (port,) = device["ports"]
     assert device["name"] == "rxe0"

@@ -19,7 +19,7 @@ from virtual import Machine
 pytestmark = pytest.mark.full
 
 NO_CLOCK = "the file has neither bandwidth nor latency"
-"""What `inferctl rdma judge` says about a result without a number."""
+"""The message of `inferctl rdma judge` about a result without a number."""
 
 SETUP = """
 set -e

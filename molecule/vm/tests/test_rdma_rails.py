@@ -75,7 +75,7 @@ def foreseen(bare: Railed, tmp_path_factory: pytest.TempPathFactory, pytestconfi
 
 @pytest.fixture(scope="session")
 def done(bare: Railed, foreseen: set[str], tmp_path_factory: pytest.TempPathFactory) -> set[str]:
-    """The tasks that changed the machine. The run after a check mode begins with the comparison; in CI, without."""
+    """The tasks that changed the machine. After a run in check mode, the run compares first. In CI, it does not."""
     due: dict[str, Any] = {} if foreseen else {"rdma_due": True}
     return changed_tasks(bare, tmp_path_factory.mktemp("done"), **due)[0]
 
@@ -117,7 +117,7 @@ def wait_for_units(machine: Machine, before: list[str], *devices: str) -> None:
 
 
 def made_by_units(machine: Machine, since: str) -> str:
-    """What the units said. They name each setting that they made."""
+    """The journal of the units, which name each setting that they made."""
     said = machine.run(f"journalctl --quiet --output=cat {since} --unit='inference-rdma*'")
     for number, device in enumerate(DEVICES):
         assert f"rail {number} ({device}/1): pfc: none -> 3" in said, said
@@ -148,7 +148,7 @@ def test_check_mode_foresees_the_run_and_a_second_run_changes_nothing(
 
 
 @pytest.mark.full
-def test_a_driver_that_is_loaded_again(rails: Railed) -> None:
+def test_a_driver_that_is_loaded_again_gets_all_settings(rails: Railed) -> None:
     """All settings are those of the kernel then. udev alone gives the MTU, and the units make the other settings."""
     before, now = ended(rails, *DEVICES), rails.run("date +%s")
     rails.run("systemctl restart roce.service")

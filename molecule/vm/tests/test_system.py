@@ -27,7 +27,7 @@ def test_the_name_leads_to_an_address_that_others_reach(machine: Machine) -> Non
     assert machine.run("getent ahostsv4 $(hostname) | cut -d' ' -f1 | sort -u") == address
 
 
-def test_the_journal_knows_the_boot_before(rebooted: Machine) -> None:
+def test_the_journal_has_the_boot_before(rebooted: Machine) -> None:
     assert len(rebooted.run("journalctl --list-boots --no-pager -o cat --quiet").splitlines()) > 1
 
 

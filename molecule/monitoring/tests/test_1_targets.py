@@ -31,7 +31,7 @@ def test_every_target_answers(watcher: Watcher, deb12: Node, deb13: Node) -> Non
     assert shipped() <= watcher.rules()
 
 
-def test_targets_have_the_labels_that_rules_know(watcher: Watcher, deb12: Node, deb13: Node) -> None:
+def test_targets_have_the_labels_that_rules_use(watcher: Watcher, deb12: Node, deb13: Node) -> None:
     engines = {series["metric"]["node"]: series["metric"] for series in watcher.query('up{job="engine"}')}
     for name, rack in ((deb12.name, "r1"), (deb13.name, None)):
         found = engines[name]
@@ -73,7 +73,7 @@ def test_passwords_are_in_no_file_that_others_read_and_in_no_log(watcher: Watche
     assert not node.run(f"grep -rl {watcher.password} /etc", check=False)
 
 
-def test_only_the_monitoring_host_gets_at_metrics(watcher: Watcher, deb12: Node, deb13: Node) -> None:
+def test_only_the_monitoring_host_can_read_metrics(watcher: Watcher, deb12: Node, deb13: Node) -> None:
     for port in (9100, 9090, 9093, 5005):
         assert watcher.status(port, "/metrics", node=deb13) == "000", port
     for port in (9100, 5005):
@@ -83,10 +83,10 @@ def test_only_the_monitoring_host_gets_at_metrics(watcher: Watcher, deb12: Node,
         assert found == "in"
 
 
-def test_other_nodes_ask_the_gateway_what_it_sends_to_their_engines_and_strangers_do_not(
+def test_nodes_can_read_the_state_of_their_replica_set_and_other_hosts_cannot(
     watcher: Watcher, deb12: Node, deb13: Node
 ) -> None:
-    """The machine of the tests has no access, until it becomes a client."""
+    """The controller, which is neither a node nor a monitoring host, reaches only the port for clients."""
     asked = deb13.run(f"curl --silent --fail --max-time 3 http://{deb12.address}:8404/sets/main")
     assert set(json.loads(asked)["servers"]) == {deb12.name, deb13.name}
     socket.create_connection((deb12.address, 8000), timeout=3).close()
@@ -115,7 +115,9 @@ def test_a_second_run_changes_nothing(watcher: Watcher, deb12: Node, deb13: Node
     ],
     ids=["no-users", "no-password", "setting", "target", "rule", "receiver", "certificate"],
 )
-def test_what_is_wrong_is_refused_and_what_runs_goes_on(watcher: Watcher, extra: dict[str, Any], said: str) -> None:
+def test_a_mistake_is_refused_and_the_running_configuration_stays(
+    watcher: Watcher, extra: dict[str, Any], said: str
+) -> None:
     before = watcher.files()
     output = watcher.playbook(check=False, **extra)
     assert said in " ".join(output.replace("\\n", " ").replace('\\"', '"').split()), output[-3000:]
@@ -123,7 +125,7 @@ def test_what_is_wrong_is_refused_and_what_runs_goes_on(watcher: Watcher, extra:
     assert shipped() <= watcher.rules()
 
 
-def test_a_node_goes_from_the_inventory_and_comes_back(
+def test_targets_follow_a_node_that_leaves_the_inventory_and_comes_back(
     watcher: Watcher, deb12: Node, deb13: Node, tmp_path: Path
 ) -> None:
     before = watcher.node.run("systemctl show --property=MainPID,ExecMainStartTimestamp prometheus.service")
@@ -135,7 +137,7 @@ def test_a_node_goes_from_the_inventory_and_comes_back(
     assert watcher.node.run("systemctl show --property=MainPID,ExecMainStartTimestamp prometheus.service") == before
 
 
-def test_what_a_prometheus_elsewhere_needs(watcher: Watcher, deb12: Node, tmp_path: Path) -> None:
+def test_the_export_has_the_files_for_another_prometheus(watcher: Watcher, deb12: Node, tmp_path: Path) -> None:
     watcher.playbook(monitoring_export_path=str(tmp_path / "export"))
     names = {str(path.relative_to(tmp_path / "export")) for path in (tmp_path / "export").rglob("*.*")}
     assert {"prometheus.yml", "alertmanager.yml", "targets/node.json", "rules/targets.yml"} <= names

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Drains and maintenance silence notifications, except for receivers with a route for them."""
+"""Drains and maintenance inhibit alerts. Their own alerts reach only receivers with a route for them."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_an_update_sends_no_notification_and_prometheus_gets_the_release(
         # Back to the release that the inventory asks for: other tests need it.
         fleet.update()
     wait_for("the drain has ended", lambda: drained not in watcher.fired(), 60)
-    assert set(watcher.news(began, before).values()) <= {"info"}
+    assert set(watcher.delivered_since(began, before).values()) <= {"info"}
 
 
 @pytest.fixture(scope="module")
@@ -97,7 +97,9 @@ def with_rules(watcher: Watcher, deb12: Node, deb13: Node) -> Iterator[Watcher]:
         lambda: (
             both
             == {
-                (labels["alertname"], labels["node"]) for labels in watcher.told_of(*ALWAYS) if labels.get("run") == run
+                (labels["alertname"], labels["node"])
+                for labels in watcher.delivered_labels(*ALWAYS)
+                if labels.get("run") == run
             }
         ),
         90,
@@ -109,23 +111,27 @@ def with_rules(watcher: Watcher, deb12: Node, deb13: Node) -> Iterator[Watcher]:
     wait_for("the alerts have ended", lambda: not set(ALWAYS) & {name for name, _node in watcher.fired()}, 90)
 
 
-def test_a_drained_instance_is_quiet_until_it_serves_again(with_rules: Watcher, deb12: Node, deb13: Node) -> None:
+def test_alerts_of_a_drained_instance_are_inhibited_until_it_serves_again(
+    with_rules: Watcher, deb12: Node, deb13: Node
+) -> None:
     watcher = with_rules
-    loud = dict.fromkeys(((name, node.name) for name in ALWAYS for node in (deb12, deb13)), False)
-    quiet = loud | {("EngineThere", deb13.name): True}
+    none_inhibited = dict.fromkeys(((name, node.name) for name in ALWAYS for node in (deb12, deb13)), False)
+    expected = none_inhibited | {("EngineThere", deb13.name): True}
     before, began = watcher.fired(), time.time()
     watcher.listen()
     deb13.run("inferctl drain main --reason test")
     try:
-        wait_for("one alert is silenced", lambda: watcher.quiet(*ALWAYS) == quiet, 90)
+        wait_for("one alert is inhibited", lambda: watcher.inhibited(*ALWAYS) == expected, 90)
         assert watcher.raised(began, before) == {("InstanceDrained", deb13.name)}
-        (labels,) = wait_for("the receiver gets the alert", lambda: watcher.told_of("InstanceDrained"), 90)
+        (labels,) = wait_for("the receiver gets the alert", lambda: watcher.delivered_labels("InstanceDrained"), 90)
         assert labels.items() >= {"node": deb13.name, "instance_name": "main", "severity": "info"}.items()
     finally:
         deb13.run("inferctl undrain main")
-    wait_for("no alert is silenced", lambda: watcher.quiet(*ALWAYS) == loud, 90)
+    wait_for("no alert is inhibited", lambda: watcher.inhibited(*ALWAYS) == none_inhibited, 90)
     assert ("InstanceDrained", deb13.name) not in watcher.fired()
-    assert wait_for("the receiver gets the end", lambda: watcher.told_of("InstanceDrained", status="resolved"), 90)
+    assert wait_for(
+        "the receiver gets the end", lambda: watcher.delivered_labels("InstanceDrained", status="resolved"), 90
+    )
 
 
 @contextmanager
@@ -147,27 +153,33 @@ def maintained(node: Node, log: Path) -> Iterator[subprocess.Popen[bytes]]:
 
 
 @pytest.mark.full
-def test_a_node_in_maintenance_is_quiet_until_the_playbook_lets_go(
+def test_alerts_of_a_node_are_inhibited_until_its_maintenance_ends(
     with_rules: Watcher, deb12: Node, deb13: Node, tmp_path: Path
 ) -> None:
     watcher = with_rules
-    loud = dict.fromkeys(((name, node.name) for name in ALWAYS for node in (deb12, deb13)), False)
-    quiet = loud | {(name, deb13.name): True for name in ALWAYS}
+    none_inhibited = dict.fromkeys(((name, node.name) for name in ALWAYS for node in (deb12, deb13)), False)
+    expected = none_inhibited | {(name, deb13.name): True for name in ALWAYS}
     before, began = watcher.fired(), time.time()
     watcher.listen()
     with maintained(deb13, tmp_path / "log") as process:
-        wait_for("one node is silenced", lambda: process.poll() is not None or watcher.quiet(*ALWAYS) == quiet, 180)
+        wait_for(
+            "the alerts of one node are inhibited",
+            lambda: process.poll() is not None or watcher.inhibited(*ALWAYS) == expected,
+            180,
+        )
         assert process.poll() is None, "the maintenance has ended already"
-    wait_for("no alert is silenced", lambda: watcher.quiet(*ALWAYS) == loud, 60)
+    wait_for("no alert is inhibited", lambda: watcher.inhibited(*ALWAYS) == none_inhibited, 60)
     raised = {("NodeInMaintenance", deb13.name), ("InstanceDrained", deb13.name)}
     assert watcher.raised(began, before) == raised
     assert not raised & watcher.fired()
     # Without a route, alerts of severity info reach no receiver.
-    assert not watcher.told_of("NodeInMaintenance")
+    assert not watcher.delivered_labels("NodeInMaintenance")
 
 
 @pytest.mark.full
 def test_the_heartbeat_is_sent_again_and_again(watcher: Watcher) -> None:
     watcher.listen()
-    heard = wait_for("two calls", lambda: len(calls := watcher.told_of("MonitoringHeartbeat")) >= 2 and calls, 240)
-    assert heard[0]["severity"] == "none"
+    heartbeats = wait_for(
+        "two calls", lambda: len(calls := watcher.delivered_labels("MonitoringHeartbeat")) >= 2 and calls, 240
+    )
+    assert heartbeats[0]["severity"] == "none"
