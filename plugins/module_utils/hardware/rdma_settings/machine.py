@@ -27,6 +27,9 @@ ENGINES = "vllm@*.service"
 DEFAULT_ROUTES = (["ip", "-j", "route", "show", "default"], ["ip", "-j", "-6", "route", "show", "default"])
 """The commands that list the default routes of IPv4 and IPv6."""
 
+IPV6 = "proc/net/if_inet6"
+"""Missing if the kernel has no IPv6 (ipv6.disable=1). Source: net/ipv6/addrconf.c of Linux."""
+
 INSTALLED = re.compile(r"^Package: (\S+)\nStatus: \S+ ok installed$", re.MULTILINE)
 """The start of an installed package's stanza. Source: dpkg's status file."""
 
@@ -52,7 +55,7 @@ def read(
         )
     by_netdev = listed.by_netdev
     upper = {name for name, netdev in by_netdev.items() if address in [one.partition("/")[0] for one in netdev]}
-    for command in DEFAULT_ROUTES:
+    for command in DEFAULT_ROUTES if (root / IPV6).exists() else DEFAULT_ROUTES[:1]:
         default = _of_default_routes(command, run)
         if default is None and facts["rdma_devices"]:
             raise ValueError(

@@ -53,6 +53,7 @@ class Host:
         for kind in ("all", "default"):
             self.sysctls(kind)
         self.machine.write("proc/sys/kernel/osrelease", "6.12.1-amd64")
+        self.machine.write("proc/net/if_inet6", "")
         index = "2"
         self.machine.write("sys/class/net/eno1/ifindex", index)
         self.machine.write("run/systemd/netif/state", "OPER_STATE=routable")

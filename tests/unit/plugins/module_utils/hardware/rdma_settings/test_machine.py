@@ -42,6 +42,13 @@ def test_the_device_of_an_ipv6_default_route_is_a_management_interface(tmp_path:
     assert read(host, "").management == ["ens1"]
 
 
+def test_a_kernel_without_ipv6_is_not_asked_for_default_routes_of_ipv6(tmp_path: Path) -> None:
+    host = Host(tmp_path)
+    (host.root / "proc/net/if_inet6").unlink()
+    read(host)
+    assert [command for command in host.commands if "route show" in command] == ["ip -j route show default"]
+
+
 def test_a_rail_below_the_management_interface_is_no_rail(tmp_path: Path) -> None:
     host = Host(tmp_path)
     host.machine.write("sys/class/net/eno1/lower_bond0/ifindex", "3")
