@@ -63,7 +63,7 @@ print(f"HTTP {answer.status}, {tokens} tokens, {last}", flush=True)
 
 
 class Client:
-    """A client of the leader that reads an answer with many tokens. It runs on the leader's node."""
+    """A client of the leader that reads an answer with many tokens. The client runs on the leader's node."""
 
     def __init__(self, leader: Node, tokens: int = LONG) -> None:
         argv = leader.argv("python3", "-c", CLIENT, str(tokens))
@@ -165,7 +165,7 @@ class Gang:
             60,
         )
 
-    def forget(self) -> None:
+    def reset_counts(self) -> None:
         """Reset the counts of faults and starts: recovery allows three faults in an hour, and systemd five starts."""
         for node in self.nodes:
             node.run(f"inferctl recover {NAME} --reset; systemctl reset-failed vllm@{NAME}")

@@ -21,10 +21,10 @@ ADMIN = "admin"
 DECIDE = "group_vars/all/decide.yml"
 MODELS = "group_vars/all/models.yml"
 
-EDGE: dict[str, Any] = {
+SIMULATION: dict[str, Any] = {
     # The fakes on the machine with a GPU take the place of the vendor's repositories.
-    "common_apt_sources": "{{ edge_sources if 'inference' in group_names else [] }}",
-    "edge_sources": [
+    "common_apt_sources": "{{ simulation_sources if 'inference' in group_names else [] }}",
+    "simulation_sources": [
         {
             "name": name.lower(),
             "uris": [f"file:/srv/repositories/{name}"],
@@ -71,8 +71,8 @@ class Controller:
             "ANSIBLE_FORCE_COLOR": "0",
             "PWD": str(self.home),
         }
-        self.edge = self.home / "edge.json"
-        self.edge.write_text(json.dumps(EDGE))
+        self.simulation = self.home / "simulation.json"
+        self.simulation.write_text(json.dumps(SIMULATION))
 
     def playbook(self, *arguments: str, check: bool = True) -> str:
         """Run ansible-playbook in the operator's directory. Returns the output."""
@@ -91,7 +91,7 @@ class Controller:
 
     def set_up(self, *options: str, check: bool = True) -> str:
         """Run the README's command for the site, with the variables of the simulation."""
-        more = ("-e", "reboot_allowed=true", "-e", f"@{self.edge}")
+        more = ("-e", "reboot_allowed=true", "-e", f"@{self.simulation}")
         return self.playbook("-i", "mysite", "baremetal.inference.site", *more, *options, check=check)
 
     def ssh(self, address: str, command: str) -> str:

@@ -15,7 +15,7 @@ SWAPPED = re.compile(
 )
 
 COSTS: list[tuple[str, int, int]] = []
-"""The swaps of this run: instance and node, seconds of the drain, seconds of the load in it."""
+"""The swaps of this run: instance and node, seconds of the drain, seconds of the load within the drain."""
 
 
 def record(said: str) -> None:

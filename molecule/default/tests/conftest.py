@@ -19,7 +19,7 @@ from node import CACHE
 
 __all__ = ["deb12", "deb13", "node", "pytest_collection_modifyitems", "pytest_runtest_protocol", "used"]
 
-# The key of hosts.yml. Tests search for it in places that must not have it.
+# The key of hosts.yml. Tests search for this key in places that must not have the key.
 API_KEY = "molecule-key-7f3a91"
 
 

@@ -74,7 +74,7 @@ def test_no_output_process_log_or_readable_file_has_the_key(node: Node, api_key:
     assert found, "no file has the key: this test searches the wrong places"
     readable = [path for path in found if int(node.run(f"stat -c %a {path}"), 8) & 0o077]
     assert not readable
-    # Another key makes a new release. Its diff must have neither the old key nor the new key.
+    # Another secret makes a new release. The diff must have neither the key nor the new secret.
     output = node.site("--check", "--diff", "-vvv", vllm_secret_environment={"TOKEN": "another-secret-55"})
     assert api_key not in output
     assert "another-secret-55" not in output

@@ -162,7 +162,7 @@ MAIN = {"name": "main", "model": "tiny-a", "port": 5005, "accelerator": "cpu"}
 
 
 @pytest.mark.full
-def test_two_instances_side_by_side(deb13: Node, api_key: str) -> None:
+def test_two_instances_serve_on_one_node(deb13: Node, api_key: str) -> None:
     """The files of the second engine's image are writable. The first engine runs, so its container stays read-only."""
     # An earlier test stops the engine.
     deb13.run("systemctl start vllm@main")

@@ -87,7 +87,7 @@ def state(node: Node) -> str:
 
 
 def refused(node: Node, **extra: Any) -> str:
-    """Run the role with a mistake. It must change nothing, and APT must work. Returns its output as one line."""
+    """Run the role with a mistake. The run must change nothing, and APT must work. Returns its output as one line."""
     before = state(node)
     output = node.baseline(PART, check=False, **extra)
     assert changes(output) == 0, output[-3000:]
@@ -152,7 +152,7 @@ def test_a_source_is_declared_and_its_packages_are_installed_pinned_and_held(deb
     assert held <= set(deb13.run("apt-mark showhold").split())
     deb13.run("apt-get -qq --yes upgrade && apt-get -qq --yes install inference-pinned")
     assert version(deb13, "inference-pinned") == "installed 1.0-1"
-    # The next run holds a new kernel and a package that lost its hold. It releases packages that left the lists.
+    # The next run holds a new kernel and a package that lost its hold. The run releases packages that left the lists.
     deb13.run("apt-get -qq --yes install linux-image-inference; apt-mark unhold inference-pinned")
     declared["common_packages_held"] = []
     deb13.baseline(PART, **declared)

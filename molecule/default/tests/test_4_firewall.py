@@ -33,7 +33,7 @@ def reaches(node: Node, port: int, seconds: float = 2) -> bool:
     return True
 
 
-def hears(source: Node, target: Node, address: str, port: int) -> bool:
+def receives(source: Node, target: Node, address: str, port: int) -> bool:
     """Whether a datagram from one node reaches a UDP port at an address of another node."""
     listen = (
         f"import socket; s = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM); s.bind(('::', {port}));"
@@ -103,7 +103,7 @@ def test_only_what_is_declared_is_open(deb12: Node, deb13: Node, listeners: list
     every = range(1, 65536)
     six = IPV6["deb13"]
     assert scan(deb12, deb13.address, every) == scan(deb12, six, every) == [22]
-    assert not hears(deb12, deb13, six, 7005)
+    assert not receives(deb12, deb13, six, 7005)
     allow = [
         {"name": "one", "port": "7001-7002", "sources": [deb12.address]},
         {"name": "other", "port": 7003, "sources": ["192.0.2.0/24", "2001:db8::/64"]},
@@ -112,7 +112,7 @@ def test_only_what_is_declared_is_open(deb12: Node, deb13: Node, listeners: list
     deb13.baseline("firewall", firewall_allow=allow)
     assert scan(deb12, deb13.address, [22, *listeners]) == [22, 7001, 7002]
     assert scan(deb12, six, [22, *listeners]) == [22, 7003]
-    assert hears(deb12, deb13, six, 7005)
+    assert receives(deb12, deb13, six, 7005)
     assert not reaches(deb13, 7001), "the firewall accepts every address, not only deb12"
     deb13.baseline("firewall")
     assert scan(deb12, deb13.address, [22, *listeners]) == scan(deb12, six, [22, *listeners]) == [22]

@@ -25,7 +25,7 @@ def gang() -> Gang:
 def serving(gang: Gang) -> Gang:
     """The gang, once it serves, with a full budget."""
     gang.wait_serving()
-    gang.forget()
+    gang.reset_counts()
     return gang
 
 

@@ -71,7 +71,7 @@ def test_an_update_of_the_gang_fails_no_request(serving: Gang, third: Node) -> N
 
 
 def test_maintenance_of_a_follower_drains_the_gang_first(serving: Gang, third: Node) -> None:
-    """A package of the follower is updated. Its script sees the drain of the leader."""
+    """A package of the follower is updated. Its script runs while the gang is drained."""
     wait_for("both replicas are up", lambda: up(third) == ["deb12", "third"], 120)
     repository, epoch = Repository(serving.follower, "Harmless"), serving.epoch()
     repository.publish([Package("harmless", "1")])

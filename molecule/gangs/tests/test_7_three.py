@@ -66,7 +66,7 @@ def three(gang: Gang) -> Iterator[Gang]:
 def serving(three: Gang) -> Gang:
     """The gang of three, once it serves, with a full budget."""
     three.wait_serving()
-    three.forget()
+    three.reset_counts()
     return three
 
 

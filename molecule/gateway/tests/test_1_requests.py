@@ -175,7 +175,7 @@ def test_a_path_that_no_task_of_the_model_serves_is_refused(gateway: Gateway, mo
             assert words in answer.error["message"]
     assert speak(gateway, form(model)).error["code"] == "wrong_task"
     assert gateway.engine()["served"] == before
-    # Without the right to the model, a client learns nothing about its tasks.
+    # A key without the right to the model gets an error without the tasks of the model.
     assert gateway.ask(path="/v1/embeddings", data=body("other"), key="narrow-key-90ab4417").status == 403
 
 

@@ -176,7 +176,7 @@ def test_an_unknown_answer_of_the_agent_changes_nothing(gateway: Gateway) -> Non
 
 
 def test_more_requests_are_held_than_the_queue_takes(gateway: Gateway) -> None:
-    """All held requests go on at once, to an engine in its slow start."""
+    """The gateway sends all held requests at once, to an engine in its slow start."""
     gateway.engine(port=5006, agent="down #swap")
     gateway.wait_state("one", "DOWN", "set_lone")
     with ThreadPoolExecutor(40) as pool:

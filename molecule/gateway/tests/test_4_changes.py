@@ -83,7 +83,7 @@ def test_a_mistake_changes_nothing(gateway: Gateway, words: list[str], extra: di
 
 
 def test_a_changed_port_takes_effect(gateway: Gateway) -> None:
-    """HAProxy's saved states name the old port. The server at the new port does not know the model."""
+    """HAProxy's saved states name the old port. The engine at the new port does not serve the model."""
     replicas: list[dict[str, Any]] = HOSTS["gateway_replicas"]
     moved = [replica | ({"port": 5005} if replica["name"] == "lone" else {}) for replica in replicas]
     gateway.engine("127.0.0.2", agent="drain")

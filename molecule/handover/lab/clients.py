@@ -148,7 +148,7 @@ class Background(ABC):
 
 @dataclass
 class Arrivals(Background):
-    """Requests at each gateway, one by one, each on its own connection. `every`: seconds between their begins."""
+    """Requests at each gateway, one by one, each on its own connection. `every`: seconds between two requests."""
 
     urls: Sequence[str]
     kind: Callable[[str], Awaitable[None]]

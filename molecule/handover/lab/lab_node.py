@@ -54,8 +54,8 @@ STOP_SECONDS = 0.5
 leave.GATED_SECONDS = 5.0
 
 
-class Quiet(Journal):
-    """Shows the entries in the lab's output."""
+class PrintedJournal(Journal):
+    """Prints the entries to the lab's error output."""
 
     def say(self, message: str, priority: int = 6, **_fields: str | int | None) -> None:
         print(f"{time.strftime('%H:%M:%S')} {message}", file=sys.stderr, flush=True)
@@ -208,7 +208,7 @@ class LabNode:
             self.name,
             lambda say: Node(self.paths, self.name, self.settings, traffic, say),
             steps,
-            Quiet(),
+            PrintedJournal(),
         )
         report = performance.run()
         left = swaps.read(self.paths, self.name)
@@ -255,7 +255,7 @@ def main() -> None:
         node.paths,
         lambda name, _known: Prober(node, name),  # type: ignore[arg-type,return-value]  # as far as the agent uses it
         systemd.Notifier({}),
-        Quiet(),
+        PrintedJournal(),
         interval=PROBE_SECONDS,
     )
     try:

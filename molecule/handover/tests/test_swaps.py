@@ -15,7 +15,7 @@ import pytest
 
 Lab = Callable[[str], dict[str, Any]]
 
-WAY = ["begun", "bridge", "drain", "gate", "stop", "start", "probe", "admit", "watch", "prove", "unbridge"]
+STEPS = ["begun", "bridge", "drain", "gate", "stop", "start", "probe", "admit", "watch", "prove", "unbridge"]
 
 FEWEST = {"short": 50, "uploads": 20, "late": 20, "readers": 8, "tls": 50, "http2": 100, "sets": 20, "model": 50}
 """The fewest requests of a kind that must have succeeded."""
@@ -35,13 +35,13 @@ def test_slow_clients_of_an_only_replica_lose_no_request(lab: Lab) -> None:
     """Uploads whose body comes 15 s after its headers, readers that are slower than the engine, and late answers."""
     result = lab("shapes")
     unharmed(result, "done")
-    assert result["reloads"] == WAY
+    assert result["reloads"] == STEPS
 
 
 def test_two_replicas_with_a_reload_in_each_step_lose_no_request(lab: Lab) -> None:
     result = lab("pair")
     unharmed(result, "done", "done")
-    assert result["reloads"] == WAY * 2
+    assert result["reloads"] == STEPS * 2
 
 
 # Nearest: the test before, without TLS.
@@ -50,7 +50,7 @@ def test_two_replicas_with_a_reload_in_each_step_lose_no_request(lab: Lab) -> No
 def test_tls_and_http2_with_a_reload_in_each_step_lose_no_request(lab: Lab, case: str, swaps: int) -> None:
     result = lab(case)
     unharmed(result, *["done"] * swaps)
-    assert result["reloads"] == WAY * swaps
+    assert result["reloads"] == STEPS * swaps
 
 
 # Nearest: tests/unit/plugins/module_utils/gateway/test_config.py compares which servers the backend of a model tracks.
@@ -86,7 +86,7 @@ def test_an_engine_that_hangs_loses_only_its_requests_in_flight(lab: Lab) -> Non
     assert [swap["outcome"] for swap in result["swaps"]] == ["done"], result["swaps"]
     # Far below the limit of the drain.
     assert result["swaps"][0]["drained_seconds"] < 60, result["swaps"]
-    assert result["reloads"] == WAY
+    assert result["reloads"] == STEPS
     clients = result["clients"]["short"]
     # Each client has at most one request at the engine that hangs. The others go on at the other engine.
     assert len(clients["failures"]) <= 10 and clients["succeeded"] >= FEWEST["short"], clients

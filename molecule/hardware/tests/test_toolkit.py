@@ -37,7 +37,7 @@ tar -C /srv/image -c . | docker import - gpu-test >/dev/null
 
 
 class Toolkit(Node):
-    """A node, and the run of role docker on it."""
+    """A node, with helpers for the role docker and the toolkit."""
 
     playbook = str(PROJECT / "molecule/hardware/toolkit.yml")
 

@@ -18,7 +18,7 @@ kernel kills."""
 
 
 def used_mib(node: Node, instance: str) -> int:
-    """The memory of a container that the kernel cannot take back, in MiB. Its first process is not the engine."""
+    """The memory of a container that the kernel cannot take back, in MiB. The engine is not the first process."""
     pids = [pid for pid in node.run(f"docker top vllm-{instance} -eo pid").split() if pid.isdigit()]
     status = node.run(f"cat {' '.join(f'/proc/{pid}/status' for pid in pids)}")
     return sum(int(number) for number in re.findall(r"^Rss(?:Anon|Shmem):\s+(\d+) kB", status, re.MULTILINE)) // 1024

@@ -119,7 +119,7 @@ def test_a_node_is_removed_and_nothing_is_left(fleet: Fleet) -> None:
 
 
 def test_the_other_node_still_serves(fleet: Fleet) -> None:
-    """Its engine still opens no connection to a service of the node."""
+    """The engine of the other node still opens no connection to a service of this node."""
     first = fleet.nodes[0]
     assert first.ask() == "I am tiny-a." and fleet.up() == [first.name]
     connect = "import socket; socket.create_connection(('127.0.0.1', 22))"

@@ -88,7 +88,7 @@ def test_the_prompt_is_cached(node: Node) -> None:
 
 
 def test_weights_exist_once(node: Node) -> None:
-    """Also in the containers: links resolve at the mount of the store."""
+    """The links of both variants lead to the only file with weights."""
     links = node.run("find /mnt/models/tiny-pirate /mnt/models/tiny-clerk -name '*.safetensors' -type l").splitlines()
     assert len(links) >= 2
     targets = {node.run(f"readlink -f {link}") for link in links}

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The plan on a node that serves, by the playbook and by inferctl, with and without mistakes. It changes nothing."""
+"""The plan on a node that serves, by the playbook and by inferctl, with and without mistakes. Nothing changes."""
 
 from __future__ import annotations
 

@@ -193,9 +193,9 @@ def test_an_agent_that_dies_or_hangs_is_replaced(deb12: Node, signal: str, limit
 
 
 def test_a_slow_first_load_is_no_fault(deb12: Node) -> None:
-    """The load stands still for longer than the agent needs to find a hang, and longer than PREPARE_TIMEOUT.
+    """The load pauses for longer than the agent needs to find a hang, and longer than PREPARE_TIMEOUT.
 
-    A reload makes systemd forget by how much a service has extended its timeout. The reload must not end the start.
+    A daemon-reload resets the timeout that a service has extended. The daemon-reload must not end the start.
     """
     deb12.run("systemctl stop vllm@main")
     began, answered = time.time(), started_anew(deb12)

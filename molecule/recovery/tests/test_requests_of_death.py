@@ -66,7 +66,7 @@ def in_flight(death: dict[str, Any]) -> set[tuple[str, str, str]]:
 @pytest.mark.usefixtures("fresh")
 def test_a_death_names_the_requests_in_flight(deb12: Node) -> None:
     """The request kills the engine while another client gets a stream: either may be the cause."""
-    # The gateway forgets earlier deaths and refusals, also when the tests are repeated.
+    # The reload clears earlier deaths and refusals of the gateway, as of an earlier run of these tests.
     reload(Gateway(deb12))
     works = threading.Event()
 

@@ -35,7 +35,7 @@ def whole(address: str) -> re.Pattern[str]:
 def state(node: Node) -> dict[str, str]:
     """All that a restore of the node covers, without the node's address and what follows from the address.
 
-    This is the address and the id in each release, and each known-good checksum, which must be that of its file.
+    Left out are the address and the id in each release, and the known-good checksums, which must be those of the files.
     """
     contents, own = Saved(node).contents(), whole(node.address)
     checksums = json.loads(contents[KNOWN_GOOD])["files"]

@@ -315,7 +315,7 @@ def disturbed(
 
 
 def _most_connections(gateway: Node) -> int:
-    """The connection limit of the gateway's process: a change of it needs a reload."""
+    """The connection limit of the gateway's process: another limit needs a reload."""
     said = haproxy.command(gateway, "show info")
     found = re.search(r"^Maxconn: (\d+)$", said, re.M)
     assert found, said

@@ -128,7 +128,7 @@ def pair(machine: Machine) -> Iterator[Pair]:
 
 
 def test_the_ladder_leads_to_a_measurement_with_a_second_node(pair: Pair) -> None:
-    """Its last step warns, because the machine has no GPU."""
+    """The last step of the ladder warns, because the machine has no GPU."""
     steps = json.loads(pair.machine.run("inferctl doctor --rdma --json", check=False))["steps"]
     found = {step["name"]: step["status"] for step in steps}
     assert [found[name] for name in ("rails", "links", "packets", "gids", "gpudirect")] == ["ok"] * 4 + ["warn"], steps
