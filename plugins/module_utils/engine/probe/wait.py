@@ -13,12 +13,14 @@ import subprocess
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from typing import Any
 
 from ...core import systemd
 from ...core.paths import Paths, journal_tag, unit_name
 from .. import environment
-from ..state import attempts
+from ..state import attempts, gangs, releases
+from ..state.drains import parse_time
 
 POLL_INTERVAL = 0.3
 """Seconds between two questions to systemd."""
@@ -47,6 +49,11 @@ _UNDERLINE = re.compile(r"^[\s^~]*$")
 _STARTS = frozenset({"start-pre", "start", "start-post"})
 """Sub-states of a running start."""
 
+_BEGAN, _BEGAN_MONOTONIC = "ExecMainStartTimestamp", "ExecMainStartTimestampMonotonic"
+
+REFUSAL_SLACK = 60
+"""Seconds by which a refusal must outlast the leader's drain."""
+
 PROPERTIES = (
     "LoadState",
     "ActiveState",
@@ -69,12 +76,15 @@ class Outcome:
     last_words: str = ""
 
 
-def wait_ready(paths: Paths, names: Iterable[str], timeout: float) -> list[Outcome]:
-    """Wait until every instance is ready or has failed, at most `timeout` seconds. Raises SystemdError."""
+def wait_ready(paths: Paths, names: Iterable[str], timeout: float, *, refusals: bool = False) -> list[Outcome]:
+    """Wait until every instance is ready or has failed, at most `timeout` seconds. Raises SystemdError.
+
+    `refusals`: a follower that its leader refuses fails, too, once the leader has had time to drain its gang.
+    """
     wanted = list(names)
     deadline = time.monotonic() + timeout
     while True:
-        outcomes = _judged(paths, wanted)
+        outcomes = _judged(paths, wanted, refusals=refusals)
         if all(outcome.state != "loading" for outcome, _retrying in outcomes) or time.monotonic() >= deadline:
             return _with_words(paths, outcomes)
         time.sleep(min(POLL_INTERVAL, max(0.0, deadline - time.monotonic())))
@@ -85,15 +95,46 @@ def outcomes(paths: Paths, names: list[str]) -> list[Outcome]:
     return _with_words(paths, _judged(paths, names))
 
 
-def _judged(paths: Paths, names: list[str]) -> list[tuple[Outcome, bool]]:
+def _judged(paths: Paths, names: list[str], *, refusals: bool = False) -> list[tuple[Outcome, bool]]:
     """The states of the instances, without log lines, and whether another start is running. Raises SystemdError."""
-    shown = systemd.show(map(unit_name, names), PROPERTIES)
+    shown = systemd.show(map(unit_name, names), (*PROPERTIES, *((_BEGAN, _BEGAN_MONOTONIC) if refusals else ())))
     outcomes = []
     for name in names:
         properties = shown[unit_name(name)]
         state, status = judge(properties, attempts.count(paths, name))
-        outcomes.append((Outcome(name, state, status), properties["SubState"] in _STARTS))
+        retrying = properties["SubState"] in _STARTS
+        if refusals and state == "loading" and (why := refusal(paths, name, properties)):
+            # The log of the present start has the reason.
+            state, status, retrying = "failed", why, False
+        outcomes.append((Outcome(name, state, status), retrying))
     return outcomes
+
+
+def refusal(paths: Paths, name: str, properties: dict[str, str]) -> str:
+    """Why a follower cannot start: its leader has refused it for longer than a drain of the gang takes. Else empty.
+
+    Until then, the leader may still end its gang and start the follower's release. The follower has the same drain
+    limit as its leader.
+    """
+    known = gangs.read(paths, name)
+    if known is None or known.state != gangs.REFUSED or properties["SubState"] != "start":
+        return ""
+    try:
+        since = parse_time(known.since)
+        begun = float(properties[_BEGAN].removeprefix("@"))
+        runs = time.monotonic() - int(properties[_BEGAN_MONOTONIC]) / 1e6
+        number = releases.active_number(paths, name)
+        release = None if number is None else releases.load(paths, name, number)
+    except (KeyError, OSError, ValueError, releases.ReleaseError):
+        return ""
+    # A record from before this start says nothing about this start.
+    if release is None or since.timestamp() < begun:
+        return ""
+    age = (datetime.now(UTC) - since).total_seconds()
+    # The monotonic clock also counts, because a boot may correct the other clock.
+    if min(age, runs) < release.drain_timeout + release.adapter.stop.kill_grace + REFUSAL_SLACK:
+        return ""
+    return f"its leader has refused it for {age:.0f} s: {known.detail}"
 
 
 def _with_words(paths: Paths, judged: list[tuple[Outcome, bool]]) -> list[Outcome]:

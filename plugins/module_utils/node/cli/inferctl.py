@@ -103,7 +103,7 @@ def _status(options: argparse.Namespace, paths: Paths) -> int:
 
 
 def _wait_ready(options: argparse.Namespace, paths: Paths) -> int:
-    outcomes = wait.wait_ready(paths, known(paths, options.names), options.timeout)
+    outcomes = wait.wait_ready(paths, known(paths, options.names), options.timeout, refusals=True)
     if options.json:
         print(json.dumps({"schema": SCHEMA, "instances": [asdict(outcome) for outcome in outcomes]}, indent=2))
     else:

@@ -5,12 +5,19 @@
 from __future__ import annotations
 
 import os
+import re
+import time
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from ansible_collections.baremetal.inference.plugins.module_utils.core import files
 from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import gangs
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.state.drains import format_time
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.state.gangs import GangState
 from ansible_collections.baremetal.inference.plugins.module_utils.hardware.gpu_settings.apply import Result
 from ansible_collections.baremetal.inference.plugins.module_utils.node.cli import inferctl
 
@@ -42,6 +49,52 @@ def test_wait_ready(run: Run, run_json: RunJson, unit: Unit) -> None:
     assert document["instances"][0]["state"] == "ready"
     unit.properties.update(ActiveState="activating", SubState="start", NRestarts="0")
     assert run("wait-ready", "main", "--timeout", "0")[:2] == (3, "main: loading: serving tiny-a\n")
+
+
+REFUSED = GangState("main", 1, 0, gangs.REFUSED, "", "n2 has the gang release ab, and n1 has cd: has no release")
+
+
+@pytest.mark.parametrize(
+    ("refused", "started", "boot", "change", "code"),
+    [
+        # The leader has 120 s for a drain, its engine 30 s for its end, and 60 s are slack.
+        (300, 310, 310, {}, 1),
+        (200, 310, 310, {}, 3),
+        # The record is that of the process before.
+        (300, 290, 290, {}, 3),
+        # The clock was corrected by minutes after the start.
+        (300, 310, 15, {}, 3),
+        (300, 310, 310, {"state": gangs.MISSING}, 3),
+        (300, 310, 310, {"state": gangs.WAITING}, 3),
+        (300, 310, 310, {"since": "yesterday"}, 3),
+    ],
+)
+def test_a_follower_that_its_leader_refuses_for_longer_than_a_drain_has_failed(
+    run: Run,
+    paths: Paths,
+    unit: Unit,
+    refused: int,
+    started: int,
+    boot: int,
+    change: dict[str, str],
+    code: int,
+) -> None:
+    now = datetime.now(UTC)
+    since = format_time(now - timedelta(seconds=refused))
+    files.write_json(paths.gang("main"), {**REFUSED.to_json(), "since": since, **change})
+    unit.properties.update(
+        ActiveState="activating",
+        SubState="start",
+        NRestarts="0",
+        ExecMainStartTimestamp=f"@{int(now.timestamp()) - started}",
+        ExecMainStartTimestampMonotonic=str(int((time.monotonic() - boot) * 1e6)),
+    )
+    found, out, _errors = run("wait-ready", "main", "--timeout", "0")
+    assert found == code
+    said = re.match(r"main: failed: its leader has refused it for 30\d s: n2 has the gang release", out)
+    assert bool(said) == (code == 1)
+    unit.properties["SubState"] = "start-pre"
+    assert run("wait-ready", "main", "--timeout", "0")[0] == 3
 
 
 def test_wait_ready_tells_the_last_words(run: Run, unit: Unit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
