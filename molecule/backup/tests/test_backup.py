@@ -16,7 +16,7 @@ SECRETS = ("molecule-password-7d1f93c2", "molecule-credential-51ab")
 REPOSITORY = "/srv/own"
 
 
-def test_check_mode_has_predicted_what_was_done() -> None:
+def test_check_mode_predicted_the_converge() -> None:
     predicted, done = recorded_changes("check"), recorded_changes("converge")
     assert done, "nothing was done"
     # In check mode, restic was not installed yet: the run reported the later steps instead.

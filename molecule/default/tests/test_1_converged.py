@@ -30,7 +30,9 @@ def test_check_mode_predicted_the_converge() -> None:
     assert not surprises
 
 
-def test_the_installed_collection_does_the_same(deb12: Node, deb13: Node, installed_collection: dict[str, str]) -> None:
+def test_a_second_run_with_the_installed_collection_changes_nothing(
+    deb12: Node, deb13: Node, installed_collection: dict[str, str]
+) -> None:
     """A second run, with the playbook of the built and installed collection, changes nothing.
 
     This replaces the scenario's step `idempotence`."""

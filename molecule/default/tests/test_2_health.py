@@ -85,7 +85,7 @@ def test_a_paused_container_is_down(deb13: Node) -> None:
 
 @pytest.mark.full
 @pytest.mark.usefixtures("resumed")
-def test_drain_and_undrain(deb13: Node, api_key: str) -> None:
+def test_a_drain_lasts_until_undrain_or_its_time(deb13: Node, api_key: str) -> None:
     drained = json.loads(deb13.run("inferctl drain main --reason 'a test' --for 1h --json"))
     assert drained["changed"] is True
     assert agent_answer(deb13) == "drain"

@@ -52,7 +52,7 @@ def create(node: Node, gang: Gang) -> None:
     node.run(f"docker {words}")
 
 
-def test_a_bare_start_for_comparison(serving: Gang) -> None:
+def test_a_bare_start_is_measured_for_comparison(serving: Gang) -> None:
     """The report prints this time next to the times after faults. No limit: other work on the machine changes both."""
     TIMES.append(f"bare start of the same engines: {bare_start(serving):.1f} s")
     serving.wait_serving()
@@ -60,7 +60,7 @@ def test_a_bare_start_for_comparison(serving: Gang) -> None:
 
 
 @pytest.mark.parametrize("name", FAULTS)
-def test_a_fault_while_a_client_reads_an_answer(serving: Gang, name: str) -> None:
+def test_a_gang_serves_again_after_a_fault_while_a_client_reads(serving: Gang, name: str) -> None:
     inject, ended = FAULTS[name]
     client = Client(serving.leader)
     with serving.fault(f"{name}, busy", ended, client):
@@ -68,7 +68,7 @@ def test_a_fault_while_a_client_reads_an_answer(serving: Gang, name: str) -> Non
 
 
 @pytest.mark.parametrize("name", FAULTS)
-def test_an_idle_fault(serving: Gang, name: str) -> None:
+def test_a_gang_serves_again_after_an_idle_fault(serving: Gang, name: str) -> None:
     inject, ended = FAULTS[name]
     with serving.fault(f"{name}, idle", ended):
         inject(serving)
@@ -87,15 +87,15 @@ def cut(gang: Gang, name: str, client: Client | None = None) -> None:
     gang.assert_alone(name)
 
 
-def test_a_cut_while_a_client_reads_an_answer(serving: Gang) -> None:
+def test_a_gang_serves_again_after_a_cut_while_a_client_reads(serving: Gang) -> None:
     cut(serving, "the link is cut, busy", Client(serving.leader))
 
 
-def test_an_idle_cut(serving: Gang) -> None:
+def test_a_gang_serves_again_after_an_idle_cut(serving: Gang) -> None:
     cut(serving, "the link is cut, idle")
 
 
-def test_an_idle_stop_of_a_follower(serving: Gang) -> None:
+def test_an_idle_gang_waits_for_a_stopped_follower(serving: Gang) -> None:
     began = time.monotonic()
     serving.follower.run(f"systemctl stop vllm@{NAME}")
     TIMES.append(f"a follower is stopped, idle: stopped after {time.monotonic() - began:.1f} s")

@@ -42,7 +42,7 @@ def test_the_names_are_listed(client: OpenAI) -> None:
 
 
 @pytest.mark.parametrize("name", ["main", "tiny-a"])
-def test_a_chat(client: OpenAI, name: str) -> None:
+def test_a_chat_is_answered(client: OpenAI, name: str) -> None:
     answer = client.chat.completions.create(model=name, messages=QUESTION, max_tokens=30, temperature=0)
     assert answer.choices[0].message.content == ANSWER and answer.choices[0].finish_reason == "stop"
 
@@ -63,7 +63,7 @@ def test_a_stream_ends_with_its_usage(client: OpenAI) -> None:
     assert used is not None and used.completion_tokens == len(ANSWER) + 1
 
 
-def test_a_completion(client: OpenAI) -> None:
+def test_a_completion_is_answered(client: OpenAI) -> None:
     answer = client.completions.create(model="main", prompt="Who", max_tokens=5, extra_body={"ignore_eos": True})
     assert answer.usage is not None and answer.usage.completion_tokens == 5
 
@@ -78,7 +78,7 @@ def test_a_completion_as_a_stream_ends_with_its_usage(client: OpenAI) -> None:
     assert [part for part in parts if part.choices and part.choices[0].finish_reason]
 
 
-def test_a_response_as_a_stream(client: OpenAI) -> None:
+def test_a_response_as_a_stream_ends_with_its_usage(client: OpenAI) -> None:
     text, last = "", None
     for event in client.responses.create(
         model="main", input="Who are you?", max_output_tokens=30, temperature=0, stream=True
@@ -89,7 +89,7 @@ def test_a_response_as_a_stream(client: OpenAI) -> None:
     assert last.response.usage is not None and last.response.usage.output_tokens == len(ANSWER) + 1
 
 
-def test_a_response(client: OpenAI) -> None:
+def test_a_response_is_answered(client: OpenAI) -> None:
     answer = client.responses.create(model="main", input="Who are you?", max_output_tokens=30, temperature=0)
     assert answer.output_text == ANSWER
 
@@ -118,7 +118,7 @@ def test_a_tool_is_called(client: OpenAI) -> None:
     json.loads(call.function.arguments)
 
 
-def test_log_probabilities_of_a_completion(client: OpenAI) -> None:
+def test_a_completion_has_log_probabilities(client: OpenAI) -> None:
     answer = client.completions.create(
         model="main", prompt="Who", max_tokens=3, logprobs=2, temperature=0, extra_body={"ignore_eos": True}
     )
@@ -128,7 +128,7 @@ def test_log_probabilities_of_a_completion(client: OpenAI) -> None:
     assert all(number is not None and number <= 0 for number in logprobs.token_logprobs)
 
 
-def test_log_probabilities(client: OpenAI) -> None:
+def test_a_chat_has_log_probabilities(client: OpenAI) -> None:
     answer = client.chat.completions.create(
         model="main", messages=QUESTION, max_tokens=3, temperature=0, logprobs=True, top_logprobs=2
     )

@@ -25,7 +25,7 @@ def test_speech_is_translated(client: OpenAI) -> None:
     assert answer.text.strip() == ANSWER
 
 
-def test_a_transcription_as_a_stream(client: OpenAI) -> None:
+def test_a_transcription_can_be_a_stream(client: OpenAI) -> None:
     text = ""
     for event in client.audio.transcriptions.create(
         model="speech", file=sound(), language="en", temperature=0, stream=True

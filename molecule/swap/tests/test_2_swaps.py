@@ -232,7 +232,7 @@ def test_all_nodes_go_back_if_one_fails(fleet: Fleet) -> None:
     assert not any("update" in drains for drains in fleet.drains())
 
 
-def test_another_model_for_once_next_to_another_set(fleet: Fleet) -> None:
+def test_a_set_gets_another_model_next_to_another_set_without_a_failed_request(fleet: Fleet) -> None:
     """Clients of two sets get the answers of their own set. In each step, gateways are reloaded; one gets other keys.
 
     No connection breaks, and no drained engine gets requests too early.

@@ -215,7 +215,7 @@ print(json.dumps({"bridge": bridge, **found}))
 
 
 @pytest.mark.full
-def test_registers_of_a_bridge(rails: Railed) -> None:
+def test_acs_of_a_bridge_is_switched_off(rails: Railed) -> None:
     """ACS of a real root port goes off. The emulated NIC takes a read request, and keeps the old value."""
     netdev = in_json(rails, "ip -json -4 route get 192.0.2.1")[0]["dev"]
     # virtio0 is below the PCI function.
