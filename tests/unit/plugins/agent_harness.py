@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A systemd with the node's agent, its timers and the unit of gates, for tests of the modules and of what they call."""
+"""A systemd with the node's agent, the timers of metrics and the unit of gates, for tests of modules and of calls."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ABSENT = {"ActiveState": "inactive", "UnitFileState": ""}
 
 
 class AgentSystemd:
-    """A systemd that knows agent, timers and the unit of gates."""
+    """A systemd with the agent, the timers of metrics and the unit of gates."""
 
     def __init__(self) -> None:
         self.unit = {

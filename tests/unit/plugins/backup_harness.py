@@ -27,7 +27,7 @@ NODE: dict[str, Any] = {
 
 
 class TimerSystemd:
-    """A systemd that knows timers."""
+    """A systemd with timers."""
 
     def __init__(self) -> None:
         self.enabled: set[str] = set()
@@ -47,7 +47,7 @@ class TimerSystemd:
 
 
 def longest_gap(text: str) -> int | None:
-    """The longest time between two runs of a schedule, in seconds, by a systemd that knows only days and Sundays."""
+    """The longest time between two runs of a schedule, in seconds. Every schedule is daily, or on Sundays."""
     if text == "soon":
         raise ValueError("Failed to parse")
     return None if text == "once" else 604800 if "Sun" in text else 86400

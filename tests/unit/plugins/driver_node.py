@@ -40,7 +40,7 @@ def answer_with_stdin(command: Sequence[str], timeout: float, *, stdin: str = ""
 
 
 def driver_node(tmp_path: Path) -> Path:
-    """A node that runs an older driver than the one that is installed, and will boot a kernel that has none."""
+    """A node whose loaded driver is older than the installed driver, and whose next kernel has no driver."""
     for directory in ("boot", "etc", "sys/firmware/efi/efivars", "sys/module/nvidia/holders", "proc/7/fd", "dev"):
         (tmp_path / directory).mkdir(parents=True)
     for release in (RUNNING, NEXT):

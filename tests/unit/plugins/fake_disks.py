@@ -24,7 +24,7 @@ WRITERS = ("mkfs.ext4", "mkfs.xfs", "mdadm", "vgcreate", "lvcreate", "mount", "t
 
 
 class Node(Host):
-    """A node with disks a, b and c, whose tools do to this object what they would do to the disks."""
+    """A node with disks a, b and c. Its tools change this object in place of disks."""
 
     def __init__(self, root: Path) -> None:
         super().__init__()
@@ -41,7 +41,7 @@ class Node(Host):
         self.lvs: dict[str, bool] = {}
         self.dead_servers: set[str] = set()
 
-    # --- what BlockDevices tells
+    # --- the methods of BlockDevices
 
     def device(self, path: str) -> Device:
         if path not in self.known:
@@ -61,7 +61,7 @@ class Node(Host):
         yield
         self.done.append("unlock")
 
-    # --- what Host does
+    # --- the methods of Host
 
     def has(self, command: str) -> bool:
         return command in self.tools
@@ -113,7 +113,7 @@ class Node(Host):
     def hold(self, path: str, signature: Signature, **more: Any) -> None:
         self.known[path] = replace(self.known[path], signatures=(signature,), empty=False, **more)
 
-    # --- the tests' view
+    # --- for tests
 
     def run(self, check: bool = False, disks_: list[dict[str, Any]] | None = None, **params: Any) -> dict[str, Any]:
         entries = [{"options": ["noatime"], "directories": [], **DEFAULTS, **entry} for entry in disks_ or []]
@@ -135,7 +135,7 @@ DEFAULTS = {"join": "none", "filesystem": "ext4", "adopt": False}
 
 
 def made_up_node(root: Path, monkeypatch: pytest.MonkeyPatch) -> Node:
-    """The node, with an /etc of its own."""
+    """The node, with a directory of its own in place of /etc."""
     (root / "etc").mkdir()
     for module in (disk_host, disks):
         monkeypatch.setattr(module, "FSTAB", root / "etc/fstab")

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A small server that speaks the API of a hub, with ranges."""
+"""A small server with the API of a hub. It answers requests for ranges of a file."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SHARD = "model-00001-of-00002.safetensors"
 
 
 class FakeHub(ThreadingHTTPServer):
-    """The repository acme/tiny. As at a real hub, another host has the weights."""
+    """The repository acme/tiny. As at a real hub, the weights come from another host."""
 
     def __init__(self, root: Path) -> None:
         super().__init__(("127.0.0.1", 0), HubHandler)
@@ -46,7 +46,7 @@ class HubHandler(BaseHTTPRequestHandler):
             self._send(200, json.dumps({"siblings": listed}).encode())
         elif path.startswith(files) and path.endswith(".safetensors"):
             self.send_response(302)
-            # Another name of the same machine: for a client, this is another host.
+            # Another name of the same machine, which a client takes for another host.
             self.send_header("Location", f"http://localhost:{self.server.server_port}/cdn/{path.removeprefix(files)}")
             self.end_headers()
         elif path.startswith((files, "/cdn/")):

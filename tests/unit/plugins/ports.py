@@ -18,7 +18,7 @@ FIRST, SIZE, PARTS = 20000, 1000, 12
 
 @cache
 def _ports() -> Iterator[int]:
-    """The ports of this process of the tests, by chance, again and again."""
+    """The ports of this process of the tests, in random order, repeated without end."""
     worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) % PARTS
     first = FIRST + SIZE * worker
     return itertools.cycle(random.sample(range(first, first + SIZE), SIZE))

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the controller adds to the module node_lock: which process this run is, and that a holder was killed here."""
+"""The action of node_lock: it adds the run's process, and takes over the lock of a run that was killed here."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ TAKEN = {"changed": True}
 
 
 def locked(
-    monkeypatch: pytest.MonkeyPatch, said: list[dict[str, Any]], ended: bool
+    monkeypatch: pytest.MonkeyPatch, answers: list[dict[str, Any]], ended: bool
 ) -> tuple[Any, list[dict[str, Any]]]:
-    """The action's result where the module says one after the other of these, and how the module was called."""
+    """The action's result if the module returns these answers in turn, and the options of each call."""
     calls: list[dict[str, Any]] = []
 
     def execute(_self: ActionBase, module_args: dict[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:
         calls.append(module_args)
-        return said[len(calls) - 1]
+        return answers[len(calls) - 1]
 
     monkeypatch.setattr(ActionBase, "run", lambda *_arguments: {})
     monkeypatch.setattr(ActionBase, "_execute_module", execute)
@@ -38,7 +38,7 @@ def locked(
     return action.run(task_vars={}), calls
 
 
-def test_a_run_says_which_process_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_module_gets_the_process_of_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
     assert locked(monkeypatch, [TAKEN], ended=False) == (TAKEN, [{**GIVEN, "process": "this process"}])
 
 

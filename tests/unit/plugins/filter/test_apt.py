@@ -51,7 +51,7 @@ def test_ansible_finds_the_filter() -> None:
 
 
 def test_a_key_is_compared_with_its_fingerprints() -> None:
-    """As slurp returns it."""
+    """The key is in base64, as slurp returns a file."""
     key = base64.b64encode(bytes.fromhex("c60e0400000001160001020304050607")).decode()
     words = key_refusal(key, ["0" * 40])
     found = words.split()[3].rstrip(",")

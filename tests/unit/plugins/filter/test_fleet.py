@@ -20,13 +20,13 @@ def test_a_fleet_as_screen_and_as_page() -> None:
     assert page.startswith("<!doctype html>") and "0 of 1 nodes answered" in page
 
 
-def test_how_many_there_are() -> None:
+def test_only_one_thing_is_singular() -> None:
     assert FILTERS["counted"](["gpu1"], "node") == "1 node"
     assert FILTERS["counted"](["gpu1", "gpu2"], "node") == "2 nodes"
     assert FILTERS["counted"]([], "node") == "0 nodes"
 
 
-def test_a_count_brings_all_that_the_filters_of_the_sites_variables_import() -> None:
+def test_a_count_imports_all_that_the_filters_of_the_sites_variables_need() -> None:
     """In a new process, as in a run: afterwards, a filter of instances over several nodes imports nothing."""
     script = f"""
 import sys

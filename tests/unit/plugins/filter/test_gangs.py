@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The filters over instances on several nodes, which playbooks/vars calls."""
+"""The filters for gangs, which playbooks/vars calls."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ INSTANCES = [{"name": "main"}, BIG]
 HOSTVARS = {name: {"inference_address": f"192.0.2.{name[1]}", "instances": INSTANCES} for name in ("n1", "n2", "n3")}
 
 
-def test_from_the_inventory_to_the_firewall() -> None:
+def test_members_of_a_gang_are_in_the_rules_of_the_firewall() -> None:
     own = FILTERS["node_instances"](INSTANCES, "n2")
     site = FILTERS["gang_site"](own, HOSTVARS, list(HOSTVARS), "n2")
     assert [rule["sources"] for rule in FILTERS["gang_rules"](site, own)] == [["192.0.2.1"]]
@@ -25,7 +25,7 @@ def test_from_the_inventory_to_the_firewall() -> None:
     assert [rule["destinations"] for rule in rules] == [["192.0.2.1", "192.0.2.2"]]
 
 
-def test_a_node_without_a_gang() -> None:
+def test_a_node_without_a_gang_has_no_rules() -> None:
     own = FILTERS["node_instances"](INSTANCES, "n3")
     assert own == [{"name": "main"}]
     assert FILTERS["gang_site"](own, HOSTVARS, list(HOSTVARS), "n3") == {}
@@ -37,7 +37,7 @@ def test_a_node_without_a_gang() -> None:
     )
 
 
-def test_a_damaged_site() -> None:
+def test_a_damaged_site_is_an_error_of_the_filter() -> None:
     for name in ("gang_rules", "gang_engine_rules"):
         with pytest.raises(AnsibleFilterError, match=f"{name}: the hosts"):
             FILTERS[name]({"hosts": {"n1": None}}, [])

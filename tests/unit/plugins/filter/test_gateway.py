@@ -39,7 +39,7 @@ def settings() -> dict[str, Any]:
     return {**{name.removeprefix("gateway_"): value for name, value in defaults.items()}, **roles_own}
 
 
-def test_where_the_certificate_comes_from() -> None:
+def test_a_gateway_without_a_certificate_uses_the_sites_own_ca() -> None:
     given = {"declared": "auto", "certificate": "", "serves": "", "names": [], "own_names": ["gw1"]}
     assert FILTERS["gateway_tls"](given) == {"form": "ca", "tls": True, "names": ["gw1"]}
 
@@ -92,7 +92,7 @@ def test_a_plan_holds_all_files(settings: dict[str, Any]) -> None:
     assert KEYS[0]["key"] not in str(made)
 
 
-def test_a_key_may_name_a_model_that_no_engine_serves(settings: dict[str, Any]) -> None:
+def test_a_key_may_name_a_declared_model_that_no_engine_serves(settings: dict[str, Any]) -> None:
     keys = [{**KEYS[0], "models": ["chat", "later"]}]
     engines = replicas("gpu2")
     (problem,) = FILTERS["gateway_plan"](settings, engines, keys)["problems"]
@@ -107,14 +107,14 @@ def test_mistakes_are_text_and_leave_no_files(settings: dict[str, Any]) -> None:
     assert (made["config"], made["maps"], made["files"]) == ("", {}, {})
 
 
-def test_settings_that_are_not_there_are_mistakes_and_no_traceback(settings: dict[str, Any]) -> None:
+def test_missing_settings_are_mistakes(settings: dict[str, Any]) -> None:
     for name in ("agent_port", "tls"):
         del settings[name]
     problems = FILTERS["gateway_plan"](settings, replicas(), KEYS)["problems"]
     assert len(problems) == 2 and "gateway_agent_port" in str(problems) and "gateway_tls" in str(problems)
 
 
-def test_warnings_are_texts_beside_the_files(settings: dict[str, Any]) -> None:
+def test_a_plan_has_files_and_warnings(settings: dict[str, Any]) -> None:
     engines = [{**engine, "routing": {"sources": ["user"]}} for engine in replicas("gpu2")]
     made = FILTERS["gateway_plan"](settings, engines, KEYS)
     assert "lua.prefer" in made["config"] and made["problems"] == []

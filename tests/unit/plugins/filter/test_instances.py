@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The filters over a site's instances."""
+"""The filters for a site's instances."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ INSTANCES = [
 ]
 
 
-def test_only_instances_that_must_be_there_count() -> None:
+def test_absent_instances_do_not_count() -> None:
     assert [item["name"] for item in FILTERS["present_instances"](INSTANCES)] == ["main"]
     assert list(FILTERS["served_models"](MODELS, INSTANCES)) == ["base"]
     assert FILTERS["want_gpus"](INSTANCES) is False

@@ -36,7 +36,7 @@ def settings() -> dict[str, Any]:
 
 @pytest.fixture
 def targets() -> dict[str, Any]:
-    """What the Prometheus of mon1 asks."""
+    """The targets of the Prometheus of mon1."""
     found: dict[str, Any] = FILTERS["monitoring_targets"](HOSTVARS, ["gpu1"], ["gw1"], ["mon1"], own="mon1")
     return found
 
@@ -45,7 +45,7 @@ def addresses(targets: dict[str, Any], job: str) -> list[str]:
     return [address for group in targets["groups"][job] for address in group["targets"]]
 
 
-def test_targets_are_by_job_and_the_own_host_is_asked_at_home(targets: dict[str, Any]) -> None:
+def test_targets_are_by_job_and_the_own_host_is_scraped_at_127_0_0_1(targets: dict[str, Any]) -> None:
     assert targets["problems"] == []
     assert addresses(targets, "node") == ["192.0.2.11:9100", "192.0.2.21:9100", "127.0.0.1:9100"]
     assert addresses(targets, "engine") == ["192.0.2.11:5005"]
@@ -68,7 +68,7 @@ def test_a_mistake_leaves_no_files(settings: dict[str, Any], targets: dict[str, 
     assert (made["files"], made["secrets"]) == ({}, {})
 
 
-def test_an_export_is_for_a_prometheus_elsewhere(targets: dict[str, Any]) -> None:
+def test_an_export_has_the_targets_and_the_configuration_of_an_external_prometheus(targets: dict[str, Any]) -> None:
     files = FILTERS["monitoring_export"](targets, str(ROLE / "files"))
     assert "192.0.2.11:5005" in files["targets/engine.json"]
     assert yaml.safe_load(files["prometheus.yml"])["scrape_configs"]

@@ -24,13 +24,13 @@ def test_finds_golden_prompts_of_bases_too() -> None:
     assert FILTERS["golden_prompts"](models) == {"a": golden, "b": golden}
 
 
-def test_says_what_models_need(model: Callable[..., ModelFacts]) -> None:
+def test_lists_the_gpus_that_models_need(model: Callable[..., ModelFacts]) -> None:
     facts: dict[str, Any] = {"a": model("llama-3-8b").to_dict()}
     assert "1 x L4" in FILTERS["model_needs"]({"a": {"model": "/srv/a"}}, facts)
     assert "fits      no" in FILTERS["model_needs"]({"a": {"model": "/srv/a"}}, facts, "1xT4")
 
 
-def test_all_mistakes_of_a_registry_stand_together(model: Callable[..., ModelFacts]) -> None:
+def test_all_mistakes_of_a_registry_are_in_one_list(model: Callable[..., ModelFacts]) -> None:
     models: dict[Any, Any] = {
         "a": {"model": "/srv/a", "dtypee": "half"},
         "cloud": {"model": "s3://bucket/name"},
@@ -42,7 +42,7 @@ def test_all_mistakes_of_a_registry_stand_together(model: Callable[..., ModelFac
         "none": None,
     }
     text = FILTERS["model_needs"](models, {"a": model("llama-3-8b").to_dict()}, "", 1, {"branch": "no answer"})
-    told = text.partition("to correct:")[2].splitlines()[1:]
+    mistakes = text.partition("to correct:")[2].splitlines()[1:]
     for words in (
         "models.a: dtypee: 'half': is neither a key of the registry nor a flag",
         "models.cloud: model: 's3://bucket/name': must be controller:/absolute/path",
@@ -52,8 +52,8 @@ def test_all_mistakes_of_a_registry_stand_together(model: Callable[..., ModelFac
         "models.5: is a name that YAML does not read as a text",
         "models.none: must be a dictionary of keys",
     ):
-        assert len([line for line in told if words in line]) == 1, (words, told)
-    assert len(told) == 7
+        assert len([line for line in mistakes if words in line]) == 1, (words, mistakes)
+    assert len(mistakes) == 7
     assert "unknown   the model: no answer" in text
 
 

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Texts of files in place of their paths."""
+"""The filter that replaces paths by the texts of the files."""
 
 from __future__ import annotations
 

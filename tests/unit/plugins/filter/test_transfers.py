@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the role model_store keeps as facts of its hosts, as turns."""
+"""The filters that make turns from the facts that the role model_store sets."""
 
 from __future__ import annotations
 
@@ -20,49 +20,49 @@ def turns(hostvars: dict[str, Any], active: list[str] | None = None, **more: Any
     return {host: (turn["name"], turn["source"], turn["revision"]) for host, turn in found.items()}
 
 
-def test_who_has_it_gives_the_revision_that_it_has() -> None:
+def test_a_peer_gives_the_revision_in_its_store() -> None:
     assert turns({"a": facts(), "b": facts("r1")}) == {"a": ("m", "b", "r1")}
     assert turns({"a": facts(), "b": facts("r1")}, peers=False) == {"a": ("m", "", "")}
     assert turns({"a": facts(), "b": facts("r1")}, active=["a"]) == {"a": ("m", "", "")}
 
 
-def test_another_model_of_that_name_is_another() -> None:
+def test_a_model_with_the_same_name_and_another_key_is_another_model() -> None:
     assert turns({"a": facts(key="k2"), "b": facts("r1")}) == {"a": ("m", "", "")}
 
 
-def test_who_gave_something_wrong_is_not_asked_again() -> None:
+def test_a_refused_peer_is_not_a_source_again() -> None:
     hostvars = {"a": facts(__model_store_refused=["b"]), "b": facts("r1"), "c": facts("r1")}
     assert turns(hostvars) == {"a": ("m", "c", "r1")}
 
 
-def test_one_that_failed_lets_all_others_go_to_the_network() -> None:
+def test_after_a_failed_fetch_all_other_nodes_fetch_from_the_network() -> None:
     failed = facts(__model_store_fetched={"failed": True, "name": "m"})
     hostvars = {"a": failed, "b": facts(), "c": facts()}
     dealt = {"b": ("m", "", ""), "c": ("m", "", "")}
     assert turns(hostvars, active=["b", "c"]) == dealt
-    # In the turns after that as well, of which the one that failed knows nothing.
+    # Also in later turns, in which the failed node does not take part.
     last = {host: {"name": "m", "source": ""} for host in "bc"}
     hostvars = {host: {**each, "__model_store_turns": last} for host, each in hostvars.items()}
     assert turns(hostvars, active=["b", "c"]) == dealt
     assert turns({"b": facts(), "c": facts()}) == {"b": ("m", "", "")}
 
 
-def test_who_is_at_it_goes_on() -> None:
+def test_a_node_that_fetches_goes_on() -> None:
     last = {"b": {"name": "m", "source": ""}}
     hostvars = {host: facts(__model_store_turns=last) for host in "ab"}
     assert turns(hostvars) == {"b": ("m", "", "")}
 
 
-def test_nobody_waits_for_a_host_that_others_do_not_reach() -> None:
+def test_no_node_waits_for_a_host_that_others_do_not_reach() -> None:
     hostvars = {host: facts(__model_store_gives=False) for host in "ab"}
     assert turns(hostvars) == {"a": ("m", "", ""), "b": ("m", "", "")}
 
 
-def test_a_host_that_the_role_has_not_seen_has_nothing_and_wants_nothing() -> None:
+def test_a_host_without_facts_of_the_role_gives_and_wants_no_model() -> None:
     assert turns({"a": {}, "b": facts()}) == {"b": ("m", "", "")}
 
 
-def test_check_mode_says_from_where_each_would_get_it() -> None:
+def test_origins_are_lines_with_the_source_of_each_model() -> None:
     hostvars = {"a": facts(), "b": facts(), "c": facts("r1", name="other")}
     assert model_origins(hostvars, hostvars, list(hostvars), network=4, source=4) == {
         "a": ["m from https://x/m.tar: 1 GiB to fetch"],

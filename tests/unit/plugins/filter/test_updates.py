@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The filters of playbooks that change what a fleet serves, with what modules return."""
+"""The filters for updates, maintenance and removals, with the results of modules as input."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_the_plan_of_a_removal(chosen: dict[str, Any], names: list[str]) -> None
     assert made["lines"]
 
 
-def test_a_run_of_swaps() -> None:
+def test_an_update_reports_its_swaps_and_the_failed_nodes() -> None:
     swapped = {"name": "main", "origin": 1, "release": 2, "outcome": "done", "line": "it serves", "failure": ""}
     run = {
         "hosts": ["a", "b"],
@@ -119,7 +119,7 @@ def test_a_run_of_swaps() -> None:
     assert report["state"] == ["b: its instances are unknown: gone"] and "c could not be reached" in report["failure"]
 
 
-def test_the_words_of_a_maintenance_and_of_what_waits() -> None:
+def test_the_texts_of_a_maintenance_and_of_waiting_changes() -> None:
     settings = dict.fromkeys(("journal_max_mib", "journal_max_days", "keep_models", "keep_releases"), 0)
     days = {"certificate_warn_days": 3, "certificate_fail_days": 1}
     named = {f"maintenance_{key}": value for key, value in {**settings, **days, "updates": "all"}.items()}
@@ -131,7 +131,7 @@ def test_the_words_of_a_maintenance_and_of_what_waits() -> None:
     assert FILTERS["waiting_lines"](stage, "a")[0].startswith("a still has old")
 
 
-def test_variables_that_have_other_names_now() -> None:
+def test_a_renamed_variable_is_named_with_its_new_name() -> None:
     assert FILTERS["renamed_variables"](["vllm_update_force"]) == "vllm_update_force is now called update_force"
 
 
@@ -153,7 +153,7 @@ def test_a_plan_that_does_not_fit_is_refused_where_it_would_start() -> None:
     assert FILTERS["fit_refusal"](found, swaps=False) == FILTERS["fit_refusal"](found, ["side"]) == ""
 
 
-def test_models_for_once() -> None:
+def test_the_models_of_one_run_replace_the_declared_models() -> None:
     assert FILTERS["set_models"]('{"main":', '"tiny-b"}') == {"main": "tiny-b"}
     with pytest.raises(AnsibleFilterError, match="a dictionary of models by instance"):
         FILTERS["set_models"]("main")

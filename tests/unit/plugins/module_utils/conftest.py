@@ -152,7 +152,7 @@ class FakeDocker:
                 self.send_response(status)
                 self.send_header("Content-Length", str(len(data)))
                 self.end_headers()
-                # A supervisor that a test has killed waits for no answer.
+                # A supervisor that a test has killed has closed the connection.
                 with contextlib.suppress(BrokenPipeError):
                     self.wfile.write(data)
 
@@ -243,9 +243,9 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def starter(library: Path) -> Iterator[Starter]:
-    one = Starter(library)
-    yield one
-    one.close()
+    started = Starter(library)
+    yield started
+    started.close()
 
 
 class FakeProc:

@@ -35,7 +35,7 @@ class Engine:
         self.generation = 0.0
         self.cache = 0.0
         self.works = False
-        """Whether tokens flow, so that the counters move from one look to the next."""
+        """Whether the counter of generated tokens rises with each scrape."""
         self.metrics = METRICS
         self.scrapes = 0
         self.completions: list[dict[str, object]] = []
@@ -87,7 +87,7 @@ class Engine:
                 self.answer(200, json.dumps({**body, "usage": {"completion_tokens": 1}}).encode())
 
             def handle(self) -> None:
-                # Its clients give up in the middle of an answer.
+                # A client may close the connection in the middle of an answer.
                 try:
                     super().handle()
                 except OSError:

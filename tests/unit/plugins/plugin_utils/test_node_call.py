@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How the controller calls a module that needs the node's library: once, or twice where the node has another."""
+"""Calls of modules that need the library on the node: one call, or two if the node has another library."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ class Library:
 
 def called(
     monkeypatch: pytest.MonkeyPatch,
-    *said: dict[str, Any],
+    *given: dict[str, Any],
     transport: str = "ssh",
     background: int = 0,
     action: Any = node_call.NodeCall,
     become: Any = None,
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """The action's result where the module answers so, and what the module was given each time."""
-    answers, calls = list(said), []
+    """The action's result if the module returns these answers in turn, and the options of each call."""
+    answers, calls = list(given), []
 
     def execute(
         _self: ActionBase, module_name: str, module_args: dict[str, Any], task_vars: Any, **how: Any
@@ -77,7 +77,7 @@ def test_a_node_without_this_library_gets_the_library(monkeypatch: pytest.Monkey
     assert called(monkeypatch, ASKS, ANSWER) == (ANSWER, [{"digest": "d1"}, archive])
 
 
-def test_a_failure_is_handed_on(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failure_is_the_result(monkeypatch: pytest.MonkeyPatch) -> None:
     failed = {"failed": True, "msg": "no"}
     assert called(monkeypatch, failed)[0] == failed
     assert called(monkeypatch, ASKS, failed)[0] == failed
@@ -143,7 +143,7 @@ CALLED = sorted(path.stem for path in (node_library.ROOT / node_library.CALLS).g
 
 @pytest.mark.parametrize("name", CALLED)
 def test_each_implementation_has_its_module_and_its_action(name: str) -> None:
-    """And what the module takes can be sent as text."""
+    """The module's specification can also be sent as text."""
     module = import_module(f"ansible_collections.baremetal.inference.plugins.modules.{name}")
     action = import_module(f"ansible_collections.baremetal.inference.plugins.action.{name}").ActionModule
     assert issubclass(action, node_call.NodeCall) and action._specification is module.SPECIFICATION
@@ -153,7 +153,7 @@ def test_each_implementation_has_its_module_and_its_action(name: str) -> None:
     assert json.loads(json.dumps(module.SPECIFICATION)) == Wanted.from_text(wanted.to_text()).specification
 
 
-def test_no_other_module_is_without_an_implementation() -> None:
+def test_only_modules_with_an_implementation_have_such_an_action() -> None:
     refusing = {path.stem for path in (PLUGINS / "modules").glob("*.py") if "node_call.refuse(" in path.read_text()}
     acting = {path.stem for path in (PLUGINS / "action").glob("*.py") if "NodeCall" in path.read_text()}
     assert refusing == acting == set(CALLED)

@@ -46,8 +46,8 @@ def test_a_failure_and_its_warnings_are_the_result() -> None:
         module.warn("one is odd")
         module.fail_json(msg="two are broken", names=["a"])
 
-    said = {"failed": True, "msg": "two are broken", "names": ["a"], "warnings": ["one is odd"]}
-    assert answered(implementation) == said
+    result = {"failed": True, "msg": "two are broken", "names": ["a"], "warnings": ["one is odd"]}
+    assert answered(implementation) == result
 
 
 @pytest.mark.parametrize(
@@ -60,8 +60,8 @@ def test_a_failure_and_its_warnings_are_the_result() -> None:
     ],
 )
 def test_wrong_options_are_refused_as_in_a_module(given: dict[str, Any], words: str) -> None:
-    said = answered(lambda module: pytest.fail("the implementation ran"), **given)
-    assert said["failed"] and words in said["msg"]
+    result = answered(lambda module: pytest.fail("the implementation ran"), **given)
+    assert result["failed"] and words in result["msg"]
 
 
 def test_programs_have_their_path_and_do_not_run() -> None:
@@ -70,8 +70,8 @@ def test_programs_have_their_path_and_do_not_run() -> None:
             module.run_command(["true"])
         module.exit_json(shell=module.get_bin_path("sh"), other=module.get_bin_path("no-such-program"))
 
-    said = answered(implementation)
-    assert said["shell"].endswith("/sh") and said["other"] is None
+    result = answered(implementation)
+    assert result["shell"].endswith("/sh") and result["other"] is None
 
 
 def test_an_implementation_must_end_with_a_result() -> None:
