@@ -548,7 +548,7 @@ class Manager:
     def confirm(self) -> dict[str, Any]:
         """Make the tried rules permanent. Raises FirewallError if the trial is over."""
         if self.module.check_mode:
-            return {"changed": False}
+            return {"changed": (RUN / "trial.json").exists()}
         with locked():
             text = files.text(RUN / "trial.json")
             if text is None:
@@ -593,8 +593,10 @@ class Manager:
 
     def rollback(self) -> dict[str, Any]:
         """Load the old rules now, if a trial is under way. Raises FirewallError."""
+        if self.module.check_mode:
+            return {"changed": (RUN / "trial.json").exists(), "rolled_back": False}
         ended = ""
-        if not self.module.check_mode and (RUN / "rollback").exists():
+        if (RUN / "rollback").exists():
             # The script takes the lock, as the timer may run it now. It prints a line only if it ends a trial.
             ended = self.node.must("/bin/sh", str(RUN / "rollback"))
         if not ended:

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The module firewall against a kernel that holds one table: predicted, tried, confirmed, undone, and refused."""
+"""The module firewall with a fake of nft that has one table: rules are predicted, tried, confirmed and refused."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ OURS = (f"table inet {nftables.TABLE}", f"delete table inet {nftables.TABLE}")
 
 
 class Kernel(firewall.Node):
-    """A node whose programs are played: nft, systemctl and systemd-run."""
+    """A node with fakes of nft, systemctl and systemd-run."""
 
     table: str | None = None
     service = ("disabled", "inactive")
@@ -36,7 +36,7 @@ class Kernel(firewall.Node):
     calls: list[str]
 
     def __init__(self) -> None:
-        """Of the module; a test has one of its own in its place."""
+        """Takes no arguments: the fixture replaces firewall.Node by a function that returns this node."""
 
     def run(self, *command: str, text: str | None = None) -> tuple[int, str]:
         words = " ".join(command)
@@ -89,7 +89,7 @@ class Kernel(firewall.Node):
 
 
 class Firewall:
-    """The module on that node."""
+    """The module firewall on a node with this kernel."""
 
     def __init__(self, kernel: Kernel, run_module: RunModule) -> None:
         self.kernel, self.run_module = kernel, run_module
@@ -98,7 +98,7 @@ class Firewall:
         return self.run_module(firewall, check, **params)
 
     def armed(self) -> bool:
-        """Whether a trial is on, and a timer brings the old rules back."""
+        """Whether a trial is under way, and a timer will load the old rules."""
         timers = [call for call in self.kernel.calls if firewall.TIMER in call]
         return (firewall.RUN / "trial.json").exists() and timers[-1].startswith("systemd-run")
 
@@ -159,22 +159,25 @@ def test_the_address_of_this_runs_session_must_be_let_in(node: Firewall, monkeyp
     assert node(check=True, **elsewhere)["changed"]
 
 
-def test_rules_that_somebody_unloaded_are_loaded_again(node: Firewall) -> None:
+def test_unloaded_rules_are_loaded_again(node: Firewall) -> None:
     node(**WEB)
     node.kernel.table = None
     assert "is not loaded" in node(**WEB)["differs"][0]
     assert node.port == 80
 
 
-def test_a_trial_loads_and_writes_nothing_until_it_is_confirmed(node: Firewall) -> None:
+def test_a_trial_loads_the_rules_and_writes_no_file_before_it_is_confirmed(node: Firewall) -> None:
     node(**WEB)
     before = {path: path.read_text() for path in firewall.PARTS.iterdir()}
     assert node(phase="trial", **OTHER)["changed"]
     assert (node.port, node.armed()) == (81, True)
     assert {path: path.read_text() for path in firewall.PARTS.iterdir()} == before
-    assert node(phase="confirm", check=True)["changed"] is False and node.armed()
+    for phase in ("confirm", "rollback"):
+        assert node(phase=phase, check=True)["changed"] and node.armed() and node.port == 81
     assert node(phase="confirm")["changed"]
     assert (node.port, node.armed(), node(**OTHER)["changed"]) == (81, False, False)
+    for phase in ("confirm", "rollback"):
+        assert not node(phase=phase, check=True)["changed"]
 
 
 def test_a_trial_is_rolled_back_and_cannot_be_confirmed_then(node: Firewall) -> None:
@@ -214,7 +217,7 @@ def test_the_script_fails_if_the_old_rules_cannot_be_loaded(
 
 
 def test_a_trial_that_a_run_left_behind_ends_first(node: Firewall) -> None:
-    """The way back of the next one leads to the rules that were confirmed last."""
+    """A rollback of the next trial loads the rules that were confirmed last."""
     node(**WEB)
     node(phase="trial", **OTHER)
     node(phase="trial", allow=[{"name": "web", "port": 82}])
@@ -222,8 +225,8 @@ def test_a_trial_that_a_run_left_behind_ends_first(node: Firewall) -> None:
     assert node.port == 80
 
 
-def test_without_a_way_back_nothing_is_tried(node: Firewall) -> None:
-    """The timer cannot be armed, or it is not known what runs."""
+def test_nothing_is_tried_if_the_old_rules_could_not_be_restored(node: Firewall) -> None:
+    """The timer cannot start, or nft does not accept the old rules."""
     node(**WEB)
     node.kernel.broken = "systemd-run"
     assert node(phase="trial", **OTHER)["failed"]
@@ -234,7 +237,7 @@ def test_without_a_way_back_nothing_is_tried(node: Firewall) -> None:
     assert node.port == 80
 
 
-def test_what_cannot_be_kept_is_put_back(node: Firewall) -> None:
+def test_rules_that_cannot_be_made_permanent_are_undone(node: Firewall) -> None:
     node(**WEB)
     before = {path: path.read_text() for path in firewall.PARTS.iterdir()}
     node.kernel.broken = "systemctl enable"
@@ -252,7 +255,7 @@ def test_rules_that_nft_refuses_change_nothing(node: Firewall) -> None:
     assert node.kernel.table is None and not firewall.MAIN.exists()
 
 
-def test_another_firewall_in_charge_is_refused(node: Firewall) -> None:
+def test_another_active_firewall_is_refused(node: Firewall) -> None:
     node.kernel.others = {"firewalld.service": "active"}
     found = node(**WEB)
     assert "systemctl disable --now firewalld" in found["msg"] and node.kernel.table is None
@@ -270,7 +273,7 @@ def test_rules_of_others_are_replaced_only_where_that_is_declared(
     assert nftables.is_ours(firewall.MAIN.read_text())
 
 
-def test_a_node_without_nftables(node: Firewall) -> None:
+def test_without_nftables_check_mode_predicts_and_a_run_is_an_error(node: Firewall) -> None:
     firewall.NFT.unlink()
     predicted = node(check=True, **WEB)
     assert (predicted["changed"], predicted["installed"]) == (True, False)
@@ -283,7 +286,7 @@ def test_mistakes_are_named_at_once(node: Firewall) -> None:
 
 
 def test_ssh_is_open_where_its_server_listens(node: Firewall) -> None:
-    """And what forwards a port in a session does not count."""
+    """A port that an SSH session forwards does not count."""
     listening = "   0: 00000000:08AE 00000000:0000 0A 0:0 0:0 0 0 0 4711 1\n"
     forwarded = "   1: 00000000:1F90 00000000:0000 0A 0:0 0:0 0 0 0 4712 1\n"
     (firewall.PROC / "net/tcp").write_text(f"  sl  local_address\n{listening}{forwarded}")
