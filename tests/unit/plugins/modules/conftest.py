@@ -44,14 +44,14 @@ def run_module(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPat
 
     For a module that the node's library runs, the module node_call runs, as with the action plugin.
     """
-    # After the import of a test of a filter, warnings would go to the controller's screen.
+    # A test of a filter, imported before, would send warnings to the controller's screen.
     monkeypatch.setattr(_internal, "is_controller", False, raising=False)
     # A module that warned in another test would warn here too.
     monkeypatch.setattr(warnings, "_global_warnings", {})
 
     def run(module: ModuleType, check: bool = False, **arguments: Any) -> dict[str, Any]:
         if module.__name__.startswith(CALLS):
-            # An implementation, in which a test may have put parts of its own in the place of others.
+            # An implementation: a test may have replaced parts of it.
             monkeypatch.setattr(node_call, "implementation", lambda *_arguments, run=module.run: run)
             module = import_module(f"{MODULES}{module.__name__.removeprefix(CALLS)}")
         if hasattr(module, "SPECIFICATION"):
@@ -82,7 +82,7 @@ def take(run_module: RunModule, monkeypatch: pytest.MonkeyPatch) -> RunModule:
 
 
 class Systemd:
-    """Services that run, as a module sees them."""
+    """A systemd in which all given services run."""
 
     def __init__(self, units: Iterable[str]) -> None:
         self.active = dict.fromkeys(units, "active")
@@ -183,7 +183,7 @@ STEPS = ("release", "started", "ready")
 
 
 class UnitFiles:
-    """Units as systemd knows them: it reads their files only at a daemon-reload. A started engine is ready at once."""
+    """A systemd that reads unit files only at a daemon-reload. A started engine is ready at once."""
 
     def __init__(self, paths: Paths) -> None:
         self.paths = paths

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The module admin_accounts: accounts, keys and rules of a node that is a directory."""
+"""The module admin_accounts: accounts, keys and sudo rules on a node below a temporary directory."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ALICE = {"name": "alice", "keys": [KEY], "sudo": None, "groups": None, "shell": 
 
 
 class Node:
-    """Users that are homes in a directory, and groups that are sets."""
+    """A node whose users have their homes below `root`."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -44,7 +44,7 @@ class Node:
     def account(self, name: str) -> SimpleNamespace:
         home = self.homes.get(name, str(self.root / name))
         shell = self.shells.get(name, "/bin/bash")
-        # A user's own group has its number, as far as it was made by its name.
+        # A user's own group has the number of the user.
         return SimpleNamespace(
             pw_name=name, pw_uid=self.users[name], pw_gid=self.users[name], pw_dir=home, pw_shell=shell
         )
@@ -111,7 +111,7 @@ def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Node:
     monkeypatch.setattr(module, "SHADOW", tmp_path / "shadow")
     monkeypatch.setattr(module, "run", node.run)
     monkeypatch.setattr(module, "acting_as", acting_as)
-    # The owner is the tests' own user.
+    # All files belong to the user who runs the tests, so owners are not compared.
     monkeypatch.setattr(module, "in_place", in_place)
     monkeypatch.setattr(module.pwd, "getpwall", lambda: [node.account(name) for name in node.users])
     monkeypatch.setattr(module.pwd, "getpwnam", getpwnam)
@@ -158,7 +158,7 @@ def test_a_key_that_is_not_declared_is_gone_from_both_files(node: Node) -> None:
     assert "SHA256:" in shown and "AAAA" not in shown
 
 
-def test_keys_are_written_into_no_directory_that_others_write(node: Node) -> None:
+def test_others_cannot_write_to_the_directory_of_keys(node: Node) -> None:
     node.apply({})
     directory = node.root / "alice/.ssh"
     directory.chmod(0o777)
@@ -186,14 +186,14 @@ def test_no_rule_removes_the_file(node: Node) -> None:
     assert list(node.sudoers.iterdir()) == []
 
 
-def test_without_sudo_check_predicts_and_a_run_says_so(node: Node) -> None:
+def test_a_missing_sudo_is_predicted_and_is_an_error_of_a_run(node: Node) -> None:
     admin_accounts.VISUDO.unlink()
     assert node.apply({}, check=True)["sudo_installed"] is False
     with pytest.raises(admin_accounts.AccountError, match="sudo is not installed"):
         node.apply({})
 
 
-def test_an_admin_that_goes_loses_the_ways_in_first(node: Node) -> None:
+def test_an_absent_admin_loses_access_before_the_account_is_removed(node: Node) -> None:
     node.apply({})
     node.commands.clear()
     node.apply({"state": "absent"})
@@ -203,8 +203,8 @@ def test_an_admin_that_goes_loses_the_ways_in_first(node: Node) -> None:
     assert node.apply({"state": "absent"})["changed"] is False
 
 
-def test_processes_of_containers_are_somebody_elses(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Their users share the node's numbers."""
+def test_processes_in_containers_are_not_killed(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Users in containers can have the same numbers as users of the node."""
     proc = node.root / "proc"
     for number, namespace in ((1, "node"), (100, "node"), (200, "container")):
         (proc / str(number) / "ns").mkdir(parents=True)
@@ -228,18 +228,18 @@ def test_an_account_whose_removal_was_cut_off_is_opened_again(node: Node) -> Non
     assert node.apply({}, check=True)["differs"] == ["open the account of alice again"]
     node.apply({})
     assert node.commands[-1] == ("usermod", "--expiredate", "", "--password", "*", "alice")
-    # An end that somebody else has set stays.
+    # An expiry date that an operator has set stays.
     (node.root / "shadow").write_text("alice:*:19000:0:99999:7::20000:\n")
     assert not node.apply({})["changed"]
 
 
-def test_an_admin_that_nobody_declares_any_more_is_mentioned(node: Node) -> None:
+def test_an_admin_that_is_no_longer_declared_is_in_a_warning(node: Node) -> None:
     (node.sudoers / "inference-bob").touch()
     node.apply({})
     assert "bob was an admin" in node.warnings[0]
 
 
-def test_a_shell_that_is_not_there(node: Node) -> None:
+def test_a_missing_shell_is_refused(node: Node) -> None:
     with pytest.raises(InputError, match="must be a program on the node"):
         node.apply({"shell": "/bin/nosuchshell"})
 
@@ -264,13 +264,13 @@ def test_only_a_change_of_the_connections_own_user_is_on_trial(node: Node, monke
     ):
         assert words in script
     assert (node.root / "trials/admins/authorized_keys").read_text().splitlines()[1:] == [OTHER]
-    # Cut off here: the node will bring the old state back, so that a run which sees the new one may not end.
+    # If the run is cut off here, the node restores the old state. So the next run must not take the new state as final.
     assert "on trial" in node.apply(changed, {"name": "bob"}, check=True)["differs"][-1]
     trial.Trial(admin_accounts.TRIAL_NAME).confirm()
     assert "on trial" not in str(node.apply(changed, {"name": "bob"}, check=True)["differs"])
 
 
-def test_the_users_rights_are_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_rights_of_root_are_restored_after_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[tuple[str, Any]] = []
     for name in ("setgroups", "setegid", "seteuid"):
         monkeypatch.setattr(os, name, lambda value, name=name: calls.append((name, value)))
@@ -283,7 +283,7 @@ def test_the_users_rights_are_given_back(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 @pytest.mark.parametrize("phase", ["confirm", "rollback"])
-def test_a_trial_ends_without_a_look_at_the_node(
+def test_a_trial_ends_without_an_inspection_of_the_node(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run_module: RunModule, phase: str
 ) -> None:
     monkeypatch.setattr(trial, "RUN", tmp_path)
@@ -305,7 +305,9 @@ def test_a_trial_ends_without_a_look_at_the_node(
     assert pending.exists() == (phase == "rollback"), "the script removes it"
 
 
-def test_a_trial_that_was_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run_module: RunModule) -> None:
+def test_a_trial_that_has_ended_cannot_be_confirmed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run_module: RunModule
+) -> None:
     monkeypatch.setattr(trial, "RUN", tmp_path)
     found = run_module(admin_accounts, phase="confirm")
     assert (found["failed"], "the old state is back" in found["msg"]) == (True, True)
@@ -313,17 +315,17 @@ def test_a_trial_that_was_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, 
 
 
 @pytest.mark.parametrize("phase", ["apply", "trial"])
-def test_a_change_needs_its_values(run_module: RunModule, phase: str) -> None:
+def test_a_change_needs_admins(run_module: RunModule, phase: str) -> None:
     found = run_module(admin_accounts, phase=phase)
     assert found["failed"] and "missing: admins" in found["msg"]
 
 
-def test_sudo_that_somebody_has_removed_is_missed(node: Node) -> None:
+def test_a_removed_sudo_is_reported_if_an_admin_needs_sudo(node: Node) -> None:
     node.apply({})
     (node.root / "visudo").unlink()
     found = node.apply({}, check=True)
     assert (found["differs"], found["changed"]) == (["sudo is not installed"], False)
-    assert node.apply(check=True)["differs"] == [], "nobody needs it"
+    assert node.apply(check=True)["differs"] == [], "no admin needs sudo"
 
 
 def test_the_user_of_a_service_is_made_and_has_neither_home_nor_shell(node: Node) -> None:
@@ -337,20 +339,18 @@ def test_the_user_of_a_service_is_made_and_has_neither_home_nor_shell(node: Node
     assert not node.apply(service="engines")["changed"]
 
 
-def test_a_user_of_a_service_is_left_alone_where_nobody_wants_it_made(node: Node) -> None:
+def test_the_user_of_a_service_is_made_only_on_request(node: Node) -> None:
     assert node.apply()["differs"] == [] and node.commands == []
 
 
 @pytest.mark.parametrize("name", ["root", "Engines", ""])
-def test_a_user_of_a_service_that_cannot_be_is_refused(node: Node, name: str) -> None:
+def test_an_invalid_name_of_the_service_user_is_refused(node: Node, name: str) -> None:
     with pytest.raises(InputError, match="common_user"):
         node.apply(service=name or " ")
     assert node.commands == []
 
 
-def test_a_failure_says_what_was_done_before(
-    node: Node, run_module: RunModule, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failure_names_the_changes_before(node: Node, run_module: RunModule, monkeypatch: pytest.MonkeyPatch) -> None:
     run = node.run
 
     def broken(*command: str, text: str = "") -> tuple[int, str]:

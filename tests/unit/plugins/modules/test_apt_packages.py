@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The module apt_packages: one run of apt-get, simulated first, none where nothing is to do; pins and upgrades."""
+"""The module apt_packages: one run of apt-get, simulated first, and no run without a difference; pins and upgrades."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .conftest import RunModule
 
 
 class Node:
-    """A node's packages, and an apt-get that is told what to say."""
+    """A node's packages, and an apt-get with prepared answers."""
 
     def __init__(self) -> None:
         self.installed = {"curl": "8.14", "old": "1"}
@@ -33,7 +33,7 @@ class Node:
         self.versions: list[str] = []
         self.held: set[str] = set()
         self.comes: list[str] = []
-        """What an installation brings to another version, which takes its hold off."""
+        """The packages whose version an installation changes. Each of them loses its hold."""
         self.done: list[str] = []
 
     def run_command(
@@ -124,7 +124,7 @@ def test_one_run_installs_and_removes(node: Node) -> None:
     assert node.asked[-1] == ["apt-get", "install", "--allow-downgrades", "jq=1*", "old-"]
 
 
-def test_a_plan_that_takes_others_along_is_not_carried_out(node: Node) -> None:
+def test_a_plan_that_removes_a_declared_package_is_not_carried_out(node: Node) -> None:
     node.plan = "Inst jq (1)\nRemv curl [8]\n"
     with pytest.raises(apt_packages.PackageError, match="would remove curl, which is declared as present"):
         node.apply("curl", "jq")
@@ -138,25 +138,25 @@ def test_what_is_optional_is_installed_where_a_source_has_it(node: Node) -> None
     assert result["components"] == ["contrib", "main"]
 
 
-def test_a_package_that_is_nowhere(node: Node) -> None:
+def test_a_package_in_no_source_is_an_error(node: Node) -> None:
     node.code, node.words = 100, "E: Unable to locate package crul\n"
     with pytest.raises(apt_packages.PackageError, match=r"package crul.*components contrib, main"):
         node.apply("crul", check=True)
-    # The sources are about to change: only a real run must find it.
+    # With allow_unavailable, the sources may still change: only a real run must find the package.
     result = node.apply("crul", absent=["old"], check=True, lenient=True)
     assert (result["unavailable"], result["installed"], result["removed"]) == (["crul"], ["crul"], ["old"])
     with pytest.raises(apt_packages.PackageError):
         node.apply("crul", lenient=True)
 
 
-def test_a_version_that_is_nowhere(node: Node) -> None:
+def test_a_version_in_no_source_is_an_error_with_the_known_versions(node: Node) -> None:
     node.code, node.words = 100, "E: Version '9*' for 'curl' was not found\n"
     node.versions = ["8.14-2", "8.14-1"]
     with pytest.raises(apt_packages.PackageError, match=r"sources have of curl 8.14-2, 8.14-1\."):
         node.apply("curl=9*", check=True)
 
 
-def test_an_error_of_dpkg_is_reported() -> None:
+def test_errors_of_dpkg_are_in_the_message() -> None:
     words = "E: Sub-process /usr/bin/dpkg returned an error code (1)"
     assert "no space left" in apt_packages.ap.tail("Unpacking x\n no space left on device", words)
     assert apt_packages.ap.tail("Reading package lists...", "W: x\nE: Unable to locate package y") == (
@@ -164,12 +164,8 @@ def test_an_error_of_dpkg_is_reported() -> None:
     )
 
 
-def test_the_simulation_counts_with_pins_that_are_yet_to_come(
-    node: Node, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Else what the old pins hold back would be refused before the new ones are written."""
-    (tmp_path / "52-driver").write_text("the old pins")
-    (tmp_path / "others").write_text("kept")
+def test_the_simulation_uses_the_new_pins(node: Node, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the old pins, apt-get would refuse versions that only the new pins allow."""
     etc(tmp_path, monkeypatch)
     (tmp_path / "preferences.d/52-driver").write_text("the old pins")
     (tmp_path / "preferences.d/others").write_text("kept")
@@ -180,14 +176,14 @@ def test_the_simulation_counts_with_pins_that_are_yet_to_come(
     assert (tmp_path / "preferences.d/52-driver").read_text() == "the old pins"
     node.apply("jq=2*", pins=[DRIVER])
     _predicted, simulated, done = node.asked
-    assert len(simulated) == len(done) + 2, "the installation itself reads the node's own"
+    assert len(simulated) == len(done) + 2, "the installation itself reads the node's own pins"
     assert (tmp_path / "preferences.d/52-driver").read_text() == node.preferences["52-driver"]
 
 
 def test_packages_are_pinned_before_they_come_and_held_afterwards(
     node: Node, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What was installed before is held at once, and loses the hold where its version changes."""
+    """An installed package is held at once, and loses the hold when its version changes."""
     etc(tmp_path, monkeypatch)
     node.installed["jq"] = "1"
     node.plan, node.comes = "Inst jq (2)\nInst libjq1 (2)\n", ["jq", "libjq1"]
@@ -208,7 +204,7 @@ def test_packages_are_pinned_before_they_come_and_held_afterwards(
 
 
 def test_a_package_of_another_set_is_held(node: Node, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The driver's role brings headers of kernels, which the role common holds: the next run finds them on hold."""
+    """The role nvidia_driver installs headers of kernels, which the role common holds."""
     etc(tmp_path, monkeypatch)
     (tmp_path / "apt.conf.d/52-kernel").write_text(apt_pins.blacklist(["linux-headers-*"]))
     node.plan, node.comes = "Inst jq (2)\nInst linux-headers-6 (2)\n", ["jq", "linux-headers-6"]
@@ -218,17 +214,16 @@ def test_a_package_of_another_set_is_held(node: Node, tmp_path: Path, monkeypatc
     assert (node.done, node.held) == (["install", "linux-headers-6 hold\n"], {"linux-headers-6"})
 
 
-def test_what_is_upgraded_unattended_is_written_before_packages_come(
+def test_unattended_upgrades_are_configured_before_their_package_is_installed(
     node: Node, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The package would otherwise begin with its own defaults."""
+    """Otherwise, the package would start with its own defaults."""
     etc(tmp_path, monkeypatch)
     file = tmp_path / "apt.conf.d/52-inference"
     options: dict[str, Any] = {"unattended": {"enabled": True, "origins": ["origin=Debian"]}}
     node.plan = "Inst unattended-upgrades (1)\n"
     predicted = node.apply("unattended-upgrades", check=True, **options)
     assert predicted["differs"] == ["install unattended-upgrades", f"{file} differs"] and not file.exists()
-    node.code = 0
     carry_out = apt_packages.Manager.carry_out
     monkeypatch.setattr(
         apt_packages.Manager, "carry_out", lambda self, plan: (file.read_text(), carry_out(self, plan))[1]
@@ -236,7 +231,7 @@ def test_what_is_upgraded_unattended_is_written_before_packages_come(
     assert node.apply("unattended-upgrades", **options) == predicted
 
 
-def test_nothing_is_pinned_where_the_packages_cannot_come(
+def test_nothing_is_pinned_if_the_packages_cannot_be_installed(
     node: Node, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     etc(tmp_path, monkeypatch)
@@ -246,8 +241,10 @@ def test_nothing_is_pinned_where_the_packages_cannot_come(
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
 
 
-def test_what_goes_before_is_not_there_any_more(node: Node, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Else what depends on the new version of it could not be simulated."""
+def test_packages_that_an_earlier_task_removes_count_as_not_installed(
+    node: Node, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise, apt-get could not simulate packages that need the new version."""
     status = tmp_path / "status"
     status.write_text("Package: old\nVersion: 1\n\nPackage: older\nVersion: 1\n\nPackage: curl\nVersion: 8.14\n\n")
     monkeypatch.setattr(apt_packages, "STATUS", status)
@@ -291,7 +288,7 @@ class Apt:
         return 0, "", ""
 
     def simulated(self, names: list[str] | None) -> list[str]:
-        # An upgrade leaves what is on hold.
+        # An upgrade skips packages on hold.
         chosen = [name for name in self.offers if self.installed[name][0] != "hold"] if names is None else names
         return [f"Inst {name} [{self.installed[name][2]}] ({self.offers[name]} [amd64])" for name in chosen]
 
@@ -315,7 +312,7 @@ def upgrade(run_module: RunModule, check: bool = False, **wanted: Any) -> dict[s
     return run_module(apt_packages, check, upgrade=wanted)
 
 
-def test_security_updates_come_and_then_no_more(apt: Apt, run_module: RunModule) -> None:
+def test_security_updates_are_installed_once(apt: Apt, run_module: RunModule) -> None:
     foreseen = upgrade(run_module, check=True)
     assert foreseen["lines"] == ["curl 1 -> 2"] and foreseen["changed"] and apt.calls == []
     assert foreseen["on_hold"] == ["docker.io"]
@@ -326,15 +323,15 @@ def test_security_updates_come_and_then_no_more(apt: Apt, run_module: RunModule)
 
 
 @pytest.mark.parametrize(("mode", "names"), [("all", ["curl", "tzdata"]), ("none", [])])
-def test_other_updates(apt: Apt, run_module: RunModule, mode: str, names: list[str]) -> None:
-    assert [one["name"] for one in upgrade(run_module, mode=mode)["updates"]] == names
+def test_the_mode_selects_the_updates(apt: Apt, run_module: RunModule, mode: str, names: list[str]) -> None:
+    assert [update["name"] for update in upgrade(run_module, mode=mode)["updates"]] == names
 
 
-def test_what_is_held_comes_only_with_its_own_word_and_stays_held(apt: Apt, run_module: RunModule) -> None:
+def test_a_held_package_is_updated_only_if_released_and_stays_held(apt: Apt, run_module: RunModule) -> None:
     apt.offers["docker.io"] = "1.1 Debian:12/stable"
     assert "docker.io" not in str(upgrade(run_module, mode="all", check=True)["updates"])
     found = upgrade(run_module, mode="security", release=["docker"])
-    assert [one["name"] for one in found["updates"]] == ["curl", "docker.io"]
+    assert [update["name"] for update in found["updates"]] == ["curl", "docker.io"]
     assert "docker.io hold" in apt.calls[-1]
 
 
@@ -345,7 +342,9 @@ def test_what_is_held_comes_only_with_its_own_word_and_stays_held(apt: Apt, run_
         ("Inst docker.io [1] (2 Debian:12/stable [amd64])", "it would change docker.io, which is on hold"),
     ],
 )
-def test_what_takes_others_along_is_refused(apt: Apt, run_module: RunModule, line: str, words: str) -> None:
+def test_an_update_that_removes_or_changes_others_is_refused(
+    apt: Apt, run_module: RunModule, line: str, words: str
+) -> None:
     apt.takes_along = [line]
     found = upgrade(run_module)
     assert found["failed"] and words in found["msg"] and "Nothing was changed" in found["msg"]
@@ -363,7 +362,7 @@ def test_a_refused_upgrade_names_the_changes_of_other_options(apt: Apt, run_modu
     assert f"No package was upgraded, but other options have taken effect ({file} differs)" in found
 
 
-def test_what_failed_half_way_is_finished(apt: Apt, run_module: RunModule) -> None:
+def test_a_half_configured_package_is_finished(apt: Apt, run_module: RunModule) -> None:
     apt.installed["tzdata"][1] = "half-configured"
     assert upgrade(run_module, mode="none", check=True)["lines"] == ["finish tzdata"]
     found = upgrade(run_module, mode="none")
@@ -371,7 +370,7 @@ def test_what_failed_half_way_is_finished(apt: Apt, run_module: RunModule) -> No
     assert upgrade(run_module, mode="none")["changed"] is False
 
 
-def test_an_update_that_fails_says_why(apt: Apt, run_module: RunModule) -> None:
+def test_a_failed_update_is_an_error_with_the_reason(apt: Apt, run_module: RunModule) -> None:
     apt.fails = "disk full"
     assert "disk full" in upgrade(run_module)["msg"]
 
@@ -386,6 +385,6 @@ def test_every_mistake_is_named_at_once_and_nothing_done(apt: Apt, run_module: R
     assert apt.calls == []
 
 
-def test_without_an_upgrade_nothing_is_told_of_updates(apt: Apt, run_module: RunModule) -> None:
+def test_without_an_upgrade_the_result_has_no_updates(apt: Apt, run_module: RunModule) -> None:
     found = run_module(apt_packages, present=["curl"])
     assert (found["changed"], "updates" in found, apt.calls) == (False, False, [])

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The module apt_sources: nothing is replaced that apt has not tried, and all or nothing is."""
+"""The module apt_sources: apt tries the new files first, and then all files are replaced, or none."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PROXY = "http://u:s3cret@proxy:1"
 
 
 class Node:
-    """A node's /etc/apt, and an apt that is told what to say."""
+    """A node's /etc/apt, and an apt with prepared answers."""
 
     def __init__(self, etc: Path) -> None:
         self.etc = etc
@@ -82,13 +82,13 @@ def test_check_predicts_and_the_second_run_changes_nothing(node: Node) -> None:
     assert not node.apply(TEST, http_proxy=PROXY)["changed"] and node.calls == []
 
 
-def test_the_trial_is_of_what_is_declared_by_the_declared_way(node: Node) -> None:
+def test_apt_tries_the_declared_sources_through_the_declared_proxy(node: Node) -> None:
     (node.etc / "apt.conf.d/52-inference-proxy").write_text("old proxy")
     node.apply(TEST, check=True, http_proxy=PROXY)
     assert "sources.list" not in node.seen and "70debconf" in str(node.seen)
     assert PROXY in node.seen["apt.conf.d/52-inference-proxy"]
     assert "Signed-By: /etc/apt" not in node.seen["sources.list.d/test.sources"]
-    # Without sources of its own, those of the node are tried by the new way.
+    # Without declared sources, apt tries the node's sources through the new proxy.
     node.apply(http_proxy=PROXY, check=True)
     assert node.seen["sources.list"] == "deb http://old bookworm main\n"
 
@@ -103,7 +103,7 @@ def test_the_trial_is_of_what_is_declared_by_the_declared_way(node: Node) -> Non
         ("refresh", (100, "", "E: Failed to fetch http://mirror/")),
     ],
 )
-def test_where_apt_objects_nothing_stays_changed(node: Node, answer: tuple[str, tuple[int, str, str]]) -> None:
+def test_a_refusal_of_apt_leaves_nothing_changed(node: Node, answer: tuple[str, tuple[int, str, str]]) -> None:
     node.apply({**TEST, "components": ["contrib"]})
     before = node.files()
     node.answers = dict([answer])
@@ -139,7 +139,7 @@ def test_a_write_that_fails_undoes_the_others(node: Node, monkeypatch: pytest.Mo
     assert node.files() == before
 
 
-def test_exclusive_saves_what_it_takes_out_of_use(node: Node) -> None:
+def test_exclusive_renames_sources_that_are_not_declared(node: Node) -> None:
     (node.etc / "sources.list.d/docker.sources").write_text("Types: deb\n")
     (node.etc / "sources.list.d/comment.list").write_text("# deb x\n")
     (node.etc / "sources.list.inference.save").write_text("of an earlier time")
@@ -155,13 +155,13 @@ def test_exclusive_saves_what_it_takes_out_of_use(node: Node) -> None:
     assert not node.apply(TEST, exclusive=True, keep=["docker"])["changed"]
 
 
-def test_what_is_no_longer_declared_goes(node: Node) -> None:
+def test_an_absent_source_and_a_proxy_that_is_not_declared_are_removed(node: Node) -> None:
     node.apply(TEST, http_proxy=PROXY)
     node.apply({"name": "test", "state": "absent"})
     assert sorted(node.files()) == ["apt.conf.d/70debconf", "sources.list"]
 
 
-def test_duplicates_are_told(node: Node) -> None:
+def test_duplicate_sources_are_reported(node: Node) -> None:
     line = f"W: Target Packages (x) is configured multiple times in {node.etc}/sources.list:1 and /b.sources:1"
     node.answers["indextargets"] = (0, "", line)
     assert node.apply(TEST)["duplicates"] == [[str(node.etc / "sources.list"), "/b.sources"]]

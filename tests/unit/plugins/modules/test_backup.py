@@ -30,7 +30,7 @@ THERE = Outcome(0, stdout='{"id": "0123"}')
 TIMERS = ("inference-backup.timer", "inference-backup-prune.timer")
 
 
-def test_it_is_installed_once_and_taken_away(call_backup: Call, timers: TimerSystemd, places: Places) -> None:
+def test_backups_are_installed_once_and_removed(call_backup: Call, timers: TimerSystemd, places: Places) -> None:
     predicted = call_backup(backup, check=True, **NODE)
     assert predicted["changed"] is True and timers.calls == [] and not places.etc.exists()
     done = call_backup(backup, **NODE)
@@ -42,7 +42,7 @@ def test_it_is_installed_once_and_taken_away(call_backup: Call, timers: TimerSys
         assert path.stat().st_mode & 0o777 == 0o600, path
     assert places.password.read_text() == "very-secret-1\n" and "very-secret-1" not in places.settings.read_text()
     assert call_backup(backup, **NODE)["changed"] is False
-    # A schedule that is taken away stops its timer; one that differs is heeded at once.
+    # A removed schedule stops its timer. A changed schedule takes effect at once.
     timers.calls.clear()
     call_backup(backup, **{**NODE, "schedules": {"backup": "03:30"}})
     assert timers.calls == [f"disable --now {TIMERS[1]}", "daemon-reload", f"restart {TIMERS[0]}"]
@@ -55,7 +55,7 @@ def test_it_is_installed_once_and_taken_away(call_backup: Call, timers: TimerSys
     assert call_backup(backup, state="absent")["changed"] is False
 
 
-def test_a_comparison_says_what_is_due(
+def test_check_mode_reports_whether_the_module_is_due(
     call_backup: Call, timers: TimerSystemd, places: Places, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     installed = ["restic"]
@@ -85,7 +85,7 @@ def test_a_comparison_says_what_is_due(
         assert due(), path
         path.write_text(text)
         assert not due(), path
-    # node_exporter has come, and is told since when the node saves itself, though no job ever ends.
+    # Now node_exporter is installed: the metrics must have the time since which the node makes backups.
     places.metrics.parent.mkdir(parents=True)
     assert due()
     call_backup(backup, **given)
@@ -97,11 +97,11 @@ def test_a_comparison_says_what_is_due(
         call_backup(backup, **given)
         assert not due(), path
     places.state.write_text("{")
-    assert due(), "which is told where the state is written"
+    assert due(), "the next run reports the damaged state"
     places.state.unlink()
     answer_restic(monkeypatch, {"config": ABSENT})
     assert due(repository=str(tmp_path / "new")), "another repository"
-    # Without restic, nobody asks the repository.
+    # Without restic, the module does not ask the repository.
     calls = answer_restic(monkeypatch, {"config": THERE})
     installed.clear()
     found = call_backup(backup, check=True, **given)
@@ -117,21 +117,21 @@ def test_another_system_is_refused_with_the_other_mistakes(
     assert not call_backup(backup, state="absent").get("failed")
 
 
-def told(places: Places, *metrics: str) -> list[str]:
-    """What the metrics file says by these, in short."""
+def metric_lines(places: Places, *metrics: str) -> list[str]:
+    """The lines of the metrics file that have these metrics, shortened."""
     wanted = tuple(f"inference_backup_{metric}_" for metric in metrics)
     lines = [line for line in places.metrics.read_text().splitlines() if line.startswith(wanted)]
     return [line.removeprefix("inference_backup_").replace("_seconds{job=", " ") for line in lines]
 
 
-def test_another_schedule_is_told_at_once_and_forgets_nothing(
+def test_a_new_schedule_is_in_the_metrics_at_once_and_keeps_the_results_of_jobs(
     call_backup: Call, timers: TimerSystemd, places: Places
 ) -> None:
     places.metrics.parent.mkdir(parents=True)
 
     def scheduled(**schedules: str) -> list[str]:
         call_backup(backup, **{**NODE, "schedules": schedules})
-        return told(places, "interval", "last_success")
+        return metric_lines(places, "interval", "last_success")
 
     never = ['interval "prune"} 0', 'interval "check"} 0']
     assert scheduled(backup="02:30") == ['interval "backup"} 86400', *never]
@@ -139,11 +139,11 @@ def test_another_schedule_is_told_at_once_and_forgets_nothing(
     succeeded = 'last_success_timestamp "backup"} 1'
     assert scheduled(backup="Sun 02:30") == ['interval "backup"} 604800', *never, succeeded]
     assert scheduled(backup="") == ['interval "backup"} 0', *never, succeeded]
-    # What comes but once has no interval.
+    # A schedule that runs only once has no interval.
     assert scheduled(backup="once") == [*never, succeeded]
 
 
-def test_since_when_a_node_saves_itself_is_told(
+def test_the_metrics_have_the_time_since_which_a_node_makes_backups(
     call_backup: Call, timers: TimerSystemd, places: Places, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def since(now: float, **changed: Any) -> list[str]:
@@ -151,16 +151,16 @@ def test_since_when_a_node_saves_itself_is_told(
         call_backup(backup, **{**NODE, **changed})
         if not places.metrics.exists():
             return []
-        return [line for line in told(places, "since", "last_success") if '"backup"' in line]
+        return [line for line in metric_lines(places, "since", "last_success") if '"backup"' in line]
 
     assert since(1000.0) == []
-    # node_exporter has come; and another schedule is no beginning.
+    # Now node_exporter is installed. A new schedule does not change the time.
     places.metrics.parent.mkdir(parents=True)
     assert since(2000.0) == since(3000.0, schedules={"backup": "03:30"}) == ['since_timestamp "backup"} 1000']
     state.end(places, jobs.open_node(places)[0], "backup", 4000.0)
     succeeded = 'last_success_timestamp "backup"} 4000'
     assert since(5000.0) == ['since_timestamp "backup"} 1000', succeeded]
-    # What was saved elsewhere says nothing of another repository.
+    # Snapshots in the old repository do not count for a new repository.
     assert since(6000.0, repository="/srv/y") == ['since_timestamp "backup"} 6000']
 
 
@@ -171,7 +171,7 @@ def test_the_command_runs_on_its_own(call_backup: Call, timers: TimerSystemd, pl
     assert "save a snapshot now" in answer.stdout, answer.stderr
 
 
-def test_all_mistakes_are_told_at_once(call_backup: Call, timers: TimerSystemd, places: Places) -> None:
+def test_all_mistakes_are_reported_at_once(call_backup: Call, timers: TimerSystemd, places: Places) -> None:
     wrong = {"repository": "b2:x", "password": "", "keep": {"often": 1}, "cpu_quota": "half", "delay_minutes": -1}
     wrong |= {"sftp_key": "change-me-to-a-private-key"}
     found = call_backup(backup, **{**NODE, **wrong, "schedules": {"backup": "soon", "never": ""}, "paths": []})
@@ -189,7 +189,7 @@ def test_a_repository_is_made_once(
     calls = answer_restic(monkeypatch, {"config": ABSENT})
     predicted = call_backup(backup, check=True, **given)
     assert (predicted["repository_state"], predicted["changed"]) == ("absent", True) and not places.etc.exists()
-    assert not any("init" in one for one in calls)
+    assert not any("init" in call for call in calls)
 
     made: list[str] = []
 
@@ -208,7 +208,7 @@ def test_a_repository_is_made_once(
     assert made == ["init"]
 
 
-def test_a_repository_that_refuses_stops_before_any_change(
+def test_a_refusal_of_the_repository_changes_nothing(
     call_backup: Call, timers: TimerSystemd, monkeypatch: pytest.MonkeyPatch, places: Places, tmp_path: Path
 ) -> None:
     given = {**NODE, "repository": str(tmp_path / "new"), "repository_checked": True}
@@ -220,7 +220,7 @@ def test_a_repository_that_refuses_stops_before_any_change(
     unknown = call_backup(backup, check=True, **given)
     assert (unknown["repository_state"], unknown["repository_id"]) == ("unknown", "")
     assert call_backup(backup, **given)["failed"] is True
-    # Without the question, the settings alone are installed.
+    # If the repository is not checked, the module installs only the settings.
     assert "repository_state" not in call_backup(backup, **{**given, "repository_checked": False})
 
 
@@ -236,10 +236,10 @@ def test_a_repository_that_was_there_is_not_made_anew(
     known = {"schema": 1, "repository": given["repository"], "jobs": {"backup": {"succeeded": 1.0}}}
     places.state.write_text(json.dumps(known))
     assert "was removed or is not mounted" in call_backup(backup, **given)["msg"]
-    assert not any("init" in one for one in calls)
+    assert not any("init" in call for call in calls)
 
 
-def test_a_promise_that_the_server_breaks_stops_before_any_change(
+def test_a_server_that_allows_deletions_stops_before_any_change(
     call_backup: Call, timers: TimerSystemd, monkeypatch: pytest.MonkeyPatch, places: Places
 ) -> None:
     calls = answer_restic(monkeypatch, {"config": THERE})
@@ -260,6 +260,6 @@ def test_a_promise_that_the_server_breaks_stops_before_any_change(
     assert done["changed"] is True and asked[1].environment == NODE["environment"]
     assert not (places.units / TIMERS[1]).exists() and json.loads(places.settings.read_text())["append_only"] is True
     call_backup(backup, **given)
-    assert len(asked) == 2, "a repository that promises nothing is not asked"
+    assert len(asked) == 2, "without append_only, the server is not asked"
     said = call_backup(backup, append_only=True, **{**given, "schedules": NODE["schedules"]})["msg"]
     assert "backup_prune_schedule is 'Sun 04:30', but with backup_append_only this node cannot prune" in said

@@ -56,14 +56,16 @@ def test_all_mistakes_are_reported_at_once(run_module: Call) -> None:
         assert words in said
 
 
-def test_a_machine_without_restic(run_module: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_restic_and_a_wrong_password_are_errors(run_module: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     answer_restic(monkeypatch, {"snapshots": Outcome(None, failure="not_installed")})
     assert "restic is not installed on this machine" in run_module(backup_prune, **OPTIONS)["msg"]
     answer_restic(monkeypatch, {"snapshots": Outcome(12, stderr="wrong password or no key found")})
     assert "does not open with this password" in run_module(backup_prune, **OPTIONS)["msg"]
 
 
-def test_credentials_that_the_server_refuses(run_module: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_refused_credentials_are_an_error_that_names_their_variables(
+    run_module: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
     answer_restic(monkeypatch, {"snapshots": Outcome(1, stderr="server response unexpected: 401 Unauthorized")})
     said = run_module(backup_prune, **OPTIONS)["msg"]
     assert "The credentials are those of backup_prune_environment, for the server of backup_prune_repository" in said

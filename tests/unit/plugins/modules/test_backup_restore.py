@@ -21,7 +21,7 @@ from ..backup_harness import NODE, SNAPSHOT, TimerSystemd, answer_restic
 Call = Callable[..., dict[str, Any]]
 
 
-def test_a_snapshot_is_laid_over_the_node(
+def test_a_snapshot_replaces_files_of_the_node(
     call_backup: Call, timers: TimerSystemd, monkeypatch: pytest.MonkeyPatch, places: Places
 ) -> None:
     call_backup(backup, **NODE)
@@ -42,7 +42,7 @@ def test_a_snapshot_is_laid_over_the_node(
     assert done["differences"] == predicted["differences"] and done["aside"] == ""
     assert (places.root / "etc/inference/a.json").read_text() == "a"
     assert call_backup(backup_restore, snapshot="latest")["changed"] is False
-    # What was replaced is kept until something else is.
+    # The replaced files are kept until another restore replaces files.
     (places.root / "etc/inference/a.json").write_text("b")
     kept = Path(call_backup(backup_restore, snapshot="latest")["aside"])
     assert (kept / "etc/inference/a.json").read_text() == "b"
@@ -72,7 +72,7 @@ def release(model: str, number: int = 3) -> dict[str, Any]:
 
 @pytest.fixture
 def snapshot(call_backup: Call, timers: TimerSystemd, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """The release of the one instance in the snapshot, what else is recorded, and further files: a test alters them."""
+    """The content of the snapshot, which tests change: the release of its only instance, users, and more files."""
     call_backup(backup, **NODE)
     answer_restic(monkeypatch, {"snapshots": Outcome(0, stdout=json.dumps([SNAPSHOT]))})
     content: dict[str, Any] = {"release": release("bot"), "users": {}, "files": {}}
@@ -95,11 +95,11 @@ def snapshot(call_backup: Call, timers: TimerSystemd, monkeypatch: pytest.Monkey
 PATHS = ["/etc/inference", "/var/lib/inference"]
 
 
-def test_what_engines_need_is_told_and_nothing_is_restored_without_it(
+def test_missing_models_are_reported_and_nothing_is_restored_without_them(
     call_backup: Call, snapshot: dict[str, Any], places: Places
 ) -> None:
     asked = call_backup(backup_restore, snapshot="latest", paths=PATHS, drill=True)
-    assert asked["absent_models"] == REGISTRY, "with its base"
+    assert asked["absent_models"] == REGISTRY, "the model with its base"
     instance = {"name": "main", "model": "bot", "port": 5005, "accelerator": "cpu"}
     assert asked["absent_instances"] == [instance] and "user" not in asked["served"][0]
     (places.root / "mnt/models/bot/ffffffffffff").mkdir(parents=True)
@@ -120,7 +120,7 @@ def test_what_engines_need_is_told_and_nothing_is_restored_without_it(
 def test_the_key_of_gangs_stays_where_engines_are_started(
     call_backup: Call, snapshot: dict[str, Any], places: Places
 ) -> None:
-    """The other members have the key of today."""
+    """The other members of the gang have the present key, not the key in the snapshot."""
     key = "etc/inference/gang.key"
     snapshot["files"] = {key: "of that time"}
     (places.root / "mnt/models/bot/0123456789ab").mkdir(parents=True)
@@ -135,7 +135,7 @@ def test_the_key_of_gangs_stays_where_engines_are_started(
     assert (places.root / key).read_text() == "of that time"
 
 
-def test_a_model_that_the_registry_had_forgotten_is_named(
+def test_a_model_that_the_registry_in_the_snapshot_lacks_is_named(
     call_backup: Call, snapshot: dict[str, Any], places: Places
 ) -> None:
     snapshot["release"] = release("old")
@@ -149,11 +149,11 @@ def test_a_model_that_the_registry_had_forgotten_is_named(
     )
 
 
-def test_a_release_for_an_account_of_another_number_is_refused(
+def test_a_release_for_an_account_with_another_number_is_refused(
     call_backup: Call, snapshot: dict[str, Any], places: Places
 ) -> None:
     (places.root / "mnt/models/bot/0123456789ab").mkdir(parents=True)
-    # On this machine root is 0.
+    # On this machine, root has the number 0.
     snapshot["users"] = {"999": "root"}
     refused = call_backup(backup_restore, snapshot="latest", paths=PATHS, serves=True)["msg"]
     assert (
@@ -177,4 +177,6 @@ def test_after_a_restore_at_another_address_the_comparison_finds_nothing(
     assert call_backup(backup_restore, snapshot="latest", paths=PATHS, serves=True)["changed"] is True
     again = call_backup(backup_restore, snapshot="latest", paths=PATHS, drill=True, serves=True)
     assert again["differences"] == [] == again["instances"]
-    assert call_backup(backup_restore, snapshot="latest", paths=PATHS, drill=True)["differences"], "as it was saved"
+    assert call_backup(backup_restore, snapshot="latest", paths=PATHS, drill=True)["differences"], (
+        "without serves, the address in the snapshot counts"
+    )

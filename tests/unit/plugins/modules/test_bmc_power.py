@@ -50,7 +50,9 @@ def run_program(**params: Any) -> dict[str, Any]:
     return json.loads(done.stdout)
 
 
-def test_the_module(machine: Machine, service: tuple[str, Path], run_module: RunModule) -> None:
+def test_the_power_is_read_and_predicted_and_refusals_are_named(
+    machine: Machine, service: tuple[str, Path], run_module: RunModule
+) -> None:
     given = {"address": service[0], "user": "admin", "password": PASSWORD, "ca_path": str(service[1])}
     asked = run_program(**given)
     assert (asked["changed"], asked["state"]) == (False, "on")

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The module disks on a made-up node: what it foresees, does and refuses as a whole."""
+"""The module disks on a made-up node: what it predicts, changes and refuses."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_check_predicts_a_run_acts_and_the_second_changes_nothing(node: Node) ->
     assert not again["changed"] and again["differs"] == [] and node.done == []
 
 
-def test_nothing_is_done_to_any_disk_when_one_is_not_blank(node: Node) -> None:
+def test_no_disk_is_changed_if_one_disk_is_not_blank(node: Node) -> None:
     node.hold(f"{BY_ID}/c", Signature("ext4", "precious"))
     with pytest.raises(DiskError) as caught:
         node.run(disks_=[node.store(path="/"), node.fast("raid0"), node.store(name="gone", devices=[f"{BY_ID}/x"])])
@@ -39,7 +39,7 @@ def test_nothing_is_done_to_any_disk_when_one_is_not_blank(node: Node) -> None:
     assert "precious" in words and "must be absolute" in words and f"{BY_ID}/x is not there" in words
 
 
-def test_a_join_that_was_cut_off_is_taken_up_again(node: Node) -> None:
+def test_a_join_that_was_cut_off_is_continued(node: Node) -> None:
     node.failing = "mkfs.ext4"
     with pytest.raises(DiskError, match="Done before that: join"):
         node.run(disks_=[node.fast("raid0")])
@@ -49,7 +49,7 @@ def test_a_join_that_was_cut_off_is_taken_up_again(node: Node) -> None:
     assert sum("--create" in line for line in node.done) == 1
 
 
-def test_an_owner_that_this_run_will_make_is_missed_only_where_it_counts(node: Node) -> None:
+def test_a_missing_owner_is_an_error_of_a_run_and_not_of_check_mode(node: Node) -> None:
     wanted = node.store(directories=[{"path": "a", "owner": "no-such-user"}])
     assert node.run(check=True, disks_=[wanted])["changed"]
     with pytest.raises(DiskError, match="'no-such-user'"):
@@ -73,7 +73,7 @@ def test_a_dead_server_is_found_before_any_disk_is_touched(node: Node) -> None:
     assert not node.writes()
 
 
-def test_what_is_declared_no_more_stays_and_is_reported(node: Node) -> None:
+def test_a_disk_that_is_no_longer_declared_stays_and_is_reported(node: Node) -> None:
     node.run(disks_=[node.store()])
     node.done.clear()
     result = node.run(disks_=[])

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The module docker_daemon against a node whose commands are played by a fake."""
+"""The module docker_daemon against a fake of the node's commands."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CONTAINER = "c" * 64
 
 
 class Node:
-    """A node: its files below a temporary directory, and a daemon that does what it is told, or not."""
+    """A node: its files below a temporary directory, and a daemon that can refuse commands."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -52,7 +52,7 @@ class Node:
         self.calls: list[str] = []
 
     def run(self, *command: str) -> tuple[int, str]:
-        """Stands for Host.run."""
+        """Replaces Host.run."""
         words = " ".join(command)
         if "--config-file" in command:
             return self.judge(command)
@@ -69,7 +69,7 @@ class Node:
         return 0, "the daemon's last words"
 
     def dpkg(self, *names: str) -> str:
-        """What dpkg-query prints of some packages, with and without their version."""
+        """The lines that dpkg-query prints about these packages, or about all packages."""
         lines = [
             f"{'hold' if name in self.held else 'install'} installed {name} {self.packages[name]}\n"
             for name in self.packages
@@ -78,7 +78,7 @@ class Node:
         return "".join(lines)
 
     def run_command(self, command: list[str], **options: Any) -> tuple[int, str, str]:
-        """Stands for the module's own run_command, which the pins use."""
+        """Replaces the module's run_command, which the pins use."""
         lines = self.dpkg(*command[3:]).splitlines()
         return 0, "".join(line.rpartition(" ")[0] + "\n" for line in lines), ""
 
@@ -170,7 +170,7 @@ def test_fresh_node_is_configured_before_its_first_start(node: Node) -> None:
 
 
 @pytest.mark.parametrize("old_engine", [True, False])
-def test_the_daemon_judges_first(node: Node, old_engine: bool) -> None:
+def test_dockerd_checks_the_file_before_any_change(node: Node, old_engine: bool) -> None:
     node.old_engine = old_engine
     node.write({"labels": ["x"]})
     before = node.daemon_json.read_text(encoding="utf-8")
@@ -194,7 +194,7 @@ def test_reload_under_a_running_container(node: Node) -> None:
 def test_restart_waits_for_the_containers_to_end(node: Node) -> None:
     node.containers = 2
     first = node.apply({"bip": "10.0.0.1/24", "debug": True})
-    assert node.verbs() == ["reload"], "what a reload can do is done"
+    assert node.verbs() == ["reload"], "a reload loads debug"
     assert (
         first["restart_required"]
         and "bip" in first["restart_reasons"][0]
@@ -203,14 +203,14 @@ def test_restart_waits_for_the_containers_to_end(node: Node) -> None:
     second = node.apply({"bip": "10.0.0.1/24", "debug": True})
     assert second["restart_required"] and second["restart_keys"] == ["bip"] and not second["changed"]
     back = node.apply({"debug": True})
-    assert not back["restart_required"], "the daemon never loaded what was taken back"
+    assert not back["restart_required"], "the daemon never loaded the key that is removed again"
     node.apply({"bip": "10.0.0.1/24", "debug": True})
     node.containers = 0
     assert node.apply({"bip": "10.0.0.1/24", "debug": True})["restarted"]
     assert not node.apply({"bip": "10.0.0.1/24", "debug": True})["changed"]
 
 
-def test_somebody_else_restarted_the_daemon(node: Node) -> None:
+def test_no_restart_is_required_after_a_restart_by_hand(node: Node) -> None:
     node.containers = 1
     assert node.apply({"bip": "10.0.0.1/24"})["restart_required"]
     node.invocation += 1
@@ -233,7 +233,7 @@ def test_a_silent_daemon_counts_as_serving(node: Node) -> None:
 
 
 def leave_behind(node: Node, shims: int) -> None:
-    """Processes of containers whose daemon is down, beside others."""
+    """Stop the daemon, and leave processes of containers and other processes."""
     node.active = False
     for number, name in enumerate(["systemd", "containerd", *["containerd-shim"] * shims], start=1):
         comm = node.root / f"proc/{number}/comm"
@@ -241,7 +241,7 @@ def leave_behind(node: Node, shims: int) -> None:
         comm.write_text(f"{name}\n", encoding="utf-8")
 
 
-def test_containers_without_their_daemon_count(node: Node) -> None:
+def test_containers_are_counted_while_the_daemon_is_down(node: Node) -> None:
     leave_behind(node, shims=2)
     result = node.apply({"live-restore": True}, check=True)
     assert result["containers_running"] == 2 and result["started"]
@@ -310,7 +310,7 @@ def test_data_root_stays_while_containers_exist(node: Node) -> None:
     assert node.apply({"data-root": "/srv/docker"})["restarted"]
 
 
-def test_proxies_are_kept_out_of_sight(node: Node) -> None:
+def test_proxies_are_not_shown(node: Node) -> None:
     node.containers = 1
     secret = {"HTTP_PROXY": "http://user:hunter2@proxy:3128"}
     result = node.apply({}, environment=secret)
@@ -334,7 +334,7 @@ def test_owner_and_mode_of_the_file_stay(node: Node) -> None:
 def test_the_formatting_of_an_unchanged_file_stays(node: Node) -> None:
     node.write({"debug": True})
     before = node.daemon_json.read_text(encoding="utf-8")
-    assert node.apply({"debug": True})["changed"], "the key is ours from now on"
+    assert node.apply({"debug": True})["changed"], "the module manages the key from now on"
     assert node.daemon_json.read_text(encoding="utf-8") == before and node.judged == []
     assert not node.apply({"debug": True})["changed"]
 
@@ -360,7 +360,7 @@ DECLARED: dict[str, Any] = {
 
 
 def settle(node: Node, **params: Any) -> None:
-    """A node on which there is nothing to change."""
+    """Bring the node into the declared state."""
     node.apply({"debug": True}, **{**DECLARED, **params})
     pins = {"name": "docker", "packages": list(node.packages), "pinned": ["docker.io", "docker-cli"], "versions": {}}
     found = apt_pins.Pins(node.run_command, {**pins, "version": "26.1.5*"}, check=True)
@@ -369,14 +369,14 @@ def settle(node: Node, **params: Any) -> None:
         path.write_text(text)
 
 
-def look(node: Node, **params: Any) -> dict[str, Any]:
-    """What the preflight of the role sees."""
+def inspect(node: Node, **params: Any) -> dict[str, Any]:
+    """The result of check mode, as in the preflight of the role."""
     return node.apply({"debug": True}, check=True, **{**DECLARED, **params})
 
 
 def test_a_node_with_nothing_to_change_is_not_due(node: Node) -> None:
     settle(node)
-    found = look(node)
+    found = inspect(node)
     assert (found["due"], found["due_reasons"], found["changed"]) == (False, [], False)
     assert (found["engine"]["version"], found["engine"]["codename"]) == ("26.1.5*", "trixie")
     assert (found["engine"]["gpus"], found["engine"]["cdi_problem"]) == (False, "")
@@ -431,28 +431,28 @@ SIMPLE = [edit, stop, disable, lose_authority, log_in_again, publish_logins]
 def test_whatever_is_not_as_declared_is_due(node: Node, harm: Callable[[Node], None]) -> None:
     settle(node)
     harm(node)
-    assert look(node)["due"]
+    assert inspect(node)["due"]
 
 
 @pytest.mark.parametrize("harm", SIMPLE)
-def test_and_a_run_mends_it(node: Node, harm: Callable[[Node], None]) -> None:
+def test_a_run_corrects_each_difference(node: Node, harm: Callable[[Node], None]) -> None:
     settle(node)
     harm(node)
     assert node.apply({"debug": True}, **DECLARED)["changed"]
-    assert not look(node)["due"]
+    assert not inspect(node)["due"]
 
 
-def test_what_somebody_else_owns_is_taken_back(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_with_another_owner_are_due_and_get_the_owner_back(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
     settle(node)
     number, given = os.geteuid() + 1, []
     monkeypatch.setattr(os, "geteuid", lambda: number)
     monkeypatch.setattr(os, "chown", lambda path, user, _group: given.append((path, user)))
-    assert look(node)["due"] and given == []
+    assert inspect(node)["due"] and given == []
     node.apply({"debug": True}, **DECLARED)
     assert set(given) == {(docker_registries.authority("registry:5000"), number), (node.client, number)}
 
 
-def test_a_restart_that_waits_makes_nothing_due_until_it_can_be_made(node: Node) -> None:
+def test_a_postponed_restart_is_due_only_once_it_is_possible(node: Node) -> None:
     settle(node)
     node.containers = 1
     node.apply({"debug": True, "bip": "10.0.0.1/24"}, **DECLARED)
@@ -466,38 +466,38 @@ def test_a_restart_that_waits_makes_nothing_due_until_it_can_be_made(node: Node)
     assert (found["restart_required"], found["due"]) == (False, True)
 
 
-def test_a_version_that_waits_says_why(node: Node) -> None:
+def test_a_postponed_version_is_in_the_reasons_of_the_restart(node: Node) -> None:
     settle(node)
     node.containers, node.packages["docker.io"] = 1, "20.10.24"
-    found = look(node)
+    found = inspect(node)
     assert found["restart_required"] and found["engine"]["postponed"] and found["engine"]["gpu_request"] == "runtime"
     assert "docker.io 20.10.24 is installed, 26.1.5* is wanted" in found["restart_reasons"]
     assert "another version" not in str(found["due_reasons"])
-    allowed = look(node, restart_allowed=True)
+    allowed = inspect(node, restart_allowed=True)
     assert not allowed["restart_required"] and "another version" in str(allowed["due_reasons"])
 
 
-def test_what_other_tasks_write_is_due(node: Node) -> None:
+def test_a_file_that_other_tasks_write_is_due_if_it_differs(node: Node) -> None:
     settle(node)
     (node.root / "sources").write_text("Suites: trixie\n")
     (node.root / "sources").chmod(0o644)
     good = {"path": str(node.root / "sources"), "text": "Suites: $(CODENAME)\n"}
-    assert not look(node, files=[good])["due"]
-    assert look(node, files=[{**good, "text": "Suites: other\n"}])["due"]
+    assert not inspect(node, files=[good])["due"]
+    assert inspect(node, files=[{**good, "text": "Suites: other\n"}])["due"]
 
 
-def test_the_parts_for_gpus_count_where_there_are_gpus(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_files_and_units_for_gpus_count_only_with_gpus(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
     settle(node, engine={**ENGINE, "nvidia": "always"})
     states = {"ActiveState": "active", "UnitFileState": "enabled"}
     monkeypatch.setattr(systemd, "show", lambda units, _names: dict.fromkeys(units, states))
     gone: dict[str, Any] = {"gpu_files": [{"path": "/no/file", "text": None}]}
     down: dict[str, Any] = {"gpu_units": [{"name": "nvidia-cdi-refresh.path"}]}
     always = {"engine": {**ENGINE, "nvidia": "always"}}
-    assert not look(node, **gone)["due"]
-    assert not look(node, **down, **always)["due"]
-    assert look(node, **gone, **always)["due"]
+    assert not inspect(node, **gone)["due"]
+    assert not inspect(node, **down, **always)["due"]
+    assert inspect(node, **gone, **always)["due"]
     states["ActiveState"] = "inactive"
-    assert look(node, **down, **always)["due"]
+    assert inspect(node, **down, **always)["due"]
 
 
 def test_a_gpu_on_the_bus_is_seen(node: Node) -> None:
@@ -508,22 +508,22 @@ def test_a_gpu_on_the_bus_is_seen(node: Node) -> None:
         for name, text in (("vendor", "0x10de"), ("device", "0x2330"), ("class", "0x030200")):
             (device / name).write_text(text)
         (device / "driver").symlink_to(f"../../drivers/{driver}")
-        found = look(node, engine={**ENGINE, "root": str(node.root)})["engine"]["gpus"]
-        assert found is (driver == "nvidia"), "a GPU that a virtual machine has is none of ours"
-    assert not look(node, engine={**ENGINE, "root": str(node.root), "nvidia": "never"})["engine"]["gpus"]
+        found = inspect(node, engine={**ENGINE, "root": str(node.root)})["engine"]["gpus"]
+        assert found is (driver == "nvidia"), "a GPU that a virtual machine has does not count"
+    assert not inspect(node, engine={**ENGINE, "root": str(node.root), "nvidia": "never"})["engine"]["gpus"]
 
 
-def test_an_old_engine_needs_the_runtime_that_goes_by_the_specification(node: Node) -> None:
+def test_an_old_docker_needs_a_runtime_that_uses_the_cdi_specification(node: Node) -> None:
     (node.root / "os-release").write_text('ID=debian\nVERSION_ID="12"\nVERSION_CODENAME=bookworm\n')
     node.packages = {"docker.io": "20.10.24+dfsg1-1", "containerd": "1.6", "runc": "1.1"}
     always = {"engine": {**ENGINE, "nvidia": "always"}}
     settle(node, **always)
     assert node.config()["runtimes"] and "features" not in node.config()
     words = "does not set the runtime to use the CDI specification"
-    assert any(words in reason for reason in look(node, **always)["due_reasons"])
+    assert any(words in reason for reason in inspect(node, **always)["due_reasons"])
     module_under_test.TOOLKIT_CONFIG.parent.mkdir()
     module_under_test.TOOLKIT_CONFIG.write_text('[nvidia-container-runtime]\nmode = "cdi"\n')
-    assert not any(words in reason for reason in look(node, **always)["due_reasons"])
+    assert not any(words in reason for reason in inspect(node, **always)["due_reasons"])
 
 
 def test_mistakes_are_refused_all_at_once_and_show_no_secret(node: Node) -> None:
@@ -542,30 +542,30 @@ def test_mistakes_are_refused_all_at_once_and_show_no_secret(node: Node) -> None
         assert SECRET not in said and node.verbs() == [] and not node.daemon_json.exists()
 
 
-def test_an_engine_of_the_other_source_is_refused(node: Node) -> None:
+def test_docker_of_the_other_source_is_refused(node: Node) -> None:
     node.packages["containerd.io"] = "1.7"
     with pytest.raises(ServiceError, match=r"containerd\.io of the other source is installed"):
-        look(node)
+        inspect(node)
 
 
 def test_another_system_is_refused(node: Node) -> None:
     (node.root / "os-release").write_text('PRETTY_NAME="Debian 11"\nID=debian\nVERSION_ID="11"\n')
     with pytest.raises(ServiceError, match="supports Debian 12 and 13, found Debian 11"):
-        look(node)
+        inspect(node)
 
 
-def test_an_authority_that_goes_takes_its_directory_along(node: Node) -> None:
+def test_an_absent_authority_is_removed_with_its_directory(node: Node) -> None:
     settle(node)
     directory = docker_registries.authority("registry:5000").parent
     (directory / "client.key").touch()
     gone = {"authorities": [{"registry": "registry:5000", "ca": "", "state": "absent"}]}
-    predicted = look(node, **gone)
+    predicted = inspect(node, **gone)
     assert predicted["changed"] and directory.exists() and str(directory) in json.dumps(predicted["diff"])
     assert node.apply({"debug": True}, **{**DECLARED, **gone})["changed"] and not directory.exists()
-    assert not look(node, **gone)["due"]
+    assert not inspect(node, **gone)["due"]
 
 
-def test_logins_are_kept_out_of_sight(node: Node) -> None:
+def test_logins_are_not_shown(node: Node) -> None:
     found = node.apply({}, **DECLARED)
     assert stat.S_IMODE(node.client.stat().st_mode) == 0o600
     assert SECRET not in json.dumps(found) and str(node.client) in json.dumps(found["diff"])

@@ -14,6 +14,6 @@ def test_the_implementation_gets_the_options(take: RunModule) -> None:
     assert given["gather_subset"] == ["instances"]
 
 
-def test_a_subset_that_there_is_not(run_module: RunModule) -> None:
+def test_an_unknown_subset_is_refused(run_module: RunModule) -> None:
     said = run_module(engine_facts, gather_subset=["all", "bridges"])
     assert said["failed"] and "instances, !instances, update" in said["msg"]

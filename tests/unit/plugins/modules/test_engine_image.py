@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The module engine_image: each image is pulled once, check mode foresees pulls, and every bad image is named."""
+"""The module engine_image: each image is pulled once, check mode predicts pulls, and every bad image is named."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ DOCKER = "/usr/bin/docker"
 
 
 class Docker:
-    """A client of Docker whose image registry has all images but those that the registry refuses, and a systemd."""
+    """A client of Docker, and a systemd. Every pull succeeds, except for the images in `refusals`."""
 
     def __init__(self) -> None:
         self.present: set[str] = set()
@@ -60,7 +60,7 @@ class Docker:
         return [argv[-1] for argv, _environment in self.changes if argv[0] == "systemd-run"]
 
     def end(self, *names: str) -> None:
-        """Systemd has pulled these images."""
+        """End the pulls of these images in the background, with success."""
         self.under_way -= {engine_image.unit(name) for name in names}
         self.present |= set(names)
 
@@ -74,7 +74,7 @@ def docker(monkeypatch: pytest.MonkeyPatch) -> Docker:
 
 
 def outcome(result: dict[str, Any]) -> tuple[bool, list[str], list[str]]:
-    """What a call did: whether it changed the node, which images the node lacked, and which pulls the call made."""
+    """The result of a call: whether it changed the node, the images that the node lacked, and the pulls of the call."""
     return result["changed"], result["missing"], result["pulls"]
 
 
@@ -102,7 +102,9 @@ def test_only_missing_images_are_pulled_and_only_once(docker: Docker, run_module
         ("EOF", "Check the image's name, and whether the node reaches the image registry."),
     ],
 )
-def test_what_a_refusal_means(docker: Docker, run_module: RunModule, refusal: str, advice: str) -> None:
+def test_a_refusal_of_the_image_registry_comes_with_advice(
+    docker: Docker, run_module: RunModule, refusal: str, advice: str
+) -> None:
     docker.refusals[IMAGE] = refusal
     said = run_module(engine_image, names=[IMAGE])
     assert said["failed"] and refusal in said["msg"] and said["msg"].endswith(advice)
@@ -130,7 +132,7 @@ def test_each_pull_begins_once_in_the_background(docker: Docker, run_module: Run
     words = docker.changes[0][0]
     assert words[-4:] == [DOCKER, "pull", "--quiet", IMAGE] and "--collect" in words
     assert "--setenv=DOCKER_CONFIG=/etc/docker-client" in words
-    # A run that was killed has left both pulls, or the same run asks again.
+    # Both pulls are under way: from this run, or from an earlier run that was killed.
     for check in (True, False):
         assert outcome(run_module(engine_image, check=check, **arguments)) == (False, [IMAGE, OTHER], [])
     docker.end(IMAGE, OTHER)
@@ -175,7 +177,9 @@ def test_each_image_has_a_unit_of_its_own() -> None:
     assert len(units) == 2 and all(unit.startswith("inference-pull-") for unit in units)
 
 
-def test_a_node_without_docker(docker: Docker, monkeypatch: pytest.MonkeyPatch, run_module: RunModule) -> None:
+def test_without_docker_check_mode_predicts_pulls_and_a_run_is_an_error(
+    docker: Docker, monkeypatch: pytest.MonkeyPatch, run_module: RunModule
+) -> None:
     monkeypatch.setattr(basic.AnsibleModule, "get_bin_path", lambda *_given: None)
     docker.present.add(IMAGE)
     for background in (False, True):
@@ -186,7 +190,7 @@ def test_a_node_without_docker(docker: Docker, monkeypatch: pytest.MonkeyPatch, 
 
 
 class Verification:
-    """Stands for the verification of signatures: keeps what it was asked, and refuses images as a test says."""
+    """Replaces the verification of signatures: records its calls, and refuses the images in `refusals`."""
 
     def __init__(self) -> None:
         self.asked: list[tuple[str, list[dict[str, Any]], Access, Path, bool]] = []
@@ -247,12 +251,14 @@ def test_images_are_verified_before_any_image_is_pulled(
     assert access.client_config == Path("/root/.docker/config.json")
 
 
-def test_verified_images(docker: Docker, verification: Verification, run_module: RunModule) -> None:
+def test_the_result_has_the_key_of_each_verified_image(
+    docker: Docker, verification: Verification, run_module: RunModule
+) -> None:
     names = [IMAGE, OTHER]
     keys = {name: f"key of {name}" for name in names}
     found = run_module(engine_image, check=True, names=names, signatures=SIGNATURES, verify_only=True)
     assert (found["changed"], found["keys"], docker.changes) == (False, keys, [])
-    assert not verification.asked[-1][-1], "check mode keeps no answer"
+    assert not verification.asked[-1][-1], "check mode records no result"
     found = run_module(engine_image, names=names, signatures=SIGNATURES)
     assert outcome(found) == (True, names, names) and found["keys"] == keys
 

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The module engine_plan: what it takes, and what it keeps secret. Its implementation has tests of its own."""
+"""The module engine_plan: its options and its secrets. Its implementation has tests of its own."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def test_the_implementation_gets_the_options(take: RunModule) -> None:
     assert "node_call" not in given and "s3cret-value" not in str(given)
 
 
-def test_a_setting_that_there_is_not(run_module: RunModule) -> None:
+def test_an_unknown_setting_is_refused(run_module: RunModule) -> None:
     said = run_module(engine_plan, instances=[], models={}, image="i", user="u", settings={"gpu": "0"})
     assert said["failed"] and "gpu" in said["msg"]
 

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The module engine_release: what it takes, and what it keeps secret. Its implementation has tests of its own."""
+"""The module engine_release: its options and its secrets. Its implementation has tests of its own."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The module engine_service: its states, and what a bridge needs. Its implementation has tests of its own."""
+"""The module engine_service: its states, and the port of a bridge. Its implementation has tests of its own."""
 
 from __future__ import annotations
 
@@ -19,6 +19,6 @@ def test_a_bridge_needs_a_port(run_module: RunModule) -> None:
     assert said["failed"] and "port" in said["msg"]
 
 
-def test_a_state_that_there_is_not(run_module: RunModule) -> None:
+def test_an_unknown_state_is_refused(run_module: RunModule) -> None:
     said = run_module(engine_service, names=["main"], state="restarted")
     assert said["failed"] and "started, ready, stopped, absent" in said["msg"]

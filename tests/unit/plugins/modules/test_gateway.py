@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The module gateway on a machine below a temporary root, with a HAProxy that does what the test says."""
+"""The module gateway on a machine below a temporary root, with fakes of systemd, dpkg and HAProxy."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Machine:
         if argv[:3] == ["dpkg-query", "--show", "--showformat=${Conffiles}"]:
             return 0, self.conffiles, ""
         if argv[0] == "dpkg-query":
-            # Version, where it is asked for.
+            # With the version, if the format has it.
             rows = [f"{self.wants} installed {name} 2.6" for name in argv[3:] if self.installed]
             return int(not rows), "".join(f"{row}\n" if "Version" in argv[2] else f"{row[:-4]}\n" for row in rows), ""
         if argv[0] == "journalctl":
@@ -152,7 +152,7 @@ def given(**changes: Any) -> dict[str, Any]:
 
 
 def run(machine: Machine, *, check_mode: Any = False, **changes: Any) -> dict[str, Any]:
-    """One run of the module; check mode, asked before, must have said the same."""
+    """One run of the module, after a run in check mode that must predict whether it changes anything."""
     params = given(**changes)
     results = []
     for mode in dict.fromkeys((True, check_mode)):
@@ -172,13 +172,13 @@ def test_a_fresh_machine_starts_and_a_second_run_changes_nothing(machine: Machin
     assert run(machine)["changed"] is False
 
 
-def test_the_settings_behind_it_are_kept_though_no_file_differs(machine: Machine) -> None:
+def test_settings_are_recorded_also_if_no_file_differs(machine: Machine) -> None:
     run(machine)
     assert run(machine, settings={"port": 8001})["changed"] is False
     assert json.loads(module.STATE.read_text())["settings"] == {"port": 8001}
 
 
-def test_before_haproxy_is_there_only_check_mode_goes_on(machine: Machine) -> None:
+def test_without_haproxy_check_mode_predicts_and_a_run_is_an_error(machine: Machine) -> None:
     machine.installed = False
     result = run(machine, check_mode=True)
     assert (result["changed"], result["validated"]) == (True, False)
@@ -195,14 +195,14 @@ def test_maps_change_in_the_running_process(machine: Machine) -> None:
     assert run(machine, maps={"keys.map": "def bob\n"})["changed"] is False
 
 
-def test_a_new_key_has_its_rights_before_it_is_known(machine: Machine) -> None:
+def test_rights_and_limits_of_a_new_key_are_loaded_before_the_key(machine: Machine) -> None:
     maps = {"keys.map": "abc alice\n", "rights.map": "alice|set_main 1\n", "concurrency.map": "alice 4\n"}
     run(machine, maps=maps)
     run(machine, maps={name: text.replace("alice", "bob") for name, text in maps.items()})
     assert machine.committed == ["concurrency.map", "rights.map", "keys.map"]
 
 
-def test_maps_that_the_process_does_not_take_are_reloaded(machine: Machine) -> None:
+def test_haproxy_is_reloaded_if_it_refuses_the_new_maps(machine: Machine) -> None:
     run(machine)
     machine.takes_maps = False
     assert run(machine, maps={"keys.map": "def bob\n"})["action"] == "reload"
@@ -210,14 +210,14 @@ def test_maps_that_the_process_does_not_take_are_reloaded(machine: Machine) -> N
 
 
 @pytest.mark.parametrize("changes", [{"config": f"{HEADER}\nglobal\n  maxconn 1\n"}, {"files": {"models.json": "[]"}}])
-def test_anything_else_is_reloaded(machine: Machine, changes: dict[str, Any]) -> None:
+def test_haproxy_is_reloaded_for_any_other_file(machine: Machine, changes: dict[str, Any]) -> None:
     run(machine)
     assert run(machine, **changes)["action"] == "reload"
     assert machine.calls == ["reset-failed", "reload"]
 
 
 def test_a_run_that_was_cut_off_is_finished(machine: Machine) -> None:
-    """The files are new, the process is not."""
+    """The files are new, but HAProxy has not loaded them."""
     run(machine)
     changed = {"files": {"models.json": "[]"}}
     (module.DIRECTORY / "models.json").write_text("[]")
@@ -251,7 +251,7 @@ def test_a_process_that_does_not_come_up_leaves_the_old_files(machine: Machine) 
 
 
 def due(machine: Machine, **changes: Any) -> Any:
-    """What a comparison says, as the preflight asks for one."""
+    """Whether check mode finds work, as in the preflight."""
     ansible: Any = Module(machine, given(**changes), True)
     machine.calls.clear()
     found = module.present(ansible)
@@ -278,7 +278,7 @@ def test_nothing_is_due_on_a_gateway_that_is_as_declared(machine: Machine) -> No
     ],
     ids=["stopped", "disabled", "hold", "config", "map", "unit", "blacklist"],
 )
-def test_what_somebody_has_altered_is_due(machine: Machine, broken: Callable[[Machine], Any]) -> None:
+def test_each_difference_is_due(machine: Machine, broken: Callable[[Machine], Any]) -> None:
     run(machine)
     broken(machine)
     assert due(machine, replace=True)
@@ -292,7 +292,7 @@ def test_a_package_that_is_missing_is_due_and_named(machine: Machine) -> None:
     assert found["due"] and found["missing"] == ["haproxy", "socat"]
 
 
-def test_every_mistake_of_the_input_is_told_before_anything_is_read(machine: Machine, tmp_path: Path) -> None:
+def test_every_mistake_of_the_input_is_reported_and_nothing_is_changed(machine: Machine, tmp_path: Path) -> None:
     tested.OS_RELEASE.write_text('PRETTY_NAME="Debian GNU/Linux 11 (bullseye)"\nVERSION_ID="11"\nID=debian\n')
     with pytest.raises(ServiceError) as caught:
         run(machine, problems=["role gateway: gateway_port: 0"])
@@ -319,7 +319,7 @@ def test_keepalived_starts_once_and_is_reloaded(machine: Machine) -> None:
     assert due(machine, floating=f"{FLOATS}# other\n")
 
 
-def test_a_floating_address_that_is_not_declared_any_more_is_due(
+def test_a_floating_address_that_is_no_longer_declared_is_due_and_removed(
     machine: Machine, services: Callable[[Iterable[str]], Any]
 ) -> None:
     run(machine, floating=FLOATS)
@@ -337,7 +337,7 @@ def test_only_the_named_part_is_touched(machine: Machine) -> None:
     assert module.DIRECTORY.exists() and not removal.FLOATING.exists()
 
 
-def test_keepalived_keeps_what_it_has_where_it_refuses_the_new(machine: Machine) -> None:
+def test_keepalived_keeps_its_configuration_if_the_new_one_is_refused(machine: Machine) -> None:
     run(machine, floating=FLOATS)
     with pytest.raises(ServiceError, match=r"keepalived refuses(.|\n)*line 3: unknown"):
         run(machine, floating=f"{HEADER}\n# bad\n")
@@ -348,7 +348,7 @@ def test_keepalived_keeps_what_it_has_where_it_refuses_the_new(machine: Machine)
     assert run(machine, floating=FLOATS, replace=True)["backup_file"] == f"{removal.FLOATING}.backup"
 
 
-def test_somebody_elses_configuration_is_kept(machine: Machine) -> None:
+def test_a_foreign_configuration_is_kept(machine: Machine) -> None:
     module.DIRECTORY.mkdir()
     path = module.DIRECTORY / "haproxy.cfg"
     path.write_text("global\n")
@@ -369,7 +369,7 @@ def test_the_packages_own_configuration_is_replaced(machine: Machine) -> None:
     assert "backup_file" not in run(machine)
 
 
-def test_a_certificate_is_linked_and_goes_again(machine: Machine, tmp_path: Path) -> None:
+def test_a_certificate_is_linked_and_unlinked(machine: Machine, tmp_path: Path) -> None:
     for name in ("chain.pem", "key.pem"):
         (tmp_path / name).write_text("x")
     linked = {"certificate": str(tmp_path / "chain.pem"), "certificate_key": str(tmp_path / "key.pem")}
@@ -397,7 +397,7 @@ def test_a_certificate_that_the_run_makes_may_be_missing_in_check_mode_alone(
         run(machine, certificate_form="ca")
     served.write_text("x")
     assert run(machine, certificate_form="ca")["validated"] is True
-    # Plain HTTP has no link to it.
+    # Plain HTTP has no link to a certificate.
     assert run(machine, certificate_form="kept")["action"] == "reload"
     assert not (module.DIRECTORY / "tls.pem").is_symlink()
 
@@ -408,7 +408,7 @@ def test_mistakes_of_inventory_and_certificate_are_named_together(machine: Machi
     with pytest.raises(ServiceError, match=r"(?s)- the port\n- .*is no certificate in PEM\n- .*none\.key") as caught:
         run(machine, problems=["the port"], **wrong)
     assert "Nothing was changed" in str(caught.value)
-    # A run that follows the engines leaves the certificate alone.
+    # A run that only changes engines does not check the certificate.
     assert module.certificate_problems(given(**{**wrong, "check_names": None})) == []
 
 
@@ -430,7 +430,7 @@ def test_a_key_that_everybody_can_read_gets_a_warning(machine: Machine, tmp_path
     assert module.key_warnings(options) == [] == module.key_warnings(given())
 
 
-def test_a_file_that_is_no_longer_wanted_goes(machine: Machine) -> None:
+def test_a_file_that_is_no_longer_wanted_is_removed(machine: Machine) -> None:
     run(machine, files={"models.json": "{}", "clients.acl": "192.0.2.1\n"})
     assert run(machine)["action"] == "reload"
     assert not (module.DIRECTORY / "clients.acl").exists()
@@ -452,7 +452,7 @@ WRITTEN = ["gateway.lua", "haproxy.cfg", "keys.map", "models.json"]
 
 @pytest.fixture
 def fake(services: Callable[[Iterable[str]], Any]) -> Any:
-    """Both services as they are on a gateway with a floating address."""
+    """HAProxy and keepalived, as on a gateway with a floating address."""
     return services([module.HAPROXY, KEEPALIVED])
 
 
@@ -474,7 +474,7 @@ def root(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 
 def serves(root: Path) -> set[Path]:
-    """Have it be a gateway; returns what is ours."""
+    """Write the files of a gateway with a floating address. Returns the paths that the module owns."""
     found = {root / "haproxy" / name for name in WRITTEN} | {removal.DROP_IN, removal.STATE, root / "states/state"}
     removal.DROP_IN.parent.mkdir(parents=True)
     for path in found:
@@ -482,7 +482,7 @@ def serves(root: Path) -> set[Path]:
     removal.STATE.write_text(json.dumps({"schema": 1, "files": WRITTEN, "static": "x", "maps": "x"}))
     removal.FLOATING.write_text(render({**SHARED, "priority": 100, "router_id": 51}))
     for name in ("tls.pem", "tls.pem.key"):
-        # What one of them leads to is gone.
+        # The target of the key's link does not exist.
         (root / "haproxy" / name).symlink_to(root / "ssl/chain.pem" if name == "tls.pem" else root / "ssl/gone.pem")
         found.add(root / "haproxy" / name)
     return found | {removal.FLOATING}
@@ -492,7 +492,7 @@ def there(root: Path) -> set[Path]:
     return {path for path in root.rglob("*") if path.is_symlink() or path.is_file()}
 
 
-def test_only_the_floating_address_is_given_up(run_module: Call, fake: Any, root: Path) -> None:
+def test_only_the_floating_address_is_removed(run_module: Call, fake: Any, root: Path) -> None:
     ours = serves(root)
     done = run_module(module, state="absent", parts=["floating"])
     assert done["changed"] and there(root) == ours - {removal.FLOATING}
@@ -501,7 +501,7 @@ def test_only_the_floating_address_is_given_up(run_module: Call, fake: Any, root
     assert run_module(module, state="absent", parts=["floating"])["changed"] is False
 
 
-def test_keepalived_goes_first_and_what_others_have_brought_stays(run_module: Call, fake: Any, root: Path) -> None:
+def test_keepalived_is_removed_first_and_files_of_others_stay(run_module: Call, fake: Any, root: Path) -> None:
     ours = serves(root)
     foreign = {root / name for name in ("ssl/chain.pem", "haproxy/own.http", "haproxy/haproxy.cfg.1~", "states/own")}
     for path in foreign:
@@ -524,7 +524,7 @@ def test_keepalived_goes_first_and_what_others_have_brought_stays(run_module: Ca
     assert (again["changed"], again["stopped"], again["floating_address"]) == (False, [], "")
 
 
-def test_a_machine_that_never_was_one_is_not_even_asked_of_its_services(
+def test_on_a_machine_that_never_was_a_gateway_no_service_is_changed(
     run_module: Call, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(systemd, "systemctl", lambda *_arguments: pytest.fail("asked"))
@@ -542,7 +542,7 @@ def test_a_gateway_without_a_floating_address_has_no_keepalived_to_stop(
 
 
 @pytest.mark.parametrize("theirs", ["haproxy/haproxy.cfg", "keepalived/keepalived.conf"])
-def test_what_somebody_else_has_taken_over_is_left_alone_and_the_other_goes(
+def test_a_service_with_a_foreign_configuration_stays_and_the_other_is_removed(
     run_module: Call, fake: Any, root: Path, theirs: str
 ) -> None:
     ours = serves(root)
@@ -556,7 +556,7 @@ def test_what_somebody_else_has_taken_over_is_left_alone_and_the_other_goes(
     assert run_module(module, state="absent")["changed"] is False
 
 
-def test_one_that_was_cut_off_is_gone_on_with(
+def test_a_removal_that_was_cut_off_is_continued(
     run_module: Call, fake: Any, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     serves(root)

@@ -40,11 +40,11 @@ PARAMS: dict[str, Any] = {
 OPENSSL = certificates.openssl
 
 shown: dict[tuple[tuple[str, ...], bytes], str] = {}
-"""What openssl has shown, by its words and the file that the last word names."""
+"""Outputs of openssl, by the arguments and the content of the file that the last argument names."""
 
 
 def show_once(*words: str) -> str:
-    """openssl, which reads the same certificate once: each of its starts takes longer than the rest of a run."""
+    """openssl, started once per certificate: each start takes longer than the rest of a run."""
     asked = words[:-1], Path(words[-1]).read_bytes()
     if asked not in shown:
         shown[asked] = OPENSSL(*words)
@@ -114,7 +114,7 @@ def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Machine:
 
 
 def run(*, check: Any = False, **changes: Any) -> dict[str, Any]:
-    """One run; check mode, asked before, says the same and changes nothing."""
+    """One run, after a run in check mode that must predict whether it changes anything."""
     params = {**PARAMS, **changes}
     foreseen = module.Manager(params, check=True).run()
     assert foreseen["request"] == ""
@@ -173,8 +173,8 @@ def test_a_second_gateway_is_signed_by_the_first(
     assert (other.root / "site-ca.pem").read_text() == (machine.root / "site-ca.pem").read_text()
 
 
-def test_a_lost_ca_is_not_replaced_unasked(machine: Machine) -> None:
-    """A gateway goes on with its issuer, and renews. Other names, and other gateways, need the CA."""
+def test_a_lost_ca_is_not_replaced(machine: Machine) -> None:
+    """The gateway still renews its certificate by its issuer. Other names, and other gateways, need the CA."""
     run()
     own = Authority(machine.root / "tls")
     own.root_key.unlink()
@@ -194,8 +194,8 @@ def test_a_lost_ca_is_not_replaced_unasked(machine: Machine) -> None:
     assert places.CERTIFICATE_COMMAND.read_text() == "of an older version"
 
 
-def test_a_gateway_with_an_issuer_needs_its_ca_and_not_a_new_one(machine: Machine) -> None:
-    """Where the run has not read the lead, another gateway is asked to sign."""
+def test_a_gateway_that_is_not_the_lead_makes_no_ca(machine: Machine) -> None:
+    """If the run leaves out the lead, another gateway gets the request to sign."""
     request = Authority(machine.root / "other").request()
     asked = {**PARAMS, "state": "signed", "request": request, "name": "gw2", "names": ["gw2"]}
     with pytest.raises(certificates.CertificateError, match=r"run baremetal\.inference\.site without -l"):
@@ -210,7 +210,7 @@ def test_nothing_is_signed_in_check_mode(machine: Machine) -> None:
     assert not (machine.root / "tls").exists()
 
 
-def test_without_tls_the_command_goes_and_the_keys_stay(machine: Machine) -> None:
+def test_without_tls_the_command_is_removed_and_the_keys_stay(machine: Machine) -> None:
     run()
     for changes in ({"form": "kept"}, {"state": "absent"}):
         result = run(**changes)
@@ -244,7 +244,7 @@ def test_the_directory_of_keys_is_for_root_alone_whatever_the_form(machine: Mach
     assert run()["new_root"] and tls.stat().st_mode & 0o777 == 0o700
 
 
-def test_acme(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_certificate_is_obtained_once_by_acme(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     filled: list[acme.Order] = []
 
     def fill(order: acme.Order) -> None:

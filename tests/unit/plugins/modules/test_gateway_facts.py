@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The module gateway_facts on a gateway whose HAProxy is dead, or says what the test wants."""
+"""The module gateway_facts on a gateway whose HAProxy is dead, or has prepared answers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def gateway(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_a_gateway_whose_haproxy_is_dead_says_so(
+def test_a_dead_haproxy_is_the_reason_in_silent(
     gateway: Path, monkeypatch: pytest.MonkeyPatch, run_module: RunModule
 ) -> None:
     said = run_module(gateway_facts, name="main", host="a", seconds=0)
@@ -35,7 +35,7 @@ def test_a_gateway_whose_haproxy_is_dead_says_so(
     assert said["silent"] == ""
 
 
-def test_what_a_gateway_has_is_said(gateway: Path, monkeypatch: pytest.MonkeyPatch, run_module: RunModule) -> None:
+def test_the_result_has_the_observation(gateway: Path, monkeypatch: pytest.MonkeyPatch, run_module: RunModule) -> None:
     seen = observation.Observation(known=True, bridge_known=True, up=["a"])
     monkeypatch.setattr(observation, "observe", lambda *_given: seen)
     said = run_module(gateway_facts, name="main", host="a", gateway="gw", seconds=0)
@@ -60,6 +60,6 @@ def test_a_set_that_does_not_answer_is_an_error(monkeypatch: pytest.MonkeyPatch,
     assert said["failed"] and "- main: 503" in said["msg"] and said["unanswered"] == {"main": "503"}
 
 
-def test_what_a_subset_needs_is_asked_for(run_module: RunModule) -> None:
+def test_each_subset_requires_its_names(run_module: RunModule) -> None:
     assert "name is missing" in run_module(gateway_facts)["msg"]
     assert "names is missing" in run_module(gateway_facts, gather_subset=["answers"])["msg"]

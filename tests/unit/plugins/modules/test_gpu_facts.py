@@ -37,7 +37,7 @@ class Done(Exception):
 
 
 class Module:
-    """What stands for AnsibleModule: parameters in, a result out."""
+    """Replaces AnsibleModule: takes parameters, and ends with a result."""
 
     params: dict[str, Any]
 
@@ -76,19 +76,19 @@ def test_a_tool_that_hangs_ends_in_time(monkeypatch: pytest.MonkeyPatch, tmp_pat
     assert result["ansible_facts"]["gpus"] == []
 
 
-def test_a_tool_that_fails_on_standard_output(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_an_error_on_standard_output_is_recognized(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     tool = script(tmp_path / "nvidia-smi", "echo 'Failed to initialize NVML: Driver/library version mismatch'; exit 18")
     result = run(monkeypatch, root=str(tmp_path), nvidia_smi=tool)
     assert result["ansible_facts"]["gpu_driver"]["error"]["kind"] == "driver_library_mismatch"
 
 
-def test_no_tool_at_all(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_missing_nvidia_smi_is_reported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     result = run(monkeypatch, root=str(tmp_path), nvidia_smi=str(tmp_path / "none"))
     assert result["ansible_facts"]["gpu_driver"]["error"]["kind"] == "not_installed"
 
 
 @pytest.mark.parametrize("timeout", [0, -1, float("nan")])
-def test_a_time_limit_that_is_none(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, timeout: float) -> None:
+def test_an_invalid_time_limit_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, timeout: float) -> None:
     result = run(monkeypatch, root=str(tmp_path), timeout=timeout)
     assert result["failed"] and "timeout" in result["msg"]
 
@@ -98,11 +98,11 @@ def docker(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     """The roots for which Docker was asked; two containers have GPUs, and one has lost them."""
     asked: list[Path] = []
 
-    def look(_run: Any, root: Path) -> Found:
+    def find(_run: Any, root: Path) -> Found:
         asked.append(root)
         return Found([LOST, KEPT])
 
-    monkeypatch.setattr(container_gpus, "find", look)
+    monkeypatch.setattr(container_gpus, "find", find)
     return asked
 
 
@@ -141,12 +141,12 @@ def test_containers_and_their_gpus(monkeypatch: pytest.MonkeyPatch, docker: list
     }
 
 
-def test_no_time_at_all_asks_no_docker(monkeypatch: pytest.MonkeyPatch, docker: list[Path]) -> None:
+def test_with_an_invalid_time_limit_docker_is_not_asked(monkeypatch: pytest.MonkeyPatch, docker: list[Path]) -> None:
     found = run(monkeypatch, gather_subset=["containers"], timeout=0)
     assert (found["failed"], docker) == (True, [])
 
 
-def test_specifications_of_a_node_without_any(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_missing_cdi_specification_is_a_reason_to_refresh(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     found = run(monkeypatch, root=str(tmp_path), gather_subset=["cdi"])["ansible_facts"]["cdi"]
     assert (found["specs"], found["driver_version"]) == ([], None)
     assert "is not there" in found["refresh_reason"]
@@ -196,6 +196,6 @@ def test_every_key_of_every_part_is_documented() -> None:
         *((documented["gpus"]["contains"][name], part) for name, part in GPU_PARTS.items()),
     ]
     for documentation, part in parts:
-        assert list(documentation["contains"]) == [one.name for one in fields(part)], part
-    nested = {name for name, one in documented["gpus"]["contains"].items() if "contains" in one}
+        assert list(documentation["contains"]) == [field.name for field in fields(part)], part
+    nested = {name for name, entry in documented["gpus"]["contains"].items() if "contains" in entry}
     assert nested == set(GPU_PARTS)

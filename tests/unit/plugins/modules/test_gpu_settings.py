@@ -50,7 +50,7 @@ def run_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run_module: Run
 
 @pytest.fixture
 def run(run_program: RunModule, monkeypatch: pytest.MonkeyPatch) -> RunModule:
-    """The same, without a process for each call of nvidia-smi: the script runs in this process."""
+    """Like run_program, without a process for each call of nvidia-smi: the script runs in this process."""
 
     def runner(program: str, _timeout: float) -> Callable[[list[str]], Outcome]:
         def call(arguments: list[str]) -> Outcome:
@@ -63,7 +63,7 @@ def run(run_program: RunModule, monkeypatch: pytest.MonkeyPatch) -> RunModule:
     return run_program
 
 
-def test_set_kept_and_brought_back_at_boot(
+def test_settings_are_applied_recorded_and_applied_again_at_boot(
     run_program: RunModule, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run = run_program
@@ -83,9 +83,9 @@ def test_set_kept_and_brought_back_at_boot(
     assert limits(tmp_path) == [500, 300]
     assert "GPU 1 (0000:1c:00.0): gpu_clocks_mhz: not known -> 9" in capsys.readouterr().out
     assert inferctl.main(["gpu-settings", "--json"], Paths(tmp_path)) == 0
-    # At boot nothing is believed that cannot be read.
-    assert [one["setting"] for one in json.loads(capsys.readouterr().out)["changes"]] == ["gpu_clocks_mhz"]
-    # What is not declared any more is not set at the next boot.
+    # At each boot, a setting that cannot be read is set again.
+    assert [change["setting"] for change in json.loads(capsys.readouterr().out)["changes"]] == ["gpu_clocks_mhz"]
+    # A setting that is no longer declared is not set at the next boot.
     assert run()["changed"] is True
     assert not Paths(tmp_path).gpu_settings.exists()
     assert run()["changed"] is False
@@ -101,14 +101,16 @@ def test_mistakes_change_nothing(run: RunModule, tmp_path: Path) -> None:
     assert not (tmp_path / "etc").exists() and not (tmp_path / "calls.log").exists()
 
 
-def test_a_driver_that_does_not_answer(run: RunModule, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_driver_that_does_not_answer_is_an_error_outside_check_mode(
+    run: RunModule, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "gpus.json").write_text(json.dumps({"gpus": [], "broken": "No devices were found"}))
     assert "no_devices" in run(settings={"ecc": True})["msg"]
     predicted = run(check=True, settings={"ecc": True})
     assert predicted["changed"] is True and "no_devices" in predicted["unanswered"]
-    # Mistakes that need no card are found all the same.
+    # Mistakes that can be found without a GPU are still errors.
     assert run(check=True, settings={"mig_devices": ["3g.40gb"]})["failed"] is True
-    # For a driver that works after the next boot only.
+    # With apply=False, the settings are recorded for a driver that works only after the next boot.
     assert run(apply=False, settings={"ecc": False})["changed"] is True
     assert json.loads(Paths(tmp_path).gpu_settings.read_text())["settings"] == {"ecc": False}
     assert inferctl.main(["gpu-settings"], Paths(tmp_path)) == 1
@@ -121,16 +123,16 @@ def test_a_driver_that_does_not_answer(run: RunModule, tmp_path: Path, capsys: p
     assert "ecc is on, and becomes off at the next reset" in result["reboot_reason"]
 
 
-def test_a_card_that_fails_fails_the_module_and_says_what_was_done(run: RunModule, tmp_path: Path) -> None:
+def test_a_gpu_that_fails_is_an_error_with_the_changes_that_were_made(run: RunModule, tmp_path: Path) -> None:
     gpus = [PARTS["gpu"](0, failing=["-pl"]), PARTS["gpu"](1)]
     (tmp_path / "gpus.json").write_text(json.dumps({"gpus": gpus}))
     result = run(settings={"power_limit_w": 500})
     assert result["failed"] is True and "Insufficient Permissions" in result["msg"]
-    assert [one["index"] for one in result["changes"]] == [1]
+    assert [change["index"] for change in result["changes"]] == [1]
 
 
 @pytest.mark.parametrize("text", ["{}", "nonsense", '{"schema": 1}', '{"schema": 1, "settings": {"a": 1}}'])
-def test_a_damaged_file_is_told_at_boot(tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str) -> None:
+def test_a_damaged_file_is_an_error_at_boot(tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str) -> None:
     file = Paths(tmp_path).gpu_settings
     file.parent.mkdir(parents=True)
     file.write_text(text)
@@ -138,12 +140,12 @@ def test_a_damaged_file_is_told_at_boot(tmp_path: Path, capsys: pytest.CaptureFi
     assert str(file) in capsys.readouterr().err
 
 
-def test_a_time_limit_that_is_none(run: RunModule) -> None:
+def test_an_invalid_time_limit_is_refused(run: RunModule) -> None:
     assert "timeout" in run(timeout=0)["msg"]
 
 
 def test_everything_is_documented(run: RunModule) -> None:
-    names = [one.name for one in fields(Settings)]
+    names = [field.name for field in fields(Settings)]
     options = yaml.safe_load(module.DOCUMENTATION)["options"]
     assert list(module.SETTINGS) == list(options["settings"]["suboptions"]) == names
     assert set(options["overrides"]["suboptions"]) == {"gpu", *names}
@@ -159,7 +161,7 @@ def test_the_role_documents_the_same_settings() -> None:
     specified = yaml.safe_load(role.read_text())["argument_specs"]["main"]["options"]
 
     def kinds(options: dict[str, Any]) -> dict[str, Any]:
-        return {name: {key: one[key] for key in one if key != "description"} for name, one in options.items()}
+        return {name: {key: item[key] for key in item if key != "description"} for name, item in options.items()}
 
     assert kinds(specified["nvidia_driver_gpu_settings"]["options"]) == module.SETTINGS
     assert kinds(specified["nvidia_driver_gpu_overrides"]["options"]) == module.ARGUMENTS["overrides"]["options"]

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The module host_facts on this machine: it reads, and changes nothing."""
+"""The module host_facts: its readers."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The module model_clean: what it keeps. Its implementation has tests of its own."""
+"""The module model_clean: its options. Its implementation has tests of its own."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ def run(run_module: Any) -> Any:
     return partial(run_module, model_facts)
 
 
-def test_tells_of_whole_and_broken_models(run: Any, tmp_path: Path, write_model: Callable[..., Path]) -> None:
+def test_reports_complete_and_missing_models(run: Any, tmp_path: Path, write_model: Callable[..., Path]) -> None:
     whole = write_model(tmp_path / "whole")
     result = run(directories={"whole": str(whole), "gone": str(tmp_path / "gone")}, check=True)
     found = result["ansible_facts"]["model_facts"]
@@ -39,7 +39,7 @@ def test_tells_of_whole_and_broken_models(run: Any, tmp_path: Path, write_model:
     assert set(found["gone"]) == set(found["whole"])
 
 
-def test_refuses_what_is_no_path(run: Any) -> None:
+def test_a_directory_that_is_no_path_is_refused(run: Any) -> None:
     assert run(directories={"a": ["/x"], "b": "/y"})["msg"] == "directories: must be paths: a: ['/x']"
 
 
@@ -82,7 +82,7 @@ def of_files(root: Path) -> dict[str, Any]:
 
 @pytest.mark.parametrize("ranges", [True, False])
 def test_the_facts_are_those_of_the_files(remote: Run, hub: FakeHub, ranges: bool) -> None:
-    """Also from a server that sends all of a file whatever was asked for."""
+    """Also from a server that ignores ranges, and sends whole files."""
     hub.ranges = ranges
     result = remote()
     assert (result["unknown"], result["changed"]) == ({}, False)
@@ -90,7 +90,7 @@ def test_the_facts_are_those_of_the_files(remote: Run, hub: FakeHub, ranges: boo
     assert result["facts"]["tiny"]["weights"]["bytes"] == 8000
 
 
-def test_the_token_is_shown_to_the_hub_and_to_nobody_else(remote: Run, hub: FakeHub) -> None:
+def test_only_the_hub_gets_the_token(remote: Run, hub: FakeHub) -> None:
     hub.token = "hf_secret-5c1d"
     refused = remote()
     assert "refuses the request (401) without a token" in refused["unknown"]["tiny"]
@@ -101,7 +101,7 @@ def test_the_token_is_shown_to_the_hub_and_to_nobody_else(remote: Run, hub: Fake
     assert hub.token not in json.dumps(result)
 
 
-def test_what_nobody_can_tell_is_unknown_with_the_reason(remote: Run, hub: FakeHub) -> None:
+def test_a_model_without_facts_is_unknown_with_the_reason(remote: Run, hub: FakeHub) -> None:
     archive = {"model": f"{hub.url}/m.tar", "checksum": f"sha256:{'0' * 64}"}
     gone = {"model": "acme/other", "revision": COMMIT}
     result = remote({"archive": archive, "gone": gone, "here": {"model": "/srv/m"}, "wrong": {"model": "?"}})
@@ -125,7 +125,7 @@ def test_facts_of_directories_and_of_models_come_together(remote: Run, hub: Fake
     assert result["facts"]["tiny"]["weights"] == result["ansible_facts"]["model_facts"]["here"]["weights"]
 
 
-def test_something_must_be_asked_for(run: Any) -> None:
+def test_directories_or_models_are_required(run: Any) -> None:
     assert "one of the following is required: directories, models" in run()["msg"]
     assert "missing parameter(s) required by 'models': cache" in run(models={})["msg"]
 

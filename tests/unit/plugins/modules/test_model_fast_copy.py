@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The module model_fast_copy: what it foresees, what a node needs of the copies, and what it says."""
+"""The module model_fast_copy: what it predicts, which copies it keeps, and its notes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ RunModule = Callable[..., dict[str, Any]]
 
 
 class Bed:
-    """A store with models a, b and c of one size, a fast disk, and what a kept release and Docker say."""
+    """A store with models a, b and c of one size, a fast disk, releases, and a fake of Docker."""
 
     def __init__(self, root: Path, write_model: Callable[..., Path], run_module: RunModule) -> None:
         self._run = run_module
@@ -69,7 +69,7 @@ class Bed:
         (directory / "release.json").write_text(json.dumps({"model_path": str(self.link(name))}))
 
     def age(self, *names: str) -> None:
-        """Let copies have been used last in this order."""
+        """Set the times at which copies were last used, in this order."""
         for day, name in enumerate(names, 1):
             os.utime(self.copy(name) / MANIFEST, (day * 86400, day * 86400))
 
@@ -148,7 +148,7 @@ def test_what_a_rollback_or_a_container_needs_is_never_dropped(bed: Bed) -> None
     assert [bed.copied(name) for name in "abc"] == [True, False, True]
 
 
-def test_what_a_variants_release_needs_is_its_base(bed: Bed) -> None:
+def test_the_release_of_a_variant_needs_the_copy_of_the_base(bed: Bed) -> None:
     bed.run("a", "b")
     bed.age("a", "b")
     base = {"name": "a", "revision": bed.places["a"]["revision"]}
@@ -162,7 +162,7 @@ def test_what_a_variants_release_needs_is_its_base(bed: Bed) -> None:
 
 
 @pytest.mark.parametrize("silent", ["docker", "release"])
-def test_nothing_is_dropped_where_nobody_knows_what_is_needed(bed: Bed, silent: str) -> None:
+def test_nothing_is_dropped_if_the_needed_copies_are_unknown(bed: Bed, silent: str) -> None:
     bed.run("a")
     if silent == "docker":
         bed.docker = (1, "", "Cannot connect to the Docker daemon")
@@ -175,14 +175,14 @@ def test_nothing_is_dropped_where_nobody_knows_what_is_needed(bed: Bed, silent: 
     assert [bed.copied(name) for name in "ab"] == [True, False]
 
 
-def test_something_in_the_links_place_is_named(bed: Bed) -> None:
+def test_a_directory_in_place_of_a_link_is_an_error(bed: Bed) -> None:
     bed.link("a").mkdir(parents=True)
     result = bed.run("a")
     assert result["failed"]
     assert "is not a link, but must become a link" in result["msg"]
 
 
-def test_what_stays_free_and_a_copy_that_fails_are_warnings(bed: Bed, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lack_of_space_and_a_copy_that_fails_are_notes(bed: Bed, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fast_copy, "free_bytes", lambda path: bed.size + 10)
     short = bed.run("a", reserve_gib=20 / GIB)
     assert "20 bytes must stay free" in short["notes"][0] and short["copied"] == []

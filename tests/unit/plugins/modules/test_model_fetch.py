@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The module model_fetch: one turn of a transfer, from the network or another node, and what it says of it."""
+"""The module model_fetch: one turn of a transfer, from the network or another node, and its result."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ WHOLE = Progress(2 << 20, 2 << 20, 1 << 20, 1, done=True)
 
 
 class Transfer:
-    """Stands for Fetcher: remembers what it was asked for, and has an answer or an error."""
+    """Replaces Fetcher: records its calls, and returns a progress or raises an error."""
 
     def __init__(self) -> None:
         self.made: tuple[Any, ...] = ()
@@ -120,7 +120,7 @@ def test_a_node_that_gives_nothing_is_no_failure(transfer: Transfer, fetch: RunM
         (InputError([Problem("models.m", "is not complete")]), "models.m: is not complete"),
     ],
 )
-def test_what_the_network_does_not_give_is_a_failure(
+def test_a_transfer_from_the_network_that_fails_is_a_failure(
     transfer: Transfer, fetch: RunModule, error: Exception, message: str
 ) -> None:
     transfer.errors = [error]
@@ -128,7 +128,7 @@ def test_what_the_network_does_not_give_is_a_failure(
     assert result["failed"] and result["name"] == "m" and message in result["msg"]
 
 
-def test_a_disk_that_fails_is_a_failure_also_beside_another_node(transfer: Transfer, fetch: RunModule) -> None:
+def test_a_disk_that_fails_is_a_failure_also_with_another_node_as_source(transfer: Transfer, fetch: RunModule) -> None:
     transfer.errors = [OSError("disk full")]
     assert fetch(peer=PEER)["msg"] == "models.m: disk full"
 
@@ -154,6 +154,6 @@ def test_check_mode_fetches_nothing(transfer: Transfer, fetch: RunModule, tmp_pa
 
 
 @pytest.mark.parametrize("more", [{}, {"base": "large", "adapter": ENTRY["model"]}])
-def test_an_adapter_is_checked_as_such(transfer: Transfer, fetch: RunModule, more: dict[str, str]) -> None:
+def test_an_adapter_is_checked_as_an_adapter(transfer: Transfer, fetch: RunModule, more: dict[str, str]) -> None:
     fetch(entry={**ENTRY, **more})
     assert transfer.adapter == bool(more)

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The module model_share: what it starts and ends, and why a node cannot share."""
+"""The module model_share: what it starts and stops, and why a node cannot share."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ RunModule = Callable[..., dict[str, Any]]
 
 
 class Node:
-    """A node with a store that holds model m, and the commands that it was given."""
+    """A node with a store that has model m, and the commands that the module runs."""
 
     def __init__(self, root: Path, publish_model: Callable[..., Path], run_module: RunModule) -> None:
         self._run = run_module
@@ -59,7 +59,7 @@ def node(
     return node
 
 
-def test_a_node_shares_what_it_is_asked_to(node: Node) -> None:
+def test_a_node_shares_the_named_models(node: Node) -> None:
     result = node.start(port=5033, seconds=60)
     assert (result["changed"], result["problem"], result["url"]) == (True, "", "http://192.0.2.7:5033")
     assert list(result["manifests"]) == ["m"] and result["manifests"]["m"]["revision"] == node.model.name
@@ -68,7 +68,7 @@ def test_a_node_shares_what_it_is_asked_to(node: Node) -> None:
     assert result["token"] and result["token"] not in " ".join(command)
 
 
-def test_check_mode_starts_and_ends_nothing(node: Node) -> None:
+def test_check_mode_starts_and_stops_nothing(node: Node) -> None:
     node.active = True
     foreseen = node.start(check=True)
     assert (foreseen["changed"], foreseen["url"], foreseen["token"], foreseen["manifests"]) == (True, "", "", {})
@@ -79,7 +79,7 @@ def test_check_mode_starts_and_ends_nothing(node: Node) -> None:
     assert {tuple(call[:2]) for call in node.calls} == {("systemctl", "is-active")}
 
 
-def test_an_end_is_a_change_only_where_something_was_shared(node: Node) -> None:
+def test_a_stop_is_a_change_only_if_models_were_shared(node: Node) -> None:
     assert node.run(state="stopped")["changed"] is False
     node.active = True
     result = node.run(state="stopped")
@@ -97,5 +97,5 @@ def test_a_node_that_cannot_share_is_no_failure(node: Node) -> None:
     assert str(node.store / "m/ffffffffffff") in node.start(models={"m": "f" * 12})["problem"]
 
 
-def test_what_is_shared_lies_in_a_store(node: Node) -> None:
+def test_sharing_needs_a_store(node: Node) -> None:
     assert "store" in node.run(models={"m": node.model.name})["msg"]

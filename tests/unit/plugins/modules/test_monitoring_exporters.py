@@ -27,7 +27,7 @@ from ansible_collections.baremetal.inference.plugins.modules.monitoring_exporter
 Call = Callable[..., dict[str, Any]]
 
 NOW = 1_795_590_481.35
-"""Seconds since 1970. Fixed: processes that share the tests must name them alike."""
+"""Seconds since 1970. Fixed: names of tests have this number, and all processes must have the same names."""
 
 
 class Exporter(BaseHTTPRequestHandler):
@@ -63,12 +63,12 @@ def port() -> Iterator[int]:
         (404, f"process_start_time_seconds {NOW:.2f}\n", "another program answers"),
     ],
 )
-def test_a_stranger_is_not_taken_for_ours(
+def test_another_program_on_the_port_is_recognized(
     port: int, monkeypatch: pytest.MonkeyPatch, status: int, text: str, said: str
 ) -> None:
     monkeypatch.setattr(Exporter, "status", status)
     monkeypatch.setattr(Exporter, "text", text)
-    # So long that a busy machine answers a second time as well.
+    # Enough time for two answers, also on a busy machine.
     found = silence("", port, partial(is_young, NOW), 2.0)
     assert found == (f"{said} on port {port} within 2 s" if said else "")
 
@@ -81,7 +81,7 @@ DCGM_FI_DEV_SM_CLOCK{gpu="0",UUID="GPU-0",device="nvidia0",modelName="NVIDIA H20
 # TYPE DCGM_FI_DEV_GPU_TEMP gauge
 DCGM_FI_DEV_GPU_TEMP{gpu="0",UUID="GPU-0",device="nvidia0",modelName="NVIDIA H200",Hostname="n1"} 32
 """
-"""What dcgm-exporter tells, which says nothing of its process."""
+"""Metrics of dcgm-exporter. They do not have the start time of its process."""
 
 
 @pytest.mark.parametrize(
@@ -92,17 +92,19 @@ DCGM_FI_DEV_GPU_TEMP{gpu="0",UUID="GPU-0",device="nvidia0",modelName="NVIDIA H20
         (f"process_start_time_seconds {NOW:.2f}\n", "another program answers"),
     ],
 )
-def test_dcgm_is_known_by_its_fields(port: int, monkeypatch: pytest.MonkeyPatch, text: str, said: str) -> None:
+def test_dcgm_exporter_is_recognized_by_its_fields(
+    port: int, monkeypatch: pytest.MonkeyPatch, text: str, said: str
+) -> None:
     monkeypatch.setattr(Exporter, "text", text)
     found = silence("", port, of_dcgm, 2.0)
     assert found == (f"{said} on port {port} within 2 s" if said else "")
 
 
-def test_nobody_answers() -> None:
+def test_a_port_without_a_server_does_not_answer() -> None:
     assert silence("127.0.0.1", 1, partial(is_young, NOW), 0.4).startswith("it does not answer on port 1 ")
 
 
-def test_dcgm_exporter_goes_alone(
+def test_absent_removes_only_dcgm_exporter(
     run_module: Call, services: Callable[[Iterable[str]], Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(module, "UNITS", tmp_path)
@@ -120,7 +122,7 @@ def test_dcgm_exporter_goes_alone(
 
 
 class Machine:
-    """systemd, dpkg, and an exporter that answers or not."""
+    """Fakes of systemd and dpkg, and of an exporter that may not answer."""
 
     def __init__(self) -> None:
         self.active = {module.NODE_UNIT: "active", module.DCGM_UNIT: "inactive"}
@@ -208,7 +210,7 @@ def test_node_exporter_gets_its_options_once(run_module: Call, machine: Machine,
     assert (again["changed"], again["restarted"], again["diff"]) == (False, [], [])
 
 
-def test_a_comparison_says_what_is_due(run_module: Call, machine: Machine, tmp_path: Path) -> None:
+def test_check_mode_reports_whether_the_module_is_due(run_module: Call, machine: Machine, tmp_path: Path) -> None:
     def due(**more: Any) -> Any:
         found = run_module(module, check=True, packages=["prometheus-node-exporter"], **more)
         return found["due"], found["missing"]
@@ -230,7 +232,7 @@ def test_a_comparison_says_what_is_due(run_module: Call, machine: Machine, tmp_p
     assert machine.calls == []
 
 
-def test_every_mistake_of_the_input_is_told_at_once(run_module: Call, machine: Machine, tmp_path: Path) -> None:
+def test_every_mistake_of_the_input_is_reported_at_once(run_module: Call, machine: Machine, tmp_path: Path) -> None:
     said = run_module(module, port=0, dcgm_port=0, dcgm_image="dcgm:latest")["msg"]
     for words in (
         "node_exporter_port: 0",
@@ -243,7 +245,9 @@ def test_every_mistake_of_the_input_is_told_at_once(run_module: Call, machine: M
     assert list(tmp_path.iterdir()) == [] and machine.calls == []
 
 
-def test_dcgm_exporter_comes_with_an_image_and_goes_without(run_module: Call, machine: Machine, tmp_path: Path) -> None:
+def test_dcgm_exporter_is_installed_with_an_image_and_removed_without(
+    run_module: Call, machine: Machine, tmp_path: Path
+) -> None:
     done = run_module(module, dcgm_image=IMAGE)
     assert done["restarted"] == [module.NODE_UNIT, module.DCGM_UNIT]
     assert IMAGE in (tmp_path / module.DCGM_UNIT).read_text()

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The module monitoring_logs: what it installs, refuses, puts back and takes away."""
+"""The module monitoring_logs: what it installs, refuses, restores and removes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ BOTH = [logs.UNIT, logs.CHECK_TIMER]
 
 
 class Machine:
-    """systemd, and an rsyslogd that refuses what holds a word."""
+    """systemd, and an rsyslogd that refuses a configuration with the word `refused`."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -105,7 +105,7 @@ def wanted() -> dict[str, Any]:
     return {"server": "logs.example.com", "protocol": "tcp", "host": "gpu7", "units": ["docker"]}
 
 
-def test_it_is_installed_once_and_taken_away(run_module: Call, machine: Machine, wanted: dict[str, Any]) -> None:
+def test_log_shipping_is_installed_once_and_removed(run_module: Call, machine: Machine, wanted: dict[str, Any]) -> None:
     predicted = run_module(module, True, **wanted)
     assert predicted["changed"] and predicted["restarted"] and len(predicted["diff"]) == 4
     assert machine.calls == [] and machine.files() == {}
@@ -115,7 +115,7 @@ def test_it_is_installed_once_and_taken_away(run_module: Call, machine: Machine,
     assert machine.calls == ["daemon-reload", *started, *(f"enable {unit}" for unit in BOTH)]
     machine.calls.clear()
     assert not run_module(module, **wanted)["changed"] and machine.calls == []
-    # Another port is no other timer.
+    # Another port restarts the service, but not the timer.
     assert run_module(module, **wanted, port=9000)["restarted"]
     assert machine.calls == [f"reset-failed {logs.UNIT}", f"restart {logs.UNIT}"]
 
@@ -136,7 +136,7 @@ def test_it_is_installed_once_and_taken_away(run_module: Call, machine: Machine,
 def test_a_service_whose_file_is_gone_is_stopped(run_module: Call, machine: Machine) -> None:
     machine.running = {logs.UNIT}
     assert run_module(module)["changed"] and machine.running == set()
-    # systemctl refuses to disable what has no file.
+    # systemctl refuses to disable a unit without a file.
     assert not any(call.startswith("disable") for call in machine.calls)
     assert not run_module(module)["changed"]
 
@@ -153,7 +153,7 @@ def test_a_service_whose_file_is_gone_is_stopped(run_module: Call, machine: Mach
     ],
     ids=["stopped", "no check", "disabled", "config", "unit", "package"],
 )
-def test_what_somebody_has_altered_is_due(
+def test_each_difference_is_due(
     run_module: Call, machine: Machine, wanted: dict[str, Any], broken: Callable[[Machine], Any]
 ) -> None:
     run_module(module, **wanted)
@@ -162,7 +162,7 @@ def test_what_somebody_has_altered_is_due(
     broken(machine)
     found = run_module(module, True, **compared)
     assert found["due"] and found["missing"] == ([] if machine.packages else ["rsyslog"])
-    # Where nothing is to be shipped, no package is missing.
+    # If no logs are shipped, no package is missing.
     assert run_module(module, True, packages=["rsyslog"])["missing"] == []
 
 
@@ -172,7 +172,7 @@ def test_the_sites_own_logging_is_not_replaced(run_module: Call, machine: Machin
     machine.packages.append("syslog-ng-core")
     said = run_module(module, True, **wanted, rivals=rivals)["msg"]
     assert "conflicts with the installed syslog-ng-core" in said and "Nothing was changed" in said
-    assert not run_module(module, True, rivals=rivals).get("failed"), "nothing is shipped"
+    assert not run_module(module, True, rivals=rivals).get("failed"), "no logs are shipped"
 
 
 def test_all_mistakes_are_named_at_once(run_module: Call, machine: Machine, wanted: dict[str, Any]) -> None:
@@ -235,7 +235,7 @@ def test_a_service_that_does_not_start_gets_its_old_files_back(
     assert machine.files() == before and logs.UNIT in machine.running
 
 
-def test_a_server_that_does_not_answer_is_told_of(
+def test_a_server_that_does_not_answer_is_a_warning(
     run_module: Call, machine: Machine, wanted: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_args: Any, **_options: Any) -> None:

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The module monitoring_server on a machine below a temporary root, with services that do what the test says."""
+"""The module monitoring_server on a machine below a temporary root, with fakes of systemd, dpkg and the services."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Machine:
 
 
 def run(machine: Machine, *, check_mode: Any = False, **changes: Any) -> dict[str, Any]:
-    """One run of the module; check mode, asked before, must have said the same."""
+    """One run of the module, after a run in check mode that must predict whether it changes anything."""
     params = given(**changes)
     results = []
     for mode in dict.fromkeys((True, check_mode)):
@@ -169,7 +169,7 @@ def test_a_fresh_machine_starts_and_a_second_run_changes_nothing(machine: Machin
     assert run(machine)["changed"] is False
 
 
-def test_before_prometheus_is_there_only_check_mode_goes_on(machine: Machine) -> None:
+def test_without_prometheus_check_mode_predicts_and_a_run_is_an_error(machine: Machine) -> None:
     machine.installed = False
     result = run(machine, check_mode=True)
     assert (result["changed"], result["validated"]) == (True, False)
@@ -200,7 +200,7 @@ def test_what_a_tool_refuses_changes_nothing(machine: Machine, tool: str) -> Non
     assert machine.calls == []
 
 
-def test_what_does_not_come_up_goes_back(machine: Machine) -> None:
+def test_a_service_that_does_not_reload_gets_its_old_files_back(machine: Machine) -> None:
     run(machine)
     before = (module.DIRECTORY / "alertmanager.yml").read_text()
     machine.comes_up = False
@@ -212,7 +212,7 @@ def test_what_does_not_come_up_goes_back(machine: Machine) -> None:
     assert run(machine)["changed"] is False
 
 
-def test_other_options_restart(machine: Machine) -> None:
+def test_a_service_with_other_options_is_restarted(machine: Machine) -> None:
     run(machine)
     units = {**PLAN["units"], module.PROMETHEUS: "[Service]\nA=3\n"}
     assert run(machine, units=units)["actions"] == {module.PROMETHEUS: "restart", module.ALERTMANAGER: "none"}
@@ -237,7 +237,7 @@ def test_what_was_altered_by_hand_is_put_back_and_loaded(machine: Machine) -> No
     assert run(machine)["changed"] is False
 
 
-def test_a_password_stays_what_it_is_and_another_is_taken_without_a_reload(machine: Machine) -> None:
+def test_another_password_is_written_without_a_reload(machine: Machine) -> None:
     run(machine)
     before = (module.DIRECTORY / "web.yml").read_text()
     assert "long-enough" not in before
@@ -273,7 +273,7 @@ def test_the_packages_own_configuration_is_replaced(machine: Machine) -> None:
 
 
 def due(machine: Machine, **changes: Any) -> Any:
-    """What a comparison says, as the preflight asks for one."""
+    """Whether check mode finds work, as in the preflight."""
     ansible: Any = Module(machine, given(**changes), True)
     machine.calls.clear()
     found = module.present(ansible)
@@ -295,7 +295,7 @@ def due(machine: Machine, **changes: Any) -> Any:
     ],
     ids=["stopped", "disabled", "config", "rules", "unit", "dashboard", "hidden dashboard", "no dashboard"],
 )
-def test_what_somebody_has_altered_is_due(machine: Machine, broken: Callable[[Machine], Any]) -> None:
+def test_each_difference_is_due(machine: Machine, broken: Callable[[Machine], Any]) -> None:
     assert due(machine)
     run(machine)
     assert not due(machine)
@@ -318,7 +318,7 @@ def test_a_package_that_is_missing_is_due_and_named(machine: Machine) -> None:
     assert found["due"] and found["missing"] == ["prometheus"]
 
 
-def test_every_mistake_of_the_input_is_told_at_once(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_mistake_of_the_input_is_reported_at_once(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tested, "refusal", lambda what, package: f"{what} needs {package}")
     with pytest.raises(ServiceError) as caught:
         run(machine, problems=["monitoring_port: 0", "monitoring_users: is empty"])
@@ -332,13 +332,13 @@ def test_every_mistake_of_the_input_is_told_at_once(machine: Machine, monkeypatc
 
 @pytest.fixture
 def fake(services: Callable[[Iterable[str]], Any]) -> Any:
-    """Prometheus and Alertmanager as they are while a host watches."""
+    """Prometheus and Alertmanager, as on a monitoring host."""
     return services(removal.STOPPED_IN_ORDER)
 
 
 @pytest.fixture
 def root(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """A machine without any of it."""
+    """A machine that never was a monitoring host."""
     for name, path, home in (
         ("DIRECTORY", "etc", removal),
         ("UNITS", "units", removal),
@@ -353,7 +353,7 @@ def root(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 
 def watches(root: Path) -> set[Path]:
-    """Have it be a monitoring host; returns what is ours."""
+    """Write the files of a monitoring host. Returns the paths that the module owns."""
     names = ["alertmanager.yml", "prometheus.yml", "password", "rules/a.yml", "targets/node.json"]
     found = {root / "etc" / name for name in names}
     found |= {root / f"units/{unit}.d/inference.conf" for unit in removal.STOPPED_IN_ORDER}
@@ -368,7 +368,7 @@ def there(root: Path) -> set[Path]:
     return {path for path in root.rglob("*") if path.is_file()}
 
 
-def test_what_is_ours_goes_and_what_it_knows_stays(run_module: Call, fake: Any, root: Path) -> None:
+def test_the_modules_files_are_removed_and_samples_and_silences_stay(run_module: Call, fake: Any, root: Path) -> None:
     (root / "samples/block").write_text("x")
     (root / "etc/consoles").mkdir()
     foreign = {root / "samples/block", root / "etc/web.example", root / "units/prometheus.service.d/own.conf"}
@@ -394,7 +394,7 @@ def test_what_is_ours_goes_and_what_it_knows_stays(run_module: Call, fake: Any, 
     assert run_module(module, state="absent")["changed"] is False
 
 
-def test_a_machine_that_never_watched_is_not_even_asked_of_its_services(
+def test_on_a_machine_that_never_was_a_monitoring_host_no_service_is_changed(
     run_module: Call, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(systemd, "systemctl", lambda *_arguments: pytest.fail("asked"))
@@ -402,7 +402,7 @@ def test_a_machine_that_never_watched_is_not_even_asked_of_its_services(
 
 
 @pytest.mark.parametrize("name", ["prometheus.yml", "alertmanager.yml"])
-def test_what_somebody_else_has_taken_over_is_left_alone(run_module: Call, fake: Any, root: Path, name: str) -> None:
+def test_a_host_with_a_foreign_configuration_is_left_alone(run_module: Call, fake: Any, root: Path, name: str) -> None:
     ours = watches(root)
     (root / "etc" / name).write_text("mine: true\n")
     done = run_module(module, state="absent")
@@ -410,7 +410,7 @@ def test_what_somebody_else_has_taken_over_is_left_alone(run_module: Call, fake:
     assert there(root) == ours and fake.calls == []
 
 
-def test_one_that_was_cut_off_is_gone_on_with(
+def test_a_removal_that_was_cut_off_is_continued(
     run_module: Call, fake: Any, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     watches(root)
@@ -442,7 +442,7 @@ def test_services_that_were_removed_with_their_packages_are_not_stopped(
 
 
 @pytest.mark.parametrize("missing", [[], ["Prometheus has no Alertmanager"]])
-def test_what_is_not_watched_as_declared_is_an_error(
+def test_monitoring_that_differs_from_the_inventory_is_an_error(
     machine: Machine, run_module: Call, monkeypatch: pytest.MonkeyPatch, missing: list[str]
 ) -> None:
     machine.active = {module.PROMETHEUS, module.ALERTMANAGER}

@@ -79,7 +79,9 @@ def test_a_fresh_node_gets_an_agent_once(run: RunModule, fake: AgentSystemd, pat
     assert fake.calls == []
 
 
-def test_what_restarts_it(run: RunModule, fake: AgentSystemd, paths: Paths) -> None:
+def test_a_new_tool_a_changed_unit_and_a_failure_restart_the_agent(
+    run: RunModule, fake: AgentSystemd, paths: Paths
+) -> None:
     run()
     assert run(check=True, tool_changed=True)["restarted"] is True
     # A run that was cut off between the tool and the agent.
@@ -88,7 +90,7 @@ def test_what_restarts_it(run: RunModule, fake: AgentSystemd, paths: Paths) -> N
     time.sleep(0.01)
     assert run()["restarted"] is True and fake.calls == ["restart"]
     assert not run()["changed"]
-    # A clock that was set back says nothing of the files' age.
+    # A file from the future, as after the clock was set back, does not restart the agent.
     os.utime(paths.command, (now + 3600, now + 3600))
     assert not run()["changed"]
     paths.agent_unit.write_text("# edited\n")
@@ -105,7 +107,7 @@ def test_what_restarts_it(run: RunModule, fake: AgentSystemd, paths: Paths) -> N
 SWAP = {"node": "node1", "gateways": [{"name": "gw1", "address": "10.0.0.9", "port": 8404}]}
 
 
-def test_what_a_swap_must_know_is_written_once(run: RunModule, fake: AgentSystemd, paths: Paths) -> None:
+def test_the_settings_of_swaps_are_written_once(run: RunModule, fake: AgentSystemd, paths: Paths) -> None:
     run()
     assert not paths.swap_settings.exists(), "without the option, the file stays as it is"
     foreseen = run(check=True, swap=SWAP)
@@ -129,7 +131,9 @@ def test_what_a_swap_must_know_is_written_once(run: RunModule, fake: AgentSystem
         ({**SWAP, "terms": {"drain_seconds": "soon"}}, "swap cannot be understood: "),
     ],
 )
-def test_what_no_swap_could_use_is_refused(run: RunModule, paths: Paths, swap: dict[str, Any], words: str) -> None:
+def test_settings_that_no_swap_could_use_are_refused(
+    run: RunModule, paths: Paths, swap: dict[str, Any], words: str
+) -> None:
     result = run(swap=swap)
     assert result["failed"] and words in result["msg"]
     assert not paths.swap_settings.exists() and not paths.agent_unit.exists()
@@ -144,20 +148,22 @@ def test_what_no_swap_could_use_is_refused(run: RunModule, paths: Paths, swap: d
         ({"port": 70000}, "port 70000 must be between"),
     ],
 )
-def test_where_it_cannot_listen(run: RunModule, paths: Paths, arguments: dict[str, Any], words: str) -> None:
+def test_an_address_or_port_that_the_agent_cannot_use_is_refused(
+    run: RunModule, paths: Paths, arguments: dict[str, Any], words: str
+) -> None:
     result = run(**arguments)
     assert result["failed"] and words in result["msg"] and "Nothing was changed" in result["msg"]
     assert not paths.agent_unit.exists()
 
 
-def test_a_port_that_is_taken_by_somebody_else(run: RunModule, fake: AgentSystemd, port: int) -> None:
+def test_a_port_that_another_process_uses_is_refused(run: RunModule, fake: AgentSystemd, port: int) -> None:
     with socket.create_server(("127.0.0.1", port)):
         assert f"port {port} is taken by pid {os.getpid()} " in run(check=True)["msg"]
         fake.unit["MainPID"] = str(os.getpid())
         assert "msg" not in run(check=True), "that is the agent itself"
 
 
-def test_a_start_that_fails_tells_the_agents_own_words(run: RunModule, fake: AgentSystemd) -> None:
+def test_a_start_that_fails_is_an_error_with_the_agents_last_status(run: RunModule, fake: AgentSystemd) -> None:
     fake.refusal = "cannot listen on 127.0.0.1 port 5004: Address already in use"
     message = run()["msg"]
     assert message.startswith(
@@ -166,7 +172,7 @@ def test_a_start_that_fails_tells_the_agents_own_words(run: RunModule, fake: Age
     assert message.endswith("journalctl -u inference-agent.service")
 
 
-def test_absent_leaves_nothing(run: RunModule, fake: AgentSystemd, paths: Paths) -> None:
+def test_absent_removes_the_agent_once(run: RunModule, fake: AgentSystemd, paths: Paths) -> None:
     run()
     paths.textfiles.mkdir(parents=True)
     paths.probe_metrics.write_text("")
@@ -180,7 +186,7 @@ def test_absent_leaves_nothing(run: RunModule, fake: AgentSystemd, paths: Paths)
     assert not run(state="absent")["changed"]
 
 
-def test_a_timer_that_changed_begins_anew_and_one_that_was_stopped_is_started(
+def test_a_changed_timer_is_restarted_and_a_stopped_timer_is_started(
     run: RunModule, fake: AgentSystemd, paths: Paths
 ) -> None:
     run()
@@ -193,7 +199,9 @@ def test_a_timer_that_changed_begins_anew_and_one_that_was_stopped_is_started(
     assert not run()["changed"]
 
 
-def test_absent_removes_the_metrics_of_its_own(run: RunModule, fake: AgentSystemd, paths: Paths) -> None:
+def test_absent_removes_only_the_metrics_of_the_agent_and_its_timers(
+    run: RunModule, fake: AgentSystemd, paths: Paths
+) -> None:
     run()
     paths.textfiles.mkdir(parents=True)
     for name in ("inference-gpus.prom", "inference-probe.prom", "inference-backup.prom"):
@@ -207,7 +215,7 @@ def test_absent_removes_the_metrics_of_its_own(run: RunModule, fake: AgentSystem
     assert not any(paths.units.iterdir())
 
 
-def test_metrics_without_a_unit_go(run: RunModule, fake: AgentSystemd, paths: Paths) -> None:
+def test_metrics_without_a_unit_are_removed(run: RunModule, fake: AgentSystemd, paths: Paths) -> None:
     paths.textfiles.mkdir(parents=True)
     left = paths.metrics("gpus")
     left.write_text("")
@@ -219,5 +227,5 @@ def test_without_the_tool_nothing_is_changed(run: RunModule, fake: AgentSystemd,
     paths.command.unlink()
     refused = run()
     assert refused["failed"] and "run baremetal.inference.site, which installs" in refused["msg"] and fake.calls == []
-    # A dry run of a bare machine goes through.
+    # Check mode works on a bare machine.
     assert run(check=True)["changed"] is True

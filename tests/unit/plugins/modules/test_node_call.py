@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The module node_call: it takes the options of the called module, and keeps what it is sent out of results."""
+"""The module node_call: it checks the options of the called module, and shows neither its own option nor secrets."""
 
 from __future__ import annotations
 

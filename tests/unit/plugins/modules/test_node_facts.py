@@ -14,6 +14,6 @@ def test_the_implementation_gets_the_options(take: RunModule) -> None:
     assert "node_call" not in given and given["fail_on"] == "never"
 
 
-def test_a_subset_that_there_is_not(run_module: RunModule) -> None:
+def test_an_unknown_subset_is_refused(run_module: RunModule) -> None:
     said = run_module(node_facts, gather_subset=["gpus"])
     assert said["failed"] and "maintenance" in said["msg"]

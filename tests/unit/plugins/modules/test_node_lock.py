@@ -39,7 +39,7 @@ def call(paths: Paths, run_module: Call) -> Call:
     return partial(run_module, node_lock)
 
 
-def test_a_lock_is_taken_renewed_and_given_back(call: Call, paths: Paths) -> None:
+def test_a_lock_is_taken_renewed_and_released(call: Call, paths: Paths) -> None:
     assert call(check=True, **MINE)["changed"] is True and not paths.state.exists()
     assert call(**MINE) | {"invocation": 0} == {"changed": True, "adopted": "", "invocation": 0}
     held = files.read_json(paths.lock)
@@ -53,7 +53,7 @@ def test_a_lock_is_taken_renewed_and_given_back(call: Call, paths: Paths) -> Non
     assert call(state="released", run_id="run1")["changed"] is False
 
 
-def test_another_run_is_refused_and_told_who_holds_the_lock(call: Call, paths: Paths) -> None:
+def test_another_run_is_refused_with_the_name_of_the_holder(call: Call, paths: Paths) -> None:
     call(**MINE)
     for given in (OTHER, {"state": "free"}):
         refused = call(**given)

@@ -14,6 +14,6 @@ def test_the_implementation_gets_the_options(take: RunModule) -> None:
     assert "node_call" not in given and given["state"] == "present"
 
 
-def test_a_state_that_there_is_not(run_module: RunModule) -> None:
+def test_an_unknown_state_is_refused(run_module: RunModule) -> None:
     said = run_module(node_tool, state="latest")
     assert said["failed"] and "present, absent" in said["msg"]

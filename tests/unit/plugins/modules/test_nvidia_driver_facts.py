@@ -15,7 +15,7 @@ def test_the_implementation_gets_the_options(take: RunModule) -> None:
     assert given["library"] == "libcuda.so.1"
 
 
-def test_a_subset_that_there_is_not(run_module: RunModule) -> None:
+def test_an_unknown_subset_is_refused(run_module: RunModule) -> None:
     said = run_module(nvidia_driver_facts, gather_subset=["gpus"])
     assert said["failed"] and "driver, !driver, gate" in said["msg"]
 

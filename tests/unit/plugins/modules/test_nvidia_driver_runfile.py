@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The module nvidia_driver_runfile: its order of events, what it refuses, and what it returns."""
+"""The module nvidia_driver_runfile: the order of its steps, what it refuses, and what it returns."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ WANTED: dict[str, Any] = {"path": "/x.run", "checksum": "sha256:1", "version": "
 
 
 class Host:
-    """A node with a driver of NVIDIA's installer, or none, and what is done on it."""
+    """A node with a driver of NVIDIA's installer, or none, and the steps of the module on this node."""
 
     def __init__(self, found: Installed | None) -> None:
         self.found = found
@@ -84,7 +84,7 @@ def test_check_predicts_and_the_second_run_changes_nothing(host: Host, run_modul
     assert (again["changed"], host.done[4:]) == (False, ["build"])
 
 
-def test_a_kernel_that_came_since_gets_the_module(host: Host, run_module: RunModule) -> None:
+def test_a_new_kernel_gets_the_kernel_module(host: Host, run_module: RunModule) -> None:
     host.found = NEW
     assert run_module(nvidia_driver_runfile, check=True, **WANTED)["changed"] and host.done == []
     assert run_module(nvidia_driver_runfile, **WANTED)["changed"] and host.done == ["build"]
@@ -99,12 +99,12 @@ def test_a_bad_file_leaves_the_old_driver(host: Host, run_module: RunModule) -> 
     assert set(host.done) == {"check"}
 
 
-def test_an_installer_that_lies_is_an_error(host: Host, run_module: RunModule) -> None:
+def test_an_installer_that_leaves_no_driver_is_an_error(host: Host, run_module: RunModule) -> None:
     host.leaves = None
     assert "has installed no driver instead of 580.7.01" in run_module(nvidia_driver_runfile, **WANTED)["msg"]
 
 
-def test_a_driver_goes_and_then_there_is_none(host: Host, run_module: RunModule) -> None:
+def test_absent_removes_the_driver_once(host: Host, run_module: RunModule) -> None:
     assert run_module(nvidia_driver_runfile, check=True, state="absent")["changed"] and host.done == []
     assert run_module(nvidia_driver_runfile, state="absent")["changed"] and host.done == ["uninstall"]
     host.done.clear()

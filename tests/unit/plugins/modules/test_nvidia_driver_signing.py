@@ -34,7 +34,7 @@ def test_the_signings_result_is_documented(root: Path) -> None:
 
 
 class Signing:
-    """Stands for the signer: its steps are noted, and one may fail."""
+    """Replaces the signer: records its steps. Signing may fail."""
 
     def __init__(self) -> None:
         self.actions: list[str] = []
@@ -47,7 +47,7 @@ class Signing:
 
     def configure(self) -> None:
         self.steps.append("configure")
-        self.actions.append("told DKMS of the key")
+        self.actions.append("wrote a file of DKMS")
 
     def make_key(self) -> None:
         self.steps.append("make_key")
@@ -75,18 +75,20 @@ def test_modules_are_signed_before_the_key_is_enrolled(signing: Signing, run_mod
     assert (found["changed"], found["enrolment"]) == (True, "pending")
 
 
-def test_before_the_first_build_dkms_is_told_and_nothing_signed(signing: Signing, run_module: RunModule) -> None:
+def test_before_the_first_build_dkms_is_configured_and_nothing_is_signed(
+    signing: Signing, run_module: RunModule
+) -> None:
     found = run_module(nvidia_driver_signing, existing=False)
     assert (signing.steps, found["enrolment"]) == (["configure"], None)
 
 
-def test_an_error_says_what_was_done_before(signing: Signing, run_module: RunModule) -> None:
+def test_an_error_names_the_actions_before(signing: Signing, run_module: RunModule) -> None:
     signing.fails = "the build broke"
     found = run_module(nvidia_driver_signing)
-    assert found["msg"] == "the build broke. Done before that: told DKMS of the key."
+    assert found["msg"] == "the build broke. Done before that: wrote a file of DKMS."
 
 
-def test_a_key_that_is_none_changes_nothing(signing: Signing, run_module: RunModule) -> None:
+def test_an_invalid_key_changes_nothing(signing: Signing, run_module: RunModule) -> None:
     found = run_module(nvidia_driver_signing, key="SECRET nonsense")
     assert "cannot be used. Nothing was changed." in found["msg"]
     assert "SECRET" not in found["msg"] and signing.steps == []

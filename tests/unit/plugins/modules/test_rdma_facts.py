@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The module as a node runs it, with programs and a root of our own."""
+"""The module rdma_facts, with fake programs and a temporary root."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def tool(tmp_path: Path) -> Tool:
 
 @pytest.fixture
 def run(run_module: RunModule) -> RunModule:
-    """Calls the module in this process: a start of Python would take longer than all else here."""
+    """Calls the module in this process: a start of Python would take longer than the rest of a test."""
     return partial(run_module, module)
 
 
@@ -75,7 +75,7 @@ def run_program(**arguments: Any) -> dict[str, Any]:
     return answer
 
 
-def test_programs_that_are_named(root: Path, tool: Tool) -> None:
+def test_the_facts_come_from_the_named_programs(root: Path, tool: Tool) -> None:
     rdma = tool(
         "rdma",
         """case "$*" in
@@ -94,7 +94,7 @@ def test_programs_that_are_named(root: Path, tool: Tool) -> None:
     assert all(status["ok"] for status in facts["rdma_tools"].values())
 
 
-def test_a_program_that_hangs_does_not_hold_it_up(run: RunModule, root: Path, tool: Tool) -> None:
+def test_a_program_that_hangs_is_stopped_after_the_time_limit(run: RunModule, root: Path, tool: Tool) -> None:
     start = time.monotonic()
     result = run(root=str(root), rdma=tool("rdma", "exec sleep 60"), timeout=0.5)
     assert time.monotonic() - start < 20
@@ -103,7 +103,7 @@ def test_a_program_that_hangs_does_not_hold_it_up(run: RunModule, root: Path, to
     assert facts["rdma_devices"][0]["ports"][0]["state"] == "ACTIVE"
 
 
-def test_a_program_that_is_not_there(run: RunModule, root: Path) -> None:
+def test_a_missing_program_is_reported(run: RunModule, root: Path) -> None:
     result = run(root=str(root), rdma="/nowhere/rdma", gather_subset=["tools"])
     assert result["ansible_facts"]["rdma_tools"]["rdma"]["error"] == {
         "kind": "not_installed",
@@ -112,24 +112,24 @@ def test_a_program_that_is_not_there(run: RunModule, root: Path) -> None:
 
 
 @pytest.mark.parametrize("timeout", [0, -1, "nan"])
-def test_a_time_limit_that_is_none(run: RunModule, timeout: Any) -> None:
+def test_an_invalid_time_limit_is_refused(run: RunModule, timeout: Any) -> None:
     result = run(timeout=timeout)
     assert result["failed"] and result["msg"].startswith("timeout is ")
 
 
-def test_programs_are_run_where_that_loads_no_module_and_tells_of_this_machine(root: Path, tmp_path: Path) -> None:
+def test_without_rdma_no_usual_program_runs_and_below_another_root_only_rdma(root: Path, tmp_path: Path) -> None:
     assert module.programs(None, None, None, tmp_path / "bare") == Programs(None, None, None)
     assert module.programs(None, None, None, root) == Programs("rdma", None, None)
     assert module.programs("/r", "/v", "/i", tmp_path / "bare", "/d") == Programs("/r", "/v", "/i", "/d")
 
 
-def test_programs_of_a_live_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_on_a_machine_with_rdma_all_usual_programs_run(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module.facts, "has_rdma", lambda root: True)
     assert module.programs(None, None, None, Path("/")) == Programs("rdma", "ibv_devinfo", "ip", "dcb", sys.executable)
 
 
 def test_every_fact_is_documented(run: RunModule, root: Path) -> None:
-    """To the last key, and none that is not there."""
+    """Also the keys of nested parts. No other key is documented."""
 
     def keys(contains: dict[str, Any]) -> dict[str, Any]:
         return {name: keys(entry["contains"]) if "contains" in entry else None for name, entry in contains.items()}

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The module ssh_server: a server that is asked, a file that comes back, and nothing changed by a refusal."""
+"""The module ssh_server: sshd checks the new file, a failed reload restores the old file, a refusal changes nothing."""
 
 from __future__ import annotations
 
@@ -122,13 +122,13 @@ def test_a_file_that_overrides_is_named(node: Node, theirs: str, words: str) -> 
     assert not node.ours.exists()
 
 
-def test_without_its_include_the_file_would_say_nothing(node: Node) -> None:
+def test_a_file_that_no_other_file_includes_is_refused(node: Node) -> None:
     node.main.write_text("UsePAM yes\n")
     with pytest.raises(InputError, match="no file includes this one"):
         node.apply()
 
 
-def test_what_sshd_refuses_is_said_with_the_files_own_names(node: Node) -> None:
+def test_an_error_of_sshd_names_the_file_on_the_node(node: Node) -> None:
     with pytest.raises(SshdError, match=f"{node.ours} line 1: Bad configuration option"):
         node.apply(config={"Nonsense": 1})
     assert not node.ours.exists()
@@ -149,13 +149,13 @@ def test_what_sshd_refuses_is_said_with_the_files_own_names(node: Node) -> None:
         ({"config": {"AuthorizedKeysFile": "/x"}, "admins": [{"name": "bob", "groups": []}]}, "must name .ssh/auth"),
     ],
 )
-def test_nobody_that_matters_is_shut_out(node: Node, params: dict[str, Any], words: str) -> None:
+def test_a_configuration_that_shuts_out_an_admin_is_refused(node: Node, params: dict[str, Any], words: str) -> None:
     with pytest.raises(InputError, match=words):
         node.apply(**params)
     assert not node.ours.exists()
 
 
-def test_an_old_file_comes_back_where_the_server_does_not_reload(node: Node) -> None:
+def test_the_old_file_is_restored_if_the_server_does_not_reload(node: Node) -> None:
     node.ours.write_text("PasswordAuthentication yes\n")
     node.reload_works = False
     with pytest.raises(SshdError, match="it does not reload"):
@@ -164,8 +164,8 @@ def test_an_old_file_comes_back_where_the_server_does_not_reload(node: Node) -> 
 
 
 @pytest.mark.parametrize(("unit", "verbs"), [("ssh.service", ["reload"]), ("ssh.socket", ["stop"]), ("neither", [])])
-def test_how_the_file_comes_into_effect(node: Node, unit: str, verbs: list[str]) -> None:
-    """What ssh.socket has started does not survive a reload; the next connection starts it anew."""
+def test_the_server_is_reloaded_or_stopped_for_the_new_file(node: Node, unit: str, verbs: list[str]) -> None:
+    """A server that ssh.socket has started cannot reload. It stops, and the next connection starts it again."""
     node.unit = unit
     node.apply()
     assert node.verbs == verbs
@@ -177,7 +177,7 @@ def test_a_trial_begins_before_the_change(node: Node) -> None:
     script = Path(node.began[0]).read_text()
     assert f"old.conf {node.ours}" in script
     assert "systemctl reload ssh.service" in script
-    # Cut off here: the node will bring the old file back, so that a run which sees the new one may not end.
+    # If the run is cut off here, the node restores the old file. So the next run must not take the new file as final.
     (waiting,) = node.apply(check=True)["differs"]
     assert "on trial" in waiting
     trial.Trial(ssh_server.TRIAL_NAME).confirm()
@@ -196,14 +196,14 @@ def test_options_with_half_a_quote_are_refused(node: Node) -> None:
         node.apply()
 
 
-def test_no_server_is_said(node: Node) -> None:
+def test_a_missing_server_is_an_error(node: Node) -> None:
     ssh_server.SSHD.unlink()
     with pytest.raises(SshdError, match="install openssh-server"):
         node.apply(check=True)
 
 
 @pytest.mark.parametrize("phase", ["confirm", "rollback"])
-def test_a_trial_ends_without_a_look_at_the_node(
+def test_a_trial_ends_without_an_inspection_of_the_node(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run_module: RunModule, phase: str
 ) -> None:
     monkeypatch.setattr(trial, "RUN", tmp_path)
@@ -225,7 +225,9 @@ def test_a_trial_ends_without_a_look_at_the_node(
     assert pending.exists() == (phase == "rollback"), "the script removes it"
 
 
-def test_a_trial_that_was_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run_module: RunModule) -> None:
+def test_a_trial_that_has_ended_cannot_be_confirmed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run_module: RunModule
+) -> None:
     monkeypatch.setattr(trial, "RUN", tmp_path)
     found = run_module(ssh_server, phase="confirm")
     assert (found["failed"], "the old state is back" in found["msg"]) == (True, True)
@@ -233,6 +235,6 @@ def test_a_trial_that_was_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, 
 
 
 @pytest.mark.parametrize("phase", ["apply", "trial"])
-def test_a_change_needs_its_values(run_module: RunModule, phase: str) -> None:
+def test_a_change_needs_base(run_module: RunModule, phase: str) -> None:
     found = run_module(ssh_server, phase=phase)
     assert found["failed"] and "missing: base" in found["msg"]

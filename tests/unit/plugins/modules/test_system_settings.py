@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The module system_settings, against a node whose commands are played by a fake."""
+"""The module system_settings against a fake of the node's commands."""
 
 from __future__ import annotations
 
@@ -45,8 +45,9 @@ class Node:
         self.state = "*"
         self.journal_bytes = 4 * 2**30
         self.limits = {"DefaultLimitNOFILE": "524288"}
-        """What systemd gives to a service, and what a reload makes of that."""
+        """The limits that systemd gives to a service."""
         self.limits_then = {"DefaultLimitNOFILE": "4096"}
+        """These limits after a reload of systemd."""
         self.write("proc/sys/fs/nr_open", "1048576\n")
         self.write("etc/hosts", "127.0.0.1\tlocalhost\n127.0.1.1\tgpu1\n")
         self.write("usr/share/zoneinfo/Europe/Prague", "TZif")
@@ -149,7 +150,7 @@ def test_check_predicts_and_the_second_run_changes_nothing(node: Node) -> None:
     assert node.calls == []
 
 
-def test_all_mistakes_at_once_and_nothing_changed(node: Node) -> None:
+def test_all_mistakes_are_reported_at_once_and_nothing_is_changed(node: Node) -> None:
     before = node.files()
     with pytest.raises(InputError) as refusal:
         node.apply(
@@ -165,8 +166,8 @@ def test_all_mistakes_at_once_and_nothing_changed(node: Node) -> None:
     assert node.files() == before and node.calls == []
 
 
-def test_each_part_says_what_differs_and_nothing_once_it_is_right(node: Node) -> None:
-    """Of these words, the role takes that a node is due."""
+def test_each_part_reports_its_differences_until_a_run(node: Node) -> None:
+    """By these differences, the role decides whether a node is due."""
     node.write("etc/chrony/chrony.conf", CHRONY)
     for part, option in ALL.items():
         assert node.apply(check=True, **{part: option})["differs"], part
@@ -182,7 +183,7 @@ def test_each_part_says_what_differs_and_nothing_once_it_is_right(node: Node) ->
         ("systemd-pstore.service", {"services": ALL["services"]}),
     ],
 )
-def test_a_unit_that_somebody_has_disabled_is_enabled_again(node: Node, unit: str, option: dict[str, Any]) -> None:
+def test_a_disabled_unit_is_enabled_again(node: Node, unit: str, option: dict[str, Any]) -> None:
     node.write("etc/chrony/chrony.conf", CHRONY)
     node.apply(**option)
     node.enabled.remove(unit)
@@ -193,7 +194,7 @@ def test_a_unit_that_somebody_has_disabled_is_enabled_again(node: Node, unit: st
 
 @pytest.mark.parametrize("unit", ["chrony.service", "logrotate.timer"])
 def test_a_unit_that_does_not_run_is_started(node: Node, unit: str) -> None:
-    """Such as one whose package is gone, while our files are still there."""
+    """For example, its package was removed, but the files of the module are still there."""
     option = {"clock": CLOCK} if unit == "chrony.service" else {"logrotate": {"max_size": "200M"}}
     node.write("etc/chrony/chrony.conf", CHRONY)
     node.apply(**option)
@@ -203,8 +204,8 @@ def test_a_unit_that_does_not_run_is_started(node: Node, unit: str) -> None:
     assert node.apply(**option)["changed"] and node.started[unit]
 
 
-def test_a_clock_that_is_no_longer_right_differs_and_changes_nothing(node: Node) -> None:
-    """A run then waits for the clock, and fails where that stays."""
+def test_a_clock_that_is_not_synchronized_differs_and_changes_nothing(node: Node) -> None:
+    """Outside check mode, the module waits for the clock, and fails if the clock stays wrong."""
     node.write("etc/chrony/chrony.conf", CHRONY)
     node.apply(clock=CLOCK)
     node.state = "?"
@@ -238,7 +239,7 @@ def test_new_sources_do_not_restart_chronyd(node: Node) -> None:
     assert node.calls == ["chronyc reload sources"]
 
 
-def test_a_chronyd_that_a_cut_run_left_behind_is_restarted(node: Node) -> None:
+def test_a_chronyd_older_than_its_file_is_restarted(node: Node) -> None:
     node.write("etc/chrony/chrony.conf", CHRONY)
     node.apply(clock=CLOCK)
     node.started["chrony.service"] -= 1000
@@ -256,7 +257,7 @@ def test_a_clock_without_a_source_that_answers_is_an_error(node: Node) -> None:
         node.apply(clock=CLOCK)
 
 
-def test_a_journald_that_does_not_take_its_limit_is_an_error(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_journald_with_another_limit_is_an_error(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module_under_test, "JOURNAL_SECONDS", 0.1)
     node.journal_bytes = 10**6
     with pytest.raises(module_under_test.SettingsError, match="System Journal, at most 1000000 bytes"):
@@ -289,7 +290,7 @@ def test_cloud_init_is_kept_off_the_hosts_file(node: Node) -> None:
     assert not result["changed"] and "user data" in result["notes"][0]
 
 
-def test_a_hostname(node: Node) -> None:
+def test_a_hostname_is_set_and_written_to_the_hosts_file(node: Node) -> None:
     node.write("etc/hostname", "gpu1\n")
     node.apply(names={**NAMES, "hostname": "gpu2"})
     assert node.calls == ["hostnamectl set-hostname gpu2"]
@@ -315,8 +316,8 @@ SYSTEM = "etc/systemd/system.conf.d/60-inference.conf"
 LIMITS = "etc/security/limits.d/60-inference.conf"
 
 
-def test_limits_are_set_and_what_has_nothing_to_say_goes(node: Node) -> None:
-    """Of a file that is not wanted any more, the next run finds nothing."""
+def test_limits_are_set_and_a_file_without_limits_is_removed(node: Node) -> None:
+    """After the removal of a file, the next run finds no difference."""
     assert node.apply(services=SERVICES)["changed"]
     assert "DefaultLimitNOFILE=4096\n" in node.read(SYSTEM) and node.calls == ["systemctl daemon-reload"]
     assert not node.apply(services=SERVICES)["changed"]
@@ -328,15 +329,15 @@ def test_limits_are_set_and_what_has_nothing_to_say_goes(node: Node) -> None:
     assert not node.apply(services=nothing)["changed"]
 
 
-def test_a_file_that_not_everybody_may_read_is_put_right(node: Node) -> None:
+def test_the_mode_of_a_file_is_corrected(node: Node) -> None:
     node.apply(services=SERVICES)
     (node.root / LIMITS).chmod(0o600)
     assert node.apply(services=SERVICES)["changed"]
     assert not node.apply(services=SERVICES)["changed"]
 
 
-def test_systemd_that_has_other_values_reads_its_files(node: Node) -> None:
-    """Such as after a run that was cut off."""
+def test_systemd_with_other_values_reads_its_files(node: Node) -> None:
+    """For example, after a run that was cut off."""
     node.apply(services=SERVICES)
     node.limits = {"DefaultLimitNOFILE": "524288"}
     assert node.apply(check=True, services=SERVICES)["changed"] and node.calls == ["systemctl daemon-reload"]
@@ -349,14 +350,14 @@ def test_a_later_file_that_wins_is_an_error(node: Node) -> None:
         node.apply(services=SERVICES)
 
 
-def test_limits_that_cannot_be_change_nothing(node: Node) -> None:
+def test_invalid_limits_change_nothing(node: Node) -> None:
     before = node.files()
     with pytest.raises(InputError, match="memlock is 'lots'"):
         node.apply(services={**SERVICES, "memlock": "lots"}, timezone="Europe/Prague")
     assert node.files() == before and node.calls == []
 
 
-def test_a_machine_without_a_watchdog_is_told_once(node: Node) -> None:
+def test_a_machine_without_a_watchdog_gets_one_note(node: Node) -> None:
     wanted = {**SERVICES, "watchdog_seconds": 60}
     assert "no watchdog device" in node.apply(services=wanted)["notes"][0]
     assert node.apply(services=wanted)["notes"] == []
