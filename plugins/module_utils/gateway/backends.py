@@ -97,13 +97,15 @@ class Replica:
     def from_dict(cls, value: Mapping[str, Any]) -> Replica:
         """The replica from which asdict() has made `value`. Raises TypeError."""
         coming = value.get("coming")
-        names = {key: tuple(value.get(key, ())) for key in ("adapters", "declared_adapters", "tasks")}
+        names = {key: tuple(value.get(key, ())) for key in ("other_keys", "adapters", "declared_adapters", "tasks")}
+        given = {key: value.get(key) for key in ("running_marks", "coming_marks")}
+        marks = {key: None if found is None else tuple(found) for key, found in given.items()}
         asked = value.get("routing")
         made = {
             "coming": Place(**coming) if coming else None,
             "routing": Routing.from_dict(asked) if asked else None,
         }
-        return cls(**{**value, **names, **made})
+        return cls(**{**value, **names, **marks, **made})
 
     @property
     def endpoint(self) -> str:

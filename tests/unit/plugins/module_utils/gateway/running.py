@@ -34,13 +34,15 @@ def wait(what: str, condition: Callable[[], bool]) -> None:
 
 
 def _listens(port: int) -> bool:
-    with socket.socket() as one:
-        return one.connect_ex(("127.0.0.1", port)) == 0
+    with socket.socket() as tried:
+        return tried.connect_ex(("127.0.0.1", port)) == 0
 
 
 class Engine:
-    """An engine that answers its own name after `seconds`, and counts its requests at a time. `fails`: it answers 500.
-    `breaks`: it breaks off its answers. `streams`: its answers are streams."""
+    """An engine that answers its own name after `seconds`. `most` is the greatest number of requests at a time.
+
+    `fails`: the status is 500. `breaks`: answers break off. `streams`: answers are streams.
+    """
 
     def __init__(self, name: str) -> None:
         self.name, self.seconds, self.running, self.most = name, 0.0, 0, 0
@@ -79,7 +81,7 @@ class Engine:
             daemon_threads = True
 
             def handle_error(self, _request: Any, _address: Any) -> None:
-                """A health check closes its connection before it has read the answer."""
+                """Print nothing: a health check closes its connection before it has read the answer."""
 
         self.server = Server(("127.0.0.1", 0), Handler)
         self.port = int(self.server.server_address[1])

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What certbot is asked, and what prevents its first certificate."""
+"""The command line of certbot, and what prevents a first certificate."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ def filled(etc: Path, server: str = ORDER.server) -> Path:
     return etc
 
 
-def test_the_order_is_filled_by_these_names_of_this_authority(tmp_path: Path) -> None:
+def test_an_order_is_filled_by_a_certificate_with_its_names_from_its_authority(tmp_path: Path) -> None:
     assert not ORDER.is_filled(tmp_path / "none")
     assert ORDER.is_filled(filled(tmp_path / "one"))
     assert not ORDER.is_filled(filled(tmp_path / "two", "https://other.invalid/"))
     assert not acme.Order(["gw.example.com"], "", ORDER.server).is_filled(tmp_path / "one")
-    # A certificate that exists is renewed by certbot, whatever listens now.
+    # A filled order has no problems: certbot renews the certificate.
     assert ORDER.problems(tmp_path / "one") == []
 
 
-def test_names_without_an_address_and_a_taken_port(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unknown_names_and_a_taken_port_are_problems(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(acme, "_resolves", lambda name: name != "llm.example.com")
     monkeypatch.setattr(acme, "port_taken", lambda port: port == 80)
     unresolved, taken = ORDER.problems(tmp_path)
@@ -47,7 +47,7 @@ def test_names_without_an_address_and_a_taken_port(tmp_path: Path, monkeypatch: 
     assert ORDER.problems(tmp_path) == []
 
 
-def test_whether_a_port_is_taken(port: int) -> None:
+def test_a_port_with_a_listener_is_taken(port: int) -> None:
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", port))
         listener.listen()
@@ -55,7 +55,7 @@ def test_whether_a_port_is_taken(port: int) -> None:
     assert not acme.port_taken(port)
 
 
-def test_what_certbot_says_reaches_the_operator(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_quotes_certbot(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[list[str]] = []
 
     def run(command: list[str], _seconds: float) -> commands.Outcome:

@@ -49,7 +49,7 @@ def test_rules_read_the_key_then_choose_an_engine() -> None:
     assert prefix[-2] == "http-request lua.prefer 150 1"
 
 
-def test_a_set_follows_its_models_where_they_agree(
+def test_a_set_is_routed_as_its_models_ask_if_they_agree(
     settings: dict[str, Any], replicas: list[Replica], made: Callable[..., Plan]
 ) -> None:
     asked = Routing(("user",))
@@ -71,7 +71,7 @@ def test_a_set_follows_its_models_where_they_agree(
     assert "replica set code: routing: 'affinity': has no effect: the set has one engine, on gpu3" in warning
 
 
-def test_the_roles_setting_is_for_models_that_do_not_say(
+def test_the_roles_setting_is_for_models_without_routing(
     settings: dict[str, Any], replicas: list[Replica], made: Callable[..., Plan]
 ) -> None:
     replicas = [replace(replica, routing=Routing() if replica.name == "chat" else None) for replica in replicas]
@@ -80,7 +80,7 @@ def test_the_roles_setting_is_for_models_that_do_not_say(
     assert sections == {"backend set_batch", "backend set_code"} and found.warnings == []
 
 
-def test_a_model_that_does_not_say_may_agree_with_one_that_does(
+def test_a_model_without_routing_agrees_with_a_model_that_asks_for_the_roles_setting(
     settings: dict[str, Any], replicas: list[Replica], made: Callable[..., Plan]
 ) -> None:
     (first, *_others) = (replica for replica in replicas if replica.name == "chat")
@@ -88,7 +88,7 @@ def test_a_model_that_does_not_say_may_agree_with_one_that_does(
     both = [asks if replica is first else replace(replica, routing=None) for replica in replicas]
     agreed = made(settings, both, affinity="session")
     assert agreed.warnings == [] and "lua.prefer" in agreed.config
-    # The default is for all sets: one engine alone is no mistake.
+    # The role's setting is for all sets: a set with one engine gets no warning.
     (warning,) = map(str, made(settings, both, affinity="prefix").warnings)
     assert warning.startswith("replica set chat: routing: its models (large) ask for different routing")
 
@@ -131,11 +131,11 @@ def user(number: int) -> dict[str, Any]:
 
 
 @real
-def test_a_drained_engines_keys_move_and_no_other(serve: Serve) -> None:
+def test_only_the_affinity_keys_of_a_drained_engine_move(serve: Serve) -> None:
     with serve(Routing(("user",))) as (haproxy, engines):
         before = {number: haproxy.ask(**user(number)) for number in range(60)}
         assert {number: haproxy.ask(**user(number)) for number in range(60)} == before
-        # No engine has more than its double share of the keys.
+        # No engine has more than twice its share of the keys.
         counts = Counter(before.values())
         assert set(counts) == set(HOSTS) and max(counts.values()) <= 40
 

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Replica sets that are asked for a token, at a gateway on a socket."""
+"""Requests for a token from replica sets, at a fake gateway on a socket."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ANSWERS = {
 
 
 class Gateway(BaseHTTPRequestHandler):
-    """Serves the models `main`, which makes text, and `vectors`, which does not; no engine of any other."""
+    """Serves the models `main`, which makes text, and `vectors`, which makes no text. No other model has an engine."""
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["Content-Length"]))
@@ -53,13 +53,13 @@ def gateway(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         thread.join()
 
 
-def test_an_answer_is_an_answer(gateway: None) -> None:
+def test_a_token_is_an_answer(gateway: None) -> None:
     assert module.ask("main", 5) == ""
 
 
 def test_an_engine_without_completions_has_answered(gateway: None) -> None:
     assert module.ask("vectors", 5) == module.NO_TEXT
-    # The gateway's own answer, and an answer of neither.
+    # An error of the gateway itself, and of another program, is no such answer.
     assert module.ask("gone", 5) == '404: {"error": {"code": "model_not_found"}}'
     assert module.ask("page", 5) == "404: <html>"
 
@@ -68,13 +68,13 @@ def test_a_refusal_is_quoted(gateway: None) -> None:
     assert module.ask("lone", 5) == '503: {"error": {"code": "no_engine"}}'
 
 
-def test_a_gateway_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_gateway_without_a_socket_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "LOCAL_SOCKET", str(tmp_path / "none"))
     assert "No such file" in module.ask("main", 1)
 
 
-def test_one_that_hangs_takes_no_other_names_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """`late` answers when it is asked again, `gone` is held for all the time there is."""
+def test_a_name_that_hangs_delays_no_other_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`late` answers the second request. The request to `gone` takes all of the time."""
     asked: list[str] = []
 
     def ask(name: str, seconds: float) -> str:

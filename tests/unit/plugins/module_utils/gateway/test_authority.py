@@ -67,7 +67,7 @@ def test_clients_that_trust_the_root_trust_each_gateway(lead: Authority, other: 
     assert lead.fingerprint() == other.fingerprint() != ""
 
 
-def test_keys_are_for_root_alone_and_stay(lead: Authority, other: Authority) -> None:
+def test_keys_are_for_root_alone_and_stay_on_their_gateway(lead: Authority, other: Authority) -> None:
     assert lead.is_lead() and not other.is_lead()
     for own in (lead, other):
         assert own.directory.stat().st_mode & 0o777 == 0o700
@@ -92,7 +92,7 @@ def test_a_certificate_is_renewed_before_its_end_and_for_other_names(lead: Autho
     before = certificates.read(lead.served).fingerprint
     lead.renew(NAMES, NOW)
     assert certificates.read(lead.served).fingerprint != before
-    # A clock that is behind by minutes accepts it.
+    # A client whose clock is minutes behind accepts the certificate.
     assert certificates.read(lead.served).begin < NOW - timedelta(minutes=30)
 
 

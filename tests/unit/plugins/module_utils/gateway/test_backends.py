@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -30,7 +31,7 @@ INSTANCES = [
 ]
 
 
-def nobody(_name: str) -> list[str]:
+def no_address(_name: str) -> list[str]:
     return []
 
 
@@ -45,9 +46,9 @@ def nobody(_name: str) -> list[str]:
         ({"inference_address": "::"}, True, "::1"),
     ],
 )
-def test_where_engines_answer(variables: dict[str, str], own: bool, address: str) -> None:
+def test_an_engine_has_the_address_of_the_inventory(variables: dict[str, str], own: bool, address: str) -> None:
     hostvars = {"gpu1": {"instances": INSTANCES, "vllm_api_key": "secret", **variables}}
-    found = replicas_of(["gpu1"], hostvars, "gpu1" if own else "gw1", nobody)
+    found = replicas_of(["gpu1"], hostvars, "gpu1" if own else "gw1", no_address)
     assert found == [Replica("gpu1", address, "chat", "large", 5005, "secret", declared="large")]
 
 
@@ -60,24 +61,24 @@ def test_a_name_is_resolved() -> None:
 def test_all_hosts_that_cannot_be_reached_are_named_at_once() -> None:
     hostvars = {"gpu1": {"instances": INSTANCES}, "gpu2": {"instances": INSTANCES}, "gpu3": {}}
     with pytest.raises(AddressError, match=r"gpu1: .*127\.0\.0\.1.*inference_address.*gpu2"):
-        replicas_of(["gpu1", "gpu2", "gpu3"], hostvars, "gw1", nobody)
+        replicas_of(["gpu1", "gpu2", "gpu3"], hostvars, "gw1", no_address)
 
 
 @pytest.mark.parametrize(
-    ("told", "model"),
+    ("reported", "model"),
     [
         ({"instances": [instance_facts("chat", "small", 3)]}, "small"),
-        # It has never started, and its node tells of what was staged.
+        # The engine has never started: its node reports a staged release.
         ({"instances": [instance_facts("chat", "small", None)]}, "large"),
-        # Its release is damaged.
+        # The release is damaged.
         ({"instances": [instance_facts("chat", "", 3)]}, "large"),
         ({"instances": []}, "large"),
         ({"unreachable": True, "msg": "no route to host"}, "large"),
     ],
 )
-def test_an_engine_goes_by_what_its_node_has_told(told: dict[str, Any], model: str) -> None:
-    hostvars = {"gpu1": {"instances": INSTANCES, "vllm_engines": told}}
-    (found,) = replicas_of(["gpu1"], hostvars, "gpu1", nobody)
+def test_an_engine_has_the_model_that_its_node_reports(reported: dict[str, Any], model: str) -> None:
+    hostvars = {"gpu1": {"instances": INSTANCES, "vllm_engines": reported}}
+    (found,) = replicas_of(["gpu1"], hostvars, "gpu1", no_address)
     assert (found.model, found.declared) == (model, "large")
     assert set(fleet_of([found]).routes) == {"chat", model}
 
@@ -86,22 +87,22 @@ RUNS = {"address": "192.0.2.11", "port": 5005, "marks": ["1a2b3c4d"]}
 
 
 def placed(own: str = "gw1", coming: dict[str, Any] | None = None, runs: Any = (RUNS,), **variables: Any) -> Replica:
-    """An engine whose node has told what it runs, and what an update brings."""
-    told = {"instances": [{**instance_facts("chat"), "endpoints": list(runs)}]}
+    """An engine whose node reports what it runs, and what an update brings."""
+    reported = {"instances": [{**instance_facts("chat"), "endpoints": list(runs)}]}
     bridge = BridgeFacts("chat_bridge", None)
     due = UpdateFacts("chat", "large", "", 1, 2, True, False, True, None, "", "", bridge, ())
     hostvars = {
         "instances": INSTANCES,
         "inference_address": "192.0.2.11",
-        "vllm_engines": told,
+        "vllm_engines": reported,
         "update_coming": [{**due.to_dict(), "coming": coming}] if coming else [],
         **variables,
     }
-    (found,) = replicas_of(["gpu1"], {"gpu1": hostvars}, own, nobody)
+    (found,) = replicas_of(["gpu1"], {"gpu1": hostvars}, own, no_address)
     return found
 
 
-def test_what_runs_as_the_inventory_has_it_has_one_server() -> None:
+def test_an_engine_that_runs_as_declared_has_one_server() -> None:
     for found in (placed(), placed(runs=[])):
         assert (found.endpoint, found.words, found.coming, found.agent_address) == ("192.0.2.11:5005", "", None, "")
     assert placed().running_marks == ("1a2b3c4d",) and placed(runs=[]).running_marks is None
@@ -114,28 +115,33 @@ def test_another_port_is_a_second_server() -> None:
     ):
         assert (found.endpoint, found.words) == ("192.0.2.11:5055", "192.0.2.11/5055")
         assert found.coming == Place("192.0.2.11", 5005, "192.0.2.11/5005") and found.agent_address == ""
-    # A rollback brings what the inventory does not say.
+    # A rollback brings an endpoint that the inventory does not have.
     back = placed(coming={**RUNS, "port": 5066, "marks": []})
     assert back.coming and (back.endpoint, back.coming.port, back.coming_marks) == ("192.0.2.11:5005", 5066, ())
     assert back.next and (back.next.server, back.next.agent_name, back.next.set) == ("chat_next.gpu1", "chat", "chat")
 
 
-def test_another_address_is_one_where_it_is_reached_elsewhere() -> None:
+def test_another_address_is_a_second_server_only_if_gateways_reach_it_elsewhere() -> None:
     moves = placed(runs=[{**RUNS, "address": "192.0.2.99"}])
     assert (moves.endpoint, moves.agent_address) == ("192.0.2.99:5005", "192.0.2.11")
     assert moves.next and (moves.next.endpoint, moves.next.agent_address) == ("192.0.2.11:5005", "")
     everywhere = placed(runs=[{**RUNS, "address": "0.0.0.0"}], ansible_host="192.0.2.11")
     assert everywhere.coming is None and everywhere.words == ""
-    # On its own machine, by loopback.
+    # A gateway on the node itself uses the loopback address.
     own = placed("gpu1", runs=[{**RUNS, "address": "0.0.0.0"}])
     assert own.next and (own.endpoint, own.next.endpoint) == ("127.0.0.1:5005", "192.0.2.11:5005")
-    # What no gateway reaches today has no server.
+    # An endpoint that no gateway reaches has no server.
     assert placed(runs=[{**RUNS, "address": "127.0.0.1", "port": 5055}]).endpoint == "192.0.2.11:5005"
 
 
-def test_replicas_survive_their_way() -> None:
-    moves = placed(runs=[{**RUNS, "port": 5055}])
-    assert Replica.from_dict(asdict(moves)) == moves
+def test_replicas_survive_json() -> None:
+    """A site may declare gateway_replicas itself, with lists."""
+    moves = placed(runs=[{**RUNS, "port": 5055}], coming={**RUNS, "port": 5055, "marks": []})
+    moves = replace(moves, other_keys=("an-earlier-key",))
+    assert moves.running_marks and moves.coming_marks == ()
+    for replica in (moves, placed(runs=[])):
+        found = Replica.from_dict(json.loads(json.dumps(asdict(replica))))
+        assert found == replica and hash(found) == hash(replica)
 
 
 def test_names_lead_to_sets_and_a_shared_model_to_all_of_its_sets(replicas: list[Replica]) -> None:
@@ -152,7 +158,7 @@ def test_names_lead_to_sets_and_a_shared_model_to_all_of_its_sets(replicas: list
 
 
 def test_a_model_that_only_some_nodes_of_a_set_serve_leads_to_these() -> None:
-    """One node has been given another model: its set's name leads to both, a model's only to its own."""
+    """One node serves another model: the set's name leads to both nodes, the name of a model to one node."""
     mixed = [Replica("gpu1", "192.0.2.11", "chat", "a", 5005), Replica("gpu2", "192.0.2.12", "chat", "b/1", 5005)]
     routes = fleet_of(mixed).routes
     assert [replica.host for replica in routes["chat"].replicas] == ["gpu1", "gpu2"]
@@ -165,7 +171,7 @@ def test_a_set_that_is_named_like_its_model_has_one_backend() -> None:
     assert [backend.name for backend in fleet.backends] == ["set_large"]
 
 
-def test_what_cannot_be_routed_is_refused() -> None:
+def test_names_that_cannot_be_routed_are_refused() -> None:
     wrong = [
         Replica("gpu[1]", "192.0.2.11", "chat", "two words", 5005),
         Replica("gpu2", "192.0.2.12", "large", "other", 5005),
@@ -186,33 +192,33 @@ def test_ordinary_replicas_are_not_refused(replicas: list[Replica]) -> None:
 
 def test_an_adapter_leads_to_the_engines_whose_release_has_it() -> None:
     models = {"large": {"model": "/srv/large"}, "legal": {"base": "large", "adapter": "/srv/legal"}}
-    told = {"instances": [{**instance_facts("chat", "large", 3), "adapters": ["legal"]}]}
+    reported = {"instances": [{**instance_facts("chat", "large", 3), "adapters": ["legal"]}]}
     variables = {"instances": INSTANCES[:1], "models": models, "inference_address": "192.0.2.11"}
-    with_it = replicas_of(["gpu1"], {"gpu1": {**variables, "vllm_engines": told}}, "gw1", nobody)
+    with_it = replicas_of(["gpu1"], {"gpu1": {**variables, "vllm_engines": reported}}, "gw1", no_address)
     # The release that runs was staged before the inventory had the adapter.
     before = {"instances": [instance_facts("chat", "large", 2)]}
-    without = replicas_of(["gpu2"], {"gpu2": {**variables, "vllm_engines": before}}, "gw1", nobody)
-    # No node has reported: the inventory counts.
-    silent = replicas_of(["gpu3"], {"gpu3": variables}, "gw1", nobody)
-    assert [one.adapters for one in (*with_it, *without, *silent)] == [("legal",), (), ("legal",)]
-    assert {one.declared_adapters for one in (*with_it, *without, *silent)} == {("legal",)}
+    without = replicas_of(["gpu2"], {"gpu2": {**variables, "vllm_engines": before}}, "gw1", no_address)
+    # The node has not reported: the inventory counts.
+    silent = replicas_of(["gpu3"], {"gpu3": variables}, "gw1", no_address)
+    assert [engine.adapters for engine in (*with_it, *without, *silent)] == [("legal",), (), ("legal",)]
+    assert {engine.declared_adapters for engine in (*with_it, *without, *silent)} == {("legal",)}
     assert list(map(Replica.from_dict, map(asdict, with_it))) == with_it
 
     routes = fleet_of(with_it).routes
     assert routes["legal"] == routes["large"] == routes["chat"]
     fleet = fleet_of([*with_it, *without])
-    assert [one.host for one in fleet.routes["large"].replicas] == ["gpu1", "gpu2"]
-    assert [one.host for one in fleet.routes["legal"].replicas] == ["gpu1"]
+    assert [engine.host for engine in fleet.routes["large"].replicas] == ["gpu1", "gpu2"]
+    assert [engine.host for engine in fleet.routes["legal"].replicas] == ["gpu1"]
     # A key may name an adapter before an engine serves it.
     late = fleet_of(without)
     assert "legal" not in late.routes and "legal" in late.declared
 
 
-def test_an_engine_has_the_tasks_that_its_node_has_told() -> None:
-    told = {"instances": [{**instance_facts("chat", "large", 3), "tasks": ["embed", "score"]}]}
-    hostvars = {"gpu1": {"instances": INSTANCES[:1], "vllm_engines": told}, "gpu2": {"instances": INSTANCES[:1]}}
-    (one,) = replicas_of(["gpu1"], hostvars, "gpu1", nobody)
-    (silent,) = replicas_of(["gpu2"], hostvars, "gpu2", nobody)
+def test_an_engine_has_the_tasks_that_its_node_reports() -> None:
+    reported = {"instances": [{**instance_facts("chat", "large", 3), "tasks": ["embed", "score"]}]}
+    hostvars = {"gpu1": {"instances": INSTANCES[:1], "vllm_engines": reported}, "gpu2": {"instances": INSTANCES[:1]}}
+    (one,) = replicas_of(["gpu1"], hostvars, "gpu1", no_address)
+    (silent,) = replicas_of(["gpu2"], hostvars, "gpu2", no_address)
     assert (one.tasks, silent.tasks) == (("embed", "score"), ())
     assert Replica.from_dict(asdict(one)) == one
     other = replace(silent, tasks=("score", "classify"))
@@ -236,7 +242,7 @@ def test_an_engine_is_routed_as_the_model_that_it_serves_asks_for() -> None:
         # This node runs another model until the next update.
         "gpu2": {**variables, "vllm_engines": {"instances": [instance_facts("chat", "small", 3)]}},
     }
-    found = replicas_of(hostvars, hostvars, "gw1", nobody)
+    found = replicas_of(hostvars, hostvars, "gw1", no_address)
     assert [replica.routing for replica in found] == [Routing(("prefix",)), None]
     assert list(map(Replica.from_dict, map(asdict, found))) == found
 

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The units of the command that renews."""
+"""The units that renew the certificate."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LockPersonality=yes
 """All restrictions of the service, in the order of the file."""
 
 
-def test_the_timer_starts_what_may_write_keys_and_metrics_alone() -> None:
+def test_the_service_may_write_only_keys_and_metrics() -> None:
     texts = certificate_units.render()
     service, timer = (texts[f"inference-gateway-certificate.{kind}"] for kind in ("service", "timer"))
     assert "ExecStart=/usr/local/sbin/inference-gateway-certificate update\n" in service

@@ -53,7 +53,7 @@ def test_a_sound_pair_has_no_mistake(made: Path) -> None:
         == known.fingerprint
         == certificates.fingerprint(made / "one.pem")
     )
-    # Without names, it stands for none.
+    # A certificate may have no names.
     assert certificates.read(made / "two.pem").names == ()
 
 
@@ -70,30 +70,30 @@ def test_a_sound_pair_has_no_mistake(made: Path) -> None:
     ],
 )
 def test_each_mistake_of_the_files_is_named(made: Path, certificate: str, key: str, words: list[str]) -> None:
-    told = "\n".join(found(made, certificate, key))
-    assert all(word in told for word in words) and "BEGIN" not in told, told
+    mistakes = "\n".join(found(made, certificate, key))
+    assert all(word in mistakes for word in words) and "BEGIN" not in mistakes, mistakes
 
 
 def test_all_mistakes_are_named_at_once(made: Path) -> None:
-    told = found(made, "one.pem", "two.key", "other.example.com", "a.b.api.example.com", now=NOW + timedelta(days=9))
-    assert [next(word for word in ("ended on", "lacks", "belong") if word in line) for line in told] == [
+    lines = found(made, "one.pem", "two.key", "other.example.com", "a.b.api.example.com", now=NOW + timedelta(days=9))
+    assert [next(word for word in ("ended on", "lacks", "belong") if word in line) for line in lines] == [
         "ended on",
         "lacks",
         "belong",
     ]
-    assert "lacks other.example.com, a.b.api.example.com of gateway_tls_names" in told[1]
+    assert "lacks other.example.com, a.b.api.example.com of gateway_tls_names" in lines[1]
     (early,) = found(made, "one.pem", "one.key", now=NOW - timedelta(days=9))
     assert "begins on" in early
 
 
-def test_a_key_that_everybody_can_read(made: Path) -> None:
+def test_a_key_that_everybody_can_read_is_found(made: Path) -> None:
     (made / "one.key").chmod(0o600)
     assert not certificates.open_to_all(made / "one.key") and not certificates.open_to_all(made / "gone")
     (made / "one.key").chmod(0o644)
     assert certificates.open_to_all(made / "one.key")
 
 
-def test_what_openssl_refuses_is_told(made: Path) -> None:
+def test_a_refusal_of_openssl_is_an_error(made: Path) -> None:
     with pytest.raises(CertificateError, match="openssl x509"):
         certificates.openssl("x509", "-in", str(made / "none.pem"))
     with pytest.raises(CertificateError, match="notAfter"):

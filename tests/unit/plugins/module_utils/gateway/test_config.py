@@ -20,7 +20,7 @@ def section(config: str, title: str) -> list[str]:
     return [line.strip() for line in config[start:].split("\n\n")[0].splitlines()]
 
 
-def test_servers_are_checked_once_and_followed_where_they_are_borrowed(
+def test_a_server_is_checked_in_its_set_and_tracked_in_other_backends(
     settings: dict[str, Any], replicas: list[Replica], made: Callable[..., Plan]
 ) -> None:
     config = made(settings, replicas).config
@@ -34,7 +34,7 @@ def test_servers_are_checked_once_and_followed_where_they_are_borrowed(
     assert "server gpu3 [2001:db8::3]:5005" in section(config, "backend set_code")
 
 
-def test_a_bridge_is_a_server_that_asks_for_itself(
+def test_a_bridge_is_a_server_with_its_own_request_to_the_agent(
     settings: dict[str, Any], replicas: list[Replica], made: Callable[..., Plan]
 ) -> None:
     replicas = [replace(replicas[0], bridge_port=5105), *replicas[1:]]
@@ -94,7 +94,7 @@ def test_an_engine_that_will_be_reached_elsewhere_has_two_servers(
         ({"body_mib": 2}, ["tune.bufsize 2162688", "gt 2097152"], ["8388608", "26214400"]),
     ],
 )
-def test_what_settings_do(
+def test_settings_change_the_configuration(
     settings: dict[str, Any],
     replicas: list[Replica],
     changes: dict[str, Any],
@@ -107,7 +107,7 @@ def test_what_settings_do(
     assert [text for text in gone if text in config] == []
 
 
-def test_the_gateways_own_question_passes_whatever_paths_clients_have(
+def test_the_gateways_own_request_passes_whatever_paths_clients_have(
     settings: dict[str, Any], replicas: list[Replica], made: Callable[..., Plan]
 ) -> None:
     api = section(made(settings, replicas, paths=["/v1/embeddings"]).config, "frontend api")
@@ -153,26 +153,26 @@ def test_a_request_with_two_models_is_refused_before_its_rights_count(
     assert api[refused].endswith(f" if {{ var(txn.model_twice) -m bool }} {several}")
 
 
-def test_what_was_held_is_not_refused_by_a_full_queue(
+def test_a_held_request_is_not_refused_by_a_full_queue(
     settings: dict[str, Any], replicas: list[Replica], made: Callable[..., Plan]
 ) -> None:
-    """It goes on all at once."""
+    """All held requests continue at the same time."""
     found = made(settings, replicas)
     refused = next(line for line in section(found.config, "backend set_chat") if "engines_busy" in line)
     assert refused.endswith(" if { queue ge 256 } !{ var(txn.held) -m bool }")
     assert 'set_var("txn.held", true)' in found.files["gateway.lua"]
 
 
-def test_a_process_that_ends_outlasts_what_may_be_under_way(
+def test_an_old_process_may_finish_the_longest_request(
     settings: dict[str, Any], replicas: list[Replica], made: Callable[..., Plan]
 ) -> None:
     assert "hard-stop-after 2160s" in made(settings, replicas).config
 
 
-def test_nodes_ask_what_the_gateway_sends_to_a_set_that_it_has(
+def test_nodes_read_what_the_gateway_sends_to_its_sets(
     settings: dict[str, Any], replicas: list[Replica], made: Callable[..., Plan]
 ) -> None:
-    """On the port of the metrics, and of sets alone: a model's backend borrows its engines."""
+    """On the metrics port, and only for replica sets: the backend of a model borrows engines of sets."""
     metrics = section(made(settings, replicas, hold_seconds=90).config, "frontend metrics")
     sets = [line.split()[-1] for line in metrics if line.startswith("acl set ")]
     assert sets == ["/sets/batch", "/sets/chat", "/sets/code"]
@@ -185,7 +185,7 @@ def test_nodes_ask_what_the_gateway_sends_to_a_set_that_it_has(
     assert method.endswith(" unless { method GET } or deaths { method POST }")
     (unknown,) = (line for line in metrics if "unknown_set" in line)
     assert "status 404" in unknown and unknown.endswith(" if { path -m beg /sets/ } !set")
-    # A process that a reload has left knows nothing new.
+    # After a reload, the old process has old states, so it refuses.
     assert metrics[-3] == "http-request set-var(txn.hold_seconds) int(90)"
     (old,) = (line for line in metrics if line.endswith(" if { stopping }"))
     assert old.startswith("http-request return status 503 ")
@@ -193,6 +193,6 @@ def test_nodes_ask_what_the_gateway_sends_to_a_set_that_it_has(
 
 
 def test_a_gateway_without_engines_has_no_set(settings: dict[str, Any], made: Callable[..., Plan]) -> None:
-    """And a condition that knows no name all the same: HAProxy would refuse to start."""
+    """The condition `set` must exist all the same, because HAProxy would refuse to start without it."""
     metrics = section(made(settings, []).config, "frontend metrics")
     assert "acl set always_false" in metrics and not [line for line in metrics if "acl set path" in line]

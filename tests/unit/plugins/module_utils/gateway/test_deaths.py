@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Requests in flight at the death of an engine. Where HAProxy is installed, a real HAProxy has them."""
+"""Requests in flight at the death of an engine. Where HAProxy is installed, a real HAProxy sends them."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def report(haproxy: Haproxy, engine: Engine, age: float = 0) -> list[dict[str, A
     ids=["without an answer", "with an error", "in a stream", "at the end of a stream"],
 )
 def test_a_death_names_its_requests(serve: Serve, how: dict[str, bool], status: int) -> None:
-    """A complete answer before the death is none of them."""
+    """A request that got a complete answer before the death is not named."""
     with serve() as (haproxy, one, _other):
         only(haproxy, "gpu1")
         assert haproxy.post(ALICE, "before")[0] == 200
@@ -152,7 +152,7 @@ def test_a_death_names_its_requests(serve: Serve, how: dict[str, bool], status: 
         assert (death["set"], death["node"], death["keys"]) == ("chat", "gpu1", ["bob"])
         assert death["requests"] == [{"id": "deadly", "key": "bob", "path": CHAT, "status": status}]
         assert 0 <= death["age"] < 5
-        # A node that got no answer reports again, and operators read.
+        # A repeated report is no second death.
         assert len(report(haproxy, one)) == len(haproxy.deaths()) == 1
         assert {line["id"]: line["remembered"] for line in haproxy.lines()} == {"before": "0", "deadly": "1"}
 
@@ -205,7 +205,7 @@ def test_a_request_without_an_answer_is_named_after_another_failure(
 def test_a_failure_long_before_the_end_is_no_death(
     serve: Serve, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """A gateway that looks back 6.5 s takes the place of a long wait."""
+    """The gateway looks back 6.5 s in place of 35 s, to shorten the test."""
     lua, shorter = files.DEATHS.read_text(encoding="utf-8"), tmp_path / "deaths.lua"
     assert lua.count("ENDING_MILLISECONDS = 35000") == 1
     shorter.write_text(lua.replace("ENDING_MILLISECONDS = 35000", "ENDING_MILLISECONDS = 6500"))
@@ -266,7 +266,7 @@ def test_among_streams_a_failure_before_a_stream_is_no_sign_of_death(serve: Serv
 
 
 @real
-def test_an_engine_that_the_gateway_does_not_have(serve: Serve) -> None:
+def test_a_report_about_an_unknown_engine_is_ignored(serve: Serve) -> None:
     with serve() as (haproxy, _one, _other):
         for query in ("?set=chat&node=gpu9&age=1", "?set=code&node=gpu1&age=1", "?set=chat&node=gpu1", "?x"):
             assert haproxy.deaths(query) == []
@@ -336,7 +336,7 @@ def test_an_id_that_could_break_the_answer_is_replaced(serve: Serve, request_id:
 
 @real
 def test_what_a_rule_let_through_by_mistake_is_escaped(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As if HAProxy did not check ids."""
+    """In this test, HAProxy accepts every id."""
     monkeypatch.setattr(config, "VALID_ID", ".")
     with serve() as (haproxy, one, _other):
         only(haproxy, "gpu1")

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Where a node asks the gateways."""
+"""The addresses at which a node reaches the gateways."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ def found(own: str = "gpu1", **gateways: dict[str, Any]) -> list[GatewayEndpoint
         ({"ansible_host": "192.0.2.21", "inference_address": "198.51.100.21"}, "198.51.100.21"),
         ({"ansible_host": "192.0.2.21", "gateway_bind_address": "0.0.0.0"}, "192.0.2.21"),
         ({"ansible_host": "2001:db8::21", "gateway_bind_address": "::"}, "2001:db8::21"),
-        # What listens at one address answers at no other.
+        # A gateway that listens at one address answers at no other address.
         ({"ansible_host": "192.0.2.21", "gateway_bind_address": "198.51.100.1"}, "198.51.100.1"),
         ({"ansible_host": "named"}, "192.0.2.9"),
     ],
 )
-def test_a_gateway_is_asked_where_it_listens(variables: dict[str, Any], address: str) -> None:
+def test_a_gateway_is_reached_where_it_listens(variables: dict[str, Any], address: str) -> None:
     assert found(gw1=variables) == [GatewayEndpoint("gw1", address, 8404)]
 
 
@@ -49,20 +49,20 @@ def test_a_gateway_is_asked_where_it_listens(variables: dict[str, Any], address:
         ("198.51.100.1", "198.51.100.1"),
     ],
 )
-def test_a_node_that_is_a_gateway_asks_itself(listens: str | None, address: str) -> None:
-    """Which needs no address that others reach."""
+def test_a_node_that_is_a_gateway_reaches_itself(listens: str | None, address: str) -> None:
+    """Such a gateway needs no address that other machines reach."""
     variables = {} if listens is None else {"gateway_bind_address": listens}
     assert found("gw1", gw1=variables) == [GatewayEndpoint("gw1", address, 8404)]
 
 
-def test_the_port_is_the_one_that_the_gateway_was_told() -> None:
+def test_the_port_is_the_gateways_metrics_port() -> None:
     given = {"ansible_host": "192.0.2.21"}
-    ports = [one.port for one in found(a={**given, "gateway_metrics_port": 8405}, b={**given})]
+    ports = [gateway.port for gateway in found(a={**given, "gateway_metrics_port": 8405}, b={**given})]
     assert ports == [8405, 8404]
     assert found(a={**given, "gateway_metrics_port": "8405"})[0].port == 8405
 
 
-def test_the_name_is_the_one_that_the_agent_knows() -> None:
+def test_the_name_is_one_word_as_the_agent_has_it() -> None:
     assert endpoints(["gate way"], {"gate way": {"ansible_host": "192.0.2.21"}}, "gpu1")[0].name == "gate_way"
 
 
@@ -70,7 +70,7 @@ def test_an_inventory_without_gateways_has_none() -> None:
     assert found() == []
 
 
-def test_every_gateway_that_cannot_be_asked_is_named() -> None:
+def test_every_gateway_that_cannot_be_reached_is_named() -> None:
     with pytest.raises(EndpointError) as caught:
         found(
             deaf={"ansible_host": "192.0.2.21", "gateway_bind_address": "127.0.0.1"},

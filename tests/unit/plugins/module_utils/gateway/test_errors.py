@@ -15,7 +15,7 @@ def test_a_quote_stays_a_quote() -> None:
     assert quoted('it\'s {"a"}') == "'it'\"'\"'s {\"a\"}'"
 
 
-def test_haproxys_own_errors_are_the_apis() -> None:
+def test_haproxys_own_errors_have_the_form_of_the_api() -> None:
     for error in BUILT_IN:
         assert set(json.loads(error.body)["error"]) == {"message", "type", "param", "code"}
 

@@ -54,11 +54,11 @@ def test_all_files_that_the_configuration_names_are_there(
 PATHS = ["/v1/chat/completions", "/v1/embeddings", "/v1/rerank", "/v1/own", "/pooling"]
 
 
-def test_a_path_that_no_task_serves_is_told_the_right_ones(
+def test_a_path_that_no_task_serves_is_answered_with_the_right_paths(
     settings: dict[str, Any], replicas: list[Replica], made: Callable[..., Plan]
 ) -> None:
     one, two, batch, code = replicas
-    told = [
+    reported = [
         replace(one, tasks=("generate",)),
         replace(two, tasks=("generate",)),
         replace(batch, tasks=("embed", "score")),
@@ -67,19 +67,19 @@ def test_a_path_that_no_task_serves_is_told_the_right_ones(
     chat = "Its task is generate. Paths: /v1/chat/completions"
     classify = "Its task is classify. Paths: /pooling"
     # The model that two sets serve has the tasks of both.
-    assert made(settings, told, paths=PATHS).maps["wrong_tasks.map"].splitlines() == [
+    assert made(settings, reported, paths=PATHS).maps["wrong_tasks.map"].splitlines() == [
         "set_batch|/v1/chat/completions Its tasks are embed, score. Paths: /v1/embeddings, /pooling, /v1/rerank",
         f"set_chat|/v1/embeddings {chat}",
         f"set_chat|/v1/rerank {chat}",
         f"set_chat|/pooling {chat}",
         *(f"set_code|{path} {classify}" for path in PATHS[:3]),
     ]
-    assert made(settings, told, paths=PATHS[:2]).maps["wrong_tasks.map"].splitlines()[-1] == (
+    assert made(settings, reported, paths=PATHS[:2]).maps["wrong_tasks.map"].splitlines()[-1] == (
         "set_code|/v1/embeddings Its task is classify. Paths: none of this gateway"
     )
     # The engine decides while a node has not reported.
     assert made(settings, replicas, paths=PATHS).maps["wrong_tasks.map"] == ""
-    assert "set_chat" not in made(settings, [*told[:1], two, *told[2:]], paths=PATHS).maps["wrong_tasks.map"]
+    assert "set_chat" not in made(settings, [*reported[:1], two, *reported[2:]], paths=PATHS).maps["wrong_tasks.map"]
 
 
 def test_only_engines_with_adapters_serve_several_models(
@@ -93,13 +93,13 @@ def test_only_engines_with_adapters_serve_several_models(
     assert found.splitlines() == ["set_chat 1", "set_code 1", "model_large 1", "model_legal 1"]
 
 
-def test_who_comes_without_a_key_has_limits_and_no_checksum(settings: dict[str, Any], replicas: list[Replica]) -> None:
+def test_clients_without_a_key_have_limits_and_no_checksum(settings: dict[str, Any], replicas: list[Replica]) -> None:
     found = plan({**settings, "anonymous": True}, replicas, [])
     assert not found.problems and found.maps["keys.map"] == ""
     assert "anonymous 128\n" in found.maps["concurrency.map"] and "anonymous|set_chat 1\n" in found.maps["rights.map"]
 
 
-def test_every_mistake_is_told_at_once(settings: dict[str, Any], replicas: list[Replica]) -> None:
+def test_every_mistake_is_reported_at_once(settings: dict[str, Any], replicas: list[Replica]) -> None:
     wrong = {
         **settings,
         "port": 0,
@@ -135,23 +135,23 @@ OLD_ONLY, BOTH, NEW_ONLY = (mark(OLD),), (mark(NEW), mark(OLD)), (mark(NEW),)
 @pytest.mark.parametrize(
     ("keys", "first", "second", "sent"),
     [
-        # What a node has not told is what the inventory says.
+        # For a node without a report, the inventory counts.
         ((OLD,), (None, None), (None, None), OLD),
         ((NEW, OLD), (None, None), (None, None), NEW),
         ((NEW, OLD), (None, None), (OLD_ONLY, BOTH), OLD),
-        # Before the first swap, while they roll, and at the end.
+        # Before the first swap, during the update, and at the end.
         ((NEW, OLD), (OLD_ONLY, BOTH), (OLD_ONLY, BOTH), OLD),
         ((NEW, OLD), (BOTH, None), (OLD_ONLY, BOTH), OLD),
         ((NEW, OLD), (BOTH, None), (BOTH, None), NEW),
-        # The old one goes, and back.
+        # The old key is removed; then a rollback.
         ((NEW,), (BOTH, NEW_ONLY), (BOTH, NEW_ONLY), NEW),
         ((NEW, OLD), (BOTH, OLD_ONLY), (NEW_ONLY, BOTH), NEW),
         ((NEW, OLD), (BOTH, OLD_ONLY), (BOTH, OLD_ONLY), OLD),
-        # A key where there was none, and none where there was one.
+        # Engines without a key get one, and engines with a key lose it.
         ((NEW,), ((), NEW_ONLY), ((), NEW_ONLY), NEW),
         (("", OLD), (OLD_ONLY, ()), ((), None), OLD),
         (("",), ((), None), ((), None), ""),
-        # Of two mistakes, clients notice none, and the swap is refused; then they would notice.
+        # No key fits both releases: the key of the running release counts, if the inventory has this key.
         ((NEW, OLD), (OLD_ONLY, NEW_ONLY), (OLD_ONLY, NEW_ONLY), OLD),
         ((NEW,), (OLD_ONLY, NEW_ONLY), (OLD_ONLY, NEW_ONLY), None),
         (("",), (OLD_ONLY, None), ((), None), None),
@@ -177,7 +177,7 @@ def test_engines_are_sent_a_key_that_all_of_them_accept(
     assert found.maps["marks.map"] == (f"/sets/chat {mark(sent)}\n" if sent else "")
 
 
-def test_a_gateway_that_nobody_could_use_is_refused(settings: dict[str, Any], replicas: list[Replica]) -> None:
+def test_a_gateway_without_keys_is_refused(settings: dict[str, Any], replicas: list[Replica]) -> None:
     assert ["gateway_anonymous" in str(problem) for problem in plan(settings, replicas, []).problems] == [True]
 
 
@@ -188,7 +188,7 @@ def test_a_gateway_that_nobody_could_use_is_refused(settings: dict[str, Any], re
 def test_nodes_must_reach_the_gateway(
     settings: dict[str, Any], replicas: list[Replica], listens: str, nodes: str
 ) -> None:
-    """The node that is the gateway itself does by its loopback address, too."""
+    """A node that is itself the gateway reaches the loopback address, too."""
     problems = [str(problem) for problem in plan({**settings, "bind_address": listens}, replicas, KEYS).problems]
     assert len(problems) == bool(nodes)
     for text in problems:
@@ -215,7 +215,7 @@ STATES = """\
     ("agent_port", "kept"),
     [(5004, {"gpu1", "chat_bridge.gpu1", "chat.gpu1"}), (5014, {"chat.gpu1"}), (0, {"gpu3", "chat.gpu1"})],
 )
-def test_a_server_whose_port_has_changed_begins_anew(
+def test_a_server_whose_port_has_changed_starts_without_its_old_state(
     tmp_path: Path,
     settings: dict[str, Any],
     replicas: list[Replica],
@@ -223,7 +223,7 @@ def test_a_server_whose_port_has_changed_begins_anew(
     kept: set[str],
     made: Callable[..., Plan],
 ) -> None:
-    """HAProxy would keep its old port, and its agent's, with its old state. A drain stays where nothing changed."""
+    """With the old state, HAProxy would keep the old ports of server and agent. An unchanged server stays drained."""
     found = made(settings, [replace(replicas[0], bridge_port=5105), *replicas[1:]], agent_port=agent_port)
     texts = {"haproxy.cfg": found.config, "states.awk": found.files["states.awk"], "states": STATES}
     for name, text in texts.items():
@@ -240,7 +240,7 @@ def filtered(directory: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("agent", ["-", "192.0.2.99"])
-def test_so_does_one_whose_address_or_agent_has_moved(
+def test_a_server_whose_address_or_agent_has_moved_starts_without_its_old_state(
     tmp_path: Path, settings: dict[str, Any], replicas: list[Replica], agent: str, made: Callable[..., Plan]
 ) -> None:
     """HAProxy would ask the agent at the old address."""
@@ -257,7 +257,7 @@ def test_so_does_one_whose_address_or_agent_has_moved(
 
 @pytest.mark.skipif(shutil.which("haproxy") is None, reason="no HAProxy here: the controllers' container has one")
 @pytest.mark.parametrize("changes", [{}, {"affinity": "prefix"}, {"anonymous": True, "clients": ["192.0.2.1"]}])
-def test_haproxy_takes_it(
+def test_haproxy_accepts_the_files(
     tmp_path: Path,
     settings: dict[str, Any],
     replicas: list[Replica],

@@ -20,7 +20,7 @@ GIVEN: dict[str, Any] = {
 }
 
 
-def test_without_an_address_nothing_floats() -> None:
+def test_without_an_address_there_is_no_configuration() -> None:
     nothing = {**GIVEN, "address": "", "interface": "", "peers": []}
     assert problems(nothing) == [] and render(nothing) == ""
 
@@ -56,6 +56,6 @@ def test_the_order_of_gateways_makes_no_difference() -> None:
     assert "unicast_src_ip" not in render({**GIVEN, "source": ""})
 
 
-def test_the_address_is_found_in_a_file_of_ours_alone() -> None:
+def test_the_address_is_found_only_in_a_file_of_the_role() -> None:
     assert address_in(render(GIVEN)) == "192.0.2.10/24"
     assert address_in(render(GIVEN).replace("Ansible", "hand")) == address_in("") == ""

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Where the certificate comes from, and what the inventory gets wrong."""
+"""Where the certificate comes from, and the mistakes of the inventory."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ GIVEN: dict[str, Any] = {
     [
         ({}, "ca"),
         ({"serves": "tls"}, "ca"),
-        # An upgraded site goes on until its inventory says something.
+        # An upgraded site keeps plain HTTP until its inventory asks for something else.
         ({"serves": "plain"}, "kept"),
         ({"serves": "plain", "certificate": "/x.pem"}, "certificate"),
         ({"serves": "plain", "declared": "ca"}, "ca"),
@@ -43,12 +43,12 @@ GIVEN: dict[str, Any] = {
         ({"declared": "acme"}, "acme"),
     ],
 )
-def test_the_form(changes: dict[str, Any], form: str) -> None:
+def test_the_form_depends_on_the_inventory_and_on_what_gateways_serve(changes: dict[str, Any], form: str) -> None:
     found = forms.resolve(GIVEN | changes)
     assert (found["form"], found["tls"]) == (form, form not in ("none", "kept"))
 
 
-def test_the_sites_own_ca_signs_for_what_the_host_is_called() -> None:
+def test_the_sites_own_ca_signs_also_for_the_names_of_the_host() -> None:
     given = GIVEN | {"names": ["LLM.example.com", "2001:DB8::0:1", "*.llm.example.com"]}
     names = ["*.llm.example.com", "192.0.2.1", "2001:db8::1", "gw1", "llm.example.com"]
     assert forms.resolve(given)["names"] == names
@@ -102,38 +102,38 @@ def authority(lead: bool, root: str) -> dict[str, Any]:
     return {"lead": lead, "root": root}
 
 
-def test_one_ca_for_all_gateways() -> None:
+def test_all_gateways_must_have_one_ca() -> None:
     sound = {"gw1": authority(True, "A"), "gw2": authority(False, "A"), "gw3": authority(False, "")}
     for own in sound:
         assert forms.problems(GIVEN | {"own": own, "authorities": sound}) == []
     lost = {**sound, "gw1": authority(False, "")}
     (problem,) = forms.problems(GIVEN | {"authorities": lost})
     assert "CA is missing on gw1, but the certificates of gw2 come" in problem.message
-    # A gateway that has its issuer goes on without the CA.
+    # A gateway that has its issuer works without the CA.
     assert forms.problems(GIVEN | {"own": "gw2", "authorities": lost}) == []
     anew = {**sound, "gw1": authority(True, "B")}
     assert forms.problems(GIVEN | {"authorities": anew}) == []
     (problem,) = forms.problems(GIVEN | {"own": "gw2", "authorities": anew})
     assert "comes from another CA than that of gw1" in problem.message
-    # What the run has not read is no mistake.
+    # A gateway that the run has not read is no mistake.
     assert forms.problems(GIVEN | {"own": "gw2", "lead": "gw9", "authorities": sound}) == []
 
 
-def test_which_of_two_cas_stays_is_for_the_operator() -> None:
-    """Never is a gateway told to remove the key of a CA that clients may trust."""
+def test_the_operator_decides_which_of_two_cas_stays() -> None:
+    """No message asks an operator to remove the key of a CA that clients may trust."""
     two = {"gw1": authority(True, "A"), "gw2": authority(True, "B"), "gw3": authority(False, "B")}
     (problem,) = forms.problems(GIVEN | {"own": "gw2", "authorities": two})
     assert "gw2 and gw1 each have a CA of the site. Keep the one whose certificate clients trust" in problem.message
     assert "move /var/lib/inference/gateway-tls away" in problem.message and "Remove" not in problem.message
     for own in ("gw1", "gw3"):
         assert forms.problems(GIVEN | {"own": own, "authorities": two}) == []
-    # A copy of the same CA on another gateway is none too many.
+    # A copy of the same CA on another gateway is no mistake.
     copied = {"gw1": authority(True, "A"), "gw2": authority(True, "A")}
     assert forms.problems(GIVEN | {"own": "gw2", "authorities": copied}) == []
 
 
 def test_a_gateway_that_the_run_has_not_read_may_have_the_ca() -> None:
-    """So no run with -l makes a second CA, or puts TLS beside the plain HTTP of others."""
+    """So no run with -l makes a second CA, or serves TLS while other gateways serve plain HTTP."""
     known = {"gw2": authority(False, "")}
     new: dict[str, Any] = {"own": "gw2", "lead": "gw1", "authorities": known, "unread": ["gw1", "gw3"]}
     (problem,) = forms.problems(GIVEN | new)

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A certificate on its way to a running HAProxy."""
+"""How a running HAProxy gets a certificate."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_a_renewed_certificate_is_handed_over(own: Authority, haproxy: HAProxy) 
     assert "\n\n" not in haproxy.coming.rstrip("\n")
 
 
-def test_a_pair_of_files(own: Authority, haproxy: HAProxy, tmp_path: Path) -> None:
+def test_certificate_and_key_may_be_two_files(own: Authority, haproxy: HAProxy, tmp_path: Path) -> None:
     blocks = [found[0] for found in certificates.BLOCK.finditer(own.served.read_text())]
     chain, key = tmp_path / "chain.pem", tmp_path / "key.pem"
     chain.write_text("\n".join(blocks[:2]))
@@ -82,7 +82,7 @@ def test_a_pair_of_files(own: Authority, haproxy: HAProxy, tmp_path: Path) -> No
     assert haproxy.coming.count("PRIVATE KEY") == 2
 
 
-def test_what_haproxy_does_not_take_is_undone_and_told(own: Authority, haproxy: HAProxy) -> None:
+def test_a_certificate_that_haproxy_refuses_is_an_error_and_undone(own: Authority, haproxy: HAProxy) -> None:
     haproxy.takes = False
     with pytest.raises(RuntimeRefusal, match=r"Can't load the payload") as caught:
         handing_over.hand_over(haproxy, own.served, None)

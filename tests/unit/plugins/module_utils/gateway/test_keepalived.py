@@ -50,7 +50,7 @@ def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Machine:
     return Machine()
 
 
-def test_it_starts_is_reloaded_and_then_left_alone(machine: Machine) -> None:
+def test_keepalived_starts_once_and_is_reloaded_for_changes(machine: Machine) -> None:
     assert machine.run("a", check=True)["changed"] and not keepalived.FLOATING.exists()
     assert machine.run("a")["changed"] and machine.calls == ["reset-failed", "start", "enable"]
     assert not machine.run("a")["changed"] and machine.calls == []
@@ -65,7 +65,7 @@ def test_what_keepalived_refuses_changes_nothing(machine: Machine) -> None:
     assert f"{keepalived.FLOATING}: line 3" in str(caught.value) and not keepalived.FLOATING.exists()
 
 
-def test_before_keepalived_is_there_only_check_mode_goes_on(machine: Machine) -> None:
+def test_without_keepalived_check_mode_predicts_and_a_run_is_an_error(machine: Machine) -> None:
     machine.installed = False
     assert machine.run("a", check=True)["changed"]
     with pytest.raises(ServiceError, match="not installed"):
@@ -73,7 +73,7 @@ def test_before_keepalived_is_there_only_check_mode_goes_on(machine: Machine) ->
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="gives a file to another user")
-def test_a_file_of_another_user_is_taken_back(machine: Machine) -> None:
+def test_a_file_of_another_user_gets_its_owner_back(machine: Machine) -> None:
     machine.run("a")
     os.chown(keepalived.FLOATING, 1, 1)
     assert machine.run("a", check=True)["changed"]

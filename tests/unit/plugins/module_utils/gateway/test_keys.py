@@ -57,8 +57,8 @@ def test_a_key_may_be_given_by_its_checksum(fleet: Fleet) -> None:
         ([], set()),
     ],
 )
-def test_a_right_is_to_engines(fleet: Fleet, models: list[str] | None, backends: set[str]) -> None:
-    """Who may use all engines of a name may use that name, and who may not use one of them may not."""
+def test_a_right_applies_to_engines(fleet: Fleet, models: list[str] | None, backends: set[str]) -> None:
+    """A key may use a name if it may use all engines of the name."""
     given = {"name": "a", "key": GOOD, **({} if models is None else {"models": models})}
     keys, problems = read_keys([given], fleet, 0, 0)
     assert not problems
@@ -67,7 +67,7 @@ def test_a_right_is_to_engines(fleet: Fleet, models: list[str] | None, backends:
 
 
 def replica(host: str, model: str) -> Replica:
-    """One of the set `main`, whose inventory asks for the model `new`."""
+    """An engine of the set `main`. The inventory asks for the model `new`."""
     return Replica(host, "192.0.2.1", "main", model, 5005, declared="new")
 
 
@@ -86,7 +86,7 @@ def replica(host: str, model: str) -> Replica:
         (("new", "new"), ["old"], set()),
     ],
 )
-def test_an_update_takes_the_right_of_nobody_who_named_its_model(
+def test_an_update_takes_no_right_from_a_key_that_names_its_model(
     served: tuple[str, str], models: list[str], backends: set[str]
 ) -> None:
     fleet = fleet_of([replica("a", served[0]), replica("b", served[1])], ["old", "new"])
@@ -116,7 +116,7 @@ def test_an_update_takes_the_right_of_nobody_who_named_its_model(
         ({"name": "anonymous", "key": GOOD}, "is taken"),
     ],
 )
-def test_a_mistake_is_told_without_the_key(fleet: Fleet, entry: Any, words: str) -> None:
+def test_a_mistake_is_reported_without_the_key(fleet: Fleet, entry: Any, words: str) -> None:
     keys, problems = read_keys([entry], fleet, 0, 0)
     text = "\n".join(map(str, problems))
     assert not keys and words in text
@@ -124,14 +124,14 @@ def test_a_mistake_is_told_without_the_key(fleet: Fleet, entry: Any, words: str)
         assert entry["key"] not in text
 
 
-def test_names_and_keys_are_told_apart(fleet: Fleet) -> None:
+def test_a_name_or_key_must_not_occur_twice(fleet: Fleet) -> None:
     _keys, problems = read_keys([{"name": "a", "key": GOOD}, {"name": "b", "sha256": DIGEST}], fleet, 0, 0)
     assert ["has the same key as gateway_keys[0] (a)" in str(problem) for problem in problems] == [True]
     _keys, problems = read_keys([{"name": "a", "key": GOOD}, {"name": "a", "key": GOOD + "x"}], fleet, 0, 0)
     assert ["is taken" in str(problem) for problem in problems] == [True]
 
 
-def test_a_right_to_an_adapter_is_one_to_its_engines() -> None:
+def test_a_right_to_an_adapter_applies_to_its_engines() -> None:
     """Also during an update that brings the adapter, or takes it away."""
     engines = [
         Replica("gpu1", "192.0.2.11", "chat", "large", 5005, adapters=("legal",)),
@@ -139,5 +139,5 @@ def test_a_right_to_an_adapter_is_one_to_its_engines() -> None:
         Replica("gpu3", "192.0.2.13", "other", "small", 5005),
     ]
     fleet = fleet_of(engines)
-    names = {one.name for one in allowed_backends(Key("legal", "0" * 64, ("legal",), 0, 0), fleet)}
+    names = {backend.name for backend in allowed_backends(Key("legal", "0" * 64, ("legal",), 0, 0), fleet)}
     assert names == {fleet.routes["chat"].name, fleet.routes["legal"].name}

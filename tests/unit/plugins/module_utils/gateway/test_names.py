@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Names that other parts put together."""
+"""Names of sockets and backends, and the name of a gateway for agents."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ def test_sockets_lie_where_the_package_makes_a_directory_for_them() -> None:
     assert {Path(path).parent for path in (names.CONTROL_SOCKET, names.LOCAL_SOCKET)} == {Path(names.RUN)}
 
 
-def test_no_instance_is_taken_for_a_backend_of_a_model() -> None:
+def test_names_of_sets_and_models_differ_by_their_prefix() -> None:
     assert not names.SET.startswith(names.MODEL) and not names.MODEL.startswith(names.SET)
 
 
-def test_an_agent_is_told_a_gateway_in_one_word() -> None:
+def test_the_name_of_a_gateway_for_agents_is_one_word() -> None:
     assert names.asking_name("gw1.example.com") == "gw1.example.com"
     assert names.asking_name('gate way"\n') == "gate_way__"

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How a gateway is observed, by a HAProxy that says what the test wants."""
+"""The observation of a gateway, with a fake of HAProxy."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ set_main,BACKEND,UP
 
 
 class Haproxy:
-    """The socket of a HAProxy that is away for some questions, and the time that passes by waiting."""
+    """A HAProxy that refuses the first `away` connections, and a clock that only waiting moves."""
 
     def __init__(self) -> None:
         self.away = 0
@@ -52,12 +52,12 @@ def test_an_instance_is_observed_once(haproxy: Haproxy) -> None:
     assert haproxy.pauses == []
 
 
-def test_a_haproxy_that_comes_back_is_heard(haproxy: Haproxy) -> None:
+def test_a_haproxy_that_is_starting_is_waited_for(haproxy: Haproxy) -> None:
     haproxy.away = 2
     assert module.observe("main", "a", 5).known and len(haproxy.pauses) == 2
 
 
-def test_a_haproxy_that_is_away_says_nothing(haproxy: Haproxy) -> None:
+def test_a_haproxy_that_does_not_answer_in_time_is_silent(haproxy: Haproxy) -> None:
     haproxy.away = 100
     seen = module.observe("main", "a", 1)
     assert seen == module.Observation(silent="HAProxy does not answer: refused") and sum(haproxy.pauses) >= 1

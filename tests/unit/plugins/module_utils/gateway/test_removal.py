@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What of a gateway is ours."""
+"""The services and files that a removal takes from a gateway."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def root(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_what_earlier_runs_have_written_is_ours_and_a_certificate_is_not(root: Path) -> None:
+def test_files_of_earlier_runs_and_links_to_certificates_are_removed(root: Path) -> None:
     (root / "gateway.json").write_text('{"schema": 1, "files": ["haproxy.cfg", "old.acl"]}')
     (root / "haproxy/tls.pem").symlink_to("/etc/ssl/chain.pem")
     holder, haproxy = removal.everything()

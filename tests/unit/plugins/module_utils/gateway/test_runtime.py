@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What is said to a running HAProxy, and understood of its answers."""
+"""Commands to a running HAProxy, and its answers."""
 
 from __future__ import annotations
 
@@ -50,26 +50,26 @@ def test_an_empty_map_adds_nothing() -> None:
         ({"prepare": "New version created: 7", "commit": "Out of range."}, "commit map @7 keys.map: Out of range"),
     ],
 )
-def test_a_refusal_is_passed_on(replies: dict[str, str], words: str) -> None:
+def test_a_refusal_is_an_error_with_haproxys_words(replies: dict[str, str], words: str) -> None:
     with pytest.raises(runtime.RuntimeRefusal, match=words):
         runtime.replace_map(answers([], replies), "keys.map", "a 1\n")
 
 
-def test_states_by_backend() -> None:
+def test_states_of_servers_are_by_backend() -> None:
     found = runtime.server_states(answers([], {"show stat": STAT}))
     assert found == {"set_main": {"one": "UP", "two": "DRAIN (agent)"}}
 
 
-def test_the_process_that_serves() -> None:
+def test_the_worker_is_the_process_that_serves() -> None:
     assert runtime.worker(answers([], {"show info": "Name: HAProxy\nPid: 627\nUptime: 1"})) == 627
     assert runtime.worker(answers([], {"show info": "Unknown command"})) is None
 
 
-def test_a_socket_that_nobody_answers(tmp_path: Path) -> None:
+def test_without_a_socket_there_is_no_worker(tmp_path: Path) -> None:
     assert runtime.worker(runtime.ask(tmp_path / "none.sock")) is None
 
 
-def test_a_command_ends_where_the_sender_stops(tmp_path: Path) -> None:
+def test_the_end_of_the_input_ends_a_command(tmp_path: Path) -> None:
     """HAProxy answers when it has seen the end, and closes."""
     path = tmp_path / "s"
     heard = []

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which engines a gateway has, from what HAProxy says."""
+"""Which engines a gateway has, read from HAProxy's statistics."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ model_tiny,main.n3,UP
 """
 
 
-def test_the_servers_of_an_instance() -> None:
+def test_an_instance_has_a_server_in_its_set_or_in_another_backend() -> None:
     assert [servers.has_server(STAT, host, "main") for host in ("n1", "n2", "n3", "n5")] == [True, True, True, False]
     assert not servers.has_server(STAT, "n2", "side") and not servers.has_server(STAT, "n1", "mai")
 
 
-def test_the_hosts_that_are_up() -> None:
+def test_a_host_is_up_if_one_of_its_servers_is_up() -> None:
     # Of an engine with two servers, one is up.
     assert servers.up_hosts(STAT, "main") == ["n1", "n4", "n5"] and servers.up_hosts(STAT, "mai") == []

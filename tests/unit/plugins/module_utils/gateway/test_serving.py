@@ -55,20 +55,20 @@ def test_nothing_is_done_until_a_renewal_is_due(own: Serving, haproxy: HAProxy) 
     assert haproxy.serves == certificates.fingerprint(Path(own.certificate))
 
 
-def test_a_renewal_by_hand(own: Serving, haproxy: HAProxy) -> None:
+def test_only_a_certificate_of_the_sites_own_ca_can_be_renewed_by_hand(own: Serving, haproxy: HAProxy) -> None:
     assert len(own.update(haproxy, NOW, renew=True)) == 2
     with pytest.raises(ValueError, match="renew it where it comes from"):
         Serving("certificate", own.certificate, authority=own.authority).update(haproxy, NOW, renew=True)
 
 
-def test_what_haproxy_does_not_take_comes_by_a_reload(
+def test_a_haproxy_that_refuses_the_certificate_is_reloaded(
     own: Serving, haproxy: HAProxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     calls: list[tuple[str, ...]] = []
     monkeypatch.setattr(systemd, "systemctl", lambda *words: calls.append(words))
     haproxy.takes = False
-    (_renewed, told) = own.update(haproxy, NOW, renew=True)
-    assert calls == [("reload", "haproxy.service")] and "was reloaded" in told
+    (_renewed, message) = own.update(haproxy, NOW, renew=True)
+    assert calls == [("reload", "haproxy.service")] and "was reloaded" in message
 
 
 def test_metrics_and_status(own: Serving, haproxy: HAProxy) -> None:
@@ -87,7 +87,7 @@ def test_metrics_and_status(own: Serving, haproxy: HAProxy) -> None:
     assert "serves no certificate" in own.status(haproxy, NOW)[0][-1]
 
 
-def test_what_is_not_valid_yet_is_told_and_renewed(own: Serving, haproxy: HAProxy) -> None:
+def test_a_certificate_that_is_not_valid_yet_is_reported_and_renewed(own: Serving, haproxy: HAProxy) -> None:
     """A clock was ahead when the certificate was made."""
     own.authority.renew(NAMES, NOW + timedelta(days=400))
     haproxy.serves = certificates.fingerprint(Path(own.certificate))
@@ -117,7 +117,7 @@ def test_settings_are_kept_for_the_timer(own: Serving, tmp_path: Path) -> None:
             serving.load(path)
 
 
-def test_paths() -> None:
+def test_the_paths_depend_on_the_form() -> None:
     assert serving.paths("certificate", "/a", "/b") == ("/a", "/b")
     assert serving.paths("none", "/a", "/b") == serving.paths("kept", "/a", "/b") == ("", "")
     assert serving.paths("ca", "", "") == ("/var/lib/inference/gateway-tls/served.pem", "")

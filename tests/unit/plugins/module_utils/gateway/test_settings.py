@@ -57,7 +57,7 @@ def test_all_mistakes_are_found_at_once(settings: dict[str, Any]) -> None:
     assert len(read_settings(wrong)[1]) == 5
 
 
-def test_each_setting_that_is_not_there_is_named(settings: dict[str, Any]) -> None:
+def test_each_missing_setting_is_named(settings: dict[str, Any]) -> None:
     assert absent_settings(settings) == []
     lacking = {name: value for name, value in settings.items() if name not in ("agent_port", "tls")}
     assert [str(problem).split(":")[1].strip() for problem in absent_settings(lacking)] == [

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""HAProxy's table of what it does, row by row."""
+"""The rows of HAProxy's statistics."""
 
 from __future__ import annotations
 
@@ -22,5 +22,5 @@ def test_rows_by_their_columns() -> None:
 
 
 def test_no_answer_has_no_rows() -> None:
-    """As from a process that has ended meanwhile."""
+    """The process may have ended."""
     assert rows("") == ()
