@@ -48,7 +48,7 @@ def serial(der: bytes) -> str:
         # Without the leading zero byte that DER adds if the first bit is set.
         return (number[1:] if number[0] == 0 and len(number) > 1 else number).hex().upper()
     except IndexError as error:
-        raise CertificateError("this is not a certificate in DER: give a certificate in PEM") from error
+        raise CertificateError("the data is not a certificate in DER: give a certificate in PEM") from error
 
 
 def check_pair(key: str, certificate: str) -> None:

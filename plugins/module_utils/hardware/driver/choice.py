@@ -67,7 +67,7 @@ class Node:
     """Releases of the kernels that could be booted."""
     secure_boot: bool | None = None
     runfile: runfile.Installed | None = None
-    """The driver that NVIDIA's installer has installed; None if it has not."""
+    """The driver that NVIDIA's installer has installed; None without one."""
     month: str = ""
     """The present month, as 2026-11, for the check of ends of life; empty for no check."""
 

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Reads compatibility.json: which driver fits which GPU. docs/hardware.md shows it. Private to the collection.
+"""Reads compatibility.json: which driver fits which GPU. docs/hardware.md shows the table. Private to the collection.
 
 Runs on the controller: nodes do not get the data file.
 """
@@ -31,7 +31,7 @@ class Architecture:
     first_branch: int | None
     """None if every branch of the table is new enough."""
     last_branch: int | None
-    """None while the newest branch supports it."""
+    """None while the newest branch supports the architecture."""
     source: str
 
 

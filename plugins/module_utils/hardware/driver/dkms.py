@@ -38,12 +38,12 @@ class Module:
 
     @property
     def is_nvidia_driver(self) -> bool:
-        """Whether it is the driver's module: nvidia from NVIDIA, or nvidia-current, nvidia-tesla-535 … from Debian."""
+        """Whether the module is the driver's: nvidia from NVIDIA, or nvidia-current, nvidia-tesla-535 … from Debian."""
         return (self.name == "nvidia" or self.name.startswith("nvidia-")) and self.name not in OTHERS
 
     @property
     def is_open(self) -> bool | None:
-        """Whether it is the open flavour; None if the name does not show this, as for NVIDIA's own packages."""
+        """Whether the module has the open flavour; None if the name does not show this, as for NVIDIA's packages."""
         return None if self.name == "nvidia" else self.name.endswith("-open")
 
     @property

@@ -13,7 +13,7 @@ from typing import Protocol
 from ...core.commands import Outcome
 
 HASH = re.compile(r"^\$\w+\$[./A-Za-z0-9$=]+$", re.MULTILINE)
-"""A password's hash, in the form of crypt(5). mokutil prints its prompts before it to the same stream."""
+"""A password's hash, in the form of crypt(5). mokutil prints its prompts before the hash, to the same stream."""
 
 PASSWORD = re.compile(r"[!-~]{8,256}")
 """Passwords that can be typed into shim's dialogue, whose keyboard has the layout of the United States. Source of the
@@ -31,7 +31,7 @@ class Run(Protocol):
 
 
 def password_problem(password: str) -> str | None:
-    """Why a password cannot be used, without the password itself; None if it can."""
+    """Why a password cannot be used, without the password itself; None for a usable password."""
     if PASSWORD.fullmatch(password):
         return None
     return (

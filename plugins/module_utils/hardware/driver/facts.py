@@ -106,7 +106,7 @@ class Reader:
         return signing.signature(self.ask("modinfo", "-k", kernel, module.name)) if module else None
 
     def runfile_driver(self, modules: Sequence[dkms.Module], on_disk: loaded.Build | None) -> runfile.Installed | None:
-        """The driver that NVIDIA's installer has installed; None if it has not."""
+        """The driver that NVIDIA's installer has installed; None without one."""
         if not any((self.root / path).exists() for path in runfile.UNINSTALLERS):
             return None
         version = runfile.installed_version(self.text(runfile.BACKUP_LOG)) or driver.read(self.root).library_version
@@ -163,5 +163,5 @@ class Reader:
         }
 
     def on_disk(self, running: str, module: dkms.Module | None) -> loaded.Build | None:
-        """The module that the running kernel would load. Debian's has another name on disk than in the kernel."""
+        """The module that the running kernel would load. Debian's module has another name on disk."""
         return loaded.modinfo(self.ask("modinfo", "-k", running, module.name if module else "nvidia"))

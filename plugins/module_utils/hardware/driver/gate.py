@@ -54,7 +54,7 @@ def problems(kernels: Sequence[Kernel], modules: Sequence[Module], wanted: Wante
     if candidates:
         return [problem for problem in (_problem(kernel, candidates) for kernel in kernels) if problem]
     others = dict.fromkeys(f"{module.name}/{module.version}" for module in modules if module.is_nvidia_driver)
-    known = f"it knows {', '.join(others)}" if others else "it knows no module nvidia"
+    known = f"found {', '.join(others)}" if others else "found no module nvidia"
     return [Problem("DKMS", f"has no {wanted} to build ({known}): install the driver's -dkms package")]
 
 

@@ -114,7 +114,7 @@ def _devices(directory: Path) -> tuple[str, ...]:
 def _target(entry: os.DirEntry[str]) -> str | None:
     try:
         return os.readlink(entry.path)
-    # The file was closed meanwhile.
+    # The process has closed the file.
     except OSError:
         return None
 

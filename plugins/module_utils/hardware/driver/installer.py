@@ -47,8 +47,8 @@ def check(path: Path) -> Checked:
         while chunk := stream.read(CHUNK):
             digest.update(chunk)
         size = stream.tell()
-    told = runfile.of_header(header)
-    return Checked(digest.hexdigest(), told.version, told.machine, size)
+    file = runfile.of_header(header)
+    return Checked(digest.hexdigest(), file.version, file.machine, size)
 
 
 def problems(path: Path, found: Checked, checksum: str, version: str, machine: str = "") -> list[str]:
@@ -102,8 +102,8 @@ class Installer:
 
         The installer unpacks itself in the directory of its file, where no other user may write.
         """
-        told = self.reader.run(["sh", str(path), "--advanced-options"], HELP_SECONDS)
-        known = runfile.known_options(options, told.stdout)
+        listed = self.reader.run(["sh", str(path), "--advanced-options"], HELP_SECONDS)
+        known = runfile.known_options(options, listed.stdout)
         outcome = self.run(["env", f"TMPDIR={path.parent}", "sh", str(path), *arguments, *known])
         if outcome.code != 0:
             raise InstallerError(self.failure(f"NVIDIA's installer {path.name} failed", outcome))
@@ -130,7 +130,7 @@ class Installer:
         return self.reader.run(command, self.time_limit)
 
     def failure(self, sentence: str, outcome: Outcome) -> str:
-        """A message about a failure, with the errors of the installer's logs, or else the end of its output."""
+        """A message about a failure, with the errors of the installer's logs, or else the end of the output."""
         words = outcome.message or f"exit status {outcome.code}"
         said = "\n".join(f"{outcome.stdout}\n{outcome.stderr}".strip().splitlines()[-runfile.QUOTED_LINES :])
         logs = [f"/{name} says:\n{text}" for name in runfile.LOGS if (text := runfile.complaint(self.log(name)))]

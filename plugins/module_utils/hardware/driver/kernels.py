@@ -16,7 +16,7 @@ LEFTOVERS = (".dpkg-new", ".dpkg-old", ".dpkg-tmp", ".dpkg-dist", ".dpkg-bak")
 /usr/share/grub/grub-mkconfig_lib."""
 
 
-KEEPS_NOUVEAU_AWAY = "etc/modprobe.d/inference-nouveau.conf"
+NOUVEAU_BLACKLIST = "etc/modprobe.d/inference-nouveau.conf"
 """The file with which the role nvidia_driver blacklists nouveau."""
 
 
@@ -31,7 +31,7 @@ class Kernel:
 
 def installed(root: Path) -> list[Kernel]:
     """The kernels with an image in /boot, which could be booted next. Empty for a container, and for a machine that
-    boots from elsewhere."""
+    does not boot from /boot."""
     images = sorted(path.name for pattern in ("vmlinuz-*", "vmlinux-*") for path in (root / "boot").glob(pattern))
     releases = [name.partition("-")[2] for name in images if not name.endswith(LEFTOVERS)]
     return [kernel(root, release) for release in dict.fromkeys(releases)]
@@ -54,7 +54,7 @@ def outdated_initrd(root: Path, release: str) -> bool:
     """
     try:
         made = (root / "boot" / f"initrd.img-{release}").stat().st_mtime
-        return made < (root / KEEPS_NOUVEAU_AWAY).stat().st_ctime
+        return made < (root / NOUVEAU_BLACKLIST).stat().st_ctime
     except OSError:
         return False
 

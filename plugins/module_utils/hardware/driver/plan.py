@@ -21,14 +21,14 @@ PINNING = "nvidia-driver-pinning-"
 FABRIC_MANAGER, SUBNET_MANAGER = "nvidia-fabricmanager", "nvlsm"
 
 HAS_SWITCHES = "ConditionDirectoryNotEmpty=/proc/driver/nvidia-nvswitch/devices"
-"""The module lists each NVSwitch in this directory. The files /dev/nvidia-nvswitch* are no use as a condition, because
+"""The module lists each NVSwitch in this directory. The files /dev/nvidia-nvswitch* cannot be a condition, because
 the fabric manager itself may create them. Source: procfs_nvswitch.c of NVIDIA/open-gpu-kernel-modules, and NVIDIA's
 driver containers, which check this directory before they start the fabric manager."""
 HAS_CONTROL_DEVICE = "ConditionPathExists=/dev/nvidiactl"
 
 MANAGEMENT_DATAGRAMS = "ib_umad"
 """The module through which fabric manager and subnet manager reach the switches of NVLink 5. Without it, NVIDIA's start
-script does not start them. Without rdma-core, nothing else loads it."""
+script does not start them. Without rdma-core, no other program loads this module."""
 
 COMPONENTS = {pk.DEBIAN: ["contrib", "non-free", "non-free-firmware"]}
 """Components of Debian's archive that contain Debian's driver."""
@@ -148,7 +148,7 @@ class _Planner:
             remove_first=remove_first,
             remove=remove,
             uninstall_runfile=self.node.runfile is not None and origin is None,
-            install_runfile=origin is not None and not self.is_there(),
+            install_runfile=origin is not None and not self.is_installed(),
             hold=list(pk.FAMILY) if source != pk.RUNFILE else [],
             own_holds=list(pk.FAMILY),
             components=COMPONENTS.get(source, []),
@@ -217,7 +217,7 @@ class _Planner:
             or (not self.node.nvswitch and pk.matches(name, without_switches))
         )
 
-    def is_there(self) -> bool:
+    def is_installed(self) -> bool:
         """Whether NVIDIA's installer has already installed exactly this driver."""
         return self.node.runfile is not None and self.node.runfile.is_driver(self.wish.version, self.choice.flavor)
 

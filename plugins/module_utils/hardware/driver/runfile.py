@@ -80,14 +80,17 @@ class Installed:
     """Whether DKMS has the module, and builds it for new kernels."""
 
     def is_driver(self, version: str, flavor: str) -> bool:
-        """Whether it is the wanted driver, so the role has nothing to do."""
+        """Whether this is the wanted driver, so that the role has nothing to do."""
         return self.version == version and self.registered and self.flavor in (None, flavor)
 
 
 def origin(text: str) -> Origin | None:
     """The place named by controller:/PATH, /PATH or https://…; None for another text."""
-    if text.startswith("https://") and urlsplit(text).hostname:
-        return Origin(URL, text)
+    if text.startswith("https://"):
+        try:
+            return Origin(URL, text) if urlsplit(text).hostname else None
+        except ValueError:
+            return None
     kind = CONTROLLER if text.startswith(ON_CONTROLLER) else NODE
     path = text.removeprefix(ON_CONTROLLER)
     return Origin(kind, path) if path.startswith("/") and not path.endswith("/") else None

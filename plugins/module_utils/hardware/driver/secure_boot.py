@@ -92,7 +92,7 @@ def signing_key(configuration: str) -> str:
 def problem(boot: SecureBoot, key: str | None, path: str) -> str | None:
     """Why the kernel would refuse the driver's module, and what a person must do.
 
-    None if it would not, or if the state of Secure Boot is unknown.
+    None if the kernel would load the module, or if the state of Secure Boot is unknown.
     """
     if not boot.enabled or boot.setup_mode or key == ENROLLED:
         return None

@@ -58,8 +58,8 @@ def gather(root: Path, run: Run, program: str, parts: Collection[str], timeout: 
     """
     tool = Tool(run, program)
     loaded = driver.read(root)
-    told = _report(tool) if NVIDIA_SMI in parts else report.Report()
-    gpus = _join(pci.nvidia_gpus(root), told.gpus)
+    smi = _report(tool) if NVIDIA_SMI in parts else report.Report()
+    gpus = _join(pci.nvidia_gpus(root), smi.gpus)
     for gpu in gpus:
         driver.information(root, gpu)
         gpu.excluded = driver.left_alone(root, gpu.driver, gpu.pci_bus_id or "")
@@ -87,8 +87,8 @@ def gather(root: Path, run: Run, program: str, parts: Collection[str], timeout: 
             "ok": tool.failure is None if asked else None,
             "error": asdict(tool.failure) if tool.failure else None,
             # NVML reports the version of the loaded module.
-            "version": told.driver_version or loaded.module_version,
-            "cuda_version": told.cuda_version,
+            "version": smi.driver_version or loaded.module_version,
+            "cuda_version": smi.cuda_version,
             "module_version": loaded.module_version,
             "module_flavor": loaded.module_flavor,
             "package": asdict(loaded.package) if loaded.package else None,
@@ -103,20 +103,20 @@ def _report(tool: Tool) -> report.Report:
     outcome = tool.ask("-q", "-x")
     if outcome is None:
         return report.Report()
-    told = report.parse(outcome.stdout)
+    smi = report.parse(outcome.stdout)
     # nvidia-smi prints failures on standard output, sometimes after a good report.
-    if failure := classify(f"{told.remarks}\n{outcome.stderr}".strip(), outcome.code or 0):
+    if failure := classify(f"{smi.remarks}\n{outcome.stderr}".strip(), outcome.code or 0):
         tool.failed(failure)
-    elif told.damage:
-        tool.failed(Failure("malformed_output", f"The report of nvidia-smi cannot be read to its end: {told.damage}"))
-    elif not told.gpus:
+    elif smi.damage:
+        tool.failed(Failure("malformed_output", f"The report of nvidia-smi cannot be read to its end: {smi.damage}"))
+    elif not smi.gpus:
         tool.failed(Failure("no_devices", "nvidia-smi lists no GPU"))
-    return told
+    return smi
 
 
-def _join(on_bus: list[pci.Device], told: list[Gpu]) -> list[Gpu]:
+def _join(on_bus: list[pci.Device], smi: list[Gpu]) -> list[Gpu]:
     """The GPUs of the bus and of the tool, matched by address. Sorted by index, GPUs without an index last."""
-    gpus = {gpu.pci_bus_id: gpu for gpu in told if gpu.pci_bus_id}
+    gpus = {gpu.pci_bus_id: gpu for gpu in smi if gpu.pci_bus_id}
     for device in on_bus:
         gpu = gpus.setdefault(device.address, Gpu(pci_bus_id=device.address))
         gpu.pci_device_id = _id(device.vendor, device.device) or gpu.pci_device_id
@@ -127,7 +127,7 @@ def _join(on_bus: list[pci.Device], told: list[Gpu]) -> list[Gpu]:
         for one in fields(Pcie):
             if (value := getattr(device.link, one.name)) is not None:
                 setattr(gpu.pcie, one.name, value)
-    nameless = [gpu for gpu in told if not gpu.pci_bus_id]
+    nameless = [gpu for gpu in smi if not gpu.pci_bus_id]
     return sorted(
         [*gpus.values(), *nameless],
         key=lambda gpu: (gpu.index is None, gpu.index or 0, pci.sort_key(gpu.pci_bus_id or "")),

@@ -56,7 +56,7 @@ def parse(text: str) -> Report:
     """Read a report. Raises nothing: damage is part of the result."""
     start = START.search(text)
     if start is None:
-        return Report(damage="it contains no report", remarks=text.strip())
+        return Report(damage="the output contains no report", remarks=text.strip())
     body, end, rest = text[start.start() :].partition(END)
     report = Report(remarks="\n".join(part.strip() for part in (text[: start.start()], rest) if part.strip()))
     # Reads each element at its end, so that an incomplete report still gives its first GPUs.

@@ -49,7 +49,7 @@ def quantity(text: str | None, unit: str = "") -> float | None:
 
 
 def whole(text: str | None, unit: str = "") -> int | None:
-    """The same as a whole number."""
+    """The number of a text, rounded; None if the text has another unit."""
     number = quantity(text, unit)
     return None if number is None else round(number)
 

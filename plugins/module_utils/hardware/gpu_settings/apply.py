@@ -76,15 +76,15 @@ class Setter:
     def inspect(self) -> tuple[list[Card], list[Problem]]:
         """The cards with settings, and problems of settings without a card. Raises NoAnswer."""
         outcome = self._run(["-q", "-x"])
-        told = report.parse(outcome.stdout)
-        if not told.gpus:
-            failure = classify(f"{told.remarks}\n{outcome.stderr}".strip(), outcome.code)
+        listed = report.parse(outcome.stdout)
+        if not listed.gpus:
+            failure = classify(f"{listed.remarks}\n{outcome.stderr}".strip(), outcome.code)
             raise NoAnswer(
                 Failure(outcome.failure, outcome.message)
                 if outcome.failure
-                else failure or Failure("no_devices", told.damage or "it lists none")
+                else failure or Failure("no_devices", listed.damage or "it lists none")
             )
-        chosen, problems = self._wanted.select(told.gpus)
+        chosen, problems = self._wanted.select(listed.gpus)
         return [self._card(gpu, settings) for gpu, settings in chosen], problems
 
     def _card(self, gpu: Gpu, wanted: Settings) -> Card:
@@ -136,11 +136,11 @@ class Setter:
         """Set these cards, stage by stage. Raises NoAnswer; the result then has the changes until then."""
         names = [card.name for card in cards]
         failed: set[tuple[str, str]] = set()
-        said: dict[tuple[str, str], str] = {}
+        printed: dict[tuple[str, str], str] = {}
         for stage in STAGES:
             changes = [change for card in cards for change in stage(card)]
             for change in changes:
-                failure, said[change.key] = self._do(change)
+                failure, printed[change.key] = self._do(change)
                 if failure:
                     failed.add(change.key)
                     result.failures.append(failure)
@@ -155,7 +155,7 @@ class Setter:
         for card in cards:
             for change in (change for stage in STAGES for change in stage(card)):
                 if change.key not in failed:
-                    words = said.get(change.key, "nothing, because the setting was correct before")
+                    words = printed.get(change.key, "nothing, because the setting was correct before")
                     result.failures.append(f"{change}: it did not change, and nvidia-smi printed: {words}")
                     result.changes = [one for one in result.changes if one.key != change.key]
             result.pending += pending(card)
@@ -205,5 +205,5 @@ def _mode(on: bool) -> str:
 
 
 def _words(outcome: Outcome) -> str:
-    said = " ".join(f"{outcome.stdout} {outcome.stderr}".split())
-    return outcome.message or said or f"it ended with status {outcome.code} and printed nothing"
+    output = " ".join(f"{outcome.stdout} {outcome.stderr}".split())
+    return outcome.message or output or f"it ended with status {outcome.code} and printed nothing"

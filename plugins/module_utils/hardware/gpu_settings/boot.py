@@ -55,5 +55,5 @@ def _read(stored: Any, where: str) -> tuple[str, float, Wanted]:
         raise ValueError(f"{where} does not have schema {SCHEMA}: run baremetal.inference.site, which repairs it")
     try:
         return stored["nvidia_smi"], stored["timeout_s"], Wanted.of(stored["settings"], stored["overrides"])
-    except (KeyError, TypeError) as error:
+    except (AttributeError, KeyError, TypeError) as error:
         raise ValueError(f"{where} is damaged ({error}): run baremetal.inference.site, which repairs it") from error

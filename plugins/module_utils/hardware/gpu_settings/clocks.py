@@ -49,13 +49,13 @@ class Clocks:
         return cls(path, driver, known)
 
     def write(self) -> None:
-        """Raises OSError."""
+        """Write the file. Raises OSError."""
         if not self._known and not self._path.exists():
             return
         files.write_json(self._path, {"schema": SCHEMA, "driver": self._driver, "gpus": self._known})
 
     def of(self, gpu: Gpu) -> Settings:
-        """The recorded locks of a GPU; None for an unknown one."""
+        """The recorded locks of a GPU; None for an unknown lock."""
         return Settings.of(self._known.get(_name(gpu), {}))
 
     def remember(self, gpu: Gpu, lock: str, clocks: tuple[int, ...]) -> None:
@@ -69,7 +69,7 @@ class Clocks:
 def loading(root: Path) -> int | None:
     """A number that changes whenever the kernel module is loaded; None if it is not loaded.
 
-    It is the inode in sysfs, which the kernel never uses twice. Source: kernfs_new_node of fs/kernfs/dir.c.
+    The number is the inode in sysfs, which the kernel never uses twice. Source: kernfs_new_node of fs/kernfs/dir.c.
     """
     try:
         return (root / "sys/module/nvidia").stat().st_ino

@@ -34,7 +34,7 @@ class Profile:
     name: str
     number: int
     most: int
-    """How many of them an otherwise empty card can have."""
+    """How many instances of this profile an otherwise empty card can have."""
     memory_gib: float
 
 

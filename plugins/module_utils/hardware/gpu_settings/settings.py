@@ -103,7 +103,7 @@ class Wanted:
         return found
 
     def select(self, gpus: Sequence[Gpu]) -> tuple[list[tuple[Gpu, Settings]], list[Problem]]:
-        """The settings of each GPU with settings, and problems of overrides that name no GPU, or one twice."""
+        """The settings of each GPU with settings, and problems of overrides for no GPU, or for the same GPU."""
         own: dict[int, Settings] = {}
         problems = []
         for override in self.overrides:
@@ -128,25 +128,27 @@ def names(text: str, gpu: Gpu) -> bool:
     return gpu.pci_bus_id is not None and normalise(text) == gpu.pci_bus_id
 
 
-def _mistakes(where: str, said: Settings, whole: Settings) -> list[Problem]:
-    """The mistakes in `said`; `whole` are the settings of the GPU after all overrides."""
+def _mistakes(where: str, declared: Settings, whole: Settings) -> list[Problem]:
+    """The mistakes in `declared`; `whole` are the settings of the GPU after all overrides."""
     found = []
-    if said.power_limit_w is not None and not said.power_limit_w >= 0:
+    if declared.power_limit_w is not None and not declared.power_limit_w >= 0:
         message = "must be 0, the card's default, or a limit in W"
-        found.append(Problem(where, message, "power_limit_w", said.power_limit_w))
+        found.append(Problem(where, message, "power_limit_w", declared.power_limit_w))
     for key in ("gpu_clocks_mhz", "memory_clocks_mhz"):
-        clocks = getattr(said, key)
+        clocks = getattr(declared, key)
         if clocks and (len(clocks) > 2 or min(clocks) < 0 or clocks[0] > clocks[-1]):
             message = "must be lowest and highest clock in MHz, one number for both, or an empty list to unlock"
             found.append(Problem(where, message, key, list(clocks)))
-    if said.compute_mode not in (None, *COMPUTE_MODES):
-        found.append(Problem(where, f"must be one of {', '.join(COMPUTE_MODES)}", "compute_mode", said.compute_mode))
-    for name in said.mig_devices or ():
+    if declared.compute_mode not in (None, *COMPUTE_MODES):
+        found.append(
+            Problem(where, f"must be one of {', '.join(COMPUTE_MODES)}", "compute_mode", declared.compute_mode)
+        )
+    for name in declared.mig_devices or ():
         if not re.fullmatch(mig.NAME, name):
             found.append(Problem(where, "must be a profile such as 3g.40gb or 1g.10gb+me", "mig_devices", name))
-    if said.mig_devices and not whole.mig_mode:
+    if declared.mig_devices and not whole.mig_mode:
         found.append(Problem(where, "MIG devices exist only in MIG mode: set mig_mode, too", "mig_devices"))
-    both = said.mig_mode is not None or said.compute_mode is not None
+    both = declared.mig_mode is not None or declared.compute_mode is not None
     if both and whole.mig_mode and whole.compute_mode not in (None, "default"):
         found.append(Problem(where, "MIG mode allows only default", "compute_mode", whole.compute_mode))
     return found

@@ -88,28 +88,28 @@ def _with_rdma(found: Sequence[Device], answer: tools.Rdma) -> list[Device]:
     network namespace, or none.
     """
     known = {device.name: device for device in found}
-    told = {device.name: device for device in answer.devices}
+    listed = {device.name: device for device in answer.devices}
     links: dict[str, dict[int, iproute.Link]] = {}
     for link in answer.links:
         links.setdefault(link.device, {})[link.port] = link
     return [
-        _merged(known.get(name, Device(name)), told.get(name), links.get(name, {}))
-        for name in sorted({*known, *told, *links}, key=order)
+        _merged(known.get(name, Device(name)), listed.get(name), links.get(name, {}))
+        for name in sorted({*known, *listed, *links}, key=order)
     ]
 
 
-def _merged(device: Device, told: iproute.Device | None, links: Mapping[int, iproute.Link]) -> Device:
+def _merged(device: Device, listed: iproute.Device | None, links: Mapping[int, iproute.Link]) -> Device:
     ports = {port.port: port for port in device.ports}
-    protocol = told.protocol if told else None
+    protocol = listed.protocol if listed else None
     merged = [
         _merged_port(ports.get(number, Port(number)), links.get(number), protocol)
         for number in sorted({*ports, *links})
     ]
     return replace(
         device,
-        node_type=device.node_type or (NODE_TYPES.get(told.node_type or "") if told else None),
-        firmware=device.firmware or (told.firmware if told else None),
-        node_guid=device.node_guid or (guid(told.node_guid) if told else None),
+        node_type=device.node_type or (NODE_TYPES.get(listed.node_type or "") if listed else None),
+        firmware=device.firmware or (listed.firmware if listed else None),
+        node_guid=device.node_guid or (guid(listed.node_guid) if listed else None),
         ports=tuple(merged),
     )
 

@@ -31,13 +31,13 @@ class Gid:
 
     @property
     def ipv4(self) -> str | None:
-        """The IPv4 address of which the GID was made."""
+        """The IPv4 address from which the GID is made; None for another GID."""
         match = IPV4_MAPPED.fullmatch(self.gid)
         return ".".join(str(int(part, 16)) for part in match.groups()) if match else None
 
     @property
     def link_local(self) -> bool:
-        """Whether it is link-local, so no router forwards to it: fe80::/10 and 169.254.0.0/16."""
+        """Whether no router forwards packets to the GID: fe80::/10 and 169.254.0.0/16."""
         return 0xFE80 <= int(self.gid[:4], 16) <= 0xFEBF or (self.ipv4 or "").startswith("169.254.")
 
 
@@ -68,8 +68,8 @@ def netdev(port: Path, index: int) -> str | None:
 
 
 def recommended(entries: Sequence[Gid], link_layer: str | None, device: str | None) -> Choice:
-    """The index of RoCE v2 with an IPv4 address of the port's own network device. Routers forward it, and every kernel
-    has it.
+    """The index of RoCE v2 with an IPv4 address of the port's own network device. Routers forward such
+    packets, and every kernel has such a GID.
 
     The index depends on the order in which addresses were added: 3 after one boot may be 5 after the next.
     """

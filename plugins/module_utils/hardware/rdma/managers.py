@@ -34,7 +34,7 @@ NETWORKD_UNMANAGED = ("", "unmanaged", "linger", "pending")
 
 UDEV_DATA = "run/udev/data"
 OWN_LINKS = ("/etc/", "/run/")
-"""Where operators and programs of theirs have .link files. Those of Debian are elsewhere."""
+"""Directories for .link files of operators and of their programs. Debian's .link files are elsewhere."""
 
 NM_DEVICES = "run/NetworkManager/devices"
 NM_PROFILES = ("etc/NetworkManager/system-connections", "run/NetworkManager/system-connections")
@@ -135,7 +135,7 @@ def _sourced(root: Path, path: Path, pattern: str, directory: bool) -> list[Path
     found = [Path(name) for name in sorted(glob.glob(str(base)))]
     if not directory:
         return [file for file in found if file.is_file()]
-    # Only such names count. Source: interfaces(5).
+    # ifupdown reads only files with such names. Source: interfaces(5).
     inner = [place / name for place in found for name in sysfs.names(place)]
     return [file for file in inner if file.is_file() and re.fullmatch(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*", file.name)]
 
@@ -216,7 +216,7 @@ def _number(path: Path, section: str, key: str, otherwise: int | None) -> int | 
 
 
 def _section(text: str, name: str) -> str:
-    """The lines of a section of an ini file, from all places where the section stands."""
+    """The lines of a section of an ini file, from all parts of the file with this section."""
     pieces = re.split(r"(?m)^\s*\[([^]\n]*)\]\s*$", text)
     return "\n".join(body for title, body in zip(pieces[1::2], pieces[2::2], strict=True) if title == name)
 

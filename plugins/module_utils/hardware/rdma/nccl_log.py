@@ -135,7 +135,7 @@ CAUSES = {"no_device", "no_library"}
 
 @dataclass
 class Log:
-    """What NCCL said. None or empty if it did not say so."""
+    """The content of NCCL's log. None or empty if the log does not show it."""
 
     lines: int = 0
     """Lines of NCCL, of any content."""
@@ -192,7 +192,7 @@ def read(lines: Iterable[str]) -> Log:
             channels[_network(match[1])] += 1
             found.gpudirect += "GDRDMA" in match[2]
         if match := SUMMARY.search(line):
-            # A group within a node, which needs no network, says 1.
+            # A group within a node, which needs no network, has 1.
             found.gpudirect_summary = match[1] == "1" and found.gpudirect_summary is not False
         for pattern, fault in FAULTS:
             if pattern.search(line):
@@ -231,12 +231,12 @@ def verdict(found: Log, expected: Sequence[str] = (), near: bool = True) -> Verd
     GPUDirect is NCCL's default.
     """
     network = _name(found)
-    told = _fault(found)
-    if told is not None:
-        return Verdict(FAIL, f"{told.meaning}{_by(network)}", told.action)
+    fault = _fault(found)
+    if fault is not None:
+        return Verdict(FAIL, f"{fault.meaning}{_by(network)}", fault.action)
     if network is None and not found.down:
-        said = "NCCL printed nothing" if not found.lines else "NCCL did not name its network"
-        return Verdict(UNKNOWN, said, ASK)
+        message = "NCCL printed nothing" if not found.lines else "NCCL did not name its network"
+        return Verdict(UNKNOWN, message, ASK)
     if network == SOCKET or (expected and SOCKET in found.channels):
         return _tcp(found, expected)
     missing = sorted(set(expected) - set(found.devices)) if found.devices else []

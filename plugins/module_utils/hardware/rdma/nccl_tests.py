@@ -34,7 +34,7 @@ TIMES = ("time", "cputime")
 USUAL = ["time", "algbw", BUSBW, WRONG] * 2
 """The columns of both ways of a test, for a table without its head."""
 BOUNDS = re.compile(r"^#\s*Out of bounds values\s*:\s*([0-9]+)\s+(OK|FAILED)")
-AVERAGE = re.compile(r"^#\s*Avg bus bandwidth\s*:\s*([0-9.]+)")
+AVERAGE = re.compile(r"^#\s*Avg bus bandwidth\s*:\s*([0-9]+(?:\.[0-9]+)?)")
 OPERATIONS = {"sum", "prod", "max", "min", "avg", "mulsum"}
 TEST = re.compile(r"^#\s*Collective test starting:\s*(\S+)")
 
@@ -48,7 +48,7 @@ GOOD = 0.9
 """The part of the possible bandwidth that good rails reach with the ring algorithm."""
 
 TOO_MUCH = 1.02
-"""More than this part is no result of the ring algorithm, or of other rails."""
+"""A larger part is not a result of the ring algorithm on these rails."""
 
 RING = re.compile("all_?reduce|all_?gather|reduce_?scatter|broadcast|^reduce")
 """Tests in which all rails of a node together carry the bandwidth of each rank (`busbw`)."""
@@ -56,7 +56,7 @@ RING = re.compile("all_?reduce|all_?gather|reduce_?scatter|broadcast|^reduce")
 
 @dataclass(frozen=True)
 class Result:
-    """The result with a message size. Bandwidths in GB/s of each rank (`busbw`), None if the test did not run so."""
+    """The result with a message size. Bandwidths are in GB/s of each rank (`busbw`); None if this way was left out."""
 
     size: int
     """Bytes."""
@@ -73,7 +73,7 @@ class Result:
 
 @dataclass
 class Report:
-    """An output of nccl-tests. None or empty if it does not say so."""
+    """An output of nccl-tests. None or empty if the output does not show it."""
 
     test: str | None = None
     operation: str | None = None

@@ -15,7 +15,7 @@ DISTANCES = PIX, PXB, PHB, NODE, SYS = "PIX", "PXB", "PHB", "NODE", "SYS"
 node, several NUMA nodes. Source: the legend of `nvidia-smi topo -m`."""
 
 BELOW_SWITCHES = (PIX, PXB)
-"""Distances at which packets need not take the way through the CPU. By default, NCCL uses GPUDirect at these. Source:
+"""Distances at which packets need not pass the CPU. By default, NCCL uses GPUDirect at these distances. Source:
 ncclTopoCheckGdr of NCCL, graph/paths.cc."""
 
 

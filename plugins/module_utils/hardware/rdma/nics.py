@@ -52,7 +52,7 @@ class Nic:
 
 
 def without_rdma(root: Path, used: Collection[str]) -> list[Nic]:
-    """The controllers below `root`/sys without an RDMA device; `used` are the addresses of those with one."""
+    """The controllers below `root`/sys without an RDMA device; `used` are the addresses of controllers with one."""
     found = []
     for function in _controllers(root):
         offers = _offers(root, function)
@@ -78,7 +78,7 @@ def _controllers(root: Path) -> list[pci.Device]:
     found = []
     for address in filter(None, map(pci.normalise, sysfs.names(root / pci.DEVICES))):
         whole_class = sysfs.read_int(f"{root}/{pci.DEVICES}/{address}/class", 16)
-        # A server has hundreds of other functions, and each takes a dozen reads.
+        # A machine has hundreds of other functions, and each takes a dozen reads.
         if whole_class is not None and whole_class >> 16 in (NETWORK, SERIAL_BUS):
             found.append(pci.device(root, address))
     return found

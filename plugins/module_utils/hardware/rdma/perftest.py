@@ -35,11 +35,11 @@ BOTH_WAYS = "idirectional"
 """Part of the name of a test that adds the bandwidths of both directions: "Bidirectional" or "bidirectional"."""
 
 HEADERS = {"Ethernet": 82, "InfiniBand": 26}
-"""Bytes beside the payload of a packet. Ethernet: preamble, gap, Ethernet, IPv4, UDP, BTH, ICRC. InfiniBand: LRH, BTH,
+"""Bytes of a packet besides its payload. Ethernet: preamble, gap, Ethernet, IPv4, UDP, BTH, ICRC. InfiniBand: LRH, BTH,
 ICRC, VCRC."""
 
 LANE_GBPS = {1: 2.0, 2: 4.0, 3: 8 * 128 / 130, 4: 16 * 128 / 130, 5: 32 * 128 / 130, 6: 64 * 242 / 256}
-"""Gb/s of a lane of PCIe by generation, with the line code taken off."""
+"""Gb/s of a lane of PCIe by generation, without the line code."""
 
 GOOD, GOOD_GPU = 0.94, 0.9
 """The part of the possible rate that a good rail reaches: from memory of the host, and of a GPU."""

@@ -4,7 +4,7 @@
 """Reads the counters of a network device's priorities, as `ethtool -S` does. Private to the collection.
 
 Only these counters include RDMA's packets, which bypass the kernel's network. Debian does not install
-ethtool, so this asks the kernel itself.
+ethtool, so this module asks the kernel itself.
 """
 
 from __future__ import annotations

@@ -134,6 +134,6 @@ def _error(outcome: Outcome) -> Error | None:
         return Error(outcome.failure, outcome.message)
     if outcome.code == 0:
         return None
-    said = " ".join(f"{outcome.stderr} {outcome.stdout}".split())[:1000]
-    kind = next((kind for words, kind in MESSAGES.items() if words in said), FAILED)
-    return Error(kind, f"exit status {outcome.code}: {said or 'without a message'}")
+    output = " ".join(f"{outcome.stderr} {outcome.stdout}".split())[:1000]
+    kind = next((kind for words, kind in MESSAGES.items() if words in output), FAILED)
+    return Error(kind, f"exit status {outcome.code}: {output or 'without a message'}")

@@ -94,7 +94,7 @@ def foreign(
 
 
 def of_peers(peers: Mapping[str, Sequence[Any]]) -> dict[str, list[str]]:
-    """The addresses of other hosts, of their variables rdma_addresses, rdma_subnets and rdma_host_index. Mistakes of
+    """The addresses of other hosts, by their variables rdma_addresses, rdma_subnets and rdma_host_index. Mistakes of
     another host are left out: that host reports them."""
     found = {}
     for host, (listed, subnets, index) in peers.items():

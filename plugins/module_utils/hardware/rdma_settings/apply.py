@@ -32,7 +32,7 @@ Run = Callable[[Sequence[str]], Outcome]
 
 IPV4 = "proc/sys/net/ipv4/conf"
 LOCKDOWN = "sys/kernel/security/lockdown"
-"""Whether the kernel keeps root from changing the kernel and devices: the mode stands in brackets. Source:
+"""Whether the kernel keeps root from changing the kernel and devices: the mode is in brackets. Source:
 security/lockdown/lockdown.c of Linux; pci_write_config asks for LOCKDOWN_PCI_ACCESS, debugfs for LOCKDOWN_DEBUGFS."""
 
 LEAVE_ALONE: Mapping[str, str] = {
@@ -193,7 +193,7 @@ def command(netdev: str, setting: str, value: Any) -> list[str]:
             *("tc-bw", *(f"{number}:{share}" for number, share in enumerate(value["bandwidth"]))),
             *("prio-tc", *(f"{number}:{one}" for number, one in enumerate(value["classes"]))),
         ]
-    raise SettingError(f"nothing is known that sets {setting}")
+    raise SettingError(f"no command is known that sets {setting}")
 
 
 def _address(netdev: str, manager: str, addressed: bool, run: Run) -> None:
@@ -220,13 +220,13 @@ def _rule(rail: Rail, netdev: str, manager: str, run: Run) -> None:
     """
     source, table = _source(rail), str(rail.table)
     if not _ruled(rail, run):
-        # networkd knows a rule of its file again if all words are equal.
+        # networkd recognises a rule of its file only if all words are equal.
         protocol = "static" if manager == NETWORKD else KEPT_PROTOCOL
         words = ["from", source, "table", table, "priority", table, "protocol", protocol]
         outcome = run(["ip", "-4", "rule", "add", *words])
         # The program that owns the link can be faster: the rule is there then.
         if (outcome.failure or outcome.code) and not _ruled(rail, run):
-            raise SettingError(_said(["ip", "-4", "rule", "add", *words], outcome))
+            raise SettingError(_failure(["ip", "-4", "rule", "add", *words], outcome))
     if not _routed(rail, netdev, run):
         route = [str(rail.network), "dev", netdev, "src", source, "table", table, "proto", "static"]
         _run(run, ["ip", "-4", "route", "replace", *route])
@@ -307,10 +307,10 @@ def _write(path: Path, text: str) -> None:
 def _run(run: Run, words: list[str]) -> None:
     outcome = run(words)
     if outcome.failure or outcome.code:
-        raise SettingError(_said(words, outcome))
+        raise SettingError(_failure(words, outcome))
 
 
-def _said(words: Sequence[str], outcome: Outcome) -> str:
+def _failure(words: Sequence[str], outcome: Outcome) -> str:
     """The command, and why it failed."""
-    said = outcome.message or " ".join(f"{outcome.stderr} {outcome.stdout}".split())[:300]
-    return f"{' '.join(words)}: {said or f'exit status {outcome.code}'}"
+    reason = outcome.message or " ".join(f"{outcome.stderr} {outcome.stdout}".split())[:300]
+    return f"{' '.join(words)}: {reason or f'exit status {outcome.code}'}"

@@ -52,7 +52,7 @@ GROUP_MTU_HINT = (
 
 @dataclass
 class Report:
-    """What was changed, and what was not."""
+    """The settings that were changed, and those that were not."""
 
     changes: list[Difference] = field(default_factory=list)
     pending: list[Difference] = field(default_factory=list)
@@ -60,7 +60,7 @@ class Report:
     failures: list[str] = field(default_factory=list)
     unknown: list[str] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
-    """The keys of rails whose port is not there."""
+    """The keys of rails whose port does not exist."""
 
     def as_dict(self) -> dict[str, Any]:
         """The report for JSON."""
@@ -93,7 +93,7 @@ def alone(paths: Paths, check: bool = False) -> Iterator[bool]:
 
 
 def absent(wanted: Desired, report: Report) -> list[str]:
-    """A line for each rail whose port is not there."""
+    """A line for each rail whose port does not exist."""
     return [
         f"rail {number} ({rail.key}): this node has no such RDMA device; see lspci and dmesg"
         for number, rail in enumerate(wanted.rails)
@@ -146,7 +146,7 @@ def settle(
     check: bool = False,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Report:
-    """Make all settings that differ. While engines are `busy`, disruptive ones wait. With `check`, only foresee.
+    """Make all settings that differ. While engines are `busy`, disruptive settings wait. With `check`, only predict.
 
     Reads the machine again at the end: a setting that still differs is a failure. Raises nothing.
     """
@@ -212,8 +212,8 @@ def _wait_for_networkd(ruled: Sequence[tuple[Rail, Port]], run: Run, sleep: Call
 def _left(
     root: Path, wanted: Desired, changes: Sequence[Difference], run: Run, sleep: Callable[[float], None]
 ) -> dict[tuple[int, str], Difference]:
-    """The changes that differ after they were made, by rail and setting. networkd gives address and rule some time
-    after the command has ended, the subnet manager the MTU."""
+    """The changes that differ after they were made, by rail and setting. networkd sets address and rule, and the subnet
+    manager the MTU, some time after the command has ended."""
     made = {(change.rail, change.setting) for change in changes}
     deadline = time.monotonic() + ADDRESS_SECONDS
     while True:
@@ -228,10 +228,10 @@ def _left(
 def wait_for_devices(
     root: Path, wanted: Desired, run: Run, seconds: float, sleep: Callable[[float], None] = time.sleep
 ) -> dict[str, Any]:
-    """The facts, as soon as the devices of all rails are there, or after some seconds."""
+    """The facts, as soon as the devices of all rails exist, or after `seconds`."""
     deadline = time.monotonic() + seconds
     while True:
-        # Settings take many programs: while a node boots, others need its processors.
+        # To read the settings takes many programs. While a node boots, other services need its processors.
         there = {port.key: port.netdev for port in rails.ports(gather(root, run, NAMES))}
         ready = all(rail.key in there and (there[rail.key] or not _needs_netdev(rail)) for rail in wanted.rails)
         if ready or time.monotonic() >= deadline:

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The desired settings of a node's rails, as they are kept for the next boot. Private to the collection.
+"""The desired settings of a node's rails, as recorded for the next boot. Private to the collection.
 
 A rail is named by its place on the bus or by its permanent address, never by a name: names change with an upgrade of
 rdma-core, and with `mlx5_N` also from boot to boot.

@@ -13,7 +13,7 @@ from .desired import Desired, Rail
 from .rails import Port
 
 DISRUPTIVE = frozenset({"mtu", "pfc", "ipoib_mode"})
-"""Settings whose change stops the traffic of a rail: mlx5 takes the link down for PFC, and makes its queues anew for
+"""Settings whose change stops the traffic of a rail: mlx5 takes the link down for PFC, and makes its queues again for
 the MTU. Source: mlx5e_dcbnl_ieee_setpfc and mlx5e_change_mtu of Linux."""
 
 
@@ -59,7 +59,7 @@ class Comparison:
     unknown: list[str]
     """Settings whose value this machine does not show, so that they cannot be set either."""
     missing: list[str]
-    """The keys of rails whose port is not there."""
+    """The keys of rails whose port does not exist."""
 
 
 def compare(desired: Desired, found: Sequence[Port], states: Mapping[str, State]) -> Comparison:

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What is read of a certificate, and what is said of one that cannot be used."""
+"""Serial numbers of certificates, and errors of unusable keys and certificates."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_to_der(pair: Pair) -> None:
     assert certificates.to_der(f"subject=CN = Site key\n{pair.certificate}\n") == pair.der
 
 
-def test_no_certificate(pair: Pair, other_pair: Pair) -> None:
+def test_a_text_without_exactly_one_certificate_is_an_error(pair: Pair, other_pair: Pair) -> None:
     damaged = pair.certificate.replace(pair.certificate.splitlines()[2], "")
     for text, words in (
         ("", "no certificate in PEM"),
@@ -39,18 +39,18 @@ def test_no_certificate(pair: Pair, other_pair: Pair) -> None:
 
 
 @given(st.binary())
-def test_any_bytes_are_no_certificate_or_have_a_number(data: bytes) -> None:
+def test_any_bytes_are_an_error_or_have_a_serial_number(data: bytes) -> None:
     with suppress(CertificateError):
         assert certificates.serial(data)
 
 
-def test_a_certificate_that_is_cut_off_anywhere(pair: Pair) -> None:
+def test_a_certificate_that_is_cut_off_is_an_error(pair: Pair) -> None:
     for length in range(len(pair.der)):
         with pytest.raises(CertificateError):
             certificates.serial(pair.der[:length])
 
 
-def test_a_pair(pair: Pair, other_pair: Pair) -> None:
+def test_only_a_matching_pair_is_accepted(pair: Pair, other_pair: Pair) -> None:
     certificates.check_pair(pair.key, pair.certificate)
     for key, words in (
         (other_pair.key, "does not match the key"),

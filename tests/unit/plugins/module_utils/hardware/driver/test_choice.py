@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The branch and the flavour of a driver, and what is said where what was asked for cannot be."""
+"""Branch and flavour of a driver, and refusals of wishes that cannot work."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ def test_the_flavour_comes_from_the_gpus(
     assert reason in plan.reason
 
 
-def test_the_first_and_the_last_branch_of_a_gpu_will_do() -> None:
+def test_the_first_and_the_last_branch_of_a_gpu_are_accepted() -> None:
     assert planned(Wish("nvidia", "570"), node("Blackwell")).branch == 570
     assert planned(Wish("nvidia", "580"), node("Maxwell")).branch == 580
 
 
-def test_a_wish_goes_before_a_default() -> None:
+def test_a_wish_overrides_a_default() -> None:
     assert planned(Wish("debian", flavor="open"), node("Ampere")).flavor == "open"
     assert planned(Wish("nvidia", "580", "proprietary"), node("Ampere")).flavor == "proprietary"
 
@@ -106,11 +106,11 @@ def test_all_refusals_come_at_once() -> None:
         assert words in problems
 
 
-def test_nothing_is_said_twice() -> None:
+def test_a_missing_version_with_nvswitches_is_one_problem() -> None:
     assert len(refused(Wish("nvidia"), node("Hopper", nvswitch=True))) == 1
 
 
-def test_no_way_out_leads_nowhere() -> None:
+def test_a_refusal_does_not_suggest_a_version_that_cannot_work() -> None:
     problems = refused(Wish("debian", "580"), node("Blackwell", nvswitch=True))
     assert len(problems) == 2
     assert not any("leave it empty" in problem for problem in problems)
@@ -120,7 +120,7 @@ def test_cuda_of_the_same_major_version_runs() -> None:
     planned(Wish("debian", cuda="12.9"), node("Ampere"))
 
 
-def test_a_real_time_kernel_is_named() -> None:
+def test_a_real_time_kernel_is_refused() -> None:
     for release in ("6.1.0-77-rt-amd64", "6.12.7-rt"):
         (problem,) = refused(Wish("debian"), replace(node(), kernels=[release]))
         assert release in problem

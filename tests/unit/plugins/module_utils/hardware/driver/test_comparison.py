@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A driver that is whole gives no reason to do anything, and each thing that is wrong gives one."""
+"""A complete driver gives the role no reason for work, and each difference gives one reason."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Machine:
         self.unregistered = False
 
     def command(self, words: list[str], **options: Any) -> tuple[int, str, str]:
-        """Stands for the module's run_command."""
+        """Replaces the module's run_command."""
         if words[0] == "apt-cache":
             said = [f"{name}:\n  Installed: (none)\n  Candidate: 1\n" for name in words[2:] if name in self.offered]
             return 0, "".join(said), ""
@@ -142,7 +142,7 @@ def test_packages_that_dpkg_query_cannot_read_are_an_error(machine: Machine, mon
         machine.reasons()
 
 
-def test_a_driver_that_is_whole_is_not_due(machine: Machine) -> None:
+def test_a_complete_driver_is_not_due(machine: Machine) -> None:
     assert machine.reasons() == []
     assert machine.asked == 1, "CUDA is asked on each run"
     assert machine.waits == ""
@@ -224,14 +224,14 @@ HARMS = [
 
 
 @pytest.mark.parametrize("harm", [*HARMS, lose_gpu, break_cuda])
-def test_each_of_these_makes_it_due(machine: Machine, harm: Callable[[Machine], None]) -> None:
+def test_each_difference_makes_the_role_due(machine: Machine, harm: Callable[[Machine], None]) -> None:
     harm(machine)
     assert len(machine.reasons()) == 1
 
 
 @pytest.mark.parametrize("harm", HARMS)
-def test_cuda_is_not_asked_where_something_else_is_wrong(machine: Machine, harm: Callable[[Machine], None]) -> None:
-    """To ask may load a module that nothing would load at the next boot."""
+def test_cuda_is_not_tried_if_something_else_differs(machine: Machine, harm: Callable[[Machine], None]) -> None:
+    """CUDA may load a module that nothing would load at the next boot."""
     harm(machine)
     machine.reasons()
     assert machine.asked == 0
@@ -258,26 +258,26 @@ def load_an_older_one(machine: Machine) -> None:
         (load_an_older_one, "is 575.1"),
     ],
 )
-def test_what_waits_for_a_reboot_is_told_and_makes_nothing_due(
-    machine: Machine, wait: Callable[[Machine], None], words: str
-) -> None:
+def test_a_reason_for_a_reboot_makes_nothing_due(machine: Machine, wait: Callable[[Machine], None], words: str) -> None:
     wait(machine)
     break_cuda(machine)
     unload(machine)
     stop(machine)
     assert machine.reasons() == [] and words in machine.waits
-    assert machine.asked == 0, "the driver cannot be asked"
-    assert machine.reasons(load=False, ask_cuda=False) == [] and machine.waits == "", "no GPU waits"
+    assert machine.asked == 0, "CUDA cannot work before the reboot"
+    assert machine.reasons(load=False, ask_cuda=False) == [] and machine.waits == "", "without GPUs, no reboot is due"
 
 
 @pytest.mark.parametrize("harm", [harm for harm in HARMS if harm not in (unload, stop)])
-def test_what_is_wrong_beside_it_makes_it_due(machine: Machine, harm: Callable[[Machine], None]) -> None:
+def test_a_further_difference_makes_the_role_due_before_the_reboot(
+    machine: Machine, harm: Callable[[Machine], None]
+) -> None:
     nouveau(machine)
     harm(machine)
     assert len(machine.reasons()) == 1
 
 
-def test_a_kernel_that_is_named_must_have_the_module(machine: Machine) -> None:
+def test_a_given_kernel_must_have_the_module_of_the_given_version(machine: Machine) -> None:
     assert machine.reasons(kernels=["9.9.1"])
     assert machine.reasons(version="575.1")
 
@@ -289,7 +289,7 @@ def test_without_a_gpu_nothing_is_loaded_or_asked(machine: Machine) -> None:
     assert machine.asked == 0
 
 
-def test_mig_devices_are_not_counted(machine: Machine) -> None:
+def test_without_a_number_of_gpus_cuda_may_find_any_number(machine: Machine) -> None:
     lose_gpu(machine)
     assert machine.reasons() == ["CUDA finds 7 GPUs of 8"]
     assert machine.reasons(devices=None) == []

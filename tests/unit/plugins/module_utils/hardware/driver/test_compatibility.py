@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The table that decisions rest on."""
+"""The table of GPUs, branches and Debian's drivers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_words() -> None:
     assert {flavor for driver in KNOWN.debian for flavor in driver.flavors} == {"open", "proprietary"}
 
 
-def test_every_architecture_has_a_driver_that_is_known() -> None:
+def test_every_architecture_has_a_known_branch() -> None:
     for entry in KNOWN.architectures.values():
         able = [one for one in KNOWN.branches if (entry.first_branch or 0) <= one <= (entry.last_branch or 999)]
         assert able, entry.name
@@ -39,6 +39,6 @@ def test_debians_drivers_are_known() -> None:
     assert KNOWN.debian_drivers(7) == []
 
 
-def test_no_architecture_is_told_by_its_capability_twice() -> None:
+def test_each_capability_belongs_to_one_architecture() -> None:
     capabilities = [one for entry in KNOWN.architectures.values() for one in entry.compute_capabilities]
     assert len(capabilities) == len(set(capabilities))

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""CUDA, with a driver that the tests make up, and in a real child process."""
+"""CUDA, with a made-up driver, and in a real child process."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def check(library: Library, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
     return cuda.check("libcuda.so.1", 7, run_here)
 
 
-def test_it_works(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_cuda_that_works(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     assert check(Library(), monkeypatch, capsys) == cuda.Check(True, 0, "CUDA_SUCCESS", 8, "12.8")
 
 
@@ -68,7 +68,7 @@ def test_it_works(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
         (Library(init=7777), 7777, None, "dmesg"),
     ],
 )
-def test_it_fails(
+def test_an_error_of_cuda_has_advice(
     library: Library,
     code: int,
     name: str | None,
@@ -81,7 +81,7 @@ def test_it_fails(
     assert words in found.message
 
 
-def test_a_library_that_is_not_there() -> None:
+def test_a_missing_library_must_be_installed() -> None:
     found = cuda.check("libcuda-of-nobody.so.7", 60)
     assert not found.ok
     assert found.code is None
@@ -89,11 +89,11 @@ def test_a_library_that_is_not_there() -> None:
     assert "install" in found.message
 
 
-def test_a_library_that_is_not_cuda() -> None:
+def test_a_library_without_cuinit_is_an_error() -> None:
     assert "cuInit" in cuda.check("libc.so.6", 60).message
 
 
-def test_a_driver_that_hangs(tmp_path: Path) -> None:
+def test_a_driver_that_hangs_is_ended(tmp_path: Path) -> None:
     pipe = tmp_path / "libcuda.so.1"
     os.mkfifo(pipe)
     start = time.monotonic()
@@ -103,7 +103,7 @@ def test_a_driver_that_hangs(tmp_path: Path) -> None:
     assert "did not end within 1 s" in found.message
 
 
-def test_a_driver_that_crashes() -> None:
+def test_a_driver_that_crashes_is_reported_with_its_last_line() -> None:
     found = cuda.check("x", 7, lambda command, timeout: Outcome(-11, stderr="\nterminate called\n"))
     assert found.message == "CUDA ended the process that called it, with signal 11: terminate called; see dmesg"
 

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What DKMS prints, in the words of its versions 2 and 3."""
+"""The output of ``dkms status``, in the forms of DKMS 2 and 3."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_lines(line: str, module: Module) -> None:
     assert parse(f"{line}\n") == [module]
 
 
-def test_what_is_no_module_is_left_out() -> None:
+def test_lines_without_a_module_are_left_out() -> None:
     output = (
         "Deprecated feature: CLEAN (/var/lib/dkms/nvidia/580.7/source/dkms.conf)\n"
         "nvidia/580.7: broken\n"
@@ -86,7 +86,7 @@ def test_only_an_original_module_is_harmless(note: str, doubted: bool) -> None:
         ("zfs", False, False),
     ],
 )
-def test_names(name: str, driver: bool, is_open: bool | None) -> None:
+def test_the_name_shows_driver_and_flavour(name: str, driver: bool, is_open: bool | None) -> None:
     module = Module(name, "1", None, None, "added")
     assert (module.is_nvidia_driver, module.is_open) == (driver, is_open)
 

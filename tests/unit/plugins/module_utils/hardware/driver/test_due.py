@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the facts of a driver make the role nvidia_driver do again."""
+"""Facts of a driver that make the role nvidia_driver due."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def reasons(
     return due.reasons(PLAN | (plan or {}), FACTS | (facts or {}), kernels, "580.95.05", own_key)
 
 
-def test_a_driver_that_is_whole_has_nothing_to_do() -> None:
+def test_a_complete_driver_gives_no_reason() -> None:
     assert reasons() == []
     assert reasons({"sign": True}) == []
     assert reasons({"sign": True}, {"secure_boot": {**FIRMWARE, "enabled": True, "key": "enrolled"}}) == []
@@ -65,18 +65,18 @@ def test_a_driver_that_is_whole_has_nothing_to_do() -> None:
         ({}, {"dkms": [{**MODULE, "notes": ["Diff between built and installed module!"]}]}, "DKMS warns"),
     ],
 )
-def test_each_of_these_is_a_reason(plan: dict[str, Any], facts: dict[str, Any], words: str) -> None:
+def test_each_difference_is_a_reason(plan: dict[str, Any], facts: dict[str, Any], words: str) -> None:
     found = reasons(plan, facts)
     assert len(found) == 1 and words in found[0]
 
 
-def test_what_waits_for_a_reboot_is_no_reason() -> None:
+def test_a_due_reboot_is_no_reason() -> None:
     missing = {"secure_boot": {**FIRMWARE, "enabled": True, "key": "missing", "problem": "enrol it"}}
     assert reasons({"sign": True}, missing) == []
     assert reasons({}, {"difference": "the loaded module is older"}) == []
 
 
-def test_a_sites_own_key_is_compared_elsewhere() -> None:
+def test_with_a_sites_own_key_signatures_are_no_reason() -> None:
     unsigned = {"kernels": [{**SIGNED, "signature": None}]}
     assert reasons({"sign": True}, unsigned) != []
     assert reasons({"sign": True}, unsigned, own_key=True) == []

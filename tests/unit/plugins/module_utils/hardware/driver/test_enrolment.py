@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The request that shim enrols a key, and the way of its password."""
+"""The request to enrol a key, and how mokutil gets the password."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Shim:
         return Outcome(code, stderr=f"Failed to enroll new keys {HASH}" if code else "")
 
 
-def test_the_password_stands_in_no_command_line() -> None:
+def test_no_command_line_has_the_password() -> None:
     shim = Shim()
     enrolment.request(shim, "/key.der", PASSWORD, 7)
     assert shim.stdin == f"{PASSWORD}\n{PASSWORD}\n"
@@ -57,7 +57,7 @@ def test_the_password_stands_in_no_command_line() -> None:
     ("shim", "words"),
     [(Shim(hash_code=255), "EFI variables are not supported"), (Shim(import_code=255), "Failed to enroll new keys")],
 )
-def test_a_request_that_is_not_taken(shim: Shim, words: str) -> None:
+def test_the_error_of_a_refused_request_has_no_secrets(shim: Shim, words: str) -> None:
     with pytest.raises(enrolment.EnrolmentError, match=words) as error:
         enrolment.request(shim, "/key.der", PASSWORD, 7)
     assert HASH not in str(error.value)
@@ -65,11 +65,11 @@ def test_a_request_that_is_not_taken(shim: Shim, words: str) -> None:
 
 
 @pytest.mark.parametrize("password", ["", "short", "with blank", "grüßgott8", "x" * 257, "new\nline8"])
-def test_a_password_that_nobody_can_type(password: str) -> None:
+def test_a_password_that_cannot_be_typed_is_a_problem(password: str) -> None:
     problem = enrolment.password_problem(password)
     assert problem is not None
     assert not password or password not in problem
 
 
-def test_a_password_that_can_be_typed() -> None:
+def test_a_password_that_can_be_typed_is_no_problem() -> None:
     assert enrolment.password_problem("Abcdefg8") is None

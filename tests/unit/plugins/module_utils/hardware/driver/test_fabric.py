@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The fabric of the NVSwitches, which comes up after its manager."""
+"""The fabric of the NVSwitches, which is ready some time after the start of its manager."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ UP, COMING = gpu("Completed", "Success"), gpu("In Progress", None, "0000:43:00.0
 
 
 class Machine:
-    """One whose answers change as it is asked again; the last ones stay."""
+    """A machine with an answer for each try. The last answer stays."""
 
     def __init__(self, *answers: tuple[Check, list[dict[str, Any]]]) -> None:
         self.answers = list(answers)
@@ -43,25 +43,25 @@ class Machine:
 
 @pytest.mark.parametrize("gpus", [[UP, UP], [gpu(None)], [gpu("Completed")], []])
 def test_a_fabric_that_is_up_is_not_waited_for(gpus: list[dict[str, Any]]) -> None:
-    """Nor one of which the tool tells nothing, as before Hopper."""
+    """Nor is a GPU for which nvidia-smi has no state, as before Hopper."""
     machine = Machine((WORKS, gpus))
     assert machine.wait(300) == WORKS
     assert (machine.asked, machine.now) == (1, 0)
 
 
-def test_it_is_waited_for() -> None:
+def test_a_fabric_that_comes_up_is_waited_for() -> None:
     answers = [(NOT_READY, [COMING, COMING]), (NOT_READY, [UP, COMING]), (WORKS, [UP, COMING]), (WORKS, [UP, UP])]
     machine = Machine(*answers)
     assert machine.wait(300) == WORKS
     assert machine.asked == 4
 
 
-def test_an_ampere_machine_is_waited_for_by_what_cuda_says() -> None:
+def test_an_ampere_machine_waits_for_cuda_alone() -> None:
     machine = Machine((NOT_READY, [gpu(None)]), (WORKS, [gpu(None)]))
     assert machine.wait(300).ok
 
 
-def test_a_fabric_that_does_not_come_up() -> None:
+def test_a_fabric_that_does_not_come_up_is_an_error() -> None:
     machine = Machine((NOT_READY, [UP, COMING]))
     found = machine.wait(300)
     assert (found.ok, found.code) == (False, 802)
@@ -69,14 +69,14 @@ def test_a_fabric_that_does_not_come_up() -> None:
     assert 300 <= machine.now <= 310
 
 
-def test_a_gpu_that_the_fabric_refuses() -> None:
-    """CUDA starts on it, and reaches no other GPU from there."""
+def test_a_gpu_that_the_fabric_refuses_is_an_error() -> None:
+    """CUDA starts on this GPU, but reaches no other GPU."""
     found = Machine((WORKS, [gpu("Completed", "Failure (0xf)")])).wait(7)
     assert (found.ok, found.code) == (False, 0)
     assert "nvidia-fabricmanager" in found.message and "0000:1b:00.0: Completed, Failure (0xf)" in found.message
 
 
-def test_what_waiting_does_not_mend_is_told_at_once() -> None:
+def test_an_error_that_waiting_cannot_clear_is_returned_at_once() -> None:
     machine = Machine((Check(False, 999, message="broken"), [COMING]))
     assert machine.wait(300).message == "broken"
     assert machine.asked == 1

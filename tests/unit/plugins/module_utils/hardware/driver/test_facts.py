@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What is known of a driver, from the node's files and programs."""
+"""The facts of a driver, from the node's files and programs."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def test_facts(root: Path) -> None:
     assert found["runfile"] is found["secure_boot"]["serial"] is None
 
 
-def test_an_initial_ram_disk_from_before_nouveau_was_kept_away(root: Path) -> None:
-    """Such as after a run that was cut off. One that is newer, and none at all, are fine."""
+def test_an_initial_ram_disk_older_than_the_blacklist_is_an_outdated_one(root: Path) -> None:
+    """As after an interrupted run. A newer initial RAM disk is not outdated."""
 
     def outdated() -> list[bool]:
         return [kernel["outdated_initrd"] for kernel in facts_of(root)["kernels"]]
@@ -50,18 +50,18 @@ def test_an_initial_ram_disk_from_before_nouveau_was_kept_away(root: Path) -> No
     for release in (RUNNING, NEXT):
         (root / f"boot/initrd.img-{release}").touch()
         os.utime(root / f"boot/initrd.img-{release}", (7, 7))
-    assert outdated() == [False, False], "nothing was kept away yet"
+    assert outdated() == [False, False], "there is no blacklist yet"
     (root / "etc/modprobe.d").mkdir()
     (root / "etc/modprobe.d/inference-nouveau.conf").write_text("blacklist nouveau\n")
     os.utime(root / "etc/modprobe.d/inference-nouveau.conf", (5, 5))
-    assert outdated() == [True, True], "whatever time a copy was given"
+    assert outdated() == [True, True], "the mtime of the blacklist does not count"
     os.utime(root / f"boot/initrd.img-{RUNNING}", (2**32, 2**32))
     assert outdated() == [False, True]
     (root / f"boot/initrd.img-{NEXT}").unlink()
     assert outdated() == [False, False]
 
 
-def test_a_driver_of_the_installer(root: Path) -> None:
+def test_a_driver_of_the_installer_is_recognised(root: Path) -> None:
     (root / "usr/bin").mkdir(parents=True)
     (root / "usr/bin/nvidia-uninstall").touch()
     assert facts_of(root)["runfile"] == {"version": None, "flavor": None, "registered": False}
@@ -70,8 +70,8 @@ def test_a_driver_of_the_installer(root: Path) -> None:
     assert facts_of(root)["runfile"]["version"] == "580.7.01"
 
 
-def test_the_firmware_may_be_another_ones(root: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """mokutil is told so as well, and else runs as it always does."""
+def test_the_firmware_may_have_another_root(root: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """mokutil then gets this root in its environment."""
     asked: list[str] = []
 
     def note(command: Sequence[str], timeout: float) -> Outcome:

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The kernels that could be booted next, and the gate that each of them must pass."""
+"""The check that every kernel that could be booted next has the driver's module."""
 
 from __future__ import annotations
 
@@ -37,22 +37,18 @@ def test_every_image_is_a_kernel(tmp_path: Path) -> None:
     assert kernels.installed(tmp_path) == [Kernel(OLD, True), Kernel(NEW, False)]
 
 
-def test_headers_that_were_removed_are_none(tmp_path: Path) -> None:
+def test_removed_headers_do_not_count(tmp_path: Path) -> None:
     add_kernel(tmp_path, NEW)
     (tmp_path / f"usr/src/linux-headers-{NEW}/Makefile").unlink()
     assert kernels.installed(tmp_path) == [Kernel(NEW, False)]
 
 
-def test_headers_may_lie_beside_the_modules(tmp_path: Path) -> None:
+def test_headers_in_a_directory_build_count(tmp_path: Path) -> None:
     add_kernel(tmp_path, NEW, headers=False)
     build = tmp_path / f"lib/modules/{NEW}/build"
     build.mkdir()
     (build / "Makefile").touch()
     assert kernels.kernel(tmp_path, NEW).headers
-
-
-def test_a_machine_without_kernels_has_none(tmp_path: Path) -> None:
-    assert kernels.installed(tmp_path) == []
 
 
 def test_header_packages() -> None:
@@ -78,7 +74,7 @@ def built(kernel: str, name: str = "nvidia-current-open", version: str = "535.7.
     return f"{name}/{version}, {kernel}, x86_64: {state}\n"
 
 
-def test_the_gate_is_open_when_every_kernel_has_the_module() -> None:
+def test_there_is_no_problem_if_every_kernel_has_the_module() -> None:
     assert complaints(built(OLD) + built(NEW)) == []
     assert complaints(built(OLD) + built(NEW), gate.Wanted("535.7.01", "open")) == []
     assert complaints(built(OLD, "nvidia") + built(NEW, "nvidia"), gate.Wanted(flavor="open")) == []
@@ -98,12 +94,12 @@ def test_the_gate_is_open_when_every_kernel_has_the_module() -> None:
         ),
     ],
 )
-def test_the_gate_names_the_kernel_and_what_to_do(status: str, words: list[str]) -> None:
+def test_a_problem_names_the_kernel_and_the_next_step(status: str, words: list[str]) -> None:
     found = [text for text in complaints(status) if all(word in text for word in words)]
     assert len(found) == 1, complaints(status)
 
 
-def test_a_broken_source_is_said_for_every_kernel() -> None:
+def test_a_broken_source_is_a_problem_of_every_kernel() -> None:
     found = complaints("nvidia/580.7: broken")
     assert len(found) == 2
     assert all("reinstall" in text for text in found)
@@ -115,7 +111,7 @@ def test_a_kernel_without_headers_is_named_with_its_package() -> None:
     assert f"apt-get install linux-headers-{NEW}" in found
 
 
-def test_a_module_that_is_there_needs_no_headers() -> None:
+def test_an_installed_module_needs_no_headers() -> None:
     assert complaints(built(NEW), found=[Kernel(NEW, False)]) == []
 
 
@@ -129,10 +125,10 @@ def test_another_version_or_flavour_does_not_count() -> None:
     assert OLD in found
 
 
-def test_a_real_time_kernel_cannot_be_built_for() -> None:
+def test_a_real_time_kernel_is_a_problem() -> None:
     (found,) = complaints(built(NEW), found=[Kernel(NEW, True), Kernel("6.1.0-77-rt-amd64", True)])
     assert "real-time" in found
 
 
-def test_no_kernel_at_all_is_no_pass() -> None:
+def test_no_kernel_at_all_is_a_problem() -> None:
     assert "option kernels" in complaints(built(NEW), found=[])[0]

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Who holds the driver, in a made-up /proc and /sys."""
+"""Processes and modules that use the driver, in a made-up /proc and /sys."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_processes(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
-def test_a_container_is_called_by_its_name(tmp_path: Path) -> None:
+def test_a_container_is_shown_by_its_name(tmp_path: Path) -> None:
     add_process(
         tmp_path,
         7,
@@ -66,7 +66,7 @@ def test_a_container_is_called_by_its_name(tmp_path: Path) -> None:
     assert str(process) == "VLLM::Worker (pid 7, container vllm-main)"  # fmt: skip
 
 
-def test_what_is_unknown_is_left_out(tmp_path: Path) -> None:
+def test_unknown_facts_are_left_out(tmp_path: Path) -> None:
     add_process(tmp_path, 7, "python3", "", "/dev/nvidia0")
     (tmp_path / "proc/7/comm").unlink()
     (process,) = holders.processes(tmp_path)
@@ -114,7 +114,7 @@ def test_a_module_that_is_unloaded_meanwhile_has_no_holders(tmp_path: Path, monk
     assert holders.modules(tmp_path) == [LoadedModule("nvidia", 0, ())]
 
 
-def test_what_no_process_explains() -> None:
+def test_users_that_are_not_processes_are_found() -> None:
     idle = [LoadedModule("nvidia", 1, ("nvidia_uvm",)), LoadedModule("nvidia_uvm", 0, ())]
     assert holders.unexplained([], idle) == []
     console = [LoadedModule("nvidia_modeset", 1, ("nvidia_drm",)), LoadedModule("nvidia_drm", 1, ())]

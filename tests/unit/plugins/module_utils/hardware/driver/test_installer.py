@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""NVIDIA's installer at work, on a machine of fakes."""
+"""NVIDIA's installer, on a machine of fakes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ HELP = "  -z, --no-nouveau-check\n      Text.\n\n  --rebuild-initramfs, --no-reb
 
 
 class Machine:
-    """One that the installer works on: it builds for the running kernel, and leaves what the real one leaves."""
+    """A machine with a fake installer, which builds for the running kernel and leaves the files of the real one."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -74,7 +74,7 @@ class Machine:
         return nvidia_driver_runfile.apply(params, self.host, check_mode, RUNNING, "x86_64")
 
     def put(self, version: str) -> None:
-        """Have a driver of the installer there."""
+        """Make the traces of a driver that the installer has installed."""
         (self.root / runfile.UNINSTALLERS[0]).touch()
         (self.root / runfile.BACKUP_LOG).write_text(f"{version}\nNVIDIA driver\n", encoding="utf-8")
         self.modules[version, RUNNING] = "installed"
@@ -126,7 +126,7 @@ def machine(tmp_path: Path) -> Machine:
     return Machine(tmp_path)
 
 
-def test_a_fresh_machine(machine: Machine) -> None:
+def test_a_fresh_machine_gets_the_driver(machine: Machine) -> None:
     result = machine.apply()
     assert result == {"changed": True, "before": None, "kernels": [NEXT]}
     run = "env TMPDIR=/srv sh /srv/NVIDIA-Linux-x86_64.run --silent --dkms --no-nouveau-check --no-rebuild-initramfs"
@@ -148,7 +148,7 @@ def test_check_mode_runs_nothing(machine: Machine) -> None:
 
 
 @pytest.mark.parametrize("flavor", ["open", "proprietary"])
-def test_another_version_or_flavour_goes_first(machine: Machine, flavor: str) -> None:
+def test_another_version_or_flavour_is_uninstalled_first(machine: Machine, flavor: str) -> None:
     machine.put("570.7.01" if flavor == "open" else VERSION)
     machine.flavor = "open"
     machine.apply(flavor=flavor)
@@ -159,7 +159,7 @@ def test_another_version_or_flavour_goes_first(machine: Machine, flavor: str) ->
     assert {version for version, _kernel in machine.modules} == {VERSION}
 
 
-def test_the_old_driver_stays_where_the_file_is_wrong(machine: Machine) -> None:
+def test_the_old_driver_stays_if_the_file_is_wrong(machine: Machine) -> None:
     machine.put("570.7.01")
     machine.write("580.9.01")
     with pytest.raises(InstallerError, match=r"installs the driver 580\.9\.01, not 580\.7\.01"):
@@ -167,7 +167,7 @@ def test_the_old_driver_stays_where_the_file_is_wrong(machine: Machine) -> None:
     assert machine.commands == []
 
 
-def test_what_is_wrong_with_a_file_is_said_at_once(machine: Machine) -> None:
+def test_all_differences_of_a_file_are_found_at_once(machine: Machine) -> None:
     found = installer.check(machine.file)
     assert installer.problems(machine.file, found, f"SHA256:{found.sha256}".lower(), VERSION, "x86_64") == []
     problems = " ".join(installer.problems(machine.file, found, f"sha256:{'0' * 64}", "580.9", "aarch64"))
@@ -193,13 +193,13 @@ def test_a_failure_quotes_the_log_of_this_run(machine: Machine) -> None:
     assert "another day" not in str(error.value)
 
 
-def test_a_success_that_left_nothing_is_none(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_success_without_a_driver_is_an_error(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(machine, "installer", lambda: Outcome(0))
     with pytest.raises(InstallerError, match="reports success, but has installed no driver"):
         machine.apply()
 
 
-def test_nothing_is_left_behind(machine: Machine) -> None:
+def test_an_uninstall_also_removes_the_driver_from_dkms(machine: Machine) -> None:
     machine.put(VERSION)
     machine.modules[VERSION, NEXT] = "installed"
     machine.forgets = True
@@ -208,14 +208,14 @@ def test_nothing_is_left_behind(machine: Machine) -> None:
     assert machine.apply("absent") == {"changed": False, "before": None}
 
 
-def test_an_uninstaller_that_fails(machine: Machine) -> None:
+def test_the_error_of_the_uninstaller_quotes_its_log(machine: Machine) -> None:
     machine.put(VERSION)
     machine.code = 1
     with pytest.raises(InstallerError, match=r"did not remove the driver \(exit status 1\)(.|\n)*The build broke"):
         machine.apply("absent")
 
 
-def test_a_driver_without_a_log_is_known_by_its_library(machine: Machine) -> None:
+def test_without_a_record_the_library_shows_the_version(machine: Machine) -> None:
     machine.put(VERSION)
     (machine.root / runfile.BACKUP_LOG).unlink()
     library = machine.root / f"usr/lib/x86_64-linux-gnu/libnvidia-ml.so.{VERSION}"

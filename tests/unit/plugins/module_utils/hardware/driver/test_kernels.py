@@ -31,7 +31,7 @@ def test_a_container_has_no_kernel_of_its_own(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "target", ["/usr/src/linux-headers-6.1.0-1-amd64", "../../../usr/src/linux-headers-6.1.0-1-amd64"]
 )
-def test_headers_are_a_makefile_where_build_leads_below_the_root(tmp_path: Path, target: str) -> None:
+def test_headers_are_a_makefile_in_the_target_of_the_link_build(tmp_path: Path, target: str) -> None:
     headers, modules = tmp_path / "usr/src/linux-headers-6.1.0-1-amd64", tmp_path / "lib/modules/6.1.0-1-amd64"
     headers.mkdir(parents=True)
     modules.mkdir(parents=True)
@@ -41,24 +41,24 @@ def test_headers_are_a_makefile_where_build_leads_below_the_root(tmp_path: Path,
     assert kernels.kernel(tmp_path, "6.1.0-1-amd64") == Kernel("6.1.0-1-amd64", headers=True)
 
 
-def test_an_initial_ram_disk_from_before_nouveau_was_kept_away_is_outdated(tmp_path: Path) -> None:
+def test_an_initial_ram_disk_older_than_the_blacklist_of_nouveau_is_outdated(tmp_path: Path) -> None:
     assert not kernels.outdated_initrd(tmp_path, "6.1")
     boot(tmp_path, "initrd.img-6.1")
     assert not kernels.outdated_initrd(tmp_path, "6.1")
-    (tmp_path / kernels.KEEPS_NOUVEAU_AWAY).parent.mkdir(parents=True)
-    (tmp_path / kernels.KEEPS_NOUVEAU_AWAY).write_text("blacklist nouveau")
+    (tmp_path / kernels.NOUVEAU_BLACKLIST).parent.mkdir(parents=True)
+    (tmp_path / kernels.NOUVEAU_BLACKLIST).write_text("blacklist nouveau")
     os.utime(tmp_path / "boot/initrd.img-6.1", (1, 1))
     assert kernels.outdated_initrd(tmp_path, "6.1")
     os.utime(tmp_path / "boot/initrd.img-6.1", (2**33, 2**33))
     assert not kernels.outdated_initrd(tmp_path, "6.1")
 
 
-def test_a_real_time_kernel_is_known_by_a_part_of_its_name() -> None:
+def test_a_real_time_kernel_is_recognised_by_a_part_of_its_name() -> None:
     assert kernels.is_real_time("6.1.0-77-rt-amd64")
     assert not kernels.is_real_time("6.1.0-77-art-amd64")
 
 
-def test_headers_for_each_kernel_package_and_for_the_next_one() -> None:
+def test_headers_for_each_kernel_package_and_for_later_kernels() -> None:
     packages = ["linux-image-amd64", "linux-image-6.1.0-1-amd64", "linux-image-6.1.0-1-amd64-dbg", "vim"]
     unsigned = ["linux-image-6.1.0-1-amd64-unsigned"]
     headers = ["linux-headers-6.1.0-1-amd64", "linux-headers-amd64"]

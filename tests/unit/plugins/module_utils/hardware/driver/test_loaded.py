@@ -49,7 +49,7 @@ def test_nothing_is_loaded(tmp_path: Path) -> None:
 @pytest.mark.recordings("proc_driver_nvidia")
 def test_recordings(recording: Any, tmp_path: Path) -> None:
     if not isinstance(recording.expected, dict) or "driver_version" not in recording.expected:
-        pytest.skip("tells of GPUs, not of the module")
+        pytest.skip("has facts of GPUs, not of the module")
     load(tmp_path, recording.text())
     flavor = "open" if recording.expected["open_module"] else "proprietary"
     assert loaded.loaded(tmp_path) == Build(recording.expected["driver_version"], flavor)

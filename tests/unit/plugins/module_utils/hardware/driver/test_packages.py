@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The names of packages: what belongs to a driver, and which driver they make up."""
+"""Names of the packages of a driver, and the driver that installed packages make up."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from ansible_collections.baremetal.inference.plugins.module_utils.hardware.drive
         "nvidia-driver-pinning-580.7.01",
     ],
 )
-def test_what_belongs_to_a_driver(name: str) -> None:
+def test_a_package_of_a_driver(name: str) -> None:
     assert pk.matches(name, pk.FAMILY)
 
 
 @pytest.mark.parametrize(
     "name",
     [
-        # The container toolkit is the business of the role docker.
+        # The role docker installs the container toolkit.
         "nvidia-container-toolkit",
         "nvidia-container-toolkit-base",
         "libnvidia-container1",
@@ -46,11 +46,11 @@ def test_what_belongs_to_a_driver(name: str) -> None:
         "nvidia-openjdk-8-jre",
         "nvidia-fs-dkms",
         "datacenter-gpu-manager-4-core",
-        # Of Debian's free firmware, for nouveau.
+        # Debian's free firmware for nouveau.
         "firmware-nvidia-graphics",
     ],
 )
-def test_what_does_not(name: str) -> None:
+def test_a_package_that_does_not_belong_to_a_driver(name: str) -> None:
     assert not pk.matches(name, pk.FAMILY)
 
 

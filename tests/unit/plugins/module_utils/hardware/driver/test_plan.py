@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the driver that was chosen has to be installed, removed, held and loaded."""
+"""A plan: the packages to install, remove and hold, and the modules and units of a driver."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_debian_headless() -> None:
     assert not plan.uninstall_runfile
 
 
-def test_a_display_is_only_for_who_asks() -> None:
+def test_packages_for_a_display_are_installed_only_if_wanted() -> None:
     assert "nvidia-driver=535.*" in planned(Wish("debian", desktop=True), node()).install
     assert "nvidia-driver=580.*" in planned(Wish("nvidia", "580", desktop=True), node()).install
 
@@ -89,13 +89,13 @@ def test_nvidia_headless() -> None:
     assert planned(Wish("nvidia", "580.7.01-1"), node()).version == "580.7.01-1"
 
 
-def test_the_runfile_has_no_packages_of_its_own() -> None:
+def test_the_installer_needs_no_packages_of_a_driver() -> None:
     plan = planned(installer("580.7.01"), node("Hopper", packages=DEBIAN_OPEN))
     assert plan.install == ["dkms", "linux-headers-6.1.0-77-amd64", "linux-headers-amd64"]
     assert plan.runfile_arguments == ["--silent", "--dkms", "--kernel-module-type=open"]
     assert set(plan.remove_first) == set(DEBIAN_OPEN) - {"nvidia-container-toolkit"}
     assert plan.hold == []
-    # The packages that go are those that an earlier run held.
+    # An earlier run may have held the packages that are removed.
     assert all(pk.matches(name, plan.own_holds) for name in plan.remove_first)
     assert (plan.runfile_origin, plan.runfile_path) == ("controller", "/srv/driver.run")
     old = planned(installer("535.7", "open"), node("Hopper"))
@@ -103,7 +103,7 @@ def test_the_runfile_has_no_packages_of_its_own() -> None:
     assert planned(installer("470.7"), node("Kepler")).runfile_arguments == ["--silent", "--dkms"]
 
 
-def test_the_installer_leaves_out_what_only_a_display_needs() -> None:
+def test_the_installer_leaves_out_files_for_a_display() -> None:
     assert "--no-opengl-files" in planned(installer("580.7.01"), node()).runfile_options
     assert "--no-opengl-files" not in planned(installer("580.7.01", desktop=True), node()).runfile_options
     assert planned(Wish("debian"), node()).runfile_options == []
@@ -121,10 +121,10 @@ def test_the_installer_leaves_out_what_only_a_display_needs() -> None:
         (Installed(None, "open", registered=True), True),
     ],
 )
-def test_the_installer_runs_where_it_has_something_to_do(there: Installed | None, due: bool) -> None:
+def test_the_installer_runs_unless_its_driver_is_installed(there: Installed | None, due: bool) -> None:
     plan = planned(installer("580.7.01"), node("Hopper", runfile=there))
     assert plan.install_runfile is due
-    # It takes its own older driver away itself.
+    # The installer itself removes an older driver of an installer.
     assert not plan.uninstall_runfile
     assert not planned(Wish("debian"), node(runfile=there)).install_runfile
 
@@ -137,15 +137,17 @@ def test_the_installer_runs_where_it_has_something_to_do(there: Installed | None
         ("580.7.01", "Blackwell", ["nvidia-fabricmanager=580.7.01-*", "nvlsm"]),
     ],
 )
-def test_the_fabric_manager_has_the_very_version(version: str, architecture: str, manager: list[str]) -> None:
+def test_the_fabric_manager_has_exactly_the_drivers_version(
+    version: str, architecture: str, manager: list[str]
+) -> None:
     plan = planned(Wish("nvidia", version), node(architecture, nvswitch=True))
     assert plan.install[-len(manager) :] == manager
     without = planned(Wish("nvidia", version), node(architecture))
     assert not any("fabric" in name for name in [*without.install, *without.units])
 
 
-def test_the_fabric_manager_does_not_wait_for_files_that_it_makes_itself() -> None:
-    """But for what the kernel tells of the switches. Those of NVLink 5 are no devices of NVIDIA's driver at all."""
+def test_the_fabric_manager_does_not_wait_for_files_that_it_creates() -> None:
+    """The module lists the switches in /proc. The switches of NVLink 5 are not devices of the driver."""
     hopper = planned(Wish("nvidia", "580.7.01"), node("Hopper", nvswitch=True))
     condition = hopper.units["nvidia-fabricmanager.service"]
     assert condition == "ConditionDirectoryNotEmpty=/proc/driver/nvidia-nvswitch/devices"
@@ -154,12 +156,12 @@ def test_the_fabric_manager_does_not_wait_for_files_that_it_makes_itself() -> No
     assert blackwell.units["nvidia-fabricmanager.service"] == "ConditionPathExists=/dev/nvidiactl"
 
 
-def test_the_managers_of_nvlink_5_have_their_way_to_the_switches() -> None:
+def test_the_managers_of_nvlink_5_get_their_module() -> None:
     assert "ib_umad" in planned(Wish("nvidia", "580.7.01"), node("Blackwell", nvswitch=True)).modules
     assert "ib_umad" not in planned(Wish("nvidia", "580.7.01"), node("Blackwell")).modules
 
 
-def test_a_new_version_takes_the_whole_driver_along() -> None:
+def test_a_new_version_updates_all_packages_of_the_driver() -> None:
     plan = planned(Wish("debian", "535.8.01", "open"), node("Ampere", packages=DEBIAN_OPEN))
     assert "libnvidia-encode1=535.8.01-*" in plan.install
     assert "nvidia-open-kernel-support=535.8.01-*" in plan.install
@@ -167,11 +169,11 @@ def test_a_new_version_takes_the_whole_driver_along() -> None:
     assert plan.remove == plan.remove_first == []
     newer = planned(Wish("nvidia", "580.8"), node("Ampere", packages=NVIDIA_OPEN))
     assert "libcuda1=580.8-*" in newer.install
-    # It would pull back to the old version.
+    # This package would pin the old version.
     assert newer.remove == ["nvidia-driver-pinning-580.7.01"]
 
 
-def test_parts_of_debians_main_driver_stay_as_they_are_beside_another() -> None:
+def test_parts_of_debians_main_driver_stay_next_to_an_additional_driver() -> None:
     installed = {"nvidia-tesla-535-kernel-dkms": "535.7-1", "nvidia-tesla-535-alternative": "535.7-1"}
     where = node(debian=13, packages={**installed, "nvidia-legacy-check": "550.7-1"})
     plan = planned(Wish("debian", "535.8"), where)
@@ -179,12 +181,12 @@ def test_parts_of_debians_main_driver_stay_as_they_are_beside_another() -> None:
     assert not any("legacy-check" in name for name in [*plan.install, *plan.remove, *plan.remove_first])
 
 
-def test_the_same_again_changes_nothing() -> None:
+def test_the_same_wish_removes_nothing() -> None:
     plan = planned(Wish("nvidia", "580.7.01"), node("Ampere", packages=NVIDIA_OPEN))
     assert plan.remove == plan.remove_first == []
 
 
-def test_another_flavour_leaves_nothing_of_the_first() -> None:
+def test_another_flavour_removes_the_packages_of_the_first() -> None:
     plan = planned(Wish("debian", flavor="proprietary"), node("Ampere", packages=DEBIAN_OPEN))
     assert plan.remove == ["nvidia-open-kernel-dkms", "nvidia-open-kernel-support"]
     assert plan.remove_first == []
@@ -204,40 +206,40 @@ def test_another_flavour_leaves_nothing_of_the_first() -> None:
         (Wish("debian", "470", "proprietary"), DEBIAN_OPEN),
     ],
 )
-def test_another_source_or_branch_leaves_nothing_of_the_first(wish: Wish, installed: dict[str, str]) -> None:
+def test_another_source_or_branch_removes_the_first_driver(wish: Wish, installed: dict[str, str]) -> None:
     plan = planned(wish, node(packages=installed))
     assert set(plan.remove_first) == set(installed) - {"nvidia-container-toolkit"}
     assert plan.remove == []
 
 
-def test_a_fabric_manager_goes_with_the_switches() -> None:
+def test_a_fabric_manager_without_switches_is_removed() -> None:
     installed = {**NVIDIA_OPEN, "nvidia-fabricmanager": "580.7.01-1"}
     assert planned(Wish("nvidia", "580.7.01"), node(packages=installed)).remove == ["nvidia-fabricmanager"]
 
 
-def test_the_installers_driver_goes_first() -> None:
+def test_the_installers_driver_is_uninstalled_before_packages() -> None:
     there = Installed("580.7.01", None, registered=True)
     assert planned(Wish("debian"), node(runfile=there)).uninstall_runfile
     assert not planned(installer("580.7.01"), node(runfile=there)).uninstall_runfile
 
 
-def test_secure_boot_wants_a_key() -> None:
+def test_secure_boot_needs_signatures() -> None:
     plan = planned(Wish("debian"), node(secure_boot=True))
     assert plan.sign
     assert {"mokutil", "openssl"} <= set(plan.install)
 
 
-def test_a_key_is_used_before_secure_boot_asks_for_it() -> None:
+def test_modules_can_be_signed_without_secure_boot() -> None:
     plan = planned(Wish("debian", sign=True), node())
     assert plan.sign
     assert {"mokutil", "openssl"} <= set(plan.install)
 
 
-def test_peermem_is_loaded_where_it_is_asked_for() -> None:
+def test_peermem_is_loaded_if_wanted() -> None:
     assert "nvidia-peermem" in planned(Wish("debian", peermem=True), node()).modules
 
 
-def test_what_is_held_can_be_pinned() -> None:
+def test_the_held_packages_can_be_pinned() -> None:
     for wish in (Wish("debian"), Wish("nvidia", "580.7.01"), Wish("nvidia", "580.7.01-1")):
         plan = planned(wish, node())
         assert apt_pins.mistakes("nvidia", plan.hold, plan.hold, plan.version) == []

@@ -34,6 +34,7 @@ ERROR: Installation has failed.  Please see the file for details.
         ("https://host/d/a.run?x=/b", Origin("url", "https://host/d/a.run?x=/b")),
         ("http://host/a.run", None),
         ("https:///a.run", None),
+        ("https://[host/a.run", None),
         ("controller:a.run", None),
         ("a.run", None),
         ("/srv/", None),
@@ -88,14 +89,14 @@ def test_installed_version(log: str, version: str | None) -> None:
     assert runfile.installed_version(log) == version
 
 
-def test_a_driver_that_dkms_does_not_know_is_none_to_keep() -> None:
+def test_a_driver_outside_dkms_is_not_the_wanted_driver() -> None:
     assert Installed("580.7.01", None, registered=True).is_driver("580.7.01", "open")
     assert not Installed("580.7.01", None, registered=False).is_driver("580.7.01", "open")
 
 
 def test_complaint() -> None:
-    said = runfile.complaint(LOG)
-    assert said.splitlines() == [
+    errors = runfile.complaint(LOG)
+    assert errors.splitlines() == [
         "ERROR: Failed to run `dkms build -m nvidia -v 580.7.01`:",
         "       make.log says more.",
         "ERROR: Installation has failed.  Please see the file for details.",

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Secure Boot, by the firmware's variables and by mokutil's words."""
+"""Secure Boot, by the firmware's variables and by the output of mokutil."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def firmware(root: Path, **variables: int) -> None:
         (directory / f"{name}-{vendor}").write_bytes(bytes([6, 0, 0, 0, value]))
 
 
-def test_a_bios_has_none(tmp_path: Path) -> None:
+def test_a_machine_with_a_bios_has_no_secure_boot(tmp_path: Path) -> None:
     assert secure_boot.state(tmp_path, "SecureBoot enabled") == SecureBoot(False, False, None)
 
 
@@ -48,7 +48,7 @@ def test_state(tmp_path: Path, variables: dict[str, int], mokutil: str, state: S
     assert secure_boot.state(tmp_path, mokutil) == state
 
 
-def test_a_variable_of_another_length_tells_nothing(tmp_path: Path) -> None:
+def test_a_variable_of_another_length_is_unknown(tmp_path: Path) -> None:
     firmware(tmp_path)
     for data in (b"\1", b"\6\0\0\0\1\0"):
         (tmp_path / secure_boot.EFI / "efivars" / f"SecureBoot-{GLOBAL}").write_bytes(data)

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Key, modules and firmware brought together, on a machine of fakes."""
+"""Signatures of modules and the enrolment of the key, on a machine of fakes."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Machine:
         (root / "var/lib/dkms").mkdir(parents=True)
 
     def firmware(self) -> None:
-        """Let it have Secure Boot."""
+        """Turn Secure Boot on."""
         directory = self.root / secure_boot.VARIABLES
         directory.mkdir(parents=True)
         (directory / f"SecureBoot-{secure_boot.GLOBAL}").write_bytes(bytes([6, 0, 0, 0, 1]))
@@ -56,7 +56,7 @@ class Machine:
         return Signer(self.reader(), self, wish, 7, check_mode)
 
     def apply(self, wish: Wish = Wish(), check_mode: bool = False) -> list[str]:  # noqa: B008
-        """What the module does; the same again must do nothing."""
+        """The actions of the module. A second run must do nothing."""
         done = nvidia_driver_signing.apply(self.signer(wish, check_mode), existing=True)["actions"]
         if not check_mode:
             again = nvidia_driver_signing.apply(self.signer(wish), existing=True)
@@ -109,7 +109,7 @@ def machine(tmp_path: Path) -> Machine:
     return Machine(tmp_path)
 
 
-def test_dkms_signs_with_a_key_of_its_own(machine: Machine) -> None:
+def test_dkms_signs_with_its_own_key(machine: Machine) -> None:
     assert machine.apply() == [
         "made the key /var/lib/dkms/mok.key",
         f"signed nvidia/580.7.01 for {OLD}",
@@ -119,14 +119,14 @@ def test_dkms_signs_with_a_key_of_its_own(machine: Machine) -> None:
     assert machine.builds == [f"build {OLD}", f"install {OLD}", f"build {NEW}", f"install {NEW}"]
 
 
-def test_only_what_has_another_key_is_built_anew(machine: Machine, pair: Pair) -> None:
+def test_only_modules_with_another_key_are_built_again(machine: Machine, pair: Pair) -> None:
     machine.signed[NEW] = f"{SERIAL:X}"
     done = machine.apply(Wish(pair.key, pair.certificate))
     assert done[-1] == f"signed nvidia/580.7.01 for {OLD}"
     assert machine.builds == [f"build {OLD}", f"install {OLD}"]
 
 
-def test_a_sites_own_key(machine: Machine, pair: Pair) -> None:
+def test_dkms_signs_with_a_sites_own_key(machine: Machine, pair: Pair) -> None:
     machine.apply(Wish(pair.key, pair.certificate))
     assert set(machine.signed.values()) == {f"{SERIAL:X}"}
     key = machine.root / signing.OWN_KEY.lstrip("/")
@@ -135,7 +135,7 @@ def test_a_sites_own_key(machine: Machine, pair: Pair) -> None:
     assert not (machine.root / "var/lib/dkms/mok.key").exists()
 
 
-def test_a_key_that_is_taken_back_goes_everywhere(machine: Machine, pair: Pair) -> None:
+def test_a_key_that_is_no_longer_declared_is_replaced_and_removed(machine: Machine, pair: Pair) -> None:
     machine.apply(Wish(pair.key, pair.certificate))
     predicted = machine.apply(check_mode=True)
     assert predicted == machine.apply()
@@ -153,13 +153,13 @@ def test_check_mode_predicts_and_changes_nothing(machine: Machine, pair: Pair) -
     assert predicted == machine.apply(wish)
 
 
-def test_check_mode_predicts_a_key_that_is_made(machine: Machine) -> None:
+def test_check_mode_predicts_a_new_key(machine: Machine) -> None:
     machine.firmware()
     wish = Wish(password=PASSWORD)
     assert machine.apply(wish, check_mode=True) == machine.apply(wish)
 
 
-def test_enrolment_is_asked_for_once(machine: Machine, pair: Pair) -> None:
+def test_enrolment_is_requested_once(machine: Machine, pair: Pair) -> None:
     machine.firmware()
     signer = machine.signer(Wish(pair.key, pair.certificate, PASSWORD))
     assert nvidia_driver_signing.apply(signer, existing=True)["enrolment"] == "pending"
@@ -169,7 +169,7 @@ def test_enrolment_is_asked_for_once(machine: Machine, pair: Pair) -> None:
     assert machine.signer(Wish(pair.key, pair.certificate, PASSWORD)).enrol() == "enrolled"
 
 
-def test_nobody_is_asked_without_a_password_or_without_secure_boot(machine: Machine, pair: Pair) -> None:
+def test_without_a_password_or_secure_boot_no_enrolment_is_requested(machine: Machine, pair: Pair) -> None:
     machine.apply(Wish(pair.key, pair.certificate, PASSWORD))
     machine.firmware()
     assert machine.requested == []
@@ -195,7 +195,7 @@ def test_a_key_needs_its_certificate(pair: Pair, part: str) -> None:
     assert "only one of key and certificate is set" in Wish(**{part: getattr(pair, part)}).problems()[0]
 
 
-def test_all_that_is_wrong_is_said_at_once(pair: Pair, other_pair: Pair) -> None:
+def test_all_mistakes_are_found_at_once(pair: Pair, other_pair: Pair) -> None:
     problems = Wish(pair.key, other_pair.certificate, "short").problems()
     assert [("does not match the key" in one, "8 to 256" in one) for one in problems] == [(True, False), (False, True)]
     assert Wish(pair.key, pair.certificate, PASSWORD).problems() == []

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whose key a module is signed with, by modinfo's words, and how DKMS is told of another one."""
+"""Signatures in the output of modinfo, and DKMS's files for a site's own key."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_signature() -> None:
     assert signing.signature("modinfo: ERROR: Module nvidia not found.\n") is None
 
 
-def test_a_signature_whose_signer_is_not_told() -> None:
+def test_a_signature_without_a_signer() -> None:
     assert signing.signature("sig_id:         PKCS#7\nsigner:         \nsig_key:        \n") == Signature("", "")
 
 
@@ -43,6 +43,6 @@ def test_dkms_reads_what_is_written() -> None:
     assert secure_boot.signing_key(str(configuration)) == signing.OWN_KEY
     assert secure_boot.certificate(str(configuration)) == signing.OWN_CERTIFICATE
     assert files[signing.OWN_KEY] == ("KEY\n", 0o600)
-    # It is named only once it is there, and is there no longer than it is named.
+    # The configuration is written last and removed first: it never names a missing key.
     assert list(files)[-1] == signing.OWN_CONFIGURATION
     assert next(iter(signing.own_files("", b""))) == signing.OWN_CONFIGURATION

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Samples of a synthetic machine: what the tools of various versions would print there."""
+"""Samples of a synthetic machine: outputs of tools of various versions."""
 
 from __future__ import annotations
 

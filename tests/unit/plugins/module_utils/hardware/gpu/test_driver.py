@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The loaded driver and the installed one, and what the tables know of products."""
+"""The loaded driver and the installed one, and the tables of products."""
 
 from __future__ import annotations
 
@@ -70,11 +70,11 @@ def test_the_package_of_the_module(name: str, version: str, flavor: str, upstrea
     assert found.upstream == upstream
 
 
-def test_what_was_removed_is_not_installed() -> None:
+def test_a_removed_package_is_not_installed() -> None:
     assert driver.package(status(("nvidia-kernel-dkms", "1-1"), state="deinstall ok config-files")) is None
 
 
-def test_of_several_packages_none_is_the_one() -> None:
+def test_of_several_packages_none_counts() -> None:
     assert driver.package(status(("nvidia-kernel-dkms", "1-1"), ("nvidia-open-kernel-dkms", "1-1"))) is None
 
 
@@ -88,7 +88,9 @@ def test_of_several_packages_none_is_the_one() -> None:
         (OPEN, ("bash-completion", "1"), None),
     ],
 )
-def test_loaded_against_installed(tmp_path: Path, text: str, installed: tuple[str, str], matches: bool | None) -> None:
+def test_the_loaded_module_is_compared_with_the_installed_package(
+    tmp_path: Path, text: str, installed: tuple[str, str], matches: bool | None
+) -> None:
     write(tmp_path, "proc/driver/nvidia/version", text)
     write(tmp_path, "var/lib/dpkg/status", status(installed))
     assert driver.read(tmp_path).matches_package is matches
@@ -119,7 +121,7 @@ GPU Excluded:\t {excluded}
 """
 
 
-def test_the_module_knows_gpus_that_the_tool_cannot_ask(tmp_path: Path) -> None:
+def test_the_files_of_the_module_complete_a_gpu(tmp_path: Path) -> None:
     write(tmp_path, "proc/driver/nvidia/gpus/0000:1b:00.0/information", INFORMATION.format(excluded="No"))
     gpu = Gpu(pci_bus_id="0000:1b:00.0")
     driver.information(tmp_path, gpu)
@@ -129,13 +131,13 @@ def test_the_module_knows_gpus_that_the_tool_cannot_ask(tmp_path: Path) -> None:
         uuid="GPU-0a0b0c0d-1111-4222-8333-00000000001b",
         minor_number=3,
     )
-    told = Gpu(pci_bus_id="0000:1b:00.0", name="told", uuid="told", minor_number=0)
-    driver.information(tmp_path, told)
-    assert (told.name, told.uuid, told.minor_number) == ("told", "told", 0)
+    reported = Gpu(pci_bus_id="0000:1b:00.0", name="reported", uuid="reported", minor_number=0)
+    driver.information(tmp_path, reported)
+    assert (reported.name, reported.uuid, reported.minor_number) == ("reported", "reported", 0)
 
 
 @pytest.mark.parametrize("answer", ["Yes", "No"])
-def test_a_gpu_that_an_operator_took_out(tmp_path: Path, answer: str) -> None:
+def test_a_gpu_that_the_modules_parameter_excludes(tmp_path: Path, answer: str) -> None:
     write(tmp_path, "proc/driver/nvidia/gpus/0000:1b:00.0/information", INFORMATION.format(excluded=answer))
     assert driver.excluded(tmp_path, "0000:1b:00.0") is (answer == "Yes")
     assert not driver.excluded(tmp_path, "0000:1c:00.0")

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What nvidia-smi's words and exit status mean."""
+"""Failures of nvidia-smi, by its output and exit status."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.hardware.gpu i
         ("", -11, "failed"),
     ],
 )
-def test_kinds(words: str, code: int, kind: str) -> None:
+def test_output_or_status_decides_the_kind(words: str, code: int, kind: str) -> None:
     failure = errors.classify(words, code)
     assert failure is not None and failure.kind == kind and failure.message
 
@@ -52,7 +52,7 @@ def test_the_gpu_that_is_named(gpu: str) -> None:
     assert failure.message.endswith("GPU is lost. Reboot the system to recover this GPU")
 
 
-def test_endless_words_are_cut() -> None:
+def test_long_output_is_cut() -> None:
     failure = errors.classify("no " * 10000, 1)
     assert failure is not None and len(failure.message) == errors.SHOWN
 

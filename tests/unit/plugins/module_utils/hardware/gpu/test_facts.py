@@ -67,7 +67,7 @@ class Node:
 
 @pytest.fixture
 def node(tmp_path: Path, sample: Sample) -> Node:
-    """A healthy node with all that there is to read."""
+    """A healthy node with all facts."""
     answers = {
         "-q -x": "report-580.xml",
         "-L": "list.txt",
@@ -124,13 +124,13 @@ def test_a_healthy_node(node: Node) -> None:
     assert [one["kind"] for one in found["gpu_kernel_errors"]] == ["fallen_off_bus"]
 
 
-def test_before_any_driver(node: Node) -> None:
+def test_a_node_without_a_driver(node: Node) -> None:
     for path in ("proc/driver/nvidia/version", "var/lib/dpkg/status", "var/log/kern.log"):
         (node.root / path).unlink()
     for address in (FIRST, SECOND):
         (node.root / f"sys/bus/pci/devices/{address}/driver").unlink()
     found = broken(node, Outcome(None, failure="not_installed", message="nvidia-smi is not installed"))
-    assert node.asked == ["-q -x"], "a tool that is not there is not asked again"
+    assert node.asked == ["-q -x"], "a missing tool is run once"
     assert found["gpu_driver"]["ok"] is False
     assert found["gpu_driver"]["error"] == {
         "kind": "not_installed",
@@ -141,13 +141,13 @@ def test_before_any_driver(node: Node) -> None:
     for gpu, address in zip(found["gpus"], (FIRST, SECOND), strict=True):
         assert (gpu["pci_bus_id"], gpu["pci_device_id"], gpu["index"]) == (address, "10de:2330", None)
         assert (gpu["name"], gpu["product"], gpu["architecture"]) == ("NVIDIA H100 80GB HBM3", "H100-80GB", "Hopper")
-        assert gpu["memory_total_mib"] is None, "which nobody measured"
+        assert gpu["memory_total_mib"] is None, "no tool has reported the memory"
         assert (gpu["reported"], gpu["driver"], gpu["uuid"], gpu["mig_mode"]) == (False, None, None, None)
         assert gpu["ecc"]["current"] is None and gpu["mig_devices"] == []
 
 
-def test_switches_that_are_not_on_the_bus_are_known_by_what_manages_them(tmp_path: Path) -> None:
-    """On HGX B200, and before any driver. Other generations have theirs on the bus, and no NIC is asked."""
+def test_switches_outside_the_bus_are_found_by_their_managers(tmp_path: Path) -> None:
+    """As on HGX B200, also without a driver. For other generations, the NICs are not read."""
     node = Node(tmp_path, {"-q -x": Outcome(None, failure="not_installed")})
     node.plug("0000:05:00.0", vendor="0x15b3", device="0x1021", vpd="SMDL=SW_MNG", **{"class": "0x020700"})
     node.plug(FIRST, device="0x2330")
@@ -157,7 +157,7 @@ def test_switches_that_are_not_on_the_bus_are_known_by_what_manages_them(tmp_pat
     assert (found["nvswitches"], found["nvswitch_managers"]) == ([], ["0000:05:00.0"])
 
 
-def test_a_product_that_nobody_knows(node: Node) -> None:
+def test_an_unknown_product(node: Node) -> None:
     node.plug("0000:05:00.0", device="0x0001")
     gpu = broken(node, Outcome(9))["gpus"][0]
     assert (gpu["pci_bus_id"], gpu["pci_device_id"]) == ("0000:05:00.0", "10de:0001")
@@ -165,7 +165,7 @@ def test_a_product_that_nobody_knows(node: Node) -> None:
     assert gpu["memory_total_mib"] is None
 
 
-def test_memory_that_the_tool_does_not_tell_is_not_that_of_the_table(node: Node, sample: Sample) -> None:
+def test_memory_that_the_tool_does_not_report_is_unknown(node: Node, sample: Sample) -> None:
     node.answers["-q -x"] = Outcome(0, sample("report-580.xml").replace("81559 MiB", "N/A"))
     assert [gpu["memory_total_mib"] for gpu in node.gather()["gpus"]] == [None, None]
 
@@ -207,7 +207,7 @@ def test_a_broken_tool_is_a_fact(node: Node, outcome: Outcome, kind: str) -> Non
     assert (len(node.asked) == 1) == (outcome.failure is not None)
 
 
-def test_a_report_that_breaks_off_keeps_its_gpus(node: Node, sample: Sample) -> None:
+def test_an_incomplete_report_keeps_its_gpus(node: Node, sample: Sample) -> None:
     text = sample("report-580.xml")
     node.answers["-q -x"] = Outcome(None, text[: text.rindex("<gpu ")], "", "timeout", "did not end")
     found = node.gather("nvidia_smi")
@@ -215,7 +215,7 @@ def test_a_report_that_breaks_off_keeps_its_gpus(node: Node, sample: Sample) -> 
     assert [(gpu["reported"], gpu["memory_used_mib"]) for gpu in found["gpus"]] == [(True, 70001), (False, None)]
 
 
-def test_a_warning_after_a_good_report(node: Node) -> None:
+def test_a_warning_after_a_good_report_is_an_error(node: Node) -> None:
     words = "WARNING: infoROM is corrupted at gpu 0000:1B:00.0\n"
     node.answers["-q -x"] = Outcome(14, node.answers["-q -x"].stdout + words)
     found = node.gather()
@@ -224,14 +224,14 @@ def test_a_warning_after_a_good_report(node: Node) -> None:
     assert found["gpu_topology"] is not None
 
 
-def test_the_tool_names_a_gpu_that_is_lost(node: Node) -> None:
+def test_a_gpu_that_the_tool_reports_as_lost_is_lost(node: Node) -> None:
     words = f"Unable to determine the device handle for GPU {SECOND}: GPU is lost.  Reboot the system"
     found = broken(node, Outcome(15, words))
     assert found["gpu_driver"]["error"]["kind"] == "gpu_lost"
     assert [gpu["lost"] for gpu in found["gpus"]] == [False, True]
 
 
-def test_the_bus_knows_a_gpu_that_is_lost_whatever_the_tool_says(node: Node) -> None:
+def test_a_gpu_that_does_not_answer_on_the_bus_is_lost(node: Node) -> None:
     (node.root / f"sys/bus/pci/devices/{SECOND}/config").write_bytes(b"\xff" * 64)
     found = node.gather("nvidia_smi")
     assert found["gpu_driver"]["error"]["kind"] == "gpu_lost"
@@ -239,7 +239,7 @@ def test_the_bus_knows_a_gpu_that_is_lost_whatever_the_tool_says(node: Node) -> 
     assert [gpu["lost"] for gpu in found["gpus"]] == [False, True]
 
 
-def test_a_gpu_that_the_tool_does_not_list(node: Node) -> None:
+def test_a_gpu_that_the_tool_does_not_list_is_missing_unless_excluded(node: Node) -> None:
     node.plug("0000:05:00.0", "nvidia")
     found = node.gather("nvidia_smi")
     assert found["gpu_driver"]["error"]["kind"] == "gpu_missing"
@@ -256,10 +256,10 @@ def test_a_gpu_given_to_a_virtual_machine_is_not_missing(node: Node) -> None:
     found = node.gather("nvidia_smi")
     assert found["gpu_driver"]["ok"] is True
     assert found["gpus"][2]["driver"] == "vfio-pci"
-    assert [gpu["excluded"] for gpu in found["gpus"]] == [False, False, True], "known before the driver, too"
+    assert [gpu["excluded"] for gpu in found["gpus"]] == [False, False, True], "also without the files of the driver"
 
 
-def test_without_a_bus_the_tool_alone_is_believed(node: Node, tmp_path: Path) -> None:
+def test_without_a_bus_only_the_report_counts(node: Node, tmp_path: Path) -> None:
     node.root = tmp_path / "container"
     gpu = node.gather()["gpus"][0]
     assert (gpu["pci_bus_id"], gpu["pcie"]["gen_max"], gpu["numa_node"]) == (FIRST, 5, None)
@@ -274,7 +274,7 @@ def test_without_a_bus_the_tool_alone_is_believed(node: Node, tmp_path: Path) ->
         (["xids"], [], ["gpus", "nvswitches", "nvswitch_managers", "gpu_driver", "gpu_xids", "gpu_kernel_errors"]),
     ],
 )
-def test_parts_that_are_left_out_are_not_asked(node: Node, parts: list[str], asked: list[str], keys: list[str]) -> None:
+def test_parts_that_are_left_out_are_not_read(node: Node, parts: list[str], asked: list[str], keys: list[str]) -> None:
     found = facts.gather(node.root, node.run, "nvidia-smi", parts, 5)
     assert node.asked == asked and list(found) == keys
     assert found["gpu_driver"]["ok"] is (True if asked else None)
@@ -286,21 +286,21 @@ def test_parts_that_are_left_out_are_not_asked(node: Node, parts: list[str], ask
     st.integers(-64, 255),
     st.sampled_from(["", "\tGPU0\nGPU0\t X \n", f"GPU {'9' * 5000}: x (UUID: GPU-1)\n"]),
 )
-def test_whatever_the_tool_prints_there_are_facts(text: str, code: int, before: str) -> None:
+def test_any_output_of_the_tool_gives_facts(text: str, code: int, before: str) -> None:
     found = facts.gather(
         Path("/none"), lambda command: Outcome(code, before + text, text), "nvidia-smi", facts.PARTS, 5
     )
     assert json.dumps(found, allow_nan=False) and found["gpu_driver"]["ok"] is False
 
 
-def test_a_topology_that_hangs_is_told(node: Node) -> None:
+def test_a_topology_that_hangs_is_an_error(node: Node) -> None:
     node.answers["topo -m"] = Outcome(None, "", "", "timeout", "did not end")
     found = node.gather()
     assert found["gpu_driver"]["error"]["kind"] == "timeout" and found["gpu_topology"] is None
     assert found["gpus"][0]["reported"]
 
 
-def test_it_costs_less_than_50_ms_besides_the_tool(node: Node, sample: Sample) -> None:
+def test_gathering_takes_less_than_50_ms_besides_the_tool(node: Node, sample: Sample) -> None:
     # Sixteen GPUs, and as many clocks as a real report lists.
     gpu = sample("report-580.xml")
     gpu = gpu[gpu.index("<gpu ") : gpu.index("</gpu>") + 6]

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The form of a GPU's facts: every key is there, None for what is unknown, and each GPU has parts of its own."""
+"""The form of a GPU's facts: every key exists, None is an unknown value, and no two GPUs share a part."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ PARTS = {
     "utilization": Utilization,
     "fabric": Fabric,
 }
-"""What every GPU has, even where no tool tells anything of it."""
+"""The parts that every GPU has, even if all values are unknown."""
 
 KNOWN = {
     "excluded": False,
@@ -44,10 +44,10 @@ KNOWN = {
     "mig_devices": [],
     "unreadable": [],
 }
-"""What is never None: no tool has to tell it."""
+"""Values that are never None."""
 
 
-def test_nothing_is_known_of_a_new_gpu_and_every_key_is_there() -> None:
+def test_a_new_gpu_has_every_key_and_no_value() -> None:
     facts = asdict(Gpu())
     assert list(facts) == [one.name for one in fields(Gpu)]
     for name, value in facts.items():
@@ -58,12 +58,12 @@ def test_nothing_is_known_of_a_new_gpu_and_every_key_is_there() -> None:
 
 
 @pytest.mark.parametrize("part", [*PARTS.values(), MigDevice, Process])
-def test_a_part_of_which_nobody_tells_has_no_value(part: type[Any]) -> None:
+def test_a_new_part_has_no_value(part: type[Any]) -> None:
     assert set(asdict(part()).values()) == {None}
 
 
-def test_links_that_are_not_listed_are_none_at_all() -> None:
-    """A GPU without NVLink has no such part; one whose links nobody lists has the tool's words."""
+def test_a_new_gpu_has_no_links() -> None:
+    """If the tool lists no links, the part has the tool's message."""
     assert Gpu().nvlink is None
     assert asdict(Nvlink(message="inactive")) == {
         "active": [],
@@ -85,7 +85,7 @@ def test_no_two_gpus_share_a_part() -> None:
     assert other == Gpu()
 
 
-def test_what_cannot_be_read_is_named() -> None:
+def test_an_unreadable_value_needs_element_and_text() -> None:
     with pytest.raises(TypeError):
         Unreadable()  # type: ignore[call-arg]  # both are required: that is what is tested
 
@@ -104,6 +104,6 @@ def test_facts_are_plain_data() -> None:
     assert facts["unreadable"] == [{"element": "power_draw", "text": "Unknown Error"}]
 
 
-def test_every_form_is_tried_here() -> None:
+def test_every_dataclass_is_tested_here() -> None:
     forms = {one for one in vars(models).values() if isinstance(one, type) and is_dataclass(one)}
     assert forms == {Gpu, Nvlink, MigDevice, Process, Unreadable, *PARTS.values()}

@@ -17,7 +17,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.hardware.gpu.m
 FIRST, SECOND = (f"GPU-0a0b0c0d-1111-4222-8333-0000000000{bus}" for bus in ("1b", "9d"))
 
 
-def test_links_up_and_down_and_words_instead(sample: Callable[[str], str]) -> None:
+def test_links_up_and_down_or_a_message(sample: Callable[[str], str]) -> None:
     assert nvlink.links(sample("nvlink.txt")) == {
         FIRST: Nvlink(active=[0, 2], inactive=[1], speed_gb_per_s=26.562),
         SECOND: Nvlink(message="Nvlink queries are not supported for Devices in MIG mode"),
@@ -48,7 +48,7 @@ def test_recordings(recording: Any) -> None:
     found = nvlink.links(recording.text())
     known = recording.expected["gpus"]
     if len({gpu["uuid"] for gpu in known}) < len(known):
-        pytest.skip("its publisher gave all GPUs one UUID")
+        pytest.skip("all GPUs of the recording have one UUID")
     for gpu in known:
         links = found[gpu["uuid"]]
         assert (links.active, links.inactive) == (gpu["active"], gpu["inactive"])

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What is known of a GPU before any driver is there."""
+"""Products and generations of GPUs, for nodes without a driver."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_another_name_has_no_product() -> None:
         (None, "NVIDIA GeForce RTX 4090", None, "8.9"),
         (None, "NVIDIA A100-SXM4-80GB", None, "8.0"),
         (None, "NVIDIA A10", None, "8.6"),
-        # What the tool tells counts before the id of a device.
+        # The architecture that the tool reports counts more than the id of the device.
         (0x2330, "NVIDIA H100", "Blackwell", None),
         (None, None, "Hopper", "9.0"),
         (None, None, "Ampere", None),

@@ -23,9 +23,9 @@ NEW = (DATA / "report-580.xml").read_text()
 
 
 def test_a_gpu_of_a_new_driver(sample: Sample) -> None:
-    told = report.parse(sample("report-580.xml"))
-    assert (told.driver_version, told.cuda_version, told.damage, told.remarks) == ("580.95.05", "13.0", None, "")
-    assert told.gpus[0] == models.Gpu(
+    found = report.parse(sample("report-580.xml"))
+    assert (found.driver_version, found.cuda_version, found.damage, found.remarks) == ("580.95.05", "13.0", None, "")
+    assert found.gpus[0] == models.Gpu(
         index=0,
         uuid="GPU-0a0b0c0d-1111-4222-8333-00000000001b",
         serial="1700000000011",
@@ -78,7 +78,7 @@ def test_a_gpu_of_a_new_driver(sample: Sample) -> None:
     )
 
 
-def test_a_gpu_in_slices_keeps_its_own_memory(sample: Sample) -> None:
+def test_a_gpu_with_mig_devices_keeps_its_own_memory(sample: Sample) -> None:
     gpu = report.parse(sample("report-580.xml")).gpus[1]
     assert (gpu.mig_mode, gpu.memory_total_mib, gpu.memory_used_mib) == ("enabled", 81559, 60)
     assert gpu.mig_devices == [
@@ -98,7 +98,7 @@ def test_a_gpu_in_slices_keeps_its_own_memory(sample: Sample) -> None:
     assert gpu.throttle_reasons == [] and gpu.processes == []
 
 
-def test_values_that_could_not_be_read_are_named(sample: Sample) -> None:
+def test_values_that_could_not_be_read_are_listed(sample: Sample) -> None:
     first, second = report.parse(sample("report-580.xml")).gpus
     assert first.unreadable == []
     assert second.unreadable == [
@@ -109,9 +109,9 @@ def test_values_that_could_not_be_read_are_named(sample: Sample) -> None:
 
 
 def test_a_gpu_of_an_old_driver(sample: Sample) -> None:
-    told = report.parse(sample("report-450.xml"))
-    assert (told.driver_version, told.cuda_version, told.damage) == ("450.80.02", None, None)
-    (gpu,) = told.gpus
+    found = report.parse(sample("report-450.xml"))
+    assert (found.driver_version, found.cuda_version, found.damage) == ("450.80.02", None, None)
+    (gpu,) = found.gpus
     assert (gpu.index, gpu.minor_number, gpu.pci_bus_id) == (0, None, "0001:0a:00.0")
     assert (gpu.mig_mode, gpu.mig_devices, gpu.architecture) == (None, [], None)
     assert gpu.ecc == models.Ecc("enabled", "enabled", 3, 4, 33, None)
@@ -122,10 +122,10 @@ def test_a_gpu_of_an_old_driver(sample: Sample) -> None:
     assert gpu.remapped_rows == models.RemappedRows() and gpu.fabric == models.Fabric()
 
 
-def test_a_gpu_that_says_it_is_lost() -> None:
-    told = report.parse(NEW.replace("<gpu_temp>61 C</gpu_temp>", "<gpu_temp>GPU is lost</gpu_temp>"))
-    assert [gpu.lost for gpu in told.gpus] == [True, False]
-    assert told.gpus[0].temperature_c is None
+def test_a_gpu_with_a_value_that_says_so_is_lost() -> None:
+    found = report.parse(NEW.replace("<gpu_temp>61 C</gpu_temp>", "<gpu_temp>GPU is lost</gpu_temp>"))
+    assert [gpu.lost for gpu in found.gpus] == [True, False]
+    assert found.gpus[0].temperature_c is None
 
 
 @pytest.mark.parametrize(
@@ -141,46 +141,46 @@ def test_words_after_a_version_are_not_part_of_it(text: str, version: str | None
     assert report.parse(NEW.replace("580.95.05</driver_v", f"{text}</driver_v")).driver_version == version
 
 
-def test_the_name_that_a_later_version_may_use_is_understood() -> None:
+def test_the_names_of_later_versions_are_read() -> None:
     renamed = NEW.replace("driver_version>", "kmd_version>").replace("cuda_version>", "cuda_umd_version>")
-    told = report.parse(renamed)
-    assert (told.driver_version, told.cuda_version) == ("580.95.05", "13.0")
+    found = report.parse(renamed)
+    assert (found.driver_version, found.cuda_version) == ("580.95.05", "13.0")
 
 
-def test_a_number_in_another_unit_is_not_taken() -> None:
+def test_a_number_in_another_unit_is_unknown() -> None:
     gpu = report.parse(NEW.replace("81559 MiB", "81559 GiB").replace("650.00 W", "650.00 mW")).gpus[0]
     assert gpu.memory_total_mib is None and gpu.power_limit_w is None
 
 
 def test_with_a_gpu_missing_no_index_is_known() -> None:
-    told = report.parse(NEW.replace("<attached_gpus>2<", "<attached_gpus>3<"))
-    assert [gpu.index for gpu in told.gpus] == [None, None]
+    found = report.parse(NEW.replace("<attached_gpus>2<", "<attached_gpus>3<"))
+    assert [gpu.index for gpu in found.gpus] == [None, None]
 
 
-def test_words_around_a_report_are_kept_apart() -> None:
-    told = report.parse(f"a warning\n{NEW}WARNING: infoROM is corrupted at gpu 0000:1B:00.0\n")
-    assert told.damage is None and len(told.gpus) == 2
-    assert told.remarks == "a warning\nWARNING: infoROM is corrupted at gpu 0000:1B:00.0"
+def test_output_around_a_report_is_kept_as_remarks() -> None:
+    found = report.parse(f"a warning\n{NEW}WARNING: infoROM is corrupted at gpu 0000:1B:00.0\n")
+    assert found.damage is None and len(found.gpus) == 2
+    assert found.remarks == "a warning\nWARNING: infoROM is corrupted at gpu 0000:1B:00.0"
 
 
 @pytest.mark.parametrize("text", ["", "No devices were found\n", "<html>no</html>"])
-def test_what_is_no_report_says_so(text: str) -> None:
-    told = report.parse(text)
-    assert told.damage and told.gpus == [] and told.remarks == text.strip()
+def test_output_without_a_report_is_damage(text: str) -> None:
+    found = report.parse(text)
+    assert found.damage and found.gpus == [] and found.remarks == text.strip()
 
 
-def test_a_report_that_breaks_off_keeps_what_came_before() -> None:
-    told = report.parse(NEW[: NEW.rindex("<utilization>")])
-    assert told.damage
-    assert [gpu.memory_used_mib for gpu in told.gpus] == [70001]
-    assert told.gpus[0].index is None, "two GPUs are attached"
+def test_an_incomplete_report_keeps_its_first_gpus() -> None:
+    found = report.parse(NEW[: NEW.rindex("<utilization>")])
+    assert found.damage
+    assert [gpu.memory_used_mib for gpu in found.gpus] == [70001]
+    assert found.gpus[0].index is None, "two GPUs are attached"
 
 
 @given(st.integers(0, len(NEW)))
 def test_a_report_cut_anywhere_is_damaged_and_no_exception(end: int) -> None:
-    told = report.parse(NEW[:end])
-    assert told.damage or NEW[:end].rstrip() == NEW.rstrip()
-    assert len(told.gpus) <= 2
+    found = report.parse(NEW[:end])
+    assert found.damage or NEW[:end].rstrip() == NEW.rstrip()
+    assert len(found.gpus) <= 2
 
 
 @given(st.lists(st.tuples(st.integers(0, len(NEW) - 1), st.integers(0, 255)), max_size=20))
@@ -211,7 +211,7 @@ FLAGS = ("remapped_failure", "remapped_pending", "retired_pending")
 
 
 def meaning(key: str, raw: Any) -> Any:
-    """What the tool's words, which some of the expected values are, stand for."""
+    """The fact for an expected value. Some expected values are the tool's words."""
     if raw is None or raw == "N/A":
         return None
     if key == "bus_id":
@@ -226,13 +226,13 @@ def meaning(key: str, raw: Any) -> Any:
 @pytest.mark.recordings("nvidia_smi_xml")
 def test_recordings(recording: Any) -> None:
     expected = recording.expected
-    told = report.parse(recording.text())
-    assert told.damage is None
-    assert told.driver_version == expected["driver_version"]
-    assert told.cuda_version == expected["cuda_version"]
-    assert len(told.gpus) == expected["gpu_count"]
-    for gpu, known in zip(told.gpus, expected["gpus"], strict=True):
-        told_of = {
+    found = report.parse(recording.text())
+    assert found.damage is None
+    assert found.driver_version == expected["driver_version"]
+    assert found.cuda_version == expected["cuda_version"]
+    assert len(found.gpus) == expected["gpu_count"]
+    for gpu, known in zip(found.gpus, expected["gpus"], strict=True):
+        found_of = {
             "architecture": gpu.architecture,
             "bus_id": gpu.pci_bus_id,
             "compute_mode": gpu.compute_mode,
@@ -275,7 +275,7 @@ def test_recordings(recording: Any) -> None:
             "vbios": gpu.vbios_version,
             "virtualization_mode": gpu.virtualization_mode,
         }
-        assert told_of == {key: meaning(key, known[key]) for key in told_of}
+        assert found_of == {key: meaning(key, known[key]) for key in found_of}
         assert [
             (one.index, one.gpu_instance_id, one.compute_instance_id, one.memory_total_mib, one.multiprocessor_count)
             for one in gpu.mig_devices

@@ -62,7 +62,7 @@ def test_one_pair_without_nvlink_is_not_all() -> None:
     assert parse(text).all_nvlink is False
 
 
-def test_affinity_that_a_container_does_not_have() -> None:
+def test_affinity_that_a_container_does_not_have_is_unknown() -> None:
     header = "\tGPU0\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\n"
     assert parse(f"{header}GPU0\t X \t\t\t\tN/A\n").gpus == [topology.TopologyGpu(0)]
     assert parse(f"{header}GPU0\t X \t\t1\t\tN/A\n").gpus == [topology.TopologyGpu(0, numa_affinity="1")]
@@ -86,7 +86,7 @@ def test_a_row_that_is_shifted_or_cut_is_left_out(row: str) -> None:
     "text",
     ["", "No devices were found", "ERROR: Option -m is missing its value\n", f"\tGPU0\n{'GPU' + '9' * 5000}\t X \n"],
 )
-def test_what_is_no_matrix_is_none(text: str) -> None:
+def test_a_text_without_a_matrix_is_none(text: str) -> None:
     assert topology.parse(text) is None
 
 

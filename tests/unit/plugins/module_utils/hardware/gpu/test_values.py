@@ -12,11 +12,11 @@ from ansible_collections.baremetal.inference.plugins.module_utils.hardware.gpu i
 @pytest.mark.parametrize(
     "text", ["N/A", "[N/A]", "None", "[Not Supported]", "", None, " [Unknown Error] ", "[GPU is lost]", "ERR!"]
 )
-def test_words_that_stand_for_no_value_are_none(text: str | None) -> None:
+def test_words_that_mean_no_value_are_none(text: str | None) -> None:
     assert values.word(text) is None
 
 
-def test_a_word_loses_the_space_around_it_alone() -> None:
+def test_a_word_loses_only_the_space_around_it() -> None:
     assert values.word(" NVIDIA H100 80GB HBM3 ") == "NVIDIA H100 80GB HBM3"
 
 
@@ -35,7 +35,7 @@ def test_a_word_loses_the_space_around_it_alone() -> None:
         ("1" * 16, "", None),
     ],
 )
-def test_a_quantity_counts_in_its_own_unit_alone(text: str | None, unit: str, number: float | None) -> None:
+def test_a_quantity_counts_only_in_its_own_unit(text: str | None, unit: str, number: float | None) -> None:
     assert values.quantity(text, unit) == number
     assert values.whole(text, unit) == (None if number is None else round(number))
 
@@ -44,7 +44,7 @@ def test_a_quantity_counts_in_its_own_unit_alone(text: str | None, unit: str, nu
     ("text", "found"),
     [("580.105.08", "580.105.08"), ("13.0 (deprecated)", "13.0"), ("580", None), ("N/A", None), (None, None)],
 )
-def test_a_version_is_what_the_text_begins_with(text: str | None, found: str | None) -> None:
+def test_a_version_is_read_from_the_beginning_of_a_text(text: str | None, found: str | None) -> None:
     assert values.version(text) == found
 
 

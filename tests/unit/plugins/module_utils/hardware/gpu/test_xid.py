@@ -22,7 +22,7 @@ def find(text: str) -> tuple[list[xid.Xid], list[xid.KernelError]]:
     return xid.find(kernel_log.since_boot(text))
 
 
-def test_xids_of_this_boot_alone() -> None:
+def test_only_xids_of_this_boot_count() -> None:
     xids, errors = find(LOG)
     assert [(one.pci_bus_id, one.xid, one.time_s) for one in xids] == [
         ("0000:9d:00.0", 79, 119.25),
@@ -74,16 +74,16 @@ def test_a_gpu_that_fell_off_without_an_xid(text: str, time_s: float | None) -> 
         ("NVRM: NVIDIA 470.xx Legacy drivers. Please visit", "legacy_gpu"),
     ],
 )
-def test_a_gpu_that_the_driver_does_not_take(line: str, kind: str) -> None:
+def test_a_gpu_that_the_driver_does_not_support_is_an_error(line: str, kind: str) -> None:
     assert [one.kind for one in find(line)[1]] == [kind]
 
 
-def test_others_words_are_not_the_drivers() -> None:
+def test_lines_of_other_drivers_are_no_errors() -> None:
     assert find("usb 1-1: device has fallen off the bus\n" * 9) == ([], [])
     assert find("nvidia-nvswitch0: SXid (PCI:0000:c1:00.0): 20009, Non-fatal\n") == ([], [])
 
 
-def test_a_gpu_named_long_before_is_not_blamed() -> None:
+def test_a_gpu_that_an_earlier_message_names_does_not_count() -> None:
     text = "NVRM: GPU at PCI:0000:1b:00: GPU-1\n" + "NVRM: a word\n" * 5 + "NVRM: fallen off the bus and more\n"
     assert [one.pci_bus_id for one in find(text)[1]] == [None]
 

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What to do about an XID."""
+"""The action for an XID."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_an_xid_that_is_not_in_the_table_is_watched() -> None:
         ("in words of a later driver", WATCH),
     ],
 )
-def test_xid_154_says_in_words_what_the_gpu_wants_now(words: str, action: str) -> None:
+def test_xid_154_has_the_recovery_action_in_its_text(words: str, action: str) -> None:
     assert xid_actions.meaning(154, words).action == action
 
 
@@ -70,5 +70,5 @@ def test_the_worst_action_counts() -> None:
     assert xid_actions.worst([]) == NONE
 
 
-def test_every_action_of_the_table_has_its_place_in_the_order() -> None:
+def test_every_action_of_the_table_is_in_the_order() -> None:
     assert {action for action, _words in xid_actions.MEANINGS.values()} <= set(xid_actions.ORDER)

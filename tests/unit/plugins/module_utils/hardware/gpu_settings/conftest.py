@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""GPUs that a script in the place of nvidia-smi sets.
+"""GPUs that a fake of nvidia-smi sets.
 
 The script runs in this process: a process for each call would take longer than all other work of the tests.
 test_boot.py and the tests of the module gpu_settings show that the collection runs a program, and limits its time.
@@ -60,8 +60,8 @@ class Machine:
 
     def _call(self, arguments: list[str]) -> Outcome:
         """One call of the script."""
-        code, said = PARTS["call"](self.root, arguments)
-        return Outcome(code, f"{said}\n")
+        code, output = PARTS["call"](self.root, arguments)
+        return Outcome(code, f"{output}\n")
 
     def calls(self) -> list[str]:
         """The calls since the last call of this method that may have changed something."""

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A fake of nvidia-smi. The file gpus.json beside the program has its GPUs, and the program shows what was set.
+"""A fake of nvidia-smi. The file gpus.json in its directory has the state of the GPUs. Calls read and change the state.
 
 Calls that only read are left out of calls.log; all other calls are in this file. The molecule tests copy the program to
 nodes, so it needs only Debian's Python.
@@ -53,7 +53,7 @@ PROCESS = "<process_info><pid>{0}</pid><type>C</type><process_name>{1}</process_
 
 
 def gpu(number: int, **more: Any) -> dict[str, Any]:
-    """A GPU as it comes up."""
+    """A GPU after a boot."""
     return {
         "address": f"00000000:{0x1B + number:02X}:00.0",
         "uuid": f"GPU-00000000-1111-4222-8333-{number:012d}",
@@ -114,7 +114,7 @@ class Smi:
         mig = self.arguments[0] == "mig"
         rest = self.arguments[1:] if mig else self.arguments
         assert rest[0] == "-i", self.arguments
-        # As nvidia-smi does, it takes addresses in any case, with domains of four digits or eight.
+        # As nvidia-smi, accept addresses in lower and upper case, with domains of four or eight digits.
         given = rest[1].upper().rjust(16, "0")
         one = next((one for one in self.state["gpus"] if one["address"] == given), None)
         if one is None:

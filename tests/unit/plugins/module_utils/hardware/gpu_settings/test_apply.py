@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Setting GPUs: what is done, that it is done once, and what is said where it cannot be done."""
+"""Settings of GPUs: the changes, a second run without changes, and failures."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ EVERYTHING = {
 }
 
 
-def test_everything_is_set_as_foreseen_and_once(machine: Machine) -> None:
+def test_everything_is_set_once_and_as_predicted(machine: Machine) -> None:
     foreseen = machine.settle(EVERYTHING, check=True)
     assert machine.calls() == []
     result = machine.settle(EVERYTHING)
@@ -48,7 +48,7 @@ def test_everything_is_set_as_foreseen_and_once(machine: Machine) -> None:
     assert foreseen.reboot_reason == result.reboot_reason == again.reboot_reason != ""
 
 
-def test_a_reboot_makes_what_is_pending_and_the_rest_comes_back(machine: Machine) -> None:
+def test_after_a_reboot_no_setting_is_pending_and_the_others_are_set_again(machine: Machine) -> None:
     machine.settle(EVERYTHING)
     machine.calls()
     machine.reboot()
@@ -58,13 +58,13 @@ def test_a_reboot_makes_what_is_pending_and_the_rest_comes_back(machine: Machine
     assert machine.settle(EVERYTHING).changes == []
 
 
-def test_what_is_not_named_is_left_alone(machine: Machine) -> None:
+def test_settings_that_are_not_declared_stay(machine: Machine) -> None:
     machine.edit(compute="Prohibited", limit=333, locked={"gpu": [1, 2]})
     assert machine.settle({}).changes == []
     assert machine.calls() == []
 
 
-def test_a_card_that_is_reset_for_mig_mode_gets_the_rest_again(machine: Machine) -> None:
+def test_a_card_that_is_reset_for_mig_mode_gets_its_other_settings_again(machine: Machine) -> None:
     machine.plug(1, architecture="Ampere")
     rest = {"power_limit_w": 300, "gpu_clocks_mhz": [210, 1000]}
     machine.settle(rest)
@@ -73,7 +73,7 @@ def test_a_card_that_is_reset_for_mig_mode_gets_the_rest_again(machine: Machine)
     assert (machine.gpus[0]["limit"], machine.gpus[0]["locked"]) == (300, {"gpu": [210, 1000]})
 
 
-def test_locked_clocks_are_remembered_until_the_driver_is_loaded_anew(machine: Machine) -> None:
+def test_locked_clocks_are_recorded_until_the_driver_is_loaded_again(machine: Machine) -> None:
     assert settings_of(machine.settle({"gpu_clocks_mhz": [1600]})) == ["gpu_clocks_mhz"]
     assert machine.settle({"gpu_clocks_mhz": [1600]}).changes == []
     assert machine.settle({"gpu_clocks_mhz": [1600]}, check=True).changes == []
@@ -111,8 +111,10 @@ def test_a_card_that_vanishes_is_a_failure(machine: Machine, monkeypatch: pytest
     ],
 )
 @pytest.mark.parametrize("kind", ["deaf", "failing"])
-def test_a_card_that_does_not_take_it(machine: Machine, kind: str, option: str, settings: dict[str, Any]) -> None:
-    """With exit status 0 or another; the other card is set all the same, and nothing of the first is called done."""
+def test_a_card_that_refuses_a_setting_is_a_failure(
+    machine: Machine, kind: str, option: str, settings: dict[str, Any]
+) -> None:
+    """With exit status 0 or another. The other card is set nevertheless, and no change of the first counts as made."""
     machine.plug(2)
     machine.edit(0, **{kind: [option]})
     result = machine.settle(settings)
@@ -121,11 +123,11 @@ def test_a_card_that_does_not_take_it(machine: Machine, kind: str, option: str, 
     assert ("not supported" if kind == "deaf" else "Insufficient Permissions") in result.failures[0]
     assert {one.card.gpu.index for one in result.changes} == {1}
     assert {one.card.gpu.index for one in result.pending} <= {1}
-    # It is tried again, and not taken for done.
+    # The next run tries again.
     assert len(machine.settle(settings).failures) == 1
 
 
-def test_at_boot_one_bad_card_does_not_keep_the_others(machine: Machine) -> None:
+def test_at_boot_a_bad_card_does_not_stop_the_others(machine: Machine) -> None:
     machine.plug(2)
     machine.edit(1, power=[100, 250, 250], limit=250)
     result = machine.settle({"power_limit_w": 400}, {"gpu": "9", "ecc": True}, all_or_nothing=False)
@@ -134,7 +136,7 @@ def test_at_boot_one_bad_card_does_not_keep_the_others(machine: Machine) -> None
     assert "GPU 9: there is no such GPU" in result.failures[0] and "allows 100 to 250 W" in result.failures[1]
 
 
-def test_no_driver_is_told_by_its_kind(machine: Machine) -> None:
+def test_the_error_without_gpus_has_the_kind_of_the_failure(machine: Machine) -> None:
     words = "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver."
     machine.put([], broken=words)
     with pytest.raises(NoAnswer, match="driver_not_loaded"):

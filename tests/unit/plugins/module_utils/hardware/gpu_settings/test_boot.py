@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What sets the GPUs at boot: the word that the module left, and how it is refused where it is damaged."""
+"""Settings of GPUs at boot, from the file of the module gpu_settings, and errors of a damaged file."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def paths(tmp_path: Path) -> Paths:
     return found
 
 
-def test_what_is_written_is_set_card_by_card(paths: Paths, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Clocks that are remembered are written even where a card fails."""
+def test_the_settings_in_the_file_are_applied_card_by_card(paths: Paths, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The record of the clocks is written even if a card fails."""
     seen: dict[str, Any] = {}
 
     class Setter:
@@ -48,7 +48,7 @@ def test_what_is_written_is_set_card_by_card(paths: Paths, monkeypatch: pytest.M
     assert (seen["wanted"], seen["all_or_nothing"], seen["written"]) == (WANTED, False, True)
 
 
-def test_nothing_is_declared(paths: Paths) -> None:
+def test_without_settings_there_is_no_file(paths: Paths) -> None:
     assert boot.as_text(Wanted.of({}, []), "nvidia-smi", 30) is None
     assert boot.apply(paths) == Result()
 
@@ -59,14 +59,15 @@ def test_nothing_is_declared(paths: Paths) -> None:
         ({"schema": 2}, "does not have schema 1"),
         ([], "does not have schema 1"),
         ({"schema": 1, "nvidia_smi": "x"}, "is damaged"),
+        ({"schema": 1, "nvidia_smi": "x", "timeout_s": 7, "settings": [], "overrides": []}, "is damaged"),
     ],
 )
-def test_a_file_that_is_none_of_ours_is_refused(paths: Paths, stored: Any, words: str) -> None:
+def test_a_damaged_file_is_an_error(paths: Paths, stored: Any, words: str) -> None:
     paths.gpu_settings.write_text(json.dumps(stored))
     with pytest.raises(ValueError, match=f"{words}.*run baremetal.inference.site, which repairs it"):
         boot.apply(paths)
 
 
-def test_the_program_runs_with_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_program_runs_with_its_time_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(boot, "run", lambda command, timeout: Outcome(0, f"{command} {timeout}"))
     assert boot.runner("smi", 7)(["-q"]).stdout == "['smi', '-q'] 7"

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What nvidia-smi is called with, in which order, and what then waits for a reset."""
+"""The calls of nvidia-smi in their order, and settings that wait for a reset."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_one_gpu_differs_from_the_others(machine: Machine) -> None:
 def test_another_layout_replaces_the_old_one(machine: Machine) -> None:
     machine.settle({"mig_mode": True, "mig_devices": ["1g.10gb"] * 7})
     machine.calls()
-    # In this order they do not fit: the largest has to be made first.
+    # In this order, the devices do not fit: the largest must be created first.
     result = machine.settle({"mig_mode": True, "mig_devices": ["1g.10gb", "2g.20gb", "3g.40gb"]})
     assert result.failures == []
     assert machine.calls() == [
@@ -52,7 +52,7 @@ def test_another_layout_replaces_the_old_one(machine: Machine) -> None:
     assert machine.gpus[0]["instances"] == []
 
 
-def test_a_gpu_instance_that_holds_something_else_is_made_anew(machine: Machine) -> None:
+def test_a_gpu_instance_with_other_compute_instances_is_replaced(machine: Machine) -> None:
     whole = {"number": 1, "profile": "7g.80gb", "computes": []}
     for computes in ([], ["1c.7g.80gb", "1c.7g.80gb"]):
         machine.plug(1, mig=["Enabled"] * 2, instances=[{**whole, "computes": computes}])
@@ -60,7 +60,7 @@ def test_a_gpu_instance_that_holds_something_else_is_made_anew(machine: Machine)
         assert machine.gpus[0]["instances"][0]["computes"] == ["7g.80gb"]
 
 
-def test_mig_off_takes_its_devices_along(machine: Machine) -> None:
+def test_mig_off_removes_the_mig_devices(machine: Machine) -> None:
     machine.settle({"mig_mode": True, "mig_devices": ["7g.80gb"]})
     result = machine.settle({"mig_mode": True, "mig_devices": ["7g.80gb"]}, {"gpu": "0", "mig_mode": False})
     assert (settings_of(result), result.failures) == (["mig_mode"], [])
@@ -68,7 +68,7 @@ def test_mig_off_takes_its_devices_along(machine: Machine) -> None:
 
 
 def test_mig_mode_that_waits_for_a_reset(machine: Machine) -> None:
-    """Before Hopper a card that something watches takes the mode at its next reset, and then its devices."""
+    """Before Hopper, a card that a program uses changes its mode at the next reset. Then its devices are created."""
     machine.plug(1, architecture="Ampere", held=True)
     wanted = {"mig_mode": True, "mig_devices": ["7g.80gb"]}
     result = machine.settle(wanted)
@@ -83,7 +83,7 @@ def test_mig_mode_that_waits_for_a_reset(machine: Machine) -> None:
 GPU = Gpu(index=3, uuid="GPU-a", pci_bus_id="0000:1b:00.0", mig_mode="disabled", power_limit_w=700.0)
 
 
-def test_clocks_are_unlocked_by_an_option_of_their_own() -> None:
+def test_clocks_are_unlocked_by_their_own_option() -> None:
     wanted = Settings(gpu_clocks_mhz=(), memory_clocks_mhz=(2619,))
     changes = list(others(Card(GPU, wanted, locked=Settings(gpu_clocks_mhz=(210, 1600)))))
     assert [one.calls for one in changes] == [
@@ -96,7 +96,7 @@ def test_clocks_are_unlocked_by_an_option_of_their_own() -> None:
     ]
 
 
-def test_a_change_and_what_waits_for_a_reset_are_plain_data() -> None:
+def test_changes_and_pending_settings_are_plain_data() -> None:
     (change,) = modes(Card(GPU, Settings(mig_mode=True)))
     where = {"index": 3, "pci_bus_id": "0000:1b:00.0"}
     assert change.as_dict() == {**where, "setting": "mig_mode", "before": False, "after": True}
@@ -115,5 +115,5 @@ def test_a_card_without_an_address_is_named_by_its_uuid() -> None:
     ("value", "words"),
     [(True, "on"), (False, "off"), ([], "none"), ([1, 2], "1, 2"), (None, "not known"), (450.0, "450"), ("x", "x")],
 )
-def test_values_are_told_as_a_person_would(value: Any, words: str) -> None:
+def test_values_are_shown_as_words(value: Any, words: str) -> None:
     assert shown(value) == words

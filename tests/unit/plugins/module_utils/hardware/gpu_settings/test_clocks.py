@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What is remembered of locked clocks, and when that is forgotten."""
+"""The record of locked clocks, and when it is no longer valid."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ GPU = Gpu(uuid="GPU-1", pci_bus_id="0000:1b:00.0")
 OTHER = Gpu(uuid=None, pci_bus_id="0000:2b:00.0")
 
 
-def test_what_was_set_is_known_until_the_driver_is_loaded_anew(tmp_path: Path) -> None:
+def test_locks_are_known_until_the_driver_is_loaded_again(tmp_path: Path) -> None:
     path = tmp_path / "run/clocks.json"
     clocks = Clocks.read(path, 7)
     clocks.remember(GPU, "gpu_clocks_mhz", (210, 1410))
@@ -27,7 +27,7 @@ def test_what_was_set_is_known_until_the_driver_is_loaded_anew(tmp_path: Path) -
     assert Clocks.read(path, 8).of(GPU).gpu_clocks_mhz is None
 
 
-def test_a_reset_is_forgotten(tmp_path: Path) -> None:
+def test_after_a_reset_the_locks_are_unknown(tmp_path: Path) -> None:
     clocks = Clocks(tmp_path / "clocks.json", 7)
     clocks.remember(GPU, "gpu_clocks_mhz", (210, 1410))
     clocks.forget(GPU)
@@ -35,7 +35,7 @@ def test_a_reset_is_forgotten(tmp_path: Path) -> None:
     assert clocks.of(GPU).gpu_clocks_mhz is None
 
 
-def test_nothing_known_makes_no_file_and_empties_one(tmp_path: Path) -> None:
+def test_without_locks_no_file_is_made_and_an_old_file_is_emptied(tmp_path: Path) -> None:
     path = tmp_path / "clocks.json"
     Clocks(path, 7).write()
     assert not path.exists()
@@ -57,7 +57,7 @@ def test_nothing_known_makes_no_file_and_empties_one(tmp_path: Path) -> None:
         '{"schema": 1, "driver": 7, "gpus": {"GPU-1": {"of_another_version": [5]}}}',
     ],
 )
-def test_a_damaged_file_is_nothing_known(tmp_path: Path, text: str) -> None:
+def test_with_a_damaged_file_the_locks_are_unknown(tmp_path: Path, text: str) -> None:
     (tmp_path / "clocks.json").write_text(text)
     assert Clocks.read(tmp_path / "clocks.json", 7).of(GPU).gpu_clocks_mhz is None
 

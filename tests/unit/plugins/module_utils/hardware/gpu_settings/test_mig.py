@@ -29,7 +29,7 @@ PROFILES = """\
 |                                                               8     7     1   |
 +-------------------------------------------------------------------------------+
 """
-# With less space, as documents and copies have it.
+# With less white space, as in documents and copies.
 GPU_INSTANCES = """\
 | GPU Name Profile Instance Placement |
 | ID ID Start:Size |
@@ -62,18 +62,18 @@ def test_the_tables() -> None:
         mig.GpuInstance(1, "3g.71gb", ("3g.71gb",)),
         mig.GpuInstance(2, "3g.71gb", ("1c.3g.71gb", "1c.3g.71gb")),
     ]
-    # Before there was a column for the placement.
+    # Older versions have no column for the placement.
     older = "|   0      7       MIG 1g.5gb           0         0     |\n"
     assert mig.instances("|   0  MIG 1g.5gb  19  7  0:1  |", older) == [mig.GpuInstance(7, "1g.5gb", ("1g.5gb",))]
 
 
-def test_only_the_one_whole_compute_instance_is_ours() -> None:
+def test_an_instance_counts_as_its_profile_only_with_one_whole_compute_instance() -> None:
     assert mig.layout([mig.GpuInstance(1, "7g.80gb", ("7g.80gb",))]) == ["7g.80gb"]
     for computes in ((), ("1c.7g.80gb",), ("7g.80gb", "7g.80gb")):
         assert mig.layout([mig.GpuInstance(1, "7g.80gb", computes)]) != ["7g.80gb"]
 
 
-def test_the_larger_ones_go_first() -> None:
+def test_larger_profiles_come_first() -> None:
     names = ["1g.10gb", "1g.20gb", "3g.40gb", "1g.10gb+me", "4g.40gb", "2g.20gb"]
     assert mig.in_order(names) == ["4g.40gb", "3g.40gb", "2g.20gb", "1g.20gb", "1g.10gb", "1g.10gb+me"]
 
@@ -85,7 +85,7 @@ def test_rounded_sizes_are_no_misfit() -> None:
 
 
 @pytest.mark.parametrize("text", ["No GPU instances found: Not Found", "No MIG-enabled devices found.\n"])
-def test_an_empty_table(text: str) -> None:
+def test_the_message_of_an_empty_table_is_recognised(text: str) -> None:
     assert mig.NONE.search(text)
     assert not mig.NONE.search("Unable to list GPU instances: Insufficient Permissions")
 

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What an operator may say of the GPUs' settings, on the cards of recorded machines, too."""
+"""Declared settings of GPUs, also on the cards of recorded machines."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.hardware.gpu_s
 from ansible_collections.baremetal.inference.plugins.module_utils.hardware.gpu_settings.settings import Settings, Wanted
 
 
-def said(settings: dict[str, Any], *overrides: dict[str, Any]) -> list[str]:
+def mistakes(settings: dict[str, Any], *overrides: dict[str, Any]) -> list[str]:
     return [str(problem) for problem in Wanted.of(settings, overrides).problems()]
 
 
@@ -33,21 +33,21 @@ def said(settings: dict[str, Any], *overrides: dict[str, Any]) -> list[str]:
         ({"mig_mode": True, "compute_mode": "prohibited"}, "MIG mode allows only default"),
     ],
 )
-def test_what_no_card_could_take(settings: dict[str, Any], words: str) -> None:
-    assert len(said(settings)) == 1 and words in said(settings)[0]
-    assert said(settings)[0].startswith("all GPUs: ")
-    assert said({}, {"gpu": "0", **settings})[0].startswith("GPU 0: ")
+def test_settings_that_no_card_accepts_are_mistakes(settings: dict[str, Any], words: str) -> None:
+    assert len(mistakes(settings)) == 1 and words in mistakes(settings)[0]
+    assert mistakes(settings)[0].startswith("all GPUs: ")
+    assert mistakes({}, {"gpu": "0", **settings})[0].startswith("GPU 0: ")
 
 
-def test_what_is_fine() -> None:
-    assert said({"mig_mode": True, "mig_devices": ["MIG 1g.10gb+me", "3g.40GB", "1g.24gb-me"]}) == []
-    assert said({"gpu_clocks_mhz": [], "memory_clocks_mhz": [0, 5], "power_limit_w": 0}) == []
-    assert said({"mig_mode": True, "mig_devices": ["7g.80gb"]}, {"gpu": "0", "mig_mode": False}) == []
-    assert said({"mig_mode": True}, {"gpu": "0", "mig_devices": ["7g.80gb"]}) == []
+def test_good_settings_have_no_mistakes() -> None:
+    assert mistakes({"mig_mode": True, "mig_devices": ["MIG 1g.10gb+me", "3g.40GB", "1g.24gb-me"]}) == []
+    assert mistakes({"gpu_clocks_mhz": [], "memory_clocks_mhz": [0, 5], "power_limit_w": 0}) == []
+    assert mistakes({"mig_mode": True, "mig_devices": ["7g.80gb"]}, {"gpu": "0", "mig_mode": False}) == []
+    assert mistakes({"mig_mode": True}, {"gpu": "0", "mig_devices": ["7g.80gb"]}) == []
 
 
-def test_an_override_of_nothing_and_one_that_meets_another() -> None:
-    assert said({"ecc": True}, {"gpu": "0"}) == ["GPU 0: its entry has no settings: remove the entry"]
+def test_an_empty_override_and_a_second_override_of_a_gpu_are_problems() -> None:
+    assert mistakes({"ecc": True}, {"gpu": "0"}) == ["GPU 0: its entry has no settings: remove the entry"]
     text = '<nvidia_smi_log><gpu id="00000000:1B:00.0"><uuid>GPU-a</uuid></gpu></nvidia_smi_log>'
     wanted = Wanted.of({}, [{"gpu": "0", "ecc": True}, {"gpu": "gpu-A", "ecc": False}, {"gpu": "1b:00.0", "ecc": True}])
     chosen, problems = wanted.select(report.parse(text).gpus)
@@ -60,7 +60,7 @@ def test_a_gpu_without_mig_has_no_devices_of_all_gpus() -> None:
     assert every.overridden_by(Settings(mig_mode=False)).given() == {"mig_mode": False, "ecc": True}
 
 
-def test_they_survive_the_way_through_a_file() -> None:
+def test_settings_are_read_back_from_their_dictionaries() -> None:
     wanted = Wanted.of({"gpu_clocks_mhz": [], "mig_mode": False}, [{"gpu": 1, "mig_devices": ["MIG 1g.5gb"]}])
     assert Wanted.of(**wanted.as_dict()) == wanted
     assert wanted.as_dict()["overrides"] == [{"gpu": "1", "mig_devices": ("1g.5gb",)}]
@@ -68,8 +68,8 @@ def test_they_survive_the_way_through_a_file() -> None:
 
 
 @pytest.mark.recordings("nvidia_smi_xml")
-def test_a_recorded_card_as_it_is_needs_nothing(recording: Any) -> None:
-    """What a card shows, said as a wish, changes nothing; what it has not, is refused before it is tried."""
+def test_a_recorded_card_with_its_own_values_needs_no_change(recording: Any) -> None:
+    """Settings with the values of a card change nothing. Settings that the card does not have are refused."""
     for gpu in report.parse(recording.text()).gpus:
         bare = Card(gpu, Settings())
         given: dict[str, Any] = {

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A machine that the tests make: the files of its kernel below a root, laid out with links as sysfs has them."""
+"""A made-up machine: the files of its kernel below a root, with links as in sysfs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PORT = {
 
 
 class Machine:
-    """Writes attributes; a trailing newline is added, as the kernel does."""
+    """Writes attributes, each with a newline at its end, as the kernel does."""
 
     def __init__(self, root: Path) -> None:
         self.root = root

@@ -14,13 +14,13 @@ def test_a_port_without_settings(machine: Any) -> None:
     assert read(machine.root, None, None) is None
 
 
-def test_the_inbox_driver(machine: Any) -> None:
+def test_the_inbox_driver_has_its_settings_in_debugfs(machine: Any) -> None:
     directory = "sys/kernel/debug/mlx5_ib/0000:1a:00.0/cc_params"
     machine.write(f"{directory}/np_cnp_dscp", "0x30")
     assert read(machine.root, "0000:1a:00.0", "ens1") == Congestion(48, None, None, f"/{directory}", "debugfs")
 
 
-def test_doca_ofed(machine: Any) -> None:
+def test_doca_ofed_has_its_settings_at_the_network_device(machine: Any) -> None:
     directory = "sys/class/net/ens1/ecn"
     for side, on in (("roce_np", (3, 5)), ("roce_rp", (3,))):
         for number in range(8):

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The counters of a port: those of trouble alone, and none that the hardware does not have."""
+"""The counters of errors and congestion of a port; None for a counter that the hardware does not have."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from ansible_collections.baremetal.inference.plugins.module_utils.hardware.rdma.counters import counters
 
 
-def test_trouble_alone_is_counted(tmp_path: Path) -> None:
+def test_counters_of_traffic_are_left_out(tmp_path: Path) -> None:
     for name, text in {
         "counters/symbol_error": "3\n",
         "counters/port_xmit_data": "77\n",

@@ -30,7 +30,7 @@ NO_DCB = Outcome(1, "", "Attribute read: Operation not supported")
 
 
 def answering(**answers: Any) -> dcb.Run:
-    """A `dcb` that answers by its subcommand; without DCB for any other."""
+    """A `dcb` with answers for some subcommands; the driver does not support the others."""
 
     def run(command: Sequence[str]) -> Outcome:
         assert command[:2] == ["dcb", "-j"] and command[3:] == ["show", "dev", "ens1"]

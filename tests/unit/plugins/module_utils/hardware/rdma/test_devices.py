@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Devices, ports and counters out of sysfs."""
+"""Devices, ports and counters from sysfs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_a_device_and_its_port(machine: Any) -> None:
     assert (port.netdev, port.gids, port.counters) == ("ens1", [], {})
 
 
-def test_every_attribute_may_be_missing_or_refuse(machine: Any) -> None:
+def test_missing_and_unreadable_attributes_are_unknown(machine: Any) -> None:
     device = machine.rdma("mlx5_0", node_type="")
     port = machine.port(device)
     for name in ("state", "phys_state", "link_layer", "rate", "lid", "sm_lid"):
@@ -40,11 +40,11 @@ def test_every_attribute_may_be_missing_or_refuse(machine: Any) -> None:
     ]
 
 
-def test_without_rdma_there_is_nothing(tmp_path: Path) -> None:
+def test_without_rdma_there_are_no_devices(tmp_path: Path) -> None:
     assert devices.devices(tmp_path) == []
 
 
-def test_links_to_nowhere_are_no_devices_and_numbers_count_as_numbers(machine: Any) -> None:
+def test_broken_links_are_no_devices_and_names_are_sorted_by_number(machine: Any) -> None:
     for name in ("mlx5_10", "mlx5_2", "mlx5_bond_0"):
         device = machine.rdma(name)
         for number in (10, 9):
@@ -56,14 +56,14 @@ def test_links_to_nowhere_are_no_devices_and_numbers_count_as_numbers(machine: A
     assert [port.port for port in found[0].ports] == [9, 10]
 
 
-def test_a_subfunction_is_of_the_pci_function_above_it(machine: Any) -> None:
+def test_a_subfunction_has_the_address_of_its_pci_function(machine: Any) -> None:
     function = machine.pci("0000:1a:00.0", driver="mlx5_core")
     machine.link(f"{function}/mlx5_core.sf.4/subsystem", "sys/bus/auxiliary")
     machine.rdma("mlx5_4", f"{function}/mlx5_core.sf.4")
     assert [device.pci_address for device in devices.devices(machine.root)] == ["0000:1a:00.0"]
 
 
-def test_software_upon_a_virtual_network_device_has_no_pci_address(machine: Any) -> None:
+def test_a_software_device_on_a_virtual_network_device_has_no_pci_address(machine: Any) -> None:
     function = machine.pci("0000:00:03.0", driver="virtio-pci", vendor="0x1af4")
     machine.link(f"{function}/virtio0/subsystem", "sys/bus/virtio")
     machine.rdma("siw0", f"{function}/virtio0")
@@ -104,11 +104,11 @@ def test_rates_are_numbers(text: str | None, rate: float | None) -> None:
 
 
 @pytest.mark.parametrize("text", ["0000:0000:0000:0000", "", None, "5e25:7303", "zzzz:7303:00d1:2a40"])
-def test_what_is_no_guid(text: str | None) -> None:
+def test_a_text_that_is_not_a_guid_is_unknown(text: str | None) -> None:
     assert devices.guid(text) is None
 
 
-def test_counters_of_trouble_and_none_of_traffic(machine: Any) -> None:
+def test_only_counters_of_errors_and_congestion_are_read(machine: Any) -> None:
     port = machine.port(machine.rdma("mlx5_0"))
     machine.counters(
         port,
@@ -154,7 +154,7 @@ def test_counters_of_trouble_and_none_of_traffic(machine: Any) -> None:
 
 
 @given(st.text())
-def test_no_text_at_all_does_harm(text: str) -> None:
+def test_any_text_of_an_attribute_is_read(text: str) -> None:
     devices.value(text)
     devices.order(text)
     assert devices.guid(text) in (None, text.lower())
@@ -162,7 +162,7 @@ def test_no_text_at_all_does_harm(text: str) -> None:
 
 
 def restore(tree: Path, to: Path) -> Path:
-    """A copy of a recorded /sys with its links, which are kept as files that hold where they point to."""
+    """A copy of a recorded /sys with links. The recording has files with the targets instead."""
     shutil.copytree(tree, to)
     for path in [path for path in to.rglob("*") if path.is_file()]:
         target = path.read_bytes()
@@ -174,7 +174,7 @@ def restore(tree: Path, to: Path) -> Path:
 
 @pytest.mark.recordings("sysfs_infiniband")
 def test_recorded_trees(recording: Any, tmp_path: Path) -> None:
-    # Some are of /sys, some of less of it.
+    # Some recordings are of /sys, some of a part of it.
     layouts = {"sys": "", "class": "sys"}
     where = next((to for name, to in layouts.items() if (recording.path / name).is_dir()), devices.CLASS)
     restore(recording.path, tmp_path / "root" / where)

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The question for dma-buf: by the real program, with a library of verbs that the test builds."""
+"""The check for dma-buf by the real program, with a library of verbs that the test builds."""
 
 from __future__ import annotations
 
@@ -63,10 +63,10 @@ def test_without_the_library_the_error_is_named() -> None:
         (Outcome(0, "{"), "not the expected answer"),
     ],
 )
-def test_a_program_that_breaks(outcome: Outcome, words: str) -> None:
+def test_a_program_that_fails_is_an_error(outcome: Outcome, words: str) -> None:
     answer = dma_buf.ask("python", lambda command: outcome)
     assert answer.by_device == {} and words in (answer.error or "")
 
 
-def test_nobody_is_asked_without_an_interpreter() -> None:
+def test_without_an_interpreter_no_device_is_asked() -> None:
     assert dma_buf.ask(None, run) == dma_buf.Answer()

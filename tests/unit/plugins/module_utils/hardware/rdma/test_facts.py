@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""All facts together: sysfs first, the programs for the rest, and nothing that makes it fail."""
+"""All facts together: sysfs first, programs for the rest, and no error of any input."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ ANSWERS: dict[str, str | Outcome] = {
 
 
 def answering(**answers: str | Outcome) -> Run:
-    """Programs that print what they are told to, by the first word and the last."""
+    """Programs with given outputs, named by the first and the last word of the command."""
 
     def run(command: Sequence[str]) -> Outcome:
         asked: str | Outcome = '{"mlx5_0": "EBADF"}'
@@ -67,7 +67,7 @@ def gather(machine: Any, programs: facts.Programs = PROGRAMS, run: Run | None = 
 
 
 def fill(machine: Any) -> Any:
-    """Make it a node with one ConnectX-7 beside a GPU, a second one without a driver, and a second GPU."""
+    """Make the machine a node with a ConnectX-7 near a GPU, another one without a driver, and another GPU."""
     function = machine.pci("0000:1a:00.0", "pci0000:10/0000:10:01.0/0000:11:00.0/0000:12:00.0", driver="mlx5_core")
     machine.netdev("ens1", function)
     device = machine.rdma("mlx5_0", function, fw_ver="28.41.1000", node_guid="5e25:7303:00d1:2a40")
@@ -192,7 +192,7 @@ def test_everything(node: Any) -> None:
     }
 
 
-def test_what_is_left_out_is_null_or_not_there(node: Any) -> None:
+def test_facts_of_other_parts_are_null_or_missing(node: Any) -> None:
     found = gather(node, parts=(), run=answering())
     assert set(found) == {"rdma_devices", "rdma_tools"}
     (device,) = found["rdma_devices"]
@@ -223,12 +223,12 @@ def test_each_part_alone(node: Any, part: str, key: str) -> None:
     assert {port[other] for other in others} == {None}
 
 
-def test_without_rdma_no_program_knows_more(machine: Any) -> None:
+def test_without_rdma_there_are_no_devices_and_no_controllers(machine: Any) -> None:
     found = gather(machine, NO_PROGRAMS)
     assert (found["rdma_devices"], found["rdma_nics_without_driver"]) == ([], [])
 
 
-def test_rdma_knows_what_sysfs_does_not_tell(machine: Any) -> None:
+def test_rdma_completes_the_values_of_sysfs(machine: Any) -> None:
     machine.port(machine.rdma("mlx5_0"), state="", phys_state="0: <unknown>", link_layer="", lid="", sm_lid="")
     (device,) = gather(machine)["rdma_devices"]
     (port,) = device["ports"]
@@ -237,7 +237,7 @@ def test_rdma_knows_what_sysfs_does_not_tell(machine: Any) -> None:
     assert (port["lid"], port["link_layer"]) == (9, "InfiniBand")
 
 
-def test_devices_that_sysfs_does_not_have(machine: Any) -> None:
+def test_devices_that_sysfs_does_not_have_are_those_of_rdma(machine: Any) -> None:
     link = '[{"ifname": "mlx5_9/2", "state": "ACTIVE", "physical_state": "LINK_UP", "netdev": "ens9"}]'
     device = '[{"ifname": "mlx5_9", "protocol": "roce", "node_type": "ca"}, {"ifname": "mlx5_8"}]'
     found = gather(machine, run=answering(rdma_link=link, rdma_dev=device))["rdma_devices"]
@@ -261,7 +261,7 @@ def test_devices_that_sysfs_does_not_have(machine: Any) -> None:
         (Outcome(0, "[{"), "malformed_output", "rdma"),
     ],
 )
-def test_a_program_that_fails_costs_what_it_alone_knows(node: Any, outcome: Outcome, kind: str, words: str) -> None:
+def test_a_program_that_fails_leaves_the_facts_of_sysfs(node: Any, outcome: Outcome, kind: str, words: str) -> None:
     for failing in (answering(rdma_link=outcome), answering(rdma_dev=outcome)):
         found = gather(node, run=failing)
         status = found["rdma_tools"]["rdma"]
@@ -269,7 +269,7 @@ def test_a_program_that_fails_costs_what_it_alone_knows(node: Any, outcome: Outc
         assert found["rdma_devices"] == gather(node)["rdma_devices"]
 
 
-def test_a_program_that_hangs_is_asked_once(node: Any) -> None:
+def test_a_program_that_hangs_is_run_once(node: Any) -> None:
     asked = []
 
     def run(command: Sequence[str]) -> Outcome:
@@ -290,7 +290,7 @@ def test_mtus_and_addresses_are_unknown_without_their_programs(node: Any) -> Non
     assert found["rdma_tools"]["ip"]["error"]["kind"] == "malformed_output"
 
 
-def test_what_ibv_devinfo_said_before_it_failed_counts(node: Any) -> None:
+def test_the_output_of_ibv_devinfo_before_its_failure_counts(node: Any) -> None:
     answer = Outcome(1, str(ANSWERS["ibv_devinfo"]), "Failed to query device props")
     found = gather(node, run=answering(ibv_devinfo_ibv_devinfo=answer))
     assert found["rdma_devices"][0]["ports"][0]["mtu_active"] == 1024
@@ -347,7 +347,7 @@ def test_mangled_files_and_answers_do_no_harm(mangled_node: Any, noise: bytes, s
             path.write_bytes(original)
 
 
-def test_settings_of_infiniband_have_no_ethernet(machine: Any) -> None:
+def test_a_port_of_infiniband_has_no_settings_of_ethernet(machine: Any) -> None:
     function = machine.pci("0000:1a:00.0", driver="mlx5_core")
     machine.netdev("ib0", function)
     machine.port(machine.rdma("mlx5_0", function), link_layer="InfiniBand")

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""GIDs, their types, and the one to use."""
+"""GIDs, their types, and the recommended GID."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def roce_port(machine: Any) -> str:
     return port
 
 
-def test_entries_in_use_by_number(machine: Any, roce_port: str) -> None:
+def test_used_entries_are_sorted_by_index(machine: Any, roce_port: str) -> None:
     assert gids(machine.root / roce_port, "Ethernet", "CA") == [
         Gid(0, LOCAL, "RoCE v1", "ens1"),
         Gid(1, LOCAL, "RoCE v2", "ens1"),
@@ -59,7 +59,7 @@ def test_iwarp_has_no_type(machine: Any) -> None:
     assert [one.type for one in gids(machine.root / port, "Ethernet", "RNIC")] == [None]
 
 
-def test_a_port_without_a_table_has_none(machine: Any) -> None:
+def test_a_port_without_a_table_has_no_gids(machine: Any) -> None:
     assert gids(machine.root / "nowhere", "Ethernet", "CA") == []
 
 
@@ -84,7 +84,7 @@ def test_roce_v2_with_ipv4_is_recommended(machine: Any, roce_port: str) -> None:
         ([(3, IPV4, None)], 3),
     ],
 )
-def test_of_several_the_port_s_own_and_routable_goes_first(entries: list[Any], index: int) -> None:
+def test_a_routable_gid_of_the_ports_own_device_is_preferred(entries: list[Any], index: int) -> None:
     table = [Gid(number, gid, "RoCE v2", netdev) for number, gid, netdev in entries]
     assert recommended(table, "Ethernet", "ens1").index == index
 
@@ -99,6 +99,6 @@ def test_of_several_the_port_s_own_and_routable_goes_first(entries: list[Any], i
         ([Gid(0, IPV4, None, None)], "Ethernet", "no RoCE v2 GID with IPv4: ens1 has no GID that is known to be RoCE"),
     ],
 )
-def test_why_there_is_none(entries: list[Gid], layer: str, reason: str) -> None:
+def test_the_reason_why_no_gid_is_recommended(entries: list[Gid], layer: str, reason: str) -> None:
     choice = recommended(entries, layer, "ens1")
     assert (choice.index, choice.reason) == (None, reason)

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What makes GPUDirect RDMA possible."""
+"""Whether GPUDirect RDMA is possible."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PROPRIETARY = "NVRM version: NVIDIA UNIX x86_64 Kernel Module  570.1.2  Thu Jan 
 
 
 @pytest.mark.parametrize("module", ["nvidia_peermem", "nv_peer_mem"])
-def test_either_module_for_peer_memory(machine: Any, module: str) -> None:
+def test_each_module_for_peer_memory_is_recognised(machine: Any, module: str) -> None:
     machine.write(f"sys/module/{module}/initstate", "live")
     found = gpudirect(machine.root)
     assert (found.peermem, found.peermem_module) == (True, module)
@@ -45,5 +45,5 @@ def test_dma_buf(machine: Any, release: str, driver: str | None, dma_buf: bool |
     assert found.dma_buf is dma_buf and words in found.dma_buf_reason
 
 
-def test_of_no_machine_nothing_is_known(machine: Any) -> None:
+def test_without_files_nothing_is_known(machine: Any) -> None:
     assert gpudirect(machine.root) == GpuDirect(None, None, None, "the kernel's version is unknown")

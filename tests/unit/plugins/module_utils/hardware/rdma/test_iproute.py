@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The output of `rdma` in every form that its versions have, and in none at all."""
+"""The output of `rdma` in the forms of all its versions, and damaged."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_no_device(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["{}", "7", "[{", "[" * 100_000, "Usage: rdma", '[{"ifname": mlx5_0}]', "9" * 5000])
-def test_what_is_no_answer(text: str) -> None:
+def test_output_of_another_form_is_an_error(text: str) -> None:
     with pytest.raises(ValueError):
         iproute.links(text)
 
@@ -121,7 +121,7 @@ def test_any_json_is_an_answer_or_a_value_error(data: Any) -> None:
 def test_recordings(recording: Any) -> None:
     expected = recording.expected
     if "stderr" in recording.name:
-        pytest.skip("what it says on standard error")
+        pytest.skip("the text is from standard error")
     if expected.get("valid_json") is False:
         with pytest.raises(ValueError):
             iproute.devices(recording.text())

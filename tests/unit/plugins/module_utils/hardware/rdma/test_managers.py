@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Who configures a network device: ifupdown, networkd, NetworkManager, or none."""
+"""The programs that configure a network device: ifupdown, networkd, NetworkManager, or none."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def test_profiles_that_networkmanager_has_made_itself(machine: Any) -> None:
     machine.write("sys/class/net/ens1/ifindex", "3")
     machine.write("run/NetworkManager/devices/3", "[device]\nmanaged=true\nconnection-uuid=u1")
     profile = "run/NetworkManager/system-connections/Wired connection 1.nmconnection"
-    # With DHCP for any device: it gives way to a profile of an operator.
+    # With DHCP for any device: NetworkManager prefers a profile of an operator.
     text = "[connection]\nuuid=u1\ninterface-name=ens1\n[.nmmeta]\nnm-generated=true"
     machine.write(profile, text)
     assert found(machine, "ens1") == [Manager("networkmanager", None, None)]
@@ -146,7 +146,7 @@ def test_a_profile_that_names_a_device_by_its_address(machine: Any) -> None:
     assert found(machine, "ens1") == [Manager("networkmanager", None, None)]
 
 
-def test_two_owners_are_both_named(machine: Any) -> None:
+def test_two_managers_of_a_device_are_both_found(machine: Any) -> None:
     machine.write("sys/class/net/ens1/ifindex", "3")
     machine.write("run/systemd/netif/links/3", "ADMIN_STATE=configuring")
     machine.write("etc/network/interfaces", INTERFACES)

@@ -84,13 +84,13 @@ def test_ports_that_nccl_merges() -> None:
         ("NET/NCCL RDMA Plugin v10/0", "NCCL RDMA Plugin v10", 0),
     ],
 )
-def test_what_stands_behind_the_network(via: str, network: str, gpudirect: int) -> None:
+def test_network_and_gpudirect_of_a_channel(via: str, network: str, gpudirect: int) -> None:
     for ends in ("00/0 : 8[0] -> 0[0] [receive]", "01/1 : 0[1b000] -> 8[1b000] [send]", "00 : 1 -> 0 [receive]"):
         found = of(f"n NCCL INFO Channel {ends} via {via}\n")
         assert (found.channels, found.gpudirect) == ({network: 1}, gpudirect)
 
 
-def test_what_is_no_channel_over_the_network() -> None:
+def test_other_lines_are_no_channels_over_the_network() -> None:
     found = of(
         "n NCCL INFO Channel 00/0 : 0[0] -> 1[1] via P2P/CUMEM\n"
         "n NCCL INFO Channel 00/0 : 0[0] -> 1[1] via SHM/direct/direct\n"
@@ -103,7 +103,7 @@ def test_what_is_no_channel_over_the_network() -> None:
     assert verdict(found).status == "unknown"
 
 
-def test_one_group_without_gpudirect() -> None:
+def test_one_group_without_gpudirect_is_a_warning() -> None:
     lines = "n NCCL INFO Using network IB\n" + "".join(
         f"n NCCL INFO Connected all rings, use ring PXN 0 GDR {number}\n" for number in (1, 0, 1)
     )
@@ -112,7 +112,7 @@ def test_one_group_without_gpudirect() -> None:
 
 
 def test_devices_that_do_not_reach_gpu_memory() -> None:
-    """Versions without a summary; the line about a GPU and a distance is about one pair."""
+    """In versions without a summary. A line with a GPU and a distance concerns only one pair."""
     lines = (
         "n NCCL INFO NET/IB : GPU Direct RDMA Disabled for HCA 0 'mlx5_0' (no module)\n"
         "n NCCL INFO NET/IB : GPU Direct RDMA Enabled for HCA 1 'mlx5_1'\n"
@@ -126,14 +126,14 @@ def test_devices_that_do_not_reach_gpu_memory() -> None:
     assert verdict(found, near=False).status == "ok"
 
 
-def test_some_channels_over_tcp() -> None:
+def test_some_channels_over_tcp_are_a_failure() -> None:
     lines = OLD + 3 * f"{TCP.splitlines()[2]}\n"
     found = verdict(of(lines), ["mlx5_0:1"])
     assert found.status == "fail" and found.message == "NCCL uses TCP on 3 of 5 channels; expected were mlx5_0:1"
     assert verdict(of(lines.replace(TCP.splitlines()[2], "", 2)), ["mlx5_0:1"]).status == "fail"
 
 
-def test_why_nccl_uses_tcp() -> None:
+def test_a_verdict_has_the_cause_of_tcp() -> None:
     lines = "n NCCL INFO Failed to open libibverbs.so[.1]\nn NCCL INFO Assigned NET plugin Socket to comm\n"
     found = verdict(of(lines), ["x:1"])
     assert found.status == "fail" and "expected were x:1: the engine's image has no libibverbs" in found.message
@@ -149,8 +149,8 @@ def test_why_nccl_uses_tcp() -> None:
         "Got async event : port {}",
     ],
 )
-def test_a_port_that_went_down(form: str) -> None:
-    """A port that came back is no fault any more: newer versions go on."""
+def test_a_port_that_went_down_is_a_warning(form: str) -> None:
+    """A port that came back is no fault: newer versions of NCCL continue."""
     error, active = (
         f"[2026-02-02 12:15:56] n:1:2 [0] transport/net_ib.cc:253 NCCL WARN NET/IB : {form.format(what)}\n"
         for what in ("error", "active")
@@ -161,7 +161,7 @@ def test_a_port_that_went_down(form: str) -> None:
     found = verdict(of(NEW + error))
     assert found.status == "warn" and found.action
     assert found.message == f"{name} went down under the running engine, and did not come back (network IB)"
-    # What stops the traffic counts more.
+    # A fault that stops the traffic counts more.
     error += "n NCCL WARN NET/IB : Got completion from peer 192.0.2.8<5> with error 12, opcode 0, len 0\n"
     assert verdict(of(NEW + error)).status == "fail"
 

@@ -13,7 +13,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.hardware.rdma 
 
 ROOT = "pci0000:10/0000:10:01.0"
 SWITCH = f"{ROOT}/0000:11:00.0"
-"""The bridge up of a switch below a root port."""
+"""The upstream bridge of a switch below a root port."""
 
 OTHER_PORT = "pci0000:10/0000:10:03.0/0000:31:00.0/0000:32:00.0"
 OTHER_ROOT = "pci0000:40/0000:40:01.0"
@@ -46,19 +46,19 @@ def test_distances(machine: Any, nic: pci.Device, bridges: str, node: str, dista
     assert nearness.distance(nic, gpu) == nearness.distance(gpu, nic) == distance
 
 
-def test_functions_below_one_port_without_a_switch_are_next_to_one_another(machine: Any) -> None:
+def test_functions_below_one_port_without_a_switch_are_at_the_least_distance(machine: Any) -> None:
     machine.pci("0000:1a:00.0", ROOT)
     machine.gpu("0000:1a:00.1", ROOT)
     nic, gpu = pci.devices(machine.root)
     assert nearness.distance(nic, gpu) == "PIX"
 
 
-def test_with_one_numa_node_it_does_not_matter_that_the_firmware_tells_none(machine: Any, nic: pci.Device) -> None:
+def test_with_one_numa_node_an_unknown_node_does_not_matter(machine: Any, nic: pci.Device) -> None:
     machine.gpu("0000:1b:00.0", FAR, numa_node="-1")
     assert nearness.distance(nic, pci.device(machine.root, "0000:1b:00.0"), one_node=True) == "NODE"
 
 
-def test_the_nearest_may_be_several(machine: Any, nic: pci.Device) -> None:
+def test_several_gpus_can_be_nearest(machine: Any, nic: pci.Device) -> None:
     machine.gpu("0000:1b:00.0", OTHER_PORT)
     machine.gpu("0000:1c:00.0", FAR, numa_node="1")
     machine.gpu("0000:1d:00.0", OTHER_PORT.replace("32", "33"))
@@ -67,7 +67,7 @@ def test_the_nearest_may_be_several(machine: Any, nic: pci.Device) -> None:
     assert nearness.nearest(nic, pci.nvidia_gpus(machine.root)) == (["0000:1e:00.0"], "PIX")
 
 
-def test_nothing_is_nearest_where_nothing_is_known(machine: Any, nic: pci.Device) -> None:
+def test_without_a_known_distance_no_gpu_is_nearest(machine: Any, nic: pci.Device) -> None:
     assert nearness.nearest(nic, []) == ([], None)
     machine.gpu("0000:1b:00.0", FAR, numa_node="-1")
     assert nearness.nearest(nic, [pci.device(machine.root, "0000:1b:00.0")]) == ([], None)

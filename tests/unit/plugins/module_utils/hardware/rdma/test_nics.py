@@ -32,7 +32,9 @@ def found(machine: Any, used: tuple[str, ...] = ()) -> list[Nic]:
         ("", "", "", False),
     ],
 )
-def test_what_is_capable(machine: Any, vendor: str, device: str, kind: str, capable: bool) -> None:
+def test_only_controllers_that_support_rdma_are_found(
+    machine: Any, vendor: str, device: str, kind: str, capable: bool
+) -> None:
     machine.pci("0000:5e:00.0", vendor=vendor, device=device, **{"class": kind})
     assert len(found(machine)) == capable
 
@@ -45,7 +47,7 @@ def test_a_controller_without_a_driver(machine: Any) -> None:
 
 
 def test_a_network_driver_whose_rdma_driver_is_not_loaded(machine: Any) -> None:
-    """Whatever its vendor: the driver itself offers RDMA."""
+    """The vendor does not matter: the driver itself offers RDMA."""
     function = machine.pci("0000:5e:00.0", driver="newnic", vendor="0xabcd", device="0x0001")
     machine.write(f"{function}/newnic.eth.0/uevent", "")
     assert found(machine) == []
@@ -69,7 +71,7 @@ def test_a_controller_off_the_bus(machine: Any) -> None:
     assert [nic.reason for nic in found(machine)] == ["it has fallen off the bus"]
 
 
-def test_one_that_a_virtual_machine_has(machine: Any) -> None:
+def test_a_controller_of_a_virtual_machine_is_left_out(machine: Any) -> None:
     machine.pci("0000:5e:00.2", driver="vfio-pci", device="0x101e")
     assert found(machine) == []
 

@@ -42,7 +42,7 @@ MsgRate: 0.186932,
 }
 }
 """
-"""As version 6.06 of Debian 12 writes it: by the formats in its program."""
+"""A file of version 6.06 (Debian 12), made from the formats in its source."""
 
 NEW = """{
 "test_info": {
@@ -74,7 +74,7 @@ NEW = """{
 }
 }
 """
-"""As version 6.24 of Debian 13 writes it."""
+"""A file of version 6.24 (Debian 13)."""
 
 LATENCY = """{
 test_info: {
@@ -152,14 +152,14 @@ def test_the_table_of_the_output_has_units() -> None:
     for unit in ("MB/sec", "MiB/sec"):
         mebibytes = TABLE.replace("Gb/sec", unit).replace("97.66", "11641.98")
         assert perftest.read(mebibytes).results[1]["BW_average"] == pytest.approx(97.66, abs=0.001)
-    # A bandwidth with a unit is not one of another unit.
+    # The unit is known, so the message does not suggest another unit.
     verdict = perftest.judge(perftest.read(TABLE.replace("97.66", "190.00")), 98.04)
     assert verdict.good is None and "does not belong to this rail" in verdict.message
     assert perftest.read(f"allocated 8192 bytes of GPU buffer\n{TABLE}").gpu
     assert perftest.judge(perftest.read(LATENCY_TABLE), None).good is True
 
 
-def test_a_latency_is_that_of_small_messages() -> None:
+def test_only_the_latency_of_small_messages_is_judged() -> None:
     every = LATENCY_TABLE + LATENCY_TABLE.splitlines()[1].replace(" 8 ", " 8388608 ").replace("1.71", "182.40") + "\n"
     verdict = perftest.judge(perftest.read(every), None)
     assert verdict.good is True and "1.71 microseconds" in verdict.message
@@ -171,7 +171,7 @@ def test_a_latency_is_that_of_small_messages() -> None:
     assert cycles.good is None
 
 
-def test_a_bandwidth_is_that_of_large_messages() -> None:
+def test_only_the_bandwidth_of_large_messages_is_judged() -> None:
     for text in (OLD, NEW, TABLE):
         small = perftest.read(text.replace("65536", "4096").replace("97.66", "44.00"))
         for limit in (98.04, None):
@@ -180,7 +180,7 @@ def test_a_bandwidth_is_that_of_large_messages() -> None:
 
 
 @pytest.mark.parametrize("number", ["inf", "-nan"])
-def test_a_table_without_a_clock(number: str) -> None:
+def test_a_table_without_a_clock_is_not_judged(number: str) -> None:
     verdict = perftest.judge(perftest.read(TABLE.replace("97.66", number)), 98.04)
     assert verdict.good is None and "too busy to measure its clock" in verdict.message
 
@@ -235,13 +235,13 @@ def test_what_a_rail_can_carry(rate: float, mtu: int, layer: str, pcie: Any, lim
         ("0.00", None, "neither bandwidth nor latency"),
     ],
 )
-def test_what_a_number_means(rate: str, good: bool | None, words: str) -> None:
+def test_the_verdict_about_a_bandwidth(rate: str, good: bool | None, words: str) -> None:
     verdict = perftest.judge(perftest.read(OLD.replace("97.66", rate)), perftest.possible(100.0, 4096, "Ethernet"))
     assert verdict.good is good and words in verdict.message
     assert perftest.judge(perftest.read(OLD.replace("97.66", rate)), None).good is None
 
 
-def test_a_latency_without_a_clock() -> None:
+def test_a_latency_without_a_clock_is_not_judged() -> None:
     """Seen on an emulated machine under load."""
     for number in ("inf", "0.00"):
         verdict = perftest.judge(perftest.read(LATENCY.replace("1.71", number)), None)
@@ -249,7 +249,7 @@ def test_a_latency_without_a_clock() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "{}", "couldn't connect to 192.0.2.1:18515", "results: {\n}", "[1, 2]"])
-def test_what_is_no_such_file(text: str) -> None:
+def test_a_text_without_a_result_is_an_error(text: str) -> None:
     with pytest.raises(ValueError, match="--out_json_file"):
         perftest.read(text)
 

@@ -54,7 +54,7 @@ def test_all_counters_of_a_driver() -> None:
     assert priorities.counters("eth0", driver(COUNTERS)) == {}
 
 
-def test_what_they_mean() -> None:
+def test_bytes_pauses_and_discards_by_priority() -> None:
     assert priorities.priorities(COUNTERS) == {
         "bytes": {"received": {"3": 2**40}, "sent": {"3": 7}},
         "pauses": {"received": {"3": 8}, "sent": {"0": 9}},

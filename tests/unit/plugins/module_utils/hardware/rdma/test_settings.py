@@ -25,7 +25,7 @@ def test_a_function_of_which_only_the_link_is_known(machine: Any) -> None:
 
 
 def test_the_bridge_above_a_gpu_at_the_same_switch_counts(machine: Any) -> None:
-    """The GPU's answers enter the switch there, and ACS of this port sends them to the CPU."""
+    """The GPU's answers enter the switch at this bridge, whose ACS sends the answers to the CPU."""
     switch = "pci0000:10/0000:10:01.0/0000:11:00.0"
     ports = {"0000:12:00.0": switch, "0000:12:01.0": switch, "0000:10:02.0": "pci0000:10"}
     for address, above in (*ports.items(), ("0000:10:01.0", "pci0000:10")):

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What sminfo says about the subnet manager. Its words are recorded, from a subnet that ibsim simulated."""
+"""The output of sminfo about the subnet manager, recorded from a subnet that ibsim simulated."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NO_UMAD = "/usr/sbin/sminfo: iberror: failed: Failed to open 'mlx5_0' port '1'\n
         (Outcome(None, failure=NOT_INSTALLED), None),
     ],
 )
-def test_the_answer(outcome: Outcome, expected: bool | None) -> None:
+def test_whether_the_manager_answers(outcome: Outcome, expected: bool | None) -> None:
     asked = []
 
     def run(command: Sequence[str]) -> Outcome:

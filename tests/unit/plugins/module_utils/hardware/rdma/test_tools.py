@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Programs that know of RDMA what sysfs lacks: their answers, and why there is none."""
+"""Programs for data about RDMA that sysfs lacks: their answers and errors."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.hardware.rdma 
 
 
 def saying(*outcomes: Outcome) -> tuple[Callable[[Sequence[str]], Outcome], list[list[str]]]:
-    """A runner that answers with these, one after the other, and what it was asked."""
+    """A runner that returns these outcomes in order, and the list of its commands."""
     asked: list[list[str]] = []
     left = list(outcomes)
 
@@ -25,7 +25,7 @@ def saying(*outcomes: Outcome) -> tuple[Callable[[Sequence[str]], Outcome], list
     return run, asked
 
 
-def test_a_program_that_is_not_to_be_asked_is_not_asked() -> None:
+def test_a_program_that_is_left_out_is_not_run() -> None:
     run, asked = saying()
     for answer in (tools.rdma(None, run), tools.mtus(None, run), tools.addresses(None, run)):
         assert answer.status == tools.Status(None, None)
@@ -55,7 +55,7 @@ def test_addresses_by_device() -> None:
 
 
 @pytest.mark.parametrize("output", ["{", "[{}]", "[7]", "7"])
-def test_an_answer_of_another_form(output: str) -> None:
+def test_an_answer_of_another_form_is_an_error(output: str) -> None:
     found = tools.addresses("ip", saying(Outcome(0, output))[0])
     assert found.status.error is not None
     assert (found.status.ok, found.status.error.kind, found.by_netdev) == (False, tools.MALFORMED, {})
@@ -70,14 +70,14 @@ def test_an_answer_of_another_form(output: str) -> None:
         (Outcome(3), tools.FAILED, "exit status 3: without a message"),
     ],
 )
-def test_why_there_is_no_answer(outcome: Outcome, kind: str, words: str) -> None:
+def test_a_failed_program_has_an_error(outcome: Outcome, kind: str, words: str) -> None:
     for found in (tools.mtus("ibv_devinfo", saying(outcome)[0]), tools.addresses("ip", saying(outcome)[0])):
         assert found.status.ok is False
         assert found.status.error is not None
         assert (found.status.error.kind, words in found.status.error.message) == (kind, True)
 
 
-def test_rdma_is_asked_for_devices_only_after_its_links() -> None:
+def test_rdma_lists_devices_only_if_it_lists_links() -> None:
     run, asked = saying(Outcome(0, "[]"), Outcome(0, "[]"))
     assert tools.rdma("rdma", run) == tools.Rdma(tools.Status(True))
     assert asked == [["rdma", "-j", "link"], ["rdma", "-j", "dev"]]
@@ -86,7 +86,7 @@ def test_rdma_is_asked_for_devices_only_after_its_links() -> None:
     assert len(asked) == 1
 
 
-def test_rdma_of_another_form() -> None:
+def test_an_answer_of_rdma_in_another_form_is_an_error() -> None:
     found = tools.rdma("rdma", saying(Outcome(0, "{"))[0])
     assert found.status.error is not None
     assert (found.status.ok, found.status.error.kind) == (False, tools.MALFORMED)

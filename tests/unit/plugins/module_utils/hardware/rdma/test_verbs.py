@@ -34,7 +34,7 @@ def test_ports_of_all_devices() -> None:
     assert mtus(TEXT) == {("mlx4_3", 1): Mtu(2048, 4096), ("mlx4_3", 2): Mtu(None, 4096), ("rxe7", 1): Mtu(1024, None)}
 
 
-def test_a_port_is_of_the_device_above_it() -> None:
+def test_a_port_belongs_to_the_device_above() -> None:
     assert mtus("port: 1\nactive_mtu: 256 (1)\nhca_id: a0\nactive_mtu: 512 (2)\n") == {}
 
 

@@ -26,7 +26,7 @@ class Host:
         self.root = root
         self.infiniband = infiniband
         self.group_mtu = 2044
-        """Bytes: what the multicast group of IP over InfiniBand allows in datagram mode."""
+        """The MTU in bytes that the multicast group of IP over InfiniBand allows in datagram mode."""
         self.machine = Machine(root)
         self.commands: list[str] = []
         self.defaults: list[dict[str, Any]] = [{"dst": "default", "dev": "eno1"}]
@@ -208,7 +208,7 @@ class Host:
         return []
 
     def networkd(self, name: str) -> None:
-        """What networkd does with a link: it removes all rules that no file has, but the kernel's."""
+        """Configure a link as networkd does: also remove all rules that no file has, except those of the kernel."""
         files = self.root / "etc/systemd/network"
         texts = {path.stem.rpartition("-")[2]: path.read_text() for path in files.glob("*.network")}
         owned = {source for text in texts.values() for source in re.findall("(?m)^From=(.*)$", text)}

@@ -86,7 +86,7 @@ def test_rails_in_another_order_on_another_host() -> None:
     assert "rail 0: its subnet 10.2.0.0/16 is that of another rail here" in str(found.warnings[0])
 
 
-def test_one_subnet() -> None:
+def test_rails_with_one_subnet_are_recognised() -> None:
     def parsed(*texts: str) -> Any:
         return addresses.wanted(Wish(addresses=texts), len(texts), Findings())
 

@@ -70,11 +70,11 @@ def test_the_command_of_ets(tmp_path: Path) -> None:
         ("networkmanager", ["nmcli connection reload", "nmcli --wait 30 connection up 60-inference-rdma-ens0"]),
     ],
 )
-def test_the_owner_of_the_link_gives_the_address(tmp_path: Path, manager: str, commands: list[str]) -> None:
+def test_the_owner_of_the_link_sets_the_address(tmp_path: Path, manager: str, commands: list[str]) -> None:
     assert make(tmp_path, "address", ["10.7.0.1/24"], manager) == commands
 
 
-def test_ifupdown_takes_the_link_down_for_another_address_alone(tmp_path: Path) -> None:
+def test_ifupdown_takes_the_link_down_only_for_another_address(tmp_path: Path) -> None:
     before = ["10.7.0.9/24"]
     assert make(tmp_path, "address", ["10.7.0.1/24"], "ifupdown", before=before) == [
         "ifdown --force ens0",
@@ -82,12 +82,12 @@ def test_ifupdown_takes_the_link_down_for_another_address_alone(tmp_path: Path) 
     ]
 
 
-def test_an_address_without_an_owner(tmp_path: Path) -> None:
+def test_an_address_without_an_owner_of_the_link_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(apply.SettingError, match="set rdma_network_manager"):
         make(tmp_path, "address", ["10.7.0.1/24"])
 
 
-def test_the_rule(tmp_path: Path) -> None:
+def test_rule_and_route_are_added_if_missing(tmp_path: Path) -> None:
     for manager, protocol in (("none", "kernel"), ("ifupdown", "kernel"), ("networkd", "static")):
         assert make(tmp_path, "rule", True, manager) == [
             "ip -j -4 rule show from 10.7.0.1",
@@ -99,7 +99,7 @@ def test_the_rule(tmp_path: Path) -> None:
         make(tmp_path, "rule", True, answer=Outcome(2, "", "RTNETLINK answers: Operation not permitted"))
 
 
-def test_a_rule_that_is_made_meanwhile(tmp_path: Path) -> None:
+def test_a_rule_that_the_owner_of_the_link_adds_meanwhile_is_no_error(tmp_path: Path) -> None:
     """The program that owns the link is faster, and `ip` finds its rule."""
     (one,) = rails.ports(facts(device(0, port(0))))
     shown = iter(["[]", '[{"src": "10.7.0.1", "table": "1001"}]'])
@@ -113,7 +113,7 @@ def test_a_rule_that_is_made_meanwhile(tmp_path: Path) -> None:
     apply.apply(tmp_path, Difference(0, one.name, "rule", False, True), RAIL, one, "networkd", run)
 
 
-def test_files_of_the_kernel(tmp_path: Path) -> None:
+def test_values_are_written_to_files_of_the_kernel(tmp_path: Path) -> None:
     ofed = {"congestion": {"directory": "/sys/class/net/ens0/ecn", "kind": "ofed"}}
     inbox = {"congestion": {"directory": "/sys/kernel/debug/x", "kind": "debugfs"}}
     cases: list[tuple[str, Any, str, Any]] = [
@@ -209,10 +209,10 @@ def test_marks_of_congestion_on_both_sides(tmp_path: Path) -> None:
         }
 
 
-def test_a_program_that_refuses(tmp_path: Path) -> None:
+def test_a_refused_setting_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(apply.SettingError, match="mtu greater than device maximum"):
         make(tmp_path, "mtu", 9000, answer=Outcome(2, "", "Error: mtu greater than device maximum."))
     with pytest.raises(apply.SettingError, match="registers of PCIe cannot be read"):
         make(tmp_path, "max_read_request", 4096)
-    with pytest.raises(apply.SettingError, match="nothing is known"):
+    with pytest.raises(apply.SettingError, match="no command is known that sets colour"):
         make(tmp_path, "colour", 1)

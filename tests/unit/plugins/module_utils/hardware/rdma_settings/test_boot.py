@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Applying recorded settings: each once, read again, and nothing that stops a rail in use."""
+"""Recorded settings are applied once, and read again. A setting that would stop a rail in use waits."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def settle(host: Host, wanted: Desired, busy: bool = False, check: bool = False)
     return boot.settle(host.root, wanted, boot.gather(host.root, host.run), host.run, busy, check, host.carry_out)
 
 
-def test_what_waits_is_kept_for_the_status(host: Host) -> None:
+def test_waiting_settings_are_recorded_for_the_status(host: Host) -> None:
     paths, wanted = Paths(host.root), wanted_of(host)
     assert boot.waiting(paths) == []
     boot.record_waiting(paths, settle(host, wanted, busy=True))
@@ -54,7 +54,7 @@ def host(tmp_path: Path) -> Host:
     return Host(tmp_path)
 
 
-def test_everything_is_set_as_foreseen_and_once(host: Host) -> None:
+def test_everything_is_set_once_and_as_predicted(host: Host) -> None:
     wanted = wanted_of(host, **EVERYTHING)
     foreseen = settle(host, wanted, check=True)
     assert host.mtu("ens0") == 1500
@@ -76,7 +76,7 @@ def test_everything_is_set_as_foreseen_and_once(host: Host) -> None:
     assert again.changes == again.failures == []
 
 
-def test_what_stops_a_rail_in_use_waits(host: Host) -> None:
+def test_a_setting_that_stops_a_rail_in_use_waits(host: Host) -> None:
     wanted = wanted_of(host)
     report = settle(host, wanted, busy=True)
     assert {change.setting for change in report.pending} == {"mtu", "pfc"}
@@ -118,7 +118,7 @@ def test_a_setting_that_cannot_be_made_does_not_end_the_others(host: Host) -> No
     assert {change.rail for change in report.changes} == {0, 1}
 
 
-def test_the_record(host: Host) -> None:
+def test_the_recorded_settings_are_read_back(host: Host) -> None:
     paths = Paths(host.root)
     assert boot.read(paths) is None
     wanted = wanted_of(host, **EVERYTHING)
@@ -146,7 +146,7 @@ def test_missing_devices_are_waited_for(host: Host) -> None:
     assert len(boot.wait_for_devices(host.root, wanted, host.run, 0)["rdma_devices"]) == 1
 
 
-def test_an_address_may_take_its_time(host: Host) -> None:
+def test_a_late_address_is_waited_for(host: Host) -> None:
     wanted = wanted_of(host, addresses=["10.1.0.1/24", "10.2.0.1/24"])
     host.late = []
     report = settle(host, wanted)
@@ -155,7 +155,9 @@ def test_an_address_may_take_its_time(host: Host) -> None:
 
 @pytest.mark.parametrize("infiniband", [False, True])
 @pytest.mark.parametrize("manager", ["ifupdown", "networkmanager"])
-def test_each_program_that_can_own_the_links(tmp_path: Path, manager: str, infiniband: bool) -> None:
+def test_each_program_that_can_own_the_links_sets_addresses_and_rules(
+    tmp_path: Path, manager: str, infiniband: bool
+) -> None:
     host = Host(tmp_path, infiniband=infiniband)
     host.machine.write("etc/network/interfaces", "source /etc/network/interfaces.d/*")
     host.machine.write("run/NetworkManager/no-stub-resolv.conf", "")
@@ -167,7 +169,7 @@ def test_each_program_that_can_own_the_links(tmp_path: Path, manager: str, infin
     assert not done.failures and done.changes == foreseen.changes
     assert host.addresses["ens1"] == ["10.7.0.2/24"] and host.mtu("ens0") == (65520 if infiniband else 9000)
     assert host.rules == {"10.7.0.1": "1001", "10.7.0.2": "1002"}
-    # No program but the owner of the links has made the rules, and none gets networkd's commands.
+    # NetworkManager makes its rules itself, and no command is for networkd.
     assert ("ip -4 rule add from 10.7.0.1 table 1001 priority 1001 protocol kernel" in host.commands) is (
         manager == "ifupdown"
     )
@@ -177,7 +179,7 @@ def test_each_program_that_can_own_the_links(tmp_path: Path, manager: str, infin
 
 @pytest.mark.parametrize("late", [False, True])
 def test_networkd_makes_the_rules_of_its_files(host: Host, late: bool) -> None:
-    """A rule of another program would be in networkd's way: networkd removes it with the next link."""
+    """A rule of another program would not stay: networkd removes the rule with the next link."""
     wanted = wanted_of(host, **EVERYTHING)
     host.late = [] if late else None
     report = settle(host, wanted)
@@ -199,7 +201,7 @@ def test_a_rule_that_networkd_does_not_make_again_stays(host: Host, monkeypatch:
         assert settle(host, wanted).changes == []
 
 
-def test_networkd_leaves_rules_alone_that_are_not_its_own(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_networkd_keeps_the_rules_of_another_owner(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(boot, "ADDRESS_SECONDS", 0)
     wanted = replace(wanted_of(host, **EVERYTHING), manager="ifupdown")
     for file in (host.root / "etc/systemd/network").glob("*.network"):
@@ -235,7 +237,9 @@ def test_infiniband_is_set_once(tmp_path: Path) -> None:
     assert settle(host, wanted).changes == []
 
 
-def test_the_mtu_that_the_subnet_manager_allows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_mtu_that_the_subnet_manager_does_not_allow_is_a_failure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     host = Host(tmp_path, infiniband=True)
     wanted = wanted_of(host, mtu=4092)
     monkeypatch.setattr(boot, "ADDRESS_SECONDS", 0)
@@ -245,7 +249,7 @@ def test_the_mtu_that_the_subnet_manager_allows(tmp_path: Path, monkeypatch: pyt
     )
 
     def sleep(_seconds: float) -> None:
-        """The manager makes the group anew, and the kernel then gives the device the MTU that was asked for."""
+        """The manager creates the group again. Then the kernel gives the device the wanted MTU."""
         for name in ("ens0", "ens1"):
             (host.root / f"sys/class/net/{name}/mtu").write_text("4092\n")
 

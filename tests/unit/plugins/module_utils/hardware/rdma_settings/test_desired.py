@@ -61,13 +61,13 @@ def test_a_document_has_all_settings_also_those_that_are_zero_or_off() -> None:
         ),
     ],
 )
-def test_a_damaged_document(stored: Any) -> None:
+def test_a_damaged_document_is_an_error(stored: Any) -> None:
     with pytest.raises(ValueError, match=r"^/x .*: run baremetal\.inference\.site"):
         desired.of(stored, "/x")
     assert desired.keys(stored) == []
 
 
 @given(st.integers(0, 7), st.integers(0, 63), st.booleans(), st.booleans())
-def test_what_is_written_is_read(priority: int, dscp: int, ecn: bool, relaxed: bool) -> None:
+def test_a_document_is_read_back(priority: int, dscp: int, ecn: bool, relaxed: bool) -> None:
     rail = Rail("k/1", "ethernet", pfc=[priority], dscp={str(dscp): priority}, ecn=ecn, relaxed_ordering=relaxed)
     assert desired.of(Desired([rail]).as_dict(), "").rails == [rail]

@@ -28,7 +28,7 @@ def compare(rail: Rail, found: dict[str, Any] | None = None, state: State | None
     return [(one.setting, one.before, one.after) for one in result.differences]
 
 
-def test_what_is_left_alone_never_differs() -> None:
+def test_a_setting_without_a_wanted_value_never_differs() -> None:
     assert compare(RAIL) == []
 
 
@@ -81,7 +81,7 @@ def test_further_entries_of_dscp_remain_and_facts_may_come_from_json() -> None:
     assert compare(wanted, found) == compare(wanted, json.loads(json.dumps(found))) == []
 
 
-def test_what_stops_the_traffic_of_a_rail() -> None:
+def test_settings_that_stop_the_traffic_of_a_rail_are_disruptive() -> None:
     found = facts(device(0, port(0, netdev_addresses=["10.1.0.9/16"])))
     wanted = replace(RAIL, mtu=9000, pfc=[3], address="10.1.0.7/16", rdma_cm_tos=106)
     result = differences.compare(Desired([wanted]), rails.ports(found), {})
@@ -94,7 +94,7 @@ def test_what_stops_the_traffic_of_a_rail() -> None:
     assert str(result.differences[0]) == "rail 0 (rocep0s0/1): mtu: 1500 -> 9000"
     assert str(result.differences[1]) == "rail 0 (rocep0s0/1): pfc: none -> 3"
     assert str(result.differences[3]) == "rail 0 (rocep0s0/1): rdma_cm_tos: unset -> 106"
-    # A rule waits with the address that it is for.
+    # A rule waits with its address.
     moved = replace(RAIL, address="10.1.0.7/16", table=1001)
     states = {RAIL.key: State({}, rule=False)}
     for found_rails, waits in ((found, True), (roce(), False)):
@@ -104,7 +104,7 @@ def test_what_stops_the_traffic_of_a_rail() -> None:
     assert not differences.compare(Desired([wanted]), rails.ports(roce()), {}).differences[2].disruptive
 
 
-def test_what_this_machine_does_not_show_is_named_and_not_set() -> None:
+def test_settings_without_a_present_value_are_unknown_and_not_set() -> None:
     bare = device(0, port(0, dcb=None, congestion=None), pcie=None)
     wanted = replace(RAIL, pfc=[3], dscp={"26": 3}, cnp_dscp=48, ecn=True, max_read_request=4096, ipoib_mode="datagram")
     result = differences.compare(Desired([wanted]), rails.ports(facts(bare)), {})
@@ -125,7 +125,7 @@ def test_a_program_that_failed_is_not_a_driver_without_dcb() -> None:
     ]
 
 
-def test_a_rail_whose_device_is_gone() -> None:
+def test_a_rail_without_its_device_is_missing() -> None:
     result = differences.compare(Desired([replace(RAIL, key="0000:99:00.0/1", mtu=9000)]), rails.ports(roce()), {})
     assert (result.differences, result.missing) == ([], ["0000:99:00.0/1"])
 
