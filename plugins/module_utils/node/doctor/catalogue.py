@@ -71,8 +71,16 @@ def read(paths: Paths) -> Settings:
         raise ValueError(
             f"{paths.doctor_settings} is not of schema {SCHEMA}: run baremetal.inference.recovery, which writes it anew"
         )
+    off = value.get("off", [])
     known = {field.name: value[field.name] for field in fields(Thresholds) if field.name in value}
-    return Settings(tuple(value.get("off", ())), Thresholds(**known))
+    wrong = [] if isinstance(off, list) and all(isinstance(name, str) for name in off) else ["off"]
+    wrong += [key for key, each in known.items() if not isinstance(each, int | float) or isinstance(each, bool)]
+    if wrong:
+        raise ValueError(
+            f"{paths.doctor_settings} has a wrong type of {', '.join(wrong)}: run baremetal.inference.recovery, which"
+            " writes it anew"
+        )
+    return Settings(tuple(off), Thresholds(**known))
 
 
 def thresholds(paths: Paths) -> Thresholds:

@@ -46,4 +46,18 @@ def read(paths: Paths) -> Settings | None:
         raise ValueError(
             f"{paths.recovery_settings} is not of schema {SCHEMA}: baremetal.inference.recovery writes it anew"
         )
-    return Settings(**{one.name: value[one.name] for one in fields(Settings) if one.name in value})
+    known = {one.name: value[one.name] for one in fields(Settings) if one.name in value}
+    # The message leaves the values out, since they may be secrets.
+    if wrong := [key for key, given in known.items() if not _fits(given, getattr(Settings, key))]:
+        raise ValueError(
+            f"{paths.recovery_settings} has a wrong type of {', '.join(wrong)}: baremetal.inference.recovery writes it"
+            " anew"
+        )
+    return Settings(**known)
+
+
+def _fits(given: object, default: object) -> bool:
+    """Whether a value has the type of a setting's default. A float may be a whole number; a bool is no number."""
+    if isinstance(default, bool | str):
+        return isinstance(given, type(default))
+    return isinstance(given, int | float if isinstance(default, float) else int) and not isinstance(given, bool)

@@ -14,7 +14,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.core.paths imp
 from ansible_collections.baremetal.inference.plugins.module_utils.node.doctor import catalogue
 
 
-def test_checks_have_names_of_their_own_and_can_be_switched_off() -> None:
+def test_checks_have_different_names_and_can_be_switched_off() -> None:
     names = [one.name for one in catalogue.CHECKS]
     assert len(set(names)) == len(names)
     assert {one.name for one in catalogue.chosen([], ["rdma", "gpu-xids"])} == {
@@ -23,7 +23,7 @@ def test_checks_have_names_of_their_own_and_can_be_switched_off() -> None:
     assert [one.name for one in catalogue.chosen(["gpu-xids"], ["gpu"])] == ["gpu-xids"]
 
 
-def test_every_finding_that_is_not_ok_says_what_to_do() -> None:
+def test_every_finding_that_is_not_ok_has_an_action() -> None:
     """The checks of a real node reach few of these lines. CannotTell has no default for its action."""
     silent = []
     for file in sorted(Path(catalogue.__file__).parent.glob("*.py")):
@@ -36,19 +36,21 @@ def test_every_finding_that_is_not_ok_says_what_to_do() -> None:
     assert silent == []
 
 
-def test_settings_survive_the_file_and_a_damaged_one_is_named(tmp_path: Path) -> None:
+def test_settings_can_be_read_back_and_a_damaged_file_is_an_error(tmp_path: Path) -> None:
     paths = Paths(tmp_path)
     assert catalogue.read(paths) == catalogue.Settings()
     wanted = catalogue.Settings(("rdma",), catalogue.Thresholds(free_percent=10))
     paths.etc.mkdir(parents=True)
     paths.doctor_settings.write_text(json.dumps(catalogue.to_json(wanted)))
     assert catalogue.read(paths) == wanted
-    paths.doctor_settings.write_text("[]")
-    with pytest.raises(ValueError, match=r"doctor\.json"):
-        catalogue.read(paths)
+    for text in ("[]", '{"schema": 1, "off": null}', '{"schema": 1, "off": [1]}', '{"schema": 1, "free_percent": "x"}'):
+        paths.doctor_settings.write_text(text)
+        with pytest.raises(ValueError, match=r"doctor\.json"):
+            catalogue.read(paths)
+        assert catalogue.thresholds(paths) == catalogue.Thresholds()
 
 
-def test_a_check_that_does_not_exist_is_answered_with_the_nearest() -> None:
+def test_an_unknown_check_is_answered_with_the_nearest_name() -> None:
     assert catalogue.unknown(["gpu", "gpu-xids"]) == []
     (wrong,) = catalogue.unknown(["gpu-xid"])
     assert "'gpu-xid'" in wrong and "gpu-xids" in wrong
