@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -16,7 +17,7 @@ import pytest
 from ansible_collections.baremetal.inference.plugins.module_utils.node.events import Events, Job, open_pidfd
 
 LONG = 10.0
-"""Seconds that no wait here takes: what is waited for has happened."""
+"""A limit in seconds that no wait reaches, since its event has already happened."""
 
 
 @pytest.fixture
@@ -38,7 +39,7 @@ def wait_for(events: Events, job: Job[int]) -> None:
         events.wait(LONG)
 
 
-def test_a_job_wakes_whoever_waits_and_gives_its_result(events: Events) -> None:
+def test_a_job_ends_a_wait_and_has_its_result(events: Events) -> None:
     job = Job(events, lambda: 7)
     wait_for(events, job)
     assert job.result() == 7
@@ -60,21 +61,24 @@ def test_a_wait_ends_at_its_timeout(events: Events) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_ends_a_wait_and_says_stop(events: Events, number: signal.Signals) -> None:
+def test_a_signal_ends_a_wait_and_sets_stop(events: Events, number: signal.Signals) -> None:
     os.kill(os.getpid(), number)
     events.wait(LONG)
     assert events.stop
 
 
-def test_a_signal_ends_no_wait_that_it_must_not_shorten(events: Events) -> None:
+def test_a_signal_does_not_end_a_wait_without_signals(events: Events) -> None:
     os.kill(os.getpid(), signal.SIGTERM)
-    events.wait(0.01, signals=False)
-    assert events.stop
-    # The signal was taken out of the socket: nothing is left to end the next wait.
-    events.wait(0)
+    began = time.monotonic()
+    events.wait(0.1, signals=False)
+    assert events.stop and time.monotonic() - began >= 0.1
+    # The first wait has read the signal from the socket, so the signal does not end the next wait either.
+    began = time.monotonic()
+    events.wait(0.1)
+    assert time.monotonic() - began >= 0.1
 
 
-def test_the_handlers_of_before_come_back() -> None:
+def test_the_earlier_signal_handlers_are_restored() -> None:
     before = signal.getsignal(signal.SIGTERM)
     with Events():
         assert signal.getsignal(signal.SIGTERM) != before
@@ -99,7 +103,7 @@ def test_a_process_that_is_gone_has_no_descriptor(process: subprocess.Popen[byte
     assert open_pidfd(process.pid) is None
 
 
-def test_a_thread_that_wakes_nobody_raises_nothing() -> None:
+def test_a_wake_after_the_end_raises_nothing() -> None:
     with Events() as events:
         pass
     thread = threading.Thread(target=events.wake)
