@@ -40,7 +40,7 @@ def gather(module: Call, paths: Paths) -> dict[str, Any]:
         found["updates"] = [facts.of(name).to_dict() for name in names]
     if COUNTERS in subset:
         counted = {name: throughput.read(paths, name) for name in names}
-        found["counters"] = {name: asdict(look) if look else {} for name, look in counted.items()}
+        found["counters"] = {name: asdict(counters) if counters else {} for name, counters in counted.items()}
     return found
 
 

@@ -76,8 +76,8 @@ def image_space(module: Call) -> tuple[dict[str, int], list[Problem]]:
         images = {image for image in images if module.run_command([docker, "image", "inspect", image])[0] != 0}
         if not images:
             return {}, []
-        code, told, _error = module.run_command([docker, "info", "--format", "{{.DockerRootDir}}"])
-        root = Path(told.strip()) if code == 0 and told.startswith("/") else root
+        code, answer, _error = module.run_command([docker, "info", "--format", "{{.DockerRootDir}}"])
+        root = Path(answer.strip()) if code == 0 and answer.startswith("/") else root
     needed = module.params["image_gib"] * len(images)
     existing = next(path for path in (root, *root.parents) if path.exists())
     free = shutil.disk_usage(existing).free / GIB
@@ -201,7 +201,7 @@ class Planner:
         return made
 
     def _known(self, entry: Entry) -> ModelFacts | None:
-        """What the controller knows of an entry's model."""
+        """The controller's facts of an entry's model."""
         found = self._module.params["facts"].get(entry.store_name)
         return ModelFacts.from_dict(found) if found else None
 
@@ -292,7 +292,7 @@ def misfit(problem: Problem) -> dict[str, Any]:
 
 
 def own_problems(common: Common, instances: Sequence[Any]) -> list[Problem]:
-    """Every mistake in what single instances have of their own, and in paths of flags."""
+    """Every mistake in the own settings of single instances, and in paths of flags."""
     names = frozenset(str(raw["name"]) for raw in instances if isinstance(raw, dict) and raw.get("name"))
     found = own_settings.check_secrets(common.secrets, names)
     for instance in common.declared.instances:

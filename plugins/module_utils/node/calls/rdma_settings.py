@@ -67,7 +67,7 @@ def recorded(module: Call, paths: Paths, run: Run) -> None:
     try:
         wanted = boot.read(paths)
         if wanted is None:
-            module.exit_json(changed=False, due=False, **told(boot.Report(), []))
+            module.exit_json(changed=False, due=False, **plain(boot.Report(), []))
         facts = boot.wait_for_devices(paths.root, wanted, run, 0 if module.check_mode else DEVICE_SECONDS)
         with boot.alone(paths, module.check_mode) as stale:
             if stale:
@@ -78,7 +78,7 @@ def recorded(module: Call, paths: Paths, run: Run) -> None:
                 boot.record_waiting(paths, report)
     except (OSError, ValueError) as error:
         module.fail_json(msg=f"rdma_settings: {error}")
-    found = told(report, busy)
+    found = plain(report, busy)
     failures = [*report.failures]
     if not module.check_mode:
         failures += boot.absent(wanted, report)
@@ -90,8 +90,8 @@ def recorded(module: Call, paths: Paths, run: Run) -> None:
     module.exit_json(changed=bool(report.changes), due=bool(report.changes), diff=diff, **found)
 
 
-def told(report: boot.Report, busy: Sequence[str]) -> dict[str, Any]:
-    """What a report has, in plain values."""
+def plain(report: boot.Report, busy: Sequence[str]) -> dict[str, Any]:
+    """The contents of a report as plain values, for the module's result."""
     return {
         "changes": [str(change) for change in report.changes],
         "pending": [str(change) for change in report.pending],
@@ -132,7 +132,7 @@ def outcome(module: Call, paths: Paths, planned: Plan, stored: Any, facts: dict[
         "files": sorted(altered),
         "gpudirect": planned.gpudirect,
         "gpudirect_reason": planned.gpudirect_reason,
-        **told(report, busy),
+        **plain(report, busy),
         "diff": [*diff, *written.diff_of_settings(report.changes)],
     }
     if report.failures:

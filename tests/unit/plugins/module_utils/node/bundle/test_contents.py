@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a bundle holds: which journals, programs, files and states, and since when."""
+"""The parts of a bundle: journals, outputs of programs, files and states."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ NOW = datetime(2026, 5, 4, 3, 0, tzinfo=UTC)
 
 
 class Docker:
-    """Has the containers of a table."""
+    """A fake Docker with the containers of a dictionary."""
 
     def __init__(self) -> None:
         self.containers: dict[str, Any] = {}
@@ -60,7 +60,7 @@ def test_the_longest_part_comes_last(secret_node: Paths, tools: Tools, docker: D
     assert list(items(secret_node, tools, docker))[-1] == "nvidia-bug-report.log"
 
 
-def test_journals_of_each_instance_and_of_what_serves_it(secret_node: Paths, tools: Tools, docker: Docker) -> None:
+def test_a_bundle_has_the_journals_of_all_instances_and_units(secret_node: Paths, tools: Tools, docker: Docker) -> None:
     found = items(secret_node, tools, docker)
     journals = {file.removeprefix("journal/") for file in found if file.startswith("journal/")}
     assert {"engine-main.log", "vllm@main.service.log", "inference-recovery@main.service.log"} <= journals
@@ -75,25 +75,27 @@ def test_journals_begin_at_a_time_in_utc(secret_node: Paths, tools: Tools, docke
     assert "--since=2026-05-04 01:00:00 UTC" in source and source.endswith("-t vllm@main")
 
 
-def test_rdma_is_asked_only_where_the_node_has_it(secret_node: Paths, tools: Tools, docker: Docker) -> None:
+def test_rdma_programs_run_only_on_a_node_with_rdma(secret_node: Paths, tools: Tools, docker: Docker) -> None:
     assert "rdma/ibstat.txt" not in items(secret_node, tools, docker)
     (secret_node.root / "sys/class/infiniband").mkdir(parents=True)
     assert "rdma/ibstat.txt" in items(secret_node, tools, docker)
 
 
-def test_files_of_releases_are_taken_once_and_nothing_that_recovery_has_kept_aside(
+def test_files_of_releases_are_taken_once_and_files_put_aside_are_left_out(
     secret_node: Paths, tools: Tools, docker: Docker
 ) -> None:
     write(secret_node.etc / ".registry.json.new", "{}")
     found = [file for file in items(secret_node, tools, docker) if file.startswith("files/")]
     assert "files/var/lib/inference/releases/main/2/release.json" in found
     assert "files/var/lib/inference/recovery/evidence/main/2026-05-04T030000Z/engine.log" in found
-    # A file that should be there is a part even where it is missing.
+    # A file of the fixed list is a part even if the node lacks the file.
     assert "files/proc/cmdline" in found
     assert not [file for file in found if "aside" in file or "/active/" in file or "/current/" in file or "/." in file]
 
 
-def test_what_the_agent_and_people_said_of_an_instance(secret_node: Paths, tools: Tools, docker: Docker) -> None:
+def test_the_state_of_an_instance_has_verdict_drain_and_releases(
+    secret_node: Paths, tools: Tools, docker: Docker
+) -> None:
     probe = ProbeState("main", "hung", "2026-05-04T02:00:00Z", "2026-05-04T02:59:00Z", None, f"no token, {KEY}")
     files.write_json(secret_node.probe("main"), probe.to_json())
     part, text = collect(items(secret_node, tools, docker)["state.json"])
@@ -103,7 +105,7 @@ def test_what_the_agent_and_people_said_of_an_instance(secret_node: Paths, tools
     assert (main["releases"], main["active"], main["current"]) == ([1, 2], 2, 2)
 
 
-def test_documents_of_our_own_are_without_secrets(secret_node: Paths, tools: Tools, docker: Docker) -> None:
+def test_the_collections_own_documents_have_no_secrets(secret_node: Paths, tools: Tools, docker: Docker) -> None:
     found = items(secret_node, tools, docker)
     for file in ("doctor.json", "status.json", "recovery.json", "gpu/facts.json", "rdma/facts.json"):
         part, text = collect(found[file])
@@ -112,7 +114,7 @@ def test_documents_of_our_own_are_without_secrets(secret_node: Paths, tools: Too
         assert not [secret for secret in (KEY, OLD_KEY, HOOK) if secret in text]
 
 
-def test_damaged_settings_cost_only_their_own_parts(secret_node: Paths, tools: Tools, docker: Docker) -> None:
+def test_damaged_settings_fail_only_their_own_parts(secret_node: Paths, tools: Tools, docker: Docker) -> None:
     for path in (secret_node.doctor_settings, secret_node.recovery_settings):
         path.write_text("{")
     found = items(secret_node, tools, docker)
@@ -120,7 +122,7 @@ def test_damaged_settings_cost_only_their_own_parts(secret_node: Paths, tools: T
     assert statuses == [FAILED, FAILED, COLLECTED]
 
 
-def test_a_container_as_docker_shows_it(secret_node: Paths, tools: Tools, docker: Docker) -> None:
+def test_a_container_is_shown_without_its_secrets(secret_node: Paths, tools: Tools, docker: Docker) -> None:
     part, _text = collect(items(secret_node, tools, docker)["docker/vllm-main.json"])
     assert (part.status, part.reason) == (ABSENT, "there is no container vllm-main")
     docker.containers["vllm-main"] = {"Config": {"Env": [f"VLLM_API_KEY={KEY}"]}}

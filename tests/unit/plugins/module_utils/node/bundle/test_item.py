@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A part of a bundle is collected within its time, whatever it does."""
+"""Each part of a bundle ends within its time limit, even if its source hangs or fails."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import pytest
 from ansible_collections.baremetal.inference.plugins.module_utils.node.bundle import item
 
 
-def test_an_empty_journal_is_none() -> None:
+def test_an_empty_part_is_absent() -> None:
     part, _text = item.collect(item.Item("x", "y", lambda: "", 1))
     assert (part.status, part.reason) == (item.ABSENT, "it is empty")
 
 
-def test_what_hangs_is_left_behind() -> None:
+def test_a_part_that_hangs_fails_at_its_limit() -> None:
     def hang() -> str:
         threading.Event().wait(30)
         return ""
@@ -34,7 +34,7 @@ def test_what_hangs_is_left_behind() -> None:
         (KeyError("oops"), item.FAILED, "", "KeyError: 'oops'"),
     ],
 )
-def test_what_breaks_off_says_why(error: Exception, status: str, text: str, reason: str) -> None:
+def test_a_part_that_breaks_off_has_a_reason(error: Exception, status: str, text: str, reason: str) -> None:
     def fail() -> str:
         raise error
 

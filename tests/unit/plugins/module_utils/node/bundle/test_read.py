@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Programs, files and NVIDIA's own report, each without secrets and as far as it goes."""
+"""Programs, files and NVIDIA's own report are read without secrets. What arrived before an error is kept."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ def test_secrets_of_every_release_alert_and_hub(secret_node: Paths) -> None:
     assert read.secrets(secret_node) == sorted([KEY, OLD_KEY, "key-that-was-wrong", HOOK, "hub-secret"])
 
 
-def test_secrets_that_cannot_be_read_cost_no_others(secret_node: Paths) -> None:
+def test_a_file_that_cannot_be_read_hides_no_other_secret(secret_node: Paths) -> None:
     secret_node.recovery_settings.write_text("[]")
     secret_node.env("broken").write_bytes(b"\xff\xfe=")
     secret_node.hub_token("hf").mkdir(parents=True)
     assert read.secrets(secret_node) == sorted([KEY, OLD_KEY, "key-that-was-wrong"])
 
 
-def test_a_node_without_anything_has_no_secret(tmp_path: Path) -> None:
+def test_an_empty_node_has_no_secrets(tmp_path: Path) -> None:
     assert read.secrets(Paths(tmp_path)) == []
 
 
@@ -58,12 +58,12 @@ def ask(outcome: Outcome, *, optional: bool = False) -> tuple[Part, str]:
         (Outcome(9, "half", "why"), PARTIAL, "half\n", "exit status 9: why"),
     ],
 )
-def test_what_a_program_says(outcome: Outcome, status: str, text: str, reason: str) -> None:
+def test_the_part_of_a_program_by_its_outcome(outcome: Outcome, status: str, text: str, reason: str) -> None:
     part, found = ask(outcome)
     assert (part.status, found, part.reason, part.source) == (status, text, reason, "x -q")
 
 
-def test_a_program_that_has_nothing_to_say_may_fail() -> None:
+def test_an_optional_program_that_fails_without_output_is_absent() -> None:
     assert ask(Outcome(1, "", "No such boot ID"), optional=True)[0].status == ABSENT
     assert ask(Outcome(1, "half", "why"), optional=True)[0].status == PARTIAL
 
@@ -73,7 +73,7 @@ def reader(tools: Tools) -> Reader:
     return Reader(tools.run, [KEY])
 
 
-def test_files_by_their_kind(reader: Reader, tmp_path: Path) -> None:
+def test_files_are_masked_by_their_suffix(reader: Reader, tmp_path: Path) -> None:
     for name, text, expected in (
         ("x.log", f"words {KEY}", "words ***\n"),
         ("x.env", "NAME=anything\n", "NAME=***\n"),
@@ -85,7 +85,7 @@ def test_files_by_their_kind(reader: Reader, tmp_path: Path) -> None:
     assert (part.status, part.reason) == (ABSENT, f"there is no {tmp_path}/gone")
 
 
-def test_of_a_long_file_the_end_is_kept(reader: Reader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_end_of_a_long_file_is_kept(reader: Reader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(read, "LARGEST", 4)
     write(tmp_path / "x.log", "begin end")
     assert collect(reader.file("x.log", tmp_path / "x.log"))[1] == " end\n"
@@ -114,11 +114,11 @@ def test_nvidias_report_is_masked(reader: Reader, tools: Tools) -> None:
 
 
 @pytest.mark.parametrize("packed", [True, False])
-def test_nvidias_report_that_broke_off_is_kept_as_far_as_it_came(packed: bool) -> None:
+def test_an_incomplete_nvidia_report_is_a_partial_part(packed: bool) -> None:
     def run(command: Sequence[str], _limit: float) -> Outcome:
         log = Path(command[2])
         if packed:
-            # gzip had not come to its end.
+            # gzip was killed before its end.
             log.with_name(f"{log.name}.gz").write_bytes(gzip.compress(b"half of it")[:-9])
         log.write_text("half of it")
         return Outcome(None, failure="timeout", message="it did not end")
@@ -127,7 +127,7 @@ def test_nvidias_report_that_broke_off_is_kept_as_far_as_it_came(packed: bool) -
     assert (part.status, part.reason, text) == (PARTIAL, "it did not end", "half of it\n")
 
 
-def test_a_packed_report_that_is_damaged_is_replaced_by_the_other_one() -> None:
+def test_the_unpacked_report_replaces_a_damaged_packed_report() -> None:
     def run(command: Sequence[str], _limit: float) -> Outcome:
         log = Path(command[2])
         packed = bytearray(gzip.compress(b"the whole report" * 100))

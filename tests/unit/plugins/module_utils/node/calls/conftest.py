@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Tests call an implementation by its module, as Ansible does. So they use the fixtures of modules."""
+"""Tests call an implementation through its module, as Ansible does. So they use the fixtures of modules."""
 
 from __future__ import annotations
 

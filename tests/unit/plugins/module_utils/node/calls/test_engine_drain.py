@@ -31,7 +31,7 @@ def recorded(paths: Paths) -> tuple[str, str] | None:
     return (found.owner, found.reason) if found else None
 
 
-def test_a_drain_is_recorded_and_taken_back(drain: Drain, two_instances: Paths) -> None:
+def test_an_owner_drains_and_undrains(drain: Drain, two_instances: Paths) -> None:
     found = drain(reason="release 2 comes", check=True)
     assert (found["changed"], found["drained_by"], recorded(two_instances)) == (True, "update", None)
     found = drain(reason="release 2 comes")

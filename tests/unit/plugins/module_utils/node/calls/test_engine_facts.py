@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The module engine_facts: each subset by itself, and of which instances."""
+"""The module engine_facts: each subset alone, and the instances that it covers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.node.calls imp
 
 Facts = Callable[..., dict[str, Any]]
 
-LOOK = throughput.Counters("tiny-a", at=10.0, started=1.0, tokens=400.0, seconds=10.0, work=600.0)
+COUNTED = throughput.Counters("tiny-a", at=10.0, started=1.0, tokens=400.0, seconds=10.0, work=600.0)
 
 
 @pytest.fixture
@@ -26,11 +26,11 @@ def facts(two_instances: Paths, monkeypatch: pytest.MonkeyPatch, run_module: Cal
     monkeypatch.setattr(engine_facts, "Paths", lambda: two_instances)
     monkeypatch.setattr(load_time, "seconds", lambda name: None)
     monkeypatch.setattr(update_facts.prepare, "missing", lambda release, docker: [])
-    monkeypatch.setattr(throughput, "read", lambda paths, name: LOOK if name == "main" else None)
+    monkeypatch.setattr(throughput, "read", lambda paths, name: COUNTED if name == "main" else None)
     return lambda **given: run_module(engine_facts, **given)
 
 
-def test_which_instances_a_node_has(facts: Facts) -> None:
+def test_the_subset_instances(facts: Facts) -> None:
     found = facts()
     assert [(one["name"], one["release"], one["serving"]) for one in found["instances"]] == [
         ("main", 1, True),
@@ -42,29 +42,29 @@ def test_which_instances_a_node_has(facts: Facts) -> None:
     assert found["changed"] is False and not {"updates", "counters"} & set(found)
 
 
-def test_what_engines_have_counted(facts: Facts) -> None:
-    said = facts(gather_subset=["counters"], names=["main", "side"])
-    assert said["counters"] == {"main": asdict(LOOK), "side": {}}
-    assert not {"instances", "bridges", "updates"} & set(said)
+def test_the_subset_counters(facts: Facts) -> None:
+    result = facts(gather_subset=["counters"], names=["main", "side"])
+    assert result["counters"] == {"main": asdict(COUNTED), "side": {}}
+    assert not {"instances", "bridges", "updates"} & set(result)
 
 
-def test_what_is_due(facts: Facts) -> None:
-    said = facts(gather_subset=["update"], names=["main"], targets={"main": 1})
-    (found,) = said["updates"]
+def test_the_subset_update(facts: Facts) -> None:
+    result = facts(gather_subset=["update"], names=["main"], targets={"main": 1})
+    (found,) = result["updates"]
     assert (found["name"], found["origin"], found["target"], found["due"]) == ("main", 1, 1, False)
     assert (found["runs"], found["problems"]) == ("main-model ab12cd34ef56 vllm@sha256:1", [])
-    assert not {"instances", "counters"} & set(said)
+    assert not {"instances", "counters"} & set(result)
 
 
-def test_everything_of_all_instances(facts: Facts) -> None:
-    said = facts(gather_subset=["all"])
-    assert [one["name"] for one in said["updates"]] == list(said["counters"]) == ["main", "other"]
-    assert len(said["instances"]) == 2
+def test_all_subsets_cover_all_instances(facts: Facts) -> None:
+    result = facts(gather_subset=["all"])
+    assert [one["name"] for one in result["updates"]] == list(result["counters"]) == ["main", "other"]
+    assert len(result["instances"]) == 2
 
 
-def test_a_damaged_state_is_named(facts: Facts, two_instances: Paths) -> None:
+def test_a_damaged_state_is_an_error(facts: Facts, two_instances: Paths) -> None:
     desired = two_instances.instance("other")
     desired.parent.mkdir(parents=True, exist_ok=True)
     desired.write_text("{")
-    said = facts()
-    assert said["failed"] and said["msg"]
+    result = facts()
+    assert result["failed"] and result["msg"]

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The module engine_outage: what it reports of an outage, and how it fails. What an outage is, test_outage.py shows."""
+"""The module engine_outage: what it reports of an outage, and how it fails. test_outage.py tests the outage itself."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def outage(two_instances: Paths, monkeypatch: pytest.MonkeyPatch, run_module: Ru
     )
 
 
-def test_what_is_left_is_told_and_not_reached(outage: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_remaining_requests_are_reported_as_not_reached(outage: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[tuple[float, Collection[str]]] = []
 
     def requests(_self: Outage, seconds: float, last: Collection[str]) -> list[str]:
@@ -42,8 +42,8 @@ def test_what_is_left_is_told_and_not_reached(outage: Run, monkeypatch: pytest.M
     assert found["msg"] == "gw1 was not told; main has 3 connections of clients" and seen == [(7, ["main"])]
     monkeypatch.setattr(Outage, "requests", lambda *_given: [])
     assert outage()["reached"] is True and outage()["changed"] is False
-    # In check mode nobody waits.
-    monkeypatch.setattr(Outage, "requests", lambda *_given: pytest.fail("it has waited"))
+    # Check mode does not wait.
+    monkeypatch.setattr(Outage, "requests", lambda *_given: pytest.fail("check mode waited"))
     assert outage(check=True)["reached"] is True
 
 
@@ -60,7 +60,7 @@ def test_the_end_waits_for_full_shares(outage: Run, monkeypatch: pytest.MonkeyPa
 @pytest.mark.parametrize(
     "error", [Refused("gw1 would have no server left"), Unfit("it is not fit"), OSError("disk full")]
 )
-def test_what_stands_against_it_fails_the_call(outage: Run, monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
+def test_an_error_of_the_outage_fails_the_call(outage: Run, monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
     def refuse(*_given: object, **_more: object) -> bool:
         raise error
 
@@ -69,7 +69,7 @@ def test_what_stands_against_it_fails_the_call(outage: Run, monkeypatch: pytest.
     assert said["failed"] and said["msg"] == str(error)
 
 
-def test_without_instances_a_node_needs_to_know_nothing(outage: Run, two_instances: Paths) -> None:
+def test_a_call_without_names_needs_no_swap_settings(outage: Run, two_instances: Paths) -> None:
     two_instances.swap_settings.unlink()
     assert outage(names=[])["reached"] is True
     said = outage()

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The module engine_plan: plans of sound instances beside every mistake, and strict checks that refuse them all."""
+"""The module engine_plan plans the sound instances and reports every mistake. Its strict checks refuse all mistakes."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def config(published: dict[str, Any]) -> dict[str, Any]:
     return dict(published["llama-3-8b"]["config"])
 
 
-def test_a_model_that_is_not_there_is_unknown_and_its_flags_are_not(node: Node) -> None:
+def test_a_missing_model_is_unknown_but_its_flags_are_checked(node: Node) -> None:
     result = node.call()
     assert (result["changed"], result["ok"], result["problems"]) == (False, None, [])
     (plan,) = result["plans"]
@@ -126,7 +126,7 @@ def test_a_model_that_is_not_there_is_unknown_and_its_flags_are_not(node: Node) 
     assert node.call()["ok"] is False
 
 
-def test_what_the_controller_knows_of_a_model_that_is_not_there(
+def test_a_missing_model_is_planned_by_the_facts_of_the_controller(
     node: Node, config: dict[str, Any], write_safetensors: Callable[..., None]
 ) -> None:
     node.models["bot"] = {"base": "llama", "max-model-len": 999999}
@@ -136,7 +136,7 @@ def test_what_the_controller_knows_of_a_model_that_is_not_there(
     assert plan["estimate"]["weights_gib"] == pytest.approx(14.96, abs=0.01)
     assert "max_model_len" in [problem["check"] for problem in plan["problems"]]
     assert plan["unknown"] == []
-    # What lies on the node says more than what the controller has heard.
+    # Files on the node take precedence over the controller's facts.
     node.publish("ab12cd34ef56", config, write_safetensors)
     (plan,) = node.call(facts=facts)["plans"]
     assert plan["estimate"]["weights_gib"] < 1
@@ -164,7 +164,9 @@ def test_a_source_on_the_node(node: Node, config: dict[str, Any], tmp_path: Path
     assert [problem["check"] for problem in plan["problems"]] == ["files"]
 
 
-def test_what_would_change(node: Node, config: dict[str, Any], write_safetensors: Callable[..., None]) -> None:
+def test_the_change_of_an_instance_in_its_plan(
+    node: Node, config: dict[str, Any], write_safetensors: Callable[..., None]
+) -> None:
     directory = node.publish("ab12cd34ef56", config, write_safetensors)
     places = {"llama": {"path": str(directory), "revision": directory.name}}
     node.call(engine_release, places=places, gpus=node.gpus)
@@ -175,7 +177,7 @@ def test_what_would_change(node: Node, config: dict[str, Any], write_safetensors
     assert node.call()["plans"][0]["change"] == {**unchanged, "served": False}
     history.add(node.paths, "main", history.Served(1, "2026-11-21T03:00:00Z"))
     assert node.call()["plans"][0]["change"] == unchanged
-    # What was fetched for others meanwhile is not what this one would get.
+    # main keeps its revision, although another revision was fetched for another instance.
     node.publish("ffffffffffff", config, write_safetensors)
     assert node.call()["plans"][0]["change"] == unchanged
     node.models["llama"]["max-model-len"] = 2048
@@ -189,7 +191,7 @@ def test_what_would_change(node: Node, config: dict[str, Any], write_safetensors
         "differences": ["- --max-model-len 4096", "+ --max-model-len 2048", "environment: VLLM_LOGGING_LEVEL"],
     }
     assert "release 1 runs, a new release is pending" in result["text"]
-    # It is staged, and a rollback has pinned the one before: that is what runs, and stays.
+    # Release 2 is staged, but a rollback has pinned release 1. So release 1 runs, and stays.
     node.call(engine_release, places=places, gpus=node.gpus)
     assert node.call()["plans"][0]["change"]["desired"] == 2
     pins.settle(node.paths, "main", 1, "a rollback", "2026-11-21T03:00:00Z", back=True)
@@ -198,13 +200,13 @@ def test_what_would_change(node: Node, config: dict[str, Any], write_safetensors
     assert node.call()["plans"][0]["change"] == {**unchanged, "action": "start"}
 
 
-def test_what_is_still_to_come_is_not_read_in_the_store(
+def test_a_model_that_will_be_fetched_is_not_read_in_the_store(
     node: Node, config: dict[str, Any], write_safetensors: Callable[..., None], tmp_path: Path
 ) -> None:
     damaged = node.publish("ab12cd34ef56", config, write_safetensors)
     (damaged / "model.safetensors").write_bytes(b"cut")
     assert node.call()["ok"] is False
-    # The same once more, or another revision: the controller tells what it is, if anybody does.
+    # The run will fetch the same revision again, another one, or an unknown one. The damaged files do not count.
     for coming, revision in (("ab12cd34ef56", "ab12cd34ef56"), ("ffffffffffff", "ffffffffffff"), ("REVISION", None)):
         (plan,) = node.call(coming={"llama": coming})["plans"]
         assert (plan["ok"], plan["revision"], plan["argv"][2]) == (None, revision, f"{node.store}/llama/{coming}")
@@ -220,10 +222,10 @@ def test_what_is_still_to_come_is_not_read_in_the_store(
     assert plan["problems"] == [] and plan["estimate"]["weights_gib"] < 1
 
 
-def test_a_draft_is_planned_beside_its_model(
+def test_a_draft_is_planned_with_its_model(
     node: Node, config: dict[str, Any], write_safetensors: Callable[..., None]
 ) -> None:
-    """By the files of the draft's own entry, else by the controller's facts."""
+    """The plan uses the files of the draft's own entry, or else the controller's facts."""
     node.models["llama"]["speculative-config"] = {"model": "small", "num_speculative_tokens": 2}
     node.models["small"] = {"model": "controller:/srv/small"}
     short = {**config, "num_hidden_layers": 1}
@@ -235,7 +237,7 @@ def test_a_draft_is_planned_beside_its_model(
     assert json.loads(asked)["model"] == f"{node.store}/small/REVISION"
     (problem,) = node.call(facts=facts)["plans"][0]["problems"]
     assert problem["value"] == "small" and "a vocabulary of 99 tokens" in problem["message"]
-    # The files on the node win.
+    # Files on the node take precedence.
     small = node.store / "small/ffffffffffff"
     small.mkdir(parents=True)
     (small / "manifest.json").write_text("{}")
@@ -255,7 +257,7 @@ def test_a_pinned_revision(node: Node, config: dict[str, Any], write_safetensors
     assert (plan["revision"], plan["ok"]) == ("000000000000", None)
 
 
-def test_mistakes_of_one_keep_no_other_from_its_plan(node: Node) -> None:
+def test_mistakes_of_one_instance_do_not_prevent_the_plans_of_others(node: Node) -> None:
     node.gpus.append({**GPU, "index": 2, "uuid": "GPU-2"})
     node.models["typo"] = {"model": "/srv/typo", "dtypee": "half"}
     node.models["child"] = {"base": "middle"}
@@ -286,7 +288,7 @@ def test_addresses_settings_and_environment_are_checked(node: Node) -> None:
     assert [name in messages for name in ("engines: address", "vllm_store_path", "vllm_environment")] == [True] * 3
 
 
-def test_a_port_that_somebody_has(node: Node) -> None:
+def test_a_port_in_use_is_a_problem(node: Node) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         node.instances[0]["port"] = server.getsockname()[1]
         (problem,) = node.call()["problems"]
@@ -390,7 +392,7 @@ def test_every_mistake_at_once(plan: Plan) -> None:
     assert "- models.a: dtypee: 'half': is neither" in result["msg"]
 
 
-def test_another_port_address_and_key_are_a_release_like_any_other(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_new_port_address_and_key_are_no_mistake(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         engine_plan, "running_instances", lambda paths: {"main": Endpoint("127.0.0.2", 5006, ("1a2b",))}
     )
@@ -402,20 +404,20 @@ def test_another_port_address_and_key_are_a_release_like_any_other(plan: Plan, m
     assert plan(**given)[0]["problems"] == []
 
 
-def test_another_version_than_any_catalogues_is_named(plan: Plan) -> None:
+def test_an_engine_version_without_a_catalogue_is_a_warning(plan: Plan) -> None:
     result, warnings = plan({"a": {"model": "/m", "quite-new": 1}}, engine_version="0.32.9")
     assert (result["engine_version"], result["catalogue_version"]) == ("0.32.9", "0.32.0")
     assert "no catalogue of the flags of vLLM 0.32.9" in warnings[0]
     assert warnings[1].startswith("models.a: quite-new: 1: is neither a key of the registry nor a flag of vLLM 0.32.0")
 
 
-def test_the_version_is_read_off_the_tag(plan: Plan) -> None:
+def test_the_version_is_read_from_the_tag(plan: Plan) -> None:
     image = f"registry.example.com/vllm:v0.33.0{DIGEST}"
     result, warnings = plan({"a": {"model": "/m", "monokernel": True}}, image=image, engine_version="")
     assert (result["engine_version"], warnings) == ("0.33.0", [])
 
 
-def test_what_is_deprecated_is_warned_of(plan: Plan) -> None:
+def test_a_deprecated_flag_is_a_warning(plan: Plan) -> None:
     _result, warnings = plan({"a": {"model": "/m", "disable-cascade-attn": True}})
     assert warnings == [
         "models.a: disable-cascade-attn: True: is deprecated in vLLM 0.32.0, to be removed in 0.33.0: remove it"
@@ -441,26 +443,26 @@ def gpu_problems(given: list[dict[str, Any]] | None) -> tuple[Problem, ...]:
     return Declared.read(TINY, INSTANCES, "0.32.0", given).problems
 
 
-def test_gpus_that_are_there_and_free() -> None:
+def test_gpus_of_the_node_are_no_problem() -> None:
     assert gpu_problems(gpus(2)) == ()
     assert gpu_problems(gpus(2, reported=False)) == ()
     assert gpu_problems(None) == ()
 
 
-def test_gpus_that_are_not() -> None:
+def test_missing_gpus_are_a_problem() -> None:
     (problem,) = gpu_problems(gpus(1))
     assert str(problem).startswith("instances[1] (b): gpus: 'GPU-1': is no working GPU of this node: the node has 0")
     (problem,) = gpu_problems(gpus(0))
     assert str(problem) == "instances[0] (a): gpus: '0': is no GPU of this node: the PCI bus has none"
 
 
-def test_why_docker_cannot_hand_out_gpus_is_said_of_gpus_that_are_not_there_as_well(plan: Plan) -> None:
+def test_a_cdi_problem_is_reported_for_missing_gpus_too(plan: Plan) -> None:
     result, _warnings = plan(TINY, instances=INSTANCES, gpus=gpus(1), cdi_problem="Docker is too old")
     assert [line.partition(":")[0] for line in lines(result)] == ["instances[1] (b)", "instance a", "instance b"]
     assert "instance a: gpus: ['0']: cannot get its GPUs: Docker is too old" in lines(result)
 
 
-def test_the_disk_is_checked_where_the_image_s_size_is_known(plan: Plan, tmp_path: Path) -> None:
+def test_the_disk_is_checked_if_the_image_size_is_given(plan: Plan, tmp_path: Path) -> None:
     result, _warnings = plan(TINY, image_gib=1)
     assert (result["image_space"], result["plans"], result["text"]) == ({str(tmp_path): 1}, [], "")
     assert plan(TINY)[0]["image_space"] == {}
@@ -479,7 +481,7 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> AgentSystemd:
     return fake
 
 
-def test_image_agent_and_prompts_are_refused_with_all_the_rest(
+def test_mistakes_of_image_agent_and_prompts_are_in_the_same_refusal(
     plan: Plan, fake: AgentSystemd, tmp_path: Path, write_model: Callable[..., Path]
 ) -> None:
     models = {
@@ -495,7 +497,7 @@ def test_image_agent_and_prompts_are_refused_with_all_the_rest(
     assert [line for line in found if "has no chat template" in line]
 
 
-def test_command_and_engines_are_compared_and_nothing_is_changed(
+def test_node_tool_and_engines_are_compared_and_nothing_is_changed(
     plan: Plan, fake: AgentSystemd, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(agent_service, "problem_with", lambda *where: "")
@@ -516,7 +518,7 @@ def test_command_and_engines_are_compared_and_nothing_is_changed(
     found = plan(TINY, instances=instances, agent=AGENT)[0]
     assert (found["tool_due"], found["services_due"], found["starts"]) == (True, True, ["c"])
     assert not paths.command.exists() and not paths.target.exists() and not fake.calls
-    # What an update has stopped, or was cut off at, is the update's to start.
+    # Only the swap starts an instance that the swap has stopped.
     swaps.begin(paths, "c", swaps.Swap(1, 2, "run", "2026-11-21T03:00:00Z"))
     found, warnings = plan(TINY, instances=instances, agent=AGENT)
     assert found["starts"] == [] and "c was left alone: it is in a swap, or its swap was cut off" in str(warnings)
@@ -527,12 +529,12 @@ def test_command_and_engines_are_compared_and_nothing_is_changed(
     assert (found["tool_due"], found["starts"]) == (False, [])
     paths.command.write_text("edited")
     assert plan(TINY, instances=instances, agent=AGENT)[0]["tool_due"] is True
-    # Without the agent, nothing of this is asked.
+    # Without the option `agent`, the module compares neither.
     found = plan(TINY, instances=instances)[0]
     assert (found["tool_due"], found["services_due"], found["starts"]) == (False, False, [])
 
 
-def test_an_agent_that_is_not_as_it_must_be_is_due(
+def test_an_agent_that_differs_or_has_failed_is_due(
     plan: Plan, fake: AgentSystemd, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(agent_service, "problem_with", lambda *where: "")
@@ -544,7 +546,7 @@ def test_an_agent_that_is_not_as_it_must_be_is_due(
     assert plan(TINY)[0]["agent_due"] is False
 
 
-def test_adapters_are_planned_and_judged_before_they_are_there(node: Node, config: dict[str, Any]) -> None:
+def test_adapters_are_planned_and_checked_before_their_files_arrive(node: Node, config: dict[str, Any]) -> None:
     node.models["legal"] = {"base": "llama", "adapter": "controller:/srv/legal"}
     legal = AdapterFacts(rank=40, layers=2)
     facts = {"llama": from_config(config).to_dict(), "legal": legal.to_dict()}
@@ -591,13 +593,13 @@ def test_a_gang_is_planned_with_its_share_and_its_ranks(node: Node, config: dict
     assert plan["argv"][-8:-2] == ["--nnodes", "2", "--node-rank", "0", "--master-addr", "127.0.0.1"]
     assert any("answers are slow" in note for note in plan["notes"])
     (part,) = result["gangs"]
-    # A digest of a secret without a key could be tried out.
+    # Without a key, the digest of a secret would let anybody test guesses of the secret.
     secrets = {"main": {"HF_TOKEN": "s3cret-value"}}
-    told = node.call(facts=facts, instance_secrets=secrets, **gang_node(node))["gangs"][0]["shared"]["environment"]
-    assert told["HF_TOKEN"] not in ("", hashlib.sha256(b"s3cret-value").hexdigest())
+    shared = node.call(facts=facts, instance_secrets=secrets, **gang_node(node))["gangs"][0]["shared"]
+    assert shared["environment"]["HF_TOKEN"] not in ("", hashlib.sha256(b"s3cret-value").hexdigest())
     assert (part["name"], part["node"], part["rank"], part["devices"]) == ("main", "n1", 0, ["L4"])
     assert "on each of 2 nodes" in result["text"]
-    # 127.0.0.1 is an address of this machine, and none that another node reaches.
+    # 127.0.0.1 is an address of this machine, but other nodes cannot reach it.
     assert [problem["key"] for problem in result["problems"]] == ["instance main: inference_fabric_address"]
 
 
@@ -676,7 +678,7 @@ def test_every_golden_prompt_of_another_task_is_a_problem(node: Node, config: di
         ("golden-prompts", "models.legal", "I like it"),
     ]
     assert "is a golden prompt for the task embed or score or reward" in plan["problems"][0]["message"]
-    # Nothing is known of the model.
+    # Without facts of the model, the golden prompts are not checked.
     (plan,) = node.call()["plans"]
     assert plan["problems"] == []
 
@@ -704,8 +706,8 @@ def test_an_affinity_key_that_no_request_has_is_a_problem(node: Node) -> None:
     assert "routing" not in [one["check"] for one in plan["problems"]]
 
 
-def test_what_an_instance_has_of_its_own_is_refused_with_all_the_rest(node: Node, tmp_path: Path) -> None:
-    """Before anything changes, and without a value of a variable."""
+def test_mistakes_in_the_own_settings_of_an_instance_are_reported_without_values(node: Node, tmp_path: Path) -> None:
+    """The report has no value of a variable, since the value may be a secret."""
     node.models["llama"] |= {"chat-template": "/nowhere/t.jinja", "tool-parser-plugin": "controller:/srv/missing.py"}
     node.instances[0] |= {
         "image": "vllm:latest",
@@ -715,7 +717,7 @@ def test_what_an_instance_has_of_its_own_is_refused_with_all_the_rest(node: Node
     missing = {"controller:/srv/missing.py": {"problem": "cannot be read on the controller: No such file"}}
     secrets = {"mian": {"A": "s3cret-value"}}
     result = node.call(flag_files=missing, instance_secrets=secrets)
-    told = "\n".join(problem["message"] for problem in result["problems"])
+    messages = "\n".join(problem["message"] for problem in result["problems"])
     for words in (
         "must name the image by digest",
         "is set by the role",
@@ -724,7 +726,7 @@ def test_what_an_instance_has_of_its_own_is_refused_with_all_the_rest(node: Node
         "cannot be read on the controller",
         "belongs to no instance",
     ):
-        assert words in told, words
+        assert words in messages, words
     assert "another-s3cret" not in json.dumps(result)
     node.instances[0] = {"name": "main", "model": "llama", "port": 15005, "user": "nobody-has-this"}
     (problem,) = [one for one in node.call()["problems"] if "user" in one["key"]]
@@ -767,8 +769,8 @@ def test_driver_and_gpus_are_judged_by_the_image_of_the_instance(
     (plan,) = node.call(facts=facts, engine_cuda="12.1")["plans"]
     assert "driver" not in [problem["check"] for problem in plan["problems"]]
     node.instances[0]["image"] = own
-    # The site's version is that of the image of all engines.
+    # `engine_cuda` is the version of the site's image, not of the instance's own image.
     (plan,) = node.call(facts=facts, engine_cuda="12.1")["plans"]
-    told = " ".join(problem["message"] for problem in plan["problems"])
-    assert "has CUDA 12.2, and the image is built with CUDA 13.0" in told
-    assert "driver" in [problem["check"] for problem in plan["problems"]] and "7.5" in told
+    messages = " ".join(problem["message"] for problem in plan["problems"])
+    assert "has CUDA 12.2, and the image is built with CUDA 13.0" in messages
+    assert "driver" in [problem["check"] for problem in plan["problems"]] and "7.5" in messages

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The module engine_release, as site.yml calls it before engine_service: foreseen, done, done again."""
+"""The module engine_release, as site.yml calls it before engine_service: in check mode, then for real, then again."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from ....modules.conftest import STEPS, EngineNode, RunModule
 from ...models.test_adapter_facts import write as write_adapter
 
 
-def test_what_serves_is_not_restarted(serving_node: EngineNode) -> None:
+def test_staging_does_not_restart_an_engine(serving_node: EngineNode) -> None:
     serving_node.entry["dtype"] = "half"
     (release,) = serving_node.call("release", check=True)["releases"]
     assert (release["active"], release["wanted"], release["pending"], release["staged"]) == (1, 2, True, False)
@@ -35,13 +35,13 @@ def test_what_serves_is_not_restarted(serving_node: EngineNode) -> None:
     assert serving_node.systemd.calls == []
 
 
-def test_what_would_be_staged_is_named_with_its_model(serving_node: EngineNode) -> None:
+def test_check_mode_reports_the_model_of_the_release(serving_node: EngineNode) -> None:
     (staged,) = serving_node.call("release", check=True)["releases"]
     assert (staged["model"], staged["model_path"]) == ("tiny-a", "/mnt/models/tiny-a/abc")
 
 
 def test_a_variant_is_served_from_the_weights_of_its_base(serving_node: EngineNode) -> None:
-    """Under its own name and with its own flags; the node keeps both entries."""
+    """The variant has its own name and flags. The node's registry has both entries."""
     serving_node.models["short"] = {"base": "tiny-a", "max-model-len": 128}
     serving_node.model = "short"
     serving_node.systemd.active.clear()
@@ -63,8 +63,8 @@ def test_damaged_state_files_are_written_anew(serving_node: EngineNode, damage: 
     assert [file.read_bytes() for file in files_of_ours] == sound
 
 
-def test_a_damaged_release_that_serves(serving_node: EngineNode) -> None:
-    """The same is staged under a new number, which replaces it when the engine is down for the lack of its release."""
+def test_a_damaged_release_is_replaced_when_its_engine_is_down(serving_node: EngineNode) -> None:
+    """The same release is staged under a new number, and the next start takes the new number."""
     file = serving_node.paths.release("main", 1) / releases.RELEASE_FILE
     file.write_text("")
     changed, warnings = serving_node.site()
@@ -84,7 +84,7 @@ def test_a_release_keeps_the_flags_of_its_model(serving_node: EngineNode) -> Non
 
 
 def test_a_pin_ends_when_the_inventory_asks_for_another_release(serving_node: EngineNode) -> None:
-    """Also for the day on which the inventory asks for the first one again."""
+    """The pin does not come back when the inventory asks for the earlier release again."""
     serving_node.entry["dtype"] = "half"
     serving_node.site()
     pins.settle(serving_node.paths, "main", 1, "rolled back", "2026-01-01T00:00:00Z")
@@ -99,7 +99,7 @@ def test_a_pin_ends_when_the_inventory_asks_for_another_release(serving_node: En
 
 
 def test_a_release_of_the_first_version_stays_as_it_is(serving_node: EngineNode) -> None:
-    """That version kept argv alone. What serves is not written anew for data that a later version adds."""
+    """The first version recorded only argv. A release that serves is not rewritten to add data of later versions."""
     file = serving_node.paths.release("main", 1) / "release.json"
     old = {key: value for key, value in files.read_json(file).items() if key not in ("flags", "arguments", "settings")}
     files.write(file, files.to_json(old))
@@ -128,7 +128,7 @@ def test_adapters_are_served_by_the_engine_of_their_base(serving_node: EngineNod
 
 
 def test_a_draft_is_part_of_the_release(serving_node: EngineNode) -> None:
-    """Its weights alone, by their place in the store."""
+    """The release has only the weights of the draft, by their path in the store."""
     path = "/mnt/models/tiny-b/0123456789ab"
     serving_node.models |= {"tiny-b": {"model": "/srv/tiny-b"}, "bot": {"base": "tiny-b", "system-prompt": "Be kind."}}
     serving_node.entry["speculative-config"] = {"model": "bot", "num_speculative_tokens": 2}
@@ -185,7 +185,9 @@ def stage_gang(node: EngineNode, run_module: RunModule, **more: Any) -> dict[str
     return run_module(engine_release, False, places=node.places, **gang_options(node, **more))
 
 
-def test_a_member_of_a_gang(fresh_node: EngineNode, run_module: RunModule, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_release_of_a_gang_is_staged_on_a_member(
+    fresh_node: EngineNode, run_module: RunModule, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(gang_node, "address_problems", lambda address: [])
     assert "(site variable gang_key)" in stage_gang(fresh_node, run_module, gang_key="short")["msg"]
     own = {"big": {"VLLM_HOST_IP": "192.0.2.9"}}
@@ -213,7 +215,7 @@ def test_a_member_of_a_gang(fresh_node: EngineNode, run_module: RunModule, monke
 
 
 @pytest.mark.parametrize("own", [{}, {"executor": "ray"}])
-def test_a_plan_knows_the_staged_release_of_a_gang(
+def test_a_plan_finds_the_staged_release_of_a_gang(
     fresh_node: EngineNode, run_module: RunModule, monkeypatch: pytest.MonkeyPatch, own: dict[str, Any]
 ) -> None:
     monkeypatch.setattr(gang_node, "address_problems", lambda address: [])
@@ -269,10 +271,10 @@ def test_an_instance_with_its_own_image_and_secrets(serving_node: EngineNode, mo
     assert (known["image"], known["version"]) == (own, "0.33.0")
 
 
-def test_a_release_whose_image_is_writable_keeps_its_unit(
+def test_a_release_with_a_writable_container_keeps_its_unit(
     fresh_node: EngineNode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Until its next update: the release of an older version, whose engine serves, must not become one to swap."""
+    """An upgrade of the collection must not make a release due that serves. Its next release has read-only files."""
     today = compose.Composed.rendered
     with monkeypatch.context() as older:
         older.setattr(
@@ -291,7 +293,7 @@ def test_a_release_whose_image_is_writable_keeps_its_unit(
 
 
 def test_a_release_that_has_not_served_gets_a_writable_container(fresh_node: EngineNode) -> None:
-    """The way back where containers with read-only files cannot be created. It makes no other release."""
+    """With read_only: false, for a Docker that cannot create read-only containers. The release keeps its number."""
     paths = fresh_node.paths
 
     def release(check: bool = False, read_only: bool = False) -> tuple[bool, str]:
@@ -326,7 +328,7 @@ def test_a_release_that_has_not_served_gets_a_writable_container(fresh_node: Eng
 def test_a_plan_shows_a_staged_release_as_it_will_run(
     serving_node: EngineNode, run_module: RunModule, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Not with the memory limit and the read-only files that a new release would get."""
+    """The plan shows the staged memory limit and read-only files, not those of a new release."""
     monkeypatch.setattr(engine_plan, "Paths", lambda: serving_node.paths)
     monkeypatch.setattr(host_memory, "total", lambda root: 512 * 1024)
     serving_node.entry["dtype"] = "half"
@@ -357,7 +359,7 @@ def test_a_plan_shows_a_staged_release_as_it_will_run(
 
 
 def test_a_release_without_a_limit_stays_without_one(serving_node: EngineNode, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The release of an older version, whose engine serves, must not become one to swap."""
+    """An upgrade of the collection must not make a release due that serves."""
     monkeypatch.setattr(host_memory, "total", lambda root: 512 * 1024)
     assert releases.load(serving_node.paths, "main", 1).memory_limit == ""
     assert serving_node.site() == ([], [])
@@ -377,5 +379,5 @@ def test_a_file_of_the_controller_is_part_of_the_release(serving_node: EngineNod
     (staged,) = serving_node.call("release", check=False, flag_files=copied)["releases"]
     release = releases.load(serving_node.paths, "main", staged["release"])
     assert release.mounts == ["/var/lib/inference/files/abababababababab"]
-    # The role has copied nothing here: the release is due again.
+    # The role has not copied the file in this test, so the release is due again.
     assert serving_node.call("release", check=True, flag_files=copied)["due"] is True

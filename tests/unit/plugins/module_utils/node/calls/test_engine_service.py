@@ -29,7 +29,7 @@ def test_a_fresh_node(fresh_node: EngineNode) -> None:
     assert fresh_node.systemd.calls == []
 
 
-def test_what_is_stopped_starts_with_the_release_that_is_wanted(serving_node: EngineNode) -> None:
+def test_a_stopped_instance_starts_with_the_desired_release(serving_node: EngineNode) -> None:
     serving_node.entry["dtype"] = "half"
     serving_node.systemd.active.clear()
     assert serving_node.site() == (list(STEPS), [])
@@ -39,10 +39,10 @@ def test_what_is_stopped_starts_with_the_release_that_is_wanted(serving_node: En
 @pytest.mark.parametrize("pending", [False, True], ids=["as desired", "with a pending release"])
 @pytest.mark.parametrize("name", ["unit", "env", "target"])
 @pytest.mark.parametrize("damage", ["edited", "removed"])
-def test_installed_files_of_what_serves_are_repaired(
+def test_installed_files_of_a_serving_engine_are_repaired(
     serving_node: EngineNode, name: str, damage: str, pending: bool
 ) -> None:
-    """Without them the engine would not come back after its end. It goes on serving, and with what it serves now."""
+    """Without these files, the engine could not start again. The repair changes neither the engine nor its release."""
     if pending:
         serving_node.entry["dtype"] = "half"
         serving_node.site()
@@ -52,7 +52,7 @@ def test_installed_files_of_what_serves_are_repaired(
         file.unlink()
     else:
         file.write_text("edited")
-        # The operator made it work at once; systemd does not miss anything.
+        # The operator has reloaded systemd after the edit, so systemd needs no reload.
         serving_node.systemd.systemctl("daemon-reload")
     assert serving_node.site() == (["started"], [])
     assert serving_node.systemd.calls == ["daemon-reload"]
@@ -61,26 +61,26 @@ def test_installed_files_of_what_serves_are_repaired(
     assert serving_node.site() == ([], [])
 
 
-def test_what_was_disabled_is_enabled(serving_node: EngineNode) -> None:
+def test_a_disabled_unit_is_enabled(serving_node: EngineNode) -> None:
     serving_node.systemd.enabled.remove(MAIN)
     assert serving_node.site() == (["started"], [])
     assert serving_node.systemd.calls == ["enable"]
 
 
-def test_a_unit_that_systemd_has_not_read_is_read(serving_node: EngineNode) -> None:
-    """A run was cut off after it had written the unit."""
+def test_a_unit_that_systemd_has_not_loaded_is_loaded(serving_node: EngineNode) -> None:
+    """As after a run that was cut off between the write of the unit and the reload."""
     serving_node.systemd.loaded[MAIN] = "older"
     assert serving_node.site() == (["started"], [])
     assert serving_node.systemd.calls == ["daemon-reload"]
 
 
-def test_a_lost_mark_is_set_again(serving_node: EngineNode) -> None:
+def test_a_release_that_lost_its_proof_is_proven_again(serving_node: EngineNode) -> None:
     serving_node.paths.known_good("main").unlink()
     assert serving_node.site() == (["ready"], [])
 
 
-def test_an_active_release_that_lost_everything(serving_node: EngineNode) -> None:
-    """Nothing tells what serves; that is said, and the rest of the run goes on."""
+def test_an_active_release_without_sound_files_is_a_warning(serving_node: EngineNode) -> None:
+    """The module cannot repair the unit. It warns, leaves the engine alone, and goes on."""
     serving_node.entry["dtype"] = "half"
     serving_node.site()
     for file in serving_node.paths.release("main", 1).iterdir():
@@ -96,8 +96,8 @@ def test_an_active_release_that_lost_everything(serving_node: EngineNode) -> Non
     assert serving_node.systemd.active == {MAIN}
 
 
-def test_what_an_update_is_at_is_neither_started_nor_proven(serving_node: EngineNode) -> None:
-    """site.yml beside an update, or after one that was cut off."""
+def test_an_instance_in_a_swap_is_neither_started_nor_proven(serving_node: EngineNode) -> None:
+    """As when site.yml runs during an update, or after an update that was cut off."""
     serving_node.entry["dtype"] = "half"
     serving_node.call("release", check=False)
     swaps.begin(serving_node.paths, "main", swaps.Swap(1, 2, "run", "2026-11-21T03:00:00Z"))
@@ -125,7 +125,7 @@ def removable(two_instances: Paths, monkeypatch: pytest.MonkeyPatch) -> Paths:
     return two_instances
 
 
-def test_an_instance_goes_with_its_cache(removable: Paths, run_module: RunModule) -> None:
+def test_an_instance_is_removed_with_its_cache(removable: Paths, run_module: RunModule) -> None:
     given = {"names": ["main"], "state": "absent", "cache_path": str(removable.root / "cache")}
     foreseen = run_module(engine_service, check=True, **given)
     assert foreseen["removed"] == ["main"] and removable.unit("main").exists()
@@ -136,7 +136,7 @@ def test_an_instance_goes_with_its_cache(removable: Paths, run_module: RunModule
     assert run_module(engine_service, **given)["changed"] is False
 
 
-def test_its_container_and_image_go_with_it(
+def test_an_instance_is_removed_with_its_container_and_image(
     removable: Paths, run_module: RunModule, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (removable.root / "docker.sock").touch()
@@ -156,7 +156,7 @@ def test_its_container_and_image_go_with_it(
 def test_a_bridge_is_started_drained_and_removed_alone(
     removable: Paths, run_module: RunModule, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is removed by its own name; what it has in common with its instance stays."""
+    """The removal of the bridge keeps the cache, image and model that it shares with its instance."""
     (removable.root / "docker.sock").touch()
     monkeypatch.setattr(docker_disk.Disk, "forget", lambda *asked: pytest.fail("images were removed"))
     monkeypatch.setattr(removal, "remove_container", lambda *asked: pytest.fail("a container was removed"))
@@ -178,24 +178,26 @@ def test_a_bridge_is_started_drained_and_removed_alone(
     assert run_module(engine_service, **gone)["changed"] is False
 
 
-def test_a_bridge_goes_with_its_instance(removable: Paths, run_module: RunModule) -> None:
+def test_a_bridge_is_removed_with_its_instance(removable: Paths, run_module: RunModule) -> None:
     run_module(engine_service, names=["main"], bridge={"release": 1, "port": 5105})
     assert run_module(engine_service, names=["main"], state="absent")["removed"] == ["main", "main_bridge"]
 
 
 @pytest.mark.parametrize("given", [{"names": ["main", "other"]}, {"names": ["main"], "state": "stopped"}])
-def test_a_bridge_is_of_one_instance(removable: Paths, run_module: RunModule, given: dict[str, Any]) -> None:
+def test_a_bridge_needs_one_name_and_the_state_started(
+    removable: Paths, run_module: RunModule, given: dict[str, Any]
+) -> None:
     said = run_module(engine_service, bridge={"release": 1, "port": 5105}, **given)
     assert said["failed"] and "give one name, and the state started" in said["msg"]
     assert not removable.releases("main_bridge").exists()
 
 
-def test_a_bridge_of_a_release_that_is_not_there(removable: Paths, run_module: RunModule) -> None:
+def test_a_bridge_of_a_missing_release_is_an_error(removable: Paths, run_module: RunModule) -> None:
     said = run_module(engine_service, names=["main"], bridge={"release": 9, "port": 5105})
     assert said["failed"] and str(removable.release("main", 9)) in said["msg"]
 
 
-def test_what_runs_is_stopped_and_stays_installed(serving_node: EngineNode, run_module: RunModule) -> None:
+def test_a_stopped_instance_stays_installed(serving_node: EngineNode, run_module: RunModule) -> None:
     given = {"names": ["main"], "state": "stopped"}
     assert run_module(engine_service, check=True, **given)["changed"] and serving_node.systemd.active == {MAIN}
     assert run_module(engine_service, **given)["changed"] and serving_node.systemd.active == set()
@@ -204,10 +206,8 @@ def test_what_runs_is_stopped_and_stays_installed(serving_node: EngineNode, run_
 
 
 @pytest.mark.parametrize("state", ["loading", "ready"])
-def test_an_engine_that_has_not_answered_yet_is_left_to_do(
-    serving_node: EngineNode, monkeypatch: pytest.MonkeyPatch, state: str
-) -> None:
-    """Nothing is started, but a run has to wait for it."""
+def test_an_engine_that_loads_is_due(serving_node: EngineNode, monkeypatch: pytest.MonkeyPatch, state: str) -> None:
+    """The module starts nothing, but the run must wait for an engine that loads."""
     monkeypatch.setattr(wait, "outcomes", lambda _paths, names: [wait.Outcome(name, state) for name in names])
     found = serving_node.call("started", check=True)
     assert (found["changed"], found["due"]) == (False, state == "loading")

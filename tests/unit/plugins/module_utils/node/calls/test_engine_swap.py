@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The module engine_swap: a swap begins, ends, and was never due."""
+"""The module engine_swap: a swap begins, ends, or is not due."""
 
 from __future__ import annotations
 
@@ -38,39 +38,44 @@ def swap(two_instances: Paths, monkeypatch: pytest.MonkeyPatch, run_module: Call
     return lambda **given: run_module(engine_swap, **{"name": "main", "run_id": "run1", **given})
 
 
-def test_a_swap_is_noted_with_the_run_s_terms_and_the_node_s(swap: Swap, two_instances: Paths) -> None:
+def test_a_swap_is_recorded_with_the_terms_of_run_and_node(swap: Swap, two_instances: Paths) -> None:
     assert swap(release=2, check=True)["changed"] and swaps.read(two_instances, "main") is None
     found = swap(release=2, terms={"watch_seconds": 7, "vouched": True}, reason="by mira", counted={"at": 1.0})
     assert (found["changed"], found["ended"], found["run_id"]) == (True, False, "run1")
-    noted = swaps.read(two_instances, "main")
-    assert noted and (noted.origin, noted.target, noted.run_id, noted.back, noted.pin) == (1, 2, "run1", False, True)
-    assert noted.terms == Terms(drain_seconds=900, watch_seconds=7, vouched=True)
-    assert (noted.reason, noted.notes["counted"], noted.step) == ("by mira", [{"at": 1.0}], swaps.BEGUN)
-    # The engine is not touched by the module.
+    recorded = swaps.read(two_instances, "main")
+    assert recorded and (recorded.origin, recorded.target, recorded.run_id, recorded.back, recorded.pin) == (
+        1,
+        2,
+        "run1",
+        False,
+        True,
+    )
+    assert recorded.terms == Terms(drain_seconds=900, watch_seconds=7, vouched=True)
+    assert (recorded.reason, recorded.notes["counted"], recorded.step) == ("by mira", [{"at": 1.0}], swaps.BEGUN)
+    # The module does not touch the engine.
     assert releases.active_number(two_instances, "main") == 1
 
 
-def test_a_release_that_is_not_there_is_refused(swap: Swap) -> None:
+def test_a_missing_release_is_refused(swap: Swap) -> None:
     said = swap(release=9)
     assert said["failed"] and "main has no release 9; it has 1, 2" in said["msg"]
 
 
-def test_a_node_that_knows_nothing_of_its_gateways_is_sent_to_site(swap: Swap, two_instances: Paths) -> None:
+def test_missing_swap_settings_are_an_error_that_names_site(swap: Swap, two_instances: Paths) -> None:
     two_instances.swap_settings.unlink()
     said = swap(release=2)
     assert said["failed"] and "run baremetal.inference.site" in said["msg"]
 
 
-def test_the_end_of_a_swap_is_told_where_the_file_of_the_gateways_is_damaged(swap: Swap, two_instances: Paths) -> None:
+def test_the_end_of_a_swap_is_reported_despite_damaged_swap_settings(swap: Swap, two_instances: Paths) -> None:
     ended(two_instances, outcome=swaps.RETURNED, failure="swap.json is damaged")
     two_instances.swap_settings.write_text("{")
     assert swap(state="awaited")["failure"] == "swap.json is damaged"
 
 
-def test_a_swap_that_the_node_goes_on_with_is_waited_for(
+def test_a_run_waits_for_the_swap_that_a_killed_run_has_begun(
     swap: Swap, two_instances: Paths, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The run that has begun it was killed."""
     swap(release=2, run_id="run0")
     monkeypatch.setattr(engine_swap.request, "runs", lambda name: True)
     found = swap(release=2)
@@ -79,9 +84,7 @@ def test_a_swap_that_the_node_goes_on_with_is_waited_for(
     assert said["failed"] and "main is being swapped for release 2 (begun)" in said["msg"]
 
 
-def test_what_serves_already_has_nothing_to_swap_and_loses_a_drain_that_was_left(
-    swap: Swap, two_instances: Paths
-) -> None:
+def test_a_release_that_serves_needs_no_swap_and_its_old_drain_is_removed(swap: Swap, two_instances: Paths) -> None:
     releases.commit(two_instances, "main", 1)
     found = swap(release=1)
     assert (found["changed"], found["ended"], found["outcome"]) == (False, True, "done")
@@ -94,12 +97,12 @@ def test_what_serves_already_has_nothing_to_swap_and_loses_a_drain_that_was_left
 
 
 def ended(paths: Paths, **more: Any) -> None:
-    """Leave the report of a swap that has ended."""
+    """Write the report of a swap that has ended."""
     given = {"origin": 1, "target": 2, "run_id": "run1", "since": NOW, "ended": NOW, "outcome": swaps.DONE, **more}
     swaps.end(paths, "main", swaps.Report(**given))
 
 
-def test_a_swap_that_is_done_is_told_in_a_line(swap: Swap, two_instances: Paths) -> None:
+def test_a_finished_swap_is_reported_in_one_line(swap: Swap, two_instances: Paths) -> None:
     ended(two_instances, load_seconds=21.0, drained_seconds=24.4, tokens_per_second=33.0, requests_meanwhile=40)
     found = swap(state="awaited")
     assert (found["ended"], found["outcome"], found["failure"], found["changed"]) == (True, "done", "", False)
@@ -118,11 +121,11 @@ def test_a_swap_that_is_done_is_told_in_a_line(swap: Swap, two_instances: Paths)
         ),
         (
             {"kept_bridge": "it is busy"},
-            "main_bridge could not be removed, which the next swap does: it",
+            "main_bridge could not be removed (it is busy): the next swap",
         ),
     ],
 )
-def test_a_swap_that_is_done_and_has_left_something_stops_the_run(
+def test_a_finished_swap_with_open_work_is_a_failure(
     swap: Swap, two_instances: Paths, more: dict[str, Any], words: str
 ) -> None:
     ended(two_instances, **more)
@@ -131,26 +134,26 @@ def test_a_swap_that_is_done_and_has_left_something_stops_the_run(
 
 
 @pytest.mark.parametrize("outcome", [swaps.RETURNED, swaps.REFUSED])
-def test_a_swap_that_has_failed_says_why(swap: Swap, two_instances: Paths, outcome: str) -> None:
+def test_a_failed_swap_is_reported_with_its_failure(swap: Swap, two_instances: Paths, outcome: str) -> None:
     ended(two_instances, outcome=outcome, failure="the probe failed", words=("a line",))
     found = swap(state="awaited")
     assert (found["ended"], found["outcome"], found["failure"]) == (True, outcome, "the probe failed")
     assert found["words"] == ["a line"] and found["line"] == ""
 
 
-def test_a_refusal_tells_which_term_would_have_allowed_the_swap(swap: Swap, two_instances: Paths) -> None:
+def test_a_refusal_names_the_term_that_would_allow_the_swap(swap: Swap, two_instances: Paths) -> None:
     ended(two_instances, outcome=swaps.REFUSED, failure="busy", permission="force")
     assert swap(state="awaited")["permission"] == "force"
 
 
-def test_a_swap_that_went_back_says_what_is_left_to_do(swap: Swap, two_instances: Paths) -> None:
+def test_a_returned_swap_is_reported_with_its_open_work(swap: Swap, two_instances: Paths) -> None:
     ended(two_instances, outcome=swaps.RETURNED, failure="the probe failed", unproven="disk full")
     assert swap(state="awaited")["failure"] == (
         "the probe failed. release 1 serves, but is not marked as proven (disk full): inferctl swap main --to 1"
     )
 
 
-def test_a_swap_that_is_under_way_is_waited_for_no_longer_than_wanted(
+def test_a_wait_for_a_swap_ends_after_its_seconds(
     swap: Swap, two_instances: Paths, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     swap(release=2)

@@ -35,7 +35,7 @@ def test_without_settings_all_active_ports_are_rails(run_module: RunModule, host
     assert (found["address"], found["netdev"], found["tos"]) == ("192.0.2.7", "eno1", None)
 
 
-def test_the_rails_of_this_run_or_of_the_last(run_module: RunModule, host: Host) -> None:
+def test_rails_come_from_this_run_or_else_from_the_record(run_module: RunModule, host: Host) -> None:
     files.write_json(Paths(host.root).rdma_settings, RAILS.as_dict())
     (rail,) = run_module(module, address="192.0.2.7")["network"]["rails"]
     assert (rail["netdev"], rail["network"], rail["mtu_active"]) == ("ens0", "10.1.0.0/16", 4096)
@@ -44,7 +44,7 @@ def test_the_rails_of_this_run_or_of_the_last(run_module: RunModule, host: Host)
     assert rail["netdev"] == "ens1"
 
 
-def test_a_damaged_record_is_no_record(run_module: RunModule, host: Host) -> None:
+def test_a_damaged_record_counts_as_none_but_damaged_options_fail(run_module: RunModule, host: Host) -> None:
     Paths(host.root).rdma_settings.parent.mkdir(parents=True, exist_ok=True)
     Paths(host.root).rdma_settings.write_text('{"schema": 9}')
     assert len(run_module(module, address="192.0.2.7")["network"]["rails"]) == 2

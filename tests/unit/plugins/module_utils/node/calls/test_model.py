@@ -170,7 +170,7 @@ def test_reports_all_problems_of_all_models(
     assert list(result["manifests"]) == ["whole"]
     assert len(result["problems"]) == 4
     assert result["manifests"]["whole"]["revision"] in "".join(result["problems"])
-    # What belongs to no side is reported by the node alone.
+    # Only the node reports an entry without a usable source.
     assert describe(models=models, origin="controller")["problems"] == []
 
 
@@ -225,7 +225,7 @@ def shelf(
     return shelf
 
 
-def test_what_a_release_needs_stays(shelf: Shelf) -> None:
+def test_a_model_that_a_release_needs_stays(shelf: Shelf) -> None:
     foreseen = shelf.remove(check=True, names=["needed", "idle"])
     assert foreseen["removed"] == [str(shelf.idle)] and shelf.idle.exists()
     found = shelf.remove(names=["needed", "idle"])
@@ -235,17 +235,17 @@ def test_what_a_release_needs_stays(shelf: Shelf) -> None:
     assert shelf.remove(names=["needed", "idle"])["changed"] is False
 
 
-def test_other_models_are_not_looked_at(shelf: Shelf) -> None:
+def test_models_that_are_not_named_stay(shelf: Shelf) -> None:
     assert shelf.remove(names=["else"])["changed"] is False
 
 
-def test_it_is_foreseen_what_those_need_that_leave(shelf: Shelf) -> None:
+def test_check_mode_ignores_the_needs_of_leaving_instances(shelf: Shelf) -> None:
     assert shelf.remove(check=True, leaving=["main"], everything=True)["removed"] == [str(shelf.idle)]
     everything = shelf.remove(check=True, leaving=["main", "other"], everything=True)
     assert sorted(everything["removed"]) == sorted([str(shelf.needed), str(shelf.idle)])
 
 
-def test_an_empty_store_goes(shelf: Shelf) -> None:
+def test_an_empty_store_is_removed(shelf: Shelf) -> None:
     for name in ("main", "other"):
         shutil.rmtree(shelf.paths.releases(name))
     shelf.paths.unit("main").unlink()
@@ -267,6 +267,6 @@ def test_nothing_is_removed_from_a_store_that_other_nodes_may_have(shelf: Shelf)
     ("state", "missing"),
     [("described", "models"), ("planned", "store, models"), ("present", "store, models"), ("absent", "store")],
 )
-def test_each_state_says_what_it_needs(run_module: RunModule, state: str, missing: str) -> None:
+def test_each_state_names_its_missing_options(run_module: RunModule, state: str, missing: str) -> None:
     message = run_module(model, state=state)["msg"]
     assert message == f"state is {state} but all of the following are missing: {missing}"

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What goes from a store and what stays: nothing that anybody could still need."""
+"""The module model_clean: which revisions it removes from a store, and which stay."""
 
 from __future__ import annotations
 
@@ -69,8 +69,8 @@ class Bed:
         (directory / "release.json").write_text(json.dumps({"model_path": str(path)}))
         return directory
 
-    def left(self, name: str = "m") -> list[int]:
-        """The numbers of the revisions that are there, from 0."""
+    def left(self) -> list[int]:
+        """The numbers, from 0, of the revisions that the store still has."""
         return [number for number, path in enumerate(self.revisions) if path.is_dir()]
 
     def run(self, check: bool = False, **arguments: Any) -> dict[str, Any]:
@@ -96,7 +96,7 @@ def reasons(result: dict[str, Any]) -> dict[str, str]:
     return {Path(item["path"]).name: item["why"] for item in result["kept"]}
 
 
-def test_the_newest_stay_and_check_mode_says_what_would_go(bed: Bed) -> None:
+def test_the_newest_revisions_stay_and_check_mode_predicts_the_removal(bed: Bed) -> None:
     predicted = bed.run(check=True, keep=2)
     assert bed.left() == [0, 1, 2, 3]
     assert predicted["lines"][-1].endswith("would be freed")
@@ -113,7 +113,7 @@ def test_the_newest_stay_and_check_mode_says_what_would_go(bed: Bed) -> None:
     assert list((bed.store / ".incoming").iterdir()) == []
 
 
-def test_what_a_rollback_needs_stays_also_by_its_fast_path(bed: Bed) -> None:
+def test_the_revision_of_a_release_stays_also_by_its_fast_path(bed: Bed) -> None:
     bed.release(bed.revisions[0])
     bed.release(bed.fast / "m" / bed.revisions[1].name, 2)
     result = bed.run()
@@ -124,7 +124,7 @@ def test_what_a_rollback_needs_stays_also_by_its_fast_path(bed: Bed) -> None:
     assert bed.left() == [3]
 
 
-def test_what_only_superseded_releases_need_goes(bed: Bed) -> None:
+def test_the_revision_of_a_superseded_release_is_removed(bed: Bed) -> None:
     bed.release(bed.revisions[0])
     bed.release(bed.revisions[1], 2)
     predicted = bed.run(check=True, keep_releases=1)
@@ -133,7 +133,7 @@ def test_what_only_superseded_releases_need_goes(bed: Bed) -> None:
     assert bed.run(keep_releases=1)["changed"] is False
 
 
-def test_what_a_unit_or_a_container_names_stays(bed: Bed) -> None:
+def test_a_revision_that_a_unit_or_container_names_stays(bed: Bed) -> None:
     bed.paths.unit("main").parent.mkdir(parents=True)
     bed.paths.unit("main").write_text(f"ExecStartPre=/usr/bin/docker create image serve {bed.revisions[0]} \\\n")
     bed.docker = (0, json.dumps([{"Args": ["serve", str(bed.revisions[1])]}]), "")
@@ -141,7 +141,7 @@ def test_what_a_unit_or_a_container_names_stays(bed: Bed) -> None:
     assert bed.left() == [0, 1, 3]
 
 
-def test_what_a_registry_pins_stays(bed: Bed) -> None:
+def test_a_revision_that_a_model_registry_names_stays(bed: Bed) -> None:
     bed.paths.registry.parent.mkdir(parents=True)
     models = {"m": {"model": "controller:/m", "revision": bed.revisions[0].name}}
     bed.paths.registry.write_text(json.dumps({"schema": 1, "models": models}))
@@ -149,11 +149,11 @@ def test_what_a_registry_pins_stays(bed: Bed) -> None:
     assert bed.left() == [0, 1, 3]
 
 
-@pytest.mark.parametrize("silent", ["docker", "release", "registry"])
-def test_nothing_goes_where_nobody_knows_what_is_needed(bed: Bed, silent: str) -> None:
-    if silent == "docker":
+@pytest.mark.parametrize("unreadable", ["docker", "release", "registry"])
+def test_nothing_is_removed_if_the_needed_revisions_are_unknown(bed: Bed, unreadable: str) -> None:
+    if unreadable == "docker":
         bed.docker = (1, "", "Cannot connect to the Docker daemon")
-    elif silent == "release":
+    elif unreadable == "release":
         (bed.release(bed.revisions[0]) / "release.json").write_text("{}")
     else:
         bed.paths.registry.parent.mkdir(parents=True)
@@ -163,7 +163,7 @@ def test_nothing_goes_where_nobody_knows_what_is_needed(bed: Bed, silent: str) -
     assert bed.left() == [0, 1, 2, 3]
 
 
-def test_a_damaged_release_still_says_what_it_needs(bed: Bed) -> None:
+def test_the_unit_of_a_damaged_release_names_its_revision(bed: Bed) -> None:
     directory = bed.release(bed.revisions[0])
     (directory / "vllm@main.service").write_text((directory / "release.json").read_text())
     (directory / "release.json").write_text('{"half of')
@@ -178,13 +178,13 @@ def test_a_store_that_other_nodes_may_have_is_left_alone(bed: Bed) -> None:
     assert bed.left() == [0, 1, 2, 3]
 
 
-def test_all_of_a_model_can_never_go(bed: Bed) -> None:
+def test_keep_must_be_one_or_more(bed: Bed) -> None:
     result = bed.run(keep=0)
     assert "must be 1 or more" in result["msg"]
     assert bed.left() == [0, 1, 2, 3]
 
 
-def test_the_fast_disk_is_cleaned_only_where_it_is_named(bed: Bed) -> None:
+def test_fast_copies_are_cleaned_only_with_the_option_fast_path(bed: Bed) -> None:
     fast = FastStore(bed.fast, bed.store, HashCache())
     lost = ("m", bed.revisions[0].name)
     fast.apply(fast.outlook([lost], {}, Room(0, 0)))

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The module model_variants, with the program that runs in the engine's container run beside them."""
+"""The module model_variants. The program that renders prompts runs in the test's process, not in a container."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ RunModule = Callable[..., dict[str, Any]]
 
 
 class Bed:
-    """A source, a store with it, and Docker of which the engine's image is there or not."""
+    """A source, a store with its model, and a fake Docker that has the engine's image or lacks it."""
 
     def __init__(self, root: Path, write_model: Callable[..., Path], run_module: RunModule) -> None:
         self._run = run_module
@@ -97,7 +97,7 @@ def test_publishes_once_what_check_mode_predicts(bed: Bed) -> None:
     predicted = bed.run(check=True)
     assert not (bed.store / "bot").exists()
     result = bed.run()
-    # What it was called with is only returned by some versions of ansible-core.
+    # Only some versions of ansible-core return the arguments of the call.
     assert {**result, "invocation": None} == {**predicted, "invocation": None}
     assert result["changed"]
     (path,) = map(Path, result["published"])
@@ -120,7 +120,7 @@ def test_the_template_is_rendered_without_network_rights_or_a_place_to_write(bed
     assert argv[-2] == "-c"
 
 
-def test_on_the_fast_path_its_links_lead_to_the_bases_copy_or_to_the_store(bed: Bed, tmp_path: Path) -> None:
+def test_a_variant_on_the_fast_path_links_to_the_fast_copy_or_to_the_store(bed: Bed, tmp_path: Path) -> None:
     fast = FastStore(tmp_path / "fast", bed.store, HashCache())
     base = (bed.base.parent.name, bed.base.name)
     fast.apply(fast.outlook([base], {}, Room(0, 0)))
@@ -128,7 +128,7 @@ def test_on_the_fast_path_its_links_lead_to_the_bases_copy_or_to_the_store(bed: 
     result = bed.run(fast_path=str(fast.root))
     assert predicted["published"] == result["published"]
     (path,) = [Path(path) for path in result["published"] if path.startswith(str(fast.root))]
-    # The path in the places stays the store's: the renderer of releases knows where engines look.
+    # `places` has the path in the store. The renderer of releases chooses the path for the engine.
     assert result["places"]["bot"]["path"] == str(bed.store / "bot" / path.name)
     shard = path / "model-00001-of-00002.safetensors"
     assert shard.resolve().is_relative_to(fast.root / ".copies" / "base")
@@ -139,7 +139,7 @@ def test_on_the_fast_path_its_links_lead_to_the_bases_copy_or_to_the_store(bed: 
     assert not bed.run(fast_path=str(fast.root))["changed"]
 
 
-def test_a_fast_disk_that_takes_nothing_is_warned_of(bed: Bed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_fast_disk_is_a_warning(bed: Bed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     publish = variants.publish
 
     def full(root: Path, wanted: variant_files.Variant) -> None:
@@ -150,6 +150,7 @@ def test_a_fast_disk_that_takes_nothing_is_warned_of(bed: Bed, tmp_path: Path, m
     monkeypatch.setattr(variants, "publish", full)
     result = bed.run(fast_path=str(tmp_path / "fast"))
     (path,) = [Path(path) for path in result["published"] if path.startswith(str(tmp_path / "fast"))]
+    assert "No space left on device: the variant is served from the store" in str(result["warnings"])
     assert path.resolve() == bed.store / "bot" / path.name
     assert gather(path).problems == ()
     assert not bed.run(fast_path=str(tmp_path / "fast"))["changed"]
@@ -172,8 +173,8 @@ def test_check_mode_writes_nothing_to_a_fast_disk_that_cannot_be_read(
     assert not (tmp_path / "fast").exists()
 
 
-def test_only_what_is_served_is_published(bed: Bed) -> None:
-    bed.models["idle"] = {"base": "base", "system-prompt": "Nobody serves me."}
+def test_only_served_variants_are_published(bed: Bed) -> None:
+    bed.models["idle"] = {"base": "base", "system-prompt": "Be idle."}
     bed.instances.append({"name": "gone", "model": "idle", "port": 5006, "state": "absent"})
     assert list(bed.run()["places"]) == ["bot"]
 
@@ -208,14 +209,14 @@ def test_a_template_that_takes_no_prompt_is_refused_before_anything_is_written(b
 
 
 @pytest.mark.parametrize("rendering", [(142, "", ""), (1, "", "Traceback\nImportError: x"), (0, "no JSON", "")])
-def test_a_container_that_fails_says_how(bed: Bed, rendering: tuple[int, str, str]) -> None:
+def test_a_failed_container_is_an_error_with_its_exit_status(bed: Bed, rendering: tuple[int, str, str]) -> None:
     bed.rendering = rendering
     result = bed.run()
     assert f"could not put the prompt into the chat template (exit {rendering[0]}" in result["msg"]
     assert ("ImportError: x" in result["msg"]) is bool(rendering[2])
 
 
-def test_every_mistake_is_told_at_once(bed: Bed) -> None:
+def test_all_mistakes_are_in_one_message(bed: Bed) -> None:
     (bed.base / "config.json").write_text('{"model_type": "gpt_oss"}')
     bed.models["bad/name"] = {"base": "base", "system-prompt": "Be kind."}
     bed.instances.append({"name": "two", "model": "bad/name", "port": 5006})
@@ -232,16 +233,16 @@ def test_preflight_refuses_by_the_files_of_the_source(bed: Bed) -> None:
     assert message.startswith("Nothing was changed. models.bot: the model has no chat template")
 
 
-def test_preflight_looks_at_the_node_for_models_of_the_node(bed: Bed) -> None:
+def test_preflight_reads_models_of_the_node_on_the_node(bed: Bed) -> None:
     bed.models["base"]["model"] = str(bed.source)
     assert bed.check(origin="controller")["checked"] == []
     assert bed.check()["checked"] == ["bot"]
-    # Not there yet, but published from there before.
+    # The source is gone, but an earlier run has published its model.
     bed.models["base"]["model"] = "/gone"
     assert bed.check(store=str(bed.store))["checked"] == ["bot"]
     assert bed.check()["checked"] == []
 
 
-def test_publishing_needs_to_know_where(bed: Bed) -> None:
+def test_publishing_needs_store_places_and_image(bed: Bed) -> None:
     message = bed.check(state="published")["msg"]
     assert "state is published but all of the following are missing: store, places, image" in message

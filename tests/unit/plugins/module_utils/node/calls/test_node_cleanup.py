@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The module node_cleanup: what it would remove, what it removes, and that it does so once."""
+"""The module node_cleanup: the prediction of check mode, the removal, and a second run that changes nothing."""
 
 from __future__ import annotations
 
@@ -56,18 +56,9 @@ def test_the_journal_is_cut_once(journals: Path, run_module: RunModule, monkeypa
     assert len(asked) == 1
 
 
-def test_a_file_that_journald_removes_meanwhile_is_no_error(
-    journals: Path, run_module: RunModule, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    is_file = Path.is_file
-
-    def vanish(path: Path) -> bool:
-        found = is_file(path)
-        path.unlink(missing_ok=True)
-        return found
-
+def test_a_file_that_journald_removes_meanwhile_is_no_error(journals: Path, run_module: RunModule) -> None:
+    # A link without a target is listed, but cannot be read: as a file that journald removes in between.
     (journals / "system@2.journal").symlink_to("/nonexistent")
-    monkeypatch.setattr(Path, "is_file", lambda path: vanish(path) if path.parent == journals else is_file(path))
     found = run_module(node_cleanup, check=True, images=False, journal_max_mib=1)
     assert found["lines"] == ["1 files of the journal: 2.0 MiB"]
 
@@ -96,7 +87,9 @@ def test_logs_are_rotated(journals: Path, run_module: RunModule, monkeypatch: py
     assert run_module(node_cleanup, images=False)["changed"] is False
 
 
-def test_a_program_that_fails_is_told(journals: Path, run_module: RunModule, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_program_is_an_error_with_its_output(
+    journals: Path, run_module: RunModule, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(basic.AnsibleModule, "run_command", lambda *_given, **_more: (1, "", "no space"))
     found = run_module(node_cleanup, images=False, journal_max_mib=1)
     assert found["failed"] and "no space" in found["msg"]
@@ -118,7 +111,7 @@ def test_the_inventorys_image_is_kept(run_module: RunModule, monkeypatch: pytest
     assert seen[0].keep == {"vllm@sha256:new"} and seen[0].repositories == {"vllm"}
 
 
-def test_releases_that_nobody_goes_back_to_go_with_their_images(
+def test_superseded_releases_are_removed_with_their_images(
     run_module: RunModule, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     seen: list[docker_disk.Disk] = []
@@ -128,7 +121,7 @@ def test_releases_that_nobody_goes_back_to_go_with_their_images(
         instance = Instance(name="main", model="tiny-a", port=5005, accelerator="cpu")
         made = render(instance, [], StoredModel("/m/a", "r"), f"vllm-{number}@sha256:0", settings, number=number)
         files.write(paths.release("main", number) / "release.json", made.release.to_json())
-    # Damaged, and of no use: it does not keep the others.
+    # A damaged superseded release does not keep the others.
     files.write(paths.release("main", 2) / "release.json", "")
     files.write_json(paths.instance("main"), {"release": 3})
 
@@ -145,14 +138,14 @@ def test_releases_that_nobody_goes_back_to_go_with_their_images(
     done = run_module(node_cleanup, logs=False, keep_releases=1)
     assert done["lines"] == predicted["lines"] == ["release 1 of main", "release 2 of main"]
     assert releases.numbers(paths, "main") == [3]
-    # What they needed goes in check mode, too, and their repositories are ours although nobody else has one.
+    # Check mode counts their images, too. A repository that only superseded releases name is still ours.
     for disk in seen:
         assert disk.repositories == {"vllm-1"} and disk.without == {("main", 1), ("main", 2)}
         assert docker_disk.kept_images(paths, disk.without) == {"vllm-3@sha256:0"}
     assert not run_module(node_cleanup, logs=False, keep_releases=1)["changed"]
 
 
-def test_copied_files_that_no_release_names_go(
+def test_copied_files_that_no_release_names_are_removed(
     run_module: RunModule, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     paths = Paths(tmp_path)

@@ -105,7 +105,7 @@ def test_all_subsets_are_the_default(root: Path, run_module: Call, monkeypatch: 
     assert set(run_module(node_facts)) - {"changed", "invocation"} == STATUS | MAINTENANCE | DOCTOR | LEFT | IN_USE
 
 
-def test_the_doctor_fails_from_the_verdict_that_is_given(gather: Call) -> None:
+def test_the_module_fails_from_the_verdict_of_fail_on(gather: Call) -> None:
     result = gather("doctor", checks=["system-reboot", "gpu-count"], fail_on="fail")
     assert result["verdict"] == "warn" and len(result["problems"]) == 1
     assert result["problems"][0].startswith("warn: system-reboot: ")
@@ -122,7 +122,7 @@ def test_damaged_settings_of_the_doctor_are_named(gather: Call, root: Path) -> N
     assert result["failed"] is True and "doctor.json" in result["msg"]
 
 
-def test_the_status_is_read_at_the_node(gather: Call) -> None:
+def test_the_subset_status(gather: Call) -> None:
     result = gather("status")
     assert result["system"] is None and "debian_version" in result["errors"]["system"]
     assert result["rails_waiting"] == []
@@ -130,7 +130,7 @@ def test_the_status_is_read_at_the_node(gather: Call) -> None:
     assert result["changed"] is False and re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", result["time"])
 
 
-def test_what_maintenance_has_to_do(gather: Call, root: Path, write_model: Callable[..., Path]) -> None:
+def test_the_subset_maintenance(gather: Call, root: Path, write_model: Callable[..., Path]) -> None:
     result = gather("maintenance", certificates=["/nowhere/tls.pem"])
     assert result["reboot_reasons"] != [] and result["driver"] is False and result["models"] == 0
     assert result["rails_due"] == []
@@ -145,7 +145,7 @@ def test_what_maintenance_has_to_do(gather: Call, root: Path, write_model: Calla
     Store(root / "store", HashCache()).publish(plan, source)
     given = {"store": str(root / "store"), "store_cache": str(root / "state/manifests.json")}
     assert gather("maintenance", check=True, **given)["models"] == 1
-    assert not (root / "state").exists(), "check mode keeps no checksums"
+    assert not (root / "state").exists(), "check mode writes no checksums"
     assert gather("maintenance", **given)["damaged"] == [] and (root / "state/manifests.json").exists()
     (plan.path / "config.json").chmod(0o644)
     (plan.path / "config.json").write_text("{}")

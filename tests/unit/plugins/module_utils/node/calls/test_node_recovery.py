@@ -28,7 +28,7 @@ Call = Callable[..., dict[str, Any]]
 
 
 class Systemd:
-    """A systemd that knows the path unit."""
+    """A fake systemd in which all units have the state of the path unit."""
 
     def __init__(self) -> None:
         self.unit = {"ActiveState": "inactive", "UnitFileState": ""}
@@ -69,7 +69,7 @@ def call(paths: Paths, monkeypatch: pytest.MonkeyPatch, run_module: Call) -> Cal
     return run
 
 
-def test_it_is_installed_once_and_taken_away(call: Call, fake: Systemd, paths: Paths) -> None:
+def test_recovery_is_installed_once_and_removed(call: Call, fake: Systemd, paths: Paths) -> None:
     predicted = call(node_recovery, check=True, budget=5, webhook="https://example.org/secret")
     assert predicted["changed"] is predicted["due"] is True and fake.calls == [] and not paths.etc.exists()
     done = call(node_recovery, budget=5, webhook="https://example.org/secret")
@@ -83,7 +83,7 @@ def test_it_is_installed_once_and_taken_away(call: Call, fake: Systemd, paths: P
     assert call(node_recovery, check=True, budget=5, webhook="https://example.org/secret")["due"] is True
     fake.unit["ActiveState"] = "active"
     assert call(node_recovery, check=True, budget=5, webhook="https://example.org/secret")["due"] is False
-    # Another setting wants no systemd.
+    # A change of the settings alone needs no call of systemd.
     fake.calls.clear()
     assert call(node_recovery, budget=4)["changed"] is True
     assert fake.calls == []
@@ -97,7 +97,7 @@ def test_it_is_installed_once_and_taken_away(call: Call, fake: Systemd, paths: P
     assert call(node_recovery, state="absent")["changed"] is False
 
 
-def test_all_mistakes_are_told_at_once(call: Call, fake: Systemd, paths: Paths) -> None:
+def test_all_mistakes_are_in_one_message(call: Call, fake: Systemd, paths: Paths) -> None:
     result = call(node_recovery, budget=-1, doctor_off=["gpu-xid"], webhook="ftp://x", mail_to="a\nb", free_percent=99)
     assert result["failed"] is True
     names = ("budget is -1", "doctor_off", "webhook", "mail_to", "doctor_free_percent is 99")
@@ -118,18 +118,18 @@ def test_a_placeholder_is_refused_and_not_repeated(call: Call, fake: Systemd, pa
     assert "change-me" not in result["msg"] and not paths.etc.exists()
 
 
-def test_without_the_node_tool_nothing_is_installed(call: Call, fake: Systemd, paths: Paths) -> None:
+def test_without_the_node_tool_recovery_is_not_installed(call: Call, fake: Systemd, paths: Paths) -> None:
     paths.command.unlink()
     assert "baremetal.inference.site" in call(node_recovery)["msg"]
-    # A dry run of a bare machine goes through.
+    # Check mode succeeds on a fresh node, which has no node tool yet.
     assert call(node_recovery, check=True)["changed"] is True
     assert fake.calls == []
 
 
-def test_systemd_takes_the_units(tmp_path: Path, systemd_analyze: str) -> None:
+def test_systemd_accepts_the_units(tmp_path: Path, systemd_analyze: str) -> None:
     assert recovery_unit("main") == "inference-recovery@main.service"
     for name, text in recovery_units.render().items():
-        # As it would be called: a template needs a name, and its command is not here.
+        # inferctl is not on this machine. systemd-analyze checks an instance of a template, not the template.
         (tmp_path / name).write_text(text.replace("/usr/local/bin/inferctl", "/bin/true"))
     names = [name.replace("@", "@main") if name == RECOVERY_TEMPLATE else name for name in recovery_units.render()]
     (tmp_path / recovery_unit("main")).symlink_to(tmp_path / RECOVERY_TEMPLATE)

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The module nvidia_driver_facts: what it returns is documented, and what it refuses."""
+"""The module nvidia_driver_facts: its documented results, and its refusals."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def root(tmp_path: Path) -> Path:
 
 
 def documented(name: str) -> dict[str, Any]:
-    """What the module documents of a fact."""
+    """The documented keys of a fact."""
     facts = yaml.safe_load(module.RETURN)["ansible_facts"]["contains"]
     contains: dict[str, Any] = facts[name]["contains"]
     return contains
@@ -50,7 +50,7 @@ def test_the_gates_result_is_documented() -> None:
     assert len(found["problems"]) == 1
 
 
-def test_the_checks_result_is_documented() -> None:
+def test_the_result_of_cuda_is_documented() -> None:
     assert set(documented("cuda")) == set(vars(cuda.Check(True)))
 
 
@@ -64,21 +64,23 @@ def test_the_checks_result_is_documented() -> None:
         (cuda.Check(True, 0, "CUDA_SUCCESS", 7), 8, "7 GPUs instead of 8"),
     ],
 )
-def test_a_missing_gpu_fails_only_where_gpus_are_asked_for(found: cuda.Check, devices: int | None, words: str) -> None:
+def test_a_missing_gpu_fails_only_if_a_number_of_gpus_is_given(
+    found: cuda.Check, devices: int | None, words: str
+) -> None:
     text = nvidia_driver_facts.shortfall(found, devices)
     assert words in text
     assert bool(text) is bool(words)
 
 
 @pytest.mark.parametrize(("code", "fails"), [(802, True), (0, True), (100, False)])
-def test_a_fabric_that_is_not_up_fails_where_it_was_waited_for(code: int, fails: bool) -> None:
-    """Also where no number of GPUs was asked for, as with MIG."""
+def test_a_fabric_that_is_down_fails_after_a_wait(code: int, fails: bool) -> None:
+    """Even without a number of GPUs, as with MIG."""
     found = cuda.Check(False, code, message="broken")
     assert bool(nvidia_driver_facts.shortfall(found, None, 300)) is fails
 
 
 class Driver:
-    """Stands for the node in a run of the whole module, and counts what the module asks."""
+    """A fake node for a run of the whole module. Records which parts the module reads."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, root: Path) -> None:
         self.asked: list[str] = []
@@ -104,14 +106,14 @@ def driver(monkeypatch: pytest.MonkeyPatch, root: Path) -> Driver:
     return Driver(monkeypatch, root)
 
 
-def test_by_default_cuda_is_not_asked_and_no_kernel_refused(driver: Driver, run_module: RunModule) -> None:
+def test_by_default_only_the_driver_is_read(driver: Driver, run_module: RunModule) -> None:
     found = run_module(nvidia_driver_facts)
     assert list(found["ansible_facts"]) == ["nvidia_driver"]
     assert (found["changed"], driver.asked) == (False, ["driver"])
 
 
 def test_the_gate_refuses_a_kernel_without_the_module(driver: Driver, run_module: RunModule) -> None:
-    """In check mode too, and with all that is known of the kernels."""
+    """Check mode refuses, too. The refusal has the facts of all kernels."""
     found = run_module(nvidia_driver_facts, check=True, gather_subset=["gate"])
     assert found["msg"].startswith("Do not reboot this node: a kernel could come up without the NVIDIA driver.\n- ")
     assert (found["failed"], NEXT in found["msg"]) == (True, True)
@@ -129,7 +131,7 @@ def test_the_gate_refuses_a_kernel_without_the_module(driver: Driver, run_module
         ({"kernels": [NEXT]}, False),
     ],
 )
-def test_the_gate_takes_what_was_asked_for(
+def test_the_gate_checks_the_given_kernels_flavor_and_version(
     driver: Driver, run_module: RunModule, options: dict[str, Any], passes: bool
 ) -> None:
     found = run_module(nvidia_driver_facts, **{"gather_subset": ["gate"], "kernels": [RUNNING], **options})
@@ -137,7 +139,7 @@ def test_the_gate_takes_what_was_asked_for(
     assert driver.asked == ["driver"]
 
 
-def test_the_gate_refuses_what_it_cannot_know(driver: Driver, run_module: RunModule) -> None:
+def test_the_gate_refuses_kernels_that_it_cannot_read(driver: Driver, run_module: RunModule) -> None:
     driver.warnings = ["dkms did not end within 60 s"]
     found = run_module(nvidia_driver_facts, gather_subset=["gate"], kernels=[RUNNING])
     assert found["msg"] == (
@@ -147,7 +149,7 @@ def test_the_gate_refuses_what_it_cannot_know(driver: Driver, run_module: RunMod
     assert ("failed" in found, driver.warnings[0] in str(found["warnings"])) == (False, True)
 
 
-def test_cuda_alone_is_asked(driver: Driver, run_module: RunModule) -> None:
+def test_the_subset_cuda_reads_no_driver(driver: Driver, run_module: RunModule) -> None:
     found = run_module(nvidia_driver_facts, gather_subset=["cuda"], devices=8)
     assert found["ansible_facts"]["cuda"]["devices"] == 8
     assert driver.asked == ["cuda"]
@@ -156,10 +158,10 @@ def test_cuda_alone_is_asked(driver: Driver, run_module: RunModule) -> None:
     assert found["ansible_facts"]["cuda"]["code"] == 0
 
 
-def test_the_fabric_is_waited_for_where_asked(
+def test_the_option_fabric_wait_waits_for_the_fabric(
     driver: Driver, run_module: RunModule, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With the GPUs that nvidia-smi shows, whose registration decides."""
+    """The wait gets the GPUs that nvidia-smi shows, since their registration decides."""
     shown = [{"index": 0}]
     monkeypatch.setattr(nvidia_driver_facts.gpu_facts, "gather", lambda *_given: {"gpus": shown})
 
@@ -175,7 +177,7 @@ def test_the_fabric_is_waited_for_where_asked(
 WANTED: dict[str, Any] = {"decision": {"plan": {"branch": 580}, "problems": [], "warnings": ["unwise"]}, "driver": {}}
 
 
-def test_a_comparison_says_whether_anything_is_due(run_module: RunModule, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_comparison_reports_whether_the_role_is_due(run_module: RunModule, monkeypatch: pytest.MonkeyPatch) -> None:
     found: list[str] = []
     asked: list[Any] = []
 
@@ -186,17 +188,24 @@ def test_a_comparison_says_whether_anything_is_due(run_module: RunModule, monkey
     monkeypatch.setattr(nvidia_driver_facts.Comparison, "reasons", reasons)
     monkeypatch.setattr(nvidia_driver_facts.Comparison, "reboot_reason", lambda _comparison: "nouveau")
     options = {"gather_subset": ["min"], "compare": {**WANTED, "load": True}, "devices": 8, "kernels": [NEXT]}
-    said = run_module(nvidia_driver_facts, check=True, **options)
-    assert (said["due"], said["reasons"], said["plan"], said["ansible_facts"]) == (False, [], {"branch": 580}, {})
-    assert said["reboot_reason"] == "nouveau"
-    assert asked == [("", [NEXT], 8, True)] and "unwise" in str(said["warnings"])
+    result = run_module(nvidia_driver_facts, check=True, **options)
+    assert (result["due"], result["reasons"], result["plan"], result["ansible_facts"]) == (
+        False,
+        [],
+        {"branch": 580},
+        {},
+    )
+    assert result["reboot_reason"] == "nouveau"
+    assert asked == [("", [NEXT], 8, True)] and "unwise" in str(result["warnings"])
     found.append("CUDA says no")
-    said = run_module(nvidia_driver_facts, **options)
-    assert (said["changed"], said["due"], said["reasons"]) == (False, True, ["CUDA says no"])
+    result = run_module(nvidia_driver_facts, **options)
+    assert (result["changed"], result["due"], result["reasons"]) == (False, True, ["CUDA says no"])
 
 
 def test_a_decision_with_problems_is_refused_with_all_of_them(run_module: RunModule) -> None:
     decision = {"plan": None, "problems": ["too old", "too new"], "warnings": []}
     wanted = {**WANTED, "decision": decision, "advice": "Nothing was changed."}
-    said = run_module(nvidia_driver_facts, gather_subset=["min"], compare=wanted)
-    assert said["failed"] and said["msg"] == "no driver fits. To correct:\n- too old\n- too new\nNothing was changed."
+    result = run_module(nvidia_driver_facts, gather_subset=["min"], compare=wanted)
+    assert (
+        result["failed"] and result["msg"] == "no driver fits. To correct:\n- too old\n- too new\nNothing was changed."
+    )

@@ -36,7 +36,7 @@ def run(host: Host, run_module: RunModule) -> RunModule:
     return partial(run_module, module, address="192.0.2.7")
 
 
-def test_foreseen_done_and_done_once(run: RunModule, host: Host) -> None:
+def test_check_mode_predicts_the_changes_and_a_second_run_changes_nothing(run: RunModule, host: Host) -> None:
     foreseen = run(check=True, settings=WANTED)
     assert not Paths(host.root).rdma_settings.exists() and host.mtu("ens0") == 1500
     done = run(settings=WANTED)
@@ -52,7 +52,7 @@ def test_foreseen_done_and_done_once(run: RunModule, host: Host) -> None:
         assert again["changed"] is again["due"] is False and not again["changes"] and not again["files"]
 
 
-def test_a_change_of_the_plan_removes_what_is_not_wanted_any_more(run: RunModule, host: Host) -> None:
+def test_files_of_a_former_rail_are_removed(run: RunModule, host: Host) -> None:
     run(settings=WANTED)
     done = run(settings={"rails": [{"netdev": "ens0"}]})
     assert sorted(Path(path).name for path in done["files"]) == [
@@ -65,7 +65,7 @@ def test_a_change_of_the_plan_removes_what_is_not_wanted_any_more(run: RunModule
     assert [rail["key"] for rail in stored["rails"]] == ["0000:20:00.0/1"]
 
 
-def test_all_mistakes_at_once_and_nothing_changed(run: RunModule, host: Host) -> None:
+def test_all_mistakes_are_in_one_message_and_nothing_changes(run: RunModule, host: Host) -> None:
     for check in (True, False):
         result = run(check, settings={"mtu": 20000, "dscp": 106, "addresses": ["10.1.0.7/16"]})
         assert result["failed"] and result["msg"].startswith("rdma_settings: nothing was changed.\n- ")
@@ -80,13 +80,13 @@ def test_engines_that_run_keep_their_rails(run: RunModule, host: Host) -> None:
     assert result["change_pending"] and result["serving"] == ["main"] and len(result["pending"]) == 4
     assert host.mtu("ens0") == 1500
     result = run(settings=WANTED)
-    # What waits alone does not make the role due: each run would enter all later roles.
+    # Waiting changes alone do not make the role due. Otherwise, each run would enter all later roles.
     assert result["change_pending"] and not result["due"] and not result["changed"]
     host.engines = []
     assert not run(settings=WANTED)["change_pending"] and host.mtu("ens0") == 9000
 
 
-def test_what_is_recorded_is_set_without_the_inventory(
+def test_the_recorded_settings_are_made_without_the_inventory(
     run: RunModule, host: Host, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert run(recorded=True)["changes"] == []
@@ -111,7 +111,7 @@ def test_what_is_recorded_is_set_without_the_inventory(
     assert "run baremetal.inference.site, which repairs it" in run(recorded=True)["msg"]
 
 
-def test_a_setting_that_does_not_stay(run: RunModule, host: Host) -> None:
+def test_a_setting_that_does_not_stay_is_an_error(run: RunModule, host: Host) -> None:
     host.stuck = {"pfc"}
     result = run(settings=WANTED)
     assert result["failed"] and "the value did not stay" in result["msg"] and len(result["failures"]) == 2
@@ -126,7 +126,7 @@ def test_a_setting_that_the_machine_does_not_show_is_a_warning(run: RunModule, h
         assert line in result["unknown"] and f"rdma_settings: cannot be set: {line}" in str(result["warnings"])
 
 
-def test_without_rails_nothing_is_left(run: RunModule, host: Host) -> None:
+def test_a_node_without_rails_keeps_no_files(run: RunModule, host: Host) -> None:
     run(settings=WANTED)
     for number in (0, 1):
         (host.root / f"sys/class/infiniband/rocep{number}s0").unlink()
@@ -164,7 +164,7 @@ def test_a_machine_without_rdma(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     assert result["changed"] is False and result["rails"] == []
 
 
-def test_a_time_limit_that_is_none(run: RunModule) -> None:
+def test_a_time_limit_of_zero_is_refused(run: RunModule) -> None:
     assert run(timeout=0)["msg"].startswith("timeout: 0")
 
 
