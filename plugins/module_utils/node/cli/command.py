@@ -31,8 +31,8 @@ class UsageError(Exception):
     """The command cannot do what was requested; the message says what to do instead."""
 
 
-def answer(options: argparse.Namespace, paths: Paths | None, told: tuple[type[Exception], ...]) -> int:
-    """Run a command as root, and return the exit code. For errors in `told`, print only the message."""
+def answer(options: argparse.Namespace, paths: Paths | None, expected: tuple[type[Exception], ...]) -> int:
+    """Run a command as root, and return the exit code. For errors in `expected`, print only the message."""
     try:
         if paths is None and os.geteuid() != 0:
             raise UsageError(f"must run as root: sudo inferctl {options.command}")
@@ -47,7 +47,7 @@ def answer(options: argparse.Namespace, paths: Paths | None, told: tuple[type[Ex
         return NO_READER
     except KeyboardInterrupt:
         return fail("interrupted", INTERRUPTED)
-    except told as error:
+    except expected as error:
         return fail(str(error), FAILED)
 
 

@@ -67,7 +67,7 @@ def _drain(options: argparse.Namespace, paths: Paths) -> int:
                 " baremetal.inference.drain for this node"
             )
     wanted = Drain(owner, reason, drains.format_time(now), _end(options, now))
-    return _tell("drain", drains.drain(paths, names, wanted, force=options.force), options.json)
+    return _report("drain", drains.drain(paths, names, wanted, force=options.force), options.json)
 
 
 def _undrain(options: argparse.Namespace, paths: Paths) -> int:
@@ -76,7 +76,7 @@ def _undrain(options: argparse.Namespace, paths: Paths) -> int:
     left = drains.names(paths)
     known(paths, [name for name in options.names if name not in left])
     outcomes = [drains.undrain(paths, name, options.owner, now) for name in dict.fromkeys(options.names)]
-    return _tell("undrain", outcomes, options.json)
+    return _report("undrain", outcomes, options.json)
 
 
 def _drains(options: argparse.Namespace, paths: Paths) -> int:
@@ -93,7 +93,7 @@ def _drains(options: argparse.Namespace, paths: Paths) -> int:
     return OK
 
 
-def _tell(verb: str, outcomes: list[Outcome], as_json: bool) -> int:
+def _report(verb: str, outcomes: list[Outcome], as_json: bool) -> int:
     for outcome in outcomes:
         words = f"{outcome.instance}: {outcome.drain or 'not drained'}"
         if outcome.changed:

@@ -34,14 +34,14 @@ SCHEMA = 1
 WAIT_SECONDS = 600.0
 """Default of `wait-ready --timeout`."""
 
-TOLD = (*unit_steps.TOLD, drains.Held, lock.Locked, Refused, swap_settings.NoSettings, gate.GateError, NoAnswer)
+EXPECTED = (*unit_steps.EXPECTED, drains.Held, lock.Locked, Refused, swap_settings.NoSettings, gate.GateError, NoAnswer)
 """Errors whose message is enough for the operator."""
 
 
 def main(arguments: Sequence[str] | None = None, paths: Paths | None = None) -> int:
     """Run one command and return the exit code."""
     words, engine_words = plan.split(sys.argv[1:] if arguments is None else arguments)
-    return answer(_parser().parse_args(words, argparse.Namespace(engine_words=engine_words)), paths, TOLD)
+    return answer(_parser().parse_args(words, argparse.Namespace(engine_words=engine_words)), paths, EXPECTED)
 
 
 def _parser() -> argparse.ArgumentParser:

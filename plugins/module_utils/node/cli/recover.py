@@ -75,8 +75,8 @@ def _recover(options: argparse.Namespace, paths: Paths) -> int:
     failed = [report for report in done if report.act == policy.GIVE_UP or report.outcome.startswith("failed")]
     shown = summaries(paths, names, found, datetime.now(UTC))
     if options.json:
-        told = [asdict(report) for report in reports]
-        print(json.dumps({"schema": SCHEMA, "changed": changed, "instances": shown, "reports": told}, indent=2))
+        documents = [asdict(report) for report in reports]
+        print(json.dumps({"schema": SCHEMA, "changed": changed, "instances": shown, "reports": documents}, indent=2))
     else:
         for line in (*map(str, reports), *(_line(one, found) for one in shown if not reports)):
             print(line)

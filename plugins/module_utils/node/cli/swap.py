@@ -124,11 +124,11 @@ def _begin(options: argparse.Namespace, paths: Paths, number: int, *, back: bool
         raise
     if not begun:
         _return_lock(paths, run_id, adopted)
-        return _tell(options, Progress(swaps.DONE, "", (f"release {number} already serves",), ""))
+        return _report(options, Progress(swaps.DONE, "", (f"release {number} already serves",), ""))
     if options.no_wait:
         return LOADING
     try:
-        return _tell(options, _follow(options, paths, run_id))
+        return _report(options, _follow(options, paths, run_id))
     except KeyboardInterrupt:
         words = f"{options.name}: interrupted, but the swap continues: inferctl status shows its steps"
         return fail(words, INTERRUPTED)
@@ -168,7 +168,7 @@ def _follow(options: argparse.Namespace, paths: Paths, run_id: str) -> Progress:
         time.sleep(POLL_SECONDS)
 
 
-def _tell(options: argparse.Namespace, found: Progress) -> int:
+def _report(options: argparse.Namespace, found: Progress) -> int:
     if options.json:
         document = {key: value for key, value in asdict(found).items() if key != "step"}
         print(json.dumps({"schema": SCHEMA, "instance": options.name, **document}, indent=2))

@@ -41,7 +41,7 @@ CLEAR_TIMEOUT = 20.0
 """Limit for the removal of an ended engine's container, in seconds. A Docker that hangs must not delay the next start.
 That start removes the container."""
 
-TOLD = (releases.ReleaseError, systemd.SystemdError, DockerError, DockerUnavailable, OSError, ValueError)
+EXPECTED = (releases.ReleaseError, systemd.SystemdError, DockerError, DockerUnavailable, OSError, ValueError)
 """Errors of these commands whose message is enough for the operator."""
 
 
@@ -49,7 +49,7 @@ def main(arguments: Sequence[str], paths: Paths | None = None) -> int:
     """Run one of these commands and return the exit code."""
     parser = argparse.ArgumentParser(prog="inferctl")
     add(parser.add_subparsers(dest="command", required=True))
-    return answer(parser.parse_args(arguments), paths, TOLD)
+    return answer(parser.parse_args(arguments), paths, EXPECTED)
 
 
 def add(commands: Commands) -> None:
@@ -122,9 +122,9 @@ def _record_death(paths: Paths, name: str, age: float) -> None:
         return
     shown = "; ".join(map(str, death.requests[:SHOWN_REQUESTS])) or "none that a gateway knows"
     more = len(death.requests) - SHOWN_REQUESTS
-    told = [f"requests in flight at its death: {shown}" + (f"; and {more} more" if more > 0 else "")]
-    told += [f"cannot read from {gateway} which requests were in flight: {why}" for gateway, why in silent.items()]
-    for line in told:
+    lines = [f"requests in flight at its death: {shown}" + (f"; and {more} more" if more > 0 else "")]
+    lines += [f"cannot read from {gateway} which requests were in flight: {why}" for gateway, why in silent.items()]
+    for line in lines:
         print(f"{name}: {line}", file=sys.stderr, flush=True)
 
 

@@ -30,7 +30,7 @@ HELP: Help = {
 
 
 def render(paths: Paths, samples: Samples) -> None:
-    """Add the state of each instance. What a damaged file would tell is left out, since the doctor reports the file.
+    """Add the state of each instance. Values of a damaged file are left out, since the doctor reports the file.
 
     Raises SystemdError.
     """

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A node of files: an instance with its release, GPUs on the bus, programs, and secrets wherever they may be."""
+"""A node of files: an instance with its release, GPUs on the bus, programs, and secrets in many files."""
 
 from __future__ import annotations
 
@@ -85,13 +85,13 @@ PROMPT = "my medical history"
 
 
 class Tools:
-    """The programs of a node. `said` has their outcomes by command; other programs print their names and KEY.
+    """The programs of a node. `outcomes` has the outcomes of some commands; other programs print their names and KEY.
 
     Programs of `absent` are not installed.
     """
 
     def __init__(self) -> None:
-        self.said: dict[str, Outcome] = {}
+        self.outcomes: dict[str, Outcome] = {}
         self.absent = {"nvidia-bug-report.sh", "dkms"}
         self.calls: list[Sequence[str]] = []
         self.report = ""
@@ -103,7 +103,7 @@ class Tools:
         if command[0] == "nvidia-bug-report.sh":
             with gzip.open(f"{command[2]}.gz", "wt") as log:
                 log.write(self.report)
-        return self.said.get(" ".join(command), Outcome(0, f"{command[0]} with {KEY}\n"))
+        return self.outcomes.get(" ".join(command), Outcome(0, f"{command[0]} with {KEY}\n"))
 
 
 @pytest.fixture
@@ -116,7 +116,7 @@ def tools(monkeypatch: pytest.MonkeyPatch) -> Tools:
 
 @pytest.fixture
 def secret_node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Paths:
-    """A node with one instance, two releases, and secrets wherever they may be."""
+    """A node with one instance, two releases, and secrets in many files."""
     paths = Paths(tmp_path / "root")
 
     for key in (OLD_KEY, KEY):

@@ -1,13 +1,13 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""`inferctl bundle`: all that there is, nothing that is secret, and what is missing is named."""
+"""`inferctl bundle`: the file has all parts and no secret, and the output names the missing parts."""
 
 from __future__ import annotations
 
 import gzip
 import json
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -15,7 +15,7 @@ import pytest
 from ansible_collections.baremetal.inference.plugins.module_utils.core import commands
 from ansible_collections.baremetal.inference.plugins.module_utils.core.commands import Outcome
 from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
-from ansible_collections.baremetal.inference.plugins.module_utils.node.bundle import archive, item
+from ansible_collections.baremetal.inference.plugins.module_utils.node.bundle import item
 from ansible_collections.baremetal.inference.plugins.module_utils.node.cli import inferctl
 
 from ..conftest import HOOK, KEY, OLD_KEY, PROMPT, Tools, unpack
@@ -34,7 +34,7 @@ def run(secret_node: Paths, tools: Tools, tmp_path: Path, capsys: pytest.Capture
     return call
 
 
-def test_it_holds_all_and_nothing_that_is_secret(run: Run, tools: Tools) -> None:
+def test_a_bundle_has_all_parts_and_no_secret(run: Run, tools: Tools) -> None:
     tools.absent.remove("nvidia-bug-report.sh")
     tools.report = f"a report\nAuthorization: Bearer x1y2z3\nprompt: '{PROMPT}'\n{KEY}\n"
     code, path, out, err = run()
@@ -77,15 +77,15 @@ def test_it_holds_all_and_nothing_that_is_secret(run: Run, tools: Tools) -> None
     assert {check["status"] for check in json.loads(found["doctor.json"])["checks"]}
     assert json.loads(found["files/etc/inference/registry.json"])["models"]["bot"]["dtype"] == "float32"
     assert "a report" in found["nvidia-bug-report.log"]
-    # A person sees that it goes on.
+    # The operator sees the progress.
     assert "gpu/nvidia-smi.txt" in err
 
 
-def test_what_is_missing_is_named(run: Run, tools: Tools) -> None:
-    tools.said["lspci -vvnn"] = Outcome(
+def test_missing_parts_are_named(run: Run, tools: Tools) -> None:
+    tools.outcomes["lspci -vvnn"] = Outcome(
         None, "half of it\n", failure="timeout", message="lspci did not end within 30 s"
     )
-    tools.said["nvidia-smi -q"] = Outcome(9, "", "could not communicate with the driver")
+    tools.outcomes["nvidia-smi -q"] = Outcome(9, "", "could not communicate with the driver")
     tools.absent.add("docker")
     code, path, out, _err = run()
     assert code == 0
@@ -101,13 +101,13 @@ def test_what_is_missing_is_named(run: Run, tools: Tools) -> None:
     assert "failed: gpu/nvidia-smi.txt: exit status 9" in out and "partial: system/lspci.txt" in out
     assert "dkms" not in out
     (earlier,) = (call for call in tools.calls if "--boot=-1" in call)
-    tools.said[" ".join(earlier)] = Outcome(1, "", "No such boot ID in journal")
+    tools.outcomes[" ".join(earlier)] = Outcome(1, "", "No such boot ID in journal")
     path.unlink()
     assert "earlier-boot" not in run()[2]
 
 
 @pytest.mark.parametrize("packed", [True, False])
-def test_a_report_that_was_broken_off_is_kept_as_far_as_it_came(
+def test_an_incomplete_nvidia_report_is_kept(
     run: Run, tools: Tools, packed: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tools.absent.remove("nvidia-bug-report.sh")
@@ -118,7 +118,7 @@ def test_a_report_that_was_broken_off_is_kept_as_far_as_it_came(
             return answer(command, timeout)
         log = Path(command[2])
         if packed:
-            # gzip had not come to its end.
+            # gzip was killed before its end.
             log.with_name(f"{log.name}.gz").write_bytes(gzip.compress(b"half of it")[:-9])
         log.write_text(f"half of it with {KEY}")
         return Outcome(None, failure="timeout", message="nvidia-bug-report.sh did not end within 300 s")
@@ -132,23 +132,23 @@ def test_a_report_that_was_broken_off_is_kept_as_far_as_it_came(
     assert "partial: nvidia-bug-report.log" in out
 
 
-def test_for_programs(run: Run) -> None:
+def test_json_has_the_parts_and_no_progress(run: Run) -> None:
     code, path, out, err = run("--json")
-    told = json.loads(out)
-    assert (code, told["path"], told["size"]) == (0, str(path), path.stat().st_size)
+    document = json.loads(out)
+    assert (code, document["path"], document["size"]) == (0, str(path), path.stat().st_size)
     assert err == ""
-    (smi,) = (part for part in told["parts"] if part["file"] == "gpu/nvidia-smi.txt")
+    (smi,) = (part for part in document["parts"] if part["file"] == "gpu/nvidia-smi.txt")
     assert (smi["source"], smi["status"]) == ("nvidia-smi -q", "collected")
 
 
-def test_journals_begin_when_they_are_told_to(run: Run, tools: Tools) -> None:
+def test_journals_begin_at_the_time_of_since(run: Run, tools: Tools) -> None:
     code, path, _out, _err = run("--since", "2026-05-04T03:00:00+02:00")
     asked = [call for call in tools.calls if call[0] == "journalctl" and "-u" in call]
     assert code == 0 and asked and all("--since=2026-05-04 01:00:00 UTC" in call for call in asked)
     assert json.loads(unpack(path)["manifest.json"])["since"] == "2026-05-04T01:00:00Z"
 
 
-def test_a_duration_is_one_from_now(run: Run) -> None:
+def test_a_duration_counts_back_from_now(run: Run) -> None:
     _code, path, _out, _err = run("--since", "2h")
     manifest = json.loads(unpack(path)["manifest.json"])
     made, since = (datetime.fromisoformat(manifest[key]) for key in ("made", "since"))
@@ -159,26 +159,24 @@ def test_wrong_usage_writes_nothing(run: Run, tmp_path: Path) -> None:
     code, path, _out, err = run("--since", "yesterday")
     assert code == 2 and "'yesterday'" in err and "2h" in err
     assert not path.exists()
-    path.write_text("of somebody else")
+    path.write_text("another file")
     code, _path, _out, err = run()
     assert code == 2 and "exists already" in err
-    assert path.read_text() == "of somebody else"
+    assert path.read_text() == "another file"
 
 
-def test_a_link_that_was_laid_there_is_not_followed(run: Run, tmp_path: Path) -> None:
+def test_a_link_at_the_path_of_a_bundle_is_wrong_usage(run: Run, tmp_path: Path) -> None:
     (tmp_path / "bundle.tar.gz").symlink_to(tmp_path / "elsewhere")
     assert run()[0] == 2
-    with pytest.raises(OSError):
-        archive.write(tmp_path / "bundle.tar.gz", [], datetime.now(UTC), {}, lambda _text: None)
     assert not (tmp_path / "elsewhere").exists()
 
 
-def test_a_directory_gets_a_file_of_its_own(secret_node: Paths, tools: Tools, tmp_path: Path) -> None:
+def test_a_bundle_in_a_directory_gets_its_own_name(secret_node: Paths, tools: Tools, tmp_path: Path) -> None:
     assert inferctl.main(["bundle", "--output", str(tmp_path), "--json"], secret_node) == 0
     assert len(list(tmp_path.glob("inferctl-bundle-*.tar.gz"))) == 1
 
 
-def test_a_damaged_setting_costs_only_its_own_part(run: Run, secret_node: Paths) -> None:
+def test_damaged_settings_fail_only_their_own_parts(run: Run, secret_node: Paths) -> None:
     for path in (secret_node.doctor_settings, secret_node.recovery_settings):
         path.write_text("{")
     code, path, _out, _err = run()

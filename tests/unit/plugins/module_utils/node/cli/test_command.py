@@ -34,7 +34,7 @@ def test_the_exit_code_is_the_command_s_own(paths: Paths) -> None:
 @pytest.mark.parametrize(
     ("error", "code"), [(command.UsageError("which?"), command.USAGE), (OSError("no space"), command.FAILED)]
 )
-def test_of_an_error_that_says_all_the_message_is_printed(
+def test_an_expected_error_is_printed_without_a_traceback(
     paths: Paths, capsys: pytest.CaptureFixture[str], error: Exception, code: int
 ) -> None:
     assert command.answer(failing(error), paths, (OSError,)) == code
@@ -56,18 +56,16 @@ raise SystemExit(entry.main(["drains"], Paths(Path({str(paths.root)!r}))))"""
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdout is not None and process.stderr is not None
         process.stdout.close()
-        said = process.stderr.read().decode()
-    assert (said, process.returncode) == ("", command.NO_READER)
+        errors = process.stderr.read().decode()
+    assert (errors, process.returncode) == ("", command.NO_READER)
 
 
-def test_a_mistake_of_ours_is_not_hidden(paths: Paths) -> None:
+def test_an_unexpected_error_is_raised(paths: Paths) -> None:
     with pytest.raises(KeyError):
         command.answer(failing(KeyError("name")), paths, (OSError,))
 
 
-def test_only_root_may_ask_of_the_machine_itself(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_command_must_run_as_root(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     assert command.answer(options(pytest.fail), None, ()) == command.USAGE
     assert "must run as root: sudo inferctl status" in capsys.readouterr().err

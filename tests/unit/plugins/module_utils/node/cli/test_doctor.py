@@ -22,7 +22,7 @@ def paths(tmp_path: Path) -> Paths:
     return Paths(tmp_path)
 
 
-def test_the_command_prints_json_and_names_what_does_not_exist(tmp_path: Path, run: Run) -> None:
+def test_results_are_printed_and_an_unknown_check_is_wrong_usage(tmp_path: Path, run: Run) -> None:
     code, output, _errors = run("doctor", "gpu-count", "system-reboot", "--json")
     document = json.loads(output)
     assert code == 0

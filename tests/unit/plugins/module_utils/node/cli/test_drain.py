@@ -43,18 +43,18 @@ def test_drain_and_undrain(run_json: RunJson, paths: Paths) -> None:
     assert not paths.drain("main").exists()
 
 
-def test_what_people_read(run: Run) -> None:
+def test_the_text_of_drain_undrain_and_drains(run: Run) -> None:
     assert run("drains")[1] == "nothing is drained\n"
     code, output, errors = run("drain", "main", "--reason", "new disk")
     assert (code, output) == (0, "main: drained by alice@node1 until undrained: new disk\n")
-    assert errors == output, "the journal, for want of one"
+    assert errors == output, "the line for the journal goes to stderr, since the test has no journal"
     assert run("drain", "main", "--reason", "new disk")[1:] == (output.replace("\n", " (unchanged)\n"), "")
     assert run("drains")[1] == output
     assert run("undrain", "main")[1] == "main: not drained\n"
     assert run("undrain", "main")[1:] == ("main: not drained (unchanged)\n", "")
 
 
-def test_somebody_elses_intent(run: Run) -> None:
+def test_the_drain_of_another_owner_is_replaced_only_with_force(run: Run) -> None:
     run("drain", "main", "--reason", "new disk", "--owner", "bob")
     code, _output, errors = run("drain", "side", "main", "--reason", "update")
     assert code == 1
@@ -82,7 +82,7 @@ def test_wrong_usage(run: Run, paths: Paths, arguments: list[str], words: str) -
     assert drains.names(paths) == []
 
 
-def test_undrain_of_what_has_left_the_node(run: Run, paths: Paths) -> None:
+def test_the_drain_of_a_removed_instance_can_be_removed(run: Run, paths: Paths) -> None:
     files.write_json(paths.drain("gone"), {"schema": 1})
     assert run("undrain", "gone")[0] == 0
     assert run("undrain", "gone")[0] == 2

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""`inferctl` has all commands, and those that each start of an engine waits for import little."""
+"""`inferctl` has all commands, and the commands that delay each start of an engine import few files."""
 
 from __future__ import annotations
 
@@ -23,27 +23,27 @@ print(*sorted(name.removeprefix("{LIBRARY}.") for name in sys.modules if name.st
 
 
 def imported(*words: str) -> list[str]:
-    """The files of the library that a command imports, whatever comes of it."""
+    """The files of the library that a command imports, even if the command fails."""
     done = subprocess.run([sys.executable, "-c", IMPORTS, *words], capture_output=True, text=True, check=True)
     return done.stdout.splitlines()[-1].split()
 
 
 @pytest.mark.parametrize("verb", unit_steps.VERBS)
-def test_a_start_imports_what_it_needs(verb: str) -> None:
+def test_a_command_of_a_start_imports_few_files(verb: str) -> None:
     found = imported(verb, "--help")
     heavy = ("node.cli.inferctl", "node.doctor", "node.swap", "models.fit.memory")
     assert not set(heavy) & set(found) and len(found) < 75, len(found)
 
 
-def test_every_other_command_has_all(capsys: pytest.CaptureFixture[str]) -> None:
+def test_other_commands_import_all_commands(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         entry.main(["--help"])
-    said = capsys.readouterr().out
-    assert all(verb in said for verb in ("status", "swap", "doctor", *unit_steps.VERBS))
+    text = capsys.readouterr().out
+    assert all(verb in text for verb in ("status", "swap", "doctor", *unit_steps.VERBS))
     assert "node.swap.perform" in imported("status", "--help")
 
 
-def test_without_a_command(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_missing_command_is_wrong_usage(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as caught:
         entry.main([])
     assert caught.value.code == 2 and "required: COMMAND" in capsys.readouterr().err

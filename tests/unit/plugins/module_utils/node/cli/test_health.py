@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""`inferctl probe`, and what `status` shows of probes and drains: text, JSON, exit codes."""
+"""`inferctl probe`, and the probes and drains in `inferctl status`: text, JSON, exit codes."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_exit_codes(others: list[str], code: int) -> None:
     assert health._code(set(others)) == code
 
 
-def test_since_is_what_the_agent_remembers(paths: Paths, run_json: RunJson) -> None:
+def test_since_comes_from_the_record_of_the_agent(paths: Paths, run_json: RunJson) -> None:
     now = datetime.now(UTC)
     state = {
         "schema": 1,
@@ -68,12 +68,12 @@ def test_since_is_what_the_agent_remembers(paths: Paths, run_json: RunJson) -> N
     assert run_json("probe", "main")[1]["instances"][0]["since"] == "2026-01-01T00:00:00Z"
     files.write_json(paths.probe("main"), {**state, "verdict": "hung"})
     assert run_json("probe", "main")[1]["instances"][0]["since"] >= format_time(now)
-    # Nothing is written: that is the agent's.
+    # The command does not write the agent's record.
     assert files.read_json(paths.probe("main"))["verdict"] == "hung"
 
 
 @pytest.mark.parametrize("timeout", ["0", "-1", "nan", "inf", "soon"])
-def test_a_timeout_that_is_none(run: Run, timeout: str) -> None:
+def test_an_impossible_timeout_is_wrong_usage(run: Run, timeout: str) -> None:
     with pytest.raises(SystemExit) as error:
         run("probe", "main", f"--timeout={timeout}")
     assert error.value.code == 2
@@ -114,5 +114,5 @@ def test_status_shows_drain_and_verdict(run: Run, run_json: RunJson, paths: Path
     old = format_time(now - timedelta(minutes=5))
     files.write_json(paths.probe("main"), {**state, "checked": old})
     code, output, _errors = run("status")
-    assert code == 0, "what nobody has looked at for minutes condemns nobody"
+    assert code == 0, "a verdict that is minutes old does not count"
     assert f"main: was last probed at {old}: systemctl status inference-agent" in output

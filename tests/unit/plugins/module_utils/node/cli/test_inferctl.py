@@ -30,7 +30,7 @@ def serving(unit: Unit) -> None:
     unit.properties |= {"StatusText": "serving tiny-a", "NRestarts": "2", "InvocationID": "abc"}
 
 
-def test_the_exit_code_of_status_says_whether_all_serve(run: Run, run_json: RunJson, unit: Unit) -> None:
+def test_the_exit_code_of_status_is_0_only_if_all_serve(run: Run, run_json: RunJson, unit: Unit) -> None:
     assert run("status")[0] == 0
     assert run_json("status", "side")[1]["instances"][0]["serving"] is True
     unit.properties.update(ActiveState="failed", SubState="failed", Result="exit-code")
@@ -97,7 +97,9 @@ def test_a_follower_that_its_leader_refuses_for_longer_than_a_drain_has_failed(
     assert run("wait-ready", "main", "--timeout", "0")[0] == 3
 
 
-def test_wait_ready_tells_the_last_words(run: Run, unit: Unit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wait_ready_prints_the_last_log_lines(
+    run: Run, unit: Unit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     journal = tmp_path / "bin/journalctl"
     journal.parent.mkdir()
     journal.write_text("""#!/bin/sh\necho '{"MESSAGE": "RuntimeError: out of memory"}'\n""")
@@ -115,7 +117,9 @@ def test_an_unknown_instance(run: Run) -> None:
     assert errors == "inferctl: no instance 'mian' on this node: did you mean 'main'? known: main, side\n"
 
 
-def test_gpu_settings_that_a_gpu_refuses(run: Run, run_json: RunJson, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_gpu_that_refuses_a_setting_is_a_failure(
+    run: Run, run_json: RunJson, monkeypatch: pytest.MonkeyPatch
+) -> None:
     change: Any = "GPU 0: 300 W"
     result = Result(changes=[change])
     monkeypatch.setattr(inferctl.boot, "apply", lambda _paths: result)

@@ -35,12 +35,12 @@ def test_the_doctors_limits_are_those_of_the_node(paths: Paths, run: Run, monkey
     files.write_json(paths.doctor_settings, doctor.to_json(doctor.Settings(thresholds=Thresholds(free_percent=20))))
     assert run("metrics", "doctor")[0] == 0
     paths.doctor_settings.write_text("{")
-    # Damaged settings are reported by the collector of the doctor alone.
+    # Only the doctor's collector reports damaged settings.
     assert run("metrics", "doctor")[0] == 1 and run("metrics", "state")[0] == 0
     assert seen == [Thresholds(free_percent=20)]
 
 
-def test_the_command(paths: Paths, run: Run) -> None:
+def test_metrics_are_published_or_printed(paths: Paths, run: Run) -> None:
     paths.textfiles.mkdir(parents=True)
     code, output, _errors = run("metrics", "--publish", "node")
     assert code == 0

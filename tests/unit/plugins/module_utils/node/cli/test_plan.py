@@ -23,8 +23,8 @@ from ansible_collections.baremetal.inference.plugins.module_utils.models.registr
 from ansible_collections.baremetal.inference.plugins.module_utils.node.cli import inferctl
 from ansible_collections.baremetal.inference.plugins.module_utils.store.stored_model import StoredModel
 
-ISSUE = ["ok", "model", "argv", "estimate", "problems"]
-"""The keys that scripts of others count on."""
+STABLE_KEYS = ["ok", "model", "argv", "estimate", "problems"]
+"""Keys of the JSON document on which scripts of sites rely."""
 
 MODELS = {
     "llama": {"model": "/srv/llama", "max-model-len": 8192, "description": "General chat"},
@@ -46,7 +46,7 @@ class Node:
         releases.activate(self.paths, "main", 1)
 
     def stage(self, name: str, model: str, **settings: Any) -> None:
-        """What engine_release leaves on a node."""
+        """Write the files that engine_release writes."""
         flags = catalogue.choose("0.32.0")
         entry = read(self.models, flags).entries[model]
         instance = Instance(name=name, model=model, port=5005, gpus=("0",))
@@ -104,7 +104,7 @@ def test_a_model_that_was_deleted_is_not_on_disk(node: Node, call: Call) -> None
     assert [model["on_disk"] for model in json.loads(call("models", "--json")[1])["models"]] == [False, False]
 
 
-def test_a_node_without_anything(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_empty_node_has_neither_models_nor_plans(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     paths = Paths(tmp_path)
     assert inferctl.main(["models"], paths) == 0
     assert "baremetal.inference.site fetches" in capsys.readouterr().out
@@ -118,10 +118,10 @@ def plan(call: Call, *arguments: str) -> tuple[int, dict[str, Any]]:
 
 
 def test_an_instance_that_fits(node: Node, call: Call) -> None:
-    # Weights are worked out from the configuration where there is no file: the directory has problems of its own.
+    # Without --model-config, the plan would report the missing weights of the directory.
     code, found = plan(call, "main", "--model-config", str(node.stored / "config.json"))
     assert code == 0
-    assert set(ISSUE) <= set(found)
+    assert set(STABLE_KEYS) <= set(found)
     release = releases.load(node.paths, "main", 1)
     assert found["argv"] == ["vllm", *release.engine_argv]
     assert found["argv"][-2:] == ["--max-model-len", "1024"]
@@ -132,7 +132,7 @@ def test_an_instance_that_fits(node: Node, call: Call) -> None:
     assert found["problems"] == []
 
 
-def test_the_text_holds_the_command_and_the_estimate(node: Node, call: Call) -> None:
+def test_the_text_has_the_command_and_the_estimate(node: Node, call: Call) -> None:
     code, text = call("plan", "--model-config", str(node.stored / "config.json"), "main")
     lines = text.splitlines()
     assert (code, lines[0]) == (0, "main: fits")
@@ -157,7 +157,7 @@ def test_without_a_name_there_is_a_list(node: Node, call: Call) -> None:
     assert found["plans"][1]["change"]["action"] == "start"
 
 
-def test_what_would_change(node: Node, call: Call) -> None:
+def test_the_change_of_an_instance(node: Node, call: Call) -> None:
     node.models["short"]["max-model-len"] = 2048
     node.stage("main", "short", environment={"VLLM_API_KEY": "s3cret-value"})
     _code, found = plan(call, "main")
@@ -175,7 +175,7 @@ def test_what_would_change(node: Node, call: Call) -> None:
     assert "does not run: baremetal.inference.site starts release 2, in place of release 1" in call("plan", "main")[1]
 
 
-def test_a_models_name_stands_for_its_instance_or_for_itself(node: Node, call: Call) -> None:
+def test_the_name_of_a_model_means_its_instance_or_the_model_alone(node: Node, call: Call) -> None:
     assert plan(call, "short")[1]["instance"] == "main"
     found = plan(call, "llama")[1]
     assert found["instance"] is None
@@ -183,7 +183,7 @@ def test_a_models_name_stands_for_its_instance_or_for_itself(node: Node, call: C
         *("vllm", "serve", str(node.stored), "--served-model-name", "llama", "--max-model-len", "8192"),
     ]
     assert found["change"] is None
-    # What an entry needs is on the node: the weights of a variant are its own.
+    # The plan of a model without an instance has the model's revision in the store.
     assert found["revision"] == "ab12cd34ef56"
 
 
@@ -193,11 +193,13 @@ def test_a_name_that_is_not_known_lists_the_known_ones(call: Call) -> None:
     assert "no instance or model 'mian' on this node: did you mean 'main'? known: llama, main, short" in text
 
 
-def test_hardware_and_a_model_that_are_not_there(call: Call, tmp_path: Path, published: dict[str, Any]) -> None:
+def test_a_plan_for_hardware_and_a_model_that_the_node_does_not_have(
+    call: Call, tmp_path: Path, published: dict[str, Any]
+) -> None:
     config = tmp_path / "config.json"
     config.write_text(json.dumps(published["llama-3-70b"]["config"]))
     code, found = plan(call, "--gpus", "8xH100-80GB", "--model-config", str(config))
-    # A division is proposed where the flags tell none.
+    # The plan proposes a division over GPUs if the flags have none.
     assert (code, found["ok"]) == (0, True)
     assert found["argv"] == ["vllm", "serve", str(tmp_path), "--tensor-parallel-size", "2"]
     assert len(found["devices"]) == 8
@@ -206,7 +208,7 @@ def test_hardware_and_a_model_that_are_not_there(call: Call, tmp_path: Path, pub
     assert "tensor-parallel-size: 2: proposed" in text
 
 
-def test_flags_stand_behind_two_dashes(call: Call, tmp_path: Path, published: dict[str, Any]) -> None:
+def test_flags_follow_two_dashes(call: Call, tmp_path: Path, published: dict[str, Any]) -> None:
     config = tmp_path / "config.json"
     config.write_text(json.dumps(published["llama-3-70b"]["config"]))
     asked = ("--gpus", "8xH100-80GB", "--model-config", str(config), "--")
@@ -225,7 +227,7 @@ def test_flags_stand_behind_two_dashes(call: Call, tmp_path: Path, published: di
         "4k",
         "--tensor-parallel-size",
     ]
-    # A name keeps its place in front of them.
+    # A name comes before the dashes.
     _code, found = plan(call, "main", "--", "--max-model-len", "512")
     assert found["estimate"]["max_model_len"] == 512
 
@@ -239,12 +241,12 @@ def test_flags_stand_behind_two_dashes(call: Call, tmp_path: Path, published: di
         ["main", "--nodes", "1", "--gpus", "2xH100-80GB"],
     ],
 )
-def test_options_stand_before_and_after_the_name(words: list[str], node: Node, call: Call) -> None:
+def test_options_may_come_before_or_after_the_name(words: list[str], node: Node, call: Call) -> None:
     words = [*words, "--model-config", str(node.stored / "config.json")]
     code, found = plan(call, *words, "--", "--max-model-len", "512", "-tp", "2")
     assert (code, found["instance"], found["estimate"]["max_model_len"]) == (0, "main", 512)
     assert found["argv"][-4:] == ["--max-model-len", "512", "--tensor-parallel-size", "2"]
-    # Behind the dashes, a word is the engine's, even if `plan` has such an option.
+    # After the dashes, each word is for the engine, even if `plan` has an option of this name.
     code, text = call("plan", *words, "--", "--json")
     assert (code, "--: json: " in text) == (2, True)
 
@@ -262,7 +264,7 @@ def test_an_instance_on_other_hardware(node: Node, call: Call) -> None:
     assert plan(call, "main", "--gpus", "H100-80GB", "--model-config", config)[0] == 0
 
 
-def test_what_cannot_be_told_is_no_success(node: Node, call: Call, tmp_path: Path) -> None:
+def test_an_unknown_fit_is_no_success(node: Node, call: Call, tmp_path: Path) -> None:
     config = tmp_path / "config.json"
     config.write_text(json.dumps({"model_type": "unheard-of", "num_attention_heads": 8}))
     code, found = plan(call, "main", "--model-config", str(config))
@@ -329,6 +331,6 @@ def test_over_several_nodes_like_this_one(call: Call) -> None:
 
 
 @pytest.mark.parametrize("nodes", ["0", "-1", "65"])
-def test_a_number_of_nodes_that_there_is_not(nodes: str, call: Call) -> None:
+def test_an_impossible_number_of_nodes_is_wrong_usage(nodes: str, call: Call) -> None:
     code, text = call("plan", "llama", f"--nodes={nodes}")
     assert (code, "--nodes" in text) == (2, True)

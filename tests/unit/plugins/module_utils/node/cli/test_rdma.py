@@ -67,7 +67,7 @@ def test_engines_that_run_keep_their_rails(host: Host, capsys: pytest.CaptureFix
     assert json.loads(capsys.readouterr().out)["rails_waiting"] == []
 
 
-def test_a_rail_that_is_missing(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_missing_rail_is_an_error_and_the_others_are_set(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
     (host.root / "sys/class/infiniband/rocep1s0").unlink()
     code, out, _err = call(host, capsys, "apply", "--wait", "0")
     line = "rail 1 (0000:21:00.0/1): this node has no such RDMA device; see lspci and dmesg"
@@ -75,7 +75,7 @@ def test_a_rail_that_is_missing(host: Host, capsys: pytest.CaptureFixture[str]) 
 
 
 def test_one_process_at_a_time_makes_settings(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
-    """After a boot, each device starts one."""
+    """After a boot, each RDMA device starts such a process."""
     finished = threading.Event()
 
     def apply() -> None:
@@ -92,7 +92,7 @@ def test_one_process_at_a_time_makes_settings(host: Host, capsys: pytest.Capture
     assert finished.is_set() and host.mtu("ens0") == 9000
 
 
-def test_a_setting_that_does_not_stay(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_setting_that_does_not_stay_is_an_error(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
     host.stuck = {"mtu"}
     code, _out, err = call(host, capsys, "apply")
     assert code == 1 and "inferctl: rail 0 (rocep0s0/1): mtu: 1500 -> 9000: the value did not stay" in err
@@ -109,7 +109,7 @@ def test_show(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
     assert [port["rail"] for port in document["ports"]] == [0, 1] and len(document["recorded"]) == 2
 
 
-def test_nothing_is_recorded(
+def test_a_node_without_recorded_rails_is_wrong_usage(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     host = Host(tmp_path, rails=0)
@@ -165,7 +165,7 @@ def test_judge_of_a_part_of_the_rails(host: Host, capsys: pytest.CaptureFixture[
     assert code == 4 and "use 2" in out
 
 
-def test_judge_of_what_is_no_result(host: Host, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_judge_refuses_a_file_without_a_result(host: Host, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     for path in (tmp_path / "missing", tmp_path):
         code, _out, err = call(host, capsys, "judge", str(path))
         assert code == 2 and str(path) in err

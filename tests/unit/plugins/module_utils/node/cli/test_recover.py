@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""`inferctl recover`: the next step by hand, what the recovery says of itself, and what its units call."""
+"""`inferctl recover`: a step on command, the state of recovery, and the calls of its units."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
     return Machine(tmp_path, monkeypatch)
 
 
-def test_the_command(machine: Machine, capsys: pytest.CaptureFixture[str]) -> None:
+def test_recover_shows_and_changes_the_state_of_recovery(machine: Machine, capsys: pytest.CaptureFixture[str]) -> None:
     machine.is_seen(health.HUNG)
     machine.ladder().recover("main")
     assert inferctl.main(["recover", "--json"], machine.paths) == 0
@@ -50,7 +50,7 @@ def test_an_inventory_that_disarms_is_named(
     assert "main: DISARMED by recovery_armed in the inventory, " in capsys.readouterr().out
 
 
-def test_a_dry_run_tells_the_next_step_and_takes_none(
+def test_a_dry_run_prints_the_next_step_and_takes_none(
     machine: Machine, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(recover, "Ladder", lambda *_arguments: machine.ladder())
@@ -66,7 +66,7 @@ def test_a_dry_run_tells_the_next_step_and_takes_none(
     assert capsys.readouterr().out == "main: restart: it is hung: why\n"
 
 
-def test_the_command_says_what_it_did(
+def test_a_step_is_reported_with_its_outcome(
     machine: Machine, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(recover, "Ladder", lambda *_arguments: machine.ladder())
@@ -92,9 +92,7 @@ def test_a_step_whose_stop_failed_is_a_failure(
     assert "-> failed: the container vllm-main cannot be removed; " in capsys.readouterr().out
 
 
-def test_the_command_does_what_it_is_told_to_every_instance(
-    machine: Machine, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_options_without_names_apply_to_every_instance(machine: Machine, capsys: pytest.CaptureFixture[str]) -> None:
     install(machine.paths, "side")
 
     def known() -> list[State]:
@@ -126,8 +124,8 @@ def test_a_death_costs_budget_and_a_failed_start_does_not(machine: Machine) -> N
 
 def test_the_keys_in_flight_at_deaths_are_shown(machine: Machine, capsys: pytest.CaptureFixture[str]) -> None:
     for seconds, keys in ((60, ("bob", "alice")), (30, ("bob",))):
-        told = [Seen("main", "node1", 1, keys, ())]
-        deaths.record(machine.paths, "main", datetime.now(UTC) - timedelta(seconds=seconds), told, "node1")
+        seen = [Seen("main", "node1", 1, keys, ())]
+        deaths.record(machine.paths, "main", datetime.now(UTC) - timedelta(seconds=seconds), seen, "node1")
     assert inferctl.main(["recover"], machine.paths) == 0
     assert "2 deaths within an hour, keys in flight: bob (2), alice (1)" in capsys.readouterr().out
     inferctl.main(["recover", "--json"], machine.paths)
@@ -163,7 +161,7 @@ def test_a_unit_names_its_one_instance(machine: Machine, capsys: pytest.CaptureF
     assert "inference-recovery@NAME.service" in capsys.readouterr().err
 
 
-def test_only_a_person_is_served_in_spite_of_a_disarmed_recovery(
+def test_only_an_operator_can_start_a_step_of_disarmed_recovery(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(recover, "Ladder", lambda *_arguments: machine.ladder())
@@ -175,7 +173,7 @@ def test_only_a_person_is_served_in_spite_of_a_disarmed_recovery(
     assert "start --no-block vllm@main.service" in machine.done
 
 
-def test_a_dispatch_hands_the_requests_on_and_says_nothing(
+def test_a_dispatch_passes_the_requests_on_and_prints_nothing(
     machine: Machine, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[Paths] = []

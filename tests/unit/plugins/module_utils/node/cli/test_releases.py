@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""`inferctl releases`: what each release is now, how fast it was, and what is under way."""
+"""`inferctl releases`: roles, measurements and problems of each release, and swap and lock of the node."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def main(paths: Paths) -> Paths:
     return paths
 
 
-def test_the_newest_release_is_on_top_with_its_roles_and_what_was_measured(main: Paths, run: Run) -> None:
+def test_the_newest_release_is_on_top_with_roles_and_measurements(main: Paths, run: Run) -> None:
     code, out, errors = run("releases", "main")
     assert (code, errors) == (0, "")
     name, second, first, pinned = out.splitlines()
@@ -71,7 +71,7 @@ def test_a_damaged_release_is_named_and_hides_no_other(main: Paths, run: Run, ru
     assert "release.json" in second["problem"]
 
 
-def test_for_programs(main: Paths, run_json: RunJson) -> None:
+def test_json_has_releases_pin_and_lock(main: Paths, run_json: RunJson) -> None:
     code, document = run_json("releases", "main")
     assert (code, document["lock"]) == (0, None)
     (instance,) = document["instances"]

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""`inferctl swap` and `rollback`, and what their units call."""
+"""`inferctl swap` and `inferctl rollback`, and the commands of their units."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ UNIT = "inference-swap@main.service"
 
 
 class Node:
-    """A systemd that performs a swap at once: as the test says."""
+    """A fake systemd that performs a swap at once, by the function in `perform`."""
 
     def __init__(self, paths: Paths, monkeypatch: pytest.MonkeyPatch) -> None:
         self.paths = paths
@@ -68,7 +68,7 @@ def node(paths: Paths, monkeypatch: pytest.MonkeyPatch) -> Node:
     return Node(paths, monkeypatch)
 
 
-def test_a_swap_that_is_done(node: Node, run: Run, paths: Paths) -> None:
+def test_a_finished_swap_prints_its_messages_and_its_report(node: Node, run: Run, paths: Paths) -> None:
     seen = []
 
     def performed(swap: Swap) -> None:
@@ -113,7 +113,7 @@ def test_terms_by_options(node: Node, run: Run) -> None:
         (swaps.RETURNED, "why. the release before serves"),
     ],
 )
-def test_a_swap_that_is_not_done(node: Node, run: Run, outcome: str, words: str) -> None:
+def test_a_failed_swap_prints_its_failure(node: Node, run: Run, outcome: str, words: str) -> None:
     node.perform = lambda _swap: node.end(outcome, "why")
     code, _output, errors = run("swap", "main", "--to", "2")
     assert code == 1 and errors == f"inferctl: main: {words}\n"
@@ -132,17 +132,17 @@ def test_a_refusal_names_the_option_of_this_command(node: Node, run: Run, permis
     assert code == 1 and errors == f"inferctl: main: why. nothing was changed. {words}\n"
 
 
-def test_what_a_swap_has_left_to_do_is_told(node: Node, run: Run) -> None:
+def test_the_open_work_of_a_swap_is_printed(node: Node, run: Run) -> None:
     node.perform = lambda _swap: node.end(swaps.RETURNED, "why", kept_bridge="busy", unproven="disk full")
     code, _output, errors = run("swap", "main", "--to", "2")
     assert code == 1 and errors.splitlines() == [
         "inferctl: main: why. the release before serves",
-        "inferctl: main: main_bridge could not be removed, which the next swap does: busy",
+        "inferctl: main: main_bridge could not be removed (busy): the next swap removes it",
         "inferctl: main: release 1 serves, but is not marked as proven (disk full): inferctl swap main --to 1",
     ]
 
 
-def test_a_swap_that_is_stuck(node: Node, run_json: RunJson, paths: Paths) -> None:
+def test_a_stuck_swap_is_a_failure(node: Node, run_json: RunJson, paths: Paths) -> None:
     def stuck(swap: Swap) -> None:
         swaps.write(paths, "main", Swap(**{**vars(swap), "step": swaps.STUCK, "failure": "why"}))
 
@@ -183,7 +183,7 @@ def test_nothing_to_do(node: Node, run: Run, paths: Paths) -> None:
     assert lock.read(paths) is None
 
 
-def test_what_is_refused_leaves_no_lock(node: Node, run: Run, paths: Paths) -> None:
+def test_a_refused_swap_leaves_no_lock(node: Node, run: Run, paths: Paths) -> None:
     code, _output, errors = run("swap", "main", "--to", "7")
     assert code == 1 and "main has no release 7; it has 1, 2" in errors
     assert lock.read(paths) is None
@@ -200,7 +200,7 @@ def test_a_playbook_that_has_the_lock_keeps_it(node: Node, run: Run, paths: Path
     code, _output, errors = run("swap", "main", "--to", "2")
     assert code == 1 and "this node is locked by run other of baremetal.inference.update_model" in errors
     assert lock.read(paths) == held and swaps.read(paths, "main") is None
-    # Of the run whose swap is stuck, the lock is taken over.
+    # A new swap adopts the lock of the run whose swap is stuck.
     swaps.write(paths, "main", Swap(1, 2, "other", SINCE, step=swaps.STUCK))
     assert run("swap", "main", "--to", "2")[0] == 0
 
@@ -232,7 +232,7 @@ def test_a_rollback_goes_to_the_release_before(node: Node, run: Run, paths: Path
     releases.activate(paths, "main", 1)
     releases.commit(paths, "main", 1)
     assert run("rollback", "main", "2")[0] == 0 and seen[1].target == 2
-    # No default in place of a wrong number.
+    # A wrong number is not replaced by the default.
     assert run("rollback", "main", "0")[0] == 1 and len(seen) == 2
 
 
@@ -266,7 +266,7 @@ def test_a_swap_whose_process_fails_each_time_rests_longer_and_longer(
 
 
 def done(node: Node) -> list[Swap]:
-    """Have swaps succeed. Returns those that have run."""
+    """Let swaps succeed. Returns the list to which each swap is added."""
     seen: list[Swap] = []
 
     def performed(swap: Swap) -> None:
@@ -302,7 +302,7 @@ def closed(node: Node, monkeypatch: pytest.MonkeyPatch) -> list[int]:
         (swaps.LED, [], False),
     ],
 )
-def test_after_a_restart_gates_close_and_swaps_go_on(
+def test_after_a_restart_gates_close_and_swaps_continue(
     node: Node, run: Run, paths: Paths, closed: list[int], step: str, gates: list[int], starts: bool
 ) -> None:
     swaps.write(paths, "main", Swap(1, 2, "run", SINCE, step=step, closed_port=5005))
@@ -321,10 +321,10 @@ def test_after_a_restart_a_damaged_record_closes_the_gate_and_the_swap_ends(
     assert found and (found.step, found.returning, found.origin) == (swaps.DRAIN, True, 1) and found.gated
 
 
-def test_a_swap_goes_on_where_the_record_of_the_last_one_is_damaged(
+def test_a_swap_begins_although_the_record_of_the_last_swap_is_damaged(
     node: Node, run: Run, paths: Paths, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its lock is left as well."""
+    """The new swap adopts the lock of the last one, too."""
     monkeypatch.setattr(gate, "closed", set)
     node.states[UNIT] = "inactive"
     node.perform = lambda _swap: None
@@ -337,7 +337,7 @@ def test_a_swap_goes_on_where_the_record_of_the_last_one_is_damaged(
     assert lock.read(paths) is None
 
 
-def test_a_rollback_goes_to_the_release_before_also_where_a_record_is_damaged(
+def test_a_rollback_goes_to_the_release_before_although_a_record_is_damaged(
     node: Node, run: Run, paths: Paths, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(gate, "closed", set)
@@ -352,7 +352,7 @@ def test_a_rollback_goes_to_the_release_before_also_where_a_record_is_damaged(
     assert run("rollback", "main")[0] == 0 and (seen[0].origin, seen[0].target) == (2, 1)
 
 
-def test_a_gate_that_does_not_close_is_told_and_the_swap_goes_on(
+def test_a_gate_that_does_not_close_is_an_error_and_the_swap_continues(
     node: Node, run: Run, paths: Paths, closed: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(_port: int) -> None:
@@ -364,7 +364,7 @@ def test_a_gate_that_does_not_close_is_told_and_the_swap_goes_on(
     assert code == 1 and "main: nft is not installed" in errors and node.calls == [f"start --no-block {UNIT}"]
 
 
-def test_a_swap_that_cannot_be_read_does_not_keep_others_from_going_on(
+def test_a_swap_that_cannot_be_read_does_not_prevent_the_others(
     node: Node, run: Run, paths: Paths, closed: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The gate of the other instance must be closed before its engine starts."""
@@ -381,8 +381,8 @@ def test_a_swap_that_cannot_be_read_does_not_keep_others_from_going_on(
     assert node.calls == ["start --no-block inference-swap@first.service", f"start --no-block {UNIT}"]
 
 
-def test_a_swap_that_runs_leads_itself(node: Node, run: Run, paths: Paths, closed: list[int]) -> None:
-    """Whoever calls the command by hand must not close the gate of an engine that is watched."""
+def test_resume_swaps_leaves_a_running_swap_alone(node: Node, run: Run, paths: Paths, closed: list[int]) -> None:
+    """An operator who calls the command must not close the gate of an engine that is watched."""
     node.states[UNIT] = "active"
     swaps.write(paths, "main", Swap(1, 2, "run", SINCE, step=swaps.WATCH, closed_port=5005))
     assert run("resume-swaps")[0] == 0

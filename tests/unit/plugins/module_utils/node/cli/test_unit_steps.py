@@ -38,10 +38,10 @@ def serving(unit: Unit) -> None:
 
 @pytest.mark.parametrize("arguments", [["prepare", "main", "--release=1"], ["supervise", "main", "--release=1"], CLEAR])
 @pytest.mark.parametrize("invocation", ["abc", ""], ids=["started", "never started"])
-def test_what_the_unit_calls_is_not_for_people(
+def test_the_commands_of_a_unit_refuse_other_callers(
     run: Run, unit: Unit, monkeypatch: pytest.MonkeyPatch, arguments: list[str], invocation: str
 ) -> None:
-    """Each would take the container from an engine that serves."""
+    """Each command would take the container from an engine that serves."""
     unit.properties["InvocationID"] = invocation
     monkeypatch.delenv("INVOCATION_ID", raising=False)
     monkeypatch.setattr(unit_steps, "Docker", pytest.fail)
@@ -50,10 +50,10 @@ def test_what_the_unit_calls_is_not_for_people(
     assert "systemctl start vllm@main.service" in errors
 
 
-def test_the_container_is_cleared_away_without_a_word(
+def test_clear_removes_the_container_and_prints_only_errors(
     run: Run, docker: FakeDocker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also where the start failed before there was one; but not without a word where dockerd is away."""
+    """A missing container is no error, but a Docker that does not answer is an error."""
     monkeypatch.setenv("INVOCATION_ID", "abc")
     monkeypatch.setattr(unit_steps, "Docker", lambda timeout: Docker(docker.path, timeout))
     docker.create("vllm-main")
@@ -66,7 +66,7 @@ def test_the_container_is_cleared_away_without_a_word(
 
 
 class Ready:
-    """Stands for a supervisor whose engine is ready at once, and stopped then. Exits with 1 if that may be quick."""
+    """A fake supervisor whose engine is ready at once, and then stops. Exits with 1 if the engine is idle."""
 
     def __init__(
         self, *arguments: object, on_ready: Callable[[], None], is_idle: Callable[[], bool], gang: object = None
@@ -80,10 +80,10 @@ class Ready:
         return int(self.is_idle())
 
 
-def test_a_count_that_cannot_be_kept_keeps_no_engine_down(
+def test_an_engine_starts_although_its_start_cannot_be_counted(
     run: Run, paths: Paths, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Stands for a full or read-only disk, which root does not get from permissions.
+    # Like a full or read-only disk: permissions would not stop root.
     (paths.state / "starts").write_text("")
     monkeypatch.setenv("INVOCATION_ID", "abc")
     reached = []
@@ -118,7 +118,7 @@ def test_each_problem_of_a_start_is_named_and_the_start_is_counted(
     assert paths.starts("main").exists()
 
 
-def test_a_supervisor_learns_whether_its_stop_may_be_quick(
+def test_a_supervisor_finds_a_drained_engine_without_requests_idle(
     run: Run, paths: Paths, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("INVOCATION_ID", "abc")
@@ -167,7 +167,7 @@ def test_the_end_of_a_gang_for_a_member_that_leaves_is_no_death(paths: Paths, pl
     assert len(read_deaths(paths, "main").own) == deaths
 
 
-def test_a_death_is_recorded_and_told_with_its_requests(
+def test_a_death_is_recorded_and_reported_with_its_requests(
     run: Run, paths: Paths, monkeypatch: pytest.MonkeyPatch, unit: Unit
 ) -> None:
     """Without a gateway, only the death is recorded."""
@@ -197,18 +197,18 @@ def test_a_death_is_recorded_and_told_with_its_requests(
             "main: cannot read from gw2 which requests were in flight: timed out",
         ],
     )
-    ((told, name, node, age),) = asked
-    assert (told, name, node) == (swap_settings.read(paths).gateways, "main", "gpu-1")
+    ((given, name, node, age),) = asked
+    assert (given, name, node) == (swap_settings.read(paths).gateways, "main", "gpu-1")
     assert isinstance(age, float) and 3 <= age < 30
     assert read_deaths(paths, "main").own[-1].requests == requests
 
 
 @pytest.mark.parametrize("text", ["", "0", "n/a"])
-def test_an_engine_that_never_ended(text: str) -> None:
+def test_an_engine_that_never_ended_counts_0_seconds(text: str) -> None:
     assert unit_steps.seconds_since(text) == 0
 
 
-def test_a_release_that_is_not_there(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_release_is_an_error(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("INVOCATION_ID", "abc")
     code, _out, errors = run("supervise", "main", "--release", "9")
     assert code == 1

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which collectors there are, and what each leaves where it fails."""
+"""The collectors, their groups, and the page of a collector that fails."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ..conftest import write
 from .conftest import collect
 
 
-def test_a_collector_that_breaks_or_hangs_tells_only_that(tmp_path: Path) -> None:
+def test_a_collector_that_fails_or_hangs_publishes_only_the_failure(tmp_path: Path) -> None:
     hangs = threading.Event()
 
     def break_(_host: Host, samples: Samples) -> None:
@@ -42,7 +42,7 @@ def test_a_collector_that_breaks_or_hangs_tells_only_that(tmp_path: Path) -> Non
         hangs.set()
 
 
-def test_every_timer_asks_for_a_group_that_exists() -> None:
+def test_every_timer_starts_a_group_that_exists() -> None:
     units = metrics_units.render()
     assert {name.partition("@")[2].removesuffix(".timer") for name in METRICS_TIMERS} == set(catalogue.GROUPS)
     assert all(f"OnUnitInactiveSec={metrics_units.INTERVALS[name]}\n" in units[name] for name in METRICS_TIMERS)
@@ -57,7 +57,7 @@ def test_collectors_by_name_and_by_group() -> None:
 
 
 @pytest.mark.parametrize("name", list(COLLECTORS))
-def test_every_collector_tells_of_a_bare_node(tmp_path: Path, name: str) -> None:
+def test_every_collector_succeeds_on_an_empty_node(tmp_path: Path, name: str) -> None:
     write(tmp_path / "etc/inference/doctor.json", '{"schema": 1, "off": ["engine-agent", "system"]}')
     assert f'inference_collector_success{{collector="{name}"}} 1\n' in collect(name, Paths(tmp_path))
 

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the doctor says as metrics."""
+"""The doctor's results as metrics."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..conftest import write
 from .conftest import collect
 
 
-def test_the_doctor(tmp_path: Path) -> None:
+def test_each_check_and_the_verdict_have_metrics(tmp_path: Path) -> None:
     write(
         tmp_path / "etc/inference/doctor.json", '{"schema": 1, "off": ["driver", "rdma", "system", "docker", "engine"]}'
     )

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The GPUs as metrics, and what is told where the driver fails."""
+"""Metrics of the GPUs, also of GPUs that the driver does not list."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_gpus_in_base_units(tmp_path: Path) -> None:
 
 
 def test_a_gpu_that_the_driver_does_not_list(tmp_path: Path) -> None:
-    """It has a name all the same, and nothing is told that nobody knows."""
+    """The GPU is labelled by its address. Its unknown values have no metrics."""
     plug(tmp_path, "0000:1b:00.0")
     lost = Outcome(9, "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver.")
     text = collect("gpus", Paths(tmp_path), lost)
@@ -52,12 +52,12 @@ def test_a_gpu_that_the_driver_does_not_list(tmp_path: Path) -> None:
     assert "inference_gpu_temperature" not in text
 
 
-def test_a_node_without_gpus_says_nothing_of_a_driver(tmp_path: Path) -> None:
+def test_a_node_without_gpus_has_no_metrics_of_a_driver(tmp_path: Path) -> None:
     text = collect("gpus", Paths(tmp_path))
     assert "inference_gpus_present 0\n" in text and "inference_gpu_driver" not in text
 
 
-def test_a_gpu_on_another_instances_cpu_is_nobodys(tmp_path: Path) -> None:
+def test_an_instance_of_the_cpu_computes_on_no_gpu(tmp_path: Path) -> None:
     plug(tmp_path, "0000:1b:00.0", "0000:9d:00.0")
     declare(Paths(tmp_path), accelerator="cpu", gpus=())
     report = Outcome(0, (GPU_DATA / "report-580.xml").read_text())

@@ -34,7 +34,7 @@ def test_a_node_without_rdma_has_no_port(tmp_path: Path) -> None:
     assert "inference_rdma_port_" not in text.replace("# ", "")
 
 
-def test_what_a_port_does_not_tell_is_left_out() -> None:
+def test_unknown_values_of_a_port_have_no_metrics() -> None:
     port = {"port": 2, "link_layer": None, "netdev": "", "state": "", "rate_gbps": None, "counters": None}
     facts = {"rdma_devices": [{"name": "mlx5_0", "firmware": None, "ports": [port]}], "rdma_nics_without_driver": [1]}
     samples = Samples(rdma.HELP)

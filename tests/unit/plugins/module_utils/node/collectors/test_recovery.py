@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The recovery as metrics: budget, breaker, steps."""
+"""Metrics of recovery: budget, breaker, deaths and steps."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from ..conftest import write
 from .conftest import collect, declare
 
 
-def test_recovery_as_time_goes_by(tmp_path: Path) -> None:
-    """A step of the last hour costs budget, and an older one none. Where the role is not, nothing is told."""
+def test_a_step_costs_budget_for_an_hour(tmp_path: Path) -> None:
+    """Without the role recovery, there are no metrics."""
     paths = Paths(tmp_path)
     declare(paths)
     assert "inference_recovery" not in collect("recovery", paths)
@@ -43,8 +43,8 @@ def test_deaths_and_the_keys_in_flight(tmp_path: Path) -> None:
     write(paths.recovery_settings, json.dumps({"schema": 1, "budget": 3}))
     now = datetime.now(UTC)
     for minutes in (90, 5, 1):
-        told = [Seen("main", "node1", 1, ("bob",), ()), Seen("main", "node2", 60, ("bob",), ())]
-        deaths.record(paths, "main", now - timedelta(minutes=minutes), told, "node1")
+        seen = [Seen("main", "node1", 1, ("bob",), ()), Seen("main", "node2", 60, ("bob",), ())]
+        deaths.record(paths, "main", now - timedelta(minutes=minutes), seen, "node1")
     text = collect("recovery", paths)
     assert 'inference_recovery_deaths{name="main"} 2\n' in text
     assert 'inference_recovery_deaths_in_flight{name="main",key="bob"} 2\n' in text
@@ -52,15 +52,15 @@ def test_deaths_and_the_keys_in_flight(tmp_path: Path) -> None:
     assert 'inference_recovery_budget_left{name="main"} 3\n' in text
 
 
-def test_a_time_that_is_none_costs_only_its_own_line(tmp_path: Path) -> None:
+def test_an_invalid_time_omits_only_its_own_metric(tmp_path: Path) -> None:
     paths = Paths(tmp_path)
     declare(paths)
     write(paths.recovery_settings, json.dumps({"schema": 1}))
-    for time, told in (("2026-05-01T12:00:00Z", True), ("soon", False)):
+    for time, valid in (("2026-05-01T12:00:00Z", True), ("soon", False)):
         step = Step(time, "restart", "hung", "no answer")
         breaker = recovery_state.Breaker(time, "why")
         recovery_state.write(paths, recovery_state.State("main", steps=(step,), total=1, breaker=breaker))
         text = collect("recovery", paths)
         line = 'inference_recovery_last_step_timestamp_seconds{name="main"} 1777636800\n'
-        assert (line in text) == told
+        assert (line in text) == valid
         assert 'inference_recovery_breaker_open{name="main"} 1\n' in text

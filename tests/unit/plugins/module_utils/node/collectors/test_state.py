@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the node runs, and should run, as metrics."""
+"""Metrics of the active and the wanted releases, and of gangs."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_releases_and_a_reboot_that_is_due(tmp_path: Path) -> None:
     write(tmp_path / "run/reboot-required", "")
     text = collect("state", paths)
     assert 'inference_release_pending{name="main"} 1\n' in text and "inference_reboot_required 1\n" in text
-    # A damaged file costs this instance its lines, and nobody else theirs.
+    # A damaged file removes only the metrics of its own instance.
     write(paths.instance("main"), "{")
     assert 'name="main"' not in collect("state", paths) and "inference_reboot_required 1" in collect("state", paths)
 
@@ -109,7 +109,7 @@ def test_a_member_that_boots_reports_no_member_yet(tmp_path: Path, unit: dict[st
         ("127.0.0.1:5000/vllm@sha256:" + "ab" * 32, "vllm@" + "ab" * 6),
     ],
 )
-def test_an_image_is_short(image: str, shown: str) -> None:
+def test_the_label_of_an_image_is_short(image: str, shown: str) -> None:
     assert state.image_label(image) == shown
 
 
@@ -121,7 +121,7 @@ def test_an_instance_before_its_first_start(tmp_path: Path) -> None:
     assert 'inference_release_pending{name="main"} 1\n' in text and "inference_release_number{" not in text
 
 
-def test_an_instance_that_the_inventory_has_left_behind(tmp_path: Path) -> None:
+def test_an_orphan_is_not_declared(tmp_path: Path) -> None:
     paths = Paths(tmp_path)
     declare(paths)
     paths.instance("main").unlink()

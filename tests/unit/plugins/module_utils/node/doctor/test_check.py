@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How checks are run and told: a broken one condemns nobody, and nothing holds up the rest."""
+"""How checks run and are reported: a check that breaks or hangs is unknown, and delays no other check."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def fine(_host: None) -> Finding:
     return Finding(OK, "fine")
 
 
-def test_a_broken_or_late_check_is_unknown_and_holds_nobody_up() -> None:
+def test_a_broken_or_late_check_is_unknown_and_delays_no_other() -> None:
     began = time.monotonic()
     checks = [Check("a-slow", slow, 0.2), Check("b-broken", broken), Check("c-silent", silent), Check("d-fine", fine)]
     found = check.run(checks, None)
@@ -51,7 +51,7 @@ def test_a_broken_or_late_check_is_unknown_and_holds_nobody_up() -> None:
     assert check.verdict(found) == UNKNOWN
 
 
-def test_what_several_want_is_looked_up_once_and_its_failure_too() -> None:
+def test_a_value_or_error_that_checks_share_is_read_once() -> None:
     calls = []
 
     def make() -> int:
@@ -79,14 +79,14 @@ def results(*statuses: str) -> list[Result]:
         ((WARN, FAIL, UNKNOWN), FAIL, 2),
     ],
 )
-def test_the_worst_counts(statuses: tuple[str, ...], verdict: str, code: int) -> None:
+def test_the_worst_status_is_the_verdict(statuses: tuple[str, ...], verdict: str, code: int) -> None:
     found = results(*statuses)
     assert check.verdict(found) == verdict
     assert doctor.CODES[verdict] == code
     assert check.as_json(found)["verdict"] == verdict
 
 
-def test_the_table_begins_with_the_worst_and_says_what_to_do() -> None:
+def test_the_table_begins_with_the_worst_check_and_its_action() -> None:
     lines = check.as_text(results(OK, FAIL), whole=True).splitlines()
     assert lines[0] == "fail: 1 fail, 1 ok. This node is not fit to serve."
     assert lines[2].startswith("FAIL") and lines[3].strip() == "-> do it"
@@ -105,11 +105,11 @@ def test_the_first_line_says_whether_the_node_is_fit(statuses: tuple[str, ...], 
     assert check.as_text(results(*statuses), whole=True).splitlines()[0] == line
 
 
-def test_a_few_checks_say_nothing_about_the_node() -> None:
+def test_a_few_checks_have_no_verdict_of_the_node() -> None:
     assert check.as_text(results(OK), whole=False).splitlines()[0] == "ok: 1 ok"
 
 
-def test_the_worst_check_comes_first_and_says_what_to_do() -> None:
+def test_the_worst_problem_comes_first_with_its_action() -> None:
     results = [
         Result("gpu-a", WARN, "warm", ""),
         Result("gpu-b", OK, "fine", ""),

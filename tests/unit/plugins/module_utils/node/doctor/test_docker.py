@@ -27,14 +27,14 @@ from ansible_collections.baremetal.inference.plugins.module_utils.node.doctor.ho
 from .conftest import Machine, host, serve
 
 
-def test_docker_is_missed_where_there_are_instances(tmp_path: Path) -> None:
+def test_a_missing_docker_fails_only_on_a_node_with_instances(tmp_path: Path) -> None:
     assert docker.answers(host(tmp_path)).status == OK
     serve(tmp_path)
     assert docker.answers(host(tmp_path)).status == FAIL
 
 
 @pytest.mark.parametrize(("text", "words"), [('{"live-restore": true}', "engines continue"), ("{}", "engines end")])
-def test_what_a_restart_of_docker_costs_is_told(tmp_path: Path, text: str, words: str) -> None:
+def test_the_action_names_what_a_restart_of_docker_ends(tmp_path: Path, text: str, words: str) -> None:
     serve(tmp_path)
     files.write(tmp_path / "etc/docker/daemon.json", text)
     assert words in docker.answers(host(tmp_path)).action
@@ -98,7 +98,7 @@ def test_containers_that_lost_their_gpus(
     assert found.status == status and words in found.message
 
 
-def test_gpus_of_containers_that_nobody_can_tell(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_gpus_of_containers_that_cannot_be_tried_are_unknown(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     machine.plug("0000:1b:00.0")
     with pytest.raises(CannotTell, match="docker is not installed"):
         docker.gpus(machine.host())

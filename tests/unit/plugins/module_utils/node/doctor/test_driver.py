@@ -25,7 +25,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.node.doctor.ch
 from .conftest import Machine
 
 
-def test_a_gpu_that_the_driver_lacks_fails(machine: Machine) -> None:
+def test_a_gpu_without_a_driver_fails(machine: Machine) -> None:
     machine.plug("0000:1b:00.0")
     found = machine.check()
     assert found["driver-loaded"].status == FAIL
@@ -67,7 +67,9 @@ def test_a_node_without_gpus_needs_no_driver(machine: Machine) -> None:
         (None, OK),
     ],
 )
-def test_what_the_tool_says_of_a_loaded_driver(machine: Machine, kind: str | None, status: str) -> None:
+def test_the_status_of_a_loaded_driver_by_the_error_of_nvidia_smi(
+    machine: Machine, kind: str | None, status: str
+) -> None:
     machine.plug("0000:1b:00.0")
     machine.write("sys/module/nvidia/version", "580.95.05\n")
     host = machine.host()
@@ -114,7 +116,7 @@ def test_the_loaded_module_is_the_installed_one(
     assert found.status == status
 
 
-def test_every_kernel_has_the_module_or_there_is_none(machine: Machine) -> None:
+def test_kernels_with_the_module_are_ok_and_a_missing_kernel_is_unknown(machine: Machine) -> None:
     machine.plug("0000:1b:00.0")
     with pytest.raises(CannotTell, match="/boot"):
         driver.next_kernel(machine.host())

@@ -79,7 +79,7 @@ def test_managed_files_that_were_changed_fail(tmp_path: Path, hurt: Callable[[Pa
     assert engines.files(host(tmp_path)).status == FAIL
 
 
-def test_a_stand_in_is_declared_nowhere(tmp_path: Path) -> None:
+def test_a_bridge_needs_no_declaration(tmp_path: Path) -> None:
     paths = Paths(tmp_path)
     assert engines.files(host(tmp_path)).status == OK
     serve(tmp_path)
@@ -87,7 +87,7 @@ def test_a_stand_in_is_declared_nowhere(tmp_path: Path) -> None:
     assert engines.files(host(tmp_path)).status == OK
 
 
-def test_a_recovery_that_waits_for_nobody_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_recovery_whose_path_unit_is_not_active_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     paths, active = serve(tmp_path), "active"
     monkeypatch.setattr(systemd, "active_state", lambda _unit: active)
     assert engines.recovery(host(tmp_path)).message.startswith("does not apply")
@@ -122,12 +122,12 @@ def test_systemd_that_does_not_answer_is_unknown(tmp_path: Path, monkeypatch: py
             check(host(tmp_path))
 
 
-def test_what_an_update_has_left_in_place_of_an_instance(tmp_path: Path) -> None:
+def test_a_bridge_that_an_update_has_left_is_a_warning(tmp_path: Path) -> None:
     assert engines.leftover_bridges(host(tmp_path)).status == OK
     Paths(tmp_path).releases("main_bridge").mkdir(parents=True)
     found = engines.leftover_bridges(host(tmp_path))
     assert found.status == WARN and "main_bridge" in found.message
-    # An update walks only what the inventory declares.
+    # An update visits only instances that the inventory declares.
     assert "baremetal.inference.update_model removes bridges of instances that the inventory declares" in found.action
     assert "engine_service -a 'names=INSTANCE_bridge state=absent'" in found.action
 
@@ -141,7 +141,9 @@ def test_a_drain_is_a_warning(tmp_path: Path) -> None:
     assert engines.drained(host(tmp_path)).status == WARN
 
 
-def test_the_agent_and_units_as_systemd_has_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_agent_and_units_are_judged_by_their_state_in_systemd(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert engines.agent(host(tmp_path)).message.startswith("does not apply")
     serve(tmp_path)
     shown = {"NeedDaemonReload": "no"}
@@ -198,7 +200,7 @@ def test_a_swap_that_does_not_go_on_fails(
     files.write(paths.swap_settings, swap_settings.text({"node": "node1", "gateways": []}))
     monkeypatch.setattr(systemd, "active_state", lambda _unit: state)
     at(paths, step)
-    # The gate of the swap's own port is closed for good reason.
+    # The swap itself has closed this gate.
     closed.add(5005)
     found = engines.swapping(host(tmp_path))
     assert found.status == status and words in found.message
@@ -236,7 +238,7 @@ def test_a_gate_that_is_closed_without_a_swap_fails(
     assert engines.swapping(host(tmp_path)).status == OK
 
 
-def test_what_a_swap_has_left_to_do_is_a_warning(tmp_path: Path, closed: set[int]) -> None:
+def test_the_open_work_of_a_swap_is_a_warning(tmp_path: Path, closed: set[int]) -> None:
     paths = serve(tmp_path)
     files.write(paths.swap_settings, swap_settings.text({"node": "node1", "gateways": []}))
     files.write(paths.drain("main_bridge"), "")
@@ -254,7 +256,7 @@ def test_a_node_without_nftables_has_no_gate(tmp_path: Path, monkeypatch: pytest
     assert engines.swapping(host(tmp_path)).status == OK
 
 
-def test_a_node_that_could_not_swap_itself_is_a_warning(tmp_path: Path, closed: set[int]) -> None:
+def test_missing_swap_settings_are_a_warning(tmp_path: Path, closed: set[int]) -> None:
     assert engines.swapping(host(tmp_path)).status == OK, "it has no engine"
     serve(tmp_path)
     found = engines.swapping(host(tmp_path))
@@ -265,8 +267,8 @@ def test_a_node_that_could_not_swap_itself_is_a_warning(tmp_path: Path, closed: 
     )
 
 
-def test_engines_whose_rules_are_not_loaded(tmp_path: Path) -> None:
-    """`nft flush ruleset` opens everything to them."""
+def test_rules_of_engines_that_are_not_loaded_fail(tmp_path: Path) -> None:
+    """After `nft flush ruleset`, engines can open any connection."""
     listing = "\t\tmeta skuid 2000 reject with icmpx admin-prohibited\n"
 
     def found(loaded: str) -> Finding:

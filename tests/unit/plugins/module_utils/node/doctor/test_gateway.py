@@ -31,12 +31,14 @@ def test_a_node_without_a_gateway(tmp_path: Path) -> None:
     assert gateway.certificate(host(tmp_path)).status == OK
 
 
-def test_plain_http_is_pending_until_the_inventory_says_so(tmp_path: Path) -> None:
+def test_plain_http_is_pending_until_gateway_tls_is_none(tmp_path: Path) -> None:
     # A gateway of an earlier version recorded no form.
     for settings in ({"tls": False}, {"tls": False, "tls_form": "kept"}):
-        told = found(tmp_path, settings)
+        result = found(tmp_path, settings)
         assert (
-            told.status == WARN and told.message.startswith("gateway_tls is pending") and "docs/tls.md" in told.action
+            result.status == WARN
+            and result.message.startswith("gateway_tls is pending")
+            and "docs/tls.md" in result.action
         )
     assert found(tmp_path, {"tls": False, "tls_form": "none"}).status == OK
 
@@ -45,10 +47,10 @@ def test_plain_http_is_pending_until_the_inventory_says_so(tmp_path: Path) -> No
     ("days", "status", "words"), [(60, OK, "in 60 days"), (9, WARN, "in 9 days"), (-3, WARN, "3 days ago")]
 )
 def test_the_end_of_the_certificate(tmp_path: Path, days: float, status: str, words: str) -> None:
-    told = found(tmp_path, {"tls": True, "tls_form": "ca"}, days)
-    assert (told.status, words in told.message) == (status, True), told
+    result = found(tmp_path, {"tls": True, "tls_form": "ca"}, days)
+    assert (result.status, words in result.message) == (status, True), result
 
 
-def test_what_is_no_certificate_is_unknown(tmp_path: Path) -> None:
+def test_a_certificate_that_cannot_be_read_is_unknown(tmp_path: Path) -> None:
     with pytest.raises(CannotTell, match="notAfter"):
         found(tmp_path, {"tls": True})

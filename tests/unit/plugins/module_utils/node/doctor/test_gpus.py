@@ -25,7 +25,7 @@ from ..conftest import GPU_DATA
 from .conftest import Machine
 
 
-def test_a_sick_node_is_told_in_full(machine: Machine) -> None:
+def test_all_faults_of_a_node_are_reported(machine: Machine) -> None:
     """Two synthetic GPUs: one hot with a pending remap and half of its lanes, the other asks for a reset."""
     for address in ("0000:1b:00.0", "0000:9d:00.0"):
         machine.plug(address)
@@ -38,7 +38,7 @@ def test_a_sick_node_is_told_in_full(machine: Machine) -> None:
     assert found["gpu-throttle"].status == WARN and "too hot" in found["gpu-throttle"].message
     assert found["gpu-pcie"].status == WARN and "8 of 16" in found["gpu-pcie"].message
     assert found["gpu-fabric"].status == OK
-    # XID 79 of this boot; 13, of the boot before, and 31, of an application, are none of the node's.
+    # XID 79 is a fault of this boot. XID 13 is of the boot before, and XID 31 is a fault of an application.
     assert found["gpu-xids"].status == FAIL and "XID 79" in found["gpu-xids"].message
     assert "XID 13" not in found["gpu-xids"].message
     assert all(found[name].action for name in ("gpu-state", "gpu-memory", "gpu-xids"))
@@ -57,7 +57,7 @@ def test_gpus_that_an_operator_has_excluded_are_no_fault(machine: Machine) -> No
     assert machine.check()["driver-loaded"].status == FAIL
 
 
-def test_a_tool_that_hangs_condemns_nobody(machine: Machine) -> None:
+def test_checks_of_a_tool_that_hangs_are_unknown(machine: Machine) -> None:
     machine.plug("0000:1b:00.0")
     machine.write("sys/module/nvidia/version", "580.95.05\n")
     hangs = Outcome(None, failure="timeout", message="nvidia-smi did not end within 15 s")
@@ -100,15 +100,15 @@ def test_xids_from_before_the_recovery_reset_the_gpu_are_settled(
 
     assert status(150) == FAIL
     assert status(50) == OK
-    # Of another GPU it says nothing.
+    # The reset does not settle the XIDs of another GPU.
     machine.write("var/log/kern.log", "[  95.0] NVRM: Xid (PCI:0000:1b:00): 95, pid=1, uncontained\n")
     host = machine.host()
     monkeypatch.setattr(host, "releases", lambda: {"main": release})
     assert status(50) == FAIL
 
 
-def test_a_burst_is_told_by_the_worst_of_it(machine: Machine) -> None:
-    """One fault of NVLink on Blackwell: many numbers, of which XID 154 says what is wanted."""
+def test_a_burst_of_xids_is_reported_from_the_worst(machine: Machine) -> None:
+    """One fault of NVLink on Blackwell: many numbers, of which XID 154 names the action."""
     machine.plug("0000:1b:00.0")
     machine.write(
         "var/log/kern.log",
@@ -138,7 +138,7 @@ def test_unknown_values_are_not_good(machine: Machine) -> None:
         assert found[name].message.endswith(" of GPU 0000:1b:00.0 are unknown"), found[name]
 
 
-def test_a_fault_of_one_gpu_hides_behind_no_unknown_value_of_another(machine: Machine) -> None:
+def test_an_unknown_value_of_one_gpu_hides_no_fault_of_another(machine: Machine) -> None:
     for address in ("0000:1b:00.0", "0000:9d:00.0"):
         machine.plug(address)
     first, second = (GPU_DATA / "report-580.xml").read_text().split('<gpu id="00000000:9D', 1)
@@ -194,7 +194,7 @@ def test_kernel_logs_of_real_machines_are_judged(recording: Any, machine: Machin
 
 
 @pytest.mark.recordings("errors")
-def test_a_tool_that_fails_is_told_in_its_own_words(recording: Any, machine: Machine) -> None:
+def test_a_tool_that_fails_makes_a_check_fail_or_unknown(recording: Any, machine: Machine) -> None:
     machine.plug("0000:1b:00.0")
     machine.write("sys/module/nvidia/version", "580.95.05\n")
     machine.answers["nvidia-smi -q -x"] = Outcome(9, recording.text())

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the checks look at: programs that are asked, and facts that are read once."""
+"""The host of the checks: it runs programs within a limit, and reads each fact once."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ..conftest import GPU_DATA, install, missing, plug, write
 from .conftest import host
 
 
-def test_a_program_is_asked_within_its_time(tmp_path: Path) -> None:
+def test_a_program_runs_within_its_time_limit(tmp_path: Path) -> None:
     asked = []
 
     def run(command: Sequence[str], timeout: float) -> Outcome:
@@ -38,12 +38,12 @@ def test_a_program_is_asked_within_its_time(tmp_path: Path) -> None:
         (Outcome(3), "^tool: exit status 3$"),
     ],
 )
-def test_a_program_that_fails_leaves_the_question_open(tmp_path: Path, outcome: Outcome, words: str) -> None:
+def test_a_program_that_fails_is_unknown(tmp_path: Path, outcome: Outcome, words: str) -> None:
     with pytest.raises(CannotTell, match=words):
         host(tmp_path, {"tool": outcome}).ask("tool")
 
 
-def test_gpus_are_asked_for_once(tmp_path: Path) -> None:
+def test_gpus_are_read_once(tmp_path: Path) -> None:
     plug(tmp_path, "0000:1b:00.0", "0000:9d:00.0")
     asked = []
 
@@ -79,7 +79,7 @@ def test_an_instance_whose_release_is_damaged_is_left_out(tmp_path: Path) -> Non
     assert list(host(tmp_path).releases()) == ["main"]
 
 
-def test_before_its_first_start_an_instance_counts_by_what_it_should_run(tmp_path: Path) -> None:
+def test_before_its_first_start_an_instance_has_its_desired_release(tmp_path: Path) -> None:
     paths = Paths(tmp_path)
     install(paths)
     paths.active("main").unlink()

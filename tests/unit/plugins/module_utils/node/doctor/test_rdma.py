@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The ports of RDMA, from a sysfs of files."""
+"""The checks of RDMA ports, rails and NCCL, on a sysfs of files."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_a_node_without_rdma_is_fine(tmp_path: Path) -> None:
     assert {one.find(host(tmp_path)).status for one in rdma.CHECKS} == {OK}
 
 
-def test_a_port_is_active_or_down_and_wants_an_address(tmp_path: Path) -> None:
+def test_a_port_that_is_down_or_has_no_address_is_a_warning(tmp_path: Path) -> None:
     port = plug_port(tmp_path, "mlx5_0")
     assert rdma.ports(host(tmp_path)).status == OK
     lacking = rdma.gids(host(tmp_path))
@@ -65,14 +65,14 @@ def test_a_port_without_a_subnet_manager(tmp_path: Path) -> None:
     assert found.action.startswith("no subnet manager makes the port active")
 
 
-def test_a_slow_link_of_infiniband_is_seen(tmp_path: Path) -> None:
+def test_a_slow_link_of_infiniband_is_a_warning(tmp_path: Path) -> None:
     for number, rate in enumerate(("400 Gb/sec (4X NDR)", "400 Gb/sec (4X NDR)", "200 Gb/sec (2X NDR)")):
         plug_port(tmp_path, f"mlx5_{number}", link_layer="InfiniBand", rate=rate)
     found = rdma.speed(host(tmp_path))
     assert found.status == WARN and found.message == "mlx5_2/1 runs at 200 Gb/s, the fastest at 400"
 
 
-def test_a_speed_that_is_unknown_is_not_called_equal(tmp_path: Path) -> None:
+def test_an_unknown_speed_makes_the_check_unknown(tmp_path: Path) -> None:
     plug_port(tmp_path, "mlx5_0", link_layer="InfiniBand", rate="400 Gb/sec (4X NDR)")
     plug_port(tmp_path, "mlx5_1", link_layer="InfiniBand", rate="")
     with pytest.raises(CannotTell, match="the speed of mlx5_1/1 is unknown"):
@@ -85,7 +85,7 @@ def test_ports_of_roce_are_not_compared(tmp_path: Path) -> None:
     assert "does not apply" in rdma.speed(host(tmp_path)).message
 
 
-def test_a_card_without_its_driver_is_named_where_others_do_rdma(tmp_path: Path) -> None:
+def test_a_card_without_its_driver_is_named_if_another_card_has_one(tmp_path: Path) -> None:
     plug_port(tmp_path, "mlx5_0")
     one = host(tmp_path)
     lacking = {**one.rdma(), "rdma_nics_without_driver": [{"pci_address": "0000:3b:00.0"}]}
@@ -123,11 +123,11 @@ def release(gang: object = None, accelerator: str = "nvidia") -> SimpleNamespace
     return SimpleNamespace(gang=gang, accelerator=accelerator)
 
 
-def gang_of(seen: Host, monkeypatch: pytest.MonkeyPatch, said: str) -> Finding:
-    """The check of an engine over several nodes whose NCCL said this."""
+def gang_of(seen: Host, monkeypatch: pytest.MonkeyPatch, printed: str) -> Finding:
+    """The check of an engine over several nodes whose NCCL printed this."""
     monkeypatch.setattr(seen, "releases", lambda: {"main": release(object()), "small": release()})
     # journalctl exits with 1 if no line matches.
-    monkeypatch.setattr(seen, "run", lambda command, timeout: Outcome(0 if said else 1, said))
+    monkeypatch.setattr(seen, "run", lambda command, timeout: Outcome(0 if printed else 1, printed))
     return rdma.nccl(seen)
 
 
@@ -145,7 +145,7 @@ def test_whether_the_engine_of_a_gang_uses_its_rails(
 
 
 @pytest.mark.parametrize(("bridges", "status"), [(f"pci0000:10/{BRIDGE}", WARN), ("pci0000:f0/0000:f0:01.0", OK)])
-def test_channels_without_gpudirect_where_a_gpu_is_near_and_where_none_is(
+def test_channels_without_gpudirect_are_a_warning_only_near_a_gpu(
     rails: tuple[RailHost, Host], monkeypatch: pytest.MonkeyPatch, bridges: str, status: str
 ) -> None:
     one, seen = rails
@@ -175,7 +175,7 @@ def test_faults_before_the_last_start_do_not_count(
     assert "vllm@main.service" in asked[-2]
 
 
-def test_devices_that_have_other_names_now(rails: tuple[RailHost, Host], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_renamed_devices_are_a_warning(rails: tuple[RailHost, Host], monkeypatch: pytest.MonkeyPatch) -> None:
     one, seen = rails
     write(Paths(one.root).env("main"), "NCCL_IB_HCA==rocep0s0:1,rocep1s0:1\n")
     assert gang_of(seen, monkeypatch, "").status == OK
@@ -184,7 +184,7 @@ def test_devices_that_have_other_names_now(rails: tuple[RailHost, Host], monkeyp
     assert found.status == WARN and found.message.startswith("NCCL_IB_HCA of main has mlx5_0:1, and this node")
 
 
-def test_engines_without_nccl_are_not_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_engines_without_nccl_are_not_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Engines of one node, and engines on CPUs."""
     seen = host(tmp_path)
     for found in ({}, {"small": release()}, {"main": release(object(), "cpu")}):

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The ladder: each fault ends it at its own step, with what to do."""
+"""The ladder: each fault ends the ladder at its own step, which has an action."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_a_setting_that_cannot_be_read_is_not_in_force() -> None:
     steps = climb(healthy(), drift=boot.Report(unknown=[line]))
     (found,) = [step for step in steps if step.name == "settings"]
     assert found.status == "unknown" and line in found.message and found.action
-    # The ladder goes on: the next steps can be judged.
+    # The ladder continues, since the next steps can be judged.
     assert [step.name for step in steps] == STEPS
     text = rdma_ladder.as_text(steps)
     assert "fine so far" not in text and "No step found a fault; read what is unknown. Next" in text
@@ -89,7 +89,7 @@ def test_each_fault_ends_the_ladder_at_its_step(step: str) -> None:
     assert "Repair this first" in text and "ib_write_bw" not in text
 
 
-def test_packets_as_large_as_the_card_has() -> None:
+def test_packets_of_the_cards_largest_size_are_ok() -> None:
     found = healthy()
     found["rdma_devices"][0]["ports"][0].update(mtu_active=2048, mtu_max=2048)
     packets = climb(found)[STEPS.index("packets")]
@@ -98,7 +98,7 @@ def test_packets_as_large_as_the_card_has() -> None:
     assert climb(found)[-1].name == "packets" and "rdma_mtu" in climb(found)[-1].action
 
 
-def test_small_packets_of_infiniband_are_no_matter_of_the_network_device() -> None:
+def test_the_action_for_small_packets_of_infiniband_is_not_rdma_mtu() -> None:
     last = climb(facts(infiniband(0, mtu_active=2048)))[-1]
     assert last.name == "packets" and "subnet manager" in last.action and "rdma_mtu" not in last.action
 
@@ -114,7 +114,7 @@ def test_the_worst_faults_fail() -> None:
 def test_infiniband_without_a_subnet_manager() -> None:
     found = facts(infiniband(0, mtu_active=4096, sm_lid=0))
     assert climb(found)[-1].message == "ibp0s0/1: no subnet manager"
-    # A port that never had one is not active.
+    # A port that never had a subnet manager is not active.
     last = climb(facts(infiniband(0, state="INIT", sm_lid=0)))[-1]
     assert (last.name, last.status) == ("links", "fail") and last.message.startswith("ibp0s0/1 is INIT: no subnet man")
 
@@ -142,7 +142,7 @@ def test_an_iommu_that_translates() -> None:
     assert climb(found)[-1].name == "gpudirect"
 
 
-def test_what_is_unknown_does_not_end_the_ladder() -> None:
+def test_an_unknown_result_does_not_end_the_ladder() -> None:
     found = copy.deepcopy(healthy())
     for one in found["rdma_devices"]:
         one.update(pcie=None, nearest_gpu_distance=None)

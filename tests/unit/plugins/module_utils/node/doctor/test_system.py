@@ -32,7 +32,7 @@ def test_the_clock(tmp_path: Path, state: str, offset: str, status: str) -> None
     assert system.clock(host(tmp_path, answers)).status == status
 
 
-def test_a_chronyd_that_is_down_leaves_the_clock_open(tmp_path: Path) -> None:
+def test_a_chronyd_that_is_down_makes_the_clock_unknown(tmp_path: Path) -> None:
     with pytest.raises(CannotTell, match="506"):
         system.clock(host(tmp_path, {"chronyc": Outcome(1, "506 Cannot talk to daemon\n")}))
 
@@ -46,7 +46,7 @@ def test_a_full_disk_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert found.status == FAIL and "of the space free" in found.message
 
 
-def test_what_docker_may_lock_matters_with_rdma_alone(tmp_path: Path) -> None:
+def test_the_limit_of_locked_memory_matters_only_with_rdma(tmp_path: Path) -> None:
     answers = {"systemctl": Outcome(0, "65536\n")}
     assert system.memlock(host(tmp_path, answers)).status == OK
     port = tmp_path / "sys/class/infiniband/mlx5_0/ports/1"
@@ -57,7 +57,7 @@ def test_what_docker_may_lock_matters_with_rdma_alone(tmp_path: Path) -> None:
     assert system.memlock(host(tmp_path, {"systemctl": Outcome(0, "infinity\n")})).status == OK
 
 
-def test_shared_memory_that_is_used_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_shared_memory_that_is_used_up_is_a_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(CannotTell, match="dev/shm"):
         system.shm(host(tmp_path))
     (tmp_path / "dev/shm").mkdir(parents=True)
@@ -73,7 +73,7 @@ def test_without_chrony_timedatectl_is_asked(tmp_path: Path, synchronised: str, 
     assert system.clock(host(tmp_path, {"timedatectl": Outcome(0, synchronised)})).status == status
 
 
-def test_a_reboot_that_a_package_wants(tmp_path: Path) -> None:
+def test_a_due_reboot_is_a_warning(tmp_path: Path) -> None:
     assert system.reboot(host(tmp_path)).status == OK
     write(tmp_path / "run/reboot-required", "")
     assert "no reason is recorded" in system.reboot(host(tmp_path)).message
