@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a supervisor asks its gang, for an instance that is none. Private to the collection.
+"""Takes the place of a gang for the supervisor of an instance on one node. Private to the collection.
 
 The unit of each instance imports this file, and only units of gangs import the channel.
 """

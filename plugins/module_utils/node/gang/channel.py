@@ -4,8 +4,8 @@
 """The connections of a gang's supervisor, on a thread of their own. Private to the collection.
 
 The thread moves bytes, sends beats and judges silence, also while the supervisor waits for Docker or for an engine's
-end. What a supervisor must decide on comes out as events. A connection that has not
-proved yet that it has the key takes one descriptor for some seconds, and causes no event but a remark.
+end. Everything on which a supervisor must decide comes out as an event. A connection that has not yet proved that it
+has the key takes one descriptor for some seconds, and causes no event but a remark.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ RETRY = 1.0
 """Seconds between two attempts to listen, or to reach the leader."""
 
 STRANGERS = 16
-"""Connections that have not proved themselves yet. One more, and the oldest of them is closed."""
+"""Most connections that have not proved themselves yet. A further connection closes the oldest of them."""
 
 CLOSING = 2.0
 """Seconds that the last messages of a connection may take."""
@@ -143,7 +143,7 @@ class Channel:
         with contextlib.suppress(OSError):
             self._writer.send(b"\0")
 
-    def _tell(self, event: Event) -> None:
+    def _emit(self, event: Event) -> None:
         self._events.append(event)
         self._wake()
 
@@ -152,7 +152,7 @@ class Channel:
             while self._end_by is None or (self._peers and time.monotonic() < self._end_by):
                 self._turn()
         except Exception as error:
-            self._tell(Broken(repr(error)))
+            self._emit(Broken(repr(error)))
         finally:
             for peer in list(self._peers.values()):
                 self._drop(peer)
@@ -162,8 +162,8 @@ class Channel:
     def _turn(self) -> None:
         now = time.monotonic()
         wait = min([now + LONGEST_WAIT, *self._due(now), *(map(self._peer_due, self._peers.values()))]) - now
-        # All that has arrived is read before anybody's silence is judged. So a supervisor that did not run for some
-        # time blames no other one.
+        # The thread reads all that has arrived before it judges silence. So a supervisor that did not run for some
+        # time does not take other supervisors for silent.
         for key, mask in self._selector.select(max(0.0, wait)):
             if key.data is None:
                 self._readable(key.fd)
@@ -222,7 +222,7 @@ class Channel:
         """Close a connection that is of no more use, and report that unless this end has closed the connection."""
         self._drop(peer)
         if peer.close_by is None:
-            self._tell(self._loss(peer, why))
+            self._emit(self._loss(peer, why))
 
     def _loss(self, peer: _Peer, why: str) -> Event:
         """The event for a connection that is gone."""
@@ -242,7 +242,7 @@ class Channel:
                 self._fail(peer, "closed the connection")
             elif peer.close_by is None and peer.link is not None:
                 for message in peer.link.receive(data, time.monotonic()):
-                    self._tell(Heard(peer.number, message, peer.address))
+                    self._emit(Heard(peer.number, message, peer.address))
         except BlockingIOError:
             return
         except OSError as error:
@@ -302,10 +302,10 @@ class Channel:
         try:
             secret = self._secret.read_bytes().strip()
         except OSError as error:
-            self._tell(Remark("", f"{self._secret} cannot be read ({_why(error)}): run baremetal.inference.site"))
+            self._emit(Remark("", f"{self._secret} cannot be read ({_why(error)}): run baremetal.inference.site"))
             return None
         if not secret:
-            self._tell(Remark("", f"{self._secret} is empty: set gang_key and run baremetal.inference.site"))
+            self._emit(Remark("", f"{self._secret} is empty: set gang_key and run baremetal.inference.site"))
             return None
         return gang_key(secret, self._gang.name)
 
@@ -347,7 +347,7 @@ class Listener(Channel):
             self._server = socket.create_server((address, port), family=_family(address), backlog=STRANGERS)
         except OSError as error:
             # At a boot, the address may come late.
-            self._tell(Remark("", f"cannot listen on {address} port {port}: {_why(error)}"))
+            self._emit(Remark("", f"cannot listen on {address} port {port}: {_why(error)}"))
             return
         self._server.setblocking(False)
         self._selector.register(self._server, selectors.EVENT_READ)
@@ -374,7 +374,7 @@ class Listener(Channel):
             return
         except OSError as error:
             # No descriptor is left, for example. The kernel would report the same connection again at once.
-            self._tell(Remark("", f"cannot accept connections: {_why(error)}"))
+            self._emit(Remark("", f"cannot accept connections: {_why(error)}"))
             self._next_try = time.monotonic() + RETRY
             self._shut_down()
             return
@@ -431,7 +431,7 @@ class Dialer(Channel):
         except OSError as error:
             connection.close()
             self._numbers += 1
-            self._tell(Lost(self._numbers, f"cannot be reached ({_why(error)})"))
+            self._emit(Lost(self._numbers, f"cannot be reached ({_why(error)})"))
             return
         self._add(connection, leader.address, None)
 

@@ -90,7 +90,7 @@ class Follows:
         self._ready = False
         self._next_report = 0.0
         self._next_offer = 0.0
-        self._told = ""
+        self._last_status = ""
 
     def run(self) -> int:
         """Follow the leader until the unit is stopped."""
@@ -212,11 +212,11 @@ class Follows:
             self._ready = True
             self._on_ready()
             self._notifier.send(READY=1, STATUS=status)
-        elif status != self._told or (not self._ready and time.monotonic() >= self._next_report):
+        elif status != self._last_status or (not self._ready and time.monotonic() >= self._next_report):
             self._next_report = time.monotonic() + STATUS_INTERVAL
             more = {} if self._ready else {"EXTEND_TIMEOUT_USEC": EXTENSION * 1_000_000}
             self._notifier.send(STATUS=status, **more)
-        self._told = status
+        self._last_status = status
 
     def _status(self, detail: str) -> str:
         machine = self._machine

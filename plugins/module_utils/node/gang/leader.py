@@ -169,7 +169,7 @@ class Leader:
         return list(self._prove(now))
 
     def _prove(self, now: float) -> Iterator[Send]:
-        """Have followers mark their release as proven, until their offers show the mark."""
+        """Ask followers to mark their release as proven, until their offers show the mark."""
         for seat in self.seats.values() if self.proof and self.phase == SERVING else ():
             due = seat.asked is None or now - seat.asked >= PROVE_INTERVAL
             if self.proof and seat.link is not None and due and seat.offers.current != seat.release:
@@ -180,8 +180,8 @@ class Leader:
         seat = self.seats.get(hello.rank)
         if seat is None or seat.member.node != hello.node or not same(seat.member.address, address):
             # Two nodes disagree about the members: no seat may show the state of such a node.
-            told = f"{hello.node} at {address} with rank {hello.rank} is no member of this gang at {self._me}"
-            return [Send(link, Refused(f"{told}: run baremetal.inference.site on all members")), Close(link)]
+            reason = f"{hello.node} at {address} with rank {hello.rank} is no member of this gang at {self._me}"
+            return [Send(link, Refused(f"{reason}: run baremetal.inference.site on all members")), Close(link)]
         number = self._numbers.get(hello.node, 0)
         if hello.digest != self.gang.digest or (number and number != hello.release):
             return self._move(link, hello, seat, number, now)
@@ -209,7 +209,7 @@ class Leader:
         return [Send(link, Refused(reason)), Send(link, Move(number, self.gang.digest)), Close(link)]
 
     def _refuse_late(self, seat: Seat) -> Actions:
-        """Turn away a member that comes after the end of the epoch: the next epoch is the next process's."""
+        """Turn away a member that comes after the end of the epoch. The leader's next process leads the next epoch."""
         link, seat.link = seat.link, None
         return [] if link is None else [Send(link, Down("the gang has just ended")), Close(link)]
 
@@ -243,7 +243,7 @@ class Leader:
     def _close(self) -> list[Close]:
         links = [seat.link for seat in self.seats.values() if seat.link is not None]
         for seat in self.seats.values():
-            # Who caused the end keeps the state that says so.
+            # The member that caused the end keeps the state that shows the cause.
             seat.state = STOPPED if seat.state in PRESENT else seat.state
             seat.link = None
         return [Close(link) for link in links]

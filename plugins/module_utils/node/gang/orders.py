@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Words that the leader and the followers of a gang share. Private to the collection. Pure."""
+"""The orders and actions that the leader and the followers of a gang share. Private to the collection. Pure."""
 
 from __future__ import annotations
 

@@ -52,8 +52,8 @@ def read_opening(line: bytes) -> str:
     if not isinstance(value, dict) or "v" not in value:
         raise WireError("does not speak the protocol of gangs")
     if value["v"] != VERSION:
-        told = value["v"] if isinstance(value["v"], int) else "unknown"
-        raise WireError(f"speaks version {told} of the protocol of gangs, this node speaks version {VERSION}")
+        version = value["v"] if isinstance(value["v"], int) else "unknown"
+        raise WireError(f"speaks version {version} of the protocol of gangs, this node speaks version {VERSION}")
     nonce = value.get("nonce")
     if not isinstance(nonce, str) or not _NONCE.fullmatch(nonce):
         raise WireError("sends no nonce")

@@ -27,7 +27,7 @@ SILENCE = 1.5
 """Seconds of silence in these tests. The true limit is tested with a simulated clock."""
 
 LIMIT = 10.0
-"""Seconds in which everything here must have happened."""
+"""Seconds within which each condition must hold."""
 
 DRIVER = """
 import json, sys
@@ -148,7 +148,7 @@ class Unit:
     def code(self) -> int | None:
         return self.process.poll() if self.process else None
 
-    def told(self, text: str) -> bool:
+    def notified(self, text: str) -> bool:
         """Whether systemd has got a message with a text."""
         with contextlib.suppress(TimeoutError):
             while True:
@@ -170,11 +170,11 @@ class Unit:
         self.notify.close()
 
 
-def until(condition: Callable[[], bool], limit: float = LIMIT, told: Callable[[], object] = lambda: "") -> float:
+def until(condition: Callable[[], bool], limit: float = LIMIT, report: Callable[[], object] = lambda: "") -> float:
     """Wait for a condition, and return how long it took, in seconds."""
     began = time.monotonic()
     while not condition():
-        assert time.monotonic() - began < limit, told()
+        assert time.monotonic() - began < limit, report()
         time.sleep(0.02)
     return time.monotonic() - began
 

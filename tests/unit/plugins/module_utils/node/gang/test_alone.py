@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""An instance on one node asks no gang. test_supervisor.py has such instances."""
+"""The supervisor of an instance on one node waits for no gang. test_supervisor.py has such instances."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.node.gang.alon
 from ansible_collections.baremetal.inference.plugins.module_utils.node.gang.orders import RUN
 
 
-def test_nothing_is_waited_for() -> None:
+def test_an_instance_on_one_node_waits_for_nothing() -> None:
     with Events() as events, Alone().over(events) as alone:
         assert alone.gather()
         alone.engine_ready()

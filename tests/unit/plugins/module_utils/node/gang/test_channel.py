@@ -95,7 +95,7 @@ def connect(sides: Sides) -> tuple[int, int]:
     return heard.link, welcome.link
 
 
-def test_both_ends_hear_each_other_and_beats_are_no_events(sides: Sides) -> None:
+def test_both_ends_get_messages_and_beats_are_no_events(sides: Sides) -> None:
     leader, follower = sides
     ours, theirs = connect(sides)
     leader.channel.perform([Send(ours, Go(3))])
@@ -113,7 +113,7 @@ def test_a_last_message_arrives_before_the_end(sides: Sides) -> None:
     leader.channel.perform([Send(ours, Down("the end")), Close(ours)])
     until(lambda: bool(follower.of(Lost)))
     assert follower.seen[-2:] == [Heard(theirs, Down("the end"), "127.0.0.1"), Lost(theirs, "closed the connection")]
-    # Who closes a connection is not told of its loss.
+    # The end that closes a connection gets no event of its loss.
     assert not leader.of(Lost)
 
 
@@ -126,7 +126,7 @@ def test_the_end_of_the_channel_sends_what_is_left(sides: Sides) -> None:
     assert Heard(theirs, Down("the end"), "127.0.0.1") in follower.seen
 
 
-def test_a_leader_that_is_not_there_is_tried_again(sides: Sides, secret: Path) -> None:
+def test_a_follower_tries_again_to_reach_a_missing_leader(sides: Sides, secret: Path) -> None:
     leader, follower = sides
     leader.channel.__exit__()
     dialer(follower).want(True, 0.05)
@@ -140,7 +140,7 @@ def test_a_leader_that_is_not_there_is_tried_again(sides: Sides, secret: Path) -
     assert len(follower.of(Lost)) == count
 
 
-def test_a_port_that_is_taken_is_remarked_and_taken_later(secret: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_leader_listens_once_a_taken_port_is_free(secret: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(channel, "RETRY", 0.05)
     with socket.create_server(("127.0.0.1", 0)) as other, ExitStack() as stack:
         port = other.getsockname()[1]
@@ -152,7 +152,7 @@ def test_a_port_that_is_taken_is_remarked_and_taken_later(secret: Path, monkeypa
         until(lambda: socket.socket().connect_ex(("127.0.0.1", port)) == 0)
 
 
-def test_a_fault_of_the_channel_itself_is_told(sides: Sides, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fault_of_the_channel_itself_is_an_event(sides: Sides, monkeypatch: pytest.MonkeyPatch) -> None:
     leader = sides[0]
     monkeypatch.setattr(leader.channel, "_maintain", lambda now: 1 / 0)
     leader.channel.perform([Close(99)])
@@ -160,7 +160,7 @@ def test_a_fault_of_the_channel_itself_is_told(sides: Sides, monkeypatch: pytest
     assert "ZeroDivisionError" in str(leader.of(Broken)[0])
 
 
-def test_a_new_stranger_costs_the_oldest_its_place_and_members_still_come_in(sides: Sides) -> None:
+def test_a_new_stranger_displaces_the_oldest_and_members_can_connect(sides: Sides) -> None:
     leader = sides[0]
     gang = leader.channel._gang
     until(lambda: socket.socket().connect_ex(("127.0.0.1", gang.gang_port)) == 0)

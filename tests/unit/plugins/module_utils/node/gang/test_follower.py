@@ -69,7 +69,7 @@ def test_the_engine_starts_only_on_go() -> None:
     assert made.phase == gangs.SERVING
 
 
-def test_a_leader_with_another_release_is_followed_without_an_engine() -> None:
+def test_a_leader_with_another_release_orders_a_move_and_no_engine() -> None:
     made = follower()
     made.receive(LINK, Refused("gpu-1 has the gang release a"))
     made.receive(LINK, Move(4, NEW))
@@ -77,7 +77,7 @@ def test_a_leader_with_another_release_is_followed_without_an_engine() -> None:
 
 
 @pytest.mark.parametrize("made", [waiting(), loading(), serving()], ids=["waiting", "loading", "serving"])
-def test_a_follower_that_takes_part_moves_nowhere(made: Follower) -> None:
+def test_a_follower_that_is_accepted_does_not_move(made: Follower) -> None:
     phase = made.phase
     made.receive(LINK, Move(4, NEW))
     made.receive(LINK + 1, Move(4, NEW))
@@ -112,7 +112,7 @@ def test_each_connection_gets_the_offers_and_each_change() -> None:
     assert made.receive(LINK + 1, Welcome()) == [Send(LINK + 1, other)]
 
 
-def test_only_a_release_that_serves_is_marked() -> None:
+def test_only_a_release_that_serves_is_marked_as_proven() -> None:
     made = loading()
     made.receive(LINK, Prove("a rollback", 1))
     assert made.proof is None
@@ -159,7 +159,7 @@ def test_down_ends_the_engine(message: Message) -> None:
     assert (made.order.engine, made.order.planned) == (KILL, True)
 
 
-def test_the_end_of_the_own_engine_is_told() -> None:
+def test_the_end_of_a_followers_engine_is_sent_to_the_leader() -> None:
     made = serving()
     assert made.engine_ended("exit code 1") == [Send(LINK, Exited(EPOCH, "exit code 1")), Close(LINK)]
     assert (made.phase, made.order.engine, made.epoch) == (gangs.MISSING, NONE, 0)

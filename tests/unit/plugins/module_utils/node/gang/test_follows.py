@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Gangs of real processes: each member has a supervisor, and a stand-in for the engine."""
+"""Gangs of real processes: each member has a supervisor and a fake engine."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .machines import LIMIT, SILENCE, Unit, until
 Make = Callable[..., list[Unit]]
 
 KNOWN = 2.0
-"""Seconds in which a lost member must be known."""
+"""Seconds within which the other members must notice the loss of a member."""
 
 
 def seen(unit: Unit) -> list[tuple[str, str]]:
@@ -36,35 +36,35 @@ def serve(units: list[Unit]) -> None:
     for unit in units:
         if unit.code is not None or unit.process is None:
             unit.start()
-    until(lambda: all(unit.told("READY=1") for unit in units), told=logs(units))
+    until(lambda: all(unit.notified("READY=1") for unit in units), report=logs(units))
     # A follower that was ready before stays ready for systemd.
-    until(lambda: all(unit.phase == gangs.SERVING for unit in units), told=logs(units))
+    until(lambda: all(unit.phase == gangs.SERVING for unit in units), report=logs(units))
     assert all(unit.running for unit in units)
 
 
 def restart_leader(units: list[Unit]) -> None:
-    """What systemd does after the leader's end."""
-    until(lambda: units[0].code is not None, told=logs(units))
+    """Start the leader again after its end, as systemd does."""
+    until(lambda: units[0].code is not None, report=logs(units))
     units[0].start()
 
 
-def test_nothing_runs_before_the_last_member_is_there_and_stops_are_leader_first(make_gang: Make) -> None:
+def test_no_engine_runs_before_the_last_member_is_there_and_the_leader_stops_first(make_gang: Make) -> None:
     leader, early, late = units = make_gang(3)
     early.start()
-    until(lambda: early.told("waits for the leader gpu-0: gpu-0 cannot be reached (Connection refused)"))
+    until(lambda: early.notified("waits for the leader gpu-0: gpu-0 cannot be reached (Connection refused)"))
     leader.start()
-    until(lambda: early.phase == gangs.WAITING, told=logs(units))
-    until(lambda: leader.told("STATUS=waits for gpu-2 (rank 2)"), told=logs(units))
+    until(lambda: early.phase == gangs.WAITING, report=logs(units))
+    until(lambda: leader.notified("STATUS=waits for gpu-2 (rank 2)"), report=logs(units))
     time.sleep(0.5)
     assert not leader.running and not early.running
     assert any("EXTEND_TIMEOUT_USEC" in message for message in leader.messages + early.messages)
     late.start()
     serve(units)
     # The leader is ready before the last follower has said that it serves.
-    until(lambda: seen(leader) == [(f"gpu-{rank}", gangs.SERVING) for rank in range(3)], told=logs(units))
+    until(lambda: seen(leader) == [(f"gpu-{rank}", gangs.SERVING) for rank in range(3)], report=logs(units))
     assert leader.state is not None and leader.state.epoch == 1
     leader.signal(signal.SIGTERM)
-    until(lambda: leader.code is not None, told=logs(units))
+    until(lambda: leader.code is not None, report=logs(units))
     assert leader.code == 0
     until(lambda: not early.running and not late.running, KNOWN, logs(units))
     assert early.code is None and late.code is None
@@ -79,10 +79,10 @@ def test_the_end_of_a_followers_engine_ends_the_gang_and_the_next_epoch_serves(m
     until(lambda: not leader.running, KNOWN, logs(units))
     restart_leader(units)
     assert "the engine of gpu-1 ended: exit code 137" in leader.log
-    # Each welcome is noticed, although the epoch begins at once.
-    until(lambda: follower.log.count("is accepted") == 2, told=logs(units))
-    until(lambda: leader.told("READY=1"), told=logs(units))
-    until(lambda: follower.phase == gangs.SERVING and follower.running, told=logs(units))
+    # The follower notices each welcome, although the epoch begins at once.
+    until(lambda: follower.log.count("is accepted") == 2, report=logs(units))
+    until(lambda: leader.notified("READY=1"), report=logs(units))
+    until(lambda: follower.phase == gangs.SERVING and follower.running, report=logs(units))
     state = follower.state
     assert state is not None and state.epoch == 2
     assert follower.code is None
@@ -94,28 +94,28 @@ def offered(leader: Unit) -> tuple[int, int]:
     return (state.members[1].active, state.members[1].current) if state and len(state.members) > 1 else (0, 0)
 
 
-def test_followers_mark_the_release_when_their_leader_says_so(make_gang: Make) -> None:
+def test_followers_mark_a_proven_release_on_the_order_of_their_leader(make_gang: Make) -> None:
     leader, follower = units = make_gang()
     serve(units)
-    until(lambda: offered(leader) == (3, 0), told=logs(units))
+    until(lambda: offered(leader) == (3, 0), report=logs(units))
     (leader.directory / "proven").touch()
-    until(lambda: offered(leader) == (3, 3), told=logs(units))
+    until(lambda: offered(leader) == (3, 3), report=logs(units))
     assert leader.running and follower.running, "the mark disturbs no engine"
 
 
-def test_a_leader_with_another_release_takes_its_followers_along(make_gang: Make) -> None:
+def test_followers_must_move_to_the_release_of_their_leader(make_gang: Make) -> None:
     leader, follower = units = make_gang()
     serve(units)
     leader.signal(signal.SIGTERM)
-    until(lambda: leader.code is not None, told=logs(units))
+    until(lambda: leader.code is not None, report=logs(units))
     leader.gang = replace(leader.gang, digest="b" * 64)
     leader.start()
     moved = follower.directory / "moved"
-    until(lambda: moved.exists() and moved.read_text() == "b" * 64, told=logs(units))
+    until(lambda: moved.exists() and moved.read_text() == "b" * 64, report=logs(units))
     assert not follower.running
-    # Why the follower does not move is at the leader, in its state and for systemd.
-    until(lambda: leader.told("gpu-1 has the gang release aaaaaaaaaaaa"), told=logs(units))
-    until(lambda: leader.told("has no such release"), told=logs(units))
+    # The leader's status shows why the follower does not move.
+    until(lambda: leader.notified("gpu-1 has the gang release aaaaaaaaaaaa"), report=logs(units))
+    until(lambda: leader.notified("has no such release"), report=logs(units))
 
 
 def test_the_end_of_the_leaders_engine_ends_the_follower(make_gang: Make) -> None:
@@ -128,7 +128,7 @@ def test_the_end_of_the_leaders_engine_ends_the_follower(make_gang: Make) -> Non
     assert follower.code is None
 
 
-def test_a_supervisor_that_is_killed(make_gang: Make) -> None:
+def test_the_end_of_a_supervisor_ends_the_gang(make_gang: Make) -> None:
     leader, follower = units = make_gang()
     serve(units)
     follower.signal(signal.SIGKILL)
@@ -139,20 +139,20 @@ def test_a_supervisor_that_is_killed(make_gang: Make) -> None:
     leader.signal(signal.SIGKILL)
     until(lambda: not follower.running, KNOWN, logs(units))
     restart_leader(units)
-    until(lambda: leader.told("READY=1") and follower.running, told=logs(units))
+    until(lambda: leader.notified("READY=1") and follower.running, report=logs(units))
 
 
 def test_a_member_that_is_silent_ends_the_gang_on_both_sides(make_gang: Make) -> None:
     leader, follower = units = make_gang()
     serve(units)
     follower.signal(signal.SIGSTOP)
-    took = until(lambda: not leader.running, told=logs(units))
+    took = until(lambda: not leader.running, report=logs(units))
     assert SILENCE - 0.5 < took < SILENCE + KNOWN
     assert f"gpu-1 is gone: it was silent for {SILENCE:.0f} s" in leader.log
     follower.signal(signal.SIGCONT)
     until(lambda: not follower.running, KNOWN, logs(units))
     restart_leader(units)
-    until(lambda: leader.told("READY=1") and follower.running, told=logs(units))
+    until(lambda: leader.notified("READY=1") and follower.running, report=logs(units))
 
 
 def test_one_of_three_engines_ends_all_and_all_start_again(make_gang: Make) -> None:
@@ -162,21 +162,21 @@ def test_one_of_three_engines_ends_all_and_all_start_again(make_gang: Make) -> N
     until(lambda: not leader.running and not other.running, KNOWN, logs(units))
     restart_leader(units)
     assert "the engine of gpu-2 ended: exit code 137" in leader.log
-    until(lambda: leader.told("READY=1"), told=logs(units))
-    until(lambda: all(unit.phase == gangs.SERVING and unit.running for unit in units), told=logs(units))
+    until(lambda: leader.notified("READY=1"), report=logs(units))
+    until(lambda: all(unit.phase == gangs.SERVING and unit.running for unit in units), report=logs(units))
     assert [unit.state and unit.state.epoch for unit in units] == [2, 2, 2]
     assert other.code is lost.code is None
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
-def test_one_of_three_members_is_waited_for_alone(make_gang: Make, number: signal.Signals) -> None:
+def test_a_gang_waits_for_one_missing_member_of_three(make_gang: Make, number: signal.Signals) -> None:
     leader, other, lost = units = make_gang(3)
     serve(units)
     lost.signal(number)
     until(lambda: not leader.running and not other.running, LIMIT, logs(units))
     restart_leader(units)
-    until(lambda: leader.told("STATUS=waits for gpu-2 (rank 2"), told=logs(units))
-    until(lambda: other.phase == gangs.WAITING, told=logs(units))
+    until(lambda: leader.notified("STATUS=waits for gpu-2 (rank 2"), report=logs(units))
+    until(lambda: other.phase == gangs.WAITING, report=logs(units))
     state = leader.state
     assert state is not None and [member.node for member in state.absent] == ["gpu-2"]
     assert not leader.running and not other.running and other.code is None
@@ -189,9 +189,9 @@ def test_another_release_is_refused_by_name(make_gang: Make) -> None:
     follower.gang = replace(follower.gang, digest="b" * 64)
     leader.start()
     follower.start()
-    told = "gpu-1 has the gang release bbbbbbbbbbbb, and gpu-0 has aaaaaaaaaaaa"
-    until(lambda: follower.told(f"refused by the leader gpu-0: {told}"), told=logs(units))
-    until(lambda: leader.told(f"waits for gpu-1 (rank 1: refused: {told}"), told=logs(units))
+    words = "gpu-1 has the gang release bbbbbbbbbbbb, and gpu-0 has aaaaaaaaaaaa"
+    until(lambda: follower.notified(f"refused by the leader gpu-0: {words}"), report=logs(units))
+    until(lambda: leader.notified(f"waits for gpu-1 (rank 1: refused: {words}"), report=logs(units))
     assert leader.phase == gangs.WAITING and follower.phase == gangs.REFUSED
     assert not leader.running and not follower.running
     follower.signal(signal.SIGTERM)
@@ -205,8 +205,8 @@ def test_another_key_is_refused_and_a_new_key_needs_no_restart(make_gang: Make) 
     follower.secret.write_text("another key 12345\n")
     leader.start()
     follower.start()
-    until(lambda: follower.told("do both have the same gang_key"), told=logs(units))
-    until(lambda: "a process at 127.0.0.2 (gpu-1) has another key" in leader.log, told=logs(units))
+    until(lambda: follower.notified("do both have the same gang_key"), report=logs(units))
+    until(lambda: "a process at 127.0.0.2 (gpu-1) has another key" in leader.log, report=logs(units))
     assert leader.phase == gangs.WAITING
     leader.secret.write_text("another key 12345")
     serve(units)
@@ -219,17 +219,17 @@ def test_no_key_means_no_gang(make_gang: Make) -> None:
     follower.start()
     until(
         lambda: "gang.key cannot be read (No such file or directory): run" in follower.log,
-        told=logs(units),
+        report=logs(units),
     )
     leader.secret.write_text("\n")
     follower.secret.write_text("0123456789abcdef")
-    until(lambda: "gang.key is empty: set gang_key" in leader.log, told=logs(units))
+    until(lambda: "gang.key is empty: set gang_key" in leader.log, report=logs(units))
     leader.secret.write_text("0123456789abcdef")
     serve(units)
 
 
 @pytest.mark.parametrize("idle", ["yes", "no"])
-def test_a_member_that_leaves_is_waited_for_until_the_gang_is_drained(make_gang: Make, idle: str) -> None:
+def test_a_member_that_leaves_runs_until_the_gang_is_drained(make_gang: Make, idle: str) -> None:
     leader, follower = units = make_gang()
     leader.idle = idle
     serve(units)
@@ -240,18 +240,18 @@ def test_a_member_that_leaves_is_waited_for_until_the_gang_is_drained(make_gang:
     if idle == "no":
         time.sleep(1)
         assert leader.running and follower.running
-    until(lambda: leader.code is not None and follower.code is not None, told=logs(units))
+    until(lambda: leader.code is not None and follower.code is not None, report=logs(units))
     assert (leader.code, follower.code) == (0, 0)
     assert not follower.running and not drained.exists()
     state = leader.state
     assert state is not None and state.planned and "gpu-1 leaves" in state.detail
 
 
-def test_a_stop_of_members_that_wait(make_gang: Make) -> None:
+def test_members_that_wait_stop_at_once(make_gang: Make) -> None:
     leader, follower, _absent = units = make_gang(3)
     leader.start()
     follower.start()
-    until(lambda: follower.phase == gangs.WAITING, told=logs(units))
+    until(lambda: follower.phase == gangs.WAITING, report=logs(units))
     follower.signal(signal.SIGTERM)
     until(lambda: follower.code == 0, KNOWN, logs(units))
     leader.signal(signal.SIGTERM)
@@ -263,15 +263,15 @@ def test_a_slow_load_is_not_cut_and_its_end_is_seen(make_gang: Make) -> None:
     leader, follower = units = make_gang(load_seconds=3 * SILENCE)
     serve(units)
     assert follower.state is not None and follower.state.epoch == 1
-    assert leader.told("ready") or "ready after" in leader.log
+    assert leader.notified("ready") or "ready after" in leader.log
 
 
-def test_a_follower_whose_docker_fails_tells_why(make_gang: Make) -> None:
+def test_the_leader_logs_why_a_follower_cannot_start_its_engine(make_gang: Make) -> None:
     leader, follower = units = make_gang()
     follower.docker.start_error = "unresolvable CDI devices nvidia.com/gpu=7"
     leader.start()
     follower.start()
-    until(lambda: leader.code == 1, told=logs(units))
+    until(lambda: leader.code == 1, report=logs(units))
     assert "unresolvable CDI devices nvidia.com/gpu=7" in leader.log
     assert follower.code is None
     follower.docker.start_error = ""
@@ -279,7 +279,7 @@ def test_a_follower_whose_docker_fails_tells_why(make_gang: Make) -> None:
 
 
 def test_strangers_change_nothing(make_gang: Make) -> None:
-    """Without the key: silent, slow, garbage, too much, at once. From an address that is no member's, too."""
+    """Strangers without the key send nothing, garbage or too much, many at once, also from an address of no member."""
     leader, follower = units = make_gang()
     serve(units)
     target = ("127.0.0.1", leader.gang.gang_port)

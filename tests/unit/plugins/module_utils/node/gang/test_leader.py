@@ -53,7 +53,7 @@ def hello(rank: int = 1, digest: str = OLD, node: str = "") -> Hello:
     return Hello(node or f"gpu-{rank}", rank, digest, 3, "")
 
 
-def said(actions: Actions, link: int) -> list[Message]:
+def sent(actions: Actions, link: int) -> list[Message]:
     return [action.message for action in actions if isinstance(action, Send) and action.link == link]
 
 
@@ -80,16 +80,16 @@ def serving(size: int = 2) -> Leader:
 def test_nothing_starts_before_the_last_member_is_there() -> None:
     leader = Leader(gang(0, 3), EPOCH)
     actions = leader.receive(11, hello(1), "10.0.0.2", 0.0)
-    assert said(actions, 11) == [Welcome()]
+    assert sent(actions, 11) == [Welcome()]
     assert leader.order.engine == NONE
     assert [seat.member.node for seat in leader.missing()] == ["gpu-2"]
     actions = leader.receive(12, hello(2), "10.0.0.3", 1.0)
-    assert said(actions, 11) == [Go(EPOCH)]
-    assert said(actions, 12) == [Welcome(), Go(EPOCH)]
+    assert sent(actions, 11) == [Go(EPOCH)]
+    assert sent(actions, 12) == [Welcome(), Go(EPOCH)]
     assert (leader.order.engine, leader.order.epoch, leader.phase) == (RUN, EPOCH, gangs.LOADING)
 
 
-def test_a_member_that_goes_while_others_are_missing_is_waited_for_again() -> None:
+def test_the_leader_waits_again_for_a_member_that_was_lost() -> None:
     leader = Leader(gang(0, 3), EPOCH)
     leader.receive(11, hello(1), "10.0.0.2", 0.0)
     leader.lost(11, "was silent for 10 s")
@@ -101,7 +101,7 @@ def test_a_member_that_goes_while_others_are_missing_is_waited_for_again() -> No
 def test_a_member_with_another_release_is_refused_by_name() -> None:
     leader = Leader(gang(0), EPOCH)
     actions = leader.receive(11, hello(digest=NEW), "10.0.0.2", 0.0)
-    refused, move = said(actions, 11)
+    refused, move = sent(actions, 11)
     assert isinstance(refused, Refused) and move == Move(0, OLD)
     assert "gpu-1 has the gang release bbbbbbbbbbbb, and gpu-0 has aaaaaaaaaaaa" in refused.reason
     assert closed(actions) == {11}
@@ -127,7 +127,7 @@ def test_a_member_with_another_release_is_refused_by_name() -> None:
 def test_only_a_member_at_its_address_gets_a_seat(message: Hello, address: str) -> None:
     leader = Leader(gang(0), EPOCH)
     actions = leader.receive(11, message, address, 0.0)
-    (refused,) = said(actions, 11)
+    (refused,) = sent(actions, 11)
     assert isinstance(refused, Refused) and "is no member of this gang at gpu-0" in refused.reason
     assert closed(actions) == {11}
     assert leader.missing()[0].state == gangs.MISSING
@@ -140,10 +140,10 @@ def test_a_message_without_a_hello_closes_the_connection() -> None:
     assert leader.order.engine == RUN
 
 
-def test_ready_is_told_to_all() -> None:
+def test_ready_is_sent_to_all_followers() -> None:
     leader = joined(3)
     actions = leader.engine_ready()
-    assert said(actions, 11) == said(actions, 12) == [Ready(EPOCH)]
+    assert sent(actions, 11) == sent(actions, 12) == [Ready(EPOCH)]
     assert {seat.state for seat in leader.seats.values()} == {gangs.SERVING}
     assert leader.engine_ready() == []
 
@@ -154,7 +154,7 @@ def test_a_lost_member_ends_the_gang_at_once(start: Callable[[int], Leader]) -> 
     actions = leader.lost(12, "closed the connection")
     assert (leader.order.engine, leader.order.reason) == (KILL, "gpu-2 is gone: it closed the connection")
     assert not leader.order.planned
-    assert [type(message) for message in said(actions, 11)] == [Down]
+    assert [type(message) for message in sent(actions, 11)] == [Down]
     assert 11 in closed(actions)
     leader.engine_ended("killed")
     assert (leader.order.engine, leader.phase) == (NONE, gangs.ENDED)
@@ -166,23 +166,23 @@ def test_an_engine_that_ends_ends_the_gang_at_once(start: Callable[[], Leader]) 
     actions = leader.receive(11, Exited(EPOCH, "exit code 137"), "10.0.0.2", 0.0)
     assert leader.order.engine == KILL
     assert leader.order.reason == "the engine of gpu-1 ended: exit code 137"
-    assert [type(message) for message in said(actions, 11)] == [Down]
+    assert [type(message) for message in sent(actions, 11)] == [Down]
     # The reason stays when the connection goes.
     leader.lost(11, "closed the connection")
     assert leader.seats[1].state == gangs.ENDED
 
 
-def test_messages_of_another_epoch_count_for_nothing() -> None:
+def test_messages_of_another_epoch_are_ignored() -> None:
     leader = serving()
     assert leader.receive(11, Exited(EPOCH - 1, "exit code 1"), "10.0.0.2", 0.0) == []
     assert leader.order.engine == RUN
 
 
-def test_the_own_engines_end_is_told_to_all() -> None:
+def test_the_end_of_the_leaders_engine_is_sent_to_all_followers() -> None:
     leader = serving(3)
     actions = leader.engine_ended("exit code 1")
     for link in (11, 12):
-        assert said(actions, link) == [Down("the leader's engine ended: exit code 1")]
+        assert sent(actions, link) == [Down("the leader's engine ended: exit code 1")]
     assert (leader.order.engine, leader.phase, leader.order.planned) == (NONE, gangs.ENDED, False)
     assert leader.engine_ended("again") == []
 
@@ -190,36 +190,36 @@ def test_the_own_engines_end_is_told_to_all() -> None:
 def test_a_stop_drains_first_and_members_end_last() -> None:
     leader = serving()
     actions = leader.stop()
-    assert said(actions, 11) == [Stopping("gpu-0 stops the instance")]
+    assert sent(actions, 11) == [Stopping("gpu-0 stops the instance")]
     assert (leader.order.engine, leader.order.planned) == (DRAIN, True)
     assert leader.stop() == []
     actions = leader.engine_ended("drained")
-    assert [type(message) for message in said(actions, 11)] == [Down]
+    assert [type(message) for message in sent(actions, 11)] == [Down]
     assert leader.phase == gangs.STOPPED
 
 
 def test_a_stop_while_members_are_missing_or_load() -> None:
     leader = Leader(gang(0, 3), EPOCH)
     leader.receive(11, hello(1), "10.0.0.2", 0.0)
-    assert [type(message) for message in said(leader.stop(), 11)] == [Down]
+    assert [type(message) for message in sent(leader.stop(), 11)] == [Down]
     assert (leader.order.engine, leader.phase) == (NONE, gangs.STOPPED)
     leader = joined()
-    assert [type(message) for message in said(leader.stop(), 11)] == [Down]
+    assert [type(message) for message in sent(leader.stop(), 11)] == [Down]
     assert (leader.order.engine, leader.order.planned) == (KILL, True)
 
 
-def test_a_member_that_leaves_is_waited_for() -> None:
+def test_a_member_that_leaves_starts_a_drain() -> None:
     leader = serving(3)
     actions = leader.receive(11, Leaving("its unit is being stopped"), "10.0.0.2", 0.0)
-    assert said(actions, 12) == [Stopping("gpu-1 leaves: its unit is being stopped")]
+    assert sent(actions, 12) == [Stopping("gpu-1 leaves: its unit is being stopped")]
     assert (leader.order.engine, leader.order.planned) == (DRAIN, True)
     assert leader.seats[1].state == gangs.LEAVING
-    # It waits no longer: its engine is gone.
+    # Without the member, the drain ends at once.
     leader.lost(11, "closed the connection")
     assert leader.order.engine == KILL
 
 
-def test_while_draining_the_leader_is_given_time_for_its_own_end() -> None:
+def test_in_a_drain_the_leaders_engine_gets_time_to_end() -> None:
     leader = serving()
     leader.stop()
     leader.receive(11, Exited(EPOCH, "exit code 0"), "10.0.0.2", 100.0)
@@ -246,21 +246,21 @@ def test_a_member_that_starts_anew_ends_the_gang() -> None:
     actions = leader.receive(21, hello(), "10.0.0.2", 1.0)
     assert (leader.order.engine, leader.order.reason) == (KILL, "gpu-1 started anew")
     assert closed(actions) >= {11, 21}
-    assert [type(message) for message in said(leader.receive(22, hello(), "10.0.0.2", 1.5), 22)] == [Down]
+    assert [type(message) for message in sent(leader.receive(22, hello(), "10.0.0.2", 1.5), 22)] == [Down]
 
 
 def test_a_member_runs_the_release_that_a_swap_has_recorded() -> None:
     """Two releases may have the same digest: GPUs, for example, are not part of it."""
     leader = Leader(gang(0), EPOCH, {"gpu-1": 4})
     actions = leader.receive(11, hello(), "10.0.0.2", 0.0)
-    refused, move = said(actions, 11)
+    refused, move = sent(actions, 11)
     assert refused == Refused("gpu-1 has its release 3, and its release 4 must run") and move == Move(4, OLD)
     assert closed(actions) == {11} and leader.order.engine == NONE
     leader.receive(12, Hello("gpu-1", 1, OLD, 4, ""), "10.0.0.2", 1.0)
     assert leader.order.engine == RUN
 
 
-def test_members_mark_a_proven_release_until_they_offer_the_mark() -> None:
+def test_members_are_asked_to_mark_a_proven_release_until_they_offer_the_mark() -> None:
     leader = serving(3)
     assert leader.tick(0.0) == []
     leader.proof = Prove("", 0)
@@ -323,7 +323,7 @@ def test_every_order_of_two_events(begin: float, gap: float) -> None:
         world: World = pickle.loads(untouched)
         EVENTS[first](world, one)
         world.run(gap)
-        # What is the same for every second event is simulated once.
+        # The part before the second event is simulated once.
         after_first = pickle.dumps(world)
         for second, other in CHOICES:
             world = pickle.loads(after_first)

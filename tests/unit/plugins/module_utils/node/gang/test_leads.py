@@ -86,7 +86,7 @@ def test_gathering_ends_with_the_last_member_and_is_recorded(leader: Leader) -> 
     assert leader.drained == ["", ""]
 
 
-def test_what_a_follower_keeps_is_recorded_and_a_proven_release_is_told(leader: Leader) -> None:
+def test_the_offers_of_a_follower_are_recorded_and_a_proof_is_sent(leader: Leader) -> None:
     proof = Prove("", 0)
     leader.side._proof = lambda: proof
     with Events() as events, leader.side.over(events) as side, leader.follower(events.wake) as follower:
@@ -94,14 +94,14 @@ def test_what_a_follower_keeps_is_recorded_and_a_proven_release_is_told(leader: 
         side.engine_ready()
         heard: list[Heard] = []
 
-        def told(kind: type) -> bool:
+        def received(kind: type) -> bool:
             heard.extend(event for event in follower.events() if isinstance(event, Heard))
             side.order()
             return any(isinstance(event.message, kind) for event in heard)
 
-        until(lambda: told(Welcome))
+        until(lambda: received(Welcome))
         follower.perform([Send(heard[0].link, Offers(3, 2, 4, "4:bbbbbbbbbbbb 3:aaaaaaaaaaaa"))])
-        until(lambda: told(Prove))
+        until(lambda: received(Prove))
 
         def recorded() -> bool:
             side.order()

@@ -46,7 +46,7 @@ def connected() -> tuple[Link, Link]:
     return leader, follower
 
 
-def test_the_leader_speaks_first_and_the_follower_proves_itself_first() -> None:
+def test_the_leader_sends_the_first_line_and_the_follower_proves_itself_first() -> None:
     leader, follower = ends()
     assert follower.output == b"" and leader.output.endswith(b"\n")
     assert carry(leader, follower, 0.0) == []
@@ -57,7 +57,7 @@ def test_the_leader_speaks_first_and_the_follower_proves_itself_first() -> None:
     assert carry(leader, follower, 0.0) == [Welcome()] and follower.proved
 
 
-def test_without_the_key_nothing_is_heard() -> None:
+def test_a_follower_with_another_key_is_refused() -> None:
     leader, follower = ends(key=gang_key(b"another secret!!", "big"))
     carry(leader, follower, 0.0)
     with pytest.raises(LinkError, match="another key"):
@@ -65,7 +65,7 @@ def test_without_the_key_nothing_is_heard() -> None:
     assert not leader.proved
 
 
-def test_a_recorded_connection_is_worth_nothing_at_the_next() -> None:
+def test_a_recorded_connection_cannot_be_replayed() -> None:
     leader, follower = ends()
     carry(leader, follower, 0.0)
     recorded = bytes(follower.output)
@@ -84,7 +84,7 @@ def test_a_leader_without_the_key_gives_no_order() -> None:
         carry(impostor, follower, 0.0)
 
 
-def test_who_does_not_prove_itself_is_dropped_and_gets_no_beat() -> None:
+def test_an_end_that_does_not_prove_itself_is_dropped_and_gets_no_beat() -> None:
     leader, follower = ends()
     carry(leader, follower, 0.0)
     leader.receive(bytes(follower.output).split(b"\n")[0] + b"\n", 0.0)

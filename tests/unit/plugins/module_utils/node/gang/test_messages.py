@@ -66,7 +66,7 @@ def test_a_text_becomes_one_line() -> None:
 
 @pytest.mark.parametrize("character", ["\u0416", "\U0001f600", "\udcff"])
 def test_long_texts_beyond_ascii_fit_into_a_line(character: str) -> None:
-    """The other end closes the connection at a longer line, and the gang ends."""
+    """A longer line would make the other end close the connection, and the gang would end."""
     text = encode(Hello("n" * 64, 1, "d" * 64, 3, character * 999))
     assert len(text) < LONGEST - 65
     assert len(json.loads(text)["detail"]) == LONGEST_TEXT and isinstance(decode(text), Hello)

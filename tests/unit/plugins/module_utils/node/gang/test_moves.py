@@ -64,7 +64,7 @@ def own(paths: Paths, number: int = 1, clock: Clock | None = None) -> Own:
     return Own(paths, NAME, number, lambda _words: None, clock or Clock())
 
 
-def test_what_a_node_keeps_is_offered_newest_first(paths: Paths) -> None:
+def test_the_releases_of_a_node_are_offered_newest_first(paths: Paths) -> None:
     assert own(paths).offers() == Offers(1, 0, 2, "2:bbbbbbbbbbbb 1:aaaaaaaaaaaa")
 
 
@@ -116,7 +116,7 @@ def test_moves_that_do_not_arrive_become_rare(paths: Paths, ordered: list[tuple[
     assert len([words for words in ordered if words[0] == "restart"]) == TRIES + 2
 
 
-def test_an_error_of_systemd_is_told(paths: Paths, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_of_systemd_is_the_reason(paths: Paths, monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(*_words: str) -> None:
         raise systemd.SystemdError("no bus")
 
@@ -132,7 +132,7 @@ def test_a_damaged_record_of_a_move_stops_nothing(paths: Paths, ordered: list[tu
     assert own(paths).move(Move(2, NEW)) == "" and ordered
 
 
-def test_a_proven_release_is_marked_and_pinned_as_the_leaders(paths: Paths) -> None:
+def test_a_proven_release_is_marked_and_pinned_like_the_leaders(paths: Paths) -> None:
     own(paths).prove(Prove("a rollback", 1))
     assert releases.current_number(paths, NAME) == 1
     pin = pins.read(paths, NAME)
@@ -142,7 +142,7 @@ def test_a_proven_release_is_marked_and_pinned_as_the_leaders(paths: Paths) -> N
     assert own(paths).offers().current == 2 and pins.read(paths, NAME) is None
 
 
-def test_a_mark_that_cannot_be_written_ends_nothing(paths: Paths, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_mark_that_cannot_be_written_is_no_exception(paths: Paths, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_arguments: object) -> bool:
         raise OSError(28, "No space left on device")
 

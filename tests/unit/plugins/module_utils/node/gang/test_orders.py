@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Words that leader and follower share."""
+"""Orders and addresses that leader and follower share."""
 
 from __future__ import annotations
 
@@ -23,5 +23,5 @@ def test_the_order_without_a_gang_starts_nothing() -> None:
         ("gpu-1", "10.0.0.1", False),
     ],
 )
-def test_addresses(one: str, other: str, expected: bool) -> None:
+def test_addresses_are_compared_by_their_value(one: str, other: str, expected: bool) -> None:
     assert same(one, other) is expected

@@ -35,8 +35,8 @@ def release(model: str = "/m") -> Release:
 
 
 def test_the_leaders_drain_ends_by_itself_and_leaves_other_drains_alone(tmp_path: Path) -> None:
-    paths, said = Paths(tmp_path), list[str]()
-    made = sides.leads(paths, release(), gang(0), Notifier({}), said.append, lambda: False)
+    paths, logged = Paths(tmp_path), list[str]()
+    made = sides.leads(paths, release(), gang(0), Notifier({}), logged.append, lambda: False)
     made._drain("gpu-1 leaves")
     now = datetime.now(UTC)
     drain = drains.read(paths, "big", now)
@@ -49,12 +49,12 @@ def test_the_leaders_drain_ends_by_itself_and_leaves_other_drains_alone(tmp_path
     made._undrain()
     kept = drains.read(paths, "big", now)
     assert kept is not None and kept.owner == "alice"
-    assert not said
+    assert not logged
 
 
-def test_a_drain_that_cannot_be_written_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    said = list[str]()
-    made = sides.leads(Paths(tmp_path), release(), gang(0), Notifier({}), said.append, lambda: False)
+def test_a_drain_that_cannot_be_written_is_logged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    logged = list[str]()
+    made = sides.leads(Paths(tmp_path), release(), gang(0), Notifier({}), logged.append, lambda: False)
 
     def full(*_given: object) -> None:
         raise OSError("no space left")
@@ -63,7 +63,7 @@ def test_a_drain_that_cannot_be_written_is_said(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(drains.files, "write_json", full)
     made._drain("gpu-1 leaves")
     made._undrain()
-    assert [text.split(":")[0] for text in said] == ["the drain cannot be recorded", "the drain cannot be removed"]
+    assert [text.split(":")[0] for text in logged] == ["the drain cannot be recorded", "the drain cannot be removed"]
 
 
 def test_a_follower_may_leave_for_less_time_than_systemd_gives_its_unit(tmp_path: Path) -> None:
@@ -85,7 +85,7 @@ def test_a_container_is_created_anew(docker: FakeDocker, tmp_path: Path) -> None
     docker.create("vllm-big")
     sides.create(wanted, api, str(program))
     assert docker.removed == ["vllm-big"]
-    # The image could go after the look at the images.
+    # Another process could remove the image between the check and the creation.
     assert log.read_text() == "create --pull=never --name=vllm-big\n"
     program.write_text("#!/bin/sh\necho no space left >&2\nexit 1\n")
     with pytest.raises(EngineError, match="cannot create the container vllm-big: no space left"):
@@ -101,7 +101,7 @@ def test_a_container_is_created_anew(docker: FakeDocker, tmp_path: Path) -> None
 SWAP = Swap(3, 4, "run", "2026-11-26T06:00:00Z", step=swaps.PROBE, gang=True, moves={"gpu-1": Move(11, 12)})
 
 
-def test_followers_must_run_what_a_swap_has_recorded(tmp_path: Path) -> None:
+def test_followers_must_run_the_releases_that_a_swap_has_recorded(tmp_path: Path) -> None:
     paths = Paths(tmp_path)
     assert sides.numbers(paths, release(), gang(0)) == {}
     swaps.write(paths, "big", SWAP)
@@ -122,7 +122,7 @@ def test_followers_mark_a_release_when_the_leaders_has_passed_all_checks(tmp_pat
     assert sides.proof(paths, release()) == Prove("", 0)
 
 
-def test_a_follower_that_comes_later_marks_the_release_as_the_leader_keeps_it(tmp_path: Path) -> None:
+def test_without_a_swap_followers_mark_and_pin_the_release_like_the_leader(tmp_path: Path) -> None:
     paths = Paths(tmp_path)
     paths.releases("big").mkdir(parents=True)
     files.link(paths.current("big"), "3")

@@ -90,14 +90,14 @@ def test_another_opening_is_refused(line: bytes, words: str) -> None:
 
 
 @given(st.lists(st.binary(max_size=50).map(lambda text: text.replace(b"\n", b"")), max_size=8), st.integers(1, 60))
-def test_lines_come_out_whole_however_they_arrive(texts: list[bytes], size: int) -> None:
+def test_lines_come_out_whole_from_parts_of_any_size(texts: list[bytes], size: int) -> None:
     lines, data = Lines(), b"".join(text + b"\n" for text in texts)
     parts = [data[start : start + size] for start in range(0, len(data), size)]
     assert [line for part in parts for line in lines.feed(part)] == texts
 
 
 @pytest.mark.parametrize("end", [b"", b"\n"])
-def test_a_line_that_is_too_long_is_not_kept(end: bytes) -> None:
+def test_a_line_that_is_too_long_is_refused(end: bytes) -> None:
     lines = Lines()
     assert lines.feed(b"x" * LONGEST) == []
     with pytest.raises(WireError, match="a line of more than"):

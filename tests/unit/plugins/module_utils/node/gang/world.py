@@ -102,7 +102,7 @@ class World:
         self.now = 0.0
         self.epoch = 0
         self.went: set[int] = set()
-        """The epochs for which the leader has said `go`."""
+        """The epochs for which the leader has sent `go`."""
         self.nodes = [Node(rank) for rank in range(size)]
         self.pipes: list[Pipe] = []
         self._number = 0
@@ -160,7 +160,7 @@ class World:
         link = Link(LEADER, KEY, "0" * 32, self.now)
         try:
             link.receive(b'{"v": 1, "nonce": "' + b"1" * 32 + b'"}\n{"t": "down"}\n', self.now)
-            raise AssertionError("a stranger was heard")
+            raise AssertionError("a stranger's line was accepted")
         except LinkError:
             pass
 
