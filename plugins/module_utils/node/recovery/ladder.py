@@ -194,7 +194,7 @@ class Ladder:
         # The engine is started also after a failure: recovery takes no step for an instance that stays stopped.
         actions.start(name)
         if failure:
-            raise actions.ActionError("; ".join([failure, *done, "systemd was told to start the engine all the same"]))
+            raise actions.ActionError("; ".join([failure, *done, "systemd starts the engine all the same"]))
         return "; ".join([*done, "started again"])
 
     def _reset_gpus(self, name: str, inspection: Inspection, done: list[str]) -> None:

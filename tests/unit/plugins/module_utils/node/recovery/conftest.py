@@ -38,7 +38,7 @@ HEALTHY = (GPU_DATA / "report-580.xml").read_text().replace("<gpu_recovery_actio
 
 @pytest.fixture
 def paths(tmp_path: Path) -> Paths:
-    """A node with one proven instance, whose environment holds a key."""
+    """A node with one proven instance, whose environment has a key."""
     paths = Paths(tmp_path)
     install(paths, environment={"VLLM_API_KEY": KEY})
     return paths
@@ -64,7 +64,7 @@ class FakeDocker:
 
 
 class GpuMachine:
-    """A node with two GPUs; instance `main` has the second, `side` the first. The agent says that `main` hangs."""
+    """A node with two GPUs; instance `main` has the second, `side` the first. The agent's verdict of `main` is hung."""
 
     def __init__(self, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.paths = Paths(root)
@@ -120,7 +120,7 @@ def gpu_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> GpuMachine:
 
 
 class Machine:
-    """A node with one proven instance, seen by its agent as the test says."""
+    """A node with one proven instance. `is_seen` sets the agent's verdict and the state of the unit."""
 
     def __init__(self, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.paths = Paths(root)
@@ -152,7 +152,7 @@ class Machine:
 
     @property
     def done(self) -> list[str]:
-        """The orders to systemd, without questions."""
+        """The commands to systemd that change something."""
         return [" ".join(call) for call in self.calls if call[0] != "show"]
 
     def run(self, command: Sequence[str], _timeout: float, **_more: str) -> Outcome:

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The actions of the ladder, against a systemd and a Docker of the test."""
+"""The actions of the ladder, with a fake systemd and a fake Docker."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.node.recovery 
 from .conftest import FIRST, SECOND, FakeDocker
 
 
-def test_clients_of_a_gpu_are_stopped_for_its_reset_and_come_back_whatever_happens(
+def test_clients_of_a_gpu_stop_for_its_reset_and_start_again_even_if_it_fails(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     calls: list[tuple[str, ...]] = []
@@ -40,7 +40,7 @@ def test_clients_of_a_gpu_are_stopped_for_its_reset_and_come_back_whatever_happe
 
 
 class Unit:
-    """A unit of systemd: what it is asked for, and the states that it goes through."""
+    """A fake unit of systemd: the commands to it, and its states one after the other."""
 
     def __init__(self, *states: str) -> None:
         self.states = list(states)
@@ -58,7 +58,7 @@ class Unit:
 
 
 class Clock:
-    """Time that passes only where somebody sleeps."""
+    """Time that passes only during sleeps."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -82,7 +82,7 @@ Install = Callable[..., Unit]
 
 @pytest.fixture
 def unit(monkeypatch: pytest.MonkeyPatch, clock: Clock) -> Install:
-    """A systemd whose units are in the states given, one after the other."""
+    """Installs a systemd whose units have the given states, one after the other."""
 
     def install(*states: str) -> Unit:
         unit = Unit(*states)
@@ -94,7 +94,7 @@ def unit(monkeypatch: pytest.MonkeyPatch, clock: Clock) -> Install:
 
 
 class SlowDocker(FakeDocker):
-    """Answers from the n-th question on."""
+    """Answers all calls after the first `after` calls."""
 
     def __init__(self, after: float) -> None:
         super().__init__()
@@ -108,11 +108,11 @@ class SlowDocker(FakeDocker):
 
 
 def slow(after: float) -> Any:
-    """As Docker, for type checkers."""
+    """A SlowDocker, with a type that type checkers take for a Docker."""
     return SlowDocker(after)
 
 
-def test_docker_is_asked_a_few_times(clock: Clock) -> None:
+def test_docker_is_called_a_few_times(clock: Clock) -> None:
     docker = slow(2)
     assert actions.docker_answers(docker, clock.sleep)
     assert (docker.asked, clock.now) == (3, 2 * actions.PING_PAUSE)
@@ -184,7 +184,7 @@ def test_gpus_are_reset_together(unit: Install) -> None:
     assert commands == [["nvidia-smi", "--gpu-reset", f"--id={FIRST},{SECOND}"]]
 
 
-def test_gpu_settings_that_fail_are_told_and_stop_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_gpu_settings_that_fail_are_reported_and_raise_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     answers: list[Result | Exception] = [Result(), Result(failures=["no clocks"]), OSError("no tool")]
 
     def apply(_paths: Paths) -> Result:
@@ -194,5 +194,5 @@ def test_gpu_settings_that_fail_are_told_and_stop_nothing(tmp_path: Path, monkey
         return answer
 
     monkeypatch.setattr(boot, "apply", apply)
-    told = [actions.apply_gpu_settings(Paths(tmp_path)) for _time in range(3)]
-    assert told == [[], ["its GPU settings: no clocks"], ["its GPU settings: no tool"]]
+    reported = [actions.apply_gpu_settings(Paths(tmp_path)) for _time in range(3)]
+    assert reported == [[], ["its GPU settings: no clocks"], ["its GPU settings: no tool"]]

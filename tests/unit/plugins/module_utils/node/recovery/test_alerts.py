@@ -72,10 +72,10 @@ def test_every_channel_gets_an_alert_once(receiver: Any, tmp_path: Path) -> None
     assert (hook["instance"], hook["verdict"], hook["event"]) == ("main", "hung", "recovery-gave-up")
     assert manager[0]["labels"]["alertname"] == "InferenceRecoveryGaveUp"
     assert manager[0]["labels"]["scope"] == "fleet" and manager[0]["labels"]["instance_name"] == "main"
-    # Nobody sends it again: it must not end by itself after minutes.
+    # Recovery sends the alert only once, so the alert must not end by itself after minutes.
     assert manager[0]["startsAt"] == ALERT.since and manager[0]["endsAt"] == "2026-06-03T03:00:00Z"
     ((command, mail),) = mails
-    # A unit of its own: what delivers outlives the step.
+    # sendmail runs in its own unit, since the process that delivers the mail outlives the step.
     assert command[:2] == ["systemd-run", "--quiet"] and "--property=KillMode=process" in command
     assert command[-3:] == ["sendmail", "-t", "-i"] and "To: ops@example.org" in mail and "--reset" in mail
 
@@ -91,7 +91,7 @@ def test_a_long_mail_is_cut_and_stays_a_mail(character: str) -> None:
     long = replace(ALERT, steps=[character * 3000] * 5)
     assert alerts.send(Settings(mail_to="ops@example.org"), long, {}, NOW, run) == {"mail": "sent"}
     (mail,) = mails
-    # What a pipe takes at once.
+    # A pipe takes 4096 bytes at once.
     assert 3500 < len(mail.encode()) <= 4096
     read = email.message_from_string(mail, policy=email.policy.default)
     assert isinstance(read, email.message.EmailMessage) and not read.defects and read["To"] == "ops@example.org"
@@ -99,7 +99,7 @@ def test_a_long_mail_is_cut_and_stays_a_mail(character: str) -> None:
     assert text.startswith("3 faults\n") and "inferctl recover main --reset" in text and text.count(character) > 500
 
 
-def test_a_channel_that_fails_is_tried_again_and_tells_no_secret(receiver: Any) -> None:
+def test_a_channel_that_fails_is_tried_again_and_reports_no_secret(receiver: Any) -> None:
     receiver.status = 500
     given = Settings(webhook=f"{receiver.url}/hook?key=hidden", mail_to="ops@example.org")
 
@@ -126,13 +126,13 @@ def test_a_channel_that_fails_is_tried_again_and_tells_no_secret(receiver: Any) 
     ],
 )
 def test_an_address_that_cannot_be_used_is_never_repeated(address: str) -> None:
-    """A user and password would end in the journal: urllib takes them for a port."""
+    """urllib would put a user and password into an error, and so into the journal."""
     assert not alerts.usable(address)
     sent = alerts.send(Settings(webhook=address, alertmanager=address), ALERT, {}, NOW)
     assert set(sent.values()) == {f"failed: {alerts.NO_ADDRESS}"}
 
 
-def test_what_is_no_http_server_ends_no_step() -> None:
+def test_a_server_without_http_is_a_failed_channel() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
 
         def greet() -> None:
@@ -146,7 +146,7 @@ def test_what_is_no_http_server_ends_no_step() -> None:
     assert sent["webhook"].startswith("failed: ")
 
 
-def test_an_alert_is_taken_back_from_alertmanager(receiver: Any) -> None:
+def test_an_alert_is_resolved_in_alertmanager(receiver: Any) -> None:
     given = Settings(alertmanager=receiver.url)
     alerts.send(given, ALERT, {}, NOW)
     assert alerts.resolve(given, ALERT.host, ALERT.instance, ALERT.since, NOW + timedelta(hours=2)) == "sent"
@@ -155,5 +155,5 @@ def test_an_alert_is_taken_back_from_alertmanager(receiver: Any) -> None:
     assert resolved["endsAt"] == "2026-05-04T05:00:00Z"
 
 
-def test_nobody_is_told_where_no_channel_is_set() -> None:
+def test_without_channels_no_alert_is_sent() -> None:
     assert alerts.send(Settings(), ALERT, {}, NOW) == {}

@@ -41,7 +41,7 @@ def test_deaths_count_for_an_hour(paths: Paths) -> None:
 
 
 @pytest.mark.parametrize("text", ["7", "{", '{"deaths": [7]}', '{"deaths": [{"time": "soon"}]}', '{"deaths": 7}'])
-def test_a_damaged_record_is_none(paths: Paths, text: str) -> None:
+def test_a_damaged_record_counts_as_no_deaths(paths: Paths, text: str) -> None:
     deaths.record(paths, "main", NOW)
     paths.deaths("main").write_text(text)
     assert deaths.read(paths, "main") == Deaths()
@@ -54,7 +54,7 @@ def test_the_times_of_an_earlier_version_count(paths: Paths) -> None:
     assert deaths.read(paths, "main").own == (Death(format_time(NOW)), Death(format_time(NOW)))
 
 
-def test_the_last_fault_was_a_death_or_what_a_step_has_answered() -> None:
+def test_the_last_fault_was_a_death_if_no_step_came_later() -> None:
     known = State("main", steps=(Step("2026-05-04T02:00:00Z", "restart", "hung", "r"),))
     died = [Deaths((Death(f"2026-05-04T{time}Z"),)) for time in ("01:59:59", "02:00:00")]
     assert [deaths.died_last(each, known) for each in (Deaths(), *died)] == [False, False, True]
@@ -62,24 +62,24 @@ def test_the_last_fault_was_a_death_or_what_a_step_has_answered() -> None:
 
 
 def test_a_death_has_the_requests_of_all_gateways(paths: Paths) -> None:
-    """Of this death alone: gateways also know earlier deaths, and those of other engines."""
+    """The gateways also know earlier deaths and deaths of other engines, whose requests do not count."""
     other = Request("req-8", "alice", "/v1/embeddings", None)
-    told = [
+    reported = [
         seen("node1", 1800, "carol"),
         seen("node1", 2.5, "bob", requests=(DEADLY,)),
         seen("node1", 2.6, "bob", "alice", requests=(DEADLY, other)),
         seen("node1", 2.5, "dave", name="side"),
     ]
-    death = deaths.record(paths, "main", NOW, told, "node1")
+    death = deaths.record(paths, "main", NOW, reported, "node1")
     assert death == Death(format_time(NOW), ("bob", "alice"), (DEADLY, other))
     assert deaths.read(paths, "main") == Deaths((death,))
     assert "req-7" in paths.deaths("main").read_text()
     assert str(DEADLY) == "req-7 (key bob, /v1/chat/completions)"
 
 
-def test_two_gateways_know_the_same_death_elsewhere(paths: Paths) -> None:
+def test_reports_of_the_same_death_elsewhere_are_merged(paths: Paths) -> None:
     deaths.record(paths, "main", ago(1), [seen("node2", 100, "bob"), seen("node2", 104, "alice")], "node1")
-    # Told again a minute later, and the node's clock runs a second ahead.
+    # The gateways report the death again a minute later, and their times differ by a second.
     deaths.record(paths, "main", NOW, [seen("node2", 161, "bob"), seen("node3", 20, "bob", name="side")], "node1")
     known = deaths.read(paths, "main")
     assert [(each.name, each.node, sorted(each.keys)) for each in known.elsewhere] == [
@@ -88,8 +88,8 @@ def test_two_gateways_know_the_same_death_elsewhere(paths: Paths) -> None:
     ]
 
 
-def test_a_key_that_kills_engines_on_several_nodes_is_no_fault_of_each(paths: Paths) -> None:
-    """The first death may be the node's own fault; nobody knows better yet."""
+def test_deaths_by_a_key_that_kills_engines_elsewhere_are_no_faults(paths: Paths) -> None:
+    """The first death counts as a fault, since no other node has had a death with this key."""
     own = [seen("node1", 2, "bob")]
     deaths.record(paths, "main", ago(20), own, "node1")
     assert deaths.read(paths, "main").faults == 1
@@ -97,16 +97,16 @@ def test_a_key_that_kills_engines_on_several_nodes_is_no_fault_of_each(paths: Pa
     deaths.record(paths, "main", NOW, [*own, seen("node2", 900, "bob"), seen("node2", 200, "bob", "x")], "node1")
     known = deaths.read(paths, "main")
     assert (known.faults, known.by_key) == (1, {"bob": 3})
-    # A death elsewhere that is more than an hour ago excuses none.
+    # A death elsewhere more than an hour ago excuses no death here.
     assert known.recent(NOW + timedelta(minutes=55)).faults == 0
     assert known.recent(NOW + timedelta(minutes=58)).faults == 1
 
 
 def test_a_broken_node_is_not_excused_by_a_client_with_much_traffic(paths: Paths) -> None:
-    """Its requests are in flight at every death; but this node has more deaths than the others."""
+    """The client's requests are in flight at every death, but this node has more deaths than the others."""
     for minutes in (30, 20, 10, 0):
-        told = [seen("node1", 2, "portal"), seen("node2", 2400 - 60 * minutes, "portal")]
-        deaths.record(paths, "main", ago(minutes), told, "node1")
+        reported = [seen("node1", 2, "portal"), seen("node2", 2400 - 60 * minutes, "portal")]
+        deaths.record(paths, "main", ago(minutes), reported, "node1")
     assert deaths.read(paths, "main").faults == 3
 
 

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What can be seen of an engine before its restart, without secrets and prompts."""
+"""The evidence of an engine before its restart, without secrets and prompts."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from ..conftest import KEY
 from .conftest import NOW
 
 
-def test_evidence_is_without_secrets_and_prompts_and_rotated(paths: Paths) -> None:
-    said = {
+def test_evidence_has_no_secrets_and_prompts_and_is_rotated(paths: Paths) -> None:
+    logs = {
         "-t": f"INFO got key {KEY}\nINFO Received request cmpl-1: prompt: 'my medical history', params: x\nlast words",
         "-u": "unit words",
     }
 
     def run(command: Sequence[str], _timeout: float) -> Outcome:
         if command[0] == "journalctl":
-            return Outcome(0, said[command[-2]])
+            return Outcome(0, logs[command[-2]])
         if command[0] == "nvidia-smi":
             return Outcome(None, failure="not_installed", message="nvidia-smi is not installed")
         return Outcome(0, f"Environment={KEY}")
@@ -55,13 +55,13 @@ def test_evidence_has_the_requests_in_flight_at_deaths(paths: Paths) -> None:
     assert death["requests"] == [{"id": "req-7", "key": "bob", "path": "/v1/completions", "status": 502}]
 
 
-def test_the_processes_of_a_container_are_told_with_their_states() -> None:
+def test_the_processes_of_a_container_are_listed() -> None:
     text = evidence.processes(os.getpid())
     assert any(line.split()[0] == str(os.getpid()) for line in text.splitlines()[1:])
     assert evidence.processes(None) == ""
 
 
-def test_processes_of_the_same_container_alone(proc: FakeProc) -> None:
+def test_processes_have_their_states_and_those_of_other_containers_are_left_out(proc: FakeProc) -> None:
     for pid, namespace, state in ((100, 2, "T (stopped)"), (101, 2, "D (disk sleep)"), (999, 3, "R (running)")):
         proc.process(pid, namespace)
         (proc.root / f"{pid}/status").write_text(f"Name:\tpython3\nState:\t{state}\n")

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the kernel's log and the driver ask for GPUs, and since when that counts."""
+"""The actions that the kernel's log and the driver ask for, and the lines of the log that count."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_xids_count_for_the_gpus_of_the_instance_since_their_reset() -> None:
     assert gpus.needed_by_log("", {"0000:1b:00.0"}, 0) == ("none", "")
 
 
-def test_a_clock_that_was_set_back_settles_nothing() -> None:
+def test_a_reset_in_the_future_has_an_unknown_time() -> None:
     assert gpus.last_reset(State("main", gpus_reset="2026-05-04T03:00:01Z"), NOW) == 0
     assert gpus.last_reset(State("main"), NOW) == 0
 
@@ -59,7 +59,7 @@ def test_kernel_logs_of_real_machines_lead_to_a_step(recording: Any, gpu_machine
         wanted.append(xid_actions.REBOOT)
     assert action == xid_actions.worst(wanted)
     assert bool(words) == (action in (xid_actions.RESET, xid_actions.REBOOT, xid_actions.REPLACE))
-    # Of a GPU that is not its own, nothing counts.
+    # Lines about other GPUs do not count.
     assert gpus.needed_by_log(log, {"ffff:ff:1f.0"}, 0) == (xid_actions.NONE, "")
 
 
@@ -68,10 +68,10 @@ def test_reports_of_real_machines_lead_to_a_step(recording: Any, gpu_machine: Gp
     gpu_machine.smi = Outcome(0, recording.text())
     found = inspect._gpus(gpu_machine.paths.root, gpu_machine.run)
     real = [gpu for gpu in found if gpu["reported"]]
-    told = recording.expected.get("gpus") or []
-    wanted = [xid_actions.wanted(gpu["recovery_action"]) for gpu in told if gpu.get("recovery_action")]
+    listed = recording.expected.get("gpus") or []
+    wanted = [xid_actions.wanted(gpu["recovery_action"]) for gpu in listed if gpu.get("recovery_action")]
     assert gpus.needed_by_driver(real, real)[0] == xid_actions.worst(wanted)
-    # The GPUs of the recording are not on this machine's bus: its own are what the tool leaves out.
+    # The GPUs of the recording are not on this machine's bus. nvidia-smi does not list the GPUs of the bus.
     assert gpus.needed_by_driver([gpu for gpu in found if not gpu["reported"]], found)[0] == (
         xid_actions.REBOOT if real and len(real) < len(found) else xid_actions.NONE
     )
@@ -90,7 +90,7 @@ def test_the_gpus_that_a_release_names(paths: Paths, name: str) -> None:
     release = releases.load(paths, "side", 1)
     second = gpu(1, SECOND, mig_devices=[{"uuid": "MIG-7"}])
     assert gpus.used_by(release, [gpu(0, FIRST), second]) == [second]
-    # With one lost, those after it keep their numbers.
+    # If a GPU is lost, the GPUs after it keep their numbers.
     if name[0] == "1":
         moved = {**second, "index": 0}
         assert gpus.used_by(release, [gpu(None, FIRST), moved]) == [moved]
@@ -106,12 +106,12 @@ def test_the_gpus_that_a_release_names(paths: Paths, name: str) -> None:
         ({"reported": False}, "reboot", f"nvidia-smi does not list GPU {SECOND}"),
     ],
 )
-def test_what_the_driver_says_that_a_gpu_needs(changes: dict[str, Any], action: str, words: str) -> None:
+def test_the_action_that_the_driver_asks_for(changes: dict[str, Any], action: str, words: str) -> None:
     own = gpu(1, SECOND, **changes)
     assert gpus.needed_by_driver([own], [gpu(0, FIRST), own]) == (action, words)
 
 
-def test_a_tool_that_lists_no_gpu_condemns_none() -> None:
+def test_an_nvidia_smi_that_lists_no_gpu_asks_for_nothing() -> None:
     own = gpu(None, SECOND)
     assert gpus.needed_by_driver([own], [own]) == ("none", "")
 
@@ -120,7 +120,7 @@ def test_a_reset_counts_from_its_time_since_boot(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(gpus.time, "clock_gettime", lambda _clock: 100.0)
     ago = {seconds: format_time(NOW - timedelta(seconds=seconds)) for seconds in (60, 200)}
     assert gpus.last_reset(State("main", gpus_reset=ago[60]), NOW) == 40.0
-    # Before this boot.
+    # The reset was before this boot.
     assert gpus.last_reset(State("main", gpus_reset=ago[200]), NOW) == 0.0
 
 

@@ -27,13 +27,13 @@ def fake() -> Iterator[FakeGateway]:
         yield server
 
 
-def test_a_gateway_is_told_and_tells(fake: FakeGateway) -> None:
+def test_a_gateway_gets_the_death_and_returns_the_deaths_it_knows(fake: FakeGateway) -> None:
     assert in_flight.report([fake.gateway], "main", "gpu:1", 2.4996) == ([SEEN], {})
     assert fake.asked == ["POST /deaths?set=main&node=gpu:1&age=2.500"]
     assert in_flight.report([], "main", "gpu:1", 0) == ([], {})
 
 
-def test_a_client_that_had_gone_got_no_status() -> None:
+def test_a_request_without_an_answer_has_no_status() -> None:
     (request,) = in_flight.parse({**DEATH, "requests": [{**REQUEST, "status": None}]}).requests
     assert request.status is None
 
@@ -43,7 +43,7 @@ def test_a_client_that_had_gone_got_no_status() -> None:
     [(404, b"{}"), (503, b"{}"), (200, b"{"), (200, b"[]"), (200, b'{"deaths": [{}]}'), (200, b'{"deaths": 7}')],
 )
 def test_a_gateway_without_a_valid_answer_is_named(fake: FakeGateway, status: int, body: bytes) -> None:
-    """The others still tell."""
+    """The answers of other gateways count."""
     fake.status, fake.body = status, body
     with running({"deaths": [DEATH]}) as good:
         other = Gateway("gw2", "127.0.0.1", good.server_port)

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How an instance stands, GPUs included, and the step that follows."""
+"""The situation of an instance, with its GPUs, and the step that follows."""
 
 from __future__ import annotations
 
@@ -27,36 +27,36 @@ from .conftest import FIRST, HEALTHY, NOW, SECOND, XID_95, GpuMachine
 LOST = "Unable to determine the device handle for GPU 0000:9D:00.0: GPU is lost.  Reboot the system to recover this GPU"
 
 
-def test_without_a_fault_of_its_gpu_it_is_restarted(gpu_machine: GpuMachine) -> None:
+def test_without_a_fault_of_its_gpu_an_engine_is_restarted(gpu_machine: GpuMachine) -> None:
     assert gpu_machine.decide().act == policy.RESTART
 
 
-def test_a_gpu_that_wants_a_reset_gets_it(gpu_machine: GpuMachine) -> None:
+def test_a_gpu_that_needs_a_reset_is_reset(gpu_machine: GpuMachine) -> None:
     gpu_machine.log(XID_95)
     decision = gpu_machine.decide()
     assert decision.act == policy.RESET and "XID 95" in decision.reason
 
 
-def test_restarts_of_docker_count_whoever_asked_for_them(gpu_machine: GpuMachine) -> None:
+def test_restarts_of_docker_count_for_all_instances_together(gpu_machine: GpuMachine) -> None:
     step = Step(format_time(NOW), policy.DOCKER, "hung", "Docker does not answer")
     for name in ("main", "side"):
         state.write(gpu_machine.paths, State(name, steps=(step,)))
     assert gpu_machine.situation().docker_restarts == 2
 
 
-def test_the_fault_of_another_instances_gpu_is_not_its_own(gpu_machine: GpuMachine) -> None:
+def test_a_fault_of_another_instances_gpu_does_not_count(gpu_machine: GpuMachine) -> None:
     gpu_machine.log("Xid (PCI:0000:1b:00): 95, pid=7, name=VLLM::EngineCore, Uncontained: FBHUB. RST: Yes, D-RST: No")
     assert gpu_machine.decide().act == policy.RESTART
 
 
-def test_what_a_gpu_asks_for_by_itself_counts_where_the_log_has_forgotten_it(gpu_machine: GpuMachine) -> None:
+def test_the_recovery_action_of_a_gpu_counts_without_a_line_in_the_log(gpu_machine: GpuMachine) -> None:
     gpu_machine.smi = Outcome(0, (GPU_DATA / "report-580.xml").read_text())
     decision = gpu_machine.decide()
     assert decision.act == policy.RESET and f"GPU {SECOND} asks for: Reset" in decision.reason
 
 
 @pytest.mark.parametrize("smi", [Outcome(15, LOST), Outcome(255, LOST), Outcome(None, "", "", "timeout", "hangs")])
-def test_a_gpu_off_the_bus_is_for_a_reboot_though_the_tool_tells_no_numbers_any_more(
+def test_a_gpu_off_the_bus_needs_a_reboot_although_nvidia_smi_lists_no_indexes(
     gpu_machine: GpuMachine, smi: Outcome
 ) -> None:
     gpu_machine.smi = smi
@@ -66,20 +66,20 @@ def test_a_gpu_off_the_bus_is_for_a_reboot_though_the_tool_tells_no_numbers_any_
     )
     decision = gpu_machine.decide()
     assert decision.act == policy.GIVE_UP and SECOND in decision.reason
-    # Its neighbour's restart would cure it: nothing is wrong with that GPU.
+    # The instance `side` keeps its own GPU, which has no fault.
     release = releases.load(gpu_machine.paths, "side", 1)
     found = inspect._gpus(gpu_machine.paths.root, gpu_machine.run)
     assert [gpu["pci_bus_id"] for gpu in gpus.used_by(release, found)] == [FIRST]
 
 
-def test_a_gpu_that_the_driver_cannot_start_is_for_a_reboot(gpu_machine: GpuMachine) -> None:
+def test_a_gpu_that_the_driver_cannot_start_needs_a_reboot(gpu_machine: GpuMachine) -> None:
     gpu_machine.smi = Outcome(6, "No devices were found")
     gpu_machine.log("GPU 0000:9d:00.0: RmInitAdapter failed! (0x62:0xffff:2477)")
     decision = gpu_machine.decide()
     assert decision.act == policy.GIVE_UP and "cannot start" in decision.reason
 
 
-def test_what_was_before_the_driver_was_loaded_again_is_settled(gpu_machine: GpuMachine) -> None:
+def test_an_xid_from_before_the_driver_was_loaded_again_is_settled(gpu_machine: GpuMachine) -> None:
     files.write(
         gpu_machine.paths.root / "var/log/kern.log",
         "[  10.0] NVRM: Xid (PCI:0000:9d:00): 79, pid=1, GPU has fallen off the bus.\n"
@@ -88,24 +88,24 @@ def test_what_was_before_the_driver_was_loaded_again_is_settled(gpu_machine: Gpu
     assert gpu_machine.decide().act == policy.RESTART
 
 
-def test_a_start_that_failed_before_is_forgotten_once_the_gpu_is_there(gpu_machine: GpuMachine) -> None:
+def test_a_failed_start_of_a_gpu_that_the_driver_lists_does_not_count(gpu_machine: GpuMachine) -> None:
     gpu_machine.log("GPU 0000:9d:00.0: RmInitAdapter failed! (0x62:0xffff:2477)")
     assert gpu_machine.decide().act == policy.RESTART
 
 
-def test_a_gpu_that_the_tool_leaves_out_is_for_a_reboot(gpu_machine: GpuMachine) -> None:
+def test_a_gpu_that_nvidia_smi_does_not_list_needs_a_reboot(gpu_machine: GpuMachine) -> None:
     start, _gpu, rest = HEALTHY.partition('<gpu id="00000000:9D:00.0">')
     gpu_machine.smi = Outcome(0, start + rest.partition("</gpu>")[2])
     decision = gpu_machine.decide()
     assert decision.act == policy.GIVE_UP and f"does not list GPU {SECOND}" in decision.reason
 
 
-def test_a_tool_that_hangs_alone_condemns_no_gpu(gpu_machine: GpuMachine) -> None:
+def test_an_nvidia_smi_that_hangs_is_no_fault_of_a_gpu(gpu_machine: GpuMachine) -> None:
     gpu_machine.smi = Outcome(None, failure="timeout", message="nvidia-smi did not end within 15 s")
     assert gpu_machine.decide().act == policy.RESTART
 
 
-def test_a_gpu_that_is_taken_out_of_use_moves_no_number(gpu_machine: GpuMachine) -> None:
+def test_an_excluded_gpu_does_not_change_the_numbers_of_others(gpu_machine: GpuMachine) -> None:
     plug(gpu_machine.paths.root, "0000:0a:00.0")
     files.write(gpu_machine.paths.root / "proc/driver/nvidia/gpus/0000:0a:00.0/information", "GPU Excluded:\t Yes\n")
     gpu_machine.smi = Outcome(15, LOST)
@@ -114,7 +114,7 @@ def test_a_gpu_that_is_taken_out_of_use_moves_no_number(gpu_machine: GpuMachine)
 
 
 @pytest.mark.recordings("errors")
-def test_what_the_tool_says_of_its_failure_breaks_no_step(recording: Any, gpu_machine: GpuMachine) -> None:
+def test_a_failed_nvidia_smi_does_not_prevent_a_step(recording: Any, gpu_machine: GpuMachine) -> None:
     gpu_machine.smi = Outcome(9, recording.text())
     assert gpu_machine.decide().act == policy.RESTART
     gpu_machine.log("Xid (PCI:0000:9d:00): 79, pid=1, GPU has fallen off the bus.")
@@ -150,7 +150,7 @@ def test_a_damaged_release_is_beyond_repair(gpu_machine: GpuMachine) -> None:
     assert "release.json is damaged" in words
 
 
-def test_what_a_start_said_last_is_told_of_a_unit_that_failed(
+def test_the_detail_of_a_failed_unit_has_the_error_of_its_last_start(
     gpu_machine: GpuMachine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     failed = {"ActiveState": "failed", "InvocationID": "first"}
@@ -161,12 +161,12 @@ def test_what_a_start_said_last_is_told_of_a_unit_that_failed(
     assert "its last start" not in gpu_machine.situation().detail
 
 
-def test_a_gpu_is_shared_with_whom_names_it_too(gpu_machine: GpuMachine) -> None:
+def test_a_gpu_that_another_instance_names_is_shared(gpu_machine: GpuMachine) -> None:
     assert not gpu_machine.situation().gpu_shared
     install(gpu_machine.paths, "third", accelerator="nvidia", gpus=["1"])
     assert gpu_machine.situation().gpu_shared
     (gpu_machine.paths.release("third", 1) / releases.RELEASE_FILE).write_text("{")
-    # It may use any of them.
+    # The instance with the damaged release may use any GPU.
     assert gpu_machine.situation().gpu_shared
 
 
@@ -178,6 +178,6 @@ def test_a_gpu_is_shared_with_whom_names_it_too(gpu_machine: GpuMachine) -> None
         ("[]", "its restart would end side (live-restore is off)"),
     ],
 )
-def test_docker_is_not_restarted_under_other_engines(gpu_machine: GpuMachine, text: str, hold: str) -> None:
+def test_docker_is_not_restarted_if_other_engines_would_end(gpu_machine: GpuMachine, text: str, hold: str) -> None:
     write(gpu_machine.paths.root / inspect.DAEMON_JSON, text)
     assert gpu_machine.situation().docker_hold == hold

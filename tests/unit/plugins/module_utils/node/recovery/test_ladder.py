@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The ladder as a whole, on a node whose systemd and Docker are fakes: one step, its memory, and its end."""
+"""The whole ladder with a fake systemd and a fake Docker: its steps, their record, and the end of recovery."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ from ansible_collections.baremetal.inference.plugins.module_utils.node.recovery.
 
 from .conftest import NOW, SECOND, XID_95, FakeDocker, GpuMachine, Machine
 
-ALL_THE_SAME = "; systemd was told to start the engine all the same"
+ALL_THE_SAME = "; systemd starts the engine all the same"
 
 
-def test_a_hung_engine_is_ended_and_started_and_that_is_remembered(machine: Machine) -> None:
+def test_a_hung_engine_is_restarted_and_the_step_is_recorded(machine: Machine) -> None:
     machine.is_seen(health.HUNG)
     report = machine.ladder().recover("main")
     assert report.act == policy.RESTART and report.changed
@@ -59,7 +59,7 @@ def test_a_healthy_engine_is_left_alone(machine: Machine) -> None:
     assert not machine.paths.recovery.exists()
 
 
-def test_a_verdict_about_an_earlier_start_counts_no_more(machine: Machine) -> None:
+def test_a_verdict_about_an_earlier_start_does_not_count(machine: Machine) -> None:
     machine.is_seen(health.HUNG)
     machine.invocation = "second"
     assert not machine.ladder().recover("main").changed
@@ -75,7 +75,7 @@ def test_files_are_repaired_before_the_start(machine: Machine) -> None:
     assert machine.done[-1] == "start --no-block vllm@main.service"
 
 
-def test_a_unit_that_was_deleted_is_started_again_though_systemd_would_not_stop_it(
+def test_a_deleted_unit_is_repaired_and_started_without_a_stop(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     machine.paths.unit("main").unlink()
@@ -101,14 +101,14 @@ def test_an_environment_that_is_no_text_is_repaired_too(machine: Machine) -> Non
     assert "repaired from" in report.outcome
 
 
-def test_what_the_last_start_said_of_itself_is_told(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_error_of_the_last_start_is_in_the_reason(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     words = "Starting it\ninferctl: main: port 5005 is taken by pid 7 (python3)\nFailed to start it"
     monkeypatch.setattr(wait, "last_words", lambda _paths, _name, retrying: words)
     machine.is_seen(health.DEAD, "failed")
     assert "port 5005 is taken by pid 7" in machine.ladder().recover("main").reason
 
 
-def test_docker_is_restarted_first_and_then_the_engine_looked_at_anew(machine: Machine) -> None:
+def test_docker_is_restarted_first_and_then_the_engine_is_inspected_again(machine: Machine) -> None:
     machine.docker.alive = False
     machine.is_seen(health.HUNG)
     machine.ladder().recover("main")
@@ -116,7 +116,7 @@ def test_docker_is_restarted_first_and_then_the_engine_looked_at_anew(machine: M
     assert "restart --no-block docker.socket docker.service" in machine.done
 
 
-def test_after_the_budget_it_gives_up_once_and_waits_for_a_person(machine: Machine) -> None:
+def test_recovery_gives_up_once_its_budget_is_spent_and_waits_for_a_reset(machine: Machine) -> None:
     for _fault in range(3):
         machine.time += timedelta(minutes=5)
         machine.is_seen(health.HUNG)
@@ -152,10 +152,10 @@ def test_a_loop_of_starts_that_cannot_succeed_is_ended(machine: Machine) -> None
     assert machine.done == ["stop --no-block vllm@main.service"]
 
 
-def test_somebody_elses_drain_is_not_taken_over(machine: Machine) -> None:
-    """Giving up by hand on an instance that a person has drained leaves it theirs."""
-    theirs = drains.Drain("jane", "disk", format_time(machine.time))
-    drains.drain(machine.paths, ["main"], theirs)
+def test_recovery_does_not_replace_the_drain_of_an_operator(machine: Machine) -> None:
+    """The drain stays the operator's also if recovery gives up on the command of an operator."""
+    wanted = drains.Drain("jane", "disk", format_time(machine.time))
+    drains.drain(machine.paths, ["main"], wanted)
     (machine.paths.root / "models/tiny-a").rmdir()
     machine.is_seen(health.HUNG)
     assert not machine.ladder().recover("main").changed
@@ -182,28 +182,26 @@ def test_an_alert_that_could_not_be_sent_is_sent_later(machine: Machine, monkeyp
     assert breaker and breaker.alerts == {"webhook": "sent"}
 
 
-def test_an_alert_that_nobody_got_to_and_a_channel_that_is_set_later(
+def test_an_alert_is_sent_after_a_kill_and_by_a_channel_that_is_set_later(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told: list[str] = []
-    monkeypatch.setattr(alerts, "_post", lambda url, _body: told.append(url))
+    urls: list[str] = []
+    monkeypatch.setattr(alerts, "_post", lambda url, _body: urls.append(url))
     machine.settings = Settings(webhook="http://example.org/")
-    # Killed between the breaker and the alert.
+    # As after a run that was killed between the breaker and the alert.
     state.write(machine.paths, State("main", breaker=Breaker("2026-05-04T03:00:00Z", "why")))
     machine.is_seen(health.HUNG)
     machine.ladder().recover("main")
-    assert told == ["http://example.org/"]
+    assert urls == ["http://example.org/"]
     machine.settings = replace(machine.settings, alertmanager="http://example.org:9093")
     machine.ladder().recover("main")
     machine.ladder().recover("main")
-    assert told[1:] == ["http://example.org:9093/api/v2/alerts"]
+    assert urls[1:] == ["http://example.org:9093/api/v2/alerts"]
     machine.ladder().reset("main")
-    assert told[2:] == ["http://example.org:9093/api/v2/alerts"]
+    assert urls[2:] == ["http://example.org:9093/api/v2/alerts"]
 
 
-def test_a_loop_of_starts_is_ended_before_the_alert_and_whatever_comes_of_it(
-    machine: Machine, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_loop_of_starts_is_ended_before_the_alert_is_sent(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     machine.settings = Settings(webhook="http://example.org/")
     ended: list[list[str]] = []
     monkeypatch.setattr(alerts, "_post", lambda _url, _body: ended.append(machine.done))
@@ -214,7 +212,7 @@ def test_a_loop_of_starts_is_ended_before_the_alert_and_whatever_comes_of_it(
     assert ended == [["stop --no-block vllm@main.service"]]
 
 
-def test_a_reset_starts_an_engine_whose_drain_is_a_persons(machine: Machine) -> None:
+def test_a_reset_starts_an_engine_that_an_operator_has_drained(machine: Machine) -> None:
     drains.drain(machine.paths, ["main"], drains.Drain("jane", "disk", format_time(machine.time)))
     state.write(machine.paths, State("main", breaker=Breaker("2026-05-04T03:00:00Z", "why")))
     machine.is_seen(health.DEAD, "failed")
@@ -222,13 +220,13 @@ def test_a_reset_starts_an_engine_whose_drain_is_a_persons(machine: Machine) -> 
     assert machine.done[-1] == "start --no-block vllm@main.service"
     drain = drains.read(machine.paths, "main", machine.time)
     assert drain and drain.owner == "jane"
-    # Where there was nothing to reset, what a person has stopped stays so.
+    # Without anything to reset, an engine that an operator has stopped stays stopped.
     machine.is_seen(health.STOPPED, "inactive")
     assert not machine.ladder().reset("main")
     assert machine.done == []
 
 
-def test_who_disarms_it_in_the_middle_of_a_step_is_heard(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_disarming_during_a_step_counts(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     machine.is_seen(health.HUNG)
     ladder = machine.ladder()
     monkeypatch.setattr(actions, "stop", lambda _name, _docker: machine.ladder().arm("main", False))
@@ -237,9 +235,7 @@ def test_who_disarms_it_in_the_middle_of_a_step_is_heard(machine: Machine, monke
     assert not known.armed and known.steps[-1].outcome == "started again"
 
 
-def test_an_operator_who_disarms_it_beside_a_step_removes_no_step(
-    machine: Machine, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_disarming_at_the_begin_of_a_run_loses_no_step(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     machine.is_seen(health.HUNG)
     runs: list[threading.Thread] = []
     read = state.read
@@ -263,7 +259,7 @@ def test_an_operator_who_disarms_it_beside_a_step_removes_no_step(
 def test_an_engine_whose_container_stays_is_started_all_the_same(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Recovery leaves an instance alone that is stopped: the engine would stay down, and no alert would be sent."""
+    """Recovery takes no step for a stopped instance. So the engine would stay down, and no alert would be sent."""
 
     def remove(_container: str) -> None:
         raise DockerUnavailable("Docker does not answer within 5 s")
@@ -310,7 +306,7 @@ def test_a_reset_is_reported_also_if_its_settings_cannot_be_applied(
     assert gpu_machine.recover().outcome == f"failed: systemd does not answer; reset {SECOND}{ALL_THE_SAME}"
 
 
-def test_a_reset_settles_what_was_before_it_and_one_that_failed_settles_nothing(
+def test_a_reset_settles_earlier_xids_and_a_failed_reset_does_not(
     gpu_machine: GpuMachine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(gpus.time, "clock_gettime", lambda _clock: 100.0)
@@ -322,7 +318,7 @@ def test_a_reset_settles_what_was_before_it_and_one_that_failed_settles_nothing(
     gpu_machine.reset = Outcome(0)
     gpu_machine.recover()
     assert gpu_machine.situation().gpu_action == xid_actions.NONE
-    # Also for who closes the breaker meanwhile.
+    # The XIDs stay settled when an operator closes the breaker.
     docker: Any = FakeDocker()
     Ladder(gpu_machine.paths, Settings(), journal.Journal(), docker=docker, now=lambda: NOW).reset("main")
     assert gpu_machine.situation().gpu_action == xid_actions.NONE
@@ -330,8 +326,8 @@ def test_a_reset_settles_what_was_before_it_and_one_that_failed_settles_nothing(
     assert gpu_machine.decide().act == policy.RESET
 
 
-def test_no_gpu_is_asked_while_nothing_may_be_done(gpu_machine: GpuMachine) -> None:
-    """An agent asks for its engine every half minute, however long its breaker is open."""
+def test_nvidia_smi_does_not_run_while_recovery_must_do_nothing(gpu_machine: GpuMachine) -> None:
+    """The agent requests recovery every half minute, as long as the breaker is open."""
     state.write(gpu_machine.paths, State("main", breaker=Breaker("2026-05-04T02:00:00Z", "why")))
     gpu_machine.recover()
     assert gpu_machine.asked == []

@@ -47,8 +47,8 @@ def test_an_installed_file_is_repaired_and_the_wrong_one_kept(
     wrong = managed.verify(paths, "main")
     assert [one.path for one in wrong] == [path]
     found = path.read_bytes() if path.exists() else None
-    told = managed.repair(paths, "main", wrong, NOW)
-    assert len(told) == 1 and str(path) in told[0]
+    done = managed.repair(paths, "main", wrong, NOW)
+    assert len(done) == 1 and str(path) in done[0]
     assert path.read_bytes() == good and path.stat().st_mode == mode
     assert managed.verify(paths, "main") == []
     if found is not None:
@@ -67,12 +67,12 @@ def test_an_installed_file_that_cannot_be_read_is_repaired(paths: Paths, monkeyp
         return read(one)
 
     monkeypatch.setattr(Path, "read_bytes", read_bytes)
-    told = managed.repair(paths, "main", managed.verify(paths, "main"), NOW)
-    assert told[0].endswith("; the wrong file cannot be read (Input/output error), so it is not kept")
+    done = managed.repair(paths, "main", managed.verify(paths, "main"), NOW)
+    assert done[0].endswith("; the wrong file cannot be read (Input/output error), so it is not kept")
     assert managed.verify(paths, "main") == [] and not paths.aside("main").exists()
 
 
-def test_a_release_is_repaired_from_what_is_installed(paths: Paths) -> None:
+def test_a_release_is_repaired_from_the_installed_file(paths: Paths) -> None:
     copy = paths.release("main", 1) / releases.ENV_FILE
     good = copy.read_bytes()
     copy.write_text("VLLM_API_KEY=other\n")
@@ -82,7 +82,7 @@ def test_a_release_is_repaired_from_what_is_installed(paths: Paths) -> None:
     assert copy.read_bytes() == good
 
 
-def test_what_has_no_sound_copy_is_said_to_be_beyond_repair(paths: Paths) -> None:
+def test_a_file_without_a_sound_copy_is_not_repaired(paths: Paths) -> None:
     (paths.release("main", 1) / releases.ENV_FILE).write_text("X=1\n")
     paths.env("main").write_text("Y=1\n")
     wrong = managed.verify(paths, "main")
@@ -104,7 +104,7 @@ def test_a_damaged_release_is_named(paths: Paths) -> None:
     assert "release.json" in str(wrong) and wrong.source is None
 
 
-def test_a_link_that_leads_nowhere_is_set_again(paths: Paths) -> None:
+def test_a_missing_link_to_the_active_release_is_set_again(paths: Paths) -> None:
     paths.active("main").unlink()
     managed.repair(paths, "main", managed.verify(paths, "main"), NOW)
     assert releases.active_number(paths, "main") == 1

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A model's files and their sizes; whoever starts from a damaged fast copy is led to the store."""
+"""The sizes of a model's files, and the links that lead from a damaged fast copy to the store."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Disks:
         return render(instance, [], stored, "image", settings).release
 
     def variant(self) -> tuple[str, str]:
-        """A variant, whose weights are its base's by a link."""
+        """Publish a variant whose weights are a link to its base's weights. Returns its name and revision."""
         linked = Manifest({"w.safetensors": File(len(WEIGHTS), "00")}, 4)
         directory = self.fast / "v" / linked.revision
         directory.mkdir(parents=True)
@@ -74,32 +74,32 @@ def disks(tmp_path: Path) -> Disks:
     return Disks(tmp_path)
 
 
-def test_a_truncated_copy_is_passed_by(disks: Disks) -> None:
+def test_a_link_leads_from_a_truncated_copy_to_the_store(disks: Disks) -> None:
     release = disks.release(*disks.revision)
     assert release.model_path == str(disks.link)
     assert models.find_damage(release) == []
     os.truncate(disks.copy / "w.safetensors", 3)
     (found,) = models.find_damage(release)
     assert found.fallback == models.Fallback(disks.link, disks.whole)
-    (said,) = models.link_to_store([found])
-    assert "w.safetensors has 3 bytes instead of 7" in said and str(disks.whole) in said
+    (line,) = models.link_to_store([found])
+    assert "w.safetensors has 3 bytes instead of 7" in line and str(disks.whole) in line
     assert os.path.realpath(disks.link) == str(disks.whole)
     assert models.find_damage(release) == []
-    # What is left of it is repaired by site.yml, which then turns the link back.
+    # site.yml repairs the copy, and then leads the link back to it.
     fast = FastStore(disks.fast, disks.store, HashCache())
     fast.apply(fast.outlook([disks.revision], None, Room(0, 0)))
     assert os.path.realpath(disks.link) == str(disks.copy)
     assert models.find_damage(release) == []
 
 
-def test_so_is_one_whose_directory_is_gone(disks: Disks) -> None:
+def test_a_link_leads_from_a_missing_copy_to_the_store(disks: Disks) -> None:
     shutil.rmtree(disks.copy)
     models.link_to_store(models.find_damage(disks.release(*disks.revision)))
     assert models.find_damage(disks.release(*disks.revision)) == []
 
 
 @pytest.mark.parametrize("link_is_readable", [True, False])
-def test_a_copy_on_a_disk_with_errors_is_named_and_passed_by_if_its_link_can_be_read(
+def test_a_copy_on_a_disk_with_errors_has_a_fallback_if_its_link_can_be_read(
     disks: Disks, monkeypatch: pytest.MonkeyPatch, link_is_readable: bool
 ) -> None:
     stat = Path.stat
@@ -117,7 +117,7 @@ def test_a_copy_on_a_disk_with_errors_is_named_and_passed_by_if_its_link_can_be_
 
 
 @pytest.mark.parametrize("harm", [lambda file: os.truncate(file, 3), Path.unlink])
-def test_a_variant_comes_by_its_bases_link(disks: Disks, harm: object) -> None:
+def test_a_variant_reads_the_store_by_the_link_of_its_base(disks: Disks, harm: object) -> None:
     release = disks.release(*disks.variant())
     assert models.find_damage(release) == []
     harm(disks.copy / "w.safetensors")  # type: ignore[operator]
@@ -127,14 +127,14 @@ def test_a_variant_comes_by_its_bases_link(disks: Disks, harm: object) -> None:
     assert models.find_damage(release) == []
 
 
-def test_two_files_of_one_copy_are_one_turn(disks: Disks) -> None:
-    way = models.Fallback(disks.link, disks.whole)
-    found = [models.Damage(disks.copy / name, "is cut", way) for name in ("x", "y")]
-    (said,) = models.link_to_store(found)
-    assert "x is cut" in said and "y is cut" in said
+def test_two_damaged_files_of_one_copy_need_one_link(disks: Disks) -> None:
+    fallback = models.Fallback(disks.link, disks.whole)
+    found = [models.Damage(disks.copy / name, "is cut", fallback) for name in ("x", "y")]
+    (line,) = models.link_to_store(found)
+    assert "x is cut" in line and "y is cut" in line
 
 
-def test_a_store_that_is_damaged_as_well_is_no_way_out(disks: Disks) -> None:
+def test_a_store_that_is_damaged_as_well_is_no_fallback(disks: Disks) -> None:
     os.truncate(disks.copy / "w.safetensors", 3)
     os.truncate(disks.whole / "w.safetensors", 3)
     (found,) = models.find_damage(disks.release(*disks.revision))
@@ -143,7 +143,7 @@ def test_a_store_that_is_damaged_as_well_is_no_way_out(disks: Disks) -> None:
     assert os.path.realpath(disks.link) == str(disks.copy)
 
 
-def test_an_engine_that_has_the_store_itself_has_no_way_out(disks: Disks) -> None:
+def test_an_engine_that_reads_the_store_has_no_fallback(disks: Disks) -> None:
     disks.link.unlink()
     disks.link.symlink_to(disks.whole)
     os.truncate(disks.whole / "w.safetensors", 3)
@@ -164,7 +164,7 @@ def test_a_truncated_model_file_is_named(paths: Paths) -> None:
     assert "cannot be read" in str(models.find_damage(release)[0])
 
 
-def test_a_model_that_the_store_did_not_publish_is_only_looked_for(paths: Paths) -> None:
+def test_a_model_that_the_store_did_not_publish_must_only_exist(paths: Paths) -> None:
     release = releases.load(paths, "main", 1)
     assert models.find_damage(release) == []
     Path(release.model_path).rmdir()

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The ladder's decisions: what is answered how, when it is left alone, and when it gives up."""
+"""The ladder's decisions: its steps, the situations without a step, and when recovery gives up."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ SETTINGS = Settings()
 
 
 def situation(**changes: Any) -> Situation:
-    """An engine that hangs; with changes, another."""
+    """The situation of an engine that hangs, with changes."""
     hung = Situation("main", health.HUNG, "no token", False, "active", 0, State("main"))
     return replace(hung, **changes)
 
 
 def steps(*ago: float, act: str = RESTART) -> State:
-    """A history: a step of this kind so many seconds ago, the oldest first."""
+    """A state with a step of this kind for each number of seconds ago, the oldest first."""
     times = [format_time(NOW - timedelta(seconds=seconds)) for seconds in ago]
     return State("main", steps=tuple(Step(time, act, "hung", "", "") for time in times))
 
@@ -52,31 +52,31 @@ def decide(**changes: Any) -> Decision:
     ("verdict", "state"),
     [(health.HUNG, "active"), (health.WRONG, "active"), (health.DEAD, "active"), (health.DEAD, "failed")],
 )
-def test_what_condemns_an_engine_restarts_it(verdict: str, state: str) -> None:
+def test_a_bad_verdict_restarts_the_engine(verdict: str, state: str) -> None:
     assert decide(verdict=verdict, unit_state=state).act == RESTART
 
 
 @pytest.mark.parametrize(("settings", "way"), [(SETTINGS, "recover --arm"), (Settings(armed=False), "recovery_armed")])
-def test_what_has_disarmed_recovery_arms_it(settings: Settings, way: str) -> None:
+def test_the_hold_reason_names_the_way_to_arm_recovery(settings: Settings, way: str) -> None:
     assert way in policy.hold_reason(situation(state=State("main", armed=False)), settings)
 
 
 @pytest.mark.parametrize("verdict", [health.HEALTHY, health.BUSY, health.STOPPED, health.UNKNOWN])
-def test_nothing_is_done_without_evidence(verdict: str) -> None:
-    """A saturated engine is busy, and is never restarted, whatever else is said of it."""
+def test_an_engine_without_a_bad_verdict_gets_no_step(verdict: str) -> None:
+    """A saturated engine is busy, and is never restarted, even with damaged files or without Docker."""
     assert decide(verdict=verdict, damaged_models=("x",), docker_answers=False).act == NOTHING
 
 
-def test_a_verdict_that_is_too_old_counts_no_longer() -> None:
+def test_a_stale_verdict_does_not_count() -> None:
     assert decide(stale=True).act == NOTHING
 
 
-def test_a_first_load_is_left_alone_and_so_is_systemds_own_restart() -> None:
+def test_an_engine_that_loads_or_that_systemd_restarts_gets_no_step() -> None:
     assert decide(verdict=health.STARTING, unit_state="activating", attempt=1).act == NOTHING
     assert decide(verdict=health.DEAD, unit_state="activating", attempt=3).act == NOTHING
     for state in ("active", "inactive", "deactivating"):
         assert decide(verdict=health.STARTING, unit_state=state).act == NOTHING
-    # A verdict from before the start that is under way.
+    # The verdict is from before the present start.
     assert decide(verdict=health.HUNG, unit_state="activating").act == NOTHING
 
 
@@ -90,11 +90,11 @@ def test_a_first_load_is_left_alone_and_so_is_systemds_own_restart() -> None:
         {"state": State("main", breaker=Breaker("2026-05-04T02:00:00Z", "why"))},
     ],
 )
-def test_nothing_is_done_under_somebodys_hands(held: dict[str, Any]) -> None:
+def test_locks_drains_disarming_and_breakers_prevent_a_step(held: dict[str, Any]) -> None:
     assert decide(**held).act == NOTHING
 
 
-def test_the_drain_that_recovery_made_holds_it_not() -> None:
+def test_the_drain_of_recovery_does_not_prevent_a_step() -> None:
     assert decide(drain=Drain("recovery", "gave up", "2026-05-04T02:00:00Z")).act == RESTART
 
 
@@ -135,11 +135,11 @@ def test_an_engine_that_serves_and_dies_over_and_over_is_given_up() -> None:
             "; keys in flight at its deaths: key-0 (9), key-1 (8), key-2 (7), key-3 (6), key-4 (5)"
         )
     assert "in flight" not in decide(**loading, deaths=4, died_last=True).reason
-    # What a person has just started is not given up while it loads.
+    # An engine that an operator has just started is not given up while it loads.
     assert decide(**loading, deaths=2, state=steps(900, 300, 5)).act == NOTHING
 
 
-def test_steps_come_ever_slower() -> None:
+def test_each_further_step_waits_longer() -> None:
     assert decide(state=steps(20)).act == RESTART
     assert decide(state=steps(600, 20)).act == WAIT
     assert decide(state=steps(600, 40)).act == RESTART
@@ -148,21 +148,21 @@ def test_steps_come_ever_slower() -> None:
     assert policy.decide(situation(state=steps(600, 500, 70)), roomy, NOW).act == RESTART
 
 
-def test_a_clock_that_was_set_back_holds_nothing_up_for_ever() -> None:
+def test_after_a_clock_was_set_back_steps_do_not_wait_for_ever() -> None:
     assert decide(state=steps(-86400, -86300)).act == RESTART
 
 
 def test_wrong_files_are_repaired_with_the_restart() -> None:
     wrong = ("/etc/systemd/system/vllm@main.service was changed",)
     assert decide(wrong_files=wrong) == Decision(RESTART, "it is hung: no token", wrong)
-    # While systemd tries in vain, too; not during a first start, which has proved nothing yet.
+    # The same while systemd's restarts fail, but not during the first attempt, which may still succeed.
     starting = {"verdict": health.DEAD, "unit_state": "activating", "wrong_files": wrong}
     assert decide(**starting, attempt=2).act == RESTART
     assert decide(**starting, attempt=1).act == NOTHING
 
 
 @pytest.mark.parametrize("state", ["active", "activating", "failed"])
-def test_what_no_start_cures_is_given_up_at_once(state: str) -> None:
+def test_an_engine_that_no_start_can_cure_is_given_up_at_once(state: str) -> None:
     damaged = decide(
         verdict=health.DEAD, unit_state=state, attempt=2, damaged_models=("/mnt/models/a/w has 7 bytes instead of 9",)
     )
@@ -173,7 +173,7 @@ def test_what_no_start_cures_is_given_up_at_once(state: str) -> None:
     assert lost.act == GIVE_UP and "engine.env" in lost.reason
 
 
-def test_a_damaged_fast_copy_is_passed_by_at_once_unless_the_store_is_damaged_too() -> None:
+def test_a_damaged_fast_copy_is_replaced_at_once_unless_the_store_is_damaged_too() -> None:
     copy = {"damaged_copies": ("/nvme/models/a/w has 7 bytes instead of 9",)}
     loading = {"verdict": health.STARTING, "unit_state": "activating", "attempt": 1}
     for inspection in (loading, {"verdict": health.DEAD, "unit_state": "failed"}, {"verdict": health.HUNG}):
@@ -183,7 +183,7 @@ def test_a_damaged_fast_copy_is_passed_by_at_once_unless_the_store_is_damaged_to
     assert decide(verdict=health.HEALTHY, **copy).act == NOTHING
 
 
-def test_docker_is_restarted_only_where_it_does_not_answer_and_nobody_else_suffers() -> None:
+def test_docker_is_restarted_only_if_it_does_not_answer_and_no_other_engine_ends() -> None:
     assert decide(docker_answers=False).act == DOCKER
     starting = {"verdict": health.STARTING, "unit_state": "activating", "attempt": 1}
     assert decide(**starting, docker_answers=False).act == DOCKER
@@ -195,14 +195,14 @@ def test_docker_is_restarted_only_where_it_does_not_answer_and_nobody_else_suffe
     assert policy.decide(situation(docker_answers=False), never, NOW).act == GIVE_UP
 
 
-def test_a_gpu_is_reset_where_the_table_says_so_and_nobody_else_uses_it() -> None:
+def test_a_gpu_is_reset_if_its_xid_needs_that_and_no_other_instance_uses_the_gpu() -> None:
     wants = {"gpu_action": xid_actions.RESET, "gpu_words": "XID 95"}
     assert decide(**wants).act == RESET
     assert decide(**wants, gpu_shared=True).act == RESTART
     assert decide(**wants, gpu_shared=True, state=steps(900)).act == GIVE_UP
     once = steps(900, act=RESET)
     assert decide(**wants, state=replace(once, gpus_reset=once.steps[0].time)).act == GIVE_UP
-    # One that failed has cured nothing.
+    # A reset that failed does not count.
     assert decide(**wants, state=once).act == RESET
     assert policy.decide(situation(**wants), Settings(reset_gpus=False), NOW).act == RESTART
     assert decide(gpu_action=xid_actions.REBOOT, gpu_words="XID 79").act == GIVE_UP

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How the agent asks for a recovery, and which recoveries are started."""
+"""The agent's requests for recovery, and the recoveries that the dispatch starts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ from ansible_collections.baremetal.inference.plugins.module_utils.node.recovery 
 from ansible_collections.baremetal.inference.plugins.module_utils.node.recovery.settings import Settings
 
 
-def test_the_agent_asks_not_too_often_and_only_where_recovery_is(paths: Paths, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_agent_requests_recovery_at_intervals_and_only_with_the_role(
+    paths: Paths, monkeypatch: pytest.MonkeyPatch
+) -> None:
     asks = requests.Requests(paths)
     asks.ask("main")
     assert not paths.recovery_requests.exists()
@@ -37,7 +39,7 @@ def test_the_agent_asks_not_too_often_and_only_where_recovery_is(paths: Paths, m
     assert list(paths.recovery_requests.iterdir()) == []
 
 
-def test_an_agent_that_cannot_ask_goes_on(paths: Paths) -> None:
+def test_an_agent_that_cannot_write_a_request_raises_nothing(paths: Paths) -> None:
     files.write_json(paths.recovery_settings, Settings().to_json())
     paths.recovery_requests.parent.mkdir(parents=True, exist_ok=True)
     paths.recovery_requests.write_text("")
@@ -45,9 +47,7 @@ def test_an_agent_that_cannot_ask_goes_on(paths: Paths) -> None:
     assert paths.recovery_requests.is_file()
 
 
-def test_an_agent_that_cannot_read_whether_there_is_recovery_goes_on(
-    paths: Paths, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_agent_that_cannot_read_the_settings_raises_nothing(paths: Paths, monkeypatch: pytest.MonkeyPatch) -> None:
     """An exception would end the probes of this instance."""
 
     def broken(_path: Path) -> bool:

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What recovery remembers of an instance, and where the disk is full."""
+"""The recorded state of an instance's recovery, also with a full disk."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.node.recovery.
 from .conftest import NOW
 
 
-def test_a_state_survives_its_file_and_a_damaged_one_is_none(paths: Paths) -> None:
+def test_a_state_can_be_read_back_and_a_damaged_file_counts_as_empty(paths: Paths) -> None:
     known = State("main", breaker=Breaker("x", "y", {"mail": "sent"}), steps=(Step("t", "restart", "hung", "r", "o"),))
     state.write(paths, known)
     assert state.read(paths, "main") == known
@@ -40,7 +40,7 @@ def test_values_of_other_types_in_the_file_do_not_end_recovery(paths: Paths) -> 
     assert state.read(paths, "main") == State("main")
 
 
-def test_a_full_disk_makes_nothing_forget(paths: Paths, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_loses_no_state(paths: Paths, monkeypatch: pytest.MonkeyPatch) -> None:
     known = State("main", steps=(Step("t", "restart", "hung", "r", "o"),), total=1)
     real = files.write
 
