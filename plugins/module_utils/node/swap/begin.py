@@ -28,7 +28,7 @@ def begun(node: Node, swap: Swap) -> dict[str, Any]:
         raise StepFailed(f"{node.name} is {drain}: that could end during the swap. Wait, or undrain {node.name} first")
     views = node.ask_settled()
     runs, comes = (next(iter(node.endpoints(number)), None) for number in (swap.origin, swap.target))
-    if unreached := reach.problems(runs, comes, views.told, node.own[0]):
+    if unreached := reach.problems(runs, comes, views.shown, node.own[0]):
         raise StepFailed("; ".join(unreached))
     load = load_time.expected(node.paths, node.name, swap.origin, swap.target)
     question = way.Question(
@@ -67,7 +67,7 @@ def begun(node: Node, swap: Swap) -> dict[str, Any]:
         "way": chosen.kind,
         "patience": chosen.patience,
         "bridge": chosen.kind == way.BRIDGE,
-        "requests": [asdict(view) for view in views.told],
+        "requests": [asdict(view) for view in views.shown],
         "counted": [*swap.notes.get("counted", []), proof.counted(node.paths, node.name)],
     }
     return {"bridged": bridged, "notes": notes}

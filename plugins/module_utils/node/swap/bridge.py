@@ -88,10 +88,10 @@ def _remove(node: Node, swap: Swap, port: int | None) -> None:
         raise StepFailed(f"{bridge} is the last server of {node.name} at {', '.join(last)}: it stays")
     wanted = drains.Drain(drains.UPDATE, f"{node.name} serves again", format_time(node.now()))
     drains.drain(node.paths, [bridge], wanted, force=True)
-    node.traffic.wait_told(bridge, "drain", DEAF_SECONDS)
+    node.traffic.wait_confirmed(bridge, "drain", DEAF_SECONDS)
     if port is not None:
         node.traffic.close(port)
-        asked = any(node.own[1] in view.up() for view in views.told)
+        asked = any(node.own[1] in view.up() for view in views.shown)
         left = node.traffic.wait_unused(port, float(swap.terms.drain_seconds) if asked else UNUSED_SECONDS)
         if left and asked and not swap.terms.force:
             raise StepFailed(f"{len(left)} requests are still in flight at {bridge}, of {leave.addresses(left)}")

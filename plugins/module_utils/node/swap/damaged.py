@@ -42,7 +42,7 @@ def rebuilt(paths: Paths, name: str, found: Swap) -> Swap:
 
 
 def _spans_nodes(paths: Paths, name: str, number: int | None) -> bool:
-    """Whether a release is a gang's. False where that is unknown: then followers are told when the gang serves."""
+    """Whether a release is a gang's. False if unknown: then followers mark the release once the gang serves."""
     try:
         return number is not None and releases.load(paths, name, number).gang is not None
     except releases.ReleaseError:
@@ -50,7 +50,7 @@ def _spans_nodes(paths: Paths, name: str, number: int | None) -> bool:
 
 
 def run_id(paths: Paths, name: str) -> str:
-    """The run that has begun such a swap by hand, as its lock tells; empty where that is unknown."""
+    """The run of `inferctl` that has begun such a swap, by the record of the lock; empty if unknown."""
     try:
         found = lock.read(paths)
     except (OSError, ValueError):

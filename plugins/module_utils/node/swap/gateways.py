@@ -150,33 +150,33 @@ def from_note(value: Mapping[str, Any]) -> SetView:
 class Views:
     """What all gateways show at one time. `silent` has the gateways without an answer, with the reason."""
 
-    told: tuple[SetView, ...]
+    shown: tuple[SetView, ...]
     silent: Mapping[str, str]
 
     def alone_at(self, own: Iterable[str]) -> list[str]:
         """The gateways that send requests now, but would have no server without the servers `own`."""
         going = set(own)
-        return [view.gateway for view in self.told if view.up() and not view.up() - going]
+        return [view.gateway for view in self.shown if view.up() and not view.up() - going]
 
     def nobody_at(self, own: Iterable[str]) -> list[str]:
         """The gateways that have no server up except the servers `own`, whether those are up or not."""
         going = set(own)
-        return [view.gateway for view in self.told if view.known and not view.up() - going]
+        return [view.gateway for view in self.shown if view.known and not view.up() - going]
 
 
 def ask_all(gateways: Sequence[Gateway], name: str) -> Views:
     """What all gateways show of a set."""
     if not gateways:
         return Views((), {})
-    told: list[SetView] = []
+    shown: list[SetView] = []
     silent: dict[str, str] = {}
     with concurrent.futures.ThreadPoolExecutor(min(16, len(gateways))) as pool:
         for gateway, asked in [(gateway, pool.submit(ask, gateway, name)) for gateway in gateways]:
             try:
-                told.append(asked.result())
+                shown.append(asked.result())
             except Silent as error:
                 silent[gateway.name] = str(error)
-    return Views(tuple(told), silent)
+    return Views(tuple(shown), silent)
 
 
 def own_servers(node: str, name: str) -> tuple[str, str]:

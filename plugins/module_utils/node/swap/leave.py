@@ -41,10 +41,10 @@ def drain(node: Node, swap: Swap) -> dict[str, Any]:
     if not swap.returning:
         notes["counted"] = [*swap.notes.get("counted", []), proof.counted(node.paths, node.name)]
     keep_away(node, drains.UPDATE, swap.reason or REASON)
-    untold = node.traffic.wait_told(node.name, "drain", DEAF_SECONDS)
+    unconfirmed = node.traffic.wait_confirmed(node.name, "drain", DEAF_SECONDS)
     # On the way back, waiting does not help: the gate keeps requests at the gateways.
     if not swap.returning:
-        _refuse_untold(node, swap, untold)
+        _refuse_unconfirmed(node, swap, unconfirmed)
         _refuse_last(node, swap)
     port = node.port(swap.target)
     if port is not None and node.settings.gateways and serves:
@@ -81,13 +81,13 @@ def keep_away(node: Node, owner: str, reason: str) -> None:
         drains.drain(node.paths, [node.name], drains.Drain(owner, reason, format_time(node.now())))
 
 
-def _refuse_untold(node: Node, swap: Swap, untold: Sequence[str]) -> None:
+def _refuse_unconfirmed(node: Node, swap: Swap, unconfirmed: Sequence[str]) -> None:
     """Raises StepFailed if this is the only server of its set, and a gateway does not know of the drain."""
-    if untold and swap.notes.get("way") == way.HELD:
-        told = f"{', '.join(untold)} does not know of the drain"
-        raise StepFailed(f"{told}, and {node.name} is the only server of its set")
-    if untold:
-        node.say(f"{', '.join(untold)} does not know of the drain: the gate refuses its requests")
+    if unconfirmed and swap.notes.get("way") == way.HELD:
+        words = f"{', '.join(unconfirmed)} does not know of the drain"
+        raise StepFailed(f"{words}, and {node.name} is the only server of its set")
+    if unconfirmed:
+        node.say(f"{', '.join(unconfirmed)} does not know of the drain: the gate refuses its requests")
 
 
 def _refuse_last(node: Node, swap: Swap) -> None:
@@ -106,7 +106,7 @@ def _refuse_last(node: Node, swap: Swap) -> None:
     while True:
         views = node.ask_settled()
         nobody = [gateway for gateway in views.nobody_at(own) if gateway not in spared]
-        if not nobody and (views.told or not node.settings.gateways):
+        if not nobody and (views.shown or not node.settings.gateways):
             return
         first = way.yields_to(node.settings.node, views, node.own)
         if first:

@@ -18,11 +18,11 @@ def words(report: Report, name: str) -> list[str]:
     """What a swap left undone by its report, one sentence each; empty if nothing."""
     found = []
     if report.kept_bridge:
-        found.append(f"{bridge_name(name)} could not be removed, which the next swap does: {report.kept_bridge}")
+        found.append(f"{bridge_name(name)} could not be removed ({report.kept_bridge}): the next swap removes it")
     if report.behind:
         found.append(
-            f"not all members of {name} have marked the release as proven, which they do when the gang serves with"
-            f" them: {report.behind}"
+            f"not all members of {name} have marked the release as proven ({report.behind}): they mark it once the gang"
+            " serves with them"
         )
     if report.unproven:
         number = _serving(report)

@@ -63,7 +63,7 @@ class Node:
         deadline = self.traffic.clock() + SETTLED_SECONDS
         while True:
             views = self.ask()
-            if all(view.age >= gateways.YOUNG_SECONDS for view in views.told) or self.traffic.clock() >= deadline:
+            if all(view.age >= gateways.YOUNG_SECONDS for view in views.shown) or self.traffic.clock() >= deadline:
                 return views
             self.traffic.sleep(POLL_SECONDS)
 

@@ -119,11 +119,13 @@ def _requests(node: Node, *, contested: bool) -> list[str]:
     if contested and (rivals := _contested(node, views)):
         return rivals
     sending = _knowing(node, views) - _cut_off(node, views)
-    untold = [name for name in node.traffic.untold(node.name, "drain") if name in sending] if _runs(node) else []
+    unconfirmed = (
+        [name for name in node.traffic.unconfirmed(node.name, "drain") if name in sending] if _runs(node) else []
+    )
     number = releases.active_number(node.paths, node.name)
     port = None if number is None else node.port(number)
     connected = node.traffic.clients(port) if port is not None else []
-    found = [f"{name} does not know of the drain of {node.name}" for name in untold]
+    found = [f"{name} does not know of the drain of {node.name}" for name in unconfirmed]
     found += [f"{node.name} has {len(connected)} connections of {addresses(connected)}"] if connected else []
     # Without gateways, clients on the node itself show only in the engine's own count.
     busy = node.in_flight() if not node.settings.gateways else 0
@@ -139,7 +141,7 @@ def _contested(node: Node, views: Views) -> list[str]:
     # The drain of this node takes no server from a gateway that has none of this node.
     nobody = [
         view.gateway
-        for view in views.told
+        for view in views.shown
         if view.servers.keys() & own and not view.up() - own and way.drained(Views((view,), {}), own)
     ]
     if not nobody:
@@ -154,21 +156,21 @@ def _contested(node: Node, views: Views) -> list[str]:
 def _knowing(node: Node, views: Views) -> set[str]:
     """The gateways that may send an instance requests. Leaves out gateways that neither answer nor check the agent."""
     deaf = node.traffic.deaf(node.name)
-    told = {view.gateway for view in views.told if node.own[0] in view.servers}
-    return told | {name for name in views.silent if name not in deaf}
+    listing = {view.gateway for view in views.shown if node.own[0] in view.servers}
+    return listing | {name for name in views.silent if name not in deaf}
 
 
 def _cut_off(node: Node, views: Views) -> set[str]:
     """The gateways that show an instance as down and do not check the agent. When they check the agent
     again, they learn of the drain first."""
-    down = {view.gateway for view in views.told if node.own[0] not in view.up()}
+    down = {view.gateway for view in views.shown if node.own[0] not in view.up()}
     return down & set(node.traffic.deaf(node.name))
 
 
 def _share(node: Node) -> list[str]:
     """A message for each gateway that does not give an instance its full share."""
     views = node.ask()
-    knowing, telling = _knowing(node, views), {view.gateway for view in views.told}
+    knowing, telling = _knowing(node, views), {view.gateway for view in views.shown}
     share = share_of(node, node.name, node.own[0])
     # A gateway that shows the engine up, but does not reach the agent, relies on its health checks.
     missing = dict(share.short) | {gateway: words for gateway, words in share.unheard.items() if gateway not in telling}

@@ -87,7 +87,7 @@ def prove(node: Node, swap: Swap) -> dict[str, Any]:
         pins.settle(node.paths, node.name, number, swap.reason, now, back=swap.back)
     pinned = pins.in_force(node.paths, node.name, releases.desired_number(node.paths, node.name)) is not None
     views = [gateways.from_note(each) for each in notes.get("requests", [])]
-    return {"notes": {**notes, "pinned": pinned, "meanwhile": gateways.requests_between(views, node.ask().told)}}
+    return {"notes": {**notes, "pinned": pinned, "meanwhile": gateways.requests_between(views, node.ask().shown)}}
 
 
 def number_of(swap: Swap) -> int:

@@ -101,9 +101,9 @@ def await_share(node: Node, name: str, server: str) -> Share:
 def share_of(node: Node, name: str, server: str) -> Share:
     """Which gateways give a server its full share now."""
     views, deaf = node.ask(), node.traffic.deaf(name)
-    short = {view.gateway: words for view in views.told if (words := _short(view, server))}
+    short = {view.gateway: words for view in views.shown if (words := _short(view, server))}
     unheard = dict(views.silent)
-    for one in node.traffic.untold(name, "up"):
+    for one in node.traffic.unconfirmed(name, "up"):
         # A gateway that does not reach the agent relies on its health checks, which is no reason against the engine.
         missing = unheard if one in deaf else short
         if one not in short and one not in unheard:
@@ -113,9 +113,9 @@ def share_of(node: Node, name: str, server: str) -> Share:
 
 def judge_errors(node: Node, swap: Swap, before: Views, server: str) -> str:
     """The gateways for which failed requests are unknown, as text. Raises StepFailed if too many requests failed."""
-    after = {view.gateway: view for view in node.ask().told}
+    after = {view.gateway: view for view in node.ask().shown}
     unknown = []
-    for view in before.told:
+    for view in before.shown:
         share = gateways.failed_share(view, after[view.gateway], server) if view.gateway in after else None
         if share is None:
             unknown.append(view.gateway)

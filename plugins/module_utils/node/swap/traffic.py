@@ -71,20 +71,20 @@ class Traffic:
             if now - asked.get(asking_name(gateway.name), -HEARD_SECONDS * 2) > HEARD_SECONDS
         ]
 
-    def untold(self, name: str, word: str) -> list[str]:
+    def unconfirmed(self, name: str, word: str) -> list[str]:
         """The gateways that have not got this answer TIMES in a row, the last time just now."""
         now = self.clock()
-        told = {
+        confirmed = {
             each.gateway
             for each in gateway_answers.read(self.paths, name)
             if each.word == word and each.times >= TIMES and now - each.asked <= FRESH_SECONDS
         }
-        return [gateway.name for gateway in self.gateways if asking_name(gateway.name) not in told]
+        return [gateway.name for gateway in self.gateways if asking_name(gateway.name) not in confirmed]
 
-    def wait_told(self, name: str, word: str, seconds: float) -> list[str]:
+    def wait_confirmed(self, name: str, word: str, seconds: float) -> list[str]:
         """Wait until every gateway has got an answer. Returns the gateways that have not."""
         deadline = self.clock() + seconds
-        while (missing := self.untold(name, word)) and self.clock() < deadline:
+        while (missing := self.unconfirmed(name, word)) and self.clock() < deadline:
             self.sleep(POLL_SECONDS)
         return missing
 

@@ -65,24 +65,24 @@ def choose(question: Question, views: Views) -> Way:
     blind = [words for gateway, words in views.silent.items() if gateway not in question.deaf]
     if blind and not question.allow_downtime:
         return Way(OTHERS, problem=f"{'; '.join(blind)}. Correct that first", permission=ALLOW_DOWNTIME)
-    unknown = [view.gateway for view in views.told if not view.known or not view.servers.keys() & set(own)]
+    unknown = [view.gateway for view in views.shown if not view.known or not view.servers.keys() & set(own)]
     if unknown:
         return Way(
             OTHERS,
             problem=f"{', '.join(unknown)} does not know {name} of this node: run baremetal.inference.site there",
         )
-    if not views.told:
+    if not views.shown:
         return _unasked(question)
     if not views.nobody_at(own):
         return Way(OTHERS)
     if not views.alone_at(own):
         # A gateway without any server, as after a stuck swap, loses nothing. The others have another server.
-        return Way(OTHERS if any(view.up() & set(own) for view in views.told) else IDLE)
+        return Way(OTHERS if any(view.up() & set(own) for view in views.shown) else IDLE)
     if question.allow_downtime and (views.silent or question.deaf):
         return Way(DOWNTIME)
     if question.deaf:
-        told = f"{', '.join(question.deaf)} does not check this node's agent"
-        problem = f"{name} is the only server of its set, and {told}: repair that gateway first"
+        deaf = f"{', '.join(question.deaf)} does not check this node's agent"
+        problem = f"{name} is the only server of its set, and {deaf}: repair that gateway first"
         return Way(HELD, problem=problem, permission=ALLOW_DOWNTIME)
     unbridged = question.unbridged() or _unaware(name, own, views)
     if not unbridged:
@@ -100,12 +100,12 @@ def _unasked(question: Question) -> Way:
 
 def _unaware(name: str, own: Collection[str], views: Views) -> str:
     bridges = {server for server in own if server.startswith(f"{bridge_name(name)}.")}
-    unaware = [view.gateway for view in views.told if not view.servers.keys() & bridges]
+    unaware = [view.gateway for view in views.shown if not view.servers.keys() & bridges]
     return f"its bridge is not known to {', '.join(unaware)}: run baremetal.inference.site there" if unaware else ""
 
 
 def _held(question: Question, views: Views, unbridged: str) -> Way:
-    holds = min(view.hold_seconds for view in views.told)
+    holds = min(view.hold_seconds for view in views.shown)
     where = f"{question.name} is the only server of its set"
     way = f"add a replica. No second engine can serve meanwhile: {unbridged}"
     if question.needed is None:
@@ -125,7 +125,7 @@ def drained(views: Views, own: Collection[str]) -> list[str]:
     """The other nodes of the set that are drained now: they swap, or an owner keeps requests away."""
     found = {
         server
-        for view in views.told
+        for view in views.shown
         for server, found in view.servers.items()
         if server not in own and "_bridge." not in server and found.status.startswith("DRAIN")
     }

@@ -76,15 +76,15 @@ RUN = "20261125T120000-ab12"
 GATEWAY = Gateway("gw1", "10.0.0.9", 8404)
 
 CONNECTED_SECONDS = 1.0
-"""Seconds for which the engine works on a request."""
+"""Seconds that the engine takes for a request."""
 
 _WRITE, _LINK = files.write, files.link
 
 RECORDS = ("swap", "drain")
-"""The directories of the records that the invariants are about."""
+"""The directories of the records that the invariants read."""
 
 PATIENCE = 40
-"""Processes of one swap: more would be a swap that never ends."""
+"""Most processes of one swap. A swap with more never ends."""
 
 
 class Killed(BaseException):
@@ -133,13 +133,13 @@ class Engine:
 
 
 class FakeNode:
-    """The node. `others`: another node of the set serves; `deaf`: the gateway does not hear the agent."""
+    """The node. `others`: another node of the set serves. `deaf`: the gateway does not check the agent."""
 
     def __init__(self, root: Path, monkeypatch: pytest.MonkeyPatch, name: str = NODE) -> None:
         self.paths = Paths(root)
         self.settings = SwapSettings(name, (GATEWAY,))
         self.host = name
-        """Its name at the gateways."""
+        """The node's name at the gateways."""
         self.other: FakeNode | None = None
         """Another node of the set that swaps itself, in place of `others`."""
         self.engines: dict[str, Engine] = {}
@@ -188,11 +188,11 @@ class FakeNode:
         self._patch(monkeypatch)
 
     def _patch(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        for module, name, stand_in in self.stand_ins():
-            monkeypatch.setattr(module, name, stand_in)
+        for module, name, fake in self.fakes():
+            monkeypatch.setattr(module, name, fake)
 
-    def stand_ins(self) -> Sequence[tuple[Any, str, Callable[..., Any]]]:
-        """What the code of a swap finds in place of a real node: module, name, and the function."""
+    def fakes(self) -> Sequence[tuple[Any, str, Callable[..., Any]]]:
+        """The functions in place of those of a real node: module, name, and the function."""
 
         def written(path: Path, content: str | bytes | None, mode: int = 0o644) -> bool:
             verb = "remove" if content is None else "write"
@@ -305,13 +305,13 @@ class FakeNode:
         return moved or PORTS[name]
 
     def swap(self) -> Swap | None:
-        """The swap as it stands on disk."""
+        """The recorded swap."""
         if "swap" not in self._known:
             self._known["swap"] = swaps.read(self.paths, NAME)
         return self._known["swap"]
 
     def drain(self, name: str) -> drains.Drain | None:
-        """The drain as it stands on disk."""
+        """The recorded drain of an engine."""
         if name not in self._known:
             self._known[name] = drains.read(self.paths, name, drains.parse_time(SINCE))
         return self._known[name]
@@ -332,7 +332,7 @@ class FakeNode:
 
     def _views(self) -> Views:
         if self.silent:
-            return Views((), {GATEWAY.name: "gw1 does not tell"})
+            return Views((), {GATEWAY.name: "gw1 does not answer"})
         self._answers(NAME), self._answers(BRIDGE)
 
         addresses = tuple(f"{ADDRESS}:{port}" for port in (PORTS[NAME], self.moves_to) if port)
@@ -382,7 +382,7 @@ class FakeNode:
             swap = self.swap()
             holds(self.port(name) in self.closed, "I2: the engine is stopped in front of an open gate")
             holds(not engine.connections, "I2: the engine is stopped while it has clients")
-            holds(swap and swap.touched, "I8: the engine is stopped before that stands on disk")
+            holds(swap and swap.touched, "I8: the engine is stopped before the stop is recorded")
         self.engines.pop(name, None)
 
     def _start(self, name: str) -> None:
@@ -442,11 +442,11 @@ class FakeNode:
         if swap and swap.step in (swaps.STOP, swaps.START, swaps.PROBE) and engine:
             holds(closed, f"I1: clients reach the engine in step {swap.step}")
         if swap and swap.step in (swaps.GATE, swaps.STOP, swaps.PROBE) and closed:
-            holds(self.drain(NAME), "I4: no intent behind the closed gate")
+            holds(self.drain(NAME), "I4: the gate is closed without a drain")
         if engine and not closed:
             holds(engine.fit, "I3: clients reach an engine that has not passed its probe")
         if self._step:
-            holds(swap and swap.step == self._step, f"I8: {self._step} is taken and is not on disk")
+            holds(swap and swap.step == self._step, f"I8: the step {self._step} runs, but is not recorded")
 
     # How a swap goes -------------------------------------------------------------------------------------------------
 
@@ -514,7 +514,7 @@ class FakeNode:
         proven = releases.current_number(self.paths, NAME)
         swap, engine = self.swap(), self.engines.get(NAME)
         if engine:
-            # A release that proved itself before the restart, and does not prove itself anew.
+            # The release proved itself before the restart, and needs no new proof.
             passed = swap is None or swap.step in (swaps.PROVE, swaps.UNBRIDGE)
             engine.fit = passed or engine.release == proven
         self.check()

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a swap refuses before anything is touched, and the way that it chooses."""
+"""The refusals of a swap before anything changes, and the way that the swap chooses."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from .fake_node import BRIDGE, GATEWAY, NAME, SINCE, FakeNode
 SWAP = Swap(1, 2, "run", SINCE, step=swaps.BEGUN)
 
 
-def test_others_serve_meanwhile(fake: FakeNode) -> None:
+def test_a_swap_with_another_server_needs_no_other_way(fake: FakeNode) -> None:
     found = begin.begun(fake.node(), SWAP)
     assert found["bridged"] is False and fake.said == []
     notes = found["notes"]
     assert (notes["way"], notes["patience"], notes["bridge"], notes["counted"]) == (way.OTHERS, None, False, [{}])
     assert [gateways.from_note(each).gateway for each in notes["requests"]] == [GATEWAY.name]
-    assert fake.acts == [], "nothing is touched"
+    assert fake.acts == [], "the step changes nothing"
 
 
 def test_a_lone_engine_gets_a_bridge(fake: FakeNode) -> None:
@@ -37,7 +37,7 @@ def test_a_lone_engine_gets_a_bridge(fake: FakeNode) -> None:
     assert fake.said == ["side by side: a second engine serves meanwhile"]
 
 
-def test_or_gateways_hold_requests(fake: FakeNode) -> None:
+def test_without_a_bridge_gateways_hold_requests(fake: FakeNode) -> None:
     fake.others = False
     notes = begin.begun(fake.node(), SWAP)["notes"]
     # 120 s less 12.5 s of loading, with its margin, and 30 s of the swap.
@@ -48,32 +48,32 @@ def test_or_gateways_hold_requests(fake: FakeNode) -> None:
 def test_a_lone_engine_waits_for_a_node_that_swaps_now(fake: FakeNode, monkeypatch: pytest.MonkeyPatch) -> None:
     fake.others, fake.others_status = False, "DRAIN"
     node = fake.node()
-    looks = [node.ask() for _number in range(3)]
+    views = [node.ask() for _number in range(3)]
     fake.others_status = "UP"
-    looks.append(node.ask())
-    monkeypatch.setattr(node, "ask_settled", lambda: looks.pop(0) if len(looks) > 1 else looks[0])
+    views.append(node.ask())
+    monkeypatch.setattr(node, "ask_settled", lambda: views.pop(0) if len(views) > 1 else views[0])
     assert begin.begun(node, SWAP)["notes"]["way"] == way.OTHERS
     assert fake.said == ["node2 is drained: this swap waits until that node serves again"]
 
 
-def test_and_goes_on_where_that_node_stays_away(fake: FakeNode) -> None:
+def test_a_lone_engine_swaps_if_the_other_node_stays_drained(fake: FakeNode) -> None:
     fake.others, fake.others_status = False, "DRAIN"
     notes = begin.begun(fake.node(), SWAP)["notes"]
     assert (notes["way"], notes["patience"]) == (way.HELD, 76)
 
 
-def test_or_leaves_the_set_to_that_node(fake: FakeNode, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lone_engine_is_refused_if_the_other_node_swaps(fake: FakeNode, monkeypatch: pytest.MonkeyPatch) -> None:
     fake.others, fake.others_status = False, "DRAIN"
     node = fake.node()
-    looks = [node.ask()]
+    views = [node.ask()]
     fake.others_status = "DOWN"
-    looks.append(node.ask())
-    monkeypatch.setattr(node, "ask_settled", lambda: looks.pop(0) if len(looks) > 1 else looks[0])
+    views.append(node.ask())
+    monkeypatch.setattr(node, "ask_settled", lambda: views.pop(0) if len(views) > 1 else views[0])
     with pytest.raises(StepFailed, match="node2 swaps, too: swap here when that node serves"):
         begin.begun(node, SWAP)
 
 
-def test_or_clients_see_that_nobody_serves(fake: FakeNode, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_any_way_only_allow_downtime_permits_the_swap(fake: FakeNode, monkeypatch: pytest.MonkeyPatch) -> None:
     fake.others = False
     monkeypatch.setattr(load_time, "expected", lambda *_given: None)
     with pytest.raises(StepFailed, match="how long its release loads is unknown"):
@@ -109,7 +109,7 @@ def test_a_release_that_cannot_start_here_is_refused(fake: FakeNode, monkeypatch
         begin.begun(fake.node(), SWAP)
 
 
-def test_a_drain_that_could_end_in_the_middle_is_refused(fake: FakeNode) -> None:
+def test_a_drain_that_could_end_during_the_swap_is_refused(fake: FakeNode) -> None:
     def drained(owner: str, until: str | None) -> None:
         with fake.resting():
             drains.drain(fake.paths, [NAME], drains.Drain(owner, "disk", SINCE, until), force=True)
@@ -117,11 +117,11 @@ def test_a_drain_that_could_end_in_the_middle_is_refused(fake: FakeNode) -> None
     drained("mira", "2126-01-01T00:00:00Z")
     with pytest.raises(StepFailed, match="could end during the swap"):
         begin.begun(fake.node(), SWAP)
-    # Somebody keeps requests away already: nobody loses by the swap, not even of the only engine.
+    # An operator keeps requests away already, so clients lose nothing, not even by the swap of the only engine.
     fake.others = False
     drained("mira", None)
     assert begin.begun(fake.node(), SWAP)["notes"]["way"] == way.IDLE
-    # A swap that was cut off has left its own.
+    # The drain is that of a swap that was cut off.
     drained(drains.UPDATE, None)
     fake.others = True
     assert begin.begun(fake.node(), SWAP)["notes"]["way"] == way.OTHERS
@@ -133,6 +133,6 @@ def test_an_engine_that_does_not_serve_is_swapped_at_once(fake: FakeNode) -> Non
     assert begin.begun(fake.node(), SWAP)["notes"]["way"] == way.IDLE
 
 
-def test_what_was_counted_before_the_swap_is_kept(fake: FakeNode) -> None:
+def test_counters_from_before_the_swap_are_kept(fake: FakeNode) -> None:
     found = begin.begun(fake.node(), replace(SWAP, notes={"counted": [{"at": 1.0}]}))
     assert found["notes"]["counted"] == [{"at": 1.0}, {}]

@@ -40,13 +40,13 @@ def bridged(node: FakeNode) -> FakeNode:
     return node
 
 
-def test_a_bridge_proves_itself_while_nothing_is_touched(node: FakeNode) -> None:
+def test_a_bridge_proves_itself_while_the_engine_serves(node: FakeNode) -> None:
     assert bridge.bridge(node.node(), SWAP) == {}
     assert node.engines[BRIDGE].fit and node.engines[NAME].release == 1 and not node.closed
     assert node.said == ["main_bridge starts on port 5105", "main_bridge serves, 42.0 tokens/s"]
     release = releases.load(node.paths, BRIDGE, 1)
     assert (release.port, release.instance) == (PORT, BRIDGE)
-    # Gateways got to it only when it had passed its probe.
+    # The bridge is undrained only after it has passed its probe.
     order = [act.partition(": ")[2] for act in node.acts]
     drained, probed = order.index("write var/lib/inference/drain/main_bridge"), order.index("probe main_bridge")
     assert (
@@ -60,7 +60,7 @@ def test_a_swap_without_a_bridge_has_nothing_to_do(node: FakeNode) -> None:
     assert node.acts == []
 
 
-def test_a_bridge_whose_place_is_gone(node: FakeNode) -> None:
+def test_a_bridge_without_free_gpus_is_an_error(node: FakeNode) -> None:
     node.bridge_problem = "no 2 GPUs of this node are free for it"
     with pytest.raises(StepFailed, match="the bridge can no longer run: no 2 GPUs"):
         bridge.bridge(node.node(), SWAP)
@@ -68,7 +68,7 @@ def test_a_bridge_whose_place_is_gone(node: FakeNode) -> None:
 
 def test_a_bridge_that_no_gateway_sends_requests_to(node: FakeNode) -> None:
     node.silent = True
-    with pytest.raises(StepFailed, match="the bridge does not serve yet: gw1 does not tell"):
+    with pytest.raises(StepFailed, match="the bridge does not serve yet: gw1 does not answer"):
         bridge.bridge(node.node(), SWAP)
 
 
@@ -87,7 +87,7 @@ def test_a_bridge_that_dies_while_it_is_watched(node: FakeNode, monkeypatch: pyt
         bridge.bridge(node.node(), SWAP)
 
 
-def test_a_bridge_goes_when_its_last_request_has_ended(node: FakeNode) -> None:
+def test_a_bridge_is_removed_when_its_last_request_has_ended(node: FakeNode) -> None:
     bridged(node)
     node.engines[BRIDGE].connections = [node.clock + 20]
     began = node.clock
@@ -105,7 +105,7 @@ def test_a_bridge_that_is_the_last_server_stays(node: FakeNode) -> None:
     assert BRIDGE in node.engines and not node.closed and not node.drain(BRIDGE)
 
 
-def test_a_bridge_stays_while_the_node_does_not_know_its_gateways(node: FakeNode) -> None:
+def test_a_bridge_stays_if_the_swap_settings_are_unknown(node: FakeNode) -> None:
     bridged(node)
     node.settings = UNKNOWN
     with pytest.raises(
@@ -126,7 +126,7 @@ def test_requests_that_do_not_end_keep_a_bridge(node: FakeNode) -> None:
     assert BRIDGE not in node.engines
 
 
-def test_those_of_a_bridge_that_gateways_do_not_send_to_are_not_waited_for(node: FakeNode) -> None:
+def test_a_swap_does_not_wait_for_requests_of_a_bridge_without_gateways(node: FakeNode) -> None:
     bridged(node)
     with node.resting():
         drains.drain(node.paths, [BRIDGE], drains.Drain(drains.UPDATE, "old", SINCE), force=True)
@@ -136,15 +136,13 @@ def test_those_of_a_bridge_that_gateways_do_not_send_to_are_not_waited_for(node:
     assert BRIDGE not in node.engines and node.clock - began < 30
 
 
-def test_no_gate_stays_closed_where_the_bridge_is_gone_already(node: FakeNode) -> None:
+def test_no_gate_stays_closed_if_the_bridge_is_gone_already(node: FakeNode) -> None:
     node.closed.add(PORT)
     bridge.unbridge(node.node(), SWAP)
     assert not node.closed
 
 
-def test_no_gate_stays_closed_where_the_bridge_cannot_be_removed(
-    node: FakeNode, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_gate_stays_closed_if_the_bridge_cannot_be_removed(node: FakeNode, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_given: object, **_more: object) -> bool:
         raise OSError("Read-only file system")
 
@@ -165,7 +163,7 @@ def test_no_gate_stays_closed_where_the_bridge_cannot_be_removed(
         (PORT, 1, Place(("2",)), ""),
     ],
 )
-def test_where_a_bridge_would_run(
+def test_the_place_of_a_bridge_or_its_problem(
     fake: FakeNode,
     monkeypatch: pytest.MonkeyPatch,
     port: int | None,

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What becomes of a swap whose record is damaged, by what the node shows."""
+"""How a swap with a damaged record ends, by the state of the node."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_an_engine_that_was_not_stopped_gets_its_requests_back(fake: FakeNode) -
     assert rebuilt(fake).step == swaps.RELEASE
 
 
-def test_an_engine_that_serves_and_is_not_proven_is_told(fake: FakeNode) -> None:
+def test_an_engine_that_serves_without_proof_is_reported(fake: FakeNode) -> None:
     with fake.resting():
         releases.activate(fake.paths, NAME, TARGET)
         fake.engines[NAME] = Engine(TARGET, fit=True)
@@ -53,7 +53,7 @@ def test_an_engine_that_serves_and_is_not_proven_is_told(fake: FakeNode) -> None
 
 
 @pytest.mark.parametrize("case", ["started since the drain", "no time", "gate alone", "does not run", "drain's time"])
-def test_what_may_have_been_stopped_has_to_prove_itself_behind_its_gate(fake: FakeNode, case: str) -> None:
+def test_an_engine_that_may_have_been_stopped_must_prove_itself_behind_its_gate(fake: FakeNode, case: str) -> None:
     drain(fake, since="some day" if case == "drain's time" else SINCE)
     with fake.resting():
         if case == "started since the drain":
@@ -85,17 +85,17 @@ def test_a_node_without_nftables_has_no_gate(fake: FakeNode, monkeypatch: pytest
     assert rebuilt(fake).step == swaps.RELEASE
 
 
-def test_the_lock_of_a_swap_by_hand_is_that_swap_s(fake: FakeNode) -> None:
+def test_a_swap_by_hand_is_found_by_its_lock(fake: FakeNode) -> None:
     fake.begin()
     assert rebuilt(fake).run_id == RUN
     with fake.resting():
         swaps.begin(fake.paths, "other", Swap(1, 2, RUN, SINCE))
-    assert damaged.run_id(fake.paths, NAME) == "", "another instance's"
+    assert damaged.run_id(fake.paths, NAME) == "", "the run swaps another instance"
     with fake.resting():
         swaps.end(fake.paths, "other")
         held = lock.Lock(RUN, "mira", "adm", "baremetal.inference.maintenance", SINCE, "2126-01-01T00:00:00Z")
         files.write_json(fake.paths.lock, {"schema": lock.SCHEMA, **vars(held)})
-    assert damaged.run_id(fake.paths, NAME) == "", "a playbook's"
+    assert damaged.run_id(fake.paths, NAME) == "", "a playbook has the lock"
     with fake.resting():
         files.write(fake.paths.lock, "{")
     assert damaged.run_id(fake.paths, NAME) == ""
@@ -104,7 +104,7 @@ def test_the_lock_of_a_swap_by_hand_is_that_swap_s(fake: FakeNode) -> None:
     assert damaged.run_id(fake.paths, NAME) == ""
 
 
-def test_the_swap_of_a_gang_stays_one(fake: FakeNode) -> None:
+def test_the_swap_of_a_gang_stays_a_swap_of_a_gang(fake: FakeNode) -> None:
     assert not rebuilt(fake).gang
     release = releases.load(fake.paths, NAME, 1)
     with fake.resting():

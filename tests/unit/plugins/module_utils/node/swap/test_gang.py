@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The swap of a whole gang, whatever dies: the real machines of swap, leader and followers in a simulated world."""
+"""The swap of a whole gang under faults: the real machines of swap, leader and followers in a simulated world."""
 
 from __future__ import annotations
 
@@ -226,7 +226,7 @@ def test_without_faults(quality: str, outcome: str) -> None:
     judge(world, "no events")
 
 
-def test_a_follower_that_is_off_has_the_gang_return_and_joins_it_later() -> None:
+def test_a_gang_returns_if_a_follower_is_off_and_the_follower_joins_later() -> None:
     world = swapped(GOOD, [(0.0, "power off", 2), (200.0, "power on", 2)])
     assert world.outcome == swaps.RETURNED
     judge(world, "a follower was off")
@@ -264,11 +264,11 @@ def test_one_fault_at_any_time(name: str, at: float, quality: str) -> None:
     st.lists(st.tuples(st.floats(0, 30), st.sampled_from(sorted(EVENTS)), st.integers(0, 2)), max_size=5),
 )
 @settings(max_examples=settings().max_examples * 2 // 5)
-def test_it_ends_by_itself_whatever_dies(quality: str, events: list[tuple[float, str, int]]) -> None:
+def test_a_swap_ends_by_itself_under_any_faults(quality: str, events: list[tuple[float, str, int]]) -> None:
     judge(swapped(quality, events), (quality, events))
 
 
-def test_a_follower_alone_may_change_what_the_digest_does_not_cover() -> None:
+def test_a_swap_may_change_only_the_release_of_a_follower() -> None:
     swap = Swap(4, 4, "run", "2026-11-26T06:00:00Z", gang=True, moves={"gpu-1": Move(1, 2)})
     assert swap.release_of("gpu-1", 4) == 1
     assert replace(swap, touched=True).release_of("gpu-1", 4) == 2

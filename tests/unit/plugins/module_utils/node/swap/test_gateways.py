@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Who serves a replica set, by the word of the gateways."""
+"""The servers of a replica set, as gateways show them."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def fake() -> Iterator[FakeGateway]:
         yield server
 
 
-def test_what_a_gateway_tells(fake: FakeGateway) -> None:
+def test_the_view_of_a_gateway(fake: FakeGateway) -> None:
     found = gateways.ask(fake.gateway, "main")
     assert fake.asked == ["GET /sets/main"]
     assert (found.gateway, found.known, found.hold_seconds, found.started) == ("gw1", True, 120, 1764090000.0)
@@ -78,20 +78,20 @@ def test_a_set_that_a_gateway_does_not_have(fake: FakeGateway) -> None:
         (200, json.dumps({**ANSWER, "hold_seconds": None}).encode()),
     ],
 )
-def test_an_answer_that_says_nothing_is_silence(fake: FakeGateway, status: int, body: bytes) -> None:
+def test_an_invalid_answer_counts_as_silence(fake: FakeGateway, status: int, body: bytes) -> None:
     fake.status, fake.body = status, body
     with pytest.raises(gateways.Silent, match="gw1"):
         gateways.ask(fake.gateway, "main")
 
 
-def test_all_are_asked_at_once(fake: FakeGateway, port: int) -> None:
+def test_all_gateways_are_asked_at_once(fake: FakeGateway, port: int) -> None:
     deaf = socket.create_server(("127.0.0.1", 0))
     try:
         others = [Gateway("down", "127.0.0.1", port), Gateway("hangs", "127.0.0.1", deaf.getsockname()[1])]
         found = gateways.ask_all([fake.gateway, *others], "main")
     finally:
         deaf.close()
-    assert [view.gateway for view in found.told] == ["gw1"] and list(found.silent) == ["down", "hangs"]
+    assert [view.gateway for view in found.shown] == ["gw1"] and list(found.silent) == ["down", "hangs"]
     assert f"down does not show at 127.0.0.1 port {port} who serves main: " in found.silent["down"]
     assert gateways.ask_all([], "main") == Views((), {})
 
@@ -103,7 +103,7 @@ def server(up: bool, requests: int = 0, failures: int = 0) -> Server:
 OWN = ("node1", "main_bridge.node1")
 
 
-def test_who_would_be_left() -> None:
+def test_gateways_without_another_server() -> None:
     def view(name: str, **up: bool) -> SetView:
         return SetView(name, True, servers={each: server(value) for each, value in up.items()})
 

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""An engine is taken away: gateways are told, the gate closes, and the engine is stopped behind its last client."""
+"""An engine leaves: it is drained, its gate closes, and it is stopped after its last client."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def at(fake: FakeNode, step: str, swap: Swap = SWAP) -> Swap:
     return swap
 
 
-def test_requests_are_kept_away_before_the_gate_closes(fake: FakeNode) -> None:
+def test_an_instance_is_drained_before_its_gate_closes(fake: FakeNode) -> None:
     found = leave.drain(fake.node(), at(fake, swaps.DRAIN))
     assert found["closed_port"] == PORT and found["notes"]["served"] is True and found["notes"]["drained"]
     intent = fake.drain(NAME)
@@ -45,7 +45,7 @@ def test_requests_are_kept_away_before_the_gate_closes(fake: FakeNode) -> None:
     assert not fake.closed
 
 
-def test_the_gate_of_the_port_that_comes_is_closed_as_well(fake: FakeNode, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_gate_of_the_next_port_is_closed_as_well(fake: FakeNode, monkeypatch: pytest.MonkeyPatch) -> None:
     node = fake.node()
     monkeypatch.setattr(Node, "endpoints", lambda *_asked: (Endpoint("0.0.0.0", PORT), Endpoint("0.0.0.0", 5055)))
     swap = at(fake, swaps.DRAIN)
@@ -61,7 +61,7 @@ def test_the_gate_of_the_port_that_comes_is_closed_as_well(fake: FakeNode, monke
 def test_a_damaged_release_leaves_no_gate_closed_on_the_way_back(
     fake: FakeNode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The port of what runs is not known then, and the port that is closed is."""
+    """The port of the running release is unknown then, but the closed ports are recorded."""
     monkeypatch.setattr(Node, "port", lambda *_asked: None)
     swap = replace(at(fake, swaps.DRAIN), returning=True, closed_port=PORT, other_port=5055)
     found = leave.drain(fake.node(), swap)
@@ -78,7 +78,7 @@ def test_both_gates_are_closed_when_the_engine_is_stopped(fake: FakeNode, flushe
     assert fake.closed == {PORT, 5055} and NAME not in fake.engines
 
 
-def test_an_intent_of_somebody_else_stays(fake: FakeNode) -> None:
+def test_the_drain_of_another_owner_stays(fake: FakeNode) -> None:
     drains.drain(fake.paths, [NAME], drains.Drain("mira", "disk", SINCE))
     leave.drain(fake.node(), at(fake, swaps.DRAIN))
     intent = fake.drain(NAME)
@@ -87,12 +87,12 @@ def test_an_intent_of_somebody_else_stays(fake: FakeNode) -> None:
     assert fake.drain(NAME) == intent
 
 
-def test_a_lone_engine_whose_gateway_was_not_told_stays(fake: FakeNode) -> None:
+def test_a_lone_engine_stays_if_a_gateway_does_not_know_of_the_drain(fake: FakeNode) -> None:
     fake.deaf = True
     held = replace(SWAP, notes={"way": way.HELD})
     with pytest.raises(StepFailed, match="gw1 does not know of the drain, and main is the only server of its set"):
         leave.drain(fake.node(), at(fake, swaps.DRAIN, held))
-    # With another server, the gate refuses what comes.
+    # With another server, the gate refuses the requests of that gateway.
     leave.drain(fake.node(), at(fake, swaps.DRAIN))
     assert "gw1 does not know of the drain: the gate refuses its requests" in fake.said
 
@@ -102,7 +102,7 @@ def test_the_last_engine_of_a_set_stays(fake: FakeNode) -> None:
     began = fake.clock
     with pytest.raises(StepFailed, match=r"^gw1 would have no server left for main without this node$"):
         leave.drain(fake.node(), at(fake, swaps.DRAIN))
-    assert fake.clock - began >= way.FIRST_SECONDS, "another one that drains may come back"
+    assert fake.clock - began >= way.FIRST_SECONDS, "another drained server may come back"
 
 
 @pytest.mark.parametrize(("status", "loses"), [("UP", True), ("DOWN", False), ("DRAIN (agent)", False)])
@@ -118,28 +118,28 @@ def test_a_gateway_that_sent_no_requests_here_loses_no_server(fake: FakeNode, st
         leave.drain(fake.node(), swap)
 
 
-def test_of_two_that_drain_at_once_the_second_by_name_yields(fake: FakeNode) -> None:
+def test_of_nodes_that_drain_at_once_the_first_by_name_goes_first(fake: FakeNode) -> None:
     fake.others_status = "DRAIN (agent)"
     fake.settings = replace(fake.settings, node="node3")
     with pytest.raises(StepFailed, match=r"node1, node2 drains the same set, and goes first\. Swap again when"):
         leave.drain(fake.node(), at(fake, swaps.DRAIN))
 
 
-def test_nobody_is_asked_who_else_serves_where_clients_may_see_a_gap(fake: FakeNode) -> None:
+def test_another_server_is_not_required_for_ways_without_one(fake: FakeNode) -> None:
     fake.others = False
     for kind in (way.DOWNTIME, way.IDLE, way.HELD):
         leave.drain(fake.node(), at(fake, swaps.DRAIN, replace(SWAP, notes={"way": kind})))
     leave.drain(fake.node(), at(fake, swaps.DRAIN, replace(SWAP, returning=True)))
 
 
-def test_the_gate_closes_and_the_last_client_is_waited_for(fake: FakeNode) -> None:
+def test_the_gate_closes_and_the_step_waits_for_the_last_client(fake: FakeNode) -> None:
     fake.engines[NAME].connections = [fake.clock + 30]
     began = fake.clock
     assert leave.gate(fake.node(), at(fake, swaps.GATE)) == {}
     assert fake.closed == {PORT} and not fake.engines[NAME].connections and fake.clock - began >= 30
 
 
-def test_clients_that_do_not_end_keep_the_engine(fake: FakeNode) -> None:
+def test_an_engine_whose_requests_do_not_end_stays(fake: FakeNode) -> None:
     fake.engines[NAME].connections = [fake.clock + 9999]
     swap, began = at(fake, swaps.GATE), fake.clock
     with pytest.raises(StepFailed, match=r"^1 requests are still in flight after 100 s, of 10\.0\.0\.9$") as caught:
@@ -164,17 +164,17 @@ def test_requests_in_flight_take_no_more_of_the_hold_than_the_swap_leaves(
     assert seconds <= fake.clock - began < seconds + 1
     began = fake.clock
     assert leave.gate(fake.node(), replace(swap, returning=True, notes={**swap.notes, "served": True})) == {}
-    assert seconds <= fake.clock - began < seconds + 1, "on the way back, they are cut"
+    assert seconds <= fake.clock - began < seconds + 1, "on the way back, the requests are cut"
 
 
-def test_clients_that_stay_are_named_while_they_are_waited_for(fake: FakeNode) -> None:
+def test_clients_that_stay_connected_are_reported_during_the_wait(fake: FakeNode) -> None:
     fake.hostile = False
     fake.engines[NAME].connections = [fake.clock + leave.QUIET_SECONDS + 2]
     leave.drain(fake.node(), at(fake, swaps.DRAIN, replace(SWAP, terms=Terms(drain_seconds=100))))
     assert [line for line in fake.said if "waits" in line] == ["waits up to 40 s for 1 connections of 10.0.0.9"]
 
 
-def test_those_of_an_engine_that_does_not_serve_are_not_waited_for(fake: FakeNode) -> None:
+def test_the_step_hardly_waits_for_requests_of_an_engine_that_does_not_serve(fake: FakeNode) -> None:
     fake.engines[NAME].connections = [fake.clock + 9999]
     ill = replace(at(fake, swaps.GATE), returning=True, notes={"served": False})
     began = fake.clock
@@ -210,7 +210,7 @@ def test_force_cuts_the_requests_of_an_engine_that_hangs_at_once(
     assert fake.said == (["cuts 1 requests of 10.0.0.9"] if force else [])
 
 
-def test_an_engine_that_begins_to_hang_is_not_waited_for_before_the_gate(fake: FakeNode) -> None:
+def test_before_the_gate_the_step_does_not_wait_for_an_engine_that_hangs(fake: FakeNode) -> None:
     fake.hostile = False
     fake.engines[NAME].connections = [fake.clock + 9999]
     state = ProbeState(NAME, health.HUNG, SINCE, SINCE, None, "no answer")
@@ -220,7 +220,7 @@ def test_an_engine_that_begins_to_hang_is_not_waited_for_before_the_gate(fake: F
     assert fake.clock - began < leave.QUIET_SECONDS + traffic.ILL_SECONDS + 5
 
 
-def test_without_gateways_the_engines_own_count_tells_of_its_clients(
+def test_without_gateways_the_engines_own_count_of_requests_counts(
     fake: FakeNode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fake.settings, fake.hostile = replace(fake.settings, gateways=()), False
@@ -243,8 +243,10 @@ def test_the_engine_is_stopped_behind_the_gate(fake: FakeNode) -> None:
     leave.stop(fake.node(), swap)
 
 
-def test_who_came_through_a_gate_that_was_opened_is_waited_for(fake: FakeNode, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`nft flush ruleset` opens every gate; the engine is not stopped behind a client (FakeNode checks that)."""
+def test_the_step_waits_for_clients_that_came_through_an_opened_gate(
+    fake: FakeNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`nft flush ruleset` opens every gate. FakeNode checks that no engine with clients is stopped."""
     fake.engines[NAME].connections = [fake.clock + 20]
     swap, began = at(fake, swaps.STOP), fake.clock
     monkeypatch.setattr(fake, "check", lambda: None)
@@ -252,7 +254,7 @@ def test_who_came_through_a_gate_that_was_opened_is_waited_for(fake: FakeNode, m
     assert NAME not in fake.engines and fake.clock - began >= 20
 
 
-def test_a_damaged_release_does_not_cost_the_one_that_serves(fake: FakeNode) -> None:
+def test_a_damaged_release_does_not_stop_the_engine_that_serves(fake: FakeNode) -> None:
     swap = at(fake, swaps.STOP)
     fake.closed.add(PORT)
     files.write(fake.paths.release(NAME, 2) / "engine.env", None)
@@ -261,7 +263,7 @@ def test_a_damaged_release_does_not_cost_the_one_that_serves(fake: FakeNode) -> 
     assert NAME in fake.engines
 
 
-def test_what_runs_already_is_left_alone_but_on_the_way_back(fake: FakeNode) -> None:
+def test_a_release_that_runs_already_is_stopped_only_on_the_way_back(fake: FakeNode) -> None:
     same = at(fake, swaps.STOP, replace(SWAP, target=1))
     fake.closed.add(PORT)
     fake.engines[NAME].connections = []
@@ -279,7 +281,7 @@ def test_a_gang_is_stopped_also_if_only_followers_change(fake: FakeNode) -> None
     assert NAME not in fake.engines
 
 
-def test_requests_come_back_to_what_was_not_touched(fake: FakeNode) -> None:
+def test_an_untouched_engine_gets_its_requests_back(fake: FakeNode) -> None:
     swap = replace(at(fake, swaps.GATE), step=swaps.RELEASE)
     fake.closed.add(PORT)
     with fake.resting():
@@ -289,5 +291,5 @@ def test_requests_come_back_to_what_was_not_touched(fake: FakeNode) -> None:
 
 
 @pytest.mark.parametrize(("patience", "seconds"), [(None, 100), (30, 30), (500, 100)])
-def test_requests_of_a_lone_engine_hold_up_all_others(patience: int | None, seconds: float) -> None:
+def test_the_drain_of_a_lone_engine_is_limited_by_its_patience(patience: int | None, seconds: float) -> None:
     assert leave.drain_limit(replace(SWAP, notes={"patience": patience})) == seconds

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a swap has left to do is told until it is done."""
+"""The open work of a swap is reported until it is done."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.node.swap impo
 from ...conftest import stage
 
 SINCE = "2026-11-25T12:00:00Z"
-KEPT = "main_bridge could not be removed, which the next swap does: busy"
+KEPT = "main_bridge could not be removed (busy): the next swap removes it"
 UNPROVEN = "release 1 serves, but is not marked as proven (disk full): inferctl swap main --to 1"
 
 
@@ -33,18 +33,18 @@ def paths(tmp_path: Path) -> Paths:
     return paths
 
 
-def test_what_is_left_is_told(paths: Paths) -> None:
+def test_open_work_is_reported(paths: Paths) -> None:
     assert left_over.still(paths, "main") == [KEPT, UNPROVEN]
 
 
-def test_what_is_done_meanwhile_is_not_told(paths: Paths) -> None:
+def test_work_that_is_done_meanwhile_is_not_reported(paths: Paths) -> None:
     files.write(paths.drain("main_bridge"), None)
     assert left_over.still(paths, "main") == [UNPROVEN]
     releases.commit(paths, "main", 1)
     assert left_over.still(paths, "main") == []
 
 
-def test_a_release_that_has_come_without_a_mark_is_told(paths: Paths) -> None:
+def test_a_new_release_without_a_mark_is_reported(paths: Paths) -> None:
     swaps.end(paths, "main", Report(1, 2, "run", SINCE, SINCE, swaps.DONE, unproven="disk full"))
     assert left_over.still(paths, "main") == [], "another release serves by now"
     stage(paths, "main", 5005, "float16")
@@ -54,7 +54,7 @@ def test_a_release_that_has_come_without_a_mark_is_told(paths: Paths) -> None:
     assert left_over.still(paths, "main") == []
 
 
-def test_the_next_swap_takes_over(paths: Paths) -> None:
+def test_during_the_next_swap_nothing_is_reported(paths: Paths) -> None:
     swaps.write(paths, "main", Swap(1, 2, "next", SINCE, step=swaps.BEGUN))
     assert left_over.still(paths, "main") == []
 
@@ -64,7 +64,7 @@ def test_without_a_report_nothing_is_left(paths: Paths) -> None:
     assert left_over.still(paths, "main") == []
 
 
-def test_members_that_are_behind_are_told_until_the_leader_is_proven(paths: Paths) -> None:
+def test_members_that_are_behind_are_reported(paths: Paths) -> None:
     report = Report(1, 2, "run", SINCE, SINCE, swaps.RETURNED, "no", behind="gpu-1 is away")
     (words,) = left_over.words(report, "main")
     assert words.startswith("not all members of main have marked the release as proven") and "gpu-1 is away" in words

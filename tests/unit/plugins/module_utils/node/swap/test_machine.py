@@ -24,7 +24,7 @@ TRIES = len(machine.WAITS) + 1
 
 
 def way(swap: Swap | machine.Ended, failing: dict[int, str] | None = None) -> tuple[list[str], Swap | machine.Ended]:
-    """The steps that are taken, where those of these numbers fail, each as often as it is tried."""
+    """The steps that the swap takes. `failing`: steps that fail at each try, by their number, with the reason."""
     taken: list[str] = []
     while isinstance(swap, Swap) and swap.step != swaps.STUCK:
         if not swap.tries:
@@ -34,28 +34,28 @@ def way(swap: Swap | machine.Ended, failing: dict[int, str] | None = None) -> tu
     return taken, swap
 
 
-def test_a_swap_that_goes_well() -> None:
+def test_a_swap_without_a_failure_takes_all_steps() -> None:
     taken, end = way(BEGUN)
     assert taken == FORWARD
     assert isinstance(end, machine.Ended) and end.outcome == swaps.DONE and end.swap.touched and not end.swap.failure
 
 
 @pytest.mark.parametrize("at", range(1, 5))
-def test_what_fails_before_the_engine_is_stopped_is_refused(at: int) -> None:
+def test_a_swap_that_fails_before_the_stop_is_refused(at: int) -> None:
     taken, end = way(BEGUN, {at: "no"})
     assert taken == [*FORWARD[:at], swaps.RELEASE, swaps.UNBRIDGE]
     assert isinstance(end, machine.Ended) and (end.outcome, end.swap.failure) == (swaps.REFUSED, "no")
 
 
 @pytest.mark.parametrize("at", range(5, 10))
-def test_what_fails_later_goes_back_without_what_proves_a_new_release(at: int) -> None:
+def test_a_swap_that_fails_later_goes_back_without_a_watch(at: int) -> None:
     taken, end = way(BEGUN, {at: "no"})
     assert taken == [*FORWARD[:at], *BACK]
     assert isinstance(end, machine.Ended) and (end.outcome, end.swap.failure) == (swaps.RETURNED, "no")
     assert end.swap.release == 1
 
 
-def test_a_bridge_that_cannot_be_removed_is_told_and_fails_nothing() -> None:
+def test_a_bridge_that_cannot_be_removed_is_reported_and_no_failure() -> None:
     _taken, end = way(BEGUN, {11: "busy"})
     assert isinstance(end, machine.Ended) and end.outcome == swaps.DONE
     assert end.swap.notes["kept_bridge"] == "busy" and not end.swap.failure
@@ -64,7 +64,7 @@ def test_a_bridge_that_cannot_be_removed_is_told_and_fails_nothing() -> None:
 @pytest.mark.parametrize(
     ("failing", "reason"), [({5: "a", 9: "b"}, "a; and then: b"), ({2: "a", 3: "b"}, "a; and then: b")]
 )
-def test_what_fails_on_the_way_back_is_stuck(failing: dict[int, str], reason: str) -> None:
+def test_a_swap_that_fails_on_the_way_back_is_stuck(failing: dict[int, str], reason: str) -> None:
     _taken, end = way(BEGUN, failing)
     assert isinstance(end, Swap) and (end.step, end.failure) == (swaps.STUCK, reason)
 
@@ -95,14 +95,14 @@ def test_a_step_that_has_waited_long_for_an_engine_is_not_tried_again() -> None:
     )
 
 
-def test_what_serves_again_stays_with_its_clients() -> None:
-    """The release before is proven by its probe: a mark that cannot be written is reported, and keeps nothing away."""
+def test_a_missing_mark_on_the_way_back_keeps_no_requests_away() -> None:
+    """The release before is proven by its probe: a mark that cannot be written is only reported."""
     _taken, end = way(BEGUN, {9: "no", 16: "the disk is full"})
     assert isinstance(end, machine.Ended) and (end.outcome, end.swap.failure) == (swaps.RETURNED, "no")
     assert end.swap.notes["unproven"] == "the disk is full"
 
 
-def test_what_has_passed_all_checks_does_not_go_back_for_a_mark() -> None:
+def test_a_release_that_passed_all_checks_does_not_go_back_for_a_missing_mark() -> None:
     taken, end = way(BEGUN, {10: "the disk is full"})
     assert taken == FORWARD
     assert isinstance(end, machine.Ended) and (end.outcome, end.swap.failure) == (swaps.DONE, "")
@@ -114,7 +114,7 @@ def test_without_a_release_before_there_is_no_way_back() -> None:
     assert isinstance(end, Swap) and end.step == swaps.STUCK and "the swap cannot return" in end.failure
 
 
-def test_a_refusal_keeps_which_term_would_have_allowed_the_step() -> None:
+def test_a_refusal_has_the_term_that_would_allow_the_step() -> None:
     refused = machine.failed(replace(BEGUN, step=swaps.GATE), "busy", permission="force")
     assert isinstance(refused, Swap) and (refused.step, refused.permission) == (swaps.RELEASE, "force")
     back = machine.failed(replace(BEGUN, step=swaps.PROBE, touched=True), "no", permission="force")
@@ -122,7 +122,7 @@ def test_a_refusal_keeps_which_term_would_have_allowed_the_step() -> None:
 
 
 @pytest.mark.parametrize("step", STEPS)
-def test_without_gateways_a_release_that_is_not_judged_goes_back(step: str) -> None:
+def test_without_gateways_a_release_without_a_probe_goes_back(step: str) -> None:
     touched = step in (*FORWARD[4:], "members")
     swap = Swap(1, 2, "run", "2026-11-25T12:00:00Z", step=step, touched=touched)
     found = machine.blind(swap, "unknown")
@@ -141,11 +141,11 @@ def test_without_gateways_and_a_way_back_an_engine_stays_behind_its_gate() -> No
 
 
 @pytest.mark.parametrize("step", STEPS)
-def test_a_restart_of_the_node_has_an_engine_prove_itself_again(step: str) -> None:
+def test_after_a_restart_of_the_node_an_engine_must_prove_itself_again(step: str) -> None:
     swap = Swap(1, 2, "run", "2026-11-25T12:00:00Z", step=step, touched=True, closed_port=5005)
     anew = machine.restarted(swap)
     assert anew.step == (swaps.START if step in (swaps.ADMIT, swaps.WATCH) else step)
-    # Behind the gate, unless the release has passed all.
+    # The gate stays closed, unless the release has passed all checks.
     passed = step in (swaps.MEMBERS, swaps.PROVE, swaps.UNBRIDGE, swaps.RELEASE)
     assert anew.gated is not passed
 
@@ -175,7 +175,7 @@ def test_a_gang_goes_back_as_a_whole(at: int) -> None:
 
 
 @pytest.mark.parametrize("failing", [{11: "gpu-1 is away"}, {7: "no", 14: "gpu-1 is away"}], ids=["forward", "back"])
-def test_a_follower_that_is_behind_stops_no_release_that_serves(failing: dict[int, str]) -> None:
+def test_a_follower_that_is_behind_fails_no_swap(failing: dict[int, str]) -> None:
     taken, end = way(GANG, failing)
     assert "members" in taken
     assert isinstance(end, machine.Ended) and end.outcome in (swaps.DONE, swaps.RETURNED)

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What followers keep, where they must move, and what the leader waits for. test_gang.py has whole swaps."""
+"""The releases and moves of followers, and the leader's waits. test_gang.py has whole swaps."""
 
 from __future__ import annotations
 
@@ -82,14 +82,14 @@ def test_a_gang_that_does_not_run_cannot_be_asked(found: GangState | None) -> No
     assert moves == {} and problem.startswith("big does not run on gpu-0, so its other members cannot be asked")
 
 
-def test_what_is_due_on_followers() -> None:
+def test_a_swap_is_due_if_a_follower_must_move_or_mark() -> None:
     assert not members.due(gang(0), None)
     assert not members.due(gang(0, digest=OLD), state(follower()))
     assert members.due(gang(0, digest=OLD), state(follower(current=12)))
     assert members.due(gang(0, digest=NEW), state(follower()))
 
 
-def test_who_is_behind() -> None:
+def test_followers_that_are_behind() -> None:
     swap = replace(SWAP, moves={"gpu-1": Move(11, 12)}, touched=True)
     assert members.behind(swap, 2, state(follower(current=12))) == []
     assert members.behind(swap, 2, state(follower())) == ["gpu-1 has not marked release 12"]
@@ -109,7 +109,7 @@ def test_a_target_with_other_members_cannot_be_reached() -> None:
 
 
 class Traffic:
-    """Time that passes only by sleeping. `sleeps`: what happens meanwhile."""
+    """Time that passes only by sleeping. `sleeps` is called at each sleep."""
 
     def __init__(self, sleeps: Callable[[], None] = lambda: None) -> None:
         self.now = 0.0
@@ -145,13 +145,13 @@ def test_the_numbers_of_followers_are_recorded(paths: Paths) -> None:
     assert members.staged(node(paths), SWAP) == {"moves": {"gpu-1": Move(11, 12)}}
 
 
-def test_nothing_is_touched_if_a_follower_does_not_keep_the_target(paths: Paths) -> None:
+def test_a_follower_without_the_target_fails_the_first_step(paths: Paths) -> None:
     write(paths, state(follower(releases=f"11:{OLD[:12]}")))
     with pytest.raises(StepFailed, match="gpu-1 has no release of big with the gang digest bbbbbbbbbbbb"):
         members.staged(node(paths), SWAP)
 
 
-def test_a_member_that_is_missing_for_a_moment_is_waited_for(paths: Paths) -> None:
+def test_the_step_waits_for_a_member_that_is_missing_for_a_moment(paths: Paths) -> None:
     write(paths, state(follower(state=gangs.MISSING)))
     made = node(paths, lambda: write(paths, state(follower())))
     assert members.staged(made, SWAP)["moves"] and 0 < made.traffic.now < members.STAGE_SECONDS
@@ -177,7 +177,7 @@ def test_the_leader_waits_for_the_marks_of_its_followers(paths: Paths) -> None:
     assert members.PROVE_SECONDS <= late.traffic.now < members.PROVE_SECONDS + 1
 
 
-def test_whom_a_gang_waits_for(paths: Paths) -> None:
+def test_the_members_for_which_a_gang_waits(paths: Paths) -> None:
     assert members.absent(node(paths)) == []
     away = follower(state=gangs.MISSING, detail="was silent for 10 s")
     write(paths, state(away, phase=gangs.WAITING))

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the steps of a swap ask their node."""
+"""The facts of a node for the steps of its swap."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_the_names_at_the_gateways(fake: FakeNode) -> None:
     assert fake.node().own == ("rack-7", "main_bridge.rack-7")
 
 
-def test_the_port_is_that_of_what_runs_or_else_of_what_will(fake: FakeNode) -> None:
+def test_the_port_is_that_of_the_active_release_or_else_of_the_target(fake: FakeNode) -> None:
     assert fake.node().port(2) == 5005
     with fake.resting():
         files.write(fake.paths.active(NAME), None)
@@ -33,16 +33,18 @@ def test_the_port_is_that_of_what_runs_or_else_of_what_will(fake: FakeNode) -> N
     assert fake.node().port(7) is None
 
 
-def test_requests_at_work_by_the_engines_own_count(fake: FakeNode, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_requests_in_flight_by_the_engines_own_count(fake: FakeNode, monkeypatch: pytest.MonkeyPatch) -> None:
     counts: list[int | None] = [3, None]
     monkeypatch.setattr(idle, "in_flight", lambda *_given: counts.pop(0))
     assert fake.node().in_flight() == 3
-    assert fake.node().in_flight() == 0, "it tells nothing"
+    assert fake.node().in_flight() == 0, "the engine reports no number"
     fake.engines.clear()
-    assert fake.node().in_flight() == 0, "it does not run, and is not asked"
+    assert fake.node().in_flight() == 0, "the engine does not run, and is not asked"
 
 
-def test_an_engine_that_cannot_be_asked_tells_of_no_request(fake: FakeNode, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_engine_that_cannot_be_asked_counts_as_without_requests(
+    fake: FakeNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def refuse(*_given: object) -> int:
         raise PermissionError("/etc/inference/env/main.env")
 
@@ -50,17 +52,17 @@ def test_an_engine_that_cannot_be_asked_tells_of_no_request(fake: FakeNode, monk
     assert fake.node().in_flight() == 0
 
 
-def test_a_gateway_that_was_just_reloaded_gets_a_moment(fake: FakeNode, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its process tells what a file remembers until it has asked the agents."""
+def test_a_node_waits_for_a_gateway_that_was_just_reloaded(fake: FakeNode, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A young process of HAProxy shows the states of a file until it has checked the agents."""
     began = fake.clock
     monkeypatch.setattr(
         gateways, "ask_all", lambda *_given: Views((SetView("gw1", True, age=int(fake.clock - began)),), {})
     )
-    assert fake.node().ask().told[0].age == 0
-    assert fake.node().ask_settled().told[0].age == gateways.YOUNG_SECONDS
+    assert fake.node().ask().shown[0].age == 0
+    assert fake.node().ask_settled().shown[0].age == gateways.YOUNG_SECONDS
     monkeypatch.setattr(gateways, "ask_all", lambda *_given: Views((SetView("gw1", True, age=0),), {}))
     began = fake.clock
-    assert fake.node().ask_settled().told[0].age == 0
+    assert fake.node().ask_settled().shown[0].age == 0
     assert SETTLED_SECONDS <= fake.clock - began < SETTLED_SECONDS + 1
 
 
@@ -74,7 +76,7 @@ def test_a_gate_that_a_swap_before_has_left_opens_when_an_engine_serves(fake: Fa
     fake.begin()
     report = fake.run()
     assert report and report.outcome == outcome
-    assert fake.closed == {22}, "another program's"
+    assert fake.closed == {22}, "the closed port 22 belongs to another program"
 
 
 def test_a_gate_that_another_instance_may_need_stays(fake: FakeNode) -> None:

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Engines without requests for a while: who refuses, what is waited for, and who lets requests back."""
+"""An outage: its refusals, its waits, and its end."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def server(status: str = "UP", weight: int = 100) -> Server:
 
 
 class Stage:
-    """A node n1 with the engine main on port 5005, and two gateways that tell of it. Each look takes a second."""
+    """A node n1 with the engine main on port 5005, and two gateways that show it. Each look takes a second."""
 
     def __init__(self, paths: Paths, monkeypatch: pytest.MonkeyPatch) -> None:
         self.paths = paths
@@ -71,12 +71,12 @@ class Stage:
         self.each_look()
 
     def ask(self) -> Views:
-        told = [
+        views = [
             SetView(name, known=bool(servers), servers=servers, age=60)
             for name, servers in self.servers.items()
             if name not in self.silent
         ]
-        return Views(tuple(told), self.silent)
+        return Views(tuple(views), self.silent)
 
     def accept(self, _paths: Paths, name: str, number: int, golden: list[Any]) -> None:
         if self.unfit:
@@ -103,7 +103,7 @@ def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stage:
     return Stage(Paths(tmp_path), monkeypatch)
 
 
-def test_requests_are_away_when_gateways_know_and_no_client_is_connected_twice(stage: Stage) -> None:
+def test_requests_are_away_when_gateways_know_and_two_looks_find_no_client(stage: Stage) -> None:
     stage.answered("up")
     outage = stage.outage()
     assert outage.begin("a new disk", [], check=True) and stage.drained_by() == ""
@@ -123,8 +123,8 @@ def test_requests_are_away_when_gateways_know_and_no_client_is_connected_twice(s
     assert outage.requests(10, []) == []
 
 
-def test_a_gateway_that_does_not_reach_this_machine_is_not_waited_for(stage: Stage) -> None:
-    """Such as after the machine got another address: the gateway has the engine as down, and never asks."""
+def test_the_outage_does_not_wait_for_a_gateway_that_does_not_reach_the_node(stage: Stage) -> None:
+    """As after a change of the node's address: the gateway shows the engine as down, and does not check the agent."""
     stage.servers["gw2"]["n1"] = server("DOWN")
     stage.answered("drain", "gw1")
     stage.outage().begin("a restore", ["main"])
@@ -133,7 +133,7 @@ def test_a_gateway_that_does_not_reach_this_machine_is_not_waited_for(stage: Sta
     assert stage.outage().requests(0, []) == ["gw2 does not know of the drain of main"]
 
 
-def test_a_request_that_ends_meanwhile_is_waited_for(stage: Stage) -> None:
+def test_the_outage_waits_for_requests_that_end(stage: Stage) -> None:
     stage.answered("drain")
     stage.outage().begin("a new disk", [])
     stage.connections = 2
@@ -147,7 +147,7 @@ def test_a_request_that_ends_meanwhile_is_waited_for(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("alone_at", ["gw1", "gw2"])
-def test_the_last_server_of_any_gateway_stays_unless_it_is_meant(stage: Stage, alone_at: str) -> None:
+def test_the_last_server_of_any_gateway_stays_unless_it_is_in_last(stage: Stage, alone_at: str) -> None:
     stage.answered("up")
     stage.servers[alone_at]["n2"] = server("DOWN")
     with pytest.raises(Refused, match=f"^{alone_at} would have no server left for main without this node. Nothing was"):
@@ -156,39 +156,39 @@ def test_the_last_server_of_any_gateway_stays_unless_it_is_meant(stage: Stage, a
     assert stage.outage().begin("a new disk", ["main"]) and stage.drained_by() == "maintenance"
 
 
-def test_a_bridge_of_its_own_is_nobody_else(stage: Stage) -> None:
+def test_the_own_bridge_is_no_other_server(stage: Stage) -> None:
     stage.servers["gw1"] = {"n1": server(), "main_bridge.n1": server()}
     with pytest.raises(Refused):
         stage.outage().begin("a new disk", [])
 
 
-def test_what_does_not_serve_or_is_drained_already_may_go(stage: Stage) -> None:
+def test_an_engine_that_does_not_serve_or_is_drained_may_leave(stage: Stage) -> None:
     for servers in stage.servers.values():
         servers["n2"] = server("DOWN")
     stage.running = False
     assert stage.outage().begin("a new disk", [])
-    # A run that goes on where another was cut off.
+    # As when a run continues after another run was cut off.
     stage.running = True
     assert not stage.outage().begin("another reason", [])
 
 
-def test_a_gateway_that_asks_and_does_not_tell_may_have_nobody_else(stage: Stage) -> None:
+def test_a_gateway_that_checks_but_does_not_answer_may_have_no_other_server(stage: Stage) -> None:
     stage.answered("up")
-    stage.silent = {"gw2": "gw2 does not tell who serves main"}
-    with pytest.raises(Refused, match=r"^gw2 does not tell who serves main\. Nothing was changed$"):
+    stage.silent = {"gw2": "gw2 does not show who serves main"}
+    with pytest.raises(Refused, match=r"^gw2 does not show who serves main\. Nothing was changed$"):
         stage.outage().begin("a new disk", [])
 
 
-def test_a_gateway_that_neither_asks_nor_tells_is_away(stage: Stage) -> None:
+def test_a_gateway_that_neither_checks_nor_answers_does_not_count(stage: Stage) -> None:
     stage.answered("up", "gw1")
-    stage.silent = {"gw2": "gw2 does not tell who serves main"}
+    stage.silent = {"gw2": "gw2 does not show who serves main"}
     assert stage.outage().begin("a new disk", [])
     stage.answered("drain", "gw1")
     stage.each_look = lambda: stage.answered("drain", "gw1")
     assert stage.outage().requests(5, []) == []
 
 
-def test_a_gateway_that_does_not_know_the_instance_is_not_waited_for(stage: Stage) -> None:
+def test_the_outage_does_not_wait_for_a_gateway_without_the_instance(stage: Stage) -> None:
     stage.servers["gw2"] = {}
     stage.answered("drain", "gw1")
     stage.outage().begin("the instance is removed", ["main"])
@@ -213,7 +213,7 @@ def test_of_two_nodes_that_begin_at_once_one_yields(stage: Stage) -> None:
 
 
 def test_a_gateway_that_does_not_know_this_node_is_not_contested(stage: Stage) -> None:
-    """Another gateway's set is on its last server: this node has no part in that."""
+    """The set of gw2 is on its last server, but none of its servers is on this node."""
     stage.outage().begin("a new disk", [])
     stage.servers["gw1"].update(n1=server("DRAIN (agent)"), n0=server("DRAIN (agent)"))
     stage.servers["gw2"] = {"n0": server("DRAIN (agent)"), "n2": server("DOWN")}
@@ -221,7 +221,7 @@ def test_a_gateway_that_does_not_know_this_node_is_not_contested(stage: Stage) -
     assert stage.outage().requests(5, []) == []
 
 
-def test_without_gateways_the_engine_itself_tells(stage: Stage) -> None:
+def test_without_gateways_the_engines_own_count_counts(stage: Stage) -> None:
     stage.gateways = ()
     stage.busy = 2
     assert stage.outage().begin("a new disk", [])
@@ -230,12 +230,12 @@ def test_without_gateways_the_engine_itself_tells(stage: Stage) -> None:
     assert stage.outage().requests(5, []) == []
 
 
-def test_requests_come_back_to_what_passes_its_probe(stage: Stage) -> None:
+def test_an_engine_that_passes_its_probe_gets_its_requests_back(stage: Stage) -> None:
     stage.answered("drain")
     stage.outage().begin("a new disk", [])
     assert stage.outage().end(check=True) and stage.tried == []
     assert stage.outage().end() and stage.tried == ["main"] and stage.drained_by() == ""
-    # Called again, it only waits.
+    # A second call changes nothing.
     assert not stage.outage().end() and stage.tried == ["main"]
     stage.servers["gw1"]["n1"] = server("UP", weight=40)
     stage.servers["gw2"]["n1"] = server("DOWN (agent)")
@@ -245,23 +245,23 @@ def test_requests_come_back_to_what_passes_its_probe(stage: Stage) -> None:
     ]
     for servers in stage.servers.values():
         servers["n1"] = server()
-    # Both ask, and one has not heard the answer twice.
+    # Both gateways check, but have not got the answer `up` twice.
     stage.answered("drain")
     stage.time += 1
     assert stage.outage().share(0) == ["gw1 has not checked the agent again", "gw2 has not checked the agent again"]
-    # A gateway that does not reach the agent goes by its health checks.
+    # A gateway that does not reach the agent relies on its health checks.
     stage.answered("up", "gw1")
     assert stage.outage().share(0) == []
-    stage.silent = {"gw2": "gw2 does not tell who serves main"}
+    stage.silent = {"gw2": "gw2 does not show who serves main"}
     assert stage.outage().share(0) == []
-    # One that asks, and does not tell, may send nothing.
+    # A gateway that checks, but does not answer, may send no requests.
     stage.answered("up")
-    assert stage.outage().share(0) == ["gw2 does not tell who serves main"]
+    assert stage.outage().share(0) == ["gw2 does not show who serves main"]
     stage.silent = {}
     assert stage.outage().share(0) == []
 
 
-def test_what_does_not_pass_stays_drained(stage: Stage) -> None:
+def test_an_engine_that_fails_its_probe_stays_drained(stage: Stage) -> None:
     stage.outage().begin("a new disk", ["main"])
     stage.unfit = True
     with pytest.raises(Unfit):
@@ -269,14 +269,14 @@ def test_what_does_not_pass_stays_drained(stage: Stage) -> None:
     assert stage.drained_by() == "maintenance"
 
 
-def test_what_does_not_run_is_let_back_and_nobody_waits_for_it(stage: Stage) -> None:
+def test_an_engine_that_does_not_run_is_undrained_without_a_wait(stage: Stage) -> None:
     stage.running = False
     stage.outage().begin("a new disk", [])
     assert stage.outage().end() and stage.tried == [] and stage.drained_by() == ""
     assert stage.outage().share(0) == []
 
 
-def test_the_drain_of_somebody_else_stays(stage: Stage) -> None:
+def test_the_drain_of_another_owner_stays(stage: Stage) -> None:
     stage.outage(owner="mira").begin("a test", ["main"])
     assert not stage.outage().begin("a new disk", []) and stage.drained_by() == "mira"
     assert not stage.outage().end() and stage.drained_by() == "mira"

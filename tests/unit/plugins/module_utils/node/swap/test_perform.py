@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A swap ends, forward or back, whatever dies in the middle, and no client notices.
+"""A swap ends, forward or back, although any part dies in the middle, and no client notices.
 
 Every act of a swap is tried with every fault: the act fails before it is done or after, the process of the swap is
 killed, the node restarts. FakeNode checks the invariants at each act.
@@ -47,7 +47,7 @@ EXHAUSTIVE = (
         for name in ("failing", "bridge, failing", "first start", "neither starts")
     ),
 )
-"""Swaps that take all steps, there and back; what others do is a part of that."""
+"""Swaps that together take all steps, forward and back. The other scenarios take a part of these steps."""
 
 FAULTS = {
     "raise before": Fault("raise", after=False),
@@ -80,11 +80,11 @@ def make_node(monkeypatch: pytest.MonkeyPatch) -> Iterator[MakeNode]:
 
 
 ACTS: dict[str, list[str]] = {}
-"""What swaps without faults do, by their scenario."""
+"""The acts of swaps without faults, by their scenario."""
 
 
 def acts_of(make_node: MakeNode, name: str) -> list[str]:
-    """What a swap without faults does: it does the same each time."""
+    """The acts of a swap without faults, which are the same each time."""
     if name not in ACTS:
         changes, outcome = SCENARIOS[name]
         node = make_node()
@@ -95,7 +95,7 @@ def acts_of(make_node: MakeNode, name: str) -> list[str]:
 
 
 def outcome_of(make_node: MakeNode, name: str, faults: Mapping[int, Fault]) -> str:
-    """How a swap ends in which some acts fail, by their numbers."""
+    """The outcome of a swap in which some acts fail, by their numbers."""
     node = make_node()
     scenario(node, SCENARIOS[name][0])
     node.faults = dict(faults)
@@ -115,14 +115,14 @@ def tried(acts: Sequence[str], quick: bool, kind: str = "kill") -> Iterator[tupl
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
-def test_a_swap_ends_as_it_must(make_node: MakeNode, name: str) -> None:
+def test_a_swap_without_faults_has_the_outcome_of_its_scenario(make_node: MakeNode, name: str) -> None:
     acts_of(make_node, name)
 
 
 @pytest.mark.once
 @pytest.mark.parametrize("name", EXHAUSTIVE)
 @pytest.mark.parametrize("kind", ["kill", "restart"])
-def test_what_dies_at_any_act_ends_as_if_nothing_had_died(
+def test_a_swap_that_dies_at_any_act_has_the_same_outcome(
     make_node: MakeNode, name: str, kind: str, quick: bool
 ) -> None:
     expected = SCENARIOS[name][1]
@@ -134,7 +134,7 @@ def test_what_dies_at_any_act_ends_as_if_nothing_had_died(
 @pytest.mark.parametrize("name", EXHAUSTIVE)
 @pytest.mark.parametrize("kind", ["raise before", "raise after"])
 def test_any_act_may_fail(make_node: MakeNode, name: str, kind: str, quick: bool) -> None:
-    """What fails before the engine was stopped costs nothing; later, the release before serves again if it can."""
+    """Before the stop, a failure changes nothing. After the stop, the release before serves again if it can."""
     acts = acts_of(make_node, name)
     for at, act in tried(acts, quick, kind):
         outcome = outcome_of(make_node, name, {at: FAULTS[kind]})
@@ -155,9 +155,7 @@ def test_any_act_may_fail(make_node: MakeNode, name: str, kind: str, quick: bool
 @pytest.mark.parametrize(
     "what", ["close 5005", "open 5005", "stop main", "start main", "remove var/lib/inference/drain"]
 )
-def test_what_fails_for_a_while_on_the_way_back_does_not_end_in_stuck(
-    make_node: MakeNode, name: str, what: str
-) -> None:
+def test_a_step_that_fails_for_a_while_on_the_way_back_is_not_stuck(make_node: MakeNode, name: str, what: str) -> None:
     node = make_node()
     scenario(node, SCENARIOS[name][0])
     node.outage = (what, 40.0)
@@ -165,7 +163,7 @@ def test_what_fails_for_a_while_on_the_way_back_does_not_end_in_stuck(
     assert any("try 5 of 6" in words for words in node.said)
 
 
-def test_what_goes_on_failing_on_the_way_back_is_stuck(make_node: MakeNode) -> None:
+def test_a_step_that_keeps_failing_on_the_way_back_is_stuck(make_node: MakeNode) -> None:
     node = make_node()
     scenario(node, SCENARIOS["unfit"][0])
     node.outage = ("start main", 1000.0)
@@ -176,8 +174,8 @@ def test_what_goes_on_failing_on_the_way_back_is_stuck(make_node: MakeNode) -> N
     assert found and "is not fit to serve; and then: a fault at: start main" in found.failure
 
 
-def test_the_gate_is_held_while_a_step_waits_for_its_next_try(make_node: MakeNode) -> None:
-    """`nft flush ruleset` opens every gate, and a step that waits looks at none."""
+def test_the_gate_is_kept_closed_while_a_step_waits_for_its_next_try(make_node: MakeNode) -> None:
+    """`nft flush ruleset` opens every gate, and a step that waits does not check the gates."""
     node = make_node()
     scenario(node, SCENARIOS["unfit"][0])
     node.outage = ("start main", 1000.0)
@@ -191,11 +189,11 @@ def test_the_gate_is_held_while_a_step_waits_for_its_next_try(make_node: MakeNod
 
     node.sleep = flushed  # type: ignore[method-assign]
     assert node.check_end(node.run()) == swaps.STUCK
-    # Each second of the 60, and not by a step.
+    # About once in each of the 60 seconds, outside of steps.
     assert node.acts.count(": close 5005") >= 50
 
 
-def test_tries_count_on_where_the_swap_is_killed_between_them(make_node: MakeNode) -> None:
+def test_the_count_of_tries_continues_after_a_kill(make_node: MakeNode) -> None:
     node = make_node()
     scenario(node, SCENARIOS["unfit"][0])
     node.outage = ("start main", 1000.0)
@@ -204,7 +202,7 @@ def test_tries_count_on_where_the_swap_is_killed_between_them(make_node: MakeNod
     assert len([words for words in node.said if ": start, try" in words]) == 5
 
 
-def test_a_disk_that_keeps_no_mark_does_not_keep_the_release_before_from_serving(make_node: MakeNode) -> None:
+def test_the_release_before_serves_although_its_mark_cannot_be_written(make_node: MakeNode) -> None:
     node = make_node()
     scenario(node, SCENARIOS["failing"][0])
     node.outage = ("write var/lib/inference/history", 1000.0)
@@ -213,7 +211,7 @@ def test_a_disk_that_keeps_no_mark_does_not_keep_the_release_before_from_serving
     assert report.unproven.startswith("a fault at: write var/lib/inference/history")
 
 
-def test_a_disk_that_is_full_for_long_at_the_last_step_turns_nothing_back(make_node: MakeNode) -> None:
+def test_a_full_disk_at_the_last_step_does_not_turn_the_swap_back(make_node: MakeNode) -> None:
     full_from = next(at for at, act in enumerate(acts_of(make_node, "good"), 1) if act.startswith("prove: "))
     node = make_node()
     scenario(node, {})
@@ -223,7 +221,7 @@ def test_a_disk_that_is_full_for_long_at_the_last_step_turns_nothing_back(make_n
     assert node.clock - began >= 60 and any("prove, try 6 of 6" in words for words in node.said)
 
 
-def test_a_report_tells_which_term_would_have_allowed_the_swap(make_node: MakeNode) -> None:
+def test_a_report_names_the_term_that_would_allow_the_swap(make_node: MakeNode) -> None:
     node = make_node()
     scenario(node, {"others": False, "deaf": True})
     report = node.run()
@@ -247,10 +245,10 @@ def test_a_damaged_file_of_settings_ends_the_swap_at_once(
 
 @pytest.mark.parametrize("kind", ["kill", "restart"])
 @pytest.mark.parametrize("name", ["good", "failing", pytest.param("bridge", marks=pytest.mark.full)])
-def test_a_node_that_has_forgotten_its_gateways_ends_its_swap(
+def test_a_swap_ends_although_the_node_no_longer_knows_its_gateways(
     make_node: MakeNode, name: str, kind: str, quick: bool
 ) -> None:
-    """The way back needs none of them, and no release that is not judged stays."""
+    """The way back needs no gateways, and no release without a probe stays."""
     for at, act in tried(acts_of(make_node, name), quick, kind):
         node = make_node()
         scenario(node, SCENARIOS[name][0])
@@ -258,8 +256,10 @@ def test_a_node_that_has_forgotten_its_gateways_ends_its_swap(
         report = node.run()
         outcome = node.check_end(report)
         assert report and outcome != swaps.STUCK, f"{kind} {at} {act}"
-        told = "swap.json is damaged: run baremetal.inference.site" in (*report.words, report.failure)
-        assert told or not node.unknown or act.endswith("remove var/lib/inference/swap/main.json"), f"{kind} {at} {act}"
+        reported = "swap.json is damaged: run baremetal.inference.site" in (*report.words, report.failure)
+        assert reported or not node.unknown or act.endswith("remove var/lib/inference/swap/main.json"), (
+            f"{kind} {at} {act}"
+        )
         assert not (outcome == swaps.DONE and act.startswith(("drain", "gate", "stop", "probe"))), f"{kind} {at} {act}"
 
 
@@ -283,15 +283,15 @@ def test_a_swap_whose_record_is_damaged_ends(make_node: MakeNode, name: str, kin
         scenario(node, SCENARIOS[name][0])
         node.faults = {at: Fault(kind, damage='{"schema": 2, "origin": 1')}
         report = node.run()
-        said = f"{kind} {at} {act}"
-        assert report, said
+        case = f"{kind} {at} {act}"
+        assert report, case
         outcome = node.check_end(report)
         if not node.damaged:
             # The act had failed by itself, or the record was gone.
-            assert outcome == SCENARIOS[name][1], said
+            assert outcome == SCENARIOS[name][1], case
             continue
-        assert outcome in (swaps.RETURNED, swaps.REFUSED), said
-        assert report.failure.startswith(f"{node.paths.swap(NAME)} is damaged ("), said
+        assert outcome in (swaps.RETURNED, swaps.REFUSED), case
+        assert report.failure.startswith(f"{node.paths.swap(NAME)} is damaged ("), case
 
 
 @pytest.mark.once
@@ -305,9 +305,9 @@ def test_a_swap_ends_on_a_disk_that_is_full_from_any_act_on(make_node: MakeNode,
         scenario(node, SCENARIOS[name][0])
         node.full_from = at
         outcome = node.check_end(node.run())
-        # Where the new release was not installed, nothing has to be written to have the one before serve again.
+        # If the new release was not installed, the release before can serve again without a write to the disk.
         assert outcome != swaps.STUCK or at >= installs, f"{at} {act}"
-        # What has started and passes all checks serves, whatever cannot be written then.
+        # A release that has started and passes all checks serves, even if nothing can be written.
         assert name != "good" or outcome != swaps.STUCK or act.startswith("start: "), f"{at} {act}"
         if outcome == swaps.STUCK:
             node.full_from = None

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Who is asked before clients get to an engine, and how fast it must be. What it is asked is deep_probe's."""
+"""The process that is probed before clients reach an engine, and its speed. acceptance.py has the probe's requests."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def stage(paths: Paths, model: str, dtype: str) -> None:
 
 
 class Node:
-    """One whose engine answers well, and fast: releases 1 and 3 are of tiny-a, and 2 of tiny-b."""
+    """A node whose engine passes the probe: releases 1 and 3 are of tiny-a, and 2 of tiny-b."""
 
     def __init__(self, paths: Paths) -> None:
         self.paths = paths
@@ -62,7 +62,7 @@ class Node:
         }
         self.verdict = probe.Verdict(True, "answered a completion")
         self.identified: list[tuple[int, int]] = []
-        """Which port was asked for one token, of which process."""
+        """The port and the process of each check that the engine's own process answers."""
         self.tried = 0
 
     def inspect(self, container: str) -> dict[str, Any] | None:
@@ -87,7 +87,7 @@ def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Node:
     return found
 
 
-def test_the_process_of_the_release_is_tried(node: Node) -> None:
+def test_the_process_of_the_release_is_probed(node: Node) -> None:
     found = proof.accept(node.paths, "main", 3, [])
     assert (found.steps, found.tokens_per_second) == (["a stream came to its end"], SPEED)
     assert node.identified == [(5005, 4711)] and node.tried == 1
@@ -126,7 +126,7 @@ def _strange(node: Node) -> None:
         (_strange, STRANGER),
     ],
 )
-def test_nobody_else_is_tried_in_its_place(node: Node, state: Callable[[Node], None], words: str) -> None:
+def test_no_other_process_is_probed_in_its_place(node: Node, state: Callable[[Node], None], words: str) -> None:
     state(node)
     with pytest.raises(proof.Unfit) as refused:
         proof.accept(node.paths, "main", 3, [])
@@ -144,7 +144,7 @@ def test_nobody_else_is_tried_in_its_place(node: Node, state: Callable[[Node], N
         # Another model has another speed.
         (2, 100.0, 0.5, False),
         (1, 100.0, 0, False),
-        # Nobody knows how fast it was: it was not measured, is not kept any more, or there was none.
+        # The speed before is unknown: it was not measured, or there is no such release.
         (1, None, 0.5, False),
         (9, 100.0, 0.5, False),
         (None, 100.0, 0.5, False),
@@ -153,7 +153,7 @@ def test_nobody_else_is_tried_in_its_place(node: Node, state: Callable[[Node], N
 def test_a_release_that_is_slower_than_the_one_before_is_refused(
     node: Node, origin: int | None, before: float | None, bound: float, refused: bool
 ) -> None:
-    # What served in between tells nothing.
+    # The speed of another release in between does not count.
     for number, speed in ((origin or 1, before), (4, 1.0)):
         history.add(node.paths, "main", history.Served(number, "2026-11-21T03:15:02Z", 40.0, speed))
     if not refused:
@@ -167,7 +167,7 @@ def test_a_release_that_is_slower_than_the_one_before_is_refused(
     )
 
 
-def test_an_engine_that_is_not_fit_has_the_last_word(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_error_of_an_unfit_engine_has_its_last_log_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(proof.wait, "last_words", lambda paths, name, retrying: f"CUDA error of {name}")
     with pytest.raises(
         proof.Unfit, match=r"^release 2 of main is not fit to serve: .*\. Its last log lines:\nCUDA error"
@@ -183,7 +183,7 @@ def test_an_engine_that_is_not_fit_has_the_last_word(tmp_path: Path, monkeypatch
         DockerUnavailable("dockerd does not answer"),
     ],
 )
-def test_why_a_release_is_unfit_is_told_without_its_key(
+def test_the_error_of_an_unfit_release_does_not_have_its_key(
     node: Node, monkeypatch: pytest.MonkeyPatch, failure: Exception
 ) -> None:
     def fail(*_given: object) -> acceptance.Result:
@@ -235,7 +235,7 @@ def test_an_engine_that_is_slow_for_its_clients_fails_the_watch(
 ) -> None:
     shown = {"vllm@main.service": {"ActiveState": "active", "InvocationID": "1"}}
     monkeypatch.setattr(proof.systemd, "show", lambda units, properties: shown)
-    # It is another process, and takes ten times as long for its tokens.
+    # The counters are those of a new process, which takes ten times as long for its tokens.
     looks = [
         throughput.Counters("tiny-a", at, 2.0, tokens=40 * at, seconds=10 * at, work=60 * at) for at in (70.0, 80.0)
     ]
@@ -285,7 +285,7 @@ def watched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Watched:
     return Watched(monkeypatch, Paths(tmp_path))
 
 
-def test_an_engine_that_serves_on(watched: Watched) -> None:
+def test_an_engine_that_keeps_serving_passes_the_watch(watched: Watched) -> None:
     assert watched.watch() == "" and watched.now == 5
 
 
@@ -294,11 +294,11 @@ def test_an_engine_that_serves_on(watched: Watched) -> None:
     [
         ({"ActiveState": "failed"}, "retrying: False"),
         ({"ActiveState": "activating"}, "retrying: True"),
-        # It has died, and systemd has brought another one up between two looks.
+        # The engine has died, and systemd has started it again between two looks.
         ({"InvocationID": "b"}, "retrying: False"),
     ],
 )
-def test_an_engine_that_stops_serving(watched: Watched, change: dict[str, str], words: str) -> None:
+def test_an_engine_that_stops_serving_fails_the_watch(watched: Watched, change: dict[str, str], words: str) -> None:
     watched.at[3.0] = change
     with pytest.raises(proof.Unfit, match=f"main stopped serving while it was watched.*\n.*{words}"):
         watched.watch()
@@ -316,7 +316,7 @@ def test_the_agents_verdict_counts_unless_it_is_from_before(watched: Watched) ->
         watched.watch()
 
 
-def test_what_an_engine_has_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_counters_of_an_engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     looks = [LOOKS[10.0], None]
     monkeypatch.setattr(throughput, "read", lambda *_given: looks.pop(0))
     assert throughput.Counters(**proof.counted(Paths(tmp_path), "main")) == LOOKS[10.0]

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A swap to what gateways would not reach is refused before anything is touched."""
+"""A swap to a release that gateways would not reach has problems."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def found(comes: Endpoint | None, *addresses: str, key_mark: str | None = "01d",
 @pytest.mark.parametrize(
     ("comes", "addresses"),
     [
-        # What stays is not asked for: a gateway of before tells neither.
+        # Nothing changes for gateways, so their addresses do not matter: older gateways do not show addresses.
         (RUNS, ()),
         (None, ()),
         (replace(RUNS, port=5006), ("192.0.2.11:5005", "192.0.2.11:5006")),
@@ -34,11 +34,11 @@ def found(comes: Endpoint | None, *addresses: str, key_mark: str | None = "01d",
         (replace(RUNS, marks=()), ()),
     ],
 )
-def test_what_gateways_reach(comes: Endpoint | None, addresses: tuple[str, ...]) -> None:
+def test_a_release_that_gateways_reach_has_no_problem(comes: Endpoint | None, addresses: tuple[str, ...]) -> None:
     assert found(comes, *addresses) == ""
 
 
-def test_what_they_would_not_reach() -> None:
+def test_a_release_that_gateways_do_not_reach_has_problems() -> None:
     for comes in (replace(RUNS, port=5006), replace(RUNS, address="192.0.2.99")):
         for known in ((), ("192.0.2.11:5005",), ("<unknown>:5006",), ("192.0.2.12:5006",)):
             assert found(comes, *known).startswith(
@@ -52,5 +52,5 @@ def test_what_they_would_not_reach() -> None:
     assert "has no server" in both and "sends a key" in both
 
 
-def test_nothing_served_before() -> None:
+def test_a_first_release_has_no_problem() -> None:
     assert found(replace(RUNS, port=5006), runs=None) == ""

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A swap is asked for, refused, begun, and waited for."""
+"""The begin of a swap, its refusals, its progress, and the wait for its end."""
 
 from __future__ import annotations
 
@@ -70,14 +70,14 @@ def paths(tmp_path: Path, units: Systemd) -> Paths:
     return paths
 
 
-def test_a_swap_is_noted_before_it_starts(paths: Paths, units: Systemd) -> None:
+def test_a_swap_is_recorded_before_it_starts(paths: Paths, units: Systemd) -> None:
     assert request.begin(paths, ASKED, check=True) is True
     assert swaps.read(paths, "main") is None and units.calls == []
     assert request.begin(paths, replace(ASKED, counted={"at": 1.0})) is True
     found = swaps.read(paths, "main")
     assert found and (found.origin, found.target, found.step, found.touched) == (1, 2, swaps.BEGUN, False)
     assert found.terms == Terms(watch_seconds=7) and found.reason == "why" and found.notes == {"counted": [{"at": 1.0}]}
-    # The process of a swap that has just ended would start nothing.
+    # `start` would do nothing while the process of the last swap ends.
     assert units.calls == [f"restart --no-block {UNIT}"]
 
 
@@ -87,13 +87,13 @@ def test_terms_of_the_run_come_before_the_node_s(paths: Paths) -> None:
     assert found and found.terms == Terms(drain_seconds=5)
 
 
-def test_nothing_is_to_do_where_a_release_has_proved_itself(paths: Paths, units: Systemd) -> None:
+def test_no_swap_is_due_if_the_release_has_proved_itself(paths: Paths, units: Systemd) -> None:
     assert request.begin(paths, replace(ASKED, release=1)) is False
     assert swaps.read(paths, "main") is None and units.calls == []
 
 
 @pytest.mark.parametrize("missing", ["proof", "pin", "unit"])
-def test_what_runs_without_proof_is_swapped_for_itself(paths: Paths, units: Systemd, missing: str) -> None:
+def test_a_release_that_runs_without_proof_is_swapped_for_itself(paths: Paths, units: Systemd, missing: str) -> None:
     if missing == "proof":
         files.write(paths.known_good("main"), None)
     elif missing == "pin":
@@ -103,13 +103,13 @@ def test_what_runs_without_proof_is_swapped_for_itself(paths: Paths, units: Syst
     assert request.begin(paths, replace(ASKED, release=1)) is True
 
 
-def test_a_pin_settles_what_the_inventory_does_not_ask_for(paths: Paths) -> None:
+def test_no_swap_is_due_if_the_release_is_pinned(paths: Paths) -> None:
     files.write_json(paths.instance("main"), {"schema": 1, "release": 2})
     pins.settle(paths, "main", 1, "why", SINCE, back=True)
     assert request.begin(paths, replace(ASKED, release=1)) is False
 
 
-def test_a_bridge_that_was_left_is_removed_and_nothing_else_done(paths: Paths, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bridge_that_was_left_is_removed_without_a_swap(paths: Paths, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bridges, "left", lambda *_given: True)
     assert request.begin(paths, replace(ASKED, release=1)) is True
     found = swaps.read(paths, "main")
@@ -166,7 +166,7 @@ def test_a_gang_whose_follower_is_behind_is_swapped_although_the_leader_serves_t
         assert request.begin(paths, replace(ASKED, release=1), check=True) is due
 
 
-def test_a_node_that_knows_no_gateways_says_so(paths: Paths) -> None:
+def test_missing_swap_settings_are_an_error(paths: Paths) -> None:
     files.write(paths.swap_settings, None)
     with pytest.raises(swap_settings.NoSettings):
         request.begin(paths, ASKED)
@@ -185,8 +185,8 @@ def test_one_swap_at_a_time(paths: Paths, units: Systemd) -> None:
 
 
 @pytest.mark.parametrize("step", [swaps.LED, swaps.STUCK, swaps.START])
-def test_what_was_cut_off_or_is_stuck_is_gone_on_with(paths: Paths, step: str) -> None:
-    """The release before is what really served, and the engine counts as touched: no refusal lets it loose unproven."""
+def test_a_new_swap_continues_the_state_of_a_swap_that_was_cut_off_or_is_stuck(paths: Paths, step: str) -> None:
+    """Its origin is the release that served. The engine counts as touched, so that no refusal undrains it unproven."""
     old = Swap(1, 2, "old", SINCE, step=step, touched=step != swaps.LED, bridged=True, closed_port=5005, failure="why")
     swaps.begin(paths, "main", old)
     releases.activate(paths, "main", 2)
@@ -205,13 +205,13 @@ def test_a_unit_that_does_not_start_leaves_no_new_swap(paths: Paths, units: Syst
     swaps.begin(paths, "main", stuck)
     with pytest.raises(systemd.SystemdError):
         request.begin(paths, ASKED)
-    assert swaps.read(paths, "main") == stuck, "at a boot, the refused swap would begin"
+    assert swaps.read(paths, "main") == stuck, "otherwise, the refused swap would begin at the next boot"
 
 
 REPORT = Report(1, 2, "run", SINCE, SINCE, swaps.DONE, words=("one",), load_seconds=12.4, drained_seconds=20.6)
 
 
-def test_how_a_swap_goes(paths: Paths, units: Systemd) -> None:
+def test_the_progress_of_a_swap(paths: Paths, units: Systemd) -> None:
     request.begin(paths, ASKED)
     units.states[UNIT] = "active"
     found = request.progress(paths, "main", "run")
@@ -220,7 +220,7 @@ def test_how_a_swap_goes(paths: Paths, units: Systemd) -> None:
     assert request.progress(paths, "main", "run") == request.Progress(swaps.DONE, "", ("one",), "", REPORT)
 
 
-def test_a_swap_that_does_not_go_on_is_stuck(paths: Paths, units: Systemd) -> None:
+def test_a_swap_that_does_not_run_is_stuck(paths: Paths, units: Systemd) -> None:
     swap = Swap(1, 2, "run", SINCE, step=swaps.STUCK, failure="neither starts")
     swaps.write(paths, "main", swap)
     assert request.awaited(paths, "main", "run", 0) == request.Progress(swaps.STUCK, swaps.STUCK, (), "neither starts")
@@ -231,7 +231,7 @@ def test_a_swap_that_does_not_go_on_is_stuck(paths: Paths, units: Systemd) -> No
     assert found.outcome == swaps.STUCK and "the outcome of the swap is unknown" in found.failure
 
 
-def test_a_process_that_died_gets_the_time_to_start_again(
+def test_a_wait_goes_on_while_systemd_restarts_the_swap(
     paths: Paths, units: Systemd, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     request.begin(paths, ASKED)
@@ -249,19 +249,19 @@ def test_a_process_that_died_gets_the_time_to_start_again(
     assert len(slept) == 6
 
 
-def test_waiting_ends_with_its_time(paths: Paths, units: Systemd) -> None:
+def test_a_wait_ends_after_its_seconds(paths: Paths, units: Systemd) -> None:
     request.begin(paths, ASKED)
     units.states[UNIT] = "active"
     assert request.awaited(paths, "main", "run", 0).outcome == ""
 
 
-def test_what_a_swap_has_brought_in_one_line() -> None:
+def test_the_result_of_a_swap_in_one_line() -> None:
     words = request.line(REPORT, "main", "node1")
     assert words == (
         "main on node1 serves release 2. Drained for 21 s, of which it loaded for 12 s; one request alone gets ?"
         " tokens/s; one"
     )
-    told = replace(REPORT, pinned=True, tokens_per_second=42.5, load_seconds=None, requests_meanwhile=-3, words=())
-    words = request.line(told, "main", "node1")
+    report = replace(REPORT, pinned=True, tokens_per_second=42.5, load_seconds=None, requests_meanwhile=-3, words=())
+    words = request.line(report, "main", "node1")
     assert "serves release 2 (pinned: the inventory asks for another one)" in words
     assert "loaded for ? s; one request alone gets 42.5 tokens/s; 0 requests for main came meanwhile" in words

@@ -51,10 +51,10 @@ def test_a_release_starts_once(fake: FakeNode) -> None:
     assert fake.engines[NAME].release == 2
     starts = len([act for act in fake.acts if "start main" in act])
     serve.start(fake.node(), swap)
-    assert len([act for act in fake.acts if "start main" in act]) == starts == 1, "it runs already"
+    assert len([act for act in fake.acts if "start main" in act]) == starts == 1, "the release runs already"
 
 
-def test_an_intent_that_was_taken_back_before_a_restart_of_the_node_is_recorded_again(fake: FakeNode) -> None:
+def test_a_drain_that_is_gone_after_a_restart_of_the_node_is_recorded_again(fake: FakeNode) -> None:
     swap = at(fake, swaps.START, 2)
     with fake.resting():
         drains.undrain(fake.paths, NAME, None, drains.parse_time(SINCE))
@@ -77,12 +77,12 @@ def test_without_a_release_before_there_is_nothing_to_start(fake: FakeNode) -> N
     ("changes", "golden", "origin"),
     [
         ({}, [{"prompt": "1+1", "expect": "2"}], 1),
-        # What served before is not judged by what is asked of the next.
+        # A release that served before is not judged by golden prompts or speed.
         ({"back": True}, [], None),
         ({"returning": True, "target": 1, "origin": 2}, [], None),
     ],
 )
-def test_what_a_release_is_tried_with(
+def test_the_golden_prompts_and_speed_bound_of_a_probe(
     fake: FakeNode,
     monkeypatch: pytest.MonkeyPatch,
     changes: dict[str, object],
@@ -109,7 +109,7 @@ def test_what_a_release_is_tried_with(
     [(swaps.START, wait, "wait_ready"), (swaps.PROBE, proof, "accept")],
     ids=["start", "probe"],
 )
-def test_the_gate_is_held_in_front_of_what_is_not_yet_judged(
+def test_the_gate_is_kept_closed_until_the_release_is_judged(
     fake: FakeNode, monkeypatch: pytest.MonkeyPatch, step: str, module: ModuleType, name: str
 ) -> None:
     """`nft flush ruleset` opens every gate, also while a step waits for the engine."""
@@ -133,14 +133,14 @@ def test_the_gate_is_held_in_front_of_what_is_not_yet_judged(
     assert held == [True]
 
 
-def test_the_gate_opens_before_the_intent_goes(fake: FakeNode) -> None:
+def test_the_gate_opens_before_the_undrain(fake: FakeNode) -> None:
     swap = at(fake, swaps.ADMIT, 2)
     notes = serve.admit(fake.node(), swap)["notes"]
     assert [act.partition(": ")[2] for act in fake.acts] == ["open 5005", "remove var/lib/inference/drain/main"]
     assert notes["unheard"] == [] and notes["admitted"] and "drained_by" not in notes
 
 
-def test_an_intent_of_somebody_else_stays_and_is_told(fake: FakeNode) -> None:
+def test_the_drain_of_another_owner_stays_and_is_reported(fake: FakeNode) -> None:
     swap = at(fake, swaps.ADMIT, 2)
     with fake.resting():
         drains.drain(fake.paths, [NAME], drains.Drain("mira", "disk", SINCE), force=True)
@@ -148,7 +148,7 @@ def test_an_intent_of_somebody_else_stays_and_is_told(fake: FakeNode) -> None:
     assert fake.said == ["main stays drained by mira until undrained: disk"]
 
 
-def test_a_gateway_that_is_away_says_nothing_against_a_release(fake: FakeNode) -> None:
+def test_a_gateway_that_is_away_does_not_fail_the_swap(fake: FakeNode) -> None:
     for away in ("silent", "deaf"):
         swap = at(fake, swaps.ADMIT, 2)
         with fake.resting():
@@ -161,15 +161,15 @@ def test_a_gateway_that_is_away_says_nothing_against_a_release(fake: FakeNode) -
         setattr(fake, away, False)
 
 
-def test_a_gateway_that_keeps_an_engine_away_turns_the_release_back(fake: FakeNode) -> None:
-    """Also where the agent is dead: nobody would send requests to this engine any more."""
+def test_a_gateway_that_sends_no_requests_fails_the_swap(fake: FakeNode) -> None:
+    """Even if the agent is dead: otherwise, the engine would stay without requests."""
     swap = at(fake, swaps.ADMIT, 2)
     fake._belief[NAME], fake.deaf = ("drain", 2), True
     began = fake.clock
     with pytest.raises(StepFailed, match="main does not get its full share: gw1 shows node1 as DRAIN"):
         serve.admit(fake.node(), swap)
     assert fake.clock - began >= SHARE_SECONDS
-    # What is on its way back has no other way.
+    # On the way back, a missing share is no failure.
     serve.admit(fake.node(), replace(at(fake, swaps.ADMIT, 2), returning=True))
 
 
@@ -184,8 +184,8 @@ def test_a_release_is_watched_as_long_as_the_terms_say(fake: FakeNode) -> None:
         serve.watch(fake.node(), swap)
 
 
-def test_a_release_that_has_passed_is_proven_and_remembered(fake: FakeNode) -> None:
-    view = fake._views().told[0]
+def test_a_release_that_has_passed_is_proven_and_recorded(fake: FakeNode) -> None:
+    view = fake._views().shown[0]
     notes = {
         "load_seconds": 12.5,
         "tokens_per_second": 42.0,
@@ -200,7 +200,7 @@ def test_a_release_that_has_passed_is_proven_and_remembered(fake: FakeNode) -> N
     assert found["pinned"] is False and found["meanwhile"] == 7, "the inventory asks for release 2"
 
 
-def test_a_release_that_the_inventory_does_not_ask_for_is_pinned_unless_it_came_back(fake: FakeNode) -> None:
+def test_a_release_that_the_inventory_does_not_ask_for_is_pinned_unless_the_swap_returned(fake: FakeNode) -> None:
     swap = at(fake, swaps.PROVE, 1, replace(SWAP, origin=2, target=1, back=True))
     fake.closed.clear()
     assert serve.prove(fake.node(), swap)["notes"]["pinned"] is True

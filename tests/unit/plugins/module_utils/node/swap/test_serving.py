@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whether an engine is ready, and served by the gateways as it must be."""
+"""The waits for an engine and for its share of requests, and the judgement of failed requests."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ def view(status: str = "UP", weight: int = 100, requests: int = 0, failures: int
 
 
 @pytest.fixture
-def tell(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    """What the gateway tells, one answer after the other; the last one stays."""
+def set_views(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Sets the gateway's views, one after the other. The last view stays."""
 
-    def told(*views: SetView) -> None:
+    def set_all(*views: SetView) -> None:
         left = list(views)
         monkeypatch.setattr(
             gateways, "ask_all", lambda *_given: Views((left.pop(0) if len(left) > 1 else left[0],), {})
         )
 
-    return told
+    return set_all
 
 
-def test_the_full_share_is_waited_for(fake: FakeNode, tell: Callable[..., None]) -> None:
-    tell(view("DOWN"), view("UP", 20), view("UP", 99), view())
+def test_the_step_waits_for_the_full_share(fake: FakeNode, set_views: Callable[..., None]) -> None:
+    set_views(view("DOWN"), view("UP", 20), view("UP", 99), view())
     assert serving.await_share(fake.node(), NAME, "node1") == serving.Share({}, {})
 
 
@@ -53,16 +53,20 @@ def test_the_full_share_is_waited_for(fake: FakeNode, tell: Callable[..., None])
         (SetView("gw1", True), "gw1 has no server node1: run baremetal.inference.site there"),
     ],
 )
-def test_what_is_missing_is_told(fake: FakeNode, tell: Callable[..., None], found: SetView, words: str) -> None:
-    tell(found)
+def test_a_missing_share_is_reported_after_its_limit(
+    fake: FakeNode, set_views: Callable[..., None], found: SetView, words: str
+) -> None:
+    set_views(found)
     began = fake.clock
     assert serving.await_share(fake.node(), NAME, "node1") == serving.Share({"gw1": words}, {})
     assert fake.clock - began >= serving.SHARE_SECONDS
 
 
-def test_a_gateway_must_have_heard_the_agent_say_up(fake: FakeNode, tell: Callable[..., None]) -> None:
+def test_a_gateway_must_have_checked_the_agent_after_the_undrain(
+    fake: FakeNode, set_views: Callable[..., None]
+) -> None:
     """UP alone may be from before the drain."""
-    tell(view())
+    set_views(view())
     fake.engines.clear()
     assert serving.await_share(fake.node(), NAME, "node1").short == {"gw1": "gw1 has not checked the agent again"}
     fake.deaf = True
@@ -71,19 +75,19 @@ def test_a_gateway_must_have_heard_the_agent_say_up(fake: FakeNode, tell: Callab
     assert fake.clock - began < 2 * DEAF_SECONDS
 
 
-def test_errors_are_judged_by_the_share_that_failed(fake: FakeNode, tell: Callable[..., None]) -> None:
+def test_errors_are_judged_by_the_share_that_failed(fake: FakeNode, set_views: Callable[..., None]) -> None:
     before = Views((view(requests=1000, failures=7),), {})
-    tell(view(requests=1100, failures=12))
+    set_views(view(requests=1100, failures=12))
     assert serving.judge_errors(fake.node(), SWAP, before, "node1") == ""
-    tell(view(requests=1100, failures=13))
+    set_views(view(requests=1100, failures=13))
     with pytest.raises(StepFailed, match=r"6 of 100 requests from gw1 to node1 failed .* allows a share of 0.05"):
         serving.judge_errors(fake.node(), SWAP, before, "node1")
-    tell(view(requests=1, failures=1, started=2.0))
+    set_views(view(requests=1, failures=1, started=2.0))
     words = serving.judge_errors(fake.node(), SWAP, before, "node1")
     assert words == "failed requests at gw1 are unknown: it was reloaded or silent"
 
 
-def test_an_engine_that_loads_is_waited_for(fake: FakeNode, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_step_waits_for_an_engine_that_loads_up_to_a_limit(fake: FakeNode, monkeypatch: pytest.MonkeyPatch) -> None:
     states = ["loading"] * 3 + ["ready"]
 
     def wait_ready(_paths: object, names: list[str], seconds: float) -> list[wait.Outcome]:
@@ -123,7 +127,7 @@ def test_members_of_a_gang_may_be_missing_for_ever_only_on_the_way_back(
         serving.await_ready(node, NAME, 1)
 
 
-def test_who_came_back_is_not_asked_golden_prompts(fake: FakeNode, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_release_that_served_before_gets_no_golden_prompts(fake: FakeNode, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
     fake.settings = replace(fake.settings, golden={"tiny-a": [{"prompt": "1+1", "expect": "2"}]})
     monkeypatch.setattr(serving.proof, "accept", lambda *given, **more: asked.append((given[3], more)))
@@ -133,7 +137,7 @@ def test_who_came_back_is_not_asked_golden_prompts(fake: FakeNode, monkeypatch: 
     assert asked == [([{"prompt": "1+1", "expect": "2"}], unmeasured), ([], unmeasured), ([], unmeasured)]
 
 
-def test_adapters_are_asked_their_own_golden_prompts(fake: FakeNode, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_adapters_get_their_own_golden_prompts(fake: FakeNode, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
     golden = {name: [{"prompt": "Who?", "expect": name}] for name in ("tiny-a", "legal", "other")}
     fake.settings = replace(fake.settings, golden=golden)

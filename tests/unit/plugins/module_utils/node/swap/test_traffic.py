@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Requests are kept away, and waited for."""
+"""The gateways' checks, the gate, and the wait for the last connection."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PORT = 5005
 
 
 class Bench:
-    """Two gateways, a gate, and clients. A test may say what happens while the swap sleeps."""
+    """Two gateways, a gate, and clients. `meanwhile` is called at each sleep."""
 
     def __init__(self, root: Path) -> None:
         self.now = 1000.0
@@ -47,7 +47,7 @@ class Bench:
         self.closings += 1
 
     def answer(self, gateway: str, word: str, times: int = 2, ago: float = 0.0) -> None:
-        """What the agent remembers of a gateway."""
+        """Record the agent's last answers to a gateway."""
         path = self.traffic.paths.gateway_answers("main")
         known = (files.read_json(path) or {"gateways": []})["gateways"]
         others = [each for each in known if each["gateway"] != gateway]
@@ -68,29 +68,32 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
 def test_a_gateway_that_does_not_ask_is_deaf(bench: Bench) -> None:
     assert bench.traffic.deaf("main") == ["gw1", "gw 2"]
     bench.answer("gw1", "up", ago=traffic.HEARD_SECONDS)
-    # The agent knows a gateway by one word.
+    # The agent records the name of a gateway as one word.
     bench.answer("gw_2", "drain", ago=traffic.HEARD_SECONDS + 0.1)
     assert bench.traffic.deaf("main") == ["gw 2"]
 
 
-def test_told_is_who_got_the_word_twice_a_moment_ago(bench: Bench) -> None:
+def test_a_gateway_is_confirmed_after_two_recent_answers(bench: Bench) -> None:
     bench.answer("gw1", "drain")
     bench.answer("gw_2", "drain", times=1)
-    assert bench.traffic.untold("main", "drain") == ["gw 2"]
+    assert bench.traffic.unconfirmed("main", "drain") == ["gw 2"]
     bench.answer("gw_2", "drain", ago=traffic.FRESH_SECONDS + 0.1)
-    assert bench.traffic.untold("main", "drain") == ["gw 2"]
+    assert bench.traffic.unconfirmed("main", "drain") == ["gw 2"]
     bench.answer("gw_2", "drain")
-    assert bench.traffic.untold("main", "drain") == [] and bench.traffic.untold("main", "up") == ["gw1", "gw 2"]
+    assert bench.traffic.unconfirmed("main", "drain") == [] and bench.traffic.unconfirmed("main", "up") == [
+        "gw1",
+        "gw 2",
+    ]
 
 
-def test_gateways_are_waited_for(bench: Bench) -> None:
+def test_the_wait_for_gateways_ends_with_all_or_at_its_limit(bench: Bench) -> None:
     bench.answer("gw1", "drain", ago=-100)
     bench.meanwhile = lambda: bench.answer("gw_2", "drain") if bench.now > 1004 else None
-    assert bench.traffic.wait_told("main", "drain", 15) == [] and 1004 < bench.now < 1005
-    assert bench.traffic.wait_told("main", "up", 15) == ["gw1", "gw 2"] and bench.now >= 1019
+    assert bench.traffic.wait_confirmed("main", "drain", 15) == [] and 1004 < bench.now < 1005
+    assert bench.traffic.wait_confirmed("main", "up", 15) == ["gw1", "gw 2"] and bench.now >= 1019
 
 
-def test_unused_is_what_no_client_was_connected_to_in_two_looks_in_a_row(bench: Bench) -> None:
+def test_a_port_is_unused_after_two_looks_without_a_client(bench: Bench) -> None:
     bench.traffic.close(PORT)
     bench.clients = iter([2, 0, 1, 0, 0])
     assert bench.traffic.wait_unused(PORT, 60) == []
@@ -99,19 +102,19 @@ def test_unused_is_what_no_client_was_connected_to_in_two_looks_in_a_row(bench: 
     assert bench.traffic.wait_unused(PORT, 60, looks=1, gated=False) == []
 
 
-def test_clients_that_stay_are_counted(bench: Bench) -> None:
+def test_clients_that_stay_connected_are_returned(bench: Bench) -> None:
     bench.traffic.close(PORT)
     bench.clients = iter([3])
     assert bench.traffic.wait_unused(PORT, 60) == ["10.0.0.9"] * 3 and 1060 <= bench.now < 1061
-    # One look is none.
+    # One look without a client is not enough.
     bench.last = 0
     assert bench.traffic.wait_unused(PORT, 0) == [traffic.SEEN_BEFORE]
 
 
-def test_requests_that_will_not_end_are_not_waited_for(bench: Bench) -> None:
+def test_the_wait_for_hopeless_requests_is_short(bench: Bench) -> None:
     bench.traffic.close(PORT)
     bench.clients = iter([3])
-    # They end all the same in one look, so the time counts anew.
+    # In one look, the requests are not hopeless, so the time counts anew.
     hopeless = iter([False] * 4 + [True] * 4 + [False])
     assert bench.traffic.wait_unused(PORT, 60, hopeless=lambda: next(hopeless, True)) == ["10.0.0.9"] * 3
     began = 1000 + 9 * traffic.LOOK_SECONDS
@@ -119,7 +122,7 @@ def test_requests_that_will_not_end_are_not_waited_for(bench: Bench) -> None:
     assert bench.traffic.wait_unused(PORT, 2, hopeless=lambda: True) and bench.now < began + traffic.ILL_SECONDS + 4
 
 
-def test_a_gate_that_somebody_opens_is_closed_again(bench: Bench) -> None:
+def test_a_gate_that_another_program_opens_is_closed_again(bench: Bench) -> None:
     bench.traffic.close(PORT)
     bench.clients = iter([1] * 20 + [0, 0])
 
@@ -130,7 +133,7 @@ def test_a_gate_that_somebody_opens_is_closed_again(bench: Bench) -> None:
     bench.meanwhile = flush
     assert bench.traffic.wait_unused(PORT, 60) == []
     assert bench.closed == {PORT} and bench.closings == 2
-    # nft is not asked more often than once a second.
+    # nft runs at most once a second.
     bench.closed.clear()
     bench.traffic.hold(PORT)
     assert bench.closed == set()
@@ -139,7 +142,9 @@ def test_a_gate_that_somebody_opens_is_closed_again(bench: Bench) -> None:
     assert bench.closed == {PORT}
 
 
-def test_gates_stay_closed_during_a_block_that_does_not_look(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_gates_stay_closed_during_a_block_that_does_not_check_them(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(traffic, "GATE_INTERVAL", 0.01)
     with bench.traffic.kept_closed([PORT]):
         assert bench.closed == {PORT}, "at once"
@@ -172,11 +177,11 @@ def in_time(condition: Callable[[], bool], seconds: float = 10.0) -> bool:
     return condition()
 
 
-def test_a_process_that_has_just_begun_looks_at_once(bench: Bench) -> None:
+def test_a_process_that_has_just_begun_checks_the_gate_at_once(bench: Bench) -> None:
     bench.traffic.hold(PORT)
     assert bench.closed == {PORT} and bench.traffic.still_closed(PORT)
     bench.traffic.open(PORT)
     assert not bench.traffic.still_closed(PORT) and bench.closed == {PORT}
-    # Without a gate in front, none is closed.
+    # With gated=False, no gate is closed.
     bench.traffic.open(PORT)
     assert bench.traffic.wait_unused(PORT, 1, gated=False) == [] and bench.closed == set()

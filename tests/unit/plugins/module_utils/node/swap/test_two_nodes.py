@@ -38,7 +38,7 @@ LIMIT_SECONDS = 60.0
 
 
 class Pair:
-    """Two nodes, and who runs."""
+    """Two nodes, of which one runs at a time."""
 
     def __init__(self, root: Path, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
         self.chance = random.Random(seed)
@@ -54,14 +54,14 @@ class Pair:
             self.nodes[own].other = self.nodes[other]
             monkeypatch.setattr(self.nodes[own], "sleep", partial(self._sleep, own))
             monkeypatch.setattr(self.nodes[own], "act", partial(self._act, own, self.nodes[own].act))
-        # The keeper of a gate is a thread of its own, which knows nothing of turns.
+        # The thread that keeps a gate closed would not wait for its turn.
         monkeypatch.setattr(Traffic, "kept_closed", lambda *_given: nullcontext())
-        both = zip(*(node.stand_ins() for node in self.nodes), strict=True)
+        both = zip(*(node.fakes() for node in self.nodes), strict=True)
         for (module, name, first), (_module, _name, second) in both:
             monkeypatch.setattr(module, name, partial(self._dispatch, (first, second)))
 
-    def _dispatch(self, stand_ins: tuple[Callable[..., Any], ...], *given: Any, **more: Any) -> Any:
-        return stand_ins[self.current](*given, **more)
+    def _dispatch(self, fakes: tuple[Callable[..., Any], ...], *given: Any, **more: Any) -> Any:
+        return fakes[self.current](*given, **more)
 
     def _act(self, own: int, act: Callable[..., Any], *given: Any) -> Any:
         if not self.nodes[own]._resting:
@@ -96,7 +96,7 @@ class Pair:
             for name, node in zip(("node1", "node2"), self.nodes, strict=True)
             if (engine := node.engines.get(NAME)) and engine.fit and node.port(NAME) not in node.closed
         ]
-        holds(taking, f"both nodes are away: {[node.swap() for node in self.nodes]}")
+        holds(taking, f"no node takes requests: {[node.swap() for node in self.nodes]}")
 
     def _lead(self, own: int) -> None:
         self.turns[own].acquire()
@@ -140,9 +140,11 @@ def test_one_of_two_nodes_always_serves(tmp_path: Path, monkeypatch: pytest.Monk
             assert "goes first" in report.failure or "without this node" in report.failure, report.failure
 
 
-def test_without_the_look_after_the_drain_both_would_be_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The test above can fail."""
+def test_without_the_look_after_the_drain_no_node_would_take_requests(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """This shows that the test above can fail."""
     monkeypatch.setattr(leave, "_refuse_last", lambda *_given: None)
-    with pytest.raises(Broken, match=r"both nodes are away|the other node has failed"):
+    with pytest.raises(Broken, match=r"no node takes requests|the other node has failed"):
         for seed in range(SEEDS):
             Pair(tmp_path / str(seed), monkeypatch, seed).run()

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What clients have while an engine is away."""
+"""The ways of a swap: who serves clients while an engine is away."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NO_BRIDGE = "it has no bridge_port"
 
 
 def view(gateway: str = "gw1", hold: int = 120, known: bool = True, **statuses: str) -> SetView:
-    """What a gateway tells; `bridge` is the instance's own bridge."""
+    """The view of a gateway; `bridge` is the instance's own bridge."""
     names = {name.replace("bridge", OWN[1]): status for name, status in statuses.items()}
     servers = {name: Server(status.startswith("UP"), status, 100, 0, 0) for name, status in names.items()}
     return SetView(gateway, known, hold_seconds=hold, servers=servers)
@@ -41,7 +41,7 @@ ALONE = view(node1="UP", bridge="DOWN")
 TWO = view(node1="UP", node2="UP")
 
 
-def test_others_serve() -> None:
+def test_with_another_server_at_each_gateway_others_serve() -> None:
     assert choose(TWO, view("gw2", node1="UP", node2="UP 1/2")) == way.Way(way.OTHERS)
 
 
@@ -49,25 +49,25 @@ def test_each_gateway_must_have_another_server() -> None:
     assert choose(TWO, view("gw2", node1="UP", node2="DOWN")).kind == way.HELD
 
 
-def test_an_engine_that_serves_nobody_is_swapped_at_once() -> None:
+def test_an_engine_without_requests_is_swapped_at_once() -> None:
     assert choose(ALONE, serves=False) == way.Way(way.IDLE)
     # After a swap that is stuck, no gateway sends requests.
     assert choose(view(node1="DRAIN"), silent={}).kind == way.IDLE
 
 
 def test_a_gateway_without_any_server_loses_nothing() -> None:
-    """Another server is asked for where this node serves alone."""
+    """Another server is required only at gateways where this node is the only server."""
     nobody = view("gw2", node1="DOWN", node2="DOWN")
     assert choose(TWO, nobody) == way.Way(way.OTHERS)
     assert choose(nobody).kind == way.IDLE
     assert choose(ALONE, nobody).kind == way.HELD
 
 
-def test_a_lone_engine_gets_a_bridge_where_there_is_a_place() -> None:
+def test_a_lone_engine_gets_a_bridge_if_one_can_run() -> None:
     assert choose(ALONE, unbridged=lambda: "") == way.Way(way.BRIDGE)
     assert choose(ALONE, unbridged=lambda: "", allow_downtime=True) == way.Way(way.BRIDGE)
     found = choose(view(node1="UP"), unbridged=lambda: "")
-    assert found.kind == way.HELD and found.patience == 60, "its bridge is known to no gateway"
+    assert found.kind == way.HELD and found.patience == 60, "no gateway knows the bridge"
 
 
 def test_without_a_bridge_gateways_hold_requests_as_long_as_they_can() -> None:
@@ -84,24 +84,24 @@ def test_without_a_bridge_gateways_hold_requests_as_long_as_they_can() -> None:
     assert short.permission == unknown.permission == "allow_downtime"
 
 
-def test_clients_may_see_a_gap_where_that_is_allowed() -> None:
+def test_downtime_is_a_way_if_it_is_allowed() -> None:
     assert choose(ALONE, allow_downtime=True) == way.Way(way.DOWNTIME)
     assert choose(ALONE, allow_downtime=True, deaf=["gw1"]) == way.Way(way.DOWNTIME)
     assert choose(TWO, allow_downtime=True) == way.Way(way.OTHERS)
 
 
-def test_a_gateway_that_does_not_ask_the_agent_forbids_the_swap_of_a_lone_engine() -> None:
+def test_a_gateway_that_does_not_check_the_agent_forbids_the_swap_of_a_lone_engine() -> None:
     assert "gw1 does not check this node's agent: repair that gateway first" in choose(ALONE, deaf=["gw1"]).problem
     assert choose(TWO, deaf=["gw1"]) == way.Way(way.OTHERS)
 
 
-def test_a_gateway_that_tells_nothing_forbids_the_swap_while_it_routes_here() -> None:
-    silent = {"gw2": "gw2 does not tell"}
+def test_a_gateway_that_checks_but_does_not_answer_forbids_the_swap() -> None:
+    silent = {"gw2": "gw2 does not answer"}
     assert choose(TWO, silent=silent) == way.Way(
-        way.OTHERS, None, "gw2 does not tell. Correct that first", "allow_downtime"
+        way.OTHERS, None, "gw2 does not answer. Correct that first", "allow_downtime"
     )
     assert choose(TWO, silent=silent, allow_downtime=True) == way.Way(way.OTHERS)
-    # A gateway that neither tells nor asks is down.
+    # A gateway that neither answers nor checks is down.
     assert choose(TWO, silent=silent, deaf=["gw2"]) == way.Way(way.OTHERS)
 
 
@@ -110,14 +110,14 @@ def test_a_gateway_that_does_not_know_the_instance_forbids_the_swap(unaware: Set
     assert choose(TWO, unaware).problem == "gw2 does not know main of this node: run baremetal.inference.site there"
 
 
-def test_without_any_gateway_somebody_must_vouch() -> None:
+def test_without_any_gateway_the_run_must_vouch_or_allow_downtime() -> None:
     assert choose().problem.endswith("no gateway that would hold requests")
     assert choose().permission == "allow_downtime"
     assert "no gateway shows who else serves" in choose(silent={"gw1": "x"}, deaf=["gw1"]).problem
     assert choose(allow_downtime=True) == choose(vouched=True) == way.Way(way.DOWNTIME)
 
 
-def test_of_nodes_that_drain_at_once_the_first_by_name_goes_on() -> None:
+def test_of_nodes_that_drain_at_once_the_first_by_name_goes_first() -> None:
     views = Views(
         (view(node1="DRAIN", node0="DRAIN", node2="DRAIN (agent)", bridge="DRAIN"), view("gw2", node1="UP")), {}
     )
@@ -128,7 +128,7 @@ def test_of_nodes_that_drain_at_once_the_first_by_name_goes_on() -> None:
 
 
 @pytest.mark.parametrize("count", range(2, 6))
-def test_of_any_nodes_that_drain_at_once_just_one_goes_on(count: int) -> None:
+def test_of_any_nodes_that_drain_at_once_just_one_continues(count: int) -> None:
     chosen = random.Random(29 + count)
     for _time in range(50):
         nodes = chosen.sample([f"node{number}" for number in range(1, 20)], count)
