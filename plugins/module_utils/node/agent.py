@@ -153,7 +153,7 @@ class Agent:
             self._writer.put(self._paths.gateway_answers(name), files.to_json(watched.answers.to_json()))
 
     async def _listen(self, address: str, port: int) -> None:
-        said = ""
+        reported = ""
         while True:
             try:
                 server = await agent_check.serve(self.answer, address, port)
@@ -161,9 +161,9 @@ class Agent:
             except OSError as error:
                 problem = f"cannot listen on {address} port {port}: {error.strerror or error}"
                 self._notifier.send(STATUS=problem)
-                if problem != said:
+                if problem != reported:
                     self._entries.say(problem, journal.WARNING)
-                said = problem
+                reported = problem
                 await asyncio.sleep(LISTEN_INTERVAL)
         async with server:
             self._entries.say(f"answers gateways on {address} port {port}")

@@ -5,7 +5,7 @@
 
 HAProxy connects, sends the text of `agent-send`, and reads one line. The first line of the text is the instance's name,
 the second the gateway's name. A question without a gateway's name is no check: it comes from gateway.lua, or from a
-gateway before version 0.2. A third line tells which of an engine's two servers is meant: Endpoint.words, separated by
+gateway before version 0.2. A third line names which of an engine's two servers is meant: Endpoint.words, separated by
 blanks. Source: HAProxy's configuration manual, `agent-check`. Before a description, the answer must have a blank:
 HAProxy does not understand `down#why` (measured with 2.6).
 """

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The agent with several engines: verdicts, the gateway's answers, files, journal, and what must not disturb it."""
+"""The agent with several engines: verdicts, answers to gateways, files, journal, and its reaction to faults."""
 
 from __future__ import annotations
 
@@ -45,22 +45,22 @@ WHOLE = ProbeState("main", "hung", "2026-05-01T11:00:00Z", "2026-05-01T11:59:50Z
 
 
 class Entries(journal.Journal):
-    """What would go to the journal."""
+    """A journal that keeps its entries."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.said: list[tuple[str, dict[str, Any]]] = []
+        self.messages: list[tuple[str, dict[str, Any]]] = []
 
     def say(self, message: str, priority: int = journal.INFO, **fields: str | int | None) -> None:
-        self.said.append((message, {"priority": priority, **fields}))
+        self.messages.append((message, {"priority": priority, **fields}))
 
     @property
     def text(self) -> str:
-        return "\n".join(message for message, _fields in self.said)
+        return "\n".join(message for message, _fields in self.messages)
 
 
-class Told(Notifier):
-    """What systemd would be told."""
+class Messages(Notifier):
+    """A notifier that keeps its messages to systemd."""
 
     def __init__(self) -> None:
         super().__init__({})
@@ -81,7 +81,7 @@ class Bench:
         self.paths.textfiles.mkdir(parents=True)
         self.port = port
         self.unit = Unit()
-        self.entries, self.told = Entries(), Told()
+        self.entries, self.systemd = Entries(), Messages()
         self.now = NOW
         self.engines: dict[str, Engine] = {}
         self.broken: set[str] = set()
@@ -107,7 +107,7 @@ class Bench:
         """Run the agent while the story goes on; then SIGTERM ends it."""
 
         async def both() -> None:
-            made = Agent(self.paths, self.make_prober, self.told, self.entries, interval=0.1, now=lambda: self.now)
+            made = Agent(self.paths, self.make_prober, self.systemd, self.entries, interval=0.1, now=lambda: self.now)
             running = asyncio.create_task(made.run("127.0.0.1", self.port))
             try:
                 await story(self)
@@ -132,7 +132,7 @@ class Bench:
             while not condition():
                 await asyncio.sleep(0.02)
 
-    async def until_told(self, name: str, begin: str) -> None:
+    async def until_answer(self, name: str, begin: str) -> None:
         async with asyncio.timeout(30):
             while not (await self.ask(name)).startswith(begin):
                 await asyncio.sleep(0.02)
@@ -157,38 +157,38 @@ def bench(tmp_path: Path, port: int, monkeypatch: pytest.MonkeyPatch) -> Iterato
         engine.close()
 
 
-def test_a_hung_engine_goes_and_comes_and_holds_up_no_other(bench: Bench) -> None:
+def test_a_hung_engine_is_down_until_it_answers_and_delays_no_other(bench: Bench) -> None:
     engine, other = bench.add("main"), bench.add("side")
 
     async def story(bench: Bench) -> None:
-        await bench.until_told("main", "up ready")
+        await bench.until_answer("main", "up ready")
         engine.delay = 60
-        await bench.until_told("main", "down #hung: no token within 0.5 s, 2 times in a row")
+        await bench.until_answer("main", "down #hung: no token within 0.5 s, 2 times in a row")
         count = len(other.completions)
         await bench.until(lambda: len(other.completions) > count + 3)
         assert await bench.ask("side") == "up ready"
         engine.delay = 0
-        await bench.until_told("main", "up ready")
+        await bench.until_answer("main", "up ready")
 
     bench.run(story)
-    changes = [fields for _message, fields in bench.entries.said if fields.get("instance") == "main"]
+    changes = [fields for _message, fields in bench.entries.messages if fields.get("instance") == "main"]
     steps = [(fields["was"], fields["verdict"]) for fields in changes]
     # On a busy machine any other probe may have been late.
     assert ("unknown", "hung") in steps and steps[-1] == ("hung", "healthy")
     assert "main: hung, was unknown since 2026-05-01T12:00:00Z: no token" in bench.entries.text
 
 
-def test_it_remembers_what_each_gateway_was_answered(bench: Bench) -> None:
+def test_the_agent_records_its_answers_to_each_gateway(bench: Bench) -> None:
     """A question without a gateway's name is no check."""
     bench.add("main")
 
     async def story(bench: Bench) -> None:
-        await bench.until_told("main", "up ready")
+        await bench.until_answer("main", "up ready")
         await bench.ask("main\ngw1")
         drains.drain(bench.paths, ["main"], drains.Drain("alice", "new disk", "2026-05-01T12:00:00Z"))
         for question in ("main\ngw1", "main", "main\ngw2"):
             assert await bench.ask(question) == "drain"
-        # Within the interval, only another answer is written at once.
+        # Within the interval, only a changed answer is written at once.
         await asyncio.sleep(agent.ANSWERS_INTERVAL)
         assert await bench.ask("main\ngw1") == "drain"
         await bench.until(lambda: len(gateway_answers.read(bench.paths, "main")) == 2)
@@ -202,8 +202,8 @@ def test_it_remembers_what_each_gateway_was_answered(bench: Bench) -> None:
     assert gateway_answers.read(bench.paths, "other") == []
 
 
-def test_it_asks_for_the_recovery_of_what_hangs_alone(bench: Bench) -> None:
-    """Where the role is installed; the file in memory is what a path unit of systemd waits for."""
+def test_the_agent_requests_recovery_only_of_an_engine_that_hangs(bench: Bench) -> None:
+    """The role is installed. A request is a file for which a path unit of systemd waits."""
     engine = bench.add("main")
     bench.add("side")
     files.write_json(bench.paths.recovery_settings, {"schema": 1})
@@ -213,11 +213,11 @@ def test_it_asks_for_the_recovery_of_what_hangs_alone(bench: Bench) -> None:
         return sorted(path.name for path in there.iterdir()) if there.is_dir() else []
 
     async def story(bench: Bench) -> None:
-        await bench.until_told("main", "up ready")
-        await bench.until_told("side", "up ready")
+        await bench.until_answer("main", "up ready")
+        await bench.until_answer("side", "up ready")
         assert asked() == []
         engine.delay = 60
-        await bench.until_told("main", "down #hung")
+        await bench.until_answer("main", "down #hung")
         await bench.until(asked)
 
     bench.run(story)
@@ -247,19 +247,19 @@ def test_state_metrics_and_systemd(bench: Bench) -> None:
     }
     assert 'inference_probe_verdict{name="main",verdict="healthy"} 1\n' in bench.metrics()
     assert 'inference_probe_verdict{name="main",verdict="hung"} 0\n' in bench.metrics()
-    assert bench.told.has("READY") and bench.told.has("WATCHDOG") and bench.told.has("STOPPING")
-    assert {"WATCHDOG": 1, "STATUS": "1 healthy"} in bench.told.sent
+    assert bench.systemd.has("READY") and bench.systemd.has("WATCHDOG") and bench.systemd.has("STOPPING")
+    assert {"WATCHDOG": 1, "STATUS": "1 healthy"} in bench.systemd.sent
 
 
 def test_drains(bench: Bench) -> None:
     engine = bench.add("main")
 
     async def story(bench: Bench) -> None:
-        await bench.until_told("main", "up ready")
+        await bench.until_answer("main", "up ready")
         until = drains.format_time(NOW + timedelta(minutes=30))
         drains.drain(bench.paths, ["main"], drains.Drain("alice", "disk", drains.format_time(NOW), until))
         assert await bench.ask("main") == "drain"
-        # Probed all the same, and what is drained may be broken.
+        # A drained engine is probed, too.
         engine.delay = 60
         await bench.until(lambda: bench.state("main").get("verdict") == "hung")
         assert await bench.ask("main") == "drain"
@@ -269,19 +269,19 @@ def test_drains(bench: Bench) -> None:
     bench.run(story)
 
 
-def test_behind_a_closed_gate_it_says_drain_whoever_has_ended_the_drain(bench: Bench) -> None:
-    """Requests would be refused. The swap is told in the metrics, and its end ends both."""
+def test_behind_a_closed_gate_the_answer_is_drain_even_after_an_undrain(bench: Bench) -> None:
+    """The gate would refuse requests. The metrics show the swap until its end."""
     bench.add("main")
     swap = swaps.Swap(1, 2, "run", "2026-05-01T11:00:00Z", step=swaps.GATE, closed_port=5005)
 
     async def story(bench: Bench) -> None:
-        await bench.until_told("main", "up ready")
+        await bench.until_answer("main", "up ready")
         swaps.write(bench.paths, "main", swap)
         assert await bench.ask("main") == "drain"
         await bench.until(lambda: 'inference_swap{name="main",step="gate"} 1' in bench.metrics())
         text = bench.metrics()
         assert f'inference_swap_since_timestamp_seconds{{name="main"}} {NOW.timestamp() - 3600:.0f}' in text
-        # Nobody has drained it.
+        # There is no drain.
         assert 'inference_drained{name="main"} 0' in text
         swaps.write(bench.paths, "main", replace(swap, step=swaps.WATCH))
         assert await bench.ask("main") == "up ready"
@@ -294,12 +294,12 @@ def test_behind_a_closed_gate_it_says_drain_whoever_has_ended_the_drain(bench: B
     bench.run(story)
 
 
-def test_of_two_servers_the_one_is_up_whose_release_runs(bench: Bench) -> None:
-    """The answers to the other one say nothing of the engine: a swap waits for what gateways were told."""
+def test_of_two_servers_only_that_of_the_running_release_is_up(bench: Bench) -> None:
+    """Only answers about this server are recorded, since swaps wait until gateways have the recorded answers."""
     runs = f"127.0.0.1/{bench.add('main').port}"
 
     async def story(bench: Bench) -> None:
-        await bench.until_told(f"main\ngw1\n{runs}", "up ready")
+        await bench.until_answer(f"main\ngw1\n{runs}", "up ready")
         assert await bench.ask(f"main\n\n0.0.0.0/1 {runs}") == "up ready"
         assert await bench.ask("main\ngw1\n127.0.0.1/1") == agent_check.ELSEWHERE
         drains.drain(bench.paths, ["main"], drains.Drain("alice", "disk", drains.format_time(NOW)))
@@ -312,14 +312,14 @@ def test_of_two_servers_the_one_is_up_whose_release_runs(bench: Bench) -> None:
 
 def test_instances_come_and_go(bench: Bench) -> None:
     async def story(bench: Bench) -> None:
-        await bench.until_told("main", "down #stopped: no instance of this name")
+        await bench.until_answer("main", "down #stopped: no instance of this name")
         bench.add("main")
-        await bench.until_told("main", "up ready")
+        await bench.until_answer("main", "up ready")
         await bench.until(bench.paths.probe("main").exists)
         for path in (bench.paths.releases("main"), bench.paths.instance("main")):
             if path.exists():
                 path.rename(bench.paths.root / "gone")
-        await bench.until_told("main", "down #stopped: no instance of this name")
+        await bench.until_answer("main", "down #stopped: no instance of this name")
         await bench.until(lambda: not bench.paths.probe("main").exists())
 
     bench.run(story)
@@ -328,7 +328,7 @@ def test_instances_come_and_go(bench: Bench) -> None:
 
 def test_a_follower_of_a_gang_is_not_probed(bench: Bench) -> None:
     async def story(bench: Bench) -> None:
-        await bench.until_told("main", "up ready")
+        await bench.until_answer("main", "up ready")
         assert await bench.ask("big") == "down #stopped: no instance of this name on this node"
         assert probe_state.read(bench.paths, "big") is None
 
@@ -339,28 +339,28 @@ def test_a_follower_of_a_gang_is_not_probed(bench: Bench) -> None:
     bench.run(story)
 
 
-def test_one_broken_instance_ends_nothing(bench: Bench) -> None:
-    """A mistake of ours in one probe is unknown, and the neighbour does not notice."""
+def test_a_broken_probe_is_unknown_and_affects_no_other_instance(bench: Bench) -> None:
+    """As with a mistake in the collection's own code."""
     bench.add("main"), bench.add("side")
     bench.broken.add("main")
 
     async def story(bench: Bench) -> None:
         await bench.until(lambda: "the probe itself failed" in bench.state("main").get("detail", ""))
-        await bench.until_told("side", "up ready")
+        await bench.until_answer("side", "up ready")
         assert await bench.ask("main") == "up ready"
         assert bench.state("main")["verdict"] == "unknown"
 
     bench.run(story)
 
 
-def test_a_hang_outlives_the_agent(bench: Bench) -> None:
-    """A new agent must not put a hung engine back until it knows better; one that is long past counts for nothing."""
+def test_a_recent_verdict_outlives_the_agent(bench: Bench) -> None:
+    """A new agent must not send requests to a hung engine before its own probe. An old verdict does not count."""
     engine = bench.add("main")
     engine.delay, engine.metrics = 60, ""
     files.write_json(bench.paths.probe("main"), WHOLE.to_json())
 
     async def story(bench: Bench) -> None:
-        await bench.until_told("main", "down #hung")
+        await bench.until_answer("main", "down #hung")
         await bench.until(lambda: bench.state("main")["checked"] == "2026-05-01T12:00:00Z")
         assert (await bench.ask("main")).startswith("down #hung")
         assert bench.state("main")["since"] == "2026-05-01T11:00:00Z"
@@ -369,17 +369,17 @@ def test_a_hang_outlives_the_agent(bench: Bench) -> None:
     files.write_json(bench.paths.probe("main"), {**WHOLE.to_json(), "checked": "2026-05-01T11:50:00Z"})
 
     async def later(bench: Bench) -> None:
-        await bench.until_told("main", "up ready")
+        await bench.until_answer("main", "up ready")
 
     bench.run(later)
 
 
-def test_a_verdict_that_is_too_old_counts_no_longer(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stale_verdict_does_not_stop_requests(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     engine = bench.add("main")
     engine.close()
 
     async def story(bench: Bench) -> None:
-        await bench.until_told("main", "down #dead")
+        await bench.until_answer("main", "down #dead")
         monkeypatch.setattr(agent, "STALE", -1.0)
         assert await bench.ask("main") == "up ready"
         await bench.until(lambda: 'inference_probe_stale{name="main"} 1' in bench.metrics())
@@ -400,61 +400,61 @@ def test_a_clock_that_jumps_disturbs_no_probe(bench: Bench) -> None:
     bench.run(story)
 
 
-def test_systemd_hears_nothing_of_an_agent_that_is_stuck(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A probe that never ends is a fault of the agent's; until then it is not."""
+def test_an_agent_that_is_stuck_sends_no_watchdog_message(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A probe that takes longer than LONGEST_ROUND is a fault of the agent."""
     bench.add("main")
     bench.stuck.add("main")
     monkeypatch.setattr(agent, "LONGEST_ROUND", 0.5)
 
     async def story(bench: Bench) -> None:
-        await bench.until(lambda: bench.told.has("WATCHDOG"))
+        await bench.until(lambda: bench.systemd.has("WATCHDOG"))
         await asyncio.sleep(1)
-        count = len(bench.told.sent)
+        count = len(bench.systemd.sent)
         await asyncio.sleep(0.5)
-        assert not any("WATCHDOG" in variables for variables in bench.told.sent[count:])
+        assert not any("WATCHDOG" in variables for variables in bench.systemd.sent[count:])
 
     bench.run(story)
 
 
-def test_a_port_that_is_taken_is_said_and_tried_again(bench: Bench) -> None:
+def test_a_taken_port_is_logged_once_and_tried_again(bench: Bench) -> None:
     bench.add("main")
 
     async def story(bench: Bench) -> None:
         with socket.create_server(("127.0.0.1", bench.port)):
             await bench.until(lambda: "cannot listen on 127.0.0.1 port" in bench.entries.text)
-            # It probes meanwhile, and is not ready.
+            # The agent probes meanwhile, but is not ready.
             await bench.until(lambda: bench.state("main").get("verdict") == "healthy")
-            assert not bench.told.has("READY")
-        await bench.until_told("main", "up ready")
-        assert bench.told.has("READY")
+            assert not bench.systemd.has("READY")
+        await bench.until_answer("main", "up ready")
+        assert bench.systemd.has("READY")
 
     bench.run(story)
     assert bench.entries.text.count("cannot listen") == 1
 
 
-def test_without_a_place_for_metrics(bench: Bench) -> None:
-    """Said once; and a restart lets the sandbox in when node_exporter has come."""
+def test_a_missing_directory_of_metrics_is_logged_once_and_ends_the_agent_when_it_appears(bench: Bench) -> None:
+    """systemd then restarts the agent, with a sandbox that includes the directory."""
     bench.paths.textfiles.rmdir()
     bench.add("main")
 
     async def story(bench: Bench) -> None:
-        await bench.until_told("main", "up ready")
+        await bench.until_answer("main", "up ready")
         await asyncio.sleep(0.2)
         assert bench.entries.text.count("no metrics") == 1
         bench.paths.textfiles.mkdir()
-        await bench.until(lambda: bench.told.has("STOPPING"))
+        await bench.until(lambda: bench.systemd.has("STOPPING"))
 
     bench.run(story)
     assert "has appeared" in bench.entries.text
 
 
-def test_a_disk_that_takes_nothing_stops_no_answer(bench: Bench) -> None:
+def test_a_state_that_cannot_be_written_stops_no_answer(bench: Bench) -> None:
     bench.add("main")
     bench.paths.state.mkdir(parents=True, exist_ok=True)
     bench.paths.probes.write_text("in the way")
 
     async def story(bench: Bench) -> None:
-        await bench.until_told("main", "up ready")
+        await bench.until_answer("main", "up ready")
         await bench.until(lambda: "cannot be written" in bench.entries.text)
         await asyncio.sleep(0.3)
 
@@ -462,7 +462,7 @@ def test_a_disk_that_takes_nothing_stops_no_answer(bench: Bench) -> None:
     assert bench.entries.text.count("cannot be written") == 1
 
 
-def test_a_state_from_a_time_to_come_is_too_old_as_well() -> None:
+def test_a_verdict_from_the_future_is_stale() -> None:
     """The clock was set back."""
     assert not probe_state.stale(WHOLE, NOW)
     assert not probe_state.stale(WHOLE, NOW + timedelta(seconds=50))
@@ -475,7 +475,7 @@ DAMAGED = [json.dumps({**WHOLE.to_json(), **damage}) for damage in DAMAGES]
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"schema": 1, "verdict": "hung"}', *DAMAGED])
-def test_a_damaged_state_is_none(bench: Bench, text: str) -> None:
+def test_a_damaged_state_counts_as_none(bench: Bench, text: str) -> None:
     bench.paths.probes.mkdir(parents=True)
     bench.paths.probe("main").write_text(text)
     assert probe_state.read(bench.paths, "main") is None

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What gateways are told, over real sockets."""
+"""The answers to gateways, over real sockets."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def test_replies(verdict: str, answer: str) -> None:
 
 
 @given(st.sampled_from(health.VERDICTS), st.text())
-def test_a_detail_cannot_say_anything_else(verdict: str, detail: str) -> None:
-    """A word of an engine's answer must not become HAProxy's: one line, and one description."""
+def test_a_detail_cannot_change_the_answer(verdict: str, detail: str) -> None:
+    """A text of an engine must not become a command to HAProxy: the answer has one line with one description."""
     answer = reply(verdict, detail, None, stale=False)
     assert answer.isascii() and answer.isprintable()
     assert answer == "up ready" or (answer.startswith("down #") and answer.count("#") == 1)
@@ -72,11 +72,11 @@ def test_over_a_socket(monkeypatch: pytest.MonkeyPatch) -> None:
                 # The gateway's name, whole and cut off.
                 talk(port, b"main\ngateway1\n"),
                 talk(port, b"main\ngatew"),
-                # Which of two servers is meant, also where gateway.lua asks.
+                # The third line names one of two servers, also in a question of gateway.lua.
                 talk(port, b"main\ngateway1\n0.0.0.0/5005 ::/5006\n"),
                 talk(port, b"main\n\n0.0.0.0/5005\n"),
                 talk(port, b"\xff\n"),
-                # Nothing that could be answered: no name, no end of line, too much, gone.
+                # These questions get no answer: no name, no end of line, too long, disconnected.
                 talk(port, b"\n"),
                 talk(port, b"main"),
                 talk(port, b"x" * 10_000),
@@ -89,7 +89,7 @@ def test_over_a_socket(monkeypatch: pytest.MonkeyPatch) -> None:
     assert asyncio.run(run()) == [*(f"heard {names}\n".encode() for names in heard), *[b""] * 4]
 
 
-def test_a_client_that_says_nothing_holds_up_no_other() -> None:
+def test_a_client_that_sends_nothing_delays_no_other() -> None:
     async def run() -> bytes:
         async with await agent_check.serve(lambda *_names: "up ready", "127.0.0.1", 0) as server:
             port = server.sockets[0].getsockname()[1]

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the inventory wants of a node: its registry, its instances, and the engines that both make."""
+"""The desired state of a node: its registry, its instances, and the engines that follow from both."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Paths:
     return paths
 
 
-def test_a_node_without_anything_wants_nothing(tmp_path: Path) -> None:
+def test_an_empty_node_has_no_instances_and_no_models(tmp_path: Path) -> None:
     desired = Desired(Paths(tmp_path))
     assert (desired.names, desired.models(), desired.instances) == ([], [], {})
 
@@ -77,7 +77,7 @@ def test_everything_that_can_be_planned(paths: Paths) -> None:
 def test_entries_of_the_registry(paths: Paths) -> None:
     llama, phi, short = (model for model in Desired(paths).models() if model.name != "bot")
     stored = str(paths.root / STORED)
-    # The weights are those that a release of a variant has.
+    # A release of a variant has the weights of llama.
     assert llama == Model("llama", "org/llama", "ab12cd34ef56", None, "General chat", (), stored, True)
     assert phi == Model("phi", "org/phi", "v2", None, "", (), None, None)
     assert (short.base, short.instances, short.path) == ("llama", ("main",), stored)
@@ -102,7 +102,7 @@ def test_an_entry_that_no_instance_serves_has_the_weights_of_its_base(paths: Pat
     stored = str(paths.root / STORED)
     assert engine.argv == ["vllm", "serve", stored, "--served-model-name", "llama", "--max-model-len", "8192"]
     assert (engine.instance, engine.revision, engine.environment) == (None, "ab12cd34ef56", CACHE)
-    # A prompt has a directory of its own, once an instance serves it.
+    # A variant with a prompt has its own directory once an instance serves the variant.
     assert Desired(paths).engine("bot").argv[2] == str(paths.root / "models/bot/REVISION")
 
 
@@ -120,7 +120,7 @@ def test_an_instance_whose_release_is_damaged_has_a_problem(paths: Paths) -> Non
     assert "release.json" in str(problem)
 
 
-def test_an_instance_of_a_model_that_the_registry_has_forgotten_has_a_problem(paths: Paths) -> None:
+def test_an_instance_whose_model_is_not_in_the_registry_has_a_problem(paths: Paths) -> None:
     files.write_json(paths.registry, {"schema": 1, "models": {}})
     (problem,) = Desired(paths).engine("main").problems
     assert "not in this node's registry" in str(problem)
@@ -128,7 +128,7 @@ def test_an_instance_of_a_model_that_the_registry_has_forgotten_has_a_problem(pa
 
 def test_an_adapter_has_the_engine_of_its_base(paths: Paths) -> None:
     legal = {"base": "short", "adapter": "org/legal", "description": "For lawyers"}
-    # A base with a model of its own, as the check of the registry wants it.
+    # The check of the registry requires a base with its own model.
     models = {**MODELS, "short": {"model": "org/llama"}, "legal": legal}
     files.write_json(paths.registry, {"schema": 1, "engine": {"version": "0.32.0"}, "models": models})
     directory = paths.root / "models/legal/0123456789ab"

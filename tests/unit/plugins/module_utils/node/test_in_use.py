@@ -23,7 +23,7 @@ def states(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
 
 @pytest.fixture
 def node(tmp_path: Path) -> Paths:
-    """A node with two instances, and a program on a GPU beside the driver's own."""
+    """A node with two instances, and a program on a GPU in addition to the driver's helpers."""
     paths = Paths(tmp_path)
     paths.instances.mkdir(parents=True)
     for name in ("main", "coder"):
@@ -42,7 +42,7 @@ def test_instances_that_serve_or_answer_their_last_requests_are_in_use(node: Pat
     assert in_use.gather(node) == ["the instance coder runs", "the instance main runs"]
 
 
-def test_a_program_that_is_not_ours_is_in_use_and_the_drivers_own_are_not(node: Paths, states: dict[str, str]) -> None:
+def test_a_program_on_a_gpu_is_in_use_and_the_drivers_helpers_are_not(node: Paths, states: dict[str, str]) -> None:
     # An engine that fails without a driver is started again and again.
     states |= {"vllm@main.service": "failed", "vllm@coder.service": "activating"}
     assert in_use.gather(node) == ["python3 (pid 9, python3.service) uses a GPU"]

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What is left of earlier runs on a machine below a temporary root."""
+"""The remains of earlier runs on a machine below a temporary root."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ...modules.conftest import Systemd
 
 @pytest.fixture
 def root(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """A machine on which nothing of ours is."""
+    """A machine without files of this collection."""
     for name, path in (("DIRECTORY", "haproxy"), ("FLOATING", "keepalived.conf"), ("STATE", "gateway.json")):
         monkeypatch.setattr(gateway, name, tmp_path / path)
     for name, path in (("DIRECTORY", "prometheus"), ("STATE", "monitoring.json")):
@@ -41,7 +41,7 @@ def running(monkeypatch: pytest.MonkeyPatch) -> Systemd:
     return found
 
 
-def test_a_machine_that_never_was_one_is_not_even_asked_of_its_services(
+def test_a_machine_without_files_has_no_remains_and_its_services_are_not_read(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(systemd, "systemctl", lambda *_arguments: pytest.fail("asked"))
@@ -58,7 +58,7 @@ def test_a_machine_that_never_was_one_is_not_even_asked_of_its_services(
     assert found["monitoring"] == {"services": [], "files": []} and found["logs"] == {"files": []}
 
 
-def test_what_is_left_is_named_with_its_services(root: Path, running: Systemd) -> None:
+def test_remains_are_reported_with_their_services(root: Path, running: Systemd) -> None:
     (root / "haproxy/haproxy.cfg").write_text(f"{names.HEADER}\n")
     (root / "keepalived.conf").write_text(f"{names.HEADER}\nvirtual_ipaddress {{\n  192.0.2.10/24\n}}\n")
     (root / "prometheus/prometheus.yml").write_text(f"{places.HEADER}\n")
@@ -69,11 +69,11 @@ def test_what_is_left_is_named_with_its_services(root: Path, running: Systemd) -
     assert (found["gateway"]["floating_address"], found["gateway"]["serves"]) == ("192.0.2.10/24", "plain")
     assert found["monitoring"]["services"] == [places.PROMETHEUS, places.ALERTMANAGER]
     assert found["logs"]["files"] == [str(root / "logs.conf")]
-    # It looks, and does not touch.
+    # gather() changes nothing.
     assert running.calls == [] and (root / "haproxy/haproxy.cfg").exists()
 
 
-def test_what_a_removal_of_log_shipping_has_not_come_to_is_left(root: Path) -> None:
+def test_a_link_that_a_cut_off_removal_has_left_counts(root: Path) -> None:
     (root / places.LOG_STATE).symlink_to("private/gone")
     assert left.gather()["left"] == ["logs"]
 

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A node in a few words."""
+"""The summary of a node."""
 
 from __future__ import annotations
 
@@ -34,8 +34,7 @@ def write(path: Path, text: str) -> None:
     path.write_text(text)
 
 
-def test_a_node_and_its_row(tmp_path: Path) -> None:
-    """What the node tells is what the screen takes, also where half of it is damaged."""
+def test_the_screen_shows_the_summary_of_a_node_with_damaged_files(tmp_path: Path) -> None:
     write(tmp_path / "etc/debian_version", "12.9\n")
     write(tmp_path / "run/reboot-required", "")
     write(
@@ -46,18 +45,18 @@ def test_a_node_and_its_row(tmp_path: Path) -> None:
     state = {"schema": 1, "repository": "", "jobs": {"backup": job}}
     write(tmp_path / "var/lib/inference-backup/state.json", json.dumps(state))
     write(tmp_path / "var/lib/inference/lock", "{")
-    told = overview.gather(Host(Paths(tmp_path), missing), NOW)
-    assert told["system"]["reboot_required"] is True and told["doctor"] == {"verdict": "ok", "problems": []}
-    assert told["backup"] == {
+    summary = overview.gather(Host(Paths(tmp_path), missing), NOW)
+    assert summary["system"]["reboot_required"] is True and summary["doctor"] == {"verdict": "ok", "problems": []}
+    assert summary["backup"] == {
         "since": None,
         "interval": None,
         "succeeded": "2026-05-01T01:46:40Z",
         "ok": False,
         "error": "no route",
     }
-    assert told["gpus"]["present"] == 0 and told["gpus"]["error"] == "" and told["lock"] is None
-    assert list(told["errors"]) == ["lock"]
-    text = "\n".join(screen.render(read({"gpu1": json.loads(json.dumps(told))}, NOW)))
+    assert summary["gpus"]["present"] == 0 and summary["gpus"]["error"] == "" and summary["lock"] is None
+    assert list(summary["errors"]) == ["lock"]
+    text = "\n".join(screen.render(read({"gpu1": json.loads(json.dumps(summary))}, NOW)))
     assert "gpu1: a reboot is due" in text and "gpu1: lock is unknown: " in text and "10h, failed" in text
 
 
@@ -65,7 +64,7 @@ def test_the_power_of_a_gpu_that_does_not_answer_is_unknown(tmp_path: Path) -> N
     for address in ("0000:1b:00.0", "0000:9d:00.0"):
         plug(tmp_path, address)
 
-    def told(report: str) -> dict[str, Any]:
+    def summary(report: str) -> dict[str, Any]:
         def run(command: Sequence[str], timeout: float) -> Outcome:
             return Outcome(0, report) if tuple(command) == ("nvidia-smi", "-q", "-x") else missing(command, timeout)
 
@@ -73,8 +72,8 @@ def test_the_power_of_a_gpu_that_does_not_answer_is_unknown(tmp_path: Path) -> N
         return {key: gpus[key] for key in ("present", "reported", "power_w", "memory_used_mib", "memory_total_mib")}
 
     unknown = {"power_w": None, "memory_used_mib": None, "memory_total_mib": None}
-    assert told("") == {"present": 2, "reported": 0, **unknown}
-    known = told((GPU_DATA / "report-580.xml").read_text())
+    assert summary("") == {"present": 2, "reported": 0, **unknown}
+    known = summary((GPU_DATA / "report-580.xml").read_text())
     assert known["reported"] == 2 and min(known.values()) > 0
 
 
@@ -82,16 +81,16 @@ def test_the_first_backup_is_not_known_until_it_has_ended(tmp_path: Path) -> Non
     places = Places(tmp_path)
     settings = Settings("/srv/x", "n1", ("/etc/x",), intervals={"backup": 604800, "prune": 86400})
 
-    def told() -> dict[str, Any] | None:
+    def summary() -> dict[str, Any] | None:
         backup: dict[str, Any] | None = overview.gather(Host(Paths(tmp_path), missing), NOW)["backup"]
         return backup
 
-    assert told() is None
+    assert summary() is None
     write(places.settings, json.dumps(settings.to_json()))
     state.set_up(places, settings, 1777600000.0)
     waits = {"since": "2026-05-01T01:46:40Z", "interval": 604800, "succeeded": None, "ok": None, "error": ""}
-    assert told() == waits
+    assert summary() == waits
     state.begin(places, settings, "backup", 1777600100.0)
-    assert told() == waits
+    assert summary() == waits
     state.end(places, settings, "backup", 1777600200.0)
-    assert told() == {**waits, "succeeded": "2026-05-01T01:50:00Z", "ok": True}
+    assert summary() == {**waits, "succeeded": "2026-05-01T01:50:00Z", "ok": True}

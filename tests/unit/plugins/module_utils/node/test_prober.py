@@ -29,11 +29,11 @@ LIMIT = 2.0
 """Seconds until a probe gives up: an engine that answers must make it on a machine whose cores are all busy."""
 
 HANG = 0.5
-"""The same where the engine hangs, as all of it is waited for."""
+"""The same for an engine that hangs. A test waits for this whole limit."""
 
 
 class Unit:
-    """What systemd says of the one unit."""
+    """A fake systemd with one unit."""
 
     def __init__(self) -> None:
         self.properties = {**ACTIVE, "InvocationID": "first", "StatusText": "", "Result": "success"}
@@ -98,7 +98,7 @@ def test_a_hang_and_its_end(one: Prober, engine: Engine) -> None:
     assert verdicts(one) == ["healthy"]
 
 
-def test_a_new_start_knows_nothing_of_the_old_hang(one: Prober, engine: Engine, unit: Unit) -> None:
+def test_a_new_start_resets_the_history_of_a_hang(one: Prober, engine: Engine, unit: Unit) -> None:
     engine.delay = 60
     assert verdicts(one, 2, HANG) == ["unknown", "hung"]
     unit.properties.update(ActiveState="activating", SubState="start", InvocationID="second")
@@ -108,7 +108,7 @@ def test_a_new_start_knows_nothing_of_the_old_hang(one: Prober, engine: Engine, 
     assert one.invocation == "second"
 
 
-def test_what_an_earlier_agent_knew_counts_for_the_same_start(
+def test_the_verdict_of_an_earlier_agent_counts_for_the_same_start(
     paths: Paths, unit: Unit, engine: Engine, docker: FakeDocker
 ) -> None:
     engine.delay, engine.metrics = 60, ""
@@ -133,10 +133,8 @@ def test_a_stopped_engine_is_not_probed(one: Prober, engine: Engine, unit: Unit)
     assert engine.completions == []
 
 
-def test_a_unit_that_was_deleted_is_missed_where_the_instance_is_declared(
-    one: Prober, unit: Unit, paths: Paths
-) -> None:
-    """Its engine ended with exit status 0: systemd calls that a stop."""
+def test_a_deleted_unit_of_a_declared_instance_is_dead(one: Prober, unit: Unit, paths: Paths) -> None:
+    """The engine ended with exit status 0, which systemd shows like a stop."""
     unit.properties.update(LoadState="not-found", ActiveState="inactive", SubState="dead")
     assert verdicts(one) == ["stopped"]
     paths.instance("main").parent.mkdir(parents=True)
@@ -147,7 +145,7 @@ def test_a_unit_that_was_deleted_is_missed_where_the_instance_is_declared(
 
 
 def test_a_stranger_on_the_port(one: Prober, engine: Engine, docker: FakeDocker, proc: FakeProc) -> None:
-    """Somebody who answers like the engine, but is not in its container."""
+    """A process answers like the engine, but is not in its container."""
     docker.create("vllm-main", never_listens=True, port=0)
     docker.answer("POST", "/containers/vllm-main/start")
     pid = docker.processes["vllm-main"].pid
@@ -156,13 +154,13 @@ def test_a_stranger_on_the_port(one: Prober, engine: Engine, docker: FakeDocker,
     assert verdicts(one, 2) == ["healthy", "healthy"]
     proc.process(999, 4002, inode=78)
     proc.listen(engine.port, 78)
-    # Not at every probe: it costs more than the probe itself.
+    # The prober does not read the port's owner at every probe, since that costs more than the probe itself.
     assert verdicts(one) == ["healthy"]
     one._owner_due -= prober.OWNER_INTERVAL
     finding = asyncio.run(one.round())
     assert finding.verdict == "wrong"
     assert finding.detail == f"port {engine.port} is taken by pid 999 (python3 -m server): stop it"
-    # Then at every probe: it must neither be forgotten nor outlive the stranger.
+    # After a stranger, the prober reads the owner at every probe, until the stranger is gone.
     assert verdicts(one, 2) == ["wrong", "wrong"]
     (proc.root / "999/fd/1").unlink()
     proc.listen(engine.port, 77)
@@ -171,19 +169,21 @@ def test_a_stranger_on_the_port(one: Prober, engine: Engine, docker: FakeDocker,
     assert verdicts(one) == ["healthy"]
 
 
-def test_without_docker_nobody_is_accused(one: Prober, engine: Engine, docker: FakeDocker, proc: FakeProc) -> None:
+def test_without_docker_no_process_counts_as_a_stranger(
+    one: Prober, engine: Engine, docker: FakeDocker, proc: FakeProc
+) -> None:
     proc.process(999, 4002, inode=78)
     proc.listen(engine.port, 78)
     docker.down()
     assert verdicts(one) == ["healthy"]
 
 
-def test_a_process_table_that_cannot_be_read_accuses_nobody(one: Prober, proc: FakeProc) -> None:
+def test_a_process_table_that_cannot_be_read_makes_no_stranger(one: Prober, proc: FakeProc) -> None:
     (proc.root / "net/tcp").mkdir()
     assert verdicts(one) == ["healthy"]
 
 
-def test_a_systemd_that_does_not_answer_condemns_nobody(
+def test_a_systemd_that_does_not_answer_does_not_change_the_verdict(
     paths: Paths, docker: FakeDocker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(prober, "SYSTEMD_TIMEOUT", 0.1)
@@ -215,7 +215,7 @@ def test_a_follower_of_a_gang_is_not_probed(one: Prober, engine: Engine, paths: 
     assert not engine.completions
 
 
-def test_the_key_is_sent_and_never_told(one: Prober, engine: Engine, paths: Paths) -> None:
+def test_the_key_is_sent_and_never_reported(one: Prober, engine: Engine, paths: Paths) -> None:
     engine.key = "secret-key-1"
     paths.env("main").write_text("VLLM_API_KEY=secret-key-1\n")
     assert verdicts(one) == ["healthy"]

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What leaves a node holds no secrets and no prompts, and still tells what is needed to help."""
+"""A text that leaves a node has no secrets and no prompts, but keeps the facts that support needs."""
 
 from __future__ import annotations
 
@@ -61,11 +61,11 @@ def test_secrets_and_prompts_are_left_out(given: str, secret: str) -> None:
         "/dev/nvme0n1 on /mnt/nvme type ext4 (rw,relatime)",
     ],
 )
-def test_what_helps_stays(given: str) -> None:
+def test_facts_that_support_needs_stay(given: str) -> None:
     assert redaction.text(given, [KEY]) == given + "\n"
 
 
-def test_a_document_stays_one() -> None:
+def test_a_document_stays_valid_json() -> None:
     given = {
         "models": {"bot": {"system-prompt": "You are kind.", "base": "tiny-a", "max-model-len": 512}},
         "webhook_token": "hunter2",
@@ -99,6 +99,6 @@ def test_a_number_under_the_name_of_a_secret_is_masked() -> None:
     assert json.loads(redaction.document('{"secret": true, "token": null}', [])) == {"secret": True, "token": None}
 
 
-def test_of_an_environment_the_names_stay() -> None:
+def test_an_environment_keeps_its_names() -> None:
     assert redaction.variables("# words\nVLLM_API_KEY=a=b\nEMPTY=\n") == "# words\nVLLM_API_KEY=***\nEMPTY=***\n"
     assert redaction.text("", []) == ""

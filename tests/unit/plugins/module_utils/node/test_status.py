@@ -58,7 +58,7 @@ ABSENT = {"LoadState": "not-found", "ActiveState": "inactive", "SubState": "dead
 
 @pytest.fixture
 def units(monkeypatch: pytest.MonkeyPatch) -> Units:
-    """What systemd says."""
+    """systemd's properties of the units."""
     units: Units = {"vllm@main.service": dict(SERVING), "vllm@side.service": dict(ABSENT)}
     monkeypatch.setattr(systemd, "show", lambda names, properties: {name: units[name] for name in names})
     return units
@@ -76,7 +76,7 @@ def output(capsys: pytest.CaptureFixture[str]) -> Output:
     return read
 
 
-def test_status_of_a_node_that_is_not_all_well(paths: Paths, units: Units, output: Output) -> None:
+def test_status_of_a_node_with_an_instance_that_does_not_serve(paths: Paths, units: Units, output: Output) -> None:
     assert inferctl.main(["status"], paths) == 1
     lines = output()[0].splitlines()
     assert lines[0].split()[:4] == ["INSTANCE", "STATE", "PROBE", "SINCE"]
@@ -97,7 +97,7 @@ def test_status_of_one_instance_that_serves(paths: Paths, units: Units, output: 
     assert main["container"] == "vllm-main"
 
 
-def test_a_gateway_that_asks_no_more_is_named(paths: Paths, units: Units, output: Output) -> None:
+def test_a_gateway_that_no_longer_checks_is_named(paths: Paths, units: Units, output: Output) -> None:
     answers = GatewayAnswers()
     answers.record("gw1", "up ready", time.monotonic() - 60)
     answers.record("gw2", "drain", time.monotonic())
@@ -112,10 +112,10 @@ def test_a_gateway_that_asks_no_more_is_named(paths: Paths, units: Units, output
 
 
 @pytest.mark.parametrize(("listed", "named"), [(["gw1", "gw 3"], True), (["gw 3"], False), ([], False)])
-def test_a_gateway_that_was_removed_is_named_no_more(
+def test_a_removed_gateway_is_not_named(
     paths: Paths, units: Units, output: Output, listed: list[str], named: bool
 ) -> None:
-    """No other gateway asks, so the agent has not forgotten gw1. gw2 asks, and is not listed yet."""
+    """The agent still has its last answer to gw1. gw2 checks, but is not in the node's list yet."""
     gateways = [{"name": name, "address": "192.0.2.1", "port": 8404} for name in listed]
     files.write(paths.swap_settings, swap_settings.text({"node": "n1", "gateways": gateways}))
     answers = GatewayAnswers()
@@ -133,7 +133,7 @@ def test_a_gateway_that_was_removed_is_named_no_more(
 def test_a_listed_gateway_that_the_agent_has_forgotten_is_named(
     paths: Paths, units: Units, output: Output, checks: int, named: bool
 ) -> None:
-    """Not before gw2 has checked for some seconds: the agent may have just started, and gw1 may still ask."""
+    """Not before gw2 has checked for some seconds: the agent may have just started, and gw1 may still check."""
     gateways = [{"name": name, "address": "192.0.2.1", "port": 8404} for name in ("gw1", "gw2")]
     files.write(paths.swap_settings, swap_settings.text({"node": "n1", "gateways": gateways}))
     answers = GatewayAnswers()
@@ -228,15 +228,15 @@ def test_a_drained_engine_that_was_stopped_no_longer_drains(paths: Paths, units:
     assert f"main: {last}" in output()[0], "systemd still waits for its end"
     units["vllm@main.service"].update(ActiveState="inactive", SubState="dead")
     assert inferctl.main(["status", "main"], paths) == 1
-    said = output()[0]
-    assert re.match(r"main +stopped +-, drained", said.splitlines()[1]) and "draining" not in said
-    assert "main: drained by test " in said and "main: does not serve" in said
+    text = output()[0]
+    assert re.match(r"main +stopped +-, drained", text.splitlines()[1]) and "draining" not in text
+    assert "main: drained by test " in text and "main: does not serve" in text
     inferctl.main(["status", "main", "--json"], paths)
     (main,) = json.loads(output()[0])["instances"]
     assert (main["state"], main["status"], main["drain"]["owner"]) == ("stopped", "", "test")
 
 
-def test_an_engine_that_failed_and_was_stopped_tells_why(paths: Paths, units: Units, output: Output) -> None:
+def test_an_engine_that_failed_and_was_stopped_shows_its_failure(paths: Paths, units: Units, output: Output) -> None:
     last = "the engine ended before it was ready"
     units["vllm@main.service"].update(ActiveState="inactive", SubState="dead", Result="exit-code", StatusText=last)
     assert inferctl.main(["status", "main"], paths) == 1
@@ -263,16 +263,16 @@ def test_a_damaged_file_is_a_problem(paths: Paths, units: Units, output: Output)
     assert "main.json is not JSON" in output()[0]
 
 
-def test_a_bridge_is_told_from_an_instance(paths: Paths, units: Units, output: Output) -> None:
+def test_a_bridge_is_shown_as_a_bridge(paths: Paths, units: Units, output: Output) -> None:
     stage(paths, "main_bridge", 5105, "float32")
     units["vllm@main_bridge.service"] = dict(ABSENT)
     inferctl.main(["status", "main_bridge"], paths)
-    said = output()[0]
+    text = output()[0]
     assert (
         "main_bridge: is the bridge of main for an update: this or the next baremetal.inference.update_model removes it"
-        in said
+        in text
     )
-    assert "is not in the inventory" not in said
+    assert "is not in the inventory" not in text
 
 
 SINCE = "2026-11-25T12:00:00Z"
@@ -308,7 +308,7 @@ SINCE = "2026-11-25T12:00:00Z"
         ),
     ],
 )
-def test_a_swap_is_told(paths: Paths, units: Units, output: Output, swap: swaps.Swap, words: str) -> None:
+def test_a_swap_is_shown(paths: Paths, units: Units, output: Output, swap: swaps.Swap, words: str) -> None:
     swaps.write(paths, "main", swap)
     inferctl.main(["status", "main"], paths)
     assert words in output()[0]
@@ -317,12 +317,12 @@ def test_a_swap_is_told(paths: Paths, units: Units, output: Output, swap: swaps.
     assert (found["target"], found["step"], found["failure"]) == (2, swap.step, swap.failure)
 
 
-def test_a_record_of_a_swap_that_is_damaged_is_told(paths: Paths, units: Units, output: Output) -> None:
+def test_a_damaged_record_of_a_swap_is_shown(paths: Paths, units: Units, output: Output) -> None:
     files.write(paths.swap("main"), '{"schema": 2, "ori')
     inferctl.main(["status", "main"], paths)
-    said = output()[0]
-    assert f"main: {paths.swap('main')} is damaged (is not JSON: " in said
-    assert "Requests may stay away until: inferctl swap main --to 1" in said
+    text = output()[0]
+    assert f"main: {paths.swap('main')} is damaged (is not JSON: " in text
+    assert "Requests may stay away until: inferctl swap main --to 1" in text
     inferctl.main(["status", "main", "--json"], paths)
     found = json.loads(output()[0])["instances"][0]["swap"]
     assert (found["target"], found["step"]) == (1, "damaged") and "is damaged" in found["failure"]
@@ -330,17 +330,17 @@ def test_a_record_of_a_swap_that_is_damaged_is_told(paths: Paths, units: Units, 
     assert f"  being swapped: {paths.swap('main')} is damaged (" in output()[0]
 
 
-def test_what_a_swap_has_left_to_do_is_told(paths: Paths, units: Units, output: Output) -> None:
+def test_the_open_work_of_a_swap_is_shown(paths: Paths, units: Units, output: Output) -> None:
     stage(paths, "main_bridge", 5105, "float32")
     swaps.end(paths, "main", swaps.Report(1, 2, "run", SINCE, SINCE, swaps.DONE, kept_bridge="busy"))
     inferctl.main(["status", "main"], paths)
-    words = "main_bridge could not be removed, which the next swap does: busy"
+    words = "main_bridge could not be removed (busy): the next swap removes it"
     assert f"main: {words}" in output()[0]
     inferctl.main(["status", "main", "--json"], paths)
     found = json.loads(output()[0])["instances"][0]
     assert found["left_over"] == [words] and not found["problems"]
 
 
-def test_without_a_swap_none_is_told(paths: Paths, units: Units, output: Output) -> None:
+def test_without_a_swap_none_is_shown(paths: Paths, units: Units, output: Output) -> None:
     inferctl.main(["status", "main", "--json"], paths)
     assert json.loads(output()[0])["instances"][0]["swap"] is None

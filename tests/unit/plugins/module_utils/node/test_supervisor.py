@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The supervisor as a process of its own, with real signals, pidfds and HTTP, and a Docker engine that is none."""
+"""The supervisor as a separate process, with real signals, pidfds and HTTP, and a fake Docker."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ sys.exit(supervisor.Supervisor(
 """
 
 LIMIT = 10.0
-"""Seconds in which everything here must have happened."""
+"""Seconds within which each condition must hold."""
 
 
 class Supervised:
-    """A running supervisor, and what it tells systemd."""
+    """A running supervisor, and its messages to systemd."""
 
     def __init__(self, starter: Starter, arguments: Sequence[object], directory: Path) -> None:
         self.notify = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
@@ -56,8 +56,8 @@ class Supervised:
         self.ready_file = directory / "ready"
         self.messages: list[str] = []
         self.began = time.monotonic()
-        self._said = directory / "said"
-        self.process = starter.start(DRIVER, arguments, self._said, NOTIFY_SOCKET=str(directory / "notify"))
+        self._log = directory / "log"
+        self.process = starter.start(DRIVER, arguments, self._log, NOTIFY_SOCKET=str(directory / "notify"))
 
     def listen(self) -> None:
         with contextlib.suppress(TimeoutError):
@@ -73,11 +73,11 @@ class Supervised:
     def ready(self) -> bool:
         return any("READY=1" in message for message in self.messages)
 
-    def told(self, text: str) -> bool:
+    def notified(self, text: str) -> bool:
         return any(text in message for message in self.messages)
 
     def ended(self) -> tuple[int, str]:
-        """Exit code and what was said; drains the notifications first."""
+        """The exit code and the log. Reads the remaining messages to systemd first."""
         self.until(lambda: self.process.poll() is not None)
         # The socket keeps what was sent before the end.
         self.notify.setblocking(False)
@@ -85,7 +85,7 @@ class Supervised:
             while True:
                 self.listen()
         assert self.process.returncode is not None
-        return self.process.returncode, self._said.read_text()
+        return self.process.returncode, self._log.read_text()
 
 
 @pytest.fixture
@@ -131,25 +131,25 @@ def test_ready_after_an_answer_and_drained_at_sigterm(supervise: Supervise, dock
     assert any("of 60 s)" in message for message in loading)
     assert run.ready_file.exists()
     run.process.send_signal(signal.SIGTERM)
-    code, said = run.ended()
+    code, log = run.ended()
     assert code == 0
     assert docker.processes["vllm-main"].wait(1) == 0, "the engine must end by SIGTERM, not by SIGKILL"
-    assert run.told("STATUS=draining")
-    assert "ready after" in said
-    assert said.rstrip().endswith("stopped")
+    assert run.notified("STATUS=draining")
+    assert "ready after" in log
+    assert log.rstrip().endswith("stopped")
 
 
 def test_the_key_opens_the_engine_and_is_never_shown(supervise: Supervise) -> None:
     run = supervise({"key": "s3cret-key"}, key="s3cret-key")
     run.until(lambda: run.ready)
     run.process.terminate()
-    _code, said = run.ended()
-    assert "s3cret" not in said + "".join(run.messages)
+    _code, log = run.ended()
+    assert "s3cret" not in log + "".join(run.messages)
 
 
 def test_a_wrong_key_is_not_ready(supervise: Supervise) -> None:
     run = supervise({"key": "s3cret-key"}, key="other")
-    run.until(lambda: run.told("HTTP 401"))
+    run.until(lambda: run.notified("HTTP 401"))
     assert not run.ready
 
 
@@ -157,42 +157,42 @@ def test_a_wrong_key_is_not_ready(supervise: Supervise) -> None:
 def test_an_engine_that_dies_before_it_is_ready_fails_the_start(supervise: Supervise, code: int, expected: int) -> None:
     """Also with exit code 0, which vLLM gives when its core dies: then the message says so."""
     run = supervise({"exit_after": 0.4, "code": code})
-    status, said = run.ended()
+    status, log = run.ended()
     assert status == expected
-    assert "ended before it was ready" in said
-    assert ("(exit code 0: vLLM also returns 0 if its engine core has died)" if code == 0 else "(exit code 3)") in said
+    assert "ended before it was ready" in log
+    assert ("(exit code 0: vLLM also returns 0 if its engine core has died)" if code == 0 else "(exit code 3)") in log
     assert not run.ready
 
 
 def test_an_engine_that_dies_of_its_first_completion_is_never_ready(supervise: Supervise) -> None:
     run = supervise({"die_on_completion": True})
-    status, said = run.ended()
+    status, log = run.ended()
     assert status == 1
-    assert "ended before it was ready" in said
+    assert "ended before it was ready" in log
     assert not run.ready
     assert not run.ready_file.exists()
 
 
-def test_the_engines_code_after_serving(supervise: Supervise, docker: FakeDocker) -> None:
+def test_the_exit_code_of_an_engine_that_served_is_passed_on(supervise: Supervise, docker: FakeDocker) -> None:
     run = supervise({})
     run.until(lambda: run.ready)
     docker.processes["vllm-main"].kill()
     began = time.monotonic()
-    status, said = run.ended()
+    status, log = run.ended()
     assert time.monotonic() - began < 1
     assert status == 137
-    assert "ended by itself after serving" in said and "(exit code 137)" in said
-    assert run.told("STATUS=the engine ended by itself")
+    assert "ended by itself after serving" in log and "(exit code 137)" in log
+    assert run.notified("STATUS=the engine ended by itself")
 
 
-def test_an_engine_above_its_memory_limit_is_told_the_limit(supervise: Supervise, docker: FakeDocker) -> None:
+def test_the_memory_limit_of_a_killed_engine_is_reported(supervise: Supervise, docker: FakeDocker) -> None:
     run = supervise({})
     run.until(lambda: run.ready)
     docker.out_of_memory = 9 << 30
     docker.processes["vllm-main"].kill()
-    status, said = run.ended()
+    status, log = run.ended()
     words = "(exit code 137: killed by the kernel because memory ran out; the container's limit is 9.0 GiB)"
-    assert status == 137 and words in said and run.told(words)
+    assert status == 137 and words in log and run.notified(words)
 
 
 @pytest.mark.parametrize("engine", [{"load_seconds": 60, "ignore_term": True}, {"completion_seconds": 60}])
@@ -201,20 +201,20 @@ def test_a_stop_while_loading_takes_no_time(
 ) -> None:
     """The engine ignores SIGTERM while it starts, and a probe may be under way."""
     run = supervise(engine)
-    run.until(lambda: run.told("loading tiny-a"))
+    run.until(lambda: run.notified("loading tiny-a"))
     if "completion_seconds" in engine:
         run.until(lambda: _connected(port))
     began = time.monotonic()
     run.process.terminate()
-    status, said = run.ended()
+    status, log = run.ended()
     assert time.monotonic() - began < 1
     assert status == 0
     assert docker.processes["vllm-main"].wait(1) == -signal.SIGKILL
-    assert "stopped before it was ready" in said
+    assert "stopped before it was ready" in log
 
 
 def _connected(port: int) -> bool:
-    """Whether somebody has a connection to the port: 01 is ESTABLISHED in /proc/net/tcp."""
+    """Whether a client is connected to the port: 01 is ESTABLISHED in /proc/net/tcp."""
     rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()]
     return any(row[1].endswith(f":{port:04X}") and row[3] == "01" for row in rows)
 
@@ -225,51 +225,51 @@ def test_an_engine_that_hangs_at_the_end_is_killed_after_the_drain_time(
     run = supervise({"ignore_term": True}, drain_timeout=1)
     run.until(lambda: run.ready)
     run.process.terminate()
-    run.until(lambda: run.told("STATUS=draining"))
-    # A second one must not cut the drain short.
+    run.until(lambda: run.notified("STATUS=draining"))
+    # A second SIGTERM must not shorten the drain.
     run.process.terminate()
     began = time.monotonic()
-    status, said = run.ended()
+    status, log = run.ended()
     assert time.monotonic() - began > 0.7
     assert status == 0
-    assert "still there 1 s after SIGTERM: killed" in said
+    assert "still there 1 s after SIGTERM: killed" in log
     assert docker.processes["vllm-main"].wait(1) == -signal.SIGKILL
 
 
-def test_an_idle_engine_need_not_take_itself_down(supervise: Supervise, docker: FakeDocker) -> None:
+def test_an_idle_engine_is_killed_without_the_drain_time(supervise: Supervise, docker: FakeDocker) -> None:
     run = supervise({"ignore_term": True}, drain_timeout=60, idle="yes")
     run.until(lambda: run.ready)
     run.process.terminate()
     began = time.monotonic()
-    status, said = run.ended()
+    status, log = run.ended()
     assert status == 0
-    # What the engine says of itself is acted upon at once.
+    # The supervisor acts as soon as it knows that the engine is idle.
     assert time.monotonic() - began < 5
-    assert run.told("STATUS=draining: it is drained and has no requests")
-    assert "killed" not in said and said.rstrip().endswith("stopped")
+    assert run.notified("STATUS=draining: it is drained and has no requests")
+    assert "killed" not in log and log.rstrip().endswith("stopped")
     assert docker.processes["vllm-main"].wait(1) == -signal.SIGKILL
 
 
-def test_what_an_idle_engine_has_not_yet_counted_may_finish(
+def test_an_idle_engine_is_not_killed_while_a_client_is_connected(
     supervise: Supervise, docker: FakeDocker, port: int
 ) -> None:
     run = supervise({"ignore_term": True}, drain_timeout=60, idle="yes")
     run.until(lambda: run.ready)
     with socket.create_connection(("127.0.0.1", port)):
         run.process.terminate()
-        run.until(lambda: run.told("STATUS=draining: it is drained and has no requests"))
+        run.until(lambda: run.notified("STATUS=draining: it is drained and has no requests"))
         time.sleep(1.2)
         assert docker.processes["vllm-main"].poll() is None
     assert run.ended()[0] == 0
     assert docker.processes["vllm-main"].wait(1) == -signal.SIGKILL
 
 
-def test_an_engine_that_does_not_tell_whether_it_is_idle_may_finish(supervise: Supervise, docker: FakeDocker) -> None:
+def test_an_engine_that_does_not_report_whether_it_is_idle_may_finish(supervise: Supervise, docker: FakeDocker) -> None:
     run = supervise({}, idle="silent")
     run.until(lambda: run.ready)
     run.process.terminate()
     assert run.ended()[0] == 0
-    assert run.told("STATUS=draining: requests in flight may take up to 5 s")
+    assert run.notified("STATUS=draining: requests in flight may take up to 5 s")
     assert docker.processes["vllm-main"].wait(1) == 0
 
 
@@ -282,41 +282,41 @@ def test_dockerd_may_go_away_and_come_back(supervise: Supervise, docker: FakeDoc
     docker.up()
     time.sleep(0.2)
     assert run.process.poll() is None
-    # And a death is seen without it.
+    # The supervisor notices a death without dockerd.
     docker.down()
     docker.processes["vllm-main"].kill()
-    status, said = run.ended()
+    status, log = run.ended()
     assert status == 1
-    assert "dockerd does not answer" in said
+    assert "dockerd does not answer" in log
 
 
 def test_the_start_waits_for_dockerd(supervise: Supervise, docker: FakeDocker) -> None:
     docker.down()
     run = supervise({})
-    run.until(lambda: run.told("waiting for dockerd"))
+    run.until(lambda: run.notified("waiting for dockerd"))
     docker.up()
     run.until(lambda: run.ready)
 
 
-def test_dockers_refusal_is_told(supervise: Supervise, docker: FakeDocker) -> None:
+def test_an_error_of_docker_is_logged(supervise: Supervise, docker: FakeDocker) -> None:
     docker.start_error = "unresolvable CDI devices nvidia.com/gpu=7"
     run = supervise({})
-    status, said = run.ended()
+    status, log = run.ended()
     assert status == 1
-    assert "unresolvable CDI devices nvidia.com/gpu=7" in said
+    assert "unresolvable CDI devices nvidia.com/gpu=7" in log
 
 
-def test_too_slow(supervise: Supervise, docker: FakeDocker) -> None:
+def test_an_engine_that_loads_too_long_is_killed(supervise: Supervise, docker: FakeDocker) -> None:
     run = supervise({"never_listens": True, "ignore_term": True}, start_timeout=1)
-    status, said = run.ended()
+    status, log = run.ended()
     assert status == 1
-    assert "not ready after 1 s" in said
-    assert "does not listen" in said
+    assert "not ready after 1 s" in log
+    assert "does not listen" in log
     assert docker.processes["vllm-main"].wait(1) == -signal.SIGKILL
 
 
 @pytest.mark.parametrize(
-    ("engine", "told"),
+    ("engine", "words"),
     [
         ({"status": 500}, "/v1/completions answers HTTP 500"),
         ({"model": "tiny-b"}, "answers for model 'tiny-b' instead of 'main'"),
@@ -324,9 +324,9 @@ def test_too_slow(supervise: Supervise, docker: FakeDocker) -> None:
         ({"names": ["tiny-a"]}, "/v1/models lacks main"),
     ],
 )
-def test_a_wrong_answer_is_not_ready(supervise: Supervise, engine: dict[str, Any], told: str) -> None:
+def test_a_wrong_answer_is_not_ready(supervise: Supervise, engine: dict[str, Any], words: str) -> None:
     run = supervise(engine)
-    run.until(lambda: run.told(told))
+    run.until(lambda: run.notified(words))
     for _attempt in range(4):
         run.listen()
     assert not run.ready
@@ -336,28 +336,28 @@ def test_a_wrong_answer_is_not_ready(supervise: Supervise, engine: dict[str, Any
 def test_warm_up_prompts_come_before_the_engine_is_ready(supervise: Supervise) -> None:
     run = supervise({}, warm_up=[{"prompt": "Hello"}, {"prompt": "Bye"}])
     run.until(lambda: run.ready)
-    assert run.told("warmed up by 2 prompts in ")
+    assert run.notified("warmed up by 2 prompts in ")
     run.process.terminate()
-    status, said = run.ended()
-    assert status == 0 and "warmed up by 2 prompts in " in said
+    status, log = run.ended()
+    assert status == 0 and "warmed up by 2 prompts in " in log
 
 
 def test_a_warm_up_prompt_that_can_never_be_answered_fails_the_start(supervise: Supervise, docker: FakeDocker) -> None:
     run = supervise({"chat_status": 400}, warm_up=[{"messages": [{"role": "user", "content": "Hello"}]}])
-    status, said = run.ended()
+    status, log = run.ended()
     assert status == 1 and not run.ready
-    assert "warm-up prompt 1 of 1: /v1/chat/completions answers HTTP 400" in said
+    assert "warm-up prompt 1 of 1: /v1/chat/completions answers HTTP 400" in log
     assert docker.processes["vllm-main"].wait(1) == -signal.SIGKILL
 
 
 def test_another_process_on_the_port_is_not_ready(
     supervise: Supervise, docker: FakeDocker, proc: FakeProc, port: int
 ) -> None:
-    """A process outside of the container answers perfectly; only when it is inside does it count."""
+    """The answers of a process count only if it is in the container."""
     run = supervise({}, proc=str(proc.root))
     proc.listen(port, inode=777)
     proc.process(999_999, namespace=2, inode=777)
-    run.until(lambda: run.told("is taken by another process: pid 999999 (python3 -m server)"))
+    run.until(lambda: run.notified("is taken by another process: pid 999999 (python3 -m server)"))
     assert not run.ready
     proc.process(docker.processes["vllm-main"].pid, namespace=2)
     run.until(lambda: run.ready)

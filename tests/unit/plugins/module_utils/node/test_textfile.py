@@ -50,7 +50,7 @@ def test_metrics_of_a_swap() -> None:
 
 
 def test_metrics_of_the_lock() -> None:
-    """Held or stale is one series each, whoever has it: a node that reboots is judged by the last that was seen."""
+    """`held` and `stale` have one series each without the holder, so a reboot does not begin another series."""
     text = render([], 0, LockMetrics("baremetal.inference.maintenance"))
     assert "inference_lock_held 1\n" in text and "inference_lock_stale 0\n" in text
     assert 'inference_lock_info{playbook="baremetal.inference.maintenance"} 1\n' in text

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Files that are written on a thread of their own: the newest text, and one line for a disk that fails."""
+"""Files that a thread writes: the newest text of each file, and one message for a disk that fails."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.core import fi
 from ansible_collections.baremetal.inference.plugins.module_utils.node.writer import Writer
 
 
-def test_the_newest_text_wins_where_the_disk_is_slow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_newest_text_is_written_if_the_disk_is_slow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     written: list[tuple[str, str | None]] = []
     hangs, hung = threading.Event(), threading.Event()
 
@@ -36,15 +36,15 @@ def test_the_newest_text_wins_where_the_disk_is_slow(tmp_path: Path, monkeypatch
     assert written == [("a", "1"), ("a", "3"), ("b", None)]
 
 
-def test_what_cannot_be_written_is_said_once(tmp_path: Path) -> None:
-    said: list[str] = []
-    writer = Writer(said.append)
+def test_a_file_that_cannot_be_written_is_reported_once(tmp_path: Path) -> None:
+    reported: list[str] = []
+    writer = Writer(reported.append)
     (tmp_path / "file").write_text("")
     below = tmp_path / "file/below"
     for text in ("1", "2"):
         writer.put(below, text)
         assert writer.flush(10)
-    assert len(said) == 1 and said[0].startswith(f"{below} cannot be written: ")
+    assert len(reported) == 1 and reported[0].startswith(f"{below} cannot be written: ")
     (tmp_path / "file").unlink()
     writer.put(below, "3")
     assert writer.flush(10) and below.read_text() == "3"
