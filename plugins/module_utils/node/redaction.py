@@ -84,7 +84,7 @@ def _entry(key: str, value: Any, secrets: Sequence[str]) -> Any:
         return LEFT_OUT
     if _SECRET_KEY.fullmatch(key):
         number = isinstance(value, int | float) and not isinstance(value, bool)
-        if number or (value and isinstance(value, str | list)):
+        if number or (value and isinstance(value, str | list | dict)):
             return "***"
     # Docker shows the environment of a container in this form.
     if key == "Env" and isinstance(value, list):

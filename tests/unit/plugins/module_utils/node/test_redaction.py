@@ -99,6 +99,12 @@ def test_a_number_under_the_name_of_a_secret_is_masked() -> None:
     assert json.loads(redaction.document('{"secret": true, "token": null}', [])) == {"secret": True, "token": None}
 
 
+def test_an_object_under_the_name_of_a_secret_is_masked() -> None:
+    """Names in the object, such as `user`, do not show which of its values are secret."""
+    shown = redaction.document('{"credentials": {"user": "mira", "pass": "hunter2"}, "secret": {}}', [])
+    assert json.loads(shown) == {"credentials": "***", "secret": {}}
+
+
 def test_an_environment_keeps_its_names() -> None:
     assert redaction.variables("# words\nVLLM_API_KEY=a=b\nEMPTY=\n") == "# words\nVLLM_API_KEY=***\nEMPTY=***\n"
     assert redaction.text("", []) == ""
