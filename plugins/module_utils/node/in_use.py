@@ -15,7 +15,7 @@ SILENT = frozenset({"inactive", "failed", "activating"})
 request. A unit whose engine fails because the driver waits for a reboot stays `activating`."""
 
 HELPERS = frozenset({"nvidia-persiste", "nv-fabricmanage", "nvlsm", "nv-hostengine", "dcgm-exporter", "nvidia-smi"})
-"""Programs that open GPUs and serve nobody, by the kernel's names of their processes: at most 15 characters."""
+"""Programs that open GPUs and serve no requests, by the kernel's names of their processes: at most 15 characters."""
 
 
 def gather(paths: Paths) -> list[str]:

@@ -163,7 +163,7 @@ def exit_of(docker: Docker, container: str, limit: float | None = None) -> Exit:
 class Supervisor:
     """Runs one release until it ends or a signal stops it. `run` returns the process's exit code.
 
-    `is_idle` tells at a stop whether the instance is drained and has no requests. `on_ready` and `is_idle` must raise
+    `is_idle` returns at a stop whether the instance is drained and has no requests. `on_ready` and `is_idle` must raise
     nothing: an exception would end an engine that serves. `gang`: the leader's side of a gang.
     """
 

@@ -424,7 +424,7 @@ class Dialer(Channel):
         connection = socket.socket(_family(leader.address), socket.SOCK_STREAM)
         try:
             _prepare(connection)
-            # The leader knows its members by their addresses.
+            # The leader identifies its members by their addresses.
             connection.bind((me.address, 0))
             with contextlib.suppress(BlockingIOError):
                 connection.connect((leader.address, self._gang.gang_port))

@@ -57,8 +57,8 @@ class Leads(Alone):
     ) -> None:
         """`drain` and `undrain` record and remove a drain with a reason. No callable here may raise anything.
 
-        `numbers`: the releases of followers, as the machine needs them. `proof`: what to tell followers if the leader's
-        release has proved itself.
+        `numbers`: the releases of followers, as the machine needs them. `proof`: the message to followers if the
+        leader's release has proved itself.
         """
         self._machine = Leader(gang, record.epoch + 1, numbers)
         self._proof = proof

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """One end of a connection between two supervisors: handshake, beats and silence. Private to the collection. Pure.
 
-The caller moves the bytes and tells the time. No call here blocks, so one thread serves all connections.
+The caller moves the bytes and passes the time. No call here blocks, so one thread serves all connections.
 """
 
 from __future__ import annotations

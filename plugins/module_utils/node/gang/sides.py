@@ -86,7 +86,7 @@ def numbers(paths: Paths, release: Release, gang: Gang) -> dict[str, int]:
 
 
 def proof(paths: Paths, release: Release) -> Prove | None:
-    """What to tell followers if the leader's release has proved itself; None if it has not. Raises nothing."""
+    """The message to followers if the leader's release has proved itself; None if it has not. Raises nothing."""
     name, number = release.instance, release.number
     swap = swaps.read(paths, name)
     if swap is not None:

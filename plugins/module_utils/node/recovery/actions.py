@@ -89,8 +89,8 @@ def stop(name: str, docker: Docker) -> None:
     # systemd reports an error for a stopped unit whose file was deleted.
     if systemd.active_state(unit) != "inactive":
         systemd.systemctl("stop", "--no-block", unit)
-    # The supervisor sees the death of the container and ends. The removal also ends a paused container. It may take
-    # longer than Docker's time limit, as a process releases its GPUs. The second removal tells whether it succeeded.
+    # The supervisor sees the death of the container and ends. The removal also ends a paused container. The removal may
+    # take longer than Docker's time limit, as a process releases its GPUs. A second removal shows the result.
     with contextlib.suppress(ActionError):
         _remove(name, docker)
     deadline = time.monotonic() + STOP_SECONDS

@@ -128,9 +128,9 @@ def _joined(first: Server | None, second: Server) -> Server:
     if first is None:
         return second
     # A server without a running release is down. If neither is up, a drained state says more than a down one.
-    tells = second if second.up or (not first.up and second.status.startswith("DRAIN")) else first
+    leading = second if second.up or (not first.up and second.status.startswith("DRAIN")) else first
     return replace(
-        tells,
+        leading,
         requests=first.requests + second.requests,
         failures=first.failures + second.failures,
         addresses=(*first.addresses, *second.addresses),
@@ -185,7 +185,7 @@ def own_servers(node: str, name: str) -> tuple[str, str]:
 
 
 def requests_between(before: Iterable[SetView], after: Iterable[SetView]) -> int | None:
-    """Requests of a set between two views; None if no gateway can tell."""
+    """Requests of a set between two views; None if unknown at all gateways."""
     first = {view.gateway: view for view in before}
     counted = [
         view.requests - first[view.gateway].requests

@@ -135,7 +135,7 @@ def staged(node: Node, swap: Swap) -> dict[str, Any]:
         if node.traffic.clock() >= deadline:
             raise StepFailed("; ".join(problems))
         node.traffic.sleep(POLL_SECONDS)
-    # After a stuck swap, the leader's supervisor may not run. Then the gang digest alone tells followers where to go.
+    # After a stuck swap, the leader's supervisor may not run. Then the gang digest alone selects a follower's release.
     return {"moves": {**found, **swap.moves}}
 
 

@@ -34,12 +34,13 @@ def test_remaining_requests_are_reported_as_not_reached(outage: Run, monkeypatch
 
     def requests(_self: Outage, seconds: float, last: Collection[str]) -> list[str]:
         seen.append((seconds, list(last)))
-        return ["gw1 was not told", "main has 3 connections of clients"]
+        return ["gw1 does not know of the drain of main", "main has 3 connections of clients"]
 
     monkeypatch.setattr(Outage, "requests", requests)
     found = outage(seconds=7, last=["main"])
     assert (found["changed"], found["reached"]) == (True, False) and len(found["words"]) == 2
-    assert found["msg"] == "gw1 was not told; main has 3 connections of clients" and seen == [(7, ["main"])]
+    assert found["msg"] == "gw1 does not know of the drain of main; main has 3 connections of clients"
+    assert seen == [(7, ["main"])]
     monkeypatch.setattr(Outage, "requests", lambda *_given: [])
     assert outage()["reached"] is True and outage()["changed"] is False
     # Check mode does not wait.

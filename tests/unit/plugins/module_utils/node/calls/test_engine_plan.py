@@ -593,7 +593,7 @@ def test_a_gang_is_planned_with_its_share_and_its_ranks(node: Node, config: dict
     assert plan["argv"][-8:-2] == ["--nnodes", "2", "--node-rank", "0", "--master-addr", "127.0.0.1"]
     assert any("answers are slow" in note for note in plan["notes"])
     (part,) = result["gangs"]
-    # Without a key, the digest of a secret would let anybody test guesses of the secret.
+    # Without a key, guesses of the secret could be compared with its digest.
     secrets = {"main": {"HF_TOKEN": "s3cret-value"}}
     shared = node.call(facts=facts, instance_secrets=secrets, **gang_node(node))["gangs"][0]["shared"]
     assert shared["environment"]["HF_TOKEN"] not in ("", hashlib.sha256(b"s3cret-value").hexdigest())

@@ -27,7 +27,7 @@ def broken(_host: None) -> Finding:
 
 
 def silent(_host: None) -> Finding:
-    raise CannotTell("nobody answers", "ask again")
+    raise CannotTell("no answer", "ask again")
 
 
 def slow(_host: None) -> Finding:
@@ -47,7 +47,7 @@ def test_a_broken_or_late_check_is_unknown_and_delays_no_other() -> None:
     assert [result.status for result in found] == [UNKNOWN, UNKNOWN, UNKNOWN, OK]
     assert "0.2 s" in found[0].message
     assert "KeyError" in found[1].message
-    assert (found[2].message, found[2].action) == ("nobody answers", "ask again")
+    assert (found[2].message, found[2].action) == ("no answer", "ask again")
     assert check.verdict(found) == UNKNOWN
 
 

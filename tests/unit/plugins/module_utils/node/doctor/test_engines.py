@@ -136,8 +136,8 @@ def test_a_drain_is_a_warning(tmp_path: Path) -> None:
     paths = serve(tmp_path)
     assert engines.drained(host(tmp_path)).status == OK
     paths.drains.mkdir(parents=True)
-    intent = {"schema": 1, "owner": "me", "reason": "disk", "since": "2026-01-01T00:00:00Z", "until": None}
-    paths.drain("main").write_text(json.dumps(intent))
+    drain = {"schema": 1, "owner": "me", "reason": "disk", "since": "2026-01-01T00:00:00Z", "until": None}
+    paths.drain("main").write_text(json.dumps(drain))
     assert engines.drained(host(tmp_path)).status == WARN
 
 

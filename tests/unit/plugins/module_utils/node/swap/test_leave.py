@@ -40,8 +40,8 @@ def at(fake: FakeNode, step: str, swap: Swap = SWAP) -> Swap:
 def test_an_instance_is_drained_before_its_gate_closes(fake: FakeNode) -> None:
     found = leave.drain(fake.node(), at(fake, swaps.DRAIN))
     assert found["closed_port"] == PORT and found["notes"]["served"] is True and found["notes"]["drained"]
-    intent = fake.drain(NAME)
-    assert intent and (intent.owner, intent.reason) == (drains.UPDATE, leave.REASON)
+    recorded = fake.drain(NAME)
+    assert recorded and (recorded.owner, recorded.reason) == (drains.UPDATE, leave.REASON)
     assert not fake.closed
 
 
@@ -81,10 +81,10 @@ def test_both_gates_are_closed_when_the_engine_is_stopped(fake: FakeNode, flushe
 def test_the_drain_of_another_owner_stays(fake: FakeNode) -> None:
     drains.drain(fake.paths, [NAME], drains.Drain("mira", "disk", SINCE))
     leave.drain(fake.node(), at(fake, swaps.DRAIN))
-    intent = fake.drain(NAME)
-    assert intent and intent.owner == "mira"
+    recorded = fake.drain(NAME)
+    assert recorded and recorded.owner == "mira"
     leave.release(fake.node(), at(fake, swaps.RELEASE))
-    assert fake.drain(NAME) == intent
+    assert fake.drain(NAME) == recorded
 
 
 def test_a_lone_engine_stays_if_a_gateway_does_not_know_of_the_drain(fake: FakeNode) -> None:

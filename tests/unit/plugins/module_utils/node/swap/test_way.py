@@ -57,10 +57,10 @@ def test_an_engine_without_requests_is_swapped_at_once() -> None:
 
 def test_a_gateway_without_any_server_loses_nothing() -> None:
     """Another server is required only at gateways where this node is the only server."""
-    nobody = view("gw2", node1="DOWN", node2="DOWN")
-    assert choose(TWO, nobody) == way.Way(way.OTHERS)
-    assert choose(nobody).kind == way.IDLE
-    assert choose(ALONE, nobody).kind == way.HELD
+    empty = view("gw2", node1="DOWN", node2="DOWN")
+    assert choose(TWO, empty) == way.Way(way.OTHERS)
+    assert choose(empty).kind == way.IDLE
+    assert choose(ALONE, empty).kind == way.HELD
 
 
 def test_a_lone_engine_gets_a_bridge_if_one_can_run() -> None:
