@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Plays as Ansible runs them, on machines that are this one by other names, with stand-ins for modules."""
+"""Run plays with the real Ansible. All hosts are this machine under other names. Stand-ins replace modules."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ NOWHERE = "/proc/none"
 Call = dict[str, Any]
 
 
-class Company:
-    """An Ansible that has started once, and runs the plays of all theatres."""
+class Runner:
+    """An Ansible that has started once, and runs the plays of all tests."""
 
     def __init__(self, home: Path, quick: bool) -> None:
         self._home = home
-        # All theatres have the same path: what Ansible has read of a path before a run stays true.
+        # All copies of the collection get the same path, so that what Ansible remembers of a path stays valid.
         self._place = home / "ansible_collections"
         self._quick = quick
         self._server: subprocess.Popen[str] | None = None
@@ -45,19 +45,19 @@ class Company:
                 "ANSIBLE_LOCAL_TEMP": str(self._home / "tmp"),
                 # A process for each call, not five.
                 "ANSIBLE_PIPELINING": "1",
-                # Not first all other forms of inventories, as which Ansible would try to read each inventory.
+                # Otherwise, Ansible would first try to read each inventory in all other formats.
                 "ANSIBLE_INVENTORY_ENABLED": "ini",
             },
             cwd=self._home,
         )
 
-    def run(self, theatre: Theatre, plays: Sequence[dict[str, Any]], home: Path, *options: str) -> tuple[int, str]:
+    def run(self, copy: CollectionCopy, plays: Sequence[dict[str, Any]], home: Path, *options: str) -> tuple[int, str]:
         """The exit status of ansible-playbook, and what it printed, for the stage at `home`."""
         self._place.unlink(missing_ok=True)
-        self._place.symlink_to(theatre.collections)
+        self._place.symlink_to(copy.collections)
         self._server = self._server or self._start()
         assert self._server.stdin and self._server.stdout
-        # Beside the playbooks of the collection, so that the plays find the same files.
+        # In the directory of the collection's playbooks, so that the plays find the same files.
         path = self._place / "baremetal/inference/playbooks/play.yml"
         path.write_text(json.dumps([{"gather_facts": False, **play} for play in plays]))
         asked = {
@@ -79,15 +79,15 @@ class Company:
             self._server.wait()
 
 
-class Theatre:
+class CollectionCopy:
     """A copy of the collection, with stand-ins for some modules and other texts of some files, for several stages."""
 
-    def __init__(self, home: Path, modules: Iterable[str], texts: Mapping[str, str], company: Company) -> None:
-        self.company = company
+    def __init__(self, home: Path, modules: Iterable[str], texts: Mapping[str, str], runner: Runner) -> None:
+        self.runner = runner
         self.collections = home / "ansible_collections"
         collection = self.collections / "baremetal/inference"
-        # Parts that a theatre may write to are copies. The other plugins are links, because their byte code exists
-        # already, and the company has read them before the first play.
+        # Parts that a test may change are copies. The other plugins are links, because their byte code exists
+        # already, and the runner has read them before the first play.
         for part in ("plugins/action", "roles", "meta", "playbooks"):
             shutil.copytree(ROOT / part, collection / part, ignore=shutil.ignore_patterns("__pycache__"))
         for path in (ROOT / "plugins").iterdir():
@@ -100,14 +100,14 @@ class Theatre:
 
 
 class Stage:
-    """The calls and files of one test in a theatre."""
+    """The inventory, calls and output of one test, with a copy of the collection."""
 
     gone = f"ansible_pipelining=false ansible_remote_tmp={NOWHERE}"
     """A machine whose temporary directory cannot be made counts as one that cannot be reached."""
 
-    def __init__(self, home: Path, theatre: Theatre) -> None:
+    def __init__(self, home: Path, copy: CollectionCopy) -> None:
         self.home = home
-        self.theatre = theatre
+        self.copy = copy
 
     def run(
         self,
@@ -126,7 +126,7 @@ class Stage:
         (self.home / "calls").write_text("")
         local = f"ansible_connection=local ansible_python_interpreter={sys.executable}"
         (self.home / "hosts").write_text(f"{hosts}\n[all:vars]\n{local.replace(' ', chr(10))}\n")
-        status, output = self.theatre.company.run(self.theatre, plays, self.home, *options)
+        status, output = self.copy.runner.run(self.copy, plays, self.home, *options)
         assert "failed=" in output, output
         return status == 0, output
 
@@ -137,27 +137,27 @@ class Stage:
 
 
 @pytest.fixture(scope="session")
-def company(tmp_path_factory: pytest.TempPathFactory, quick: bool) -> Iterator[Company]:
-    one = Company(tmp_path_factory.mktemp("company"), quick)
+def runner(tmp_path_factory: pytest.TempPathFactory, quick: bool) -> Iterator[Runner]:
+    one = Runner(tmp_path_factory.mktemp("runner"), quick)
     yield one
     one.close()
 
 
 @pytest.fixture(scope="session")
-def theatres(tmp_path_factory: pytest.TempPathFactory, company: Company) -> Callable[..., Theatre]:
-    """Theatres by the modules that are stand-ins, and the texts of files by their path: each is made once."""
-    made: dict[str, Theatre] = {}
+def copies(tmp_path_factory: pytest.TempPathFactory, runner: Runner) -> Callable[..., CollectionCopy]:
+    """Copies of the collection by their stand-ins, and the texts of files by their path: each is made once."""
+    made: dict[str, CollectionCopy] = {}
 
-    def theatre(modules: Iterable[str], texts: Mapping[str, str]) -> Theatre:
+    def copy(modules: Iterable[str], texts: Mapping[str, str]) -> CollectionCopy:
         key = json.dumps([sorted(modules), texts], sort_keys=True)
         if key not in made:
-            made[key] = Theatre(tmp_path_factory.mktemp("theatre"), modules, texts, company)
+            made[key] = CollectionCopy(tmp_path_factory.mktemp("copy"), modules, texts, runner)
         return made[key]
 
-    return theatre
+    return copy
 
 
 @pytest.fixture
-def staged(tmp_path: Path, theatres: Callable[..., Theatre]) -> Callable[..., Stage]:
-    """The stage, with stand-ins for the named modules, and other texts of files of the collection, by their path."""
-    return lambda modules, texts=None: Stage(tmp_path, theatres(modules, texts or {}))
+def staged(tmp_path: Path, copies: Callable[..., CollectionCopy]) -> Callable[..., Stage]:
+    """A function that makes the stage: with stand-ins for the named modules, and other texts of files by their path."""
+    return lambda modules, texts=None: Stage(tmp_path, copies(modules, texts or {}))

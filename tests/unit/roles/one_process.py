@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A play's tasks run in the process of the play, and modules in copies of one process.
 
-Ansible forks a process for each task and host. Each process compiles again what it imports: with stand-ins for
-modules, this takes half of a play's time. Here, the hosts of a task run one after another in the process of the play,
-when Ansible begins to wait for their results. So, as with forks, a task of one host does not see the result of another.
+Ansible forks a process for each task and host. Each process compiles its imports again: with stand-ins for modules,
+this takes half of a play's time. Here, the process of the play runs a task for one host after another, when Ansible
+begins to wait for the results. So, as with forks, a task on one host does not see the result of another host.
 Modules without a stand-in run in copies of module_server.py.
 """
 
@@ -59,13 +59,13 @@ class OneProcess(worker.WorkerProcess):
 
 
 def _queue(_display: Display) -> Any:
-    """Messages of a task go through the queue. The thread that prints them is another one."""
+    """Messages of a task go through the queue. Another thread prints them."""
     return OneProcess.queue if threading.current_thread() is threading.main_thread() else None
 
 
 def use() -> None:
     """Run all tasks in this process from now on."""
-    # A worker looks whether its task has printed by itself, and answers signals by itself.
+    # A worker checks standard output for text of its task, and sets signal handlers. Both are for a process of its own.
     worker.sys = SimpleNamespace(stdout=io.StringIO(), stderr=io.StringIO())
     worker.signal = SimpleNamespace(signal=lambda *_given: None, SIGINT=None, SIGTERM=None)
     Display.set_queue = lambda _display, _queue: None

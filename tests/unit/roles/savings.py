@@ -129,7 +129,7 @@ def keep_searches() -> None:
 
 
 def keep_plugins() -> None:
-    """Look for a filter or a test once. For each of the collection's, Ansible looks into all files that may have it."""
+    """Look up each filter and test once. For those of the collection, Ansible searches several files each time."""
     get_again = loader.Jinja2Loader.get
 
     def got(kind: Any, name: str, *given: Any, **more: Any) -> Any:
@@ -169,14 +169,14 @@ def known() -> dict[str, set[Any]]:
 
 
 def leave(path: Path, before: Mapping[str, Collection[Any]]) -> None:
-    """Leave what this process has learned: the code of templates, and names of files, modules and plugins."""
+    """Write to `path` what this process has learned: the code of templates, and names of files, modules and plugins."""
     now = {kind: found - {*before[kind]} for kind, found in known().items()}
     left = ({key: codes[key] for key in now["codes"]}, parsed, now["modules"], now["plugins"])
     path.write_bytes(marshal.dumps(left))
 
 
 def learn(path: Path) -> None:
-    """Take over what a run has left, if there was a run. This process reads files, modules and plugins itself."""
+    """Take over what a run has written to `path`, if any. This process reads files, modules and plugins itself."""
     if not path.exists():
         return
     made, paths, names, pairs = marshal.loads(path.read_bytes())

@@ -72,7 +72,7 @@ def serve(left: Path | None) -> None:
                 savings.leave(left, known)
             sys.stdout.flush()
             sys.stderr.flush()
-            # Without the end of Ansible, which would remove the temporary directory of all runs.
+            # Skip Ansible's own cleanup at exit, which would remove the temporary directory of all runs.
             os._exit(status)
         _process, status = os.waitpid(process, 0)
         if left:

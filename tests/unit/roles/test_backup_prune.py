@@ -40,7 +40,7 @@ def prune(staged: Callable[..., Any]) -> Prune:
     return Prune(staged(("backup_prune",)))
 
 
-def test_other_credentials_prune_by_a_duration(prune: Prune) -> None:
+def test_other_credentials_remove_snapshots_after_a_duration(prune: Prune) -> None:
     succeeded, output = prune.run(DONE, backup_prune_repository="rest:https://store:8001/a")
     assert succeeded and "a: 1 snapshots removed, 2 kept" in output and "LOOK" not in output, output
     (call,) = prune.stage.calls(module="backup_prune")
@@ -49,7 +49,7 @@ def test_other_credentials_prune_by_a_duration(prune: Prune) -> None:
 
 
 @pytest.mark.once
-def test_snapshots_of_the_future_are_named(prune: Prune) -> None:
+def test_snapshots_of_the_future_are_reported(prune: Prune) -> None:
     succeeded, output = prune.run({**DONE, "ahead": ["cccccccc"]}, "--check")
     assert succeeded, output
     assert "1 snapshots would be removed, 2 kept. LOOK AT THIS HOST: snapshots dated in the future (cccccccc)" in output

@@ -19,7 +19,7 @@ ROLE = Path(__file__).parents[3] / "roles/common"
 
 @pytest.fixture
 def script(tmp_path: Path) -> str:
-    """The script as far as its checks, on a machine of Debian 12."""
+    """The checks at the beginning of the script, on a machine with Debian 12."""
     (tmp_path / "os-release").write_text('ID=debian\nVERSION_ID="12"\nPRETTY_NAME="Debian GNU/Linux 12 (bookworm)"\n')
     known = yaml.safe_load((ROLE / "vars/main/release.yml").read_text())
     known = {
@@ -30,7 +30,7 @@ def script(tmp_path: Path) -> str:
 
 
 def run(script: str, tmp_path: Path, machine: str) -> subprocess.CompletedProcess[str]:
-    """The script on a machine whose kernel names this architecture."""
+    """Run the script on a machine whose kernel reports this architecture."""
     (tmp_path / "uname").write_text(f"#!/bin/sh\necho {machine}\n")
     (tmp_path / "uname").chmod(0o755)
     return subprocess.run(

@@ -52,7 +52,7 @@ Seen = list[tuple[dict[str, Any], dict[str, Any]]]
 
 
 def on(node: str, module: str, **answer: Any) -> Seen:
-    """What a module answers on a node, instead of that all is as declared."""
+    """A module's answer on a node, in place of AS_DECLARED."""
     return [({"module": module, "on": node}, answer)]
 
 
@@ -63,7 +63,7 @@ class Site:
         self.stage = stage
 
     def run(self, nodes: Sequence[str], *options: str, seen: Seen, enter: Sequence[str] = (), **more: Any) -> str:
-        """Checks the nodes, says which are due, and enters the role on some; returns what was printed."""
+        """Check the nodes, print which are due, and run the role on the nodes of `enter`. Returns the output."""
         facts: Seen = [({"module": "gpu_facts"}, {"ansible_facts": DEBIAN})]
         everywhere: Seen = [({"module": module}, AS_DECLARED) for module in MODULES]
         tasks = [
@@ -94,8 +94,8 @@ def site(staged: Callable[[Sequence[str]], Any]) -> Site:
     return Site(staged([*MODULES, "gpu_facts"]))
 
 
-def test_each_difference_makes_a_node_due_and_each_is_asked_for_once(site: Site) -> None:
-    """A node for each module, on which it alone finds a difference."""
+def test_each_difference_makes_a_node_due_and_each_module_compares_once(site: Site) -> None:
+    """Each module has a node on which only this module finds a difference."""
     nodes = {module.replace("_", "-"): module for module in MODULES}
     seen = [call for node, module in nodes.items() for call in on(node, module, differs=["something"])]
     entered = ["same", "disks"]
@@ -103,16 +103,16 @@ def test_each_difference_makes_a_node_due_and_each_is_asked_for_once(site: Site)
     assert [node for node in ("same", *nodes) if f"{node} due: True" in said] == list(nodes)
     assert "same due: False" in said
     for node in {"same", *nodes} - {"disks"}:
-        assert sorted(site.calls(node, check_mode=True)) == sorted(MODULES), "not each was asked once"
-        assert site.calls(node, check_mode=False) == [], "a node was changed by the checks, or though nothing differs"
+        assert sorted(site.calls(node, check_mode=True)) == sorted(MODULES), "each module compares once"
+        assert site.calls(node, check_mode=False) == [], "the checks change no node"
     (asked,) = site.stage.calls(module="apt_packages", on="same")
     assert {"nftables", "unattended-upgrades"} <= set(asked["present"]), "one run of apt-get for what the role needs"
-    assert "logrotate" not in asked["present"], "it is switched off here"
+    assert "logrotate" not in asked["present"], "logrotate is switched off here"
     # The firewall finds for itself that nothing is to be changed.
     assert set(site.calls("disks", check_mode=False)) == {*MODULES} - {"firewall"}
 
 
-def test_all_mistakes_are_told_at_once_and_those_of_another_system_are_not(site: Site) -> None:
+def test_all_mistakes_are_reported_at_once_except_on_an_unsupported_system(site: Site) -> None:
     wrong: list[dict[str, Any]] = [{"on": "wrong", "module": "apt_packages"}, {"on": "wrong", "module": "firewall"}]
     old: Seen = on(
         "old", "gpu_facts", ansible_facts={**DEBIAN, "distribution_version": "11.3", "distribution_major_version": "11"}
@@ -125,7 +125,7 @@ def test_all_mistakes_are_told_at_once_and_those_of_another_system_are_not(site:
     assert "wrong: common_firewall_*: firewall was told to fail" in said
     assert "old runs Debian 11.3. Supported: Debian 12 and 13" in said and "disks was told to fail" not in said
     assert "arm is aarch64. Supported: x86_64 (amd64). No other architecture was tested" in said
-    assert "locked still accepts passwords" in said, "nobody has shown that a key works"
+    assert "locked still accepts passwords" in said, "no login has shown that a key works"
     assert "due:" not in said
     assert [site.calls(node, check_mode=False) for node in nodes] == [[], [], [], []]
 
@@ -136,7 +136,7 @@ def test_with_tags_only_their_part_is_compared_and_changed(site: Site) -> None:
     assert set(site.calls("due", check_mode=True)) == set(site.calls("due", check_mode=False)) == {"firewall"}
 
 
-def test_a_reboot_that_was_told_of_makes_no_node_due_and_is_told_again(site: Site) -> None:
+def test_a_reboot_that_waits_makes_no_node_due_and_is_reported_again(site: Site) -> None:
     """In check mode, so that no flag of this machine is written."""
     missing = {"missing": ["iommu=pt"]}
     seen = on("waits", "system_settings", **missing) + on("waits-and-differs", "system_settings", **missing)
@@ -146,6 +146,6 @@ def test_a_reboot_that_was_told_of_makes_no_node_due_and_is_told_again(site: Sit
     nodes = ["same", "waits", "waits-and-differs"]
     said = site.run(nodes, "--check", seen=seen, enter=nodes)
     assert [node for node in nodes if f"{node} due: True" in said] == ["waits-and-differs"]
-    told = [f"{node}: a reboot is due: the kernel runs without iommu=pt." for node in nodes]
-    assert [said.count(words) for words in told] == [0, 1, 1], "once for each node that waits"
-    assert "before=1" not in said, "a change says what waits after it"
+    reports = [f"{node}: a reboot is due: the kernel runs without iommu=pt." for node in nodes]
+    assert [said.count(words) for words in reports] == [0, 1, 1], "once for each node that waits"
+    assert "before=1" not in said, "a change reports what waits after the change"

@@ -82,7 +82,7 @@ def stage(staged: Callable[..., Any]) -> Any:
 
 # The test of check mode runs the same tasks with the newest ansible-core.
 @pytest.mark.once
-def test_it_writes_an_inventory_and_a_line_for_each_machine_with_a_fault(stage: Any, tmp_path: Path) -> None:
+def test_discover_writes_an_inventory_and_a_line_for_each_machine_with_a_fault(stage: Any, tmp_path: Path) -> None:
     out = tmp_path / "mysite"
     variables = json.dumps({"out": str(out), "serve": "controller:/srv/Qwen3-8B", "ansible_become": False})
     done, said = stage.run(plays(), HOSTS, "--extra-vars", variables, seen=answers())
@@ -113,7 +113,7 @@ def test_it_writes_an_inventory_and_a_line_for_each_machine_with_a_fault(stage: 
     assert {path: path.read_text() for path in out.rglob("*.yml")} == before
 
 
-def test_it_refuses_to_start_without_a_place(stage: Any) -> None:
+def test_discover_refuses_to_start_without_a_directory(stage: Any) -> None:
     done, said = stage.run(plays(), HOSTS, "--extra-vars", '{"ansible_become": false}', seen=answers())
     assert not done and "out: is required" in said
 
@@ -130,7 +130,7 @@ def declared(variable: tuple[str, Any]) -> str:
     return f"{name}={shlex.quote(value if isinstance(value, str) else repr(value))}"
 
 
-def test_the_site_refuses_open_questions(stage: Any) -> None:
+def test_the_site_refuses_open_questions_and_wrong_variables(stage: Any) -> None:
     site = yaml.safe_load((ROOT / "playbooks/site.yml").read_text(encoding="utf-8"))
     (play,) = [one for one in site if one["name"] == "Check everything before anything changes"]
     (task,) = [one for one in play["tasks"] if "ansible.builtin.fail" in one]

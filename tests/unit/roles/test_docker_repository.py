@@ -27,7 +27,7 @@ ADDRESSES = {
 """Whether an address is that of Docker's own repository, whose key has a known fingerprint."""
 
 
-def test_the_key_of_dockers_own_repository_is_pinned_by_each_of_its_addresses(staged: Callable[..., Stage]) -> None:
+def test_the_key_of_dockers_own_repository_is_pinned_for_each_of_its_addresses(staged: Callable[..., Stage]) -> None:
     task = {
         "name": "Say",
         "ansible.builtin.debug": {"msg": "{{ item }}={{ docker_repository_key_fingerprints | length }};"},
@@ -41,7 +41,7 @@ def test_the_key_of_dockers_own_repository_is_pinned_by_each_of_its_addresses(st
 
 
 KEPT = "/etc/apt/keyrings/docker.asc.2026"
-"""The copy of the key of the repository before."""
+"""The copy of the previous repository's key."""
 
 
 def declare(staged: Callable[..., Stage], reason: str, **seen: Any) -> tuple[bool, str, Stage]:
@@ -70,7 +70,7 @@ def declare(staged: Callable[..., Stage], reason: str, **seen: Any) -> tuple[boo
         ("docker-ce has another version than 28.*", False),
     ],
 )
-def test_the_key_of_another_repository_replaces_the_key_that_is_there(
+def test_only_another_repository_replaces_the_key_that_is_there(
     staged: Callable[..., Stage], reason: str, again: bool
 ) -> None:
     succeeded, output, stage = declare(staged, reason)
@@ -82,9 +82,7 @@ def test_the_key_of_another_repository_replaces_the_key_that_is_there(
 
 @pytest.mark.once
 @pytest.mark.parametrize("kept", [{}, {"backup_file": KEPT}])
-def test_a_refused_key_leaves_the_key_of_the_repository_before(
-    staged: Callable[..., Stage], kept: dict[str, str]
-) -> None:
+def test_a_refused_key_leaves_the_previous_key(staged: Callable[..., Stage], kept: dict[str, str]) -> None:
     reason = "/etc/apt/sources.list.d/docker.sources has another text or mode"
     succeeded, output, stage = declare(staged, reason, changed=True, **kept)
     assert not succeeded and "docker_repository_key: https://mirror.example.com/docker/gpg" in output

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which GPUs of a node the role nvidia_driver answers for, as Ansible reads its variables."""
+"""Which GPUs of a node the driver and CUDA must find, by the variables of the role nvidia_driver."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ def plug(root: Path, address: str, driver: str | None, excluded: bool = False) -
 
 
 def test_which_gpus_the_driver_and_cuda_must_find(tmp_path: Path, staged: Callable[[Sequence[str]], Any]) -> None:
-    """On a machine with one of each, and on one whose GPUs are all given away, which wants no driver."""
+    """A machine with GPUs of each kind, and a machine whose GPUs all belong to vfio-pci: it needs no driver."""
     mixed, given = tmp_path / "mixed", tmp_path / "given"
     plug(mixed, GIVEN, "vfio-pci")
     plug(mixed, TAKEN, "nvidia")
     plug(mixed, EXCLUDED, "nvidia", excluded=True)
-    # No driver has it, so that the module should have taken it.
+    # No driver has this GPU: the NVIDIA driver should have taken it.
     plug(mixed, NEW, None)
     plug(given, GIVEN, "vfio-pci")
     names = {"driver": "__nvidia_driver_gpus", "cuda": "__nvidia_driver_cuda_gpus", "wanted": "__nvidia_driver_wanted"}

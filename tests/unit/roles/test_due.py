@@ -79,7 +79,7 @@ SOUND: Mapping[str, Call] = {
 """What the modules answer where nothing differs."""
 
 DIFFERENCES: Mapping[str, tuple[str, Call, str]] = {
-    # By host: the module that tells the difference, what it answers, and what is due: model_store, vllm, recovery.
+    # By host: the module that finds the difference, its answer, and what is due: model_store, vllm, recovery.
     "sound": ("model", {}, "False False False"),
     "coming": ("model", {"coming": {"tiny": "abc"}}, "True True False"),
     "fast": ("model_fast_copy", {"due": True}, "True False False"),
@@ -99,7 +99,7 @@ def role(name: str, entry: str = "main") -> Call:
 
 
 PREFLIGHT = [role("vllm", "preflight"), role("model_store", "preflight"), role("vllm", "compare")]
-# A stand-in cannot go on in the background, as the copies of `fast` do.
+# A stand-in cannot run in the background, as the copies of `fast` do.
 CHANGE = [{**role(name), "when": "inventory_hostname != 'fast'"} for name in ("model_store", "vllm")]
 
 VARIABLES: Call = {
@@ -124,18 +124,18 @@ def stage(staged: Callable[[Sequence[str]], Any]) -> Any:
     return staged(MODULES)
 
 
-def run(stage: Any, tasks: Sequence[Call], hosts: Sequence[str], told: Sequence[tuple[Call, Call]]) -> tuple[bool, str]:
-    """A play over hosts whose modules find nothing to do, but for what is told."""
+def run(stage: Any, tasks: Sequence[Call], hosts: Sequence[str], more: Sequence[tuple[Call, Call]]) -> tuple[bool, str]:
+    """Run a play on hosts whose modules find nothing to do, except for the answers of `more`."""
     sound = [({"module": module}, answer) for module, answer in SOUND.items()]
     play = {"hosts": "all", "vars": VARIABLES, "tasks": tasks}
-    found: tuple[bool, str] = stage.run([play], "\n".join(hosts), seen=[*sound, *told])
+    found: tuple[bool, str] = stage.run([play], "\n".join(hosts), seen=[*sound, *more])
     return found
 
 
 def test_each_difference_makes_its_role_due_and_no_other_host_is_changed(stage: Any) -> None:
-    told = [({"module": module, "on": host}, more) for host, (module, more, _due) in DIFFERENCES.items()]
+    answers = [({"module": module, "on": host}, more) for host, (module, more, _due) in DIFFERENCES.items()]
     tasks = [*PREFLIGHT, role("recovery", "preflight"), SAY, *CHANGE]
-    succeeded, output = run(stage, tasks, list(DIFFERENCES), told)
+    succeeded, output = run(stage, tasks, list(DIFFERENCES), answers)
     assert succeeded, output
     for host, (_module, _more, due) in DIFFERENCES.items():
         assert f"due on {host}: {due}." in output, output
@@ -143,9 +143,9 @@ def test_each_difference_makes_its_role_due_and_no_other_host_is_changed(stage: 
     assert "main on pending serves release 1; release 2 is staged and pending" in output
     assert "pending still has old, which the inventory does not declare" in output
     assert "on sound serves" not in output and "sound still has" not in output
-    # Only what would start is judged.
+    # The fit is checked only where an engine would start.
     assert {call["on"] for call in stage.calls(module="engine_plan") if "strict" not in call} == {"coming", "service"}
-    # The preflight asks the first of these in check mode alone, and only what is due is changed.
+    # The preflight calls modules in check mode only, and only hosts that are due are changed.
     due_hosts = {host for host, (_module, _more, due) in DIFFERENCES.items() if due.split()[1] == "True"}
     for module in ("engine_image", "node_tool", "node_agent", "engine_release", "engine_service"):
         assert {call["on"] for call in stage.calls(module=module, check_mode=False)} == due_hosts, module
@@ -163,7 +163,7 @@ def test_each_difference_makes_its_role_due_and_no_other_host_is_changed(stage: 
     ],
 )
 def test_a_tag_alone_changes_its_part_as_the_site_enters_the_roles(stage: Any, tag: str, changed: set[str]) -> None:
-    """Nobody has compared before. Engines are not compared in a run with another role's tags."""
+    """No preflight ran before. Engines are not compared in a run with another role's tags."""
     tasks = [{**role(name), "tags": ["always"]} for name in ("model_store", "vllm", "recovery")]
     sound = [({"module": module}, answer) for module, answer in SOUND.items()]
     play = {"hosts": "all", "vars": VARIABLES, "tasks": tasks}
@@ -174,15 +174,15 @@ def test_a_tag_alone_changes_its_part_as_the_site_enters_the_roles(stage: Any, t
     assert bool(stage.calls(module="engine_plan")) is tag.startswith("vllm")
 
 
-def test_nodes_that_have_a_model_give_it_to_one_that_fetches_the_model(stage: Any) -> None:
-    """Nobody is due for a model of a hub that all have."""
+def test_nodes_that_have_a_model_share_it_with_a_node_that_fetches_it(stage: Any) -> None:
+    """No node is due if all nodes have the hub's model."""
     remotes: Call = {"remotes": HUB}
     fetches: Call = {"coming": {"qwen": "REVISION"}, "fetches": [{"name": "qwen"}]}
-    told = [({"module": "model", "on": host}, remotes) for host in ("a", "b")]
-    succeeded, output = run(stage, [*PREFLIGHT, SAY_STORE], ["a", "b"], told)
+    answers = [({"module": "model", "on": host}, remotes) for host in ("a", "b")]
+    succeeded, output = run(stage, [*PREFLIGHT, SAY_STORE], ["a", "b"], answers)
     assert succeeded and "a: False b: False" in output, output
-    told = [({"module": "model", "on": "a"}, remotes), ({"module": "model", "on": "b"}, {**remotes, **fetches})]
-    succeeded, output = run(stage, [*PREFLIGHT, SAY_STORE], ["a", "b", "c"], told)
+    answers = [({"module": "model", "on": "a"}, remotes), ({"module": "model", "on": "b"}, {**remotes, **fetches})]
+    succeeded, output = run(stage, [*PREFLIGHT, SAY_STORE], ["a", "b", "c"], answers)
     assert succeeded and "a: True b: True c: False" in output, output
 
 
@@ -220,7 +220,7 @@ def enter(
 
 
 def steps(stage: Any) -> list[str]:
-    """What changes the node, in its order."""
+    """The calls that change the node, in order."""
     calls = [
         call for call in stage.calls() if not call["check_mode"] and call.get("state") not in ("planned", "checked")
     ]
@@ -233,7 +233,7 @@ def steps(stage: Any) -> list[str]:
 
 @pytest.fixture
 def site(staged: Callable[..., Any]) -> Any:
-    """The stage, with a pull that is waited for as other tasks are: a stand-in cannot go on in the background."""
+    """The stage, with a pull in the foreground: a stand-in cannot run in the background."""
     path = "roles/vllm/tasks/images.yml"
     text = (ROOT / path).read_text(encoding="utf-8")
     waited = re.sub(r"^  # With async.*\n  async: .*\n  poll: 5\n", "", text, flags=re.MULTILINE)
@@ -243,7 +243,7 @@ def site(staged: Callable[..., Any]) -> Any:
     return staged(MODULES, {path: needed})
 
 
-def test_what_can_goes_on_while_docker_pulls_and_engines_load(site: Any) -> None:
+def test_other_roles_go_on_while_docker_pulls_and_engines_load(site: Any) -> None:
     succeeded, output = enter(site, image=False)
     assert succeeded, output
     during_the_pull = ["engine_image True", "model", "node_tool", "node_agent", "engine_image"]
@@ -258,7 +258,7 @@ def test_what_can_goes_on_while_docker_pulls_and_engines_load(site: Any) -> None
     assert changes == during_the_pull + during_the_load
 
 
-def test_nothing_is_waited_for_where_the_image_is_there(stage: Any) -> None:
+def test_a_run_does_not_wait_for_an_image_that_is_there(stage: Any) -> None:
     """The stand-in would refuse a task in the background, such as a wait for the image."""
     succeeded, output = enter(stage)
     assert succeeded and [step for step in steps(stage) if "image" in step] == ["engine_image True"], output
@@ -290,7 +290,7 @@ def test_each_node_pulls_the_images_of_its_instances_in_one_call(site: Any) -> N
 
 
 def test_a_pull_that_fails_stops_the_node_where_the_image_is_needed(site: Any) -> None:
-    """Whoever begins the pull does not wait for it, and hears of nothing."""
+    """The task that begins the pull does not wait for its result."""
     succeeded, output = enter(site, image=False, failures=[{"module": "engine_image", "needed": True}])
     assert not succeeded and "engine_image was told to fail" in output
     assert steps(site)[-1] == "engine_image", "models, node tool and agent are there"
@@ -319,20 +319,20 @@ def test_a_restore_pulls_the_images_of_the_snapshot_in_one_call(site: Any) -> No
     blocks = [task.get("block", []) for play in plays for task in play.get("tasks", [])]
     (pull,) = (task for block in blocks for task in block if task["name"] == "Pull the images")
     images = [f"registry.example/{name}{DIGEST}" for name in "xy"]
-    told = [({"module": "engine_image"}, {"missing": images, "pulls": images})]
-    succeeded, output = run(site, [{"ansible.builtin.set_fact": {"backup_restore_images": images}}, pull], ["a"], told)
+    pulls = [({"module": "engine_image"}, {"missing": images, "pulls": images})]
+    succeeded, output = run(site, [{"ansible.builtin.set_fact": {"backup_restore_images": images}}, pull], ["a"], pulls)
     assert succeeded, output
     begun, waited = site.calls(module="engine_image")
     assert begun["names"] == waited["names"] == images and begun["background"] and waited["needed"], (begun, waited)
-    assert waited["begun"] == images, "the pulls count as one change each"
+    assert waited["begun"] == images, "each pull counts as one change"
 
 
 @pytest.mark.full
-def test_every_mistake_of_the_store_is_told_at_once_before_anything_is_fetched(stage: Any) -> None:
-    told = [({"module": "model"}, {"problems": ["models.tiny: is gone"]})]
+def test_every_mistake_of_the_store_is_reported_at_once_before_the_first_fetch(stage: Any) -> None:
+    problem = [({"module": "model"}, {"problems": ["models.tiny: is gone"]})]
     variables = {"model_store_path": "models", "model_store_keep": 0}
     tasks = [{**role("model_store", "preflight"), "vars": variables}]
-    succeeded, output = run(stage, tasks, ["a"], told)
+    succeeded, output = run(stage, tasks, ["a"], problem)
     assert not succeeded and not stage.calls(module="model_fetch"), output
     for words in ("model_store_path: 'models': must be", "model_store_keep: 0: must be", "models.tiny: is gone"):
         assert words in output, output

@@ -15,13 +15,13 @@ import yaml
 from .conftest import ROOT, Stage
 
 Cases = Mapping[str, dict[str, dict[str, Any]]]
-"""By machine, what modules answer there instead of the usual."""
+"""By machine: the answers of its modules that differ from the usual ones."""
 
 
 def due(
     stage: Stage, role: str, usual: dict[str, dict[str, Any]], cases: Cases, *options: str, **variables: str
 ) -> set[str]:
-    """The machines on which a role says that it is due, after its preflight. `variables` are those of machines."""
+    """The machines on which a role is due after its preflight. `variables`: those of each machine."""
     preflight = {"name": f"baremetal.inference.{role}", "tasks_from": "preflight"}
     said = {"name": "Say", "ansible.builtin.debug": {"msg": f"{{{{ inventory_hostname }}}}={{{{ {role}_due }}}}"}}
     tasks = [{"name": "Check", "ansible.builtin.include_role": preflight}, said]
@@ -42,7 +42,7 @@ CDI: dict[str, Any] = {"refresh_reason": None, "specs": [{"path": "/a", "stale":
 
 
 def containers(cdi: dict[str, Any], *lost: str) -> dict[str, Any]:
-    """What gpu_facts answers of specifications and containers."""
+    """The answer of gpu_facts about specifications and containers."""
     return {"ansible_facts": {"cdi": {**CDI, **cdi}, "container_gpus": {"lost": list(lost)}}}
 
 
@@ -72,9 +72,9 @@ def test_what_makes_docker_due(staged: Callable[..., Stage]) -> None:
     assert due(stage, "docker", usual, {**idle, **wrong}) == set(wrong)
     assert stage.calls(module="gpu_facts", on="plain") == []
     assert all(call["check_mode"] for call in stage.calls() if call["module"] != "gpu_facts")
-    told = " ".join((stage.home / "output").read_text().split())
-    assert told.count("docker.service waits") == 1 and "waits: docker.service waits for a restart, because" in told
-    assert "containers run: bip is new." in told and "driver: no NVIDIA driver is loaded" in told
+    output = " ".join((stage.home / "output").read_text().split())
+    assert output.count("docker.service waits") == 1 and "waits: docker.service waits for a restart, because" in output
+    assert "containers run: bip is new." in output and "driver: no NVIDIA driver is loaded" in output
 
 
 GPU = {"pci_bus_id": "0000:1b:00.0", "name": "H100", "architecture": "Hopper", "excluded": False, "driver": "nvidia"}
@@ -88,7 +88,7 @@ NOUVEAU = {"nvidia_driver_facts": {"reboot_reason": "nouveau has the GPUs"}}
 
 
 def bus(*gpus: dict[str, Any]) -> dict[str, Any]:
-    """What gpu_facts answers of the PCI bus."""
+    """The answer of gpu_facts about the PCI bus."""
     return {"ansible_facts": {"gpus": list(gpus), "nvswitches": [], "nvswitch_managers": []}}
 
 
@@ -104,7 +104,7 @@ WELL: dict[str, dict[str, Any]] = {
     "nvidia_driver_signing": {"actions": []},
     "apt_packages": NOTHING,
 }
-"""What the modules answer of a node whose driver is as declared."""
+"""What the modules answer on a node whose driver is as declared."""
 DECLARED = {"nvidia_driver_gpu_settings": {"power_limit_w": 500}}
 
 
@@ -126,14 +126,14 @@ def test_what_makes_the_driver_due(staged: Callable[..., Stage]) -> None:
     declared = ("--extra-vars", json.dumps(DECLARED))
     assert due(stage, "nvidia_driver", usual, {**idle, **wrong}, *declared, always=ALWAYS, **own_key) == set(wrong)
     looked = {call["on"]: call["existing"] for call in stage.calls(module="nvidia_driver_signing", check_mode=True)}
-    assert looked == {"signed": True, "unsigned": True, "new": False}, "what is to come is not signed yet"
+    assert looked == {"signed": True, "unsigned": True, "new": False}, "new has no driver to sign yet"
     assert stage.calls(module="nvidia_driver_facts", on="none") == []
     asked = {call["on"]: call["apply"] for call in stage.calls(module="gpu_settings")}
     assert (asked["well"], asked["waits"]) == (True, False), "a driver that waits for a reboot cannot be asked"
     without = stage.calls(module="nvidia_driver_facts", on="always")[1]["compare"]
     assert (without["load"], without["ask_cuda"], without["boot_units"]) == (False, False, [])
     directories = [file["path"] for file in without["files"] if file.get("state") == "directory"]
-    assert all(path.endswith(".service.d") for path in directories) and directories, "of the conditions of units"
+    assert all(path.endswith(".service.d") for path in directories) and directories, "drop-ins of units"
     assert "gpu-settings" not in str(without["files"]), "no GPU, nothing to set"
     assert {(call["on"], call["check_mode"]) for call in stage.calls(module="apt_packages")} == {
         ("differs", True),
@@ -154,7 +154,7 @@ def test_what_makes_the_driver_due(staged: Callable[..., Stage]) -> None:
     assert asked["files"][0]["text"].splitlines()[1:] == ["nvidia", "nvidia-uvm"]
 
 
-def test_a_reboot_that_waits_is_told_in_each_run_and_enters_no_role(staged: Callable[..., Stage]) -> None:
+def test_a_reboot_that_waits_is_reported_in_each_run_and_makes_no_role_due(staged: Callable[..., Stage]) -> None:
     """In check mode, so that no flag of this machine is written."""
     plays = yaml.safe_load((ROOT / "playbooks/site.yml").read_text(encoding="utf-8"))
     (serve,) = [play for play in plays if play["name"] == "Make the nodes serve"]
@@ -169,8 +169,8 @@ def test_a_reboot_that_waits_is_told_in_each_run_and_enters_no_role(staged: Call
     hosts = "[inference]\nwell\necc\nnouveau"
     done, said = stage.run([play], hosts, "--check", "--extra-vars", variables, seen=seen)
     assert done, said
-    told = re.findall(r"(\w+): a reboot is due: ([^.]*)\. Nothing reboots by itself", said)
-    assert dict(told) == {"ecc": ECC["gpu_settings"]["reboot_reason"], "nouveau": "nouveau has the GPUs"}
+    reports = re.findall(r"(\w+): a reboot is due: ([^.]*)\. Nothing reboots by itself", said)
+    assert dict(reports) == {"ecc": ECC["gpu_settings"]["reboot_reason"], "nouveau": "nouveau has the GPUs"}
     assert {call["module"] for call in stage.calls(check_mode=False)} <= {"gpu_facts", "nvidia_driver_facts"}
 
 
@@ -183,5 +183,5 @@ def test_a_driver_without_a_gpu_is_reported_although_nothing_is_due(staged: Call
     for mode in ((), ("--check",)):
         done, said = staged(WELL).run([play], f"always {ALWAYS}\nauto", *mode, seen=seen)
         assert done, said
-        told = re.findall(r"(\w+): the driver is installed, but the PCI bus has no NVIDIA GPU", " ".join(said.split()))
-        assert told == ["always"], said
+        hosts = re.findall(r"(\w+): the driver is installed, but the PCI bus has no NVIDIA GPU", " ".join(said.split()))
+        assert hosts == ["always"], said

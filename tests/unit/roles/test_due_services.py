@@ -47,7 +47,7 @@ def stage(staged: Callable[[Sequence[str]], Any]) -> Any:
 
 
 def run(stage: Any, entries: Sequence[str], host: str, *options: str, due: bool) -> set[str]:
-    """What changes a host, whose modules find something to do or nothing: modules, the gateway's with its part."""
+    """The modules that change a host, with the parts of `gateway`. `due`: whether the comparisons find a difference."""
     seen = [({"module": module}, {**SOUND, "due": due}) for module in COMPARING]
     play = {"hosts": "all", "vars": VARIABLES, "tasks": [role(name, entry) for entry in entries for name in ROLES]}
     succeeded, output = stage.run([play], host, *options, seen=seen)
@@ -56,7 +56,7 @@ def run(stage: Any, entries: Sequence[str], host: str, *options: str, due: bool)
     return {call["module"] + "".join(f" {part}" for part in call.get("parts", ())) for call in calls}
 
 
-def test_roles_that_are_due_change_all_and_compare_no_second_time(stage: Any) -> None:
+def test_roles_that_are_due_change_all_parts_and_compare_only_once(stage: Any) -> None:
     changed = run(stage, ["preflight", "main"], "a", due=True)
     assert changed == {
         *("gateway haproxy", "gateway floating", "gateway_certificate", "gateway_facts", "apt_packages"),
@@ -68,8 +68,8 @@ def test_roles_that_are_due_change_all_and_compare_no_second_time(stage: Any) ->
     }
 
 
-def test_roles_that_are_entered_for_an_earlier_one_look_anew_and_change_nothing(stage: Any) -> None:
-    """But for what follows the engines of other machines."""
+def test_roles_that_run_although_nothing_is_due_compare_again_and_change_nothing(stage: Any) -> None:
+    """Except for the parts that depend on the engines of other machines."""
     assert run(stage, ["preflight", "main"], "a", due=False) == {"gateway haproxy", "gateway_facts"}
     assert len(stage.calls(module="backup", check_mode=True)) == 2
     assert run(stage, ["main"], "a", due=False) == {"gateway haproxy", "gateway_facts"}
@@ -79,7 +79,7 @@ def test_roles_that_are_entered_for_an_earlier_one_look_anew_and_change_nothing(
     ("tag", "changed"),
     [
         ("gateway_install", {"apt_packages", "gateway_certificate"}),
-        # Another tag of a role that the newest ansible-core has run by then.
+        # The newest ansible-core runs only one tag of each role.
         pytest.param("gateway_certificate", {"gateway_certificate"}, marks=pytest.mark.once),
         pytest.param("gateway_floating", {"gateway floating"}, marks=pytest.mark.once),
         pytest.param("gateway_configure", {"gateway haproxy"}, marks=pytest.mark.once),
@@ -92,5 +92,5 @@ def test_a_tag_alone_changes_its_part(stage: Any, tag: str, changed: set[str]) -
     assert run(stage, ["main"], "a", "--tags", tag, due=True) == changed
 
 
-def test_a_monitoring_host_watches_in_each_run(stage: Any) -> None:
+def test_each_run_configures_prometheus_on_a_monitoring_host(stage: Any) -> None:
     assert "monitoring_server" in run(stage, ["main"], "watching", due=False)

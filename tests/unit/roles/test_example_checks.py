@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The checks of the playbook site run on the example inventory, filled in, on recorded machines.
 
-Modules are stand-ins: tests/unit/inventories asks their libraries. Here, Ansible evaluates each variable of the
-example, and the roles' specifications check its type.
+Modules are stand-ins: tests/unit/inventories tests the example with the modules' libraries. Here, Ansible evaluates
+each variable of the example, and the roles' specifications check its type.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ def say(text: str) -> dict[str, Any]:
 
 
 @pytest.mark.once
-def test_only_its_nodes_have_the_instance_and_its_firewall(staged: Staged) -> None:
+def test_only_the_members_of_a_gang_have_its_instance_and_firewall_rules(staged: Staged) -> None:
     rules = "common_firewall_allow | selectattr('name', 'eq', 'gang big') | map(attribute='sources') | flatten | join"
     engines = "common_firewall_engine_allow | map(attribute='destinations') | flatten | join('/')"
     play = {
@@ -56,7 +56,7 @@ def test_only_its_nodes_have_the_instance_and_its_firewall(staged: Staged) -> No
         assert text in output, output
 
 
-def test_a_run_that_sets_the_range_of_ports_tells_the_checks(staged: Staged) -> None:
+def test_the_checks_of_a_gang_get_the_range_of_ports_that_the_run_sets(staged: Staged) -> None:
     range_of_ports = {"net.ipv4.ip_local_port_range": "1024 60999"}
     play = {
         "hosts": "inference",
@@ -111,7 +111,7 @@ def compare(staged: Staged, revision: str) -> tuple[bool, str]:
     return succeeded, output
 
 
-def test_only_the_leader_of_nodes_that_differ_refuses_them(staged: Staged) -> None:
+def test_only_the_leader_refuses_members_that_differ(staged: Staged) -> None:
     succeeded, output = compare(staged, "abd")
     assert not succeeded
     assert "instance big: revision of a is abd, and of b abc; make both nodes the same" in output, output
@@ -121,7 +121,7 @@ def test_only_the_leader_of_nodes_that_differ_refuses_them(staged: Staged) -> No
 
 
 @pytest.mark.once
-def test_equal_nodes_pass(staged: Staged) -> None:
+def test_equal_members_pass(staged: Staged) -> None:
     succeeded, output = compare(staged, "abc")
     assert succeeded, output
 
@@ -157,7 +157,7 @@ def networks(staged: Staged, *options: str, **site: Any) -> tuple[dict[str, Any]
     return {call["on"]: call["network"] for call in stage.calls(module="engine_plan")}, stage.calls(module="gang_facts")
 
 
-def test_each_node_of_a_gang_knows_the_networks_of_all(staged: Staged) -> None:
+def test_each_member_of_a_gang_gets_the_networks_of_all_members(staged: Staged) -> None:
     given, calls = networks(staged)
     both = {"a": {"netdev": "eth-a"}, "b": {"netdev": "eth-b"}}
     wanted = {"required": True, "rails_connected": None, "variables": {"NCCL_ALGO": "Ring"}}
@@ -186,7 +186,7 @@ def test_a_second_plan_of_a_run_keeps_the_networks(staged: Staged) -> None:
 
 
 def wait(staged: Staged, *failures: dict[str, Any], **site: Any) -> tuple[bool, str, list[tuple[str, str]]]:
-    """The wait of all hosts for their engines: whether it succeeded, what was printed, and who waited for what."""
+    """All hosts wait for their engines. Returns success, output, and which host waited for which instances."""
     role = {"name": "baremetal.inference.vllm", "tasks_from": "ready"}
     play = {
         "hosts": "inference",
@@ -221,7 +221,7 @@ def test_a_restore_of_a_blank_machine_leaves_gangs_to_the_snapshot(staged: Stage
     assert sorted((call["on"], call["names"]) for call in stage.calls()) == [(host, ["main"]) for host in "abc"]
 
 
-def test_nobody_waits_for_a_leader_that_has_failed(staged: Staged) -> None:
+def test_no_follower_waits_for_a_leader_that_has_failed(staged: Staged) -> None:
     succeeded, output, waited = wait(staged, {"module": "engine_service", "on": "b"})
     assert not succeeded and ("a", "big") not in waited
     said = " ".join(output.split())
@@ -230,26 +230,26 @@ def test_nobody_waits_for_a_leader_that_has_failed(staged: Staged) -> None:
 
 
 @pytest.mark.once
-def test_a_run_without_a_node_has_not_its_network(staged: Staged) -> None:
+def test_a_run_without_a_member_lacks_its_network(staged: Staged) -> None:
     given, _calls = networks(staged, "--limit", "a")
     assert given == {"a": {**given["a"], "nodes": {"a": {"netdev": "eth-a"}}}}
 
 
-def begin_restore(staged: Staged, limit: str, **told: Any) -> tuple[bool, str, Any]:
-    """The begin of a restore of machines that are no nodes, and the checks of the role. `told`: the answer of b."""
+def begin_restore(staged: Staged, limit: str, **answer: Any) -> tuple[bool, str, Any]:
+    """Run the first play of a restore of blank machines, and the preflight of the role. `answer`: that of b."""
     (first, *_others) = yaml.safe_load((ROOT / "playbooks/restore.yml").read_text(encoding="utf-8"))
     values = {**SITE, "snapshot": "latest"}
     included = {"ansible.builtin.include_role": {"name": "baremetal.inference.vllm", "tasks_from": "preflight"}}
     checks = {"hosts": "inference", "roles": ["site_variables"], "vars": values, "tasks": [included]}
     seen = [({"module": "gang_facts", "on": host}, {"network": {"netdev": f"eth-{host}"}}) for host in "ab"]
-    seen.append(({"module": "gang_facts", "at": "b"}, {"network": {"netdev": "eth-b"}, **told}))
+    seen.append(({"module": "gang_facts", "at": "b"}, {"network": {"netdev": "eth-b"}, **answer}))
     stage = staged(["gang_facts", "engine_plan"])
     first = {**first, "become": False, "vars": {**first["vars"], **values}}
     succeeded, output = stage.run([first, checks], HOSTS, "--limit", limit, seen=seen)
     return succeeded, output, stage
 
 
-def test_a_restore_of_a_blank_machine_asks_the_other_members_for_their_networks(staged: Staged) -> None:
+def test_a_restore_of_a_blank_machine_reads_the_networks_of_the_other_members(staged: Staged) -> None:
     """The blank machine has no record of them, and the run is for this machine alone."""
     succeeded, output, stage = begin_restore(staged, "a")
     assert succeeded, output
@@ -260,7 +260,7 @@ def test_a_restore_of_a_blank_machine_asks_the_other_members_for_their_networks(
 
 
 @pytest.mark.once
-def test_members_that_are_restored_in_one_run_are_not_asked_before_they_are_nodes(staged: Staged) -> None:
+def test_members_that_one_run_restores_are_not_read_before_they_are_nodes(staged: Staged) -> None:
     succeeded, output, stage = begin_restore(staged, "a,b", gone=True)
     assert succeeded, output
     assert all("at" not in call for call in stage.calls(module="gang_facts"))
@@ -273,5 +273,5 @@ def test_a_restore_without_the_network_of_another_member_says_what_to_do(staged:
     assert "a: nothing was changed. The run needs the networks of all members of a gang, and did not" in output, output
     assert re.search("get these: b: .*this machine is gone Start b, or correct the cause", output), output
     assert "restore all lost machines in one run: -l a,b" in output, output
-    # The failure is that of the task which says so, and counts as a failure.
+    # The task that reports the problem fails: the host counts as failed, not as unreachable.
     assert "failed=1" in output and "unreachable=0" in output, output

@@ -50,9 +50,9 @@ def report(
     inventory = "\n".join(["[gateway]", *(f"{host} ansible_host=10.0.0.{11 + at}" for at, host in enumerate(hosts))])
     done, said = stage.run([play], inventory, *options, seen=seen)
     assert done and KEY not in said, said
-    told = re.findall(r'"msg": \[ (.*?) \]', said)
-    assert len(told) <= 1, said
-    return re.findall(r'"((?:[^"\\]|\\.)*)"', told[0]) if told else [], said
+    reports = re.findall(r'"msg": \[ (.*?) \]', said)
+    assert len(reports) <= 1, said
+    return re.findall(r'"((?:[^"\\]|\\.)*)"', reports[0]) if reports else [], said
 
 
 def arguments(command: str) -> list[str]:
@@ -62,7 +62,7 @@ def arguments(command: str) -> list[str]:
     return subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True).stdout.splitlines()
 
 
-def test_the_commands_on_the_screen_ask_the_model_over_tls(stage: Stage) -> None:
+def test_the_reported_commands_ask_the_model_over_tls(stage: Stage) -> None:
     (where, fetch, ask), _said = report(stage, SITE)
     assert where == (
         "Clients ask https://10.0.0.11:8000 for vec, main, spare. KEY is vault_gateway_client_key in "
@@ -92,12 +92,12 @@ def test_the_address_is_the_one_that_clients_use(stage: Stage, changes: Any, url
     assert f"{url}/v1/models" in asked and ("--cacert" in asked) == fetches == (len(lines) == 3)
 
 
-def test_a_site_whose_models_make_no_text_is_asked_for_its_names(stage: Stage) -> None:
+def test_the_command_lists_the_models_if_none_makes_text(stage: Stage) -> None:
     lines, _said = report(stage, SITE, textless=["vec", "main", "spare"])
     assert arguments(lines[-1])[-1] == "https://10.0.0.11:8000/v1/models"
 
 
-def test_the_place_of_the_key_and_the_other_gateways(stage: Stage) -> None:
+def test_the_report_names_the_place_of_the_key_and_the_other_gateways(stage: Stage) -> None:
     by_hand = {name: value for name, value in SITE.items() if name != "vault_gateway_client_key"}
     own = [{"name": "portal", "key": KEY}]
     (where, *_commands), _said = report(stage, {**by_hand, "gateway_keys": own}, hosts=("gw", "gw2"))
@@ -106,7 +106,7 @@ def test_the_place_of_the_key_and_the_other_gateways(stage: Stage) -> None:
     assert "KEY" not in " ".join(lines)
 
 
-def test_check_mode_has_set_up_nothing_to_ask(stage: Stage) -> None:
+def test_check_mode_reports_no_address(stage: Stage) -> None:
     assert report(stage, SITE, "--check")[0] == []
 
 

@@ -1,8 +1,8 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A host that has left the group `gateway` or `monitoring` is named, and taken out by decommission.yml, a member not.
+"""Hosts that left the group `gateway` or `monitoring` are reported, and decommission.yml removes them. Members stay.
 
-What the modules remove is tried beside the other modules' tests: here, stand-ins tell what they would find.
+The tests of the modules cover what the modules remove. Here, stand-ins answer what the modules would find.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import yaml
 
 ROOT = Path(__file__).parents[3]
 
-# One of each; all may have been something else once.
+# One host of each group. Each may have been in another group before.
 HOSTS = """
 [inference]
 two
@@ -41,13 +41,13 @@ class Kind:
     group: str
     member: str
     found: dict[str, Any]
-    anothers: str
+    foreign_file: str
 
     @property
     def module(self) -> str:
         return {"gateway": "gateway", "monitoring": "monitoring_server"}[self.group]
 
-    def tells(self, found: dict[str, Any]) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+    def answers(self, found: dict[str, Any]) -> list[tuple[dict[str, Any], dict[str, Any]]]:
         known = {**NOTHING, **found}
         there = {"services": known["stopped"], "files": known["removed"], "floating_address": known["floating_address"]}
         left = {"gateway": NO_FILES, "monitoring": NO_FILES, "logs": NO_FILES, "left": [], self.group: there}
@@ -86,7 +86,7 @@ class Site:
         self.stage = stage
 
     def run(self, plays: Sequence[dict[str, Any]], **more: Any) -> tuple[bool, str]:
-        """Whether it succeeded, and what was printed; with `extra` as variables."""
+        """Whether the plays succeeded, and what was printed. `extra`: more variables."""
         variables = {
             "ansible_become": False,
             "inference_address": "192.0.2.1",
@@ -109,10 +109,10 @@ class Site:
         """What site.yml does for hosts that are not in the group."""
         include = {"name": f"baremetal.inference.{kind.group}", "tasks_from": "left"}
         play = {"name": "Look", "hosts": "two", "tasks": [{"name": "Look", "ansible.builtin.include_role": include}]}
-        return self.run([play], seen=kind.tells(found))
+        return self.run([play], seen=kind.answers(found))
 
-    def leave(self, kind: Kind, found: dict[str, Any], **extra: Any) -> tuple[bool, str]:
-        return self.run(decommission(), extra=extra, seen=kind.tells(found))
+    def remove(self, kind: Kind, found: dict[str, Any], **extra: Any) -> tuple[bool, str]:
+        return self.run(decommission(), extra=extra, seen=kind.answers(found))
 
     def calls(self, *modules: str) -> list[tuple[str, str, bool]]:
         """Which of these modules was called where, and whether in check mode."""
@@ -135,13 +135,13 @@ def site(staged: Callable[[Sequence[str]], Any]) -> Site:
 
 
 @pytest.mark.once
-def test_the_playbook_of_monitoring_looks_on_whoever_does_not_watch() -> None:
+def test_the_playbook_monitoring_looks_for_leftovers_on_all_other_hosts() -> None:
     text = (ROOT / "playbooks/monitoring.yml").read_text(encoding="utf-8")
     assert "tasks_from: left\n      when: not monitoring_serves\n" in text
 
 
 def site_plays() -> list[dict[str, Any]]:
-    """Of site.yml, the task that asks what is left, and the play that reports it."""
+    """From site.yml: the task that reads what earlier runs left, and the play that reports leftovers."""
     plays: list[dict[str, Any]] = yaml.safe_load((ROOT / "playbooks/site.yml").read_text(encoding="utf-8"))
     (asks,) = [play for play in plays if any("node_facts" in str(task) for task in play.get("tasks", ()))]
     tasks = [task for task in asks["tasks"] if "baremetal.inference.node_facts" in task]
@@ -155,11 +155,11 @@ def due(*roles: str) -> dict[str, bool]:
     return {f"{name}_due": name in roles for name in names}
 
 
-def test_the_site_asks_each_machine_once_and_reports_nothing_where_nothing_is_left(site: Site) -> None:
-    seen = [*GATEWAY.tells(NOTHING), *MONITORING.tells(NOTHING)]
+def test_the_site_reads_each_machine_once_and_reports_only_leftovers(site: Site) -> None:
+    seen = [*GATEWAY.answers(NOTHING), *MONITORING.answers(NOTHING)]
     done, said = site.run(site_plays(), seen=seen, extra={**due(), "gateway_verify_seconds": 0})
     assert done and "left the group" not in said and "ignored=1" not in said, said
-    # One call for each, and nothing else but on the host that watches.
+    # One call for each host, and one more on the monitoring host.
     calls = [(call["module"], call["on"]) for call in site.stage.calls()]
     asked = [("node_facts", host) for host in ("one", "three", "two")]
     assert sorted(calls) == [("monitoring_server", "three"), *asked]
@@ -174,16 +174,16 @@ def test_the_gateways_are_read_with_the_tags_of_their_role_too(site: Site) -> No
 
 
 @each
-def test_the_site_reports_a_host_that_has_left_its_group_and_no_member(site: Site, kind: Kind) -> None:
+def test_the_site_reports_only_hosts_that_have_left_their_group(site: Site, kind: Kind) -> None:
     found = {**kind.found, **(FLOATING if kind is GATEWAY else {})}
-    done, said = site.run(site_plays(), seen=kind.tells(found), extra={**due(), "gateway_verify_seconds": 0})
+    done, said = site.run(site_plays(), seen=kind.answers(found), extra={**due(), "gateway_verify_seconds": 0})
     assert done and ("TWO HOSTS" in said) is (kind is GATEWAY), said
     named = {host for host in ("one", "two", "three") if f"-e {kind.group}={host} -e confirm={host}" in said}
     assert named == {"one", "two", "three"} - {kind.member}
 
 
 @each
-def test_one_that_goes_on_is_named_with_the_way_out(site: Site, kind: Kind) -> None:
+def test_services_that_still_run_are_reported_with_the_command_that_removes_them(site: Site, kind: Kind) -> None:
     done, said = site.look(kind, {**kind.found, "changed": True})
     assert done and [call["on"] for call in site.stage.calls()] == ["two"] and "changed=0" in said
     assert site.stage.calls(module="node_facts", gather_subset=["left"])
@@ -193,7 +193,7 @@ def test_one_that_goes_on_is_named_with_the_way_out(site: Site, kind: Kind) -> N
     assert left in said and left not in site.look(kind, NOTHING)[1]
 
 
-def test_a_floating_address_that_two_may_hold_is_an_alarm_that_stops_nobody(site: Site) -> None:
+def test_a_floating_address_that_two_hosts_may_hold_is_an_error_that_stops_no_host(site: Site) -> None:
     done, said = site.look(GATEWAY, {**GATEWAY.found, **FLOATING})
     assert done and "failed=0" in said and "ignored=1" in said, said
     assert "TWO HOSTS MAY HOLD 192.0.2.10/24: keepalived still runs on two" in said
@@ -223,35 +223,35 @@ def test_a_floating_address_that_two_may_hold_is_an_alarm_that_stops_nobody(site
     ],
     ids=lambda extra: ",".join(f"{key}={value}" for key, value in extra.items()),
 )
-def test_what_is_not_clear_is_refused(site: Site, extra: dict[str, str]) -> None:
-    done, said = site.leave(GATEWAY, GATEWAY.found, **extra)
+def test_an_unclear_removal_is_refused(site: Site, extra: dict[str, str]) -> None:
+    done, said = site.remove(GATEWAY, GATEWAY.found, **extra)
     assert not done and site.stage.calls() == [] and "Nothing was changed" in said, said
 
 
-def test_one_that_has_watched_is_taken_out_and_nobody_else(site: Site) -> None:
+def test_monitoring_is_removed_only_from_the_named_host(site: Site) -> None:
     dashboards = site.stage.home / "dashboards"
     dashboards.mkdir()
     for name in ("inference-node.json", "own.json"):
         (dashboards / name).write_text("{}")
     files = {"__monitoring_files": str(ROOT / "roles/monitoring/files")}
-    done, said = site.leave(MONITORING, MONITORING.found, monitoring="two", confirm="two", **files)
+    done, said = site.remove(MONITORING, MONITORING.found, monitoring="two", confirm="two", **files)
     assert done and {call["on"] for call in site.stage.calls()} == {"two"}, said
     steps = site.calls("monitoring_server", "firewall")
     assert steps == [("monitoring_server", "two", False), ("firewall", "two", True)]
     assert [path.name for path in dashboards.iterdir()] == ["own.json"]
 
 
-def test_one_that_was_a_gateway_is_taken_out_and_nobody_else(site: Site) -> None:
-    done, said = site.leave(GATEWAY, {**GATEWAY.found, **FLOATING}, gateway="two", confirm="two")
+def test_the_gateway_is_removed_only_from_the_named_host(site: Site) -> None:
+    done, said = site.remove(GATEWAY, {**GATEWAY.found, **FLOATING}, gateway="two", confirm="two")
     assert done and {call["on"] for call in site.stage.calls()} == {"two"}, said
-    # A removal that is cut off leaves what says that the host was a gateway, until the timer is gone.
+    # The command that renews the certificate goes first: a removal that is cut off leaves the gateway's configuration.
     steps = site.calls("gateway_certificate", "gateway", "apt_packages", "firewall")
     assert steps == [
         *((module, "two", False) for module in ("gateway_certificate", "gateway", "apt_packages")),
         ("firewall", "two", True),
     ]
     assert site.stage.calls(module="apt_packages", pins=[{"name": "gateway", "packages": []}])
-    # What is open on a node, without what a gateway has.
+    # The firewall allows what a node needs, and nothing of a gateway.
     (firewall,) = site.stage.calls(module="firewall")
     assert {"gateway", "gateway metrics", "floating address"}.isdisjoint(rule["name"] for rule in firewall["allow"])
     assert "packages and certificates stay" in said and "certbot delete --cert-name inference-gateway" in said
@@ -281,12 +281,12 @@ GATEWAYS: dict[str, tuple[dict[str, Any] | None, str, dict[str, Any]]] = {
     ),
     "foreign": ({}, KEEPALIVED.replace("Ansible", "hand"), {"gateway": ("8099", ["192.0.2.7"])}),
 }
-"""Hosts: the settings that each has kept, its keepalived's configuration, and what stays open for that."""
+"""By host: its recorded settings, its configuration of keepalived, and the firewall rules that stay."""
 
 
 @pytest.mark.once
-def test_a_gateway_stays_open_where_it_is_reached(site: Site) -> None:
-    """It had watched the fleet; what the inventory says of the gateway by now is for site.yml."""
+def test_the_removal_of_monitoring_keeps_the_ports_of_a_gateway_open(site: Site) -> None:
+    """The host was a monitoring host, too. Only site.yml applies new values of the inventory to the gateway."""
     home = site.stage.home
     for name, (kept, keepalived, _opened) in GATEWAYS.items():
         if kept is not None:
@@ -294,20 +294,20 @@ def test_a_gateway_stays_open_where_it_is_reached(site: Site) -> None:
         if keepalived:
             (home / f"{name}.conf").write_text(keepalived)
     said = {"gateway_port": 8099, "gateway_clients": ["192.0.2.7"], "gateway_floating_peers": ["192.0.2.3"]}
-    # A mistake in what this run does not use.
+    # A mistake in a variable that this run does not use.
     said |= {"gateway_keys": [{"key": "nameless"}]}
     own = {
         "__gateway_state": f"{home}/{{{{ inventory_hostname }}}}.json",
         "__gateway_floating_config": f"{home}/{{{{ inventory_hostname }}}}.conf",
     }
-    # All of them at once, and each alone in its own eyes.
+    # The play runs on all of these hosts. By its own variables, each host is the only one to remove.
     plays = [
         {**play, "hosts": "gateway"} for play in decommission() if play["name"].startswith("Remove the gateway or")
     ]
     leaver = dict.fromkeys(["monitoring", "confirm"], "{{ inventory_hostname }}")
     hosts = HOSTS.replace("one", "\n".join(GATEWAYS))
     done, output = site.run(
-        plays, hosts=hosts, extra={**said, **own, **leaver}, seen=MONITORING.tells(MONITORING.found)
+        plays, hosts=hosts, extra={**said, **own, **leaver}, seen=MONITORING.answers(MONITORING.found)
     )
     assert done, output
     for name, (kept, _keepalived, opened) in GATEWAYS.items():
@@ -321,30 +321,30 @@ def test_a_gateway_stays_open_where_it_is_reached(site: Site) -> None:
         assert (name, waits) == (name, "port" in (kept or {})), output
 
 
-def test_where_a_gateway_is_reached_is_read_or_its_firewall_stays(site: Site) -> None:
-    """A file that cannot be read is no fresh gateway."""
+def test_an_unreadable_state_of_a_gateway_leaves_its_firewall_unchanged(site: Site) -> None:
+    """A state file that cannot be read does not mean a new gateway."""
     (site.stage.home / "gateway.json").mkdir()
     state = str(site.stage.home / "gateway.json")
-    done, said = site.leave(MONITORING, NOTHING, monitoring="one", confirm="one", __gateway_state=state)
+    done, said = site.remove(MONITORING, NOTHING, monitoring="one", confirm="one", __gateway_state=state)
     assert not done and site.calls("firewall") == [], said
 
 
 @pytest.mark.once
-def test_the_firewall_of_a_host_that_is_none_of_ours_any_more_is_left_alone(site: Site) -> None:
-    done, said = site.leave(GATEWAY, GATEWAY.found, gateway="four", confirm="four")
+def test_the_firewall_of_a_host_outside_of_all_groups_stays(site: Site) -> None:
+    done, said = site.remove(GATEWAY, GATEWAY.found, gateway="four", confirm="four")
     assert done and site.calls("gateway", "firewall") == [("gateway", "four", False)], said
 
 
 @each
-def test_what_is_somebody_elses_is_said_to_be_left_alone(site: Site, kind: Kind) -> None:
-    done, said = site.leave(kind, {"foreign": [kind.anothers]}, confirm="two", **{kind.group: "two"})
-    assert done and f"this collection did not write {kind.anothers}." in said and site.calls("apt_packages") == []
+def test_files_of_other_tools_stay_and_are_reported(site: Site, kind: Kind) -> None:
+    done, said = site.remove(kind, {"foreign": [kind.foreign_file]}, confirm="two", **{kind.group: "two"})
+    assert done and f"this collection did not write {kind.foreign_file}." in said and site.calls("apt_packages") == []
 
 
-def test_a_node_that_leaves_gives_the_address_away_before_it_is_deaf_to_the_gateways(site: Site) -> None:
-    """Of the playbook, the part alone that does both: the rest would remove what this machine has."""
+def test_a_removed_node_releases_the_floating_address_before_its_firewall_changes(site: Site) -> None:
+    """Run only the play that does both: the other plays would remove what this machine has."""
     plays = [play for play in decommission() if play["name"] == "Remove the instances from the nodes"]
     extra = {"node": "two", "confirm": "two", "update_removed": []}
-    done, said = site.run(plays, extra=extra, seen=GATEWAY.tells({**GATEWAY.found, **FLOATING}))
+    done, said = site.run(plays, extra=extra, seen=GATEWAY.answers({**GATEWAY.found, **FLOATING}))
     assert done, said
     assert site.calls("gateway", "firewall") == [("gateway", "two", False), ("firewall", "two", True)]

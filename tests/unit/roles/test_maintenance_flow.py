@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What becomes of a node's requests while the node is worked on, on two nodes whose modules are stand-ins."""
+"""The role maintenance drains and undrains two nodes around its work. The modules are stand-ins."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Maintenance:
         self.stage = stage
 
     def run(self, *failures: Call, seen: Sequence[tuple[Call, Call]] = (), **extra: Any) -> tuple[bool, str]:
-        """Whether it succeeded, and what was printed."""
+        """Whether the play succeeded, and what was printed."""
         variables = {
             "maintenance_store_path": "/mnt/models",
             "maintenance_keep_models": 2,
@@ -88,7 +88,7 @@ def maintenance(staged: Callable[[Sequence[str]], Any]) -> Maintenance:
     return Maintenance(staged(MODULES))
 
 
-def test_a_node_has_no_requests_while_it_is_worked_on(maintenance: Maintenance) -> None:
+def test_a_node_gets_no_requests_during_its_maintenance(maintenance: Maintenance) -> None:
     succeeded, output = maintenance.run()
     assert succeeded, output
     assert maintenance.steps("a") == maintenance.steps("b") == ["away", "updated", "ended"]
@@ -147,7 +147,7 @@ def rebooting(staged: Callable[..., Any]) -> Maintenance:
 
 
 def reboot(maintenance: Maintenance, *failures: Call, planned: bool, reasons: int = 1, **more: Any) -> tuple[bool, str]:
-    """A maintenance that may reboot the node a. `more`: other facts of its turn, and whether it is a gateway."""
+    """A maintenance that may reboot the node a. `more`: more values of the turn of a, and whether a is a gateway."""
     gateway = more.pop("gateway", False)
     found = {**NODE, "reboot_reasons": ["linux-image-6.12"] * reasons, "driver": True}
     return maintenance.run(
@@ -183,9 +183,7 @@ def test_a_reboot_that_is_due_comes_after_the_updates_and_before_requests(reboot
     ],
     ids=["others serve", "the only replica", "a gateway", "not drained", "not due"],
 )
-def test_a_reboot_that_nobody_planned_waits_if_clients_would_notice(
-    rebooting: Maintenance, turn: Call, reboots: bool
-) -> None:
+def test_an_unplanned_reboot_waits_if_clients_would_notice(rebooting: Maintenance, turn: Call, reboots: bool) -> None:
     succeeded, output = reboot(rebooting, **turn)
     assert succeeded, output
     assert ("rebooted" in rebooting.steps("a")) == reboots
@@ -296,7 +294,7 @@ def test_a_node_with_damaged_models_fails_the_run_after_its_work(maintenance: Ma
 
 
 @pytest.mark.full
-def test_work_that_nobody_notices_drains_nobody(maintenance: Maintenance) -> None:
+def test_work_that_clients_do_not_notice_drains_no_instance(maintenance: Maintenance) -> None:
     batches = [[{"host": "a", **TURN, "drain": False}]]
     succeeded, output = maintenance.run(__maintenance_batches=batches)
     assert succeeded, output
@@ -304,7 +302,7 @@ def test_work_that_nobody_notices_drains_nobody(maintenance: Maintenance) -> Non
 
 
 @pytest.mark.full
-def test_the_only_replica_is_waited_for_no_longer_than_its_requests_are_held(maintenance: Maintenance) -> None:
+def test_the_only_replica_drains_no_longer_than_its_requests_are_held(maintenance: Maintenance) -> None:
     busy = (
         {"module": "engine_outage", "reason": "maintenance of the node"},
         {"reached": False, "msg": "3 connections"},
@@ -317,7 +315,7 @@ def test_the_only_replica_is_waited_for_no_longer_than_its_requests_are_held(mai
 
 
 @pytest.mark.once
-def test_what_was_not_touched_has_its_requests_back(maintenance: Maintenance) -> None:
+def test_a_node_that_was_not_changed_gets_requests_again(maintenance: Maintenance) -> None:
     succeeded, output = maintenance.run({"module": "engine_outage", "on": "a"})
     failed = "Work | Drain the node, and the gangs that it follows: engine_outage was told to fail"
     assert not succeeded and f"a is not drained by this run: {failed}" in output
@@ -326,7 +324,7 @@ def test_what_was_not_touched_has_its_requests_back(maintenance: Maintenance) ->
 
 
 @pytest.mark.full
-def test_what_an_earlier_run_has_left_drained_stays_drained(maintenance: Maintenance) -> None:
+def test_a_node_that_an_earlier_run_left_drained_stays_drained(maintenance: Maintenance) -> None:
     left = {"instances": [{**INSTANCE, "drained_by": "maintenance"}]}
     succeeded, output = maintenance.run(
         {"module": "engine_outage", "on": "a"}, __maintenance_engines=left, maintenance_unfinished=True
@@ -337,7 +335,7 @@ def test_what_an_earlier_run_has_left_drained_stays_drained(maintenance: Mainten
 
 @pytest.mark.once
 @pytest.mark.parametrize("failing", [{"module": "apt_packages"}, OUTAGE])
-def test_what_was_touched_stays_drained_and_stops_the_others(maintenance: Maintenance, failing: Call) -> None:
+def test_a_node_whose_work_failed_stays_drained_and_stops_the_others(maintenance: Maintenance, failing: Call) -> None:
     succeeded, output = maintenance.run({**failing, "on": "a"})
     assert not succeeded and "baremetal.inference.maintenance stopped: it failed on a. a stays drained" in output
     assert maintenance.steps("a")[-1] == "drained" and maintenance.steps("b") == []

@@ -29,8 +29,8 @@ def planned(stage: Any, registry: dict[str, Any], **variables: Any) -> tuple[boo
         "unknown": {"gone": "the hub has no such commit"},
         "changed": False,
     }
-    told = json.dumps({"registry": str(file), **variables})
-    done, said = stage.run([play], "localhost", "--extra-vars", told, seen=[({"module": "model_facts"}, answer)])
+    extra = json.dumps({"registry": str(file), **variables})
+    done, said = stage.run([play], "localhost", "--extra-vars", extra, seen=[({"module": "model_facts"}, answer)])
     return bool(done), str(said)
 
 
@@ -38,7 +38,7 @@ CHAT = {"model": "org/chat", "revision": "0" * 40}
 
 
 @pytest.mark.once
-def test_it_says_what_each_model_needs_and_fails_with_all_mistakes(staged: Any) -> None:
+def test_the_plan_reports_what_each_model_needs_and_fails_with_all_mistakes(staged: Any) -> None:
     stage = staged(["model_facts"])
     done, said = planned(stage, {"chat": CHAT, "gone": {**CHAT, "model": "org/gone"}})
     assert done, said

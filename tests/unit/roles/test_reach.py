@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""One machine that cannot be reached stops nobody, and the run ends with an error that names it."""
+"""A machine that cannot be reached stops no other host. The run ends with an error that names the machine."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def stage(staged: Callable[..., Any]) -> Any:
 
 
 def plays(fail: str = "nobody") -> list[dict[str, Any]]:
-    """A run between its two ends; a host may fail in it."""
+    """The first and the last tasks of a run, and work between them, which fails on the host `fail`."""
     work = {"ansible.builtin.command": "false", "when": f"inventory_hostname == '{fail}'"}
     say = {"ansible.builtin.debug": {"msg": "{{ inventory_hostname }} works without {{ update_left_out }}"}}
     common = {"hosts": "inference", "roles": ["site_variables"]}
@@ -32,33 +32,33 @@ def plays(fail: str = "nobody") -> list[dict[str, Any]]:
     ]
 
 
-def test_a_machine_that_is_gone_is_named_at_the_end(stage: Any) -> None:
+def test_an_unreachable_machine_is_reported_at_the_end(stage: Any) -> None:
     succeeded, output = stage.run(plays(), f"[inference]\na\ngone {stage.gone}\nb")
     assert not succeeded, output
     assert "a works without ['gone']" in output and "b works without ['gone']" in output
     said = "The run went on without gone. gone could not be reached. Remove the cause, then run this"
     assert f"{said} playbook again with -l gone." in output
-    # One machine tells, and the others do not look as if they had failed.
+    # One host fails with the report. The others do not look as if they had failed.
     assert output.count("failed=1") == 1 and output.count("unreachable=1") == 1
-    # The last one: if another one failed early, the next one would find itself in its place, and fail as well.
+    # The last host reports: if an earlier host failed, the next host would take its place, and fail as well.
     assert "fatal: [b]: FAILED!" in output
 
 
 @pytest.mark.full
-def test_a_machine_that_fails_is_named_beside_it(stage: Any) -> None:
+def test_a_failed_machine_is_reported_with_an_unreachable_one(stage: Any) -> None:
     succeeded, output = stage.run(plays("b"), f"[inference]\na\ngone {stage.gone}\nb")
     assert not succeeded and "The run went on without gone, b." in output, output
     assert "gone could not be reached. b failed, or stopped answering: see above." in output
 
 
 @pytest.mark.full
-def test_where_all_can_be_reached_nothing_is_said(stage: Any) -> None:
+def test_a_run_that_reaches_all_machines_reports_none(stage: Any) -> None:
     succeeded, output = stage.run(plays(), "[inference]\na\nb")
     assert succeeded and "went on without" not in output and "a works without []" in output, output
 
 
 @pytest.mark.full
-def test_recovery_goes_on_without_the_one_that_is_gone(stage: Any) -> None:
+def test_recovery_goes_on_without_an_unreachable_machine(stage: Any) -> None:
     found = yaml.safe_load((ROOT / "playbooks/recovery.yml").read_text(encoding="utf-8"))
     plays = [{**play, "become": False} for play in found]
     due = ({"module": "node_recovery"}, {"due": True})
@@ -70,7 +70,7 @@ def test_recovery_goes_on_without_the_one_that_is_gone(stage: Any) -> None:
 
 @pytest.mark.once
 def test_an_action_of_recovery_reads_no_setting(stage: Any) -> None:
-    """At night, a mistake in the inventory does not stop a reset. The run ends later: this machine has no inferctl."""
+    """A mistake in the inventory must not stop a reset at night. The run fails later: this machine has no inferctl."""
     found = yaml.safe_load((ROOT / "playbooks/recovery.yml").read_text(encoding="utf-8"))
     plays = [{**play, "become": False} for play in found]
     mistake = {"module": "node_recovery"}
@@ -82,7 +82,7 @@ def test_an_action_of_recovery_reads_no_setting(stage: Any) -> None:
 
 @pytest.mark.once
 @pytest.mark.parametrize("name", ["update_model", "maintenance", "recovery", "backup"])
-def test_these_begin_with_who_can_be_reached_and_end_with_who_was_not(name: str) -> None:
+def test_playbooks_begin_with_the_check_of_connections_and_end_with_its_report(name: str) -> None:
     found = yaml.safe_load((ROOT / f"playbooks/{name}.yml").read_text(encoding="utf-8"))
     first, last = found[0], found[-1]
     assert first["tasks"][0]["ansible.builtin.import_tasks"] == "tasks/reach.yml" and "any_errors_fatal" not in first

@@ -22,7 +22,7 @@ PATH = "roles/maintenance/tasks/reboot_node.yml"
 REAL = "ansible.builtin.reboot:"
 
 WAITS: dict[str, Any] = {"reboot_reasons": ["inference-kernel-cmdline"], "driver": True, "in_use": []}
-"""What node_facts returns for a node that is not in use, and waits for a reboot."""
+"""What node_facts returns for an unused node that waits for a reboot."""
 
 Call = dict[str, Any]
 
@@ -63,7 +63,7 @@ def test_after_the_reboot_the_driver_is_compared_again_and_the_later_roles_are_d
     assert done, said
     assert "one reboots. The run waits for the node, for at most 1800 s" in said
     modules = [call["module"] for call in stage.calls()]
-    # Before the reboot, the gate: no kernel may boot without its driver.
+    # Before the reboot, the run checks that every kernel that may boot has the driver.
     assert modules[:3] == ["node_facts", "nvidia_driver_facts", "machine_reboot"]
     assert GATE.items() <= stage.calls()[1].items()
     assert "nvidia_driver_facts" in modules[3:] and modules.count("machine_reboot") == 1
@@ -84,7 +84,7 @@ def test_after_the_reboot_the_driver_is_compared_again_and_the_later_roles_are_d
     ],
     ids=["an engine has started since", "a kernel has no driver"],
 )
-def test_a_node_is_not_rebooted_and_the_run_names_why(
+def test_a_node_that_must_not_reboot_is_reported_with_the_reason(
     stage: Stage, wants: Call, failures: Sequence[Call], words: str, waits: bool
 ) -> None:
     """The end of the run does not advise a reboot that has just failed."""
@@ -94,7 +94,7 @@ def test_a_node_is_not_rebooted_and_the_run_names_why(
     assert f"[{json.dumps(waits)}, {json.dumps(['the driver'] if waits else [])}" in said.replace("\\", "")
 
 
-def test_a_node_that_does_not_come_back_is_named_with_its_console(stage: Stage) -> None:
+def test_a_node_that_does_not_come_back_is_reported_with_the_next_step(stage: Stage) -> None:
     done, said = reboot(stage, WAITS, [{"module": "machine_reboot"}])
     # Another reboot would not help, so the end of the run does not advise it.
     assert not done and "[false, []" in said, said
@@ -104,7 +104,7 @@ def test_a_node_that_does_not_come_back_is_named_with_its_console(stage: Stage) 
     )
 
 
-def test_a_boot_that_has_not_brought_the_command_line_is_refused(stage: Stage) -> None:
+def test_a_boot_without_the_declared_command_line_is_an_error(stage: Stage) -> None:
     done, said = reboot(stage, WAITS, missing=["iommu=pt", "quiet"])
     assert not done and "one was rebooted, and its kernel still runs without iommu=pt quiet (common_kernel_cmd" in said
     (call,) = stage.calls(module="system_settings")
@@ -162,7 +162,7 @@ def test_only_a_node_that_is_not_in_use_may_be_rebooted(stage: Stage, allowed: C
 
 
 def test_the_controller_itself_is_never_rebooted(stage: Stage) -> None:
-    """Its facts are read as by the role common. The plays of this file run on this machine, which is the controller."""
+    """The facts of the role common identify the controller. Both hosts are the controller; only `one` has facts."""
     tasks = yaml.safe_load((ROOT / "roles/common/tasks/preflight.yml").read_text(encoding="utf-8"))
     facts = next(task["ansible.builtin.setup"] for task in tasks if "ansible.builtin.setup" in task)
     setup = {"name": "Read", "ansible.builtin.setup": facts, "when": "inventory_hostname == 'one'"}
@@ -240,10 +240,10 @@ def test_the_report_ends_the_run_but_comes_before_the_engines_if_the_driver_wait
     done, output = stage.run([play], "\n".join(hosts), "--extra-vars", json.dumps(variables))
     assert done, output
     report = '["common", "reboot_due"]'
-    told = dict(re.findall(r'"\["(\w+)", (.*?)\]\."', output.replace("\\", "")))
-    assert set(told) == {*nodes, "waiting", "quiet"}, output
+    placed = dict(re.findall(r'"\["(\w+)", (.*?)\]\."', output.replace("\\", "")))
+    assert set(placed) == {*nodes, "waiting", "quiet"}, output
     for name, (_facts, place) in nodes.items():
-        assert told[name].count(report) == bool(place), told[name]
-        assert (f'{report}, ["vllm", "ready"]]' in told[name]) == (place == "before the engines")
-        assert told[name].endswith(f'["gateway", "verify"], {report}]') == (place == "last")
-    assert report in told["waiting"] and report not in told["quiet"], told
+        assert placed[name].count(report) == bool(place), placed[name]
+        assert (f'{report}, ["vllm", "ready"]]' in placed[name]) == (place == "before the engines")
+        assert placed[name].endswith(f'["gateway", "verify"], {report}]') == (place == "last")
+    assert report in placed["waiting"] and report not in placed["quiet"], placed

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which instances an action of recovery has, on two nodes whose inferctl is a stand-in."""
+"""Which instances an action of recovery changes, on two nodes whose inferctl is a stand-in."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What becomes of a node's requests while the node is restored, with stand-ins for modules."""
+"""A restore drains and undrains the instances of the node. The modules are stand-ins."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ENGINES = [
         *(("big", True, ["a", "b"]), ("huge", True, ["b", "a"])),
     )
 ]
-"""Those of the host a, which leads big and follows in huge."""
+"""The instances of the host a, which leads big and follows in huge."""
 SNAPSHOT = {
     "snapshot": {"id": "ab12", "time": "then"},
     "differences": [],
@@ -48,7 +48,7 @@ class Restore:
         self.stage = stage
 
     def run(self, *failures: Call, options: tuple[str, ...] = (), **extra: Any) -> tuple[bool, str]:
-        """Whether it succeeded, and what was printed."""
+        """Whether the play succeeded, and what was printed."""
         variables = {
             "backup_models_path": "/mnt/models",
             "backup_restore_snapshot": "latest",
@@ -75,7 +75,7 @@ def restore(staged: Callable[..., Any]) -> Restore:
     return Restore(staged(MODULES, {"roles/backup/tasks/serve.yml": SERVE}))
 
 
-def test_engines_that_serve_and_are_restarted_have_no_requests_meanwhile(restore: Restore) -> None:
+def test_engines_that_a_restore_restarts_get_no_requests_meanwhile(restore: Restore) -> None:
     succeeded, output = restore.run()
     assert succeeded, output
     assert restore.steps() == ["drained", "restored", "started", "ended"]
@@ -86,7 +86,7 @@ def test_engines_that_serve_and_are_restarted_have_no_requests_meanwhile(restore
 
 
 def test_a_follower_of_a_gang_is_neither_drained_nor_probed(restore: Restore) -> None:
-    """It has no requests and no API. Its unit's stop lets the leader drain the gang."""
+    """A follower has no requests and no API. When its unit stops, the leader drains the gang."""
     succeeded, output = restore.run(__backup_asked={**SNAPSHOT, "instances": ["big", "huge"]})
     assert succeeded, output
     drained, ended = restore.stage.calls(module="engine_outage")
@@ -102,13 +102,13 @@ def test_a_follower_of_a_gang_is_neither_drained_nor_probed(restore: Restore) ->
         ({}, ("--check",)),
     ],
 )
-def test_what_restarts_no_engine_drains_none(restore: Restore, extra: Call, options: tuple[str, ...]) -> None:
+def test_a_restore_that_restarts_no_engine_drains_none(restore: Restore, extra: Call, options: tuple[str, ...]) -> None:
     succeeded, output = restore.run(options=options, **extra)
     assert succeeded, output
     assert not restore.stage.calls(module="engine_outage")
 
 
-def test_a_node_that_cannot_drain_is_mended_nevertheless(restore: Restore) -> None:
+def test_a_node_that_cannot_be_drained_is_restored_nevertheless(restore: Restore) -> None:
     succeeded, output = restore.run({"module": "engine_outage", "reason": "restore of snapshot latest"})
     assert succeeded, output
     assert "requests may be cut off: engine_outage was told to fail" in output

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The site's variables become the roles': what the operator hears where one of them cannot.
+"""The roles' variables come from the site's, and a site variable that is wrong is reported.
 
 Tests of values alone have the mark `once`: the scenario `rolling` computes the same variables with the newest
 ansible-core.
@@ -23,8 +23,8 @@ gw.invalid
 """
 
 
-def test_a_gateway_without_an_address_is_named(staged: Callable[[Sequence[str]], Any]) -> None:
-    """The first that asks for its address is the firewall."""
+def test_a_gateway_without_an_address_is_reported(staged: Callable[[Sequence[str]], Any]) -> None:
+    """The firewall is the first to read the gateway's address."""
     play = {
         "hosts": "a",
         "roles": ["site_variables"],
@@ -36,10 +36,10 @@ def test_a_gateway_without_an_address_is_named(staged: Callable[[Sequence[str]],
 
 
 @pytest.mark.once
-def test_a_gateways_metrics_are_open_to_who_watches_and_to_the_other_nodes(
+def test_a_gateways_metrics_are_open_to_monitoring_hosts_and_to_the_other_nodes(
     staged: Callable[[Sequence[str]], Any],
 ) -> None:
-    """A node asks there what the gateway sends to its engines. One without an address has no engine that is reached."""
+    """Nodes read there what the gateway sends them. A gateway sends nothing to a node without an address."""
     rules = "common_firewall_allow | selectattr('name', 'eq', 'gateway metrics')"
     message = f"{{{{ {rules} | map(attribute='sources') | map('sort') | map('join', ' ') | list }}}}"
     play = {
@@ -55,7 +55,7 @@ def test_a_gateways_metrics_are_open_to_who_watches_and_to_the_other_nodes(
 
 
 def test_the_site_wins_over_the_inventory_and_a_task_over_the_site(staged: Callable[[Sequence[str]], Any]) -> None:
-    """As what is removed is no engine any more: decommission.yml says so where it includes a role."""
+    """So decommission.yml can exclude removed instances where it includes a role."""
     message = "'{{ vllm_user }} of {{ __staying | length }} and {{ monitored }}'"
     play = {
         "hosts": "a",
@@ -72,7 +72,7 @@ def test_the_site_wins_over_the_inventory_and_a_task_over_the_site(staged: Calla
 
 
 @pytest.mark.once
-def test_an_update_knows_how_long_each_gateway_holds_requests(staged: Callable[[Sequence[str]], Any]) -> None:
+def test_an_update_gets_the_time_for_which_each_gateway_holds_requests(staged: Callable[[Sequence[str]], Any]) -> None:
     play = {
         "hosts": "a",
         "roles": ["site_variables"],
@@ -86,7 +86,7 @@ def test_an_update_knows_how_long_each_gateway_holds_requests(staged: Callable[[
 
 @pytest.mark.once
 def test_rails_are_left_alone_until_the_inventory_declares_them(staged: Callable[[Sequence[str]], Any]) -> None:
-    """Each node hears the rails of the others, by their variables, to find an address that two hosts have."""
+    """Each node gets the variables of the other nodes' rails, to find an address that two hosts have."""
     message = "{{ inventory_hostname }}: {{ 'rdma' in site_roles }}, {{ rdma_peers | to_json }}"
     play = {
         "hosts": "inference",
@@ -108,8 +108,8 @@ c inference_address=192.0.2.3
 
 
 @pytest.mark.once
-def test_a_sites_gateways_keep_what_they_serve_and_have_one_ca(staged: Callable[[Sequence[str]], Any]) -> None:
-    """A new gateway serves plain HTTP where the others do. The gateway with the CA signs, wherever it stands."""
+def test_gateways_keep_http_or_tls_and_have_one_ca(staged: Callable[[Sequence[str]], Any]) -> None:
+    """A new gateway serves plain HTTP if the others do. The gateway with the CA signs, at any place in the group."""
     message = (
         "{{ inventory_hostname }}: {{ gateway_serves }}, signed by {{ gateway_lead }},"
         " {{ gateway_own_addresses | join }}"
@@ -121,7 +121,7 @@ def test_a_sites_gateways_keep_what_they_serve_and_have_one_ca(staged: Callable[
         "tasks": [{"ansible.builtin.debug": {"msg": message}}],
     }
 
-    def told(declared: str = "", **serves: str) -> str:
+    def output_of(declared: str = "", **serves: str) -> str:
         lines = [
             f"{name} ansible_host=192.0.2.{number} {declared if found else ''}"
             f" site_left=\"{{'gateway': {{'serves': '{found}',"
@@ -132,21 +132,21 @@ def test_a_sites_gateways_keep_what_they_serve_and_have_one_ca(staged: Callable[
         assert succeeded, output
         return str(output)
 
-    output = told(a="", b="plain", c="tls")
+    output = output_of(a="", b="plain", c="tls")
     assert "a: plain, signed by c, 192.0.2.1" in output and "b: plain, signed by c" in output
     # TLS stays, whatever the others serve.
     assert "c: tls, signed by c" in output
-    output = told(a="", b="tls")
+    output = output_of(a="", b="tls")
     assert "a: , signed by a" in output and "b: tls, signed by a" in output, output
     # Plain HTTP that the inventory sets, or that ends in this run, is no example for a new gateway.
     for declared in ("gateway_tls=none", "gateway_tls=ca"):
-        output = told(declared, a="", b="plain")
+        output = output_of(declared, a="", b="plain")
         assert "a: , signed by a" in output and "b: plain, signed by a" in output, output
-    assert "a: plain, signed by a" in told("gateway_tls=auto", a="", b="plain")
+    assert "a: plain, signed by a" in output_of("gateway_tls=auto", a="", b="plain")
 
 
 @pytest.mark.once
-def test_a_gateway_outside_of_the_run_is_known_to_be_unread(staged: Callable[[Sequence[str]], Any]) -> None:
+def test_a_gateway_outside_of_the_run_counts_as_unread(staged: Callable[[Sequence[str]], Any]) -> None:
     """With -l, only the hosts of the run have been read: a new gateway then makes no CA."""
     play = {
         "hosts": "gateway",
@@ -162,7 +162,7 @@ def test_a_gateway_outside_of_the_run_is_known_to_be_unread(staged: Callable[[Se
     }
     authorities = {"new": "'lead': False, 'root': ''", "lead": "'lead': True, 'root': 'A'"}
 
-    def told(*read: str) -> tuple[bool, str]:
+    def output_of(*read: str) -> tuple[bool, str]:
         lines = [f"{name} ansible_host=192.0.2.{number}" for number, name in enumerate(authorities, 1)]
         for number, name in enumerate(authorities):
             if name in read:
@@ -170,12 +170,12 @@ def test_a_gateway_outside_of_the_run_is_known_to_be_unread(staged: Callable[[Se
         succeeded, output = staged([]).run([play], "\n".join(["[gateway]", *lines]), "-l", ",".join(read))
         return succeeded, str(output)
 
-    succeeded, output = told("new")
+    succeeded, output = output_of("new")
     assert not succeeded and "new not read: lead." in output, output
     assert "the run has not read lead, which may have the CA or serve plain HTTP" in output, output
-    succeeded, output = told("new", "lead")
+    succeeded, output = output_of("new", "lead")
     assert succeeded and "new not read: ." in output, output
-    succeeded, output = told("lead")
+    succeeded, output = output_of("lead")
     assert succeeded and "lead not read: new." in output, output
 
 
@@ -201,7 +201,7 @@ def test_acme_opens_its_port(staged: Callable[[Sequence[str]], Any]) -> None:
 def test_keys_and_authorities_of_images_are_read_on_the_controller(
     staged: Callable[[Sequence[str]], Any], tmp_path: Path
 ) -> None:
-    """As text or as a file. Without keys, no role gets any of it."""
+    """Keys and CAs are texts or files. Without keys, the roles get neither."""
     pem, key = "-----BEGIN CERTIFICATE-----\nAA==\n", tmp_path / "cosign.pub"
     key.write_text("-----BEGIN PUBLIC KEY-----\nBB==\n")
     play = {
@@ -235,7 +235,7 @@ def test_keys_and_authorities_of_images_are_read_on_the_controller(
 
 @pytest.mark.once
 def test_keys_of_images_in_another_form_reach_the_module(staged: Callable[[Sequence[str]], Any]) -> None:
-    """Its message says what is wrong; an error of Ansible's filters would not."""
+    """The module's error names the mistake. An error of Ansible's filters would not."""
     forms: list[Any] = ["/keys/cosign.pub", ["/keys/cosign.pub", {"key": "text"}, 3], {"key": "text"}]
     play = {
         "hosts": "a",
@@ -256,8 +256,8 @@ def test_keys_of_images_in_another_form_reach_the_module(staged: Callable[[Seque
 
 
 @pytest.mark.once
-def test_engines_of_a_node_only_answer(staged: Callable[[Sequence[str]], Any]) -> None:
-    """Those that run as a user of their own, too. A host without engines restricts nobody."""
+def test_engines_of_a_node_may_connect_only_where_the_site_allows(staged: Callable[[Sequence[str]], Any]) -> None:
+    """This holds for engines with a user of their own, too. A host without engines restricts no user."""
     message = (
         "{{ inventory_hostname }}: {{ common_firewall_engine_users | join(' ') }} to"
         " {{ common_firewall_engine_allow | map(attribute='name') | join(' and ') }}."

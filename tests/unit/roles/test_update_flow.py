@@ -1,9 +1,8 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a run does around the swaps that nodes lead by themselves, on two nodes whose modules are stand-ins.
+"""What an update does around the swaps that nodes carry out, on two nodes whose modules are stand-ins.
 
-What the modules do is shown on real nodes, by the scenarios `rolling` and `swap`; not everything can be made to fail
-there.
+The scenarios `rolling` and `swap` test the modules on real nodes. Some failures cannot be caused there.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ TURN = {"name": "main", "origin": 1, "release": 2, "way": "others", "vouched": F
 SIDE = {"name": "side", "origin": 5, "release": 6, "way": "others", "vouched": False}
 
 DUE_FACTS: dict[str, Any] = {"module": "engine_facts", "gather_subset": ["update", "counters"]}
-"""A call for what is due."""
+"""A call that reads which swaps are due."""
 
 AWAITED: dict[str, Any] = {"module": "engine_swap", "state": "awaited"}
 """A call that waits for the end of a swap."""
@@ -57,7 +56,7 @@ Call = dict[str, Any]
 
 
 class Update:
-    """The tasks of role update that swap, where no others are named, on the nodes a and b, in this order."""
+    """Tasks of roles, by default those of the role update that swap, on the nodes a and b, in this order."""
 
     def __init__(self, stage: Any) -> None:
         self.stage = stage
@@ -73,7 +72,7 @@ class Update:
         options: Sequence[str] = (),
         **extra: Any,
     ) -> tuple[bool, str]:
-        """Whether it succeeded, and what was printed."""
+        """Whether the play succeeded, and what was printed."""
         variables = {
             "vllm_instances": [{"name": "main", "model": "tiny-b", "port": 5005, "accelerator": "cpu"}],
             "vllm_nodes": ["a", "b"],
@@ -117,7 +116,7 @@ class Update:
             for call in self.stage.calls(module="engine_swap", on=on)
         ]
 
-    def locks_are_back(self) -> bool:
+    def locks_are_released(self) -> bool:
         return all(self.calls("node_lock", on, state="released") for on in ("a", "b"))
 
 
@@ -131,12 +130,12 @@ BACK = ["main 1", "main awaited"]
 
 
 def ended(outcome: str, failure: str = "the probe failed", **which: Any) -> tuple[Call, Call]:
-    """How a swap ends, of a node or an instance."""
+    """The end of a swap. `which`: the node, or the instance, that swaps."""
     return ({**AWAITED, **which}, {"outcome": outcome, "failure": failure})
 
 
 @pytest.mark.once
-def test_one_after_the_other(update: Update) -> None:
+def test_instances_swap_one_after_the_other(update: Update) -> None:
     succeeded, output = update.run(update_watch_seconds=5, update_user="mira")
     assert succeeded, output
     assert update.swaps("a") == update.swaps("b") == THERE
@@ -154,7 +153,7 @@ def test_one_after_the_other(update: Update) -> None:
         "allow_downtime": False,
         "vouched": False,
     }
-    assert update.locks_are_back()
+    assert update.locks_are_released()
 
 
 def test_a_swap_that_goes_back_stops_the_batches(update: Update) -> None:
@@ -163,7 +162,7 @@ def test_a_swap_that_goes_back_stops_the_batches(update: Update) -> None:
     assert "baremetal.inference.update_model stopped: it failed on a. a, main: the probe failed" in output
     assert "main on a went back to the release that served before" in output
     assert all(f"{host}: main: release 1 (tiny-a) does not serve, drained by update" in output for host in "ab")
-    assert update.locks_are_back()
+    assert update.locks_are_released()
 
 
 @pytest.mark.full
@@ -175,11 +174,11 @@ def test_a_swap_that_goes_back_stops_the_batches(update: Update) -> None:
         ("done", ""),
     ],
 )
-def test_other_ends_stop_the_batches_too(update: Update, outcome: str, words: str) -> None:
-    """A swap that is done has left something behind: a gateway has not told that it knows."""
+def test_every_other_failure_of_a_swap_stops_the_batches(update: Update, outcome: str, words: str) -> None:
+    """A swap that is done may have a failure, too: a gateway has not confirmed the new release."""
     succeeded, output = update.run(seen=[ended(outcome, on="a")])
     assert not succeeded and f"a, main: the probe failed {words}".strip() in output
-    assert update.swaps("b") == [] and update.locks_are_back()
+    assert update.swaps("b") == [] and update.locks_are_released()
 
 
 @pytest.mark.once
@@ -187,11 +186,11 @@ def test_a_swap_that_does_not_begin_stops_the_batches(update: Update) -> None:
     succeeded, output = update.run({"module": "engine_swap", "on": "a"})
     assert not succeeded and "a, main: Swap | Start the swap: engine_swap was told to fail" in output
     assert update.swaps("a") == ["main 2"] and update.swaps("b") == []
-    assert update.locks_are_back()
+    assert update.locks_are_released()
 
 
 @pytest.mark.full
-def test_what_serves_already_is_not_waited_for(update: Update) -> None:
+def test_a_release_that_serves_already_needs_no_wait(update: Update) -> None:
     nothing = ({"module": "engine_swap", "on": "a"}, {"ended": True, "outcome": "done", "line": "main serves already"})
     succeeded, output = update.run(seen=[nothing])
     assert succeeded and "main serves already" in output, output
@@ -199,7 +198,7 @@ def test_what_serves_already_is_not_waited_for(update: Update) -> None:
 
 
 @pytest.mark.full
-def test_a_way_back_is_not_judged(update: Update) -> None:
+def test_a_rollback_has_no_speed_bounds(update: Update) -> None:
     succeeded, output = update.run(update_back=True, update_playbook="baremetal.inference.rollback_model")
     assert succeeded, output
     begun = update.calls("engine_swap", "a")[0]
@@ -209,29 +208,29 @@ def test_a_way_back_is_not_judged(update: Update) -> None:
 
 
 @pytest.mark.full
-def test_nodes_without_a_gateway_are_vouched_for(update: Update) -> None:
+def test_a_swap_gets_the_vouch_of_its_batch(update: Update) -> None:
     succeeded, output = update.run(__update_batches=[[{"host": "a", **TURN, "vouched": True}]])
     assert succeeded, output
     assert update.calls("engine_swap", "a")[0]["terms"]["vouched"] is True
 
 
 @pytest.mark.once
-def test_all_go_back_where_that_is_wanted(update: Update) -> None:
+def test_all_instances_go_back_if_update_rollback_is_all(update: Update) -> None:
     succeeded, output = update.run(seen=[ended("returned", on="b")], update_rollback="all")
     assert not succeeded and "it failed on b" in output
     assert update.swaps("a") == THERE + BACK and update.swaps("b") == THERE
     assert "main on a went back to the release that served before" in output
     returned = update.calls("engine_swap", "a", release=1)[0]
-    # What is put back waits for the next try, and is not judged by what was asked of the other.
+    # The old release is not pinned, and the bounds of the update do not apply to it.
     assert (returned["back"], returned["pin"]) == (True, False)
     terms = returned["terms"]
     assert (terms["speed_bound"], terms["watch_speed_bound"], terms["watch_seconds"]) == (0, 0, 0)
-    assert update.locks_are_back()
+    assert update.locks_are_released()
 
 
 @pytest.mark.full
-def test_all_that_go_back_go_in_reverse_and_stop_at_the_first_that_stays(update: Update) -> None:
-    """a and b have gone, and side, which fails; on the way back nobody else serves main any more."""
+def test_instances_go_back_in_reverse_until_the_first_that_cannot(update: Update) -> None:
+    """main swaps on a and b, then side fails on a. On the way back, b is the last that serves main."""
     refused = {"ended": True, "outcome": "refused", "failure": "it is the last"}
     last = ({"module": "engine_swap", "on": "b", "release": 1}, refused)
     succeeded, output = update.run(
@@ -242,12 +241,12 @@ def test_all_that_go_back_go_in_reverse_and_stop_at_the_first_that_stays(update:
     assert not succeeded and "it failed on a" in output
     assert "b, main: could not return to the old release, and still serves the new one: it is the last" in output
     assert update.swaps("b") == [*THERE, "main 1"] and update.swaps("a") == [*THERE, "side 6", "side awaited"]
-    assert update.locks_are_back()
+    assert update.locks_are_released()
 
 
 @pytest.mark.full
-def test_two_instances_of_a_node_do_not_meet(update: Update) -> None:
-    """The second one fails, and only that goes back."""
+def test_a_failure_of_one_instance_leaves_the_other_instance_of_the_node(update: Update) -> None:
+    """The second instance fails, and only this instance goes back."""
     succeeded, output = update.run(
         seen=[ended("returned", name="side")],
         __update_batches=[[{"host": "a", **TURN}], [{"host": "a", **SIDE}]],
@@ -273,10 +272,10 @@ def test_a_node_that_is_lost_while_it_swaps_stops_the_others(update: Update) -> 
 
 
 @pytest.mark.once
-def test_a_node_that_is_lost_at_another_time_stops_nobody(update: Update) -> None:
+def test_a_node_that_is_lost_at_another_time_stops_no_other_node(update: Update) -> None:
     lost = ({"module": "node_lock", "on": "a", "playbook": "baremetal.inference.update_model"}, {"gone": True})
     succeeded, output = update.run(seen=[lost])
-    # Ansible itself tells of it at the end.
+    # Ansible itself reports the lost node at the end.
     assert not succeeded and "unreachable=1" in output
     assert update.swaps("a") == [] and update.swaps("b") == THERE and "main on b serves release 2" in output
     assert "baremetal.inference.update_model stopped" not in output
@@ -286,7 +285,7 @@ def test_a_node_that_is_lost_at_another_time_stops_nobody(update: Update) -> Non
 @pytest.mark.parametrize(
     ("adopted", "unfinished", "kept"), [("run0", True, True), ("run0", False, False), ("", True, False)]
 )
-def test_a_preparation_that_fails_keeps_the_lock_of_what_was_cut_off(
+def test_a_preparation_that_fails_keeps_the_lock_of_an_interrupted_run(
     update: Update, adopted: str, unfinished: bool, kept: bool
 ) -> None:
     succeeded, output = update.run(
@@ -302,11 +301,11 @@ def test_a_preparation_that_fails_keeps_the_lock_of_what_was_cut_off(
     assert (
         "stays drained, and the node locked. Remove the cause, and run baremetal.inference.maintenance again" in output
     ) == kept
-    assert update.locks_are_back() == (not kept)
+    assert update.locks_are_released() == (not kept)
 
 
 @pytest.mark.full
-def test_variables_of_before_are_refused_by_their_new_names(update: Update) -> None:
+def test_renamed_variables_are_refused_with_their_new_names(update: Update) -> None:
     succeeded, output = update.run(tasks=["lock"], vllm_update_watch_seconds=3)
     assert (
         not succeeded
@@ -317,7 +316,7 @@ def test_variables_of_before_are_refused_by_their_new_names(update: Update) -> N
 
 @pytest.mark.full
 @pytest.mark.parametrize("adopted", ["run0", ""])
-def test_a_removal_that_fails_keeps_the_lock_of_what_was_cut_off_as_well(update: Update, adopted: str) -> None:
+def test_a_removal_that_fails_keeps_the_lock_of_an_interrupted_run(update: Update, adopted: str) -> None:
     succeeded, output = update.run(
         {"module": "engine_outage"},
         seen=[({"module": "node_lock"}, {"adopted": adopted})],
@@ -331,23 +330,23 @@ def test_a_removal_that_fails_keeps_the_lock_of_what_was_cut_off_as_well(update:
     )
     assert ("The node stays locked: run run0 was cut off here." in output) == bool(adopted)
     assert update.calls("engine_drain", "a", state="undrained", name="main")
-    assert update.locks_are_back() == (not adopted)
+    assert update.locks_are_released() == (not adopted)
 
 
 @pytest.mark.full
 @pytest.mark.parametrize(("allowed", "last"), [(True, ["main"]), (False, [])])
-def test_what_is_removed_is_drained_first(update: Update, allowed: bool, last: list[str]) -> None:
+def test_an_instance_is_drained_before_its_removal(update: Update, allowed: bool, last: list[str]) -> None:
     succeeded, output = update.run(
         tasks=["remove_drain"], update_removed_instances=[ITEM], update_allow_downtime=allowed
     )
     assert succeeded, output
     (call,) = update.calls("engine_outage", "a")
     assert (call["names"], call["owner"], call["last"]) == (["main"], "decommission", last)
-    assert not update.locks_are_back()
+    assert not update.locks_are_released()
 
 
 @pytest.mark.full
-def test_what_does_not_end_is_cut_by_force_alone(update: Update) -> None:
+def test_only_force_cuts_off_requests_of_a_removed_instance(update: Update) -> None:
     busy = ({"module": "engine_outage"}, {"reached": False, "msg": "main has 3 connections of clients"})
     given: dict[str, Any] = {"update_removed_instances": [ITEM], "update_drain_seconds": 20}
     succeeded, output = update.run(seen=[busy], tasks=["remove_drain"], **given)
@@ -383,7 +382,7 @@ WAY = (
 
 
 @pytest.mark.full
-def test_an_update_without_a_gateway_s_word_tells_the_way_round(update: Update) -> None:
+def test_an_update_without_a_gateways_answer_reports_the_workaround(update: Update) -> None:
     succeeded, output = update.run(
         tasks=["plan"],
         seen=[
@@ -417,7 +416,7 @@ def test_a_node_that_could_not_prepare_stops_the_plan(update: Update) -> None:
 
 
 @pytest.mark.once
-def test_a_plan_names_who_was_left_out_with_the_gateways_word(update: Update) -> None:
+def test_a_plan_reports_an_excluded_node_that_gets_requests(update: Update) -> None:
     succeeded, output = update.run(
         tasks=["plan"],
         seen=[
@@ -432,7 +431,7 @@ def test_a_plan_names_who_was_left_out_with_the_gateways_word(update: Update) ->
 
 
 @pytest.mark.full
-def test_a_maintenance_without_a_gateway_s_word_tells_the_way_round(update: Update) -> None:
+def test_a_maintenance_without_a_gateways_answer_reports_the_workaround(update: Update) -> None:
     succeeded, output = update.run(
         role="maintenance",
         tasks=["prepare"],
@@ -469,7 +468,7 @@ UNFIT = {
 
 
 def judged(update: Update, on: str, **extra: Any) -> tuple[bool, str]:
-    """What becomes of a run where a plan does not fit."""
+    """Check the fit, where the plan of the node `on` does not fit."""
     seen: list[tuple[Call, Call]] = [
         ({"module": "engine_plan"}, {"plans": [], "problems": [], "gangs": []}),
         ({"module": "engine_plan", "on": on}, {"plans": [UNFIT]}),
@@ -477,12 +476,12 @@ def judged(update: Update, on: str, **extra: Any) -> tuple[bool, str]:
     return update.run(role="vllm", tasks=["fit"], seen=seen, **extra)
 
 
-def test_what_does_not_fit_is_refused_with_the_way_out(update: Update) -> None:
+def test_an_engine_that_does_not_fit_is_refused_with_settings_that_fit(update: Update) -> None:
     succeeded, output = judged(update, "b", vllm_set={"main": "tiny-c"}, vllm_models_coming={"tiny-c": "f00"})
     assert not succeeded
     assert "b: engines that this run would start here do not fit. Nothing was changed. main: does not fit" in output
     assert "PROBLEM max-model-len: 9: is too long would fit: max-model-len: 8" in output
-    assert "-e vllm_check_fit=false" in output and "a: what this run" not in output
+    assert "-e vllm_check_fit=false" in output and "a: engines that this run" not in output
     (call,) = update.calls("engine_plan", "b")
     assert [each["model"] for each in call["instances"]] == ["tiny-c"]
     assert call["coming"] == {"tiny-c": "f00"}
@@ -498,14 +497,14 @@ def test_what_does_not_fit_is_refused_with_the_way_out(update: Update) -> None:
         {"vllm_fit_model": "x"},
     ],
 )
-def test_what_is_not_swapped_or_overruled_stops_nobody(update: Update, said: dict[str, Any]) -> None:
+def test_an_unfit_engine_that_does_not_swap_or_is_overruled_stops_no_node(update: Update, said: dict[str, Any]) -> None:
     succeeded, output = judged(update, "b", **said)
     assert succeeded, output
     assert len(update.calls("engine_plan")) == (0 if "vllm_check_fit" in said else 2)
 
 
-def test_what_is_set_for_once_is_written_as_json_is(update: Update) -> None:
-    """Ansible itself cuts it at its blank."""
+def test_the_variable_set_must_be_json(update: Update) -> None:
+    """Ansible itself would split the value at its blank."""
     play = {
         "hosts": "a",
         "roles": ["site_variables"],
@@ -519,8 +518,8 @@ def test_what_is_set_for_once_is_written_as_json_is(update: Update) -> None:
 
 @pytest.mark.full
 @pytest.mark.parametrize("check", [False, True])
-def test_what_is_set_for_once_leaves_the_others_to_the_inventory(update: Update, check: bool) -> None:
-    """In check mode, what would have been staged is only known from what the module said."""
+def test_the_variable_set_leaves_the_other_instances_to_the_inventory(update: Update, check: bool) -> None:
+    """In check mode, only the module's result has the releases that would have been staged."""
     kept = {"pending": False, "pin": ""}
     staged = [{"name": name, "release": 2, "wanted": 2, **kept} for name in ("main", "side")]
     chosen = [{"name": name, "release": release, **kept} for name, release in (("main", 7), ("side", 3))]
@@ -546,8 +545,8 @@ def test_what_is_set_for_once_leaves_the_others_to_the_inventory(update: Update,
     assert [each["model"] for each in second["instances"]] == ["tiny-c"]
 
 
-def test_a_bridge_whose_instance_is_not_declared_has_a_way_out(update: Update) -> None:
-    """An update, which walks what is declared, would not come by."""
+def test_a_bridge_whose_instance_is_not_declared_is_reported_with_a_command(update: Update) -> None:
+    """No update removes this bridge: updates read only declared instances."""
     staged = ({"module": "engine_release"}, {"releases": [], "orphans": ["gone"], "bridges": ["gone_bridge"]})
     succeeded, output = update.run(seen=[staged], role="vllm", tasks=["stage"], __vllm_variants={})
     assert succeeded and "a still has gone_bridge, which served for an instance" in output, output

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Before an update swaps to another port, address or key, it opens ports and tells gateways, or stops."""
+"""Before an update swaps to another port, address or key, it opens ports and configures gateways, or stops."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ SEEN = {"name": "main", "gateway": "g", "known": True, "silent": "", "bridge_kno
 
 @pytest.fixture
 def update(staged: Callable[..., Any]) -> Callable[..., tuple[bool, str, Any]]:
-    """Plays of the playbook, from the plan to the swaps, with what comes to each node."""
+    """The plays of the playbook from the plan to the swaps. `coming`: whether nodes get another endpoint."""
     found = yaml.safe_load((ROOT / "playbooks/update_model.yml").read_text(encoding="utf-8"))
     names = [play["name"] for play in found]
     plays = found[names.index("Plan the batches") : names.index("Swap the instances, batch by batch") + 1]
@@ -63,10 +63,10 @@ def update(staged: Callable[..., Any]) -> Callable[..., tuple[bool, str, Any]]:
         seen.append(({"module": "firewall"}, {"differs": []}))
         for host, address in NODES.items():
             runs = [{**RUNS, "address": address}]
-            told = {"instances": [{**INSTANCE, "endpoints": runs}]}
+            reported = {"instances": [{**INSTANCE, "endpoints": runs}]}
             comes = {"address": address, "port": 5006, "marks": [mark(NEW), mark(OLD)]} if coming else None
             seen += [
-                ({"module": "engine_facts", "on": host}, told),
+                ({"module": "engine_facts", "on": host}, reported),
                 ({"module": "engine_facts", "on": host, "names": ["main"]}, {"updates": [{**DUE, "coming": comes}]}),
             ]
         given = [{key: value for key, value in play.items() if key != "become"} for play in plays]
@@ -91,21 +91,21 @@ def test_gateways_have_both_endpoints_before_the_first_swap(update: Callable[...
     assert compared["allow"][0]["port"] == [5006, 5005]
 
 
-def test_a_gateway_that_cannot_be_told_stops_every_node(update: Callable[..., Any]) -> None:
+def test_a_gateway_that_cannot_be_configured_stops_every_node(update: Callable[..., Any]) -> None:
     succeeded, output, stage = update(True, {"module": "gateway"})
     assert not succeeded and "gateway was told to fail" in output
     assert stage.calls(module="engine_swap") == []
     assert all(stage.calls(module="node_lock", on=on, state="released") for on in ("a", "b"))
 
 
-def test_so_does_a_key_that_engines_do_not_accept(update: Callable[..., Any]) -> None:
+def test_a_key_that_engines_do_not_accept_is_a_problem_of_the_plan(update: Callable[..., Any]) -> None:
     _succeeded, _output, stage = update(True, vllm_accepted_keys=[])
     # The module refuses a plan with problems, and its stand-in does not.
     (configured,) = stage.calls(module="gateway")
     assert "do not all accept one key of the inventory: a, b" in configured["plan"]["problems"][0]
 
 
-def test_what_stays_where_it_is_told_to_nobody(update: Callable[..., Any]) -> None:
+def test_an_unchanged_endpoint_changes_no_gateway_and_no_firewall(update: Callable[..., Any]) -> None:
     succeeded, output, stage = update(False)
     assert succeeded, output
     assert not stage.calls(module="gateway") and not stage.calls(module="firewall")
