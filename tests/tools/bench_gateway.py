@@ -31,7 +31,7 @@ from swap_costs import SWAPPED
 
 KEY = "bench-key-not-secret"
 PORT = 4010
-"""Where LiteLLM listens."""
+"""The port of LiteLLM."""
 PACED_PORT = 4011
 """The port of the paced engine, which takes the place of an engine with a GPU."""
 LITELLM = "litellm[proxy]==1.100.0"

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Checks that each shared default stands only in plugins/module_utils/core/defaults.py, and that its role has the same
-value.
+"""Checks that only plugins/module_utils/core/defaults.py has the value of a shared default, and that the default of its
+role has the same value.
 
-Paths of the collection's files on a node must stand only in plugins/module_utils/core/paths.py.
+Only plugins/module_utils/core/paths.py may have paths of the collection's files on a node.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ MADE = "plugins/module_utils/models/config/class_defaults.py"
 """Sizes of models, made by `make catalogue`. A size may be the number of a port."""
 OWN_PATHS = ("/etc/inference", "/var/lib/inference")
 
-TELLING = 5000
+LEAST_NUMBER = 5000
 """Smaller numbers are too common to be recognised as a default: times, counts."""
 
 FALLBACK = re.compile(r"\b([a-z][a-z0-9_]*) \| default\(('[^']+'|[0-9]+)(?:, true)?\)")
@@ -73,7 +73,7 @@ def second_homes(table: Mapping[str, int | float | str], files: Mapping[str, str
 
 def in_python(table: Mapping[str, int | float | str], file: str, text: str) -> Iterator[tuple[int, str]]:
     """Literals of a Python file that copy a shared default or path."""
-    known = {value: name for name, value in table.items() if telling(value)}
+    known = {value: name for name, value in table.items() if is_recognised(value)}
     for node in ast.walk(ast.parse(text)):
         if not isinstance(node, ast.Constant) or not isinstance(node.value, (int, str)) or isinstance(node.value, bool):
             continue
@@ -90,7 +90,7 @@ def in_python(table: Mapping[str, int | float | str], file: str, text: str) -> I
 
 def in_yaml(table: Mapping[str, int | float | str], text: str, roles: frozenset[str]) -> Iterator[tuple[int, str]]:
     """Literals of a file of variables, tasks or a template that copy a default."""
-    known = {str(value): name for name, value in table.items() if telling(value)}
+    known = {str(value): name for name, value in table.items() if is_recognised(value)}
     for number, line in enumerate(text.splitlines(), 1):
         code = line.partition(" #")[0] if not line.lstrip().startswith("#") else ""
         owner = re.match(r"([a-z0-9_]+):", code)
@@ -105,9 +105,9 @@ def in_yaml(table: Mapping[str, int | float | str], text: str, roles: frozenset[
                 yield number, f"{value} is a second default of {name}: read it by the filter site_default"
 
 
-def telling(value: int | float | str) -> bool:
+def is_recognised(value: int | float | str) -> bool:
     """Whether a value alone is recognised as a default: a path, a port."""
-    return value.startswith("/") if isinstance(value, str) else value >= TELLING
+    return value.startswith("/") if isinstance(value, str) else value >= LEAST_NUMBER
 
 
 def main() -> int:

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Checks that an engine's words stand in its adapter (plugins/module_utils/engine/adapters), or with its flags
-(plugins/module_utils/models/flags).
+"""Checks that only an engine's adapter (plugins/module_utils/engine/adapters) and the catalogues of its flags
+(plugins/module_utils/models/flags) have the engine's words.
 
 Other code asks the adapter, so that another engine is one more file. The unit's name, `vllm@NAME`, and the role `vllm`
 with its variables are no words of the engine.
@@ -73,7 +73,7 @@ EXCEPTIONS: Mapping[str, tuple[frozenset[str], str]] = {
 
 
 def problems(files: Mapping[str, str], exceptions: Mapping[str, tuple[frozenset[str], str]] = EXCEPTIONS) -> list[str]:
-    """Every engine word outside the adapters, and every exception that has become needless."""
+    """Every engine word outside the adapters, and every exception that is no longer needed."""
     found, used = [], set()
     for file, text in files.items():
         if file.startswith(HOMES):
@@ -100,7 +100,7 @@ def words(file: str, text: str) -> Iterator[tuple[int, str, str]]:
         for kind, pattern in WORDS.items():
             yield from ((number, kind, match[0]) for match in pattern.finditer(line))
     if file.endswith(".py"):
-        yield from ((number, "title", "vLLM") for number, told in messages(text) if TITLE.search(told))
+        yield from ((number, "title", "vLLM") for number, message in messages(text) if TITLE.search(message))
 
 
 def messages(text: str) -> Iterator[tuple[int, str]]:

@@ -90,7 +90,7 @@ def mistake(file: str, target: str) -> str:
         return "node/ is imported by node/ alone" if there == "node" else ""
     kind = file.split("/")[1]
     if kind in CONTROLLER and there == "node":
-        return "node/ runs on nodes, this runs on the controller"
+        return f"node/ runs on nodes, {kind}/ runs on the controller"
     if kind == "modules" and there == "node":
         return "a module calls the node's library by core/node_call.py"
     if kind == "modules" and there == "fleet":

@@ -25,7 +25,7 @@ SENT = "node_call.py"
 
 
 def problems(file: str, text: str, sent: str) -> list[str]:
-    """What is wrong with a module; `sent` is the text of node_call.py."""
+    """Messages about a module; `sent` is the text of node_call.py."""
     tree = ast.parse(text)
     lines = secrets(tree)
     runs = ast.parse(sent) if UNSENT in text else tree
@@ -36,7 +36,7 @@ def problems(file: str, text: str, sent: str) -> list[str]:
 
 
 def quiet(tree: ast.Module) -> bool:
-    """Whether a module makes a QuietModule, and no other one."""
+    """Whether a module makes a QuietModule, and no AnsibleModule."""
     made = {node.func.id for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)}
     return QUIET in made and "AnsibleModule" not in made
 

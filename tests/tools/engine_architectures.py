@@ -66,16 +66,16 @@ class StandIn(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         module.__path__ = []
 
 
-def abilities(told: Any, kind: Any, lists: Mapping[str, Any], name: str) -> list[str]:
+def abilities(reported: Any, kind: Any, lists: Mapping[str, Any], name: str) -> list[str]:
     """What an architecture can do, by the engine's report about its class."""
     found = {
-        "generates": told.is_text_generation_model,
-        "pools": told.is_pooling_model,
-        "transcribes": told.supports_transcription,
-        "only transcribes": told.supports_transcription_only,
-        "scores pairs": told.score_type == "cross-encoder",
+        "generates": reported.is_text_generation_model,
+        "pools": reported.is_pooling_model,
+        "transcribes": reported.supports_transcription,
+        "only transcribes": reported.supports_transcription_only,
+        "scores pairs": reported.score_type == "cross-encoder",
         **{word: name in lists[key] for key, word in LISTS.items()},
-        "stages": told.supports_pp,
+        "stages": reported.supports_pp,
         "adapters": bool(getattr(kind, "supports_lora", False)),
         "adapted embeddings": bool(getattr(kind, "supports_lora", False) and getattr(kind, "embedding_modules", None)),
     }

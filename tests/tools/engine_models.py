@@ -170,18 +170,18 @@ def asked(directory: str) -> dict[str, Any]:
     from vllm.config import ModelConfig
 
     model = ModelConfig(model=directory, skip_tokenizer_init=True, dtype="bfloat16", enforce_eager=True)
-    told = model.model_arch_config
-    if not told.total_num_hidden_layers:
+    facts = model.model_arch_config
+    if not facts.total_num_hidden_layers:
         raise ValueError("the engine finds no layers in this configuration")
     return {
         "max_length": model.max_model_len,
-        "layers": told.total_num_hidden_layers,
-        "attention_heads": told.total_num_attention_heads,
-        "kv_heads": told.total_num_kv_heads,
-        "head_size": told.head_size,
-        "hidden_size": told.hidden_size,
-        "vocabulary_size": told.vocab_size,
-        "experts": told.num_experts,
+        "layers": facts.total_num_hidden_layers,
+        "attention_heads": facts.total_num_attention_heads,
+        "kv_heads": facts.total_num_kv_heads,
+        "head_size": facts.head_size,
+        "hidden_size": facts.hidden_size,
+        "vocabulary_size": facts.vocab_size,
+        "experts": facts.num_experts,
         "mla": model.use_mla,
         "hybrid": model.is_hybrid,
         "attention_free": model.is_attention_free,

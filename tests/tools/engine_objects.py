@@ -36,8 +36,8 @@ def choices(kind: Any) -> list[str]:
 def converted(kind: type) -> set[str]:
     """The fields whose values a class converts before it compares them."""
     decorators = getattr(kind, "__pydantic_decorators__", None)
-    told = decorators.field_validators.values() if decorators else ()
-    return {field for one in told if one.info.mode == "before" for field in one.info.fields}
+    validators = decorators.field_validators.values() if decorators else ()
+    return {field for one in validators if one.info.mode == "before" for field in one.info.fields}
 
 
 def main() -> None:

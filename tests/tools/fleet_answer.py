@@ -51,7 +51,7 @@ def main() -> int:
     while call >= 0 and not os.path.exists(path_of(directory, task, call)):
         call -= 1
     if call < 0:
-        sys.stderr.write(f"{os.environ['FLEET_TASK_NAME']}: the recorded node was not asked this\n")
+        sys.stderr.write(f"{os.environ['FLEET_TASK_NAME']}: the recording has no answer to this task\n")
         return UNANSWERED
     with open(path_of(directory, task, call), "rb") as kept:
         seconds, given, status, length = kept.readline().split()

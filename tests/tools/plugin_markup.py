@@ -84,7 +84,7 @@ def paragraph(text: str, page: Page) -> str:
 
 
 def wrap(text: str, first: str = "", rest: str = "") -> str:
-    """Lines of at most WIDTH characters; `first` stands before the first line, `rest` before all others."""
+    """Lines of at most WIDTH characters; the first line begins with `first`, all others with `rest`."""
     width = WIDTH - max(len(first), len(rest))
     lines = textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False)
     safe = [LIST_LIKE.sub(r"\\\1", line) if number else line for number, line in enumerate(lines)]

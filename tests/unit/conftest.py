@@ -67,8 +67,8 @@ def pytest_collection(session: pytest.Session) -> Iterator[None]:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if not config.getoption("--newer-core"):
         return
-    shown = [item for item in items if item.get_closest_marker("once")]
-    config.hook.pytest_deselected(items=shown)
+    once = [item for item in items if item.get_closest_marker("once")]
+    config.hook.pytest_deselected(items=once)
     items[:] = [item for item in items if not item.get_closest_marker("once")]
 
 

@@ -37,7 +37,7 @@ def test_every_category_is_read_or_left_for_a_reason() -> None:
 
 
 @pytest.mark.recordings(*LEFT)
-def test_what_is_left_is_not_taken_for_anything_else(recording: Any) -> None:
+def test_no_parser_finds_anything_in_recordings_that_are_left(recording: Any) -> None:
     text = recording.text()
     assert report.parse(text).gpus == []
     assert verbs.mtus(text) == {}

@@ -27,7 +27,7 @@ def key(path: str, action: str) -> str:
 
 
 class CallbackModule(CallbackBase):
-    """Ansible calls it before each task, in the process that forks the workers."""
+    """Ansible calls the plugin before each task, in the process that forks the workers."""
 
     CALLBACK_VERSION = 2.0
     CALLBACK_TYPE = "aggregate"

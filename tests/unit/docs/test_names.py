@@ -166,7 +166,7 @@ def paths() -> set[str]:
 
 
 def test_files_of_machines_are_those_of_the_code() -> None:
-    """A path is in the code: whole, by its class of paths, or as a name in a directory that is there."""
+    """The code has each path: whole, in the class Paths, or as a name in a directory that the code has."""
     listed = paths()
 
     def known(path: str) -> bool:

@@ -22,7 +22,7 @@ DOCS = Path(__file__).parents[3] / "docs"
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
 BASES: dict[str, Any] = {"qwen3-8b": {"model": "Qwen/Qwen3-8B", "revision": COMMIT}}
-"""Entries that blocks name as a base, and that stand in another block."""
+"""Entries that blocks name as a base, and that another block defines."""
 
 
 def blocks() -> Iterator[tuple[str, dict[str, Any]]]:
@@ -39,10 +39,10 @@ BLOCKS = dict(blocks())
 
 
 @pytest.mark.parametrize("place", BLOCKS)
-def test_a_block_is_accepted_as_it_stands(place: str) -> None:
+def test_a_block_is_accepted_unchanged(place: str) -> None:
     shown = BLOCKS[place]
     models = {**BASES, **shown["models"]}
-    # Without instances, each entry of the block gets one, but for adapters, which their base serves.
+    # If a block has no instances, each entry gets one, except adapters: their base serves them.
     names = [name for name, entry in shown["models"].items() if "adapter" not in entry]
     made = [{"name": f"one-{number}", "model": name, "port": 5100 + number} for number, name in enumerate(names)]
     instances = shown.get("instances") or made
@@ -52,6 +52,6 @@ def test_a_block_is_accepted_as_it_stands(place: str) -> None:
 
 
 def test_each_task_has_a_block() -> None:
-    told = "".join(str(BLOCKS[place]) for place in BLOCKS if place.startswith("models.md:"))
+    shown = "".join(str(BLOCKS[place]) for place in BLOCKS if place.startswith("models.md:"))
     for words in ("expect", "order", "dimension", "label", "audio", "adapter", "qwen3-0.6b", "ngram", "image"):
-        assert f"'{words}'" in told, words
+        assert f"'{words}'" in shown, words

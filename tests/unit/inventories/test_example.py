@@ -41,12 +41,12 @@ RECORDINGS = {
     "pcie-l40s": "l40s__595.91.07__dtd13.xml",
 }
 
-Told = dict[str, Any]
+Variables = dict[str, Any]
 
 
-def filled(answers: Told) -> Told:
+def filled(answers: Variables) -> Variables:
     """The variables of a node: those of the example, with the answers, and without templates."""
-    got: Told = {}
+    got: Variables = {}
     for folder in ("all", "inference"):
         for path in sorted((EXAMPLE / "group_vars" / folder).glob("*.yml")):
             name = str(path.relative_to(EXAMPLE))
@@ -62,11 +62,11 @@ def filled(answers: Told) -> Told:
     return {name: rendered(value) for name, value in got.items()}
 
 
-def gpus(kind: str, *, recorded: bool) -> list[Told]:
+def gpus(kind: str, *, recorded: bool) -> list[Variables]:
     """The GPUs of a machine: as recorded, or a sample of our own."""
     product, count = PRODUCTS[kind]
     known = BY_PRODUCT[product]
-    facts: Told = {"product": product, "compute_capability": known.compute_capability, "excluded": False}
+    facts: Variables = {"product": product, "compute_capability": known.compute_capability, "excluded": False}
     if recorded:
         text = (Path(os.environ["INFERENCE_SAMPLES"]) / "nvidia_smi_xml" / RECORDINGS[kind]).read_text()
         found = [asdict(gpu) for gpu in report.parse(text).gpus]
@@ -107,7 +107,7 @@ def test_the_filled_example_passes_the_checks_of_the_roles(kind: str, recorded: 
     assert registry.problems == []
     assert len(load_instances(got["instances"], registry, machine)) == len(got["instances"])
     assert load_sources(served_models(got["models"], got["instances"]))[1] == []
-    # The keys of the repositories are not here.
+    # The example has no keys of the repositories.
     apt_sources.read_sources([{**source, "key": ARMOUR, "fingerprints": []} for source in got["common_apt_sources"]])
     assert {source["name"]: source["fingerprints"] for source in got["common_apt_sources"]} == {
         "nvidia": [drivers.CUDA_FINGERPRINTS[12]],
@@ -123,7 +123,7 @@ def test_the_filled_example_passes_the_checks_of_the_roles(kind: str, recorded: 
     assert decide(wish, Node(12, machine, kind == "hgx-h100"), load()).problems == []
 
 
-def test_the_example_as_it_is_names_every_placeholder() -> None:
+def test_the_unchanged_example_reports_every_placeholder() -> None:
     lines = weak(filled({}))
     assert {line.partition(":")[0].partition("[")[0] for line in lines} == {
         "vllm_api_key",

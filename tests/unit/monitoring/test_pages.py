@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Dashboards and consoles ask for what exists, in words that Prometheus understands."""
+"""The queries of dashboards and consoles are valid, and read metrics that exist."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def dashboard_queries(path: Path) -> Iterator[str]:
 
 
 def console_queries(path: Path) -> Iterator[str]:
-    """The queries of a console template: all its texts that are none of its own words, with a node where it has %s."""
+    """The queries of a console template: its texts in quotes that look like queries, with a node in place of %s."""
     text = path.read_text()
     for action in re.findall(r"\{\{(.*?)\}\}", text, re.S):
         for word in re.findall(r'"((?:[^"\\]|\\.)*)"', action):
@@ -43,7 +43,7 @@ def queries() -> dict[str, list[str]]:
     return found | {path.name: list(console_queries(path)) for path in CONSOLES}
 
 
-def test_there_is_something_to_look_at() -> None:
+def test_all_dashboards_and_consoles_are_found() -> None:
     assert [path.stem for path in DASHBOARDS] == [
         "inference-fleet",
         "inference-gateway",
@@ -74,8 +74,8 @@ def test_every_metric_exists(name: str, rules: Any, names_in: Any, real_metrics:
 
 
 @pytest.mark.parametrize("path", DASHBOARDS, ids=lambda path: path.stem)
-def test_a_dashboard_is_provisioned_as_it_is(path: Path) -> None:
-    """Its name is its identity, it asks which Prometheus to use, and its variables are those that its queries have."""
+def test_a_dashboard_can_be_provisioned_unchanged(path: Path) -> None:
+    """Its uid is its file's name, its data source and the variables of its queries are declared, no panels overlap."""
     document = json.loads(path.read_text())
     assert document["uid"] == path.stem and "id" not in document
     declared = {variable["name"] for variable in document["templating"]["list"]}

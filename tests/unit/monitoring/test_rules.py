@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Every alert fires for what it is meant for, it alone, and not otherwise; and says what an operator needs."""
+"""Every alert fires alone in its cases, and not otherwise. Each alert has a severity, a subject and a next step."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ TARGETS = {
     "@node1": 'job="node",node="n1",instance="n1:9100"',
     "@node2": 'job="node",node="n2",instance="n2:9100"',
     "@engine1": 'job="engine",node="n1",instance="n1:5005",instance_name="main",model="tiny-a",release="1"',
-    # The same engine, whatever its release; and whatever its model, too.
+    # The same engine with any release, and with any release and model.
     "@instance1": 'job="engine",node="n1",instance="n1:5005",instance_name="main",model="tiny-a"',
     "@place1": 'job="engine",node="n1",instance="n1:5005",instance_name="main"',
     "@gateway1": 'job="gateway",node="g1",instance="g1:8404"',
@@ -41,39 +41,39 @@ TARGETS = {
 }
 """The labels that targets have, as the role gives them."""
 
-NODE_BESIDE = {'up{job="node",node="beside",instance="beside:9100"}': "1x600"}
-"""A node that is well: a fleet without any is an alert of its own."""
+HEALTHY_NODE = {'up{job="node",node="healthy",instance="healthy:9100"}': "1x600"}
+"""A healthy node: without any node, another alert would fire."""
 
 SCOPES = {"instance": ("node", "instance_name"), "node": ("node",), "gateway": ("node",), "fleet": ()}
-"""The labels that an alert about such a thing names in its summary."""
+"""By scope of an alert: the labels that its summary names."""
 
 
 def cases(subject: str) -> dict[str, dict[str, Any]]:
-    """What makes each alert of a file fire, and what does not."""
+    """For each alert of a file: series that make the alert fire, and series that do not."""
     loaded: dict[str, dict[str, Any]] = yaml.safe_load(labelled((CASES / f"{subject}.yml").read_text()))
     return loaded
 
 
 def labelled(text: str) -> str:
-    """With the labels that a word like @node1 stands for."""
+    """The text with labels in place of words such as @node1."""
     for short, labels in TARGETS.items():
         text = text.replace(short, labels)
     return text
 
 
 def variants(case: dict[str, Any]) -> list[dict[str, Any]]:
-    """A case and what it has `more` of: other series for the same alert, at its time unless they say otherwise."""
+    """A case, and the variants in its `more`: other series for the same alert, by default at the same time."""
     common = {key: case[key] for key in ("at", "every", "labels") if key in case}
     return [case, *({**common, **one} for one in case.get("more", []))]
 
 
 def firing(expected: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """All alerts that fire, and no other."""
+    """A query of promtool: exactly these alerts fire."""
     return [{"expr": 'ALERTS{alertstate="firing"}', "exp_samples": expected}]
 
 
 def promtool_test(name: str, case: dict[str, Any], rule: dict[str, Any], quiet: bool) -> dict[str, Any]:
-    series = {**({} if name == "NoNodeTargets" and not quiet else NODE_BESIDE), **case["quiet" if quiet else "fires"]}
+    series = {**({} if name == "NoNodeTargets" and not quiet else HEALTHY_NODE), **case["quiet" if quiet else "fires"]}
     labels = {"alertname": name, "alertstate": "firing", **rule["labels"]}
     shown = ",".join(filter(None, [case["labels"], *(f'{key}="{value}"' for key, value in labels.items())]))
     expected = [] if quiet else [{"labels": f"ALERTS{{{shown}}}", "value": 1}]
@@ -88,7 +88,7 @@ def promtool_test(name: str, case: dict[str, Any], rule: dict[str, Any], quiet: 
 def try_rules(
     tests: Sequence[tuple[str, dict[str, Any]]], rules: Any, promtool: str, scratch: Path, files: str = "*"
 ) -> None:
-    """Have promtool try the rules of the files whose names match, and the recordings. Each test has its step.
+    """Let promtool test the rules of the files whose names match, and the recordings. `tests`: pairs of step and test.
 
     A test has only those recordings that its series feed, and only those alerts that can fire with its series. With all
     rules, promtool would take several times as long: promtool reads all rules again for each test, and evaluates all of
@@ -115,8 +115,7 @@ def try_rules(
         }
         paths.append(scratch / f"test-{number}.yml")
         paths[-1].write_text(json.dumps(document, ensure_ascii=False))
-    # Less often than usual, and not on two processors, promtool looks for memory to give back: this would take half of
-    # its time.
+    # The garbage collector would take half of promtool's time: it runs less often than usual, and on one processor.
     environment = {**os.environ, "GOGC": "400", "GOMAXPROCS": "1"}
     command = [promtool, "test", "rules", *map(str, paths)]
     result = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
@@ -139,7 +138,7 @@ def parts_of(path: Path, names: Collection[str]) -> list[dict[str, Any]]:
     return [group for group in found if group["rules"]]
 
 
-def test_the_files_are_sound(promtool: str) -> None:
+def test_promtool_accepts_the_rule_files(promtool: str) -> None:
     command = [promtool, "check", "rules", *map(str, RULES.glob("*.yml"))]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stdout + result.stderr
@@ -149,10 +148,10 @@ def test_the_files_are_sound(promtool: str) -> None:
 def test_every_alert_fires_alone_and_not_otherwise(
     subject: str, rules: Any, promtool: str, tmp_path: Path, quick: bool
 ) -> None:
-    """In CI alone among the alerts of its file: promtool takes more than twice as long for all files."""
+    """In CI, only the alerts of the same file are tested: for all files, promtool takes more than twice as long."""
     known = cases(subject)
     assert list(known) == rules.files[subject], "one case for each alert, in the order of the rules"
-    # A case of days in steps of minutes would take minutes itself.
+    # A case that lasts days has longer steps: in steps of minutes, promtool would take minutes.
     tried = [(name, one) for name, case in known.items() for one in variants(case)]
     tests = [
         (one.get("every", "1m"), promtool_test(name, one, rules.alerts[name], quiet))
@@ -196,10 +195,10 @@ def test_every_alert_fires_alone_and_not_otherwise(
         ),
     ],
 )
-def test_an_alert_goes_on_over_another_release(
+def test_an_alert_continues_over_a_change_of_the_release(
     name: str, labels: str, since: int, series: dict[str, str], rules: Any, promtool: str, tmp_path: Path
 ) -> None:
-    """The labels of an engine's target follow what it runs: nobody is told that it is over, and then of it again."""
+    """A new release changes the labels of an engine's target. The alert must not end and fire again."""
     case = {"at": "", "labels": TARGETS[labels], "fires": {labelled(key): value for key, value in series.items()}}
     test = promtool_test(name, case, rules.alerts[name], False)
     (once,) = test["promql_expr_test"]
@@ -208,11 +207,11 @@ def test_an_alert_goes_on_over_another_release(
 
 
 def test_a_set_is_down_unless_people_have_drained_all_of_it(rules: Any, promtool: str, tmp_path: Path) -> None:
-    """A test of its own: of what is drained, InstanceDrained tells as well."""
+    """These are no cases of the file, because InstanceDrained fires as well."""
     name = "ReplicaSetDown"
     here, there = 'inference_drained{@node1,name="main"}', 'inference_drained{@node2,name="main"}'
     gave_up = 'inference_recovery_breaker_open{@node2,name="main"}'
-    told: list[tuple[bool, dict[str, str]]] = [
+    expected: list[tuple[bool, dict[str, str]]] = [
         (False, {here: "1x20", there: "1x20", gave_up: "0x20"}),
         # A drained node that reboots.
         (False, {here: "1x20", there: "1x2 stale"}),
@@ -222,7 +221,7 @@ def test_a_set_is_down_unless_people_have_drained_all_of_it(rules: Any, promtool
         (True, {here: "1x20", there: "1x20", gave_up: "1x20"}),
     ]
     tests = []
-    for down, drained in told:
+    for down, drained in expected:
         series = {'haproxy_backend_active_servers{@gateway1,proxy="set_main"}': "0x20", **drained}
         known = {labelled(key): values for key, values in series.items()}
         case = {"at": "10m", "labels": labelled('@gateway1,proxy="set_main"'), "fires": known, "quiet": known}
@@ -234,14 +233,14 @@ def test_a_set_is_down_unless_people_have_drained_all_of_it(rules: Any, promtool
 
 @pytest.mark.parametrize("subject", SUBJECTS)
 def test_every_branch_of_an_alert_is_tried(subject: str, rules: Any) -> None:
-    """As many ways to fire as the expression has: one that is typed wrong would hide behind the others."""
+    """An alert has a case for each part of its `or`: otherwise a wrong part would go unnoticed."""
     for name, case in cases(subject).items():
         bare = re.sub(r'"(?:[^"\\]|\\.)*"', "", rules.alerts[name]["expr"])
         branches = len(re.findall(r"\bor\b", bare)) + 1
         assert sum("fires" in one for one in variants(case)) >= branches, name
 
 
-def test_every_alert_says_how_bad_what_about_and_what_to_do(rules: Any) -> None:
+def test_every_alert_has_a_severity_a_subject_and_an_action(rules: Any) -> None:
     for name, rule in rules.alerts.items():
         assert rule["labels"]["severity"] in ("critical", "warning", "info"), name
         scope = rule["labels"]["scope"]
@@ -254,7 +253,7 @@ def test_every_alert_says_how_bad_what_about_and_what_to_do(rules: Any) -> None:
 
 
 def test_every_alert_has_its_section(rules: Any) -> None:
-    """A section for each alert, in which no part is missing, and none of an alert that is gone."""
+    """Each alert has a complete section, and each section has an alert."""
     sections = dict(re.findall(r"^### (\w+)\n(.*?)(?=^##|\Z)", (ROOT / "docs/alerts.md").read_text(), re.M | re.S))
     assert list(sections) == [name for subject in sections_order() for name in rules.files[subject]]
     for name, text in sections.items():
@@ -273,14 +272,14 @@ def sections_order() -> list[str]:
     return found
 
 
-def test_what_silences_others_is_itself_only_told(rules: Any) -> None:
-    """Alertmanager holds alerts back by these two: they must have the labels that it compares."""
+def test_alerts_that_inhibit_others_are_informational(rules: Any) -> None:
+    """Alertmanager's inhibit rules compare these labels of the two alerts."""
     for name, scope in (("InstanceDrained", "instance"), ("NodeInMaintenance", "node")):
         assert rules.alerts[name]["labels"] == {"severity": "info", "scope": scope}
 
 
 def test_every_metric_exists(rules: Any, names_in: Any, real_metrics: set[str]) -> None:
-    """A name that is typed wrong, or that an exporter has changed, would never fire."""
+    """An alert with a mistyped metric, or a metric that an exporter has renamed, would never fire."""
     expressions = {**{name: rule["expr"] for name, rule in rules.alerts.items()}, **rules.records}
     unknown = {name: sorted(names_in(text) - real_metrics - set(rules.records)) for name, text in expressions.items()}
     assert {name: found for name, found in unknown.items() if found} == {}

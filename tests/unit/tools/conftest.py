@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Makes the tools importable: scripts in the directory of the modules that they import, and no packages."""
+"""Make the tools importable. They are scripts and modules in one directory, not packages."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ def test_the_table_has_a_row_for_each_architecture(script: Callable[[str], Modul
 
 
 def test_an_ability_is_what_the_engine_reports_about_a_class() -> None:
-    told = SimpleNamespace(
+    reported = SimpleNamespace(
         is_text_generation_model=False,
         is_pooling_model=True,
         supports_transcription=False,
@@ -33,12 +33,12 @@ def test_an_ability_is_what_the_engine_reports_about_a_class() -> None:
     )
     lists = {key: {"A": 1} if key == "_REWARD_MODELS" else {} for key in engine_architectures.LISTS}
     kind = SimpleNamespace(supports_lora=True, embedding_modules={})
-    found = engine_architectures.abilities(told, kind, lists, "A")
+    found = engine_architectures.abilities(reported, kind, lists, "A")
     assert found == ["pools", "scores pairs", "rewards", "adapters"]
-    assert engine_architectures.abilities(told, object(), lists, "B") == ["pools", "scores pairs"]
+    assert engine_architectures.abilities(reported, object(), lists, "B") == ["pools", "scores pairs"]
 
 
-def test_an_empty_package_takes_the_place_of_each_that_the_image_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_empty_package_replaces_each_package_that_the_image_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
     finder = engine_architectures.StandIn()
     monkeypatch.setattr(sys, "meta_path", [*sys.meta_path, finder])
     made = import_module("torchaudio.functional")

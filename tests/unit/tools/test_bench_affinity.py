@@ -29,7 +29,7 @@ def engine() -> str:
     return found[0]
 
 
-def test_rows_compare_both_ways(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_rows_compare_both_kinds_of_routing(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in {"SECONDS": 0.5, "ROUNDS": 1, "DOCUMENTS": 2, "CLIENTS": 2}.items():
         monkeypatch.setattr(bench_affinity, name, value)
     rows: list[tuple[str, float, float | None]] = []
@@ -37,16 +37,16 @@ def test_rows_compare_both_ways(engine: str, monkeypatch: pytest.MonkeyPatch) ->
     (least, first, none), (affinity, second, ratio) = rows
     assert least.startswith("2 documents, first token: least connections, ") and none is None
     assert affinity.startswith("2 documents, first token: affinity, ") and ratio == second / first
-    # Both documents are in the only cache: what is left to compute is the question.
+    # The only cache has both documents: the engine computes the question alone.
     assert least.endswith(("99% cached", "100% cached")) and 0 < first < 0.4
 
 
-def test_a_failed_request_ends_the_measurement(engine: str) -> None:
+def test_a_failed_request_ends_the_measurement() -> None:
     with pytest.raises((NodeError, OSError, EOFError)):
         bench_affinity.bench("127.0.0.1:1", {}, lambda *_row: None)
 
 
-def test_replicas_of_both_ways_have_engines_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_both_kinds_of_routing_have_engines_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
     class Process:
         def __init__(self, command: list[object]) -> None:
             commands.append(command)

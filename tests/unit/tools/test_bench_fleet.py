@@ -15,13 +15,13 @@ from nodes import Site
 
 
 class FakeSite:
-    """One node, which nobody starts."""
+    """One node, which no test starts."""
 
     def __init__(self) -> None:
         self.addresses = {"real": "192.0.2.1"}
 
     def write_inventory(self, path: Path) -> None:
-        """As Site writes the hosts."""
+        """Write the hosts as Site does."""
         path.write_text(json.dumps({"inference": {"hosts": {"real": {"ansible_host": "192.0.2.1"}}}, "all": {}}))
 
 
@@ -48,7 +48,7 @@ def test_a_simulated_node_has_an_address_of_its_own() -> None:
     assert len({bench_fleet.address(number) for number in range(1, 1001)}) == 1000
 
 
-def test_the_recorded_node_is_one_of_as_many_as_answer_later(fleet: bench_fleet.Fleet) -> None:
+def test_the_run_that_is_recorded_has_all_simulated_nodes_in_its_inventory(fleet: bench_fleet.Fleet) -> None:
     fleet.write_inventory(2, real=True)
     assert list(hosts(fleet)) == ["real", "simulated-001", "simulated-002"]
     fleet.write_inventory(3, real=False)
@@ -56,7 +56,7 @@ def test_the_recorded_node_is_one_of_as_many_as_answer_later(fleet: bench_fleet.
     assert hosts(fleet)["simulated-003"]["ansible_host"] == bench_fleet.address(3)
 
 
-def test_what_each_further_node_costs() -> None:
+def test_the_cost_of_each_further_node() -> None:
     assert bench_fleet.further([10, 30, 100], [20.0, 40.0, 180.0]) == [1.0, 2.0]
     assert bench_fleet.further([10], [20.0]) == []
 
@@ -75,7 +75,7 @@ def test_each_run_is_recorded_once_and_replayed_in_each_size(fleet: bench_fleet.
 
     bench_fleet.bench(fleet, 100, measure, add)
     real = [environment for command, environment in asked if "real" in command]
-    # The first brings the node to where the recorded runs change nothing.
+    # The first run makes all changes, so that the recorded runs change nothing.
     assert [bool(environment) for environment in real] == [False, True, True, True]
     assert not any(environment.get("FLEET_STATE") for environment in real)
     simulated = [environment for command, environment in asked if "real" not in command]
@@ -88,9 +88,9 @@ def test_each_run_is_recorded_once_and_replayed_in_each_size(fleet: bench_fleet.
     assert [row.get("ratio") for _what, row in rows][:3] == [None, None, 3.25]
 
 
-def test_an_answer_knows_every_simulated_node(fleet: bench_fleet.Fleet) -> None:
+def test_every_recording_lists_all_simulated_nodes(fleet: bench_fleet.Fleet) -> None:
     fleet.record(lambda _command, _environment: {}, 9)
-    known = list(fleet.recordings.glob("*/nodes"))
-    assert len(known) == len(bench_fleet.RUNS)
-    for nodes in known:
+    listed = list(fleet.recordings.glob("*/nodes"))
+    assert len(listed) == len(bench_fleet.RUNS)
+    for nodes in listed:
         assert fleet_answer.name_of(str(nodes.parent), bench_fleet.address(400)) == "simulated-400"

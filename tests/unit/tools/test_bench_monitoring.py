@@ -20,9 +20,9 @@ process_cpu_seconds_total @used
 """
 
 
-def test_rows_tell_what_watching_costs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_rows_have_the_costs_of_monitoring(monkeypatch: pytest.MonkeyPatch) -> None:
     counter = itertools.count()
-    # The first one, which warms up, counts for nothing; each costs 30 ms of a processor.
+    # The first scrape warms up, and is not counted. Each scrape costs 30 ms of a processor.
     scrapes = (SCRAPE.replace("@used", f"{number * 0.03:.2f}") for number in counter)
     commands: list[str] = []
 
@@ -55,7 +55,7 @@ def test_rows_tell_what_watching_costs(monkeypatch: pytest.MonkeyPatch) -> None:
         "1.00% of a core: inferctl metrics node every 60 s": 0.6,
         "0.20% of a core: inferctl metrics doctor every 300 s": 0.6,
     }
-    # The textfiles are there before the first question.
+    # The textfiles are there before the first scrape.
     assert [command.split()[-1] for command in commands[:2]] == [
         "inference-metrics@node.service",
         "inference-metrics@doctor.service",
@@ -63,6 +63,6 @@ def test_rows_tell_what_watching_costs(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("said", ["", "inferctl: not found", "0.5"])
-def test_what_tells_no_time_is_an_error(said: str) -> None:
+def test_output_without_a_time_is_an_error(said: str) -> None:
     with pytest.raises(NodeError, match="inferctl metrics"):
         bench_monitoring.processor(said)

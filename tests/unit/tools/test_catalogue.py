@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What `make catalogue` makes of an argument parser, tried on one with every kind of flag that vLLM's has."""
+"""`make catalogue` reads an argument parser: here, a parser with every kind of flag that vLLM has."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parents[3]
 def introspection() -> Iterator[ModuleType]:
     """The script that runs in the image; it rewrites the command line that it finds there."""
     with pytest.MonkeyPatch.context() as patch:
-        # With a name: in a process that has imported the script before, nothing rewrites this.
+        # A name must be there: a script that was imported before does not rewrite the command line again.
         patch.setattr(sys, "argv", ["engine_flags"])
         import engine_flags
 
@@ -42,7 +42,7 @@ class Paired(argparse.BooleanOptionalAction):
 
 
 class Own(argparse.Action):
-    """One that reads its values itself."""
+    """An action that reads its values itself."""
 
 
 def or_none(convert: Any) -> Any:
@@ -58,7 +58,7 @@ def size_or_auto(text: str) -> int:
 
 
 def structure(text: str) -> Any:
-    """As a data class that needs a key: even the empty object is refused."""
+    """Like a data class with a required key: the empty object is refused, too."""
     return json.loads(text)["needed"]
 
 
@@ -115,7 +115,7 @@ def test_names(introspection: ModuleType) -> None:
     }
 
 
-def test_a_form_that_is_new(introspection: ModuleType) -> None:
+def test_an_unknown_form_is_an_error(introspection: ModuleType) -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--pair", nargs=2)
     with pytest.raises(ValueError, match="nargs 2 is unknown"):
@@ -221,10 +221,10 @@ def test_the_keys_of_objects_are_written_as_they_are(tool: ModuleType) -> None:
     """With `make catalogue`, the module is the same again."""
     flags = versions.known()[object_keys.VERSION]
     keys = {name: list(known) for name, known in object_keys.KEYS.items()}
-    told = {
+    answer = {
         "version": object_keys.VERSION,
         "keys": {**keys, "cache-config": ["block_size"]},
         "choices": {**{name: object_keys.CHOICES.get(name, {}) for name in keys}, "cache-config": {}},
     }
-    text = tool.objects_text(told, flags)
+    text = tool.objects_text(answer, flags)
     assert text == (ROOT / "plugins/module_utils/models/flags/object_keys.py").read_text()

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A module that imports too much is named with the way to what brings in the most."""
+"""A module that imports too much is reported, with the way to the import that brings in the most files."""
 
 from __future__ import annotations
 
@@ -34,29 +34,29 @@ def _without_the_modules_own_text(monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
 
-# Five files beside the parts: small, way, heavy, and two packages.
-def test_what_is_small_enough() -> None:
+# Five files in addition to the parts: small, way, heavy, and two packages.
+def test_a_small_closure_is_accepted() -> None:
     assert check_closures.problems(library(check_closures.FILES - 5)) == []
     assert check_closures.problems(library(10, "#" * 20 * 1024)) == []
 
 
-def test_what_is_not_sent_may_import_as_it_likes() -> None:
+def test_a_module_that_is_not_sent_may_import_anything() -> None:
     files = library(100)
     files[MODULE] = files[MODULE].replace("\nxxx", "\nnode_call.refuse(AnsibleModule())\nxxx", 1)
     assert check_closures.problems(files) == []
 
 
 @pytest.mark.parametrize(
-    ("files", "told"),
+    ("files", "words"),
     [
         (library(check_closures.FILES - 4), "imports 41 files, 1 KiB: at most 40 files, 250 KiB"),
         (library(10, "#" * 26 * 1024), "imports 15 files, 260 KiB"),
     ],
     ids=["files", "size"],
 )
-def test_what_is_too_much(files: dict[str, str], told: str) -> None:
+def test_a_closure_that_is_too_large_is_reported(files: dict[str, str], words: str) -> None:
     (line,) = check_closures.problems(files)
-    assert line.startswith(f"{MODULE}: {told}")
+    assert line.startswith(f"{MODULE}: {words}")
     assert "comes by plugins/modules/gpu_facts.py -> core/way.py -> core/heavy.py. Without this import, 4" in line
 
 

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A second home of a default is found, and a role that shows another value."""
+"""The check finds a second place of a default, and a role that shows another value."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_the_table_is_read_from_the_source() -> None:
     assert real["vllm_agent_port"] == 5004 and real["update_speed_bound"] == 0.5 and len(real) > 10
 
 
-def test_a_role_that_shows_another_value_is_named() -> None:
+def test_a_role_that_shows_another_value_is_reported() -> None:
     files = {"roles/gateway/defaults/main.yml": {"gateway_port": 8001}, "roles/x/defaults/main.yml": {"other": 8001}}
     (problem,) = check_defaults.differing(TABLE, files)
     assert (
@@ -49,7 +49,7 @@ def test_a_role_that_shows_another_value_is_named() -> None:
         ),
     ],
 )
-def test_a_second_home_is_named(file: str, text: str, words: str) -> None:
+def test_a_second_place_of_a_default_is_reported(file: str, text: str, words: str) -> None:
     assert any(words in problem for problem in found(file, text))
 
 
@@ -67,5 +67,5 @@ def test_a_second_home_is_named(file: str, text: str, words: str) -> None:
         ("playbooks/x.yml", "p: \"{{ gateway_port | default('gateway_port' | baremetal.inference.site_default) }}\""),
     ],
 )
-def test_what_is_at_home_or_another_thing_is_not(file: str, text: str) -> None:
+def test_the_home_of_a_default_and_other_values_are_accepted(file: str, text: str) -> None:
     assert found(file, text) == []

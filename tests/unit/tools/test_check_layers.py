@@ -64,13 +64,13 @@ def test_imports_up_the_list_are_right(file: str, text: str) -> None:
         ("plugins/filter/fleet.py", "from ..modules import gpu_facts", 1, "a module is imported by nothing"),
     ],
 )
-def test_imports_down_or_beside_are_named_with_their_line(file: str, text: str, line: int, words: str) -> None:
+def test_wrong_imports_are_reported_with_their_line(file: str, text: str, line: int, words: str) -> None:
     (problem,) = found(file, text)
     assert problem.startswith(f"{file}:{line}: imports plugins/")
     assert words in problem
 
 
-def test_a_file_that_lies_loose_or_in_a_folder_of_its_own_is_named() -> None:
+def test_a_file_outside_of_the_known_folders_is_reported() -> None:
     assert "file is loose" in found("plugins/module_utils/pci.py", "")[0]
     assert "folder gpu is not one of core, debian" in found("plugins/module_utils/gpu/facts.py", "")[0]
 

@@ -42,11 +42,11 @@ def test_a_secret_inside_of_a_dictionary_needs_a_quiet_module(specification: str
         "{'engine': {'type': 'dict', 'options': {'repository_key': {'type': 'str', 'no_log': False}}}}",
     ],
 )
-def test_other_options_do_not(specification: str) -> None:
+def test_other_options_need_no_quiet_module(specification: str) -> None:
     assert found(specification) == []
 
 
-def test_a_module_that_is_not_sent_goes_by_the_one_that_is() -> None:
+def test_a_module_that_is_not_sent_needs_a_quiet_node_call() -> None:
     specification = f"{{'plan': {{'type': 'dict', 'options': {INNER}}}}}"
     (problem,) = found(specification, before="node_call.refuse()")
     assert "node_call.py must be a QuietModule" in problem

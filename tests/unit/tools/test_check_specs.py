@@ -51,7 +51,7 @@ def test_an_inventory_gives_its_variables_at_every_level() -> None:
     assert {"a", "b", "c"} <= check_specs.names(inventory)
 
 
-def test_what_the_roles_require_is_read() -> None:
+def test_the_required_variables_of_the_roles_are_read() -> None:
     wanted = check_specs.required()
     assert wanted["gateway"]["main"] == {"gateway_agent_port"}
     assert wanted["recovery"]["main"] == set()

@@ -93,7 +93,7 @@ def test_an_update_counts_failures_of_clients(
     assert f"391 succeeded, {len(failures)} failed" in capsys.readouterr().out
 
 
-def test_without_nodes_an_update_says_what_to_do(demo: ModuleType) -> None:
+def test_an_update_without_nodes_is_an_error_with_the_next_step(demo: ModuleType) -> None:
     with pytest.raises(nodes.NodeError, match="the demo does not run: make demo"):
         demo.gateway()
 

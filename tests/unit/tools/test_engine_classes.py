@@ -49,7 +49,7 @@ class Small:
 
 
 class Giver:
-    """An owner that gives its part other values, and one that it makes itself yet others."""
+    """An owner that changes values of a given part, and makes a part with other values if none is given."""
 
     model_type = "giver"
 
@@ -65,7 +65,7 @@ def test_a_part_with_a_class_of_its_own_is_found() -> None:
     assert engine_classes.own_parts(Text, KNOWN) == {}
 
 
-def test_it_has_a_row_of_its_own_which_names_its_type(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_part_with_a_class_of_its_own_has_a_row_with_its_type(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine_classes, "classes", lambda: KNOWN)
     monkeypatch.setattr(engine_classes, "served", lambda: ({"owner"}, set()))
     found = engine_classes.describe()
@@ -91,7 +91,7 @@ def test_what_only_the_code_of_transformers_runs_is_adopted(monkeypatch: pytest.
     monkeypatch.setattr(engine_classes, "classes", lambda: {**KNOWN, "giver": Giver, "small": Small})
     monkeypatch.setattr(engine_classes, "served", lambda: ({"owner"}, {"giver", "step"}))
     found = engine_classes.describe()
-    # A part of both is the engine's own.
+    # step is a part of owner, too, which the engine itself runs.
     assert {name: kind["adopted"] for name, kind in found.items()} == {
         **dict.fromkeys(("owner", "step", "owner/text_config"), False),
         **dict.fromkeys(("giver", "small"), True),

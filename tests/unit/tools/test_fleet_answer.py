@@ -12,7 +12,7 @@ import pytest
 
 
 class Fleet:
-    """A recording, and who asks."""
+    """A recording, and calls that read it."""
 
     def __init__(self, directory: Path) -> None:
         self.recording, self.state = directory / "recording", directory / "state"
@@ -20,7 +20,7 @@ class Fleet:
         (self.recording / "nodes").write_text("198.18.0.2 simulated-001\n198.18.0.3 simulated-002\n")
 
     def keep(self, task: str, call: int, out: bytes, err: bytes = b"", header: str = "0 0 0") -> None:
-        """Have a recorded answer."""
+        """Record an answer."""
         Path(fleet_answer.path_of(str(self.recording), task, call)).write_bytes(
             f"{header} {len(out)}\n".encode() + out + err
         )
@@ -65,8 +65,8 @@ def test_each_call_of_a_task_has_its_own_answer_for_each_host(fleet: Fleet) -> N
     assert fleet.ask("198.18.0.2", "bb")[1] == b"other"
 
 
-def test_a_task_that_the_recorded_node_was_not_asked(fleet: Fleet) -> None:
-    assert fleet.ask("198.18.0.2", "cc") == (255, b"", b"site.yml:7: Ask: the recorded node was not asked this\n")
+def test_a_task_without_a_recorded_answer_is_an_error(fleet: Fleet) -> None:
+    assert fleet.ask("198.18.0.2", "cc") == (255, b"", b"site.yml:7: Ask: the recording has no answer to this task\n")
 
 
 def test_a_command_without_input_is_answered_while_its_input_is_open(fleet: Fleet) -> None:

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""When the parts that the tests run on are built anew, and from what."""
+"""When the images and models of the tests are built again, and from which sources."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_a_model_that_was_removed_is_trained_again(trained: list[Path], tmp_path
 
 
 def build_engine(monkeypatch: pytest.MonkeyPatch, pulled: bool, failing: str) -> list[str]:
-    """Build the engine where upstream's image is pulled or not and an entrypoint fails. Returns what became its tag."""
+    """Build the engine. Returns the image that gets its tag, or `wheels`. `pulled`: upstream's image is here."""
     made: list[str] = []
 
     def run(argv: list[str], **_options: Any) -> subprocess.CompletedProcess[str]:

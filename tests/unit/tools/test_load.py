@@ -134,7 +134,7 @@ def test_every_set_is_asked_for_every_kind_of_answer(engine: Engine) -> None:
         ("form", "a stream without its [DONE]", "has no attribute 'get'"),
     ],
 )
-def test_what_is_no_answer_has_failed(engine: Engine, fault: str, streamed: str, whole: str) -> None:
+def test_an_incomplete_or_wrong_answer_is_a_failure(engine: Engine, fault: str, streamed: str, whole: str) -> None:
     engine.fault = fault
     for shape, words in ((Shape(True, 20), streamed), (Shape(False, 20), whole)):
         report = engine.load(shape)

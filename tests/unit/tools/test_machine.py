@@ -116,15 +116,15 @@ def test_down_ends_the_machine_and_keeps_its_console(
     machine.down()
 
 
-def test_a_process_that_is_not_the_machine_is_let_live(tmp_path: Path) -> None:
-    """After a restart of this machine, an old number may be anybody's."""
+def test_a_process_that_is_not_the_machine_is_not_ended(tmp_path: Path) -> None:
+    """After a restart of this machine, the recorded process id may belong to any program."""
     (tmp_path / "qemu.pid").write_text(f"{os.getpid()}\n")
     machine = machines.Machine(tmp_path)
     assert machine.pid() == 0
     machine.down()
 
 
-def test_a_machine_that_was_never_started_says_so(tmp_path: Path) -> None:
+def test_a_machine_that_was_never_started_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(machines.MachineError, match="never started"):
         machines.Machine(tmp_path / "ghost").ssh("true")
 
@@ -135,7 +135,7 @@ def test_a_machine_that_ends_while_it_boots_shows_its_console(tmp_path: Path) ->
         machines.Machine(tmp_path).wait()
 
 
-def test_a_port_that_is_taken_in_between_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_port_that_is_taken_in_between_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ports = iter((1111, 2222))
     started: list[str] = []
 

@@ -43,7 +43,7 @@ def test_an_image_belongs_to_the_nodes_image_and_the_script(docker: dict[str, st
 
 
 @pytest.mark.parametrize(("days", "made"), [(None, True), (6, False), (8, True)])
-def test_what_is_missing_or_old_is_made(docker: dict[str, str], days: int | None, made: bool) -> None:
+def test_a_missing_or_old_image_is_made(docker: dict[str, str], days: int | None, made: bool) -> None:
     if days is not None:
         docker["{{.Created}}"] = f"{datetime.now(UTC) - timedelta(days=days):%Y-%m-%dT%H:%M:%S}.123456789Z"
     (origin,) = machine_images.ensure(["bookworm"]).values()

@@ -17,7 +17,7 @@ import pytest
 
 
 def docker(monkeypatch: pytest.MonkeyPatch, ipam: dict[str, str], containers: list[dict[str, str] | None]) -> None:
-    """Have docker tell of a network, and of containers in it with the addresses that they asked for."""
+    """Let docker report a network, and containers in it with the addresses that they asked for."""
     networks = [{"NetworkSettings": {"Networks": {"inference": {"IPAMConfig": entry}}}} for entry in containers]
     answers: dict[str, str] = {
         "network": json.dumps([{"IPAM": {"Config": [ipam]}}]),
@@ -51,12 +51,12 @@ def test_a_node_gets_an_address_that_is_its_own(
     assert nodes.free_address() == expected
 
 
-def test_the_next_node_hardly_gets_the_address_of_the_one_before(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_addresses_of_nodes_are_random(monkeypatch: pytest.MonkeyPatch) -> None:
     docker(monkeypatch, {"Subnet": "172.18.0.0/16", "IPRange": "172.18.0.0/17"}, [])
-    assert len({nodes.free_address() for _ in range(4)}) > 1
+    assert len({nodes.free_address() for _draw in range(4)}) > 1
 
 
-def test_an_old_network_is_told_with_the_way_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_old_network_is_an_error_with_the_next_commands(monkeypatch: pytest.MonkeyPatch) -> None:
     docker(monkeypatch, {"Subnet": "172.18.0.0/16"}, [])
     with pytest.raises(nodes.NodeError, match="docker network rm inference; make setup"):
         nodes.free_address()

@@ -35,7 +35,7 @@ def test_the_cache_forgets_what_was_unused_for_longest() -> None:
     assert cache.use(text("b")) == (16, 0)
 
 
-def test_only_an_engine_with_a_cache_tells_of_cached_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_an_engine_with_a_cache_reports_cached_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
     slept: list[float] = []
 
     async def sleep(seconds: float) -> None:

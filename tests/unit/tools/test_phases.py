@@ -21,7 +21,7 @@ PRINTED = """\
 """
 
 
-def test_actions_and_slow_tests_are_told() -> None:
+def test_actions_and_slow_tests_are_reported() -> None:
     now = [0.0]
     seen = phases.Phases(lambda: now[0])
     for line in PRINTED.splitlines(keepends=True):
@@ -37,7 +37,7 @@ def test_actions_and_slow_tests_are_told() -> None:
     ]
 
 
-def test_only_the_slowest_tests_are_told() -> None:
+def test_only_the_slowest_tests_are_reported() -> None:
     seen = phases.Phases()
     for number in range(9):
         seen.see(f"{number}.00s call a/test_x.py::test_{number}")

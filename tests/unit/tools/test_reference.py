@@ -103,7 +103,7 @@ def test_the_index_links_each_page_and_names_internal_modules() -> None:
     assert "`hidden`" in text
 
 
-def test_stale_missing_and_superfluous_pages_are_named_and_mended(tmp_path: Path) -> None:
+def test_stale_missing_and_superfluous_pages_are_found_and_written(tmp_path: Path) -> None:
     (tmp_path / "roles").mkdir()
     (tmp_path / "roles/gone.md").write_text("gone")
     (tmp_path / "README.md").write_text("old")
@@ -113,7 +113,7 @@ def test_stale_missing_and_superfluous_pages_are_named_and_mended(tmp_path: Path
     assert reference.stale(tmp_path, wanted) == []
 
 
-def test_lint_says_what_to_do(
+def test_a_stale_page_is_an_error_with_the_next_command(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(reference, "PAGES", tmp_path)

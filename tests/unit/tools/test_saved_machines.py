@@ -92,7 +92,7 @@ def test_without_a_disk_nothing_starts(home: Path) -> None:
         saved_machines.up(Machine(home / "box"), "one")
 
 
-def test_a_copy_has_its_own_disks_and_the_time_of_now(
+def test_a_copy_has_its_own_disks_and_the_current_time(
     home: Path, calls: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     saved = home / "saved/abc"
@@ -150,7 +150,7 @@ def test_the_memory_is_written_to_a_file_and_the_machine_ends(
     assert got == ["qmp_capabilities", "migrate-set-parameters", "migrate", "query-migrate", "query-migrate", "quit"]
 
 
-def test_a_refusal_of_qemu_is_told(tmp_path: Path, serve: Serve) -> None:
+def test_a_refusal_of_qemu_is_an_error(tmp_path: Path, serve: Serve) -> None:
     serve(lambda command: {"error": {"desc": "no such thing"}} if command == "jump" else {"return": {}})
     with (
         saved_machines.Monitor(Machine(tmp_path, "box")) as monitor,

@@ -67,7 +67,7 @@ def test_remains_are_nodes_or_files_of_the_scenario(
     assert tool.has_remains("default") is found
 
 
-def test_a_name_that_is_none_is_told_with_those_that_are(
+def test_an_unknown_scenario_is_an_error_that_lists_all_names(
     tool: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("sys.argv", ["scenarios", "defualt"])

@@ -58,9 +58,9 @@ def provide(machine: Path, name: str, script: str = "exit 1") -> None:
 
 
 def become(machine: Path, user: str) -> None:
-    """Root, who may install, or somebody else."""
+    """Set the current user: root may install packages, others may not."""
     provide(machine, "id", f'if [ "$1" = -un ]; then echo {user}; else echo {0 if user == "root" else 1000}; fi')
-    # What is installed is there afterwards.
+    # apt-get installs the command docker.
     arrives = f'case "$*" in *docker.io*) cp {machine}/docker {machine}/bin/;; esac'
     provide(machine, "apt-get", f'echo "$*" >>{machine}/apt.log\n{arrives}')
 
@@ -74,7 +74,7 @@ def setup(machine: Path, mode: str = "all", **more: str) -> subprocess.Completed
 
 
 def installed(machine: Path) -> str:
-    """The packages that apt-get was told to install."""
+    """The packages that apt-get got as arguments."""
     log = (machine / "apt.log").read_text()
     return log.rpartition("--no-install-recommends ")[2].strip()
 
@@ -117,7 +117,7 @@ def test_machine_and_browser_are_for_the_tests_alone(machine: Path) -> None:
     assert installed(machine) == " ".join(sorted(FOR_TESTS.values()))
 
 
-def test_unit_tests_need_no_engine_and_what_is_missing_is_told_at_once(machine: Path) -> None:
+def test_unit_tests_need_no_docker_and_missing_packages_are_reported_first(machine: Path) -> None:
     become(machine, "ada")
     result = setup(machine, "unit")
     assert result.returncode != 0
@@ -140,10 +140,10 @@ def test_a_user_gets_all_commands_at_once(machine: Path) -> None:
     result = setup(machine)
     assert result.returncode != 0
     packages = "docker.io iptables mmdebstrap openssh-client python3-venv rsync uidmap"
-    told = [line.strip() for line in result.stderr.splitlines() if line.startswith("  ")]
-    assert told[:2] == ["sudo apt-get update", f"sudo apt-get install --no-install-recommends {packages}"]
-    assert told[2].startswith("echo ada:")
-    assert told[3:] == [
+    shown = [line.strip() for line in result.stderr.splitlines() if line.startswith("  ")]
+    assert shown[:2] == ["sudo apt-get update", f"sudo apt-get install --no-install-recommends {packages}"]
+    assert shown[2].startswith("echo ada:")
+    assert shown[3:] == [
         "sudo systemctl start docker",
         "sudo usermod --append --groups docker ada",
         "newgrp docker",
@@ -180,7 +180,7 @@ def test_a_machine_without_apt_gets_the_list(machine: Path) -> None:
     assert "Install the equivalents of: mmdebstrap openssh-client rsync docker-cli docker.io iptables." in result.stderr
 
 
-def test_an_old_python_is_named(machine: Path) -> None:
+def test_an_old_python_is_refused(machine: Path) -> None:
     become(machine, "root")
     (machine / ".cache/venv/.ready").unlink()
     provide(machine, "python3", 'case "$1" in --version) echo Python 3.9.2;; *) exit 1;; esac')
@@ -212,7 +212,7 @@ def test_a_remote_engine_is_refused(machine: Path, endpoint: str) -> None:
 @pytest.mark.parametrize(
     "system", ["Docker Desktop [name=seccomp]", "Debian GNU/Linux 13 [name=seccomp name=rootless]"]
 )
-def test_an_engine_whose_nodes_nobody_reaches_is_refused(machine: Path, system: str) -> None:
+def test_a_docker_engine_whose_containers_cannot_be_reached_is_refused(machine: Path, system: str) -> None:
     become(machine, "root")
     for name in ("mmdebstrap", "ssh", "rsync"):
         provide(machine, name)

@@ -18,7 +18,7 @@ NOW = datetime(2026, 11, 25, 12, tzinfo=UTC)
 
 
 def docker(monkeypatch: pytest.MonkeyPatch, **said: str) -> list[tuple[str, ...]]:
-    """Have docker answer by the format that it is asked for. Returns the list that its commands come into."""
+    """Let docker answer by the format of the command. Returns the list of its commands, which grows with each call."""
     asked: list[tuple[str, ...]] = []
 
     def run(*argv: str, check: bool = True, **_options: Any) -> subprocess.CompletedProcess[str]:
@@ -38,7 +38,7 @@ def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return record
 
 
-def test_a_snapshot_belongs_to_its_images(engine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_images_need_another_snapshot(engine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     docker(monkeypatch, Id="sha256:1")
     first = snapshots.origin("bookworm")
     assert snapshots.origin("bookworm") == first
@@ -66,7 +66,7 @@ def test_an_old_or_incomplete_snapshot_is_made_anew(
     assert snapshots.is_fresh(nodes.Origin("image", "volume"), NOW) is fresh
 
 
-def test_only_what_is_missing_is_made(engine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_missing_snapshots_are_made(engine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     docker(monkeypatch, Id="sha256:1")
     made: list[dict[str, nodes.Origin]] = []
     monkeypatch.setattr(snapshots, "make", made.append)

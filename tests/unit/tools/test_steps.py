@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which steps `make test` runs beside each other, and what is told of the time that they took."""
+"""Which steps `make test` runs at the same time, and what it reports of their times."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_the_budgets_of_ci_fit_25_minutes_on_two_cores(tool: ModuleType) -> None
     assert sum(tool.BUDGETS[name] for name in steps) / tool.RUNNERS <= 25
     # Steps with engines run one after another.
     assert tool.BUDGETS["images"] + sum(tool.BUDGETS[name] for name in steps if tool.with_engines(name)) <= 25
-    # With what comes.
+    # With the steps of LATER.
     assert sum(tool.BUDGETS.values()) / tool.RUNNERS <= 45
 
 
@@ -76,20 +76,19 @@ def test_one_scenario_with_engines_runs_at_a_time(tool: ModuleType) -> None:
     assert waiting.take() == "molecule swap"
 
 
-def test_a_step_that_is_asked_for_alone_waits_for_nothing(tool: ModuleType) -> None:
+def test_a_single_step_waits_for_no_other_step(tool: ModuleType) -> None:
     assert tool.Steps(["molecule swap"]).take() == "molecule swap"
 
 
-def test_a_step_that_cannot_even_start_holds_up_no_other(tool: ModuleType, ran: list[str]) -> None:
+def test_a_step_that_cannot_start_blocks_no_other_step(tool: ModuleType, ran: list[str]) -> None:
     names = ("broken", "images")
     waiting = tool.Steps(names)
     with pytest.raises(OSError, match="broken"):
-        for _runner in range(2):
-            tool.run_steps(waiting, {name: [""] for name in names}, False, True)
+        tool.run_steps(waiting, {name: [""] for name in names}, False, True)
     assert waiting.take() is None and ran == ["images", "broken"]
 
 
-def test_a_step_over_its_budget_is_told(tool: ModuleType) -> None:
+def test_a_step_over_its_budget_is_reported(tool: ModuleType) -> None:
     results = [
         tool.Result("lint", True, tool.BUDGETS["lint"] + 0.2, [], 0.5),
         tool.Result("sanity", False, 1.0, ["no"]),

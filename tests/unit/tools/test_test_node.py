@@ -21,7 +21,7 @@ def tool(script: Callable[[str], ModuleType]) -> ModuleType:
 
 
 class Containers(nodes.Site):
-    """A site whose nodes are none; `did` lists what would have been done."""
+    """A site without containers. `did` lists the calls."""
 
     def __init__(self) -> None:
         self.addresses = {}
