@@ -6,7 +6,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .ONESHELL:
 MAKEFLAGS += --no-print-directory
-# With byte code, as for users: without it, each module on the controller compiles what it imports again.
+# With byte code, as for users. Without byte code, each process on the controller compiles its imports again.
 unexport PYTHONDONTWRITEBYTECODE
 
 NODES ?= 1
@@ -14,7 +14,7 @@ IMAGE ?= inference-engine:cpu
 SCENARIO ?=
 MINUTES ?= 60
 export INFERENCE_CACHE ?= $(HOME)/.cache/baremetal-inference
-# Recordings of real machines, for the tests of parsers; without them the own samples run alone.
+# Recordings of real machines, for the tests of parsers. Without recordings, these tests read only the repository's own samples.
 export INFERENCE_SAMPLES ?= $(abspath $(wildcard ../shared/fixtures))
 
 VENV := .cache/venv
@@ -35,7 +35,7 @@ demo: ## A bare Debian node becomes an inference node, and answers through a gat
 demo-update: ## Swap the demo's model while clients send requests
 	@$(IN_VENV) tests/tools/demo update
 
-demo-down: ## Remove what make demo started
+demo-down: ## Remove the nodes of make demo
 	@tests/tools/demo down
 
 docs: $(VENV)/.ready ## The pages of reference, and the tables of docs/hardware.md
@@ -64,7 +64,7 @@ molecule: setup ## Molecule scenarios on real nodes (SCENARIO=default for one)
 
 test: ## Every check that CI runs
 	@tests/tools/setup checks
-	# The images of nodes are built by the step `images`, while the first checks run.
+	# The step `images` builds the images of nodes, while the first checks run.
 	$(IN_VENV) tests/tools/test
 
 test-full: setup ## Everything, SCENARIO=… for one scenario
@@ -78,7 +78,7 @@ bench: setup ## Speed against a plain shell script, then what each fault costs (
 	# The scenario prints its table itself, at its end.
 	$(if $(FLEET),,tests/tools/scenarios recovery)
 
-catalogue: $(VENV)/.ready ## The engine's flags and classes of models, asked from its image into the collection (IMAGE=… for another)
+catalogue: $(VENV)/.ready ## Write the engine's flags and classes of models, from its image, into the collection (IMAGE=… for another)
 	@$(IN_VENV) tests/tools/catalogue $(IMAGE)
 	@$(IN_VENV) tests/tools/class_defaults $(IMAGE)
 	@$(IN_VENV) tests/tools/architectures $(IMAGE)
