@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""dcgm-exporter, and its port, only where engines have GPUs, whoever names its image."""
+"""dcgm-exporter and its port are only where engines have GPUs, also if all hosts have the variable of its image."""
 
 from __future__ import annotations
 

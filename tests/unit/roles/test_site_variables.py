@@ -134,7 +134,7 @@ def test_gateways_keep_http_or_tls_and_have_one_ca(staged: Callable[[Sequence[st
 
     output = output_of(a="", b="plain", c="tls")
     assert "a: plain, signed by c, 192.0.2.1" in output and "b: plain, signed by c" in output
-    # TLS stays, whatever the others serve.
+    # TLS stays, also if the other gateways serve plain HTTP.
     assert "c: tls, signed by c" in output
     output = output_of(a="", b="tls")
     assert "a: , signed by a" in output and "b: tls, signed by a" in output, output

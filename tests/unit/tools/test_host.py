@@ -26,8 +26,8 @@ ONE_LINE: dict[str, tuple[str, list[str]]] = {
         ["deb http://mirror.example/d trixie main"],
     ),
     "options without a key": (f"deb [ arch=amd64 ] {DEBIAN} bookworm main\n", [f"deb {DEBIAN} trixie main"]),
-    "somebody else's key": (f"deb [signed-by=/etc/apt/keyrings/x.gpg] {DEBIAN} bookworm main\n", []),
-    "somebody else's repository": ("deb https://download.example/linux/debian-x bookworm main\n", []),
+    "another key": (f"deb [signed-by=/etc/apt/keyrings/x.gpg] {DEBIAN} bookworm main\n", []),
+    "another repository": ("deb https://download.example/linux/debian-x bookworm main\n", []),
     "commented out": (f"# deb {DEBIAN} bookworm main\n", []),
     "source packages": (f"deb-src {DEBIAN} bookworm main\n", []),
     "another release": (f"deb {DEBIAN} trixie main\ndeb {DEBIAN} bookworm-backports main\n", []),
@@ -62,7 +62,7 @@ DEB822: dict[str, tuple[str, list[str]]] = {
     ),
     "disabled": (f"Enabled: no\nTypes: deb\nURIs: {DEBIAN}\nSuites: bookworm\nComponents: main\n", []),
     "source packages": (f"Types: deb-src\nURIs: {DEBIAN}\nSuites: bookworm\nComponents: main\n", []),
-    "somebody else's": (
+    "another repository": (
         "Types: deb\nURIs: https://download.example/debian\nSuites: bookworm\nComponents: main\nSigned-By: /x.asc\n",
         [],
     ),

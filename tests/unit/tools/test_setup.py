@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What `make setup` does and says on a machine that lacks something: the exact commands to run."""
+"""What `make setup` does and prints on a machine that lacks something: the exact commands to run."""
 
 from __future__ import annotations
 
