@@ -263,8 +263,8 @@ def test_a_restore_of_a_blank_machine_reads_the_networks_of_the_other_members(st
 def test_members_that_one_run_restores_are_not_read_before_they_are_nodes(staged: Staged) -> None:
     succeeded, output, stage = begin_restore(staged, "a,b", gone=True)
     assert succeeded, output
-    assert all("at" not in call for call in stage.calls(module="gang_facts"))
-    assert all(sorted(call["network"]["nodes"]) == ["a", "b"] for call in stage.calls(module="engine_plan"))
+    assert [call for call in stage.calls(module="gang_facts") if "at" in call] == []
+    assert [sorted(call["network"]["nodes"]) for call in stage.calls(module="engine_plan")] == [["a", "b"]] * 2
 
 
 def test_a_restore_without_the_network_of_another_member_says_what_to_do(staged: Staged) -> None:

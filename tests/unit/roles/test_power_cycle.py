@@ -26,4 +26,4 @@ def test_force_passes_a_node_that_answers_and_check_mode_sends_no_command(staged
     assert succeeded, output
     assert "would send a cycle to bmc1, and then wait up to 1200 s" in output, output
     assert "now sends" not in output
-    assert all(call["check_mode"] for call in stage.calls(module="bmc_power", action="cycle"))
+    assert [call["check_mode"] for call in stage.calls(module="bmc_power", action="cycle")] == [True]
