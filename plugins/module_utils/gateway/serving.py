@@ -25,7 +25,7 @@ from .runtime import Ask, RuntimeRefusal
 SCHEMA = 1
 
 METRICS: Mapping[str, str] = {
-    "inference_gateway_certificate_end_timestamp_seconds": "When the certificate that the gateway serves ends.",
+    "inference_gateway_certificate_end_timestamp_seconds": "When the certificate in the gateway's files ends.",
     "inference_gateway_authority_end_timestamp_seconds": "When the site's own CA ends, which clients trust.",
     "inference_gateway_certificate_served": "1 if HAProxy serves the certificate of the files.",
     "inference_gateway_certificate_timestamp_seconds": "When the certificate was last examined.",
