@@ -13,6 +13,7 @@ from ...core.records import plain
 from ...engine.instance_facts import InstanceFacts
 from ...engine.inventory import bridge_name, present_instances
 from ...gateway.view import GatewayView
+from .gangs import server
 from .gateways import unanswered
 from .serving import NODES, Serving
 
@@ -130,7 +131,8 @@ def _last(hosts: Mapping[str, Host], names: Mapping[str, Collection[str]]) -> li
     """A problem for each set that some gateway could no longer serve after the removal."""
     found = []
     for name in sorted({name for chosen in names.values() for name in chosen}):
-        going = {host for host, chosen in names.items() if name in chosen}
+        # A gang ends with any of its members, and gateways send its requests to the leader.
+        going = {_server(host, name, hosts[host]) for host, chosen in names.items() if name in chosen}
         going |= {f"{bridge_name(name)}.{host}" for host in going}
         for view in _serving(hosts).lost(name, going):
             who = "no other node serves it" if view.gateway == NODES else f"{view.gateway} has no other server for it"
@@ -141,10 +143,16 @@ def _last(hosts: Mapping[str, Host], names: Mapping[str, Collection[str]]) -> li
     return found
 
 
+def _server(host: str, name: str, facts: Host) -> str:
+    """The server that an instance on a host takes away from clients."""
+    gang = next((item.gang for item in facts.instances if item.name == name), ())
+    return server(host, name, gang)[1]
+
+
 def _serving(hosts: Mapping[str, Host]) -> Serving:
     """The servers that are up, by gateway. Without a gateway, by the nodes' own reports."""
     engines: dict[str, set[str]] = {}
     for host, facts in hosts.items():
         for item in facts.instances:
-            engines.setdefault(item.name, set()).update({host} if item.serving else ())
+            engines.setdefault(item.name, set()).update({_server(host, item.name, facts)} if item.serving else ())
     return Serving.of([view for facts in hosts.values() for view in facts.gateways], engines)

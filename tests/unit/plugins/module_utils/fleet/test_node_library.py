@@ -44,7 +44,7 @@ def test_imports_are_found_as_python_finds_them() -> None:
         ("def f():\n    from ..x import y", "x/y.py"),
     ],
 )
-def test_forms_of_an_import(text: str, found: str) -> None:
+def test_each_form_of_an_import_is_found(text: str, found: str) -> None:
     assert found in set(node_library.imported("a/file.py", text))
     assert set(node_library.imported("a/file.py", text)) == by_syntax("a/file.py", text)
 
@@ -75,12 +75,12 @@ def test_what_is_imported_comes_with_its_packages(tmp_path: Path) -> None:
     }
 
 
-def test_the_collections_library_is_that_of_nodes() -> None:
+def test_the_library_has_only_the_files_that_nodes_need() -> None:
     found = node_library.read()
     assert {*node_library.STARTS, "node/calls/engine_facts.py", "core/paths.py"} <= set(found)
     assert not [path for path in found if path.startswith("fleet/")]
-    # Only what the node needs to say what an earlier run has left, the site's CA included, and when a certificate ends.
-    # None of what makes configurations.
+    # Nodes report what earlier runs have left, the site's CA, and when a certificate ends. They need no file that makes
+    # configurations.
     needed = ("__init__", "authority", "certificates", "floating", "forms", "names", "places", "removal", "unit")
     services = [Path(path) for path in found if path.startswith(("gateway/", "monitoring/"))]
     assert {path.stem for path in services} == set(needed)
@@ -105,6 +105,6 @@ def test_the_same_files_give_the_same_archive() -> None:
     assert node_library.pack(library) == node_library.pack(dict(sorted(library.items())))
 
 
-def test_a_digest_tells_files_apart() -> None:
+def test_different_files_have_different_digests() -> None:
     digests = [node_call.digest(one) for one in ({}, {"a": b""}, {"a": b"b"}, {"ab": b""}, {"a": b"", "b": b""})]
     assert len(set(digests)) == len(digests)

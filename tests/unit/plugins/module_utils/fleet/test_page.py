@@ -14,7 +14,7 @@ from .conftest import DRAIN, FLEET, NOW, instance, node
 
 
 class Page(HTMLParser):
-    """Whether tags are closed, and what is loaded from elsewhere."""
+    """Records open tags, and the addresses from which the page loads."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -48,12 +48,12 @@ def parsed(reported: dict[str, Any]) -> Page:
     return result
 
 
-def test_the_page_stands_alone_and_tells_all() -> None:
+def test_the_page_loads_nothing_and_has_the_whole_fleet() -> None:
     text = parsed(FLEET).text
     assert "2 of 4 nodes answered, 2026-05-01 12:00 UTC" in text
-    for words in ("gpu3", "sudo: a password is required", "HUNG".lower(), "3, another pending", "2 of 4 serve"):
+    for words in ("gpu3", "sudo: a password is required", "hung", "3, another pending", "2 of 4 serve"):
         assert words in text
-    # Kernel, Debian and the model differ between the two; driver and GPUs do not.
+    # Kernel, Debian and the model differ between the two nodes; driver and GPUs do not.
     differ = text.partition("Versions that differ")[2].partition("Last updates")[0]
     assert "6.12.0" in differ and "main: model" in differ and "580.95.05" not in differ and "NVIDIA H200" not in differ
 
@@ -65,12 +65,12 @@ def test_the_page_escapes_what_it_shows() -> None:
     assert "alert(1)" in parsed(reported).text
 
 
-def test_what_a_node_cannot_tell_breaks_nothing() -> None:
+def test_unknown_facts_of_a_node_break_nothing() -> None:
     blind = node(instances=None, system=None, gpus=None, doctor=None, backup=None, updated=None, errors={"gpus": "hm"})
     text = parsed({"gpu1": blind}).text
     assert "gpu1" in text and "gpus is unknown: hm" in text
     assert "Capacity: GPUs" not in text and "None: all nodes run the same." in text
 
 
-def test_an_empty_fleet() -> None:
+def test_an_empty_fleet_is_a_page() -> None:
     assert "0 of 0 nodes answered" in parsed({}).text

@@ -16,7 +16,7 @@ BOOT, SPACE = "5c0e", "pid:[4026531836]"
 
 @pytest.fixture
 def proc(tmp_path: Path) -> Path:
-    """A machine on which process 7 runs, whose name is made to mislead."""
+    """A machine with process 7. Its name looks like more fields of /proc/7/stat."""
     (tmp_path / "sys/kernel/random").mkdir(parents=True)
     (tmp_path / "sys/kernel/random/boot_id").write_text(f"{BOOT}\n")
     (tmp_path / "self/ns").mkdir(parents=True)
@@ -39,7 +39,7 @@ def proc(tmp_path: Path) -> Path:
         ("a:b:c", False),
     ],
 )
-def test_only_what_ran_here_is_known_to_have_ended(proc: Path, said: str, ended: bool) -> None:
+def test_only_a_process_of_this_machine_and_boot_is_known_to_have_ended(proc: Path, said: str, ended: bool) -> None:
     assert process.has_ended(said, proc) is ended
 
 
@@ -52,7 +52,7 @@ def _say(to: Connection) -> None:
     to.send(process.of_this_run())
 
 
-def test_a_worker_names_the_playbook_it_is_a_fork_of() -> None:
+def test_a_worker_names_the_process_of_its_playbook() -> None:
     ours, theirs = multiprocessing.Pipe()
     worker = multiprocessing.get_context("fork").Process(target=_say, args=(theirs,))
     worker.start()

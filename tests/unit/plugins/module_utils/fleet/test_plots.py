@@ -25,7 +25,7 @@ def numbers(svg: str, tag: str, *names: str) -> list[tuple[float, ...]]:
     ]
 
 
-def test_bars_are_drawn_to_the_longest() -> None:
+def test_the_longest_bar_has_the_whole_width() -> None:
     svg = bars("GPUs & more", [Bar("a<b", [(3.0, "good"), (1.0, "bad"), (0.0, "none")], "3 of 4"), Bar("c", [], "")])
     room = WIDTH - LABEL - 150
     assert numbers(svg, "rect", "x", "width") == [(LABEL, room * 0.75), (LABEL + room * 0.75, room * 0.25)]
@@ -34,11 +34,11 @@ def test_bars_are_drawn_to_the_longest() -> None:
     assert f'viewBox="0 0 {WIDTH} {2 * ROW + 4}"' in svg
 
 
-def test_bars_of_nothing() -> None:
+def test_a_value_of_zero_has_no_bar() -> None:
     assert "<rect" not in bars("none", []) + bars("none", [Bar("a", [(0.0, "good")], "")])
 
 
-def test_now_stands_at_the_right_and_what_is_older_at_the_left() -> None:
+def test_now_is_at_the_right_and_older_times_are_at_the_left() -> None:
     row = Dots("a", [(0.0, "good", "now"), (50.0, "bad", "<half>"), (1000.0, "none", "old"), (-5.0, "poor", "ahead")])
     svg = dots("times", [row], 100.0, [(100.0, "100 s"), (0.0, "now")])
     room = WIDTH - LABEL - 20

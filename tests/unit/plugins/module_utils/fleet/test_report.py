@@ -14,7 +14,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.fleet.report i
 from .conftest import BACKUP, FLEET, NOW, instance, node
 
 
-def test_an_instance_that_nobody_probes() -> None:
+def test_an_instance_without_a_fresh_probe_does_not_serve() -> None:
     reported = node(
         instance(probe=None, serving=False, state="failed"),
         instance("old", probe={"verdict": "healthy", "since": "2026-05-01T11:00:00Z", "stale": True}),
@@ -30,26 +30,26 @@ def test_an_instance_that_nobody_probes() -> None:
         ({}, "9h", GOOD),
         ({"ok": False}, "9h, failed", BAD),
         ({"succeeded": None, "ok": False}, "never, failed", BAD),
-        # When one is overdue follows from its schedule, as with the alert BackupOld.
+        # The schedule decides when a backup is overdue, as with the alert BackupOld.
         ({"succeeded": "2026-04-28T12:00:00Z"}, "3d", POOR),
         ({"succeeded": "2026-04-28T12:00:00Z", "interval": None}, "3d", POOR),
         ({"succeeded": "2026-04-28T12:00:00Z", "interval": 604800}, "3d", GOOD),
         ({"succeeded": "2026-04-22T12:00:00Z", "interval": 604800}, "9d", POOR),
         ({"succeeded": "2026-04-30T10:00:00Z", "interval": 3600}, "1d", POOR),
         ({"succeeded": "2026-03-01T12:00:00Z", "interval": 0}, "61d", GOOD),
-        # The first one is being made, or waits for its time; then it is overdue.
+        # The first backup runs or waits for its time. A day after its time, it is overdue.
         ({"succeeded": None, "ok": None, "since": "2026-04-30T12:00:00Z"}, "never", NONE),
         ({"succeeded": None, "ok": None, "since": "2026-04-29T11:00:00Z"}, "never", POOR),
         ({"succeeded": None, "ok": None, "interval": 0}, "never", NONE),
         ({"succeeded": None, "ok": None, "since": None}, "never", NONE),
     ],
 )
-def test_backups(reported: dict[str, Any], text: str, tone: str) -> None:
+def test_a_backup_has_its_age_and_a_tone(reported: dict[str, Any], text: str, tone: str) -> None:
     word = read({"a": node(backup={**BACKUP, **reported})}, NOW).nodes[0].backup
     assert (word.text, word.tone) == (text, tone)
 
 
-def test_ago() -> None:
+def test_an_age_has_its_largest_unit() -> None:
     for seconds, text in ((0, "0s"), (59, "59s"), (61, "1m"), (7200, "2h"), (86400 * 3.9, "3d"), (-50, "0s")):
         assert ago(NOW, datetime.fromtimestamp(NOW.timestamp() - seconds, UTC)) == text
 
@@ -64,7 +64,7 @@ def test_nodes_that_gave_no_answer_are_unreachable() -> None:
     }
 
 
-def test_what_wants_attention_of_a_node() -> None:
+def test_facts_that_need_attention_are_notes() -> None:
     away = instance("old", desired=False, problems=["its unit\nis damaged"])
     gpus = {"present": 0, "reported": 0, "error": "no driver"}
     reported = node(away, gpus=gpus, backup={**BACKUP, "error": "no space"}, errors={"lock": "refused"})
@@ -77,7 +77,7 @@ def test_what_wants_attention_of_a_node() -> None:
     ]
 
 
-def test_what_a_node_cannot_tell_does_not_look_well() -> None:
+def test_unknown_facts_are_not_shown_as_good() -> None:
     blind = node(instances=None, system=None, gpus=None, doctor=None, backup=None, updated="soon")
     (found,) = read({"a": blind}, NOW).nodes
     assert (found.doctor.tone, found.backup.text, found.updated, list(found.instances)) == (POOR, "none", None, [])

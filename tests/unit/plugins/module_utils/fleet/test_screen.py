@@ -19,7 +19,7 @@ def lines(reported: dict[str, Any], width: int = screen.WIDTH) -> list[str]:
     return screen.render(read(reported, NOW), width)
 
 
-def test_the_screen_says_it_in_a_row() -> None:
+def test_each_instance_has_a_row() -> None:
     reported = lines(FLEET)
     assert reported[0] == "2 nodes, 3 instances, 8 GPUs, 2 healthy, 1 hung, 1 drained, 2 UNREACHABLE"
     rows = {tuple(line.split()[:2]): line for line in reported}
@@ -61,7 +61,7 @@ def test_the_gateways_that_send_requests_are_named() -> None:
 
 @pytest.mark.parametrize("length", [5, 80])
 def test_no_line_is_too_wide(length: int) -> None:
-    """Names of any length: the widest columns give way, and the numbers stay."""
+    """With long names, the widest columns are cut, and the numbers stay."""
     name = "n" * length
     problems = {"verdict": "warn", "problems": ["warn: docker-cdi: " + "x" * 300]}
     reported = {f"gpu.{name}": node(instance(name, model=name), doctor=problems)}
@@ -76,7 +76,7 @@ def test_a_fleet_in_trouble_keeps_its_table() -> None:
     assert len(shown) < 50 and shown[-1].startswith("and 160 more: ")
 
 
-def test_what_a_node_cannot_tell_breaks_nothing() -> None:
+def test_unknown_facts_of_a_node_break_nothing() -> None:
     blind = node(instances=None, system=None, gpus=None, doctor=None, backup=None, updated=None, errors={"gpus": "hm"})
     shown = lines({"gpu1": blind, "gpu2": {}})
     assert "gpu1: gpus is unknown: hm" in shown
@@ -89,5 +89,5 @@ def test_gpus_that_do_not_report_are_counted() -> None:
     assert any(" 3/4 " in line for line in lines({"gpu1": node(instance(), gpus=gpus)}))
 
 
-def test_an_empty_fleet() -> None:
+def test_an_empty_fleet_has_no_instances() -> None:
     assert lines({})[0] == "0 nodes, 0 instances, 0 GPUs"

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which node takes which model from where."""
+"""Which node fetches which model from which source."""
 
 from __future__ import annotations
 
@@ -29,22 +29,22 @@ def fresh(count: int) -> list[Node]:
     [
         ([], {}),
         ([Node("a", has={"m"}), Node("b")], {}),
-        # The first that wants it fetches it, and the others wait.
+        # The first node that wants a model fetches it, and the others wait.
         (fresh(3), {"n0": Turn("m", NETWORK)}),
-        # Who has it feeds as many as it may, and nobody fetches it.
+        # A node with the model is the source of as many nodes as allowed, and no node uses the network.
         (
             [*fresh(3), Node("a", has={"m"})],
             {"n0": Turn("m", "a"), "n1": Turn("m", "a")},
         ),
-        # Two that have it share the others evenly.
+        # Two nodes with the model share the other nodes evenly.
         (
             [Node("a", has={"m"}), *fresh(3), Node("b", has={"m"})],
             {"n0": Turn("m", "a"), "n1": Turn("m", "b"), "n2": Turn("m", "a")},
         ),
-        # One that left the play gives nothing, and takes nothing.
+        # A node that left the play is no source, and fetches nothing.
         ([Node("a", has={"m"}, active=False), *fresh(1)], {"n0": Turn("m", NETWORK)}),
         ([Node("a", wants=["m"], active=False), *fresh(1)], {"n0": Turn("m", NETWORK)}),
-        # One that gave something wrong is not asked again: another, else the network, though others take from it.
+        # A node that is refused is no source again for this node: another node is, or else the network.
         (
             [Node("a", has={"m"}), Node("b", has={"m"}), Node("c", wants=["m"], refuses={"a"})],
             {"c": Turn("m", "b")},
@@ -53,32 +53,32 @@ def fresh(count: int) -> list[Node]:
             [Node("a", has={"m"}), Node("b", wants=["m"]), Node("c", wants=["m"], refuses={"a"})],
             {"b": Turn("m", "a"), "c": Turn("m", NETWORK)},
         ),
-        # Waiting for one model, a node fetches another, which nobody has.
+        # While a node waits for one model, it fetches another model.
         (
             [Node("a", wants=["m"]), Node("b", wants=["m", "k"])],
             {"a": Turn("m", NETWORK), "b": Turn("k", NETWORK)},
         ),
-        # Who is in the middle of a transfer goes on with it, and nobody else begins it.
+        # A node in the middle of a transfer continues, and no other node fetches this model.
         (
             [Node("a", wants=["k"], has={"m"}), Node("b", wants=["m", "k"], last=Turn("k", NETWORK))],
             {"b": Turn("k", NETWORK)},
         ),
-        # Nobody waits for one that will not give it.
+        # No node waits for a node that cannot be a source.
         (
             [Node("a", wants=["m"], gives=False), Node("b", wants=["m"])],
             {"a": Turn("m", NETWORK), "b": Turn("m", NETWORK)},
         ),
         ([Node("a", has={"m"}, gives=False), Node("b", wants=["m"])], {"b": Turn("m", NETWORK)}),
-        # As many as may fetch from the network at a time.
+        # At most two nodes fetch from the network.
         ([Node(name, wants=[name]) for name in "abc"], {"a": Turn("a", NETWORK), "b": Turn("b", NETWORK)}),
-        # One could not fetch it: the others do not try one after the other.
+        # After a failed fetch, all other nodes fetch from the network, not one by one.
         (
             [Node("a", wants=["m"], failed={"m"}, active=False), *fresh(3)],
             {"n0": Turn("m", NETWORK), "n1": Turn("m", NETWORK)},
         ),
     ],
 )
-def test_turns(nodes: list[Node], expected: dict[str, Turn]) -> None:
+def test_each_node_gets_its_next_turn(nodes: list[Node], expected: dict[str, Turn]) -> None:
     assert deal(nodes, LIMITS) == expected
 
 
@@ -87,17 +87,17 @@ def test_without_peers_each_fetches_for_itself() -> None:
     assert deal(nodes, Limits(2, 2, peers=False)) == {"n0": Turn("m", NETWORK), "n1": Turn("m", NETWORK)}
 
 
-def test_who_has_it_feeds_others_from_then_on() -> None:
-    """In waves: 1, 3, 9, 27 nodes have it, and none ever feeds more than two at a time."""
+def test_a_node_with_the_model_is_a_source_in_later_turns() -> None:
+    """After each turn, 1, 3, 9, then 27 nodes have the model. A node is the source of at most two nodes at a time."""
     found = foresee(fresh(27), LIMITS)
     sources = [turn.source for turns in found.values() for turn in turns]
     assert sources.count(NETWORK) == 1 and found["n0"] == [Turn("m", NETWORK)]
     assert len(sources) == 27
-    # The first one in three waves, those that it fed first in two.
+    # The first node is a source in three turns, its first two receivers in two turns.
     assert Counter(Counter(sources).values()) == {6: 1, 4: 2, 2: 6, 1: 1}
 
 
-def test_everybody_gets_everything_whatever_goes_wrong() -> None:
+def test_every_node_gets_every_model_despite_refused_sources() -> None:
     nodes = [
         Node(f"n{number}", wants=["m", "k"], refuses={f"n{(number + step) % 9}" for step in range(number)})
         for number in range(9)

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Machines for the discovery: our own samples in the form of the facts modules."""
+"""Made-up machines for the discovery, in the form of the results of the facts modules."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ import pytest
 from ansible_collections.baremetal.inference.plugins.module_utils.fleet.discover.machine import Machine, read
 from ansible_collections.baremetal.inference.plugins.module_utils.hardware.gpu.products import BY_PRODUCT
 
-Told = dict[str, Any]
+Facts = dict[str, Any]
 
-KINDS: dict[str, Told] = {
+KINDS: dict[str, Facts] = {
     "hgx-h100": {"product": "H100-80GB", "count": 8, "switches": 4, "ports": 8, "memory": 2048},
     "hgx-h200": {"product": "H200", "count": 8, "switches": 4, "ports": 8, "memory": 2048},
     "hgx-b200": {"product": "B200", "count": 8, "managers": 2, "ports": 8, "memory": 2048, "debian": 13},
@@ -27,7 +27,7 @@ KINDS: dict[str, Told] = {
 """Machines by kind. `none` has no GPU, as a gateway."""
 
 
-def gpu(number: int, product: str) -> Told:
+def gpu(number: int, product: str) -> Facts:
     """A GPU on the bus of a machine without a driver."""
     known = BY_PRODUCT[product]
     return {
@@ -44,7 +44,7 @@ def gpu(number: int, product: str) -> Told:
     }
 
 
-def disk(name: str, gigabytes: int, *obstacles: str) -> Told:
+def disk(name: str, gigabytes: int, *obstacles: str) -> Facts:
     """A disk; blank without obstacles."""
     return {
         "path": f"/dev/disk/by-id/{name}",
@@ -55,7 +55,7 @@ def disk(name: str, gigabytes: int, *obstacles: str) -> Told:
     }
 
 
-def told(kind: str, number: int = 11, **changes: Any) -> Told:
+def results_of(kind: str, number: int = 11, **changes: Any) -> Facts:
     """The results of a run for a machine of a kind; `changes` replace facts of `system` or results of host_facts."""
     plan = KINDS[kind]
     address = f"10.0.0.{number}"
@@ -81,7 +81,7 @@ def told(kind: str, number: int = 11, **changes: Any) -> Told:
             {"device": "docker0", "address": "172.17.0.1"},
         ],
     }
-    host: Told = {
+    host: Facts = {
         "system": {**system, **{key: value for key, value in changes.items() if key in system}},
         "disks": [disk("ata-root", 480, "it has the partitions sda1"), disk("nvme-a", 3840), disk("nvme-b", 3840)],
         "services": [],
@@ -112,9 +112,9 @@ def told(kind: str, number: int = 11, **changes: Any) -> Told:
 
 
 @pytest.fixture
-def results() -> Callable[..., Told]:
+def results() -> Callable[..., Facts]:
     """Makes the results of a run for a machine."""
-    return told
+    return results_of
 
 
 @pytest.fixture
@@ -122,7 +122,7 @@ def machine() -> Callable[..., Machine]:
     """Makes a machine of a kind."""
 
     def make(kind: str, number: int = 11, **changes: Any) -> Machine:
-        found = read(f"10.0.0.{number}", told(kind, number, **changes))
+        found = read(f"10.0.0.{number}", results_of(kind, number, **changes))
         assert isinstance(found, Machine)
         return found
 
@@ -130,6 +130,6 @@ def machine() -> Callable[..., Machine]:
 
 
 @pytest.fixture
-def a_disk() -> Callable[..., Told]:
+def a_disk() -> Callable[..., Facts]:
     """Makes a disk."""
     return disk

@@ -25,9 +25,9 @@ def test_texts_of_a_machine_cannot_be_templates_or_further_lines() -> None:
 
 
 def test_a_machine_that_answers_has_no_error() -> None:
-    told = answers.read(GOOD)
-    assert told["error"] == "" and told["login"] == "admin" and told["gpu"] == {"gpus": []}
-    assert told["port"] == 22 and answers.read({**GOOD, "port": "2222"})["port"] == 2222
+    found = answers.read(GOOD)
+    assert found["error"] == "" and found["login"] == "admin" and found["gpu"] == {"gpus": []}
+    assert found["port"] == 22 and answers.read({**GOOD, "port": "2222"})["port"] == 2222
 
 
 def test_each_kind_of_failure_has_its_words() -> None:

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A discovery with an inventory of an earlier one."""
+"""A discovery with the inventory of an earlier discovery."""
 
 from __future__ import annotations
 

@@ -41,9 +41,9 @@ def test_each_kind_of_gpu_gets_a_driver_with_a_reason(machine: Make, kind: str, 
     assert ("fabric manager" in reasons["nvidia_driver_source"]) == (version != "580")
 
 
-def test_docker_comes_from_where_cdi_works(machine: Make) -> None:
+def test_docker_comes_from_a_source_with_cdi(machine: Make) -> None:
     assert values(propose(machine("l40s"), KNOWN))["docker_source"] == "docker"
-    # Debian 13's Docker knows CDI.
+    # Docker of Debian 13 supports CDI.
     assert "docker_source" not in values(propose(machine("hgx-b200"), KNOWN))
     snap = propose(machine("l40s", docker={"owner": "snap", "running": []}), KNOWN)
     assert "docker_source" not in values(snap) and "docker_source" in [one.variable for one in snap.questions]
@@ -76,7 +76,7 @@ def test_a_state_of_secure_boot_that_is_unknown_is_named(machine: Make, enabled:
     assert any("it is unknown whether Secure Boot is on" in line for line in found.findings) is said
 
 
-def test_a_driver_that_is_there_secure_boot_and_containers_are_named(machine: Make) -> None:
+def test_an_installed_driver_secure_boot_and_containers_are_named(machine: Make) -> None:
     found = propose(
         machine(
             "l40s",

@@ -13,7 +13,7 @@ def test_a_question_names_variable_and_file() -> None:
     assert str(found.questions[0]) == "common_disks (host_vars/gpu-01/main.yml): which?"
 
 
-def test_a_proposal_takes_everything_of_another_one() -> None:
+def test_a_merged_proposal_has_everything_of_the_other_proposal() -> None:
     one, two = Proposal(), Proposal(findings=["a line"])
     two.add("a", 1, "why")
     two.ask("b", "here", "which?")

@@ -32,13 +32,13 @@ from ansible_collections.baremetal.inference.plugins.module_utils.models.flags.c
 from ansible_collections.baremetal.inference.plugins.module_utils.models.registry.entries import read as read_registry
 from ansible_collections.baremetal.inference.plugins.module_utils.store.sources.source import load_sources
 
-Told = dict[str, Any]
-Results = Callable[..., Told]
+Facts = dict[str, Any]
+Results = Callable[..., Facts]
 Model = Callable[..., ModelFacts]
 
 COMMIT = "ab" * 20
 IMAGE = f"vllm/vllm-openai:v0.33.0@sha256:{'12' * 32}"
-DISK_DEFAULTS: Told = {"join": "none", "options": ["noatime"], "directories": [], "adopt": False}
+DISK_DEFAULTS: Facts = {"join": "none", "options": ["noatime"], "directories": [], "adopt": False}
 
 
 def options(facts: ModelFacts | None = None, **changes: Any) -> Options:
@@ -46,10 +46,10 @@ def options(facts: ModelFacts | None = None, **changes: Any) -> Options:
     return Options(**{"login": "admin", "wanted": wanted, **changes})
 
 
-def variables(found: Discovery, host: str = "", group: str = "inference") -> Told:
+def variables(found: Discovery, host: str = "", group: str = "inference") -> Facts:
     """The variables that a host gets: those of all machines, of its group, and its own."""
     folders = ["group_vars/all/", f"group_vars/{group}/", f"host_vars/{host}/"]
-    got: Told = {}
+    got: Facts = {}
     for folder in folders:
         for path, content in found.files.items():
             if path.startswith(folder):
@@ -57,7 +57,7 @@ def variables(found: Discovery, host: str = "", group: str = "inference") -> Tol
     return got
 
 
-def check(found: Discovery, host: str, gpus: list[Told]) -> Told:
+def check(found: Discovery, host: str, gpus: list[Facts]) -> Facts:
     """Check the variables of a node by the pure checks of the roles' preflights. Returns the variables."""
     got = variables(found, host)
     registry = read_registry(got["models"], choose())
@@ -75,7 +75,7 @@ def check(found: Discovery, host: str, gpus: list[Told]) -> Told:
     return got
 
 
-def enabled(content: str, mark: str = "FORMATS") -> Told:
+def enabled(content: str, mark: str = "FORMATS") -> Facts:
     """The variables of a file when a person has enabled the lines below the mark: by default, those with disks."""
     lines = content.split(mark)[1].splitlines()[1:]
     return yaml.safe_load("\n".join(line.removeprefix("# ") for line in lines))
@@ -83,17 +83,17 @@ def enabled(content: str, mark: str = "FORMATS") -> Told:
 
 @pytest.mark.parametrize("kind", ["hgx-h100", "hgx-h200", "hgx-b200", "a100", "l40s"])
 def test_a_machine_of_each_kind_passes_the_checks_of_the_roles(kind: str, results: Results, model: Model) -> None:
-    told = results(kind)
-    found = discover({"10.0.0.11": told}, options(model("qwen3-8b"), image=IMAGE))
+    machine = results(kind)
+    found = discover({"10.0.0.11": machine}, options(model("qwen3-8b"), image=IMAGE))
     name = f"{kind}-11"
-    got = check(found, name, told["gpu"]["gpus"])
+    got = check(found, name, machine["gpu"]["gpus"])
     assert got["inference_address"] == "10.0.0.11"
     assert got["instances"] == [{"name": "main", "model": "qwen3-8b", "port": 5005, "gpus": 1}]
     assert got["models"]["qwen3-8b"] == {"model": "example/Qwen3-8B", "revision": COMMIT}
     wish = Wish(got["nvidia_driver_source"], got["nvidia_driver_version"], cuda="13.0")
-    switched = bool(told["gpu"]["nvswitches"] or told["gpu"]["nvswitch_managers"])
-    debian = told["host"]["system"]["debian"]
-    assert decide(wish, Node(debian, told["gpu"]["gpus"], switched), load()).problems == []
+    switched = bool(machine["gpu"]["nvswitches"] or machine["gpu"]["nvswitch_managers"])
+    debian = machine["host"]["system"]["debian"]
+    assert decide(wish, Node(debian, machine["gpu"]["gpus"], switched), load()).problems == []
     assert f"debian{debian}/" in got["common_apt_sources"][0]["uris"][0]
     wanted, problems = disks.declared_disks(
         [{**DISK_DEFAULTS, **one} for one in enabled(found.files[f"host_vars/{name}/main.yml"])["common_disks"]]
@@ -122,7 +122,7 @@ def test_questions_are_asked_once_and_in_one_place(results: Results, model: Mode
     assert not {"common_disks", "common_admins", "engine_image"} & set(variables(found, "l40s-11"))
 
 
-def test_the_example_of_an_admin_is_one_that_the_site_accepts(results: Results) -> None:
+def test_the_example_of_an_admin_is_accepted_by_the_site(results: Results) -> None:
     for login, name in (("root", "admin"), ("", "admin"), ("debian", "debian")):
         found = discover({"a": results("l40s")}, Options(login=login))
         (admin,) = enabled(found.files[DECIDE], "Answers for all machines")["common_admins"]
@@ -137,7 +137,7 @@ def test_examples_that_a_person_enables_without_an_answer_are_refused(results: R
         ssh_keys.parse(key)
     assert image_problems(examples["engine_image"])
     clients = {"name": "gateway", "port": 8000, "sources": examples["gateway_clients"]}
-    firewall: Told = {"name": "site", "ssh_ports": [], "trusted_interfaces": [], "log": True, "seconds": 60}
+    firewall: Facts = {"name": "site", "ssh_ports": [], "trusted_interfaces": [], "log": True, "seconds": 60}
     with pytest.raises(InputError) as refused:
         nftables.parse({**firewall, "allow": [clients], "ssh_sources": examples["common_firewall_ssh_sources"]})
     assert str(refused.value).count("ADDRESS/24") == 2
@@ -146,8 +146,8 @@ def test_examples_that_a_person_enables_without_an_answer_are_refused(results: R
 def test_without_any_gpu_the_report_says_that_no_machine_serves(results: Results) -> None:
     words = "no machine has an NVIDIA GPU for engines"
     assert any(line.startswith(words) for line in discover({"a": results("none")}, options()).lines)
-    for told in ({"a": results("l40s"), "b": results("none", 12)}, {"a": results("gb10")}):
-        assert not any(words in line for line in discover(told, options()).lines)
+    for machines in ({"a": results("l40s"), "b": results("none", 12)}, {"a": results("gb10")}):
+        assert not any(words in line for line in discover(machines, options()).lines)
 
 
 def test_programs_that_the_site_itself_has_set_up_are_no_findings(results: Results) -> None:
@@ -168,7 +168,7 @@ def test_programs_that_the_site_itself_has_set_up_are_no_findings(results: Resul
     assert said(names={"10.0.0.11": "l40s-11", "l40s-11": "l40s-11"}) == (["nginx"], [])
 
 
-def test_secrets_differ_and_stand_in_the_vault_alone(results: Results) -> None:
+def test_secrets_differ_and_are_in_the_vault_alone(results: Results) -> None:
     found = discover({"a": results("none")}, options())
     numbers = itertools.count(1)
     secrets = yaml.safe_load(vault(lambda: f"{next(numbers):064x}"))
@@ -180,8 +180,8 @@ def test_secrets_differ_and_stand_in_the_vault_alone(results: Results) -> None:
 
 
 def test_a_machine_without_gpu_becomes_the_gateway(results: Results, model: Model) -> None:
-    told = {"a": results("hgx-h100"), "b": results("none", 12), "c": results("none", 13)}
-    found = discover(told, options(model("qwen3-8b")))
+    machines = {"a": results("hgx-h100"), "b": results("none", 12), "c": results("none", 13)}
+    found = discover(machines, options(model("qwen3-8b")))
     groups = yaml.safe_load(found.files["hosts.yml"])["all"]["children"]
     assert [list(groups[name]["hosts"]) for name in ("inference", "gateway", "spare")] == [
         ["hgx-h100-11"],
@@ -193,20 +193,20 @@ def test_a_machine_without_gpu_becomes_the_gateway(results: Results, model: Mode
     assert "instances" not in yaml.safe_load(found.files["host_vars/none-12/main.yml"])
 
 
-def test_another_port_of_the_login_stands_in_the_inventory(results: Results, model: Model) -> None:
-    told = {"a": {**results("hgx-h100"), "port": 2222}, "b": {**results("none", 12), "port": 22}}
-    groups = yaml.safe_load(discover(told, options(model("qwen3-8b"))).files["hosts.yml"])["all"]["children"]
+def test_another_port_of_the_login_is_in_the_inventory(results: Results, model: Model) -> None:
+    machines = {"a": {**results("hgx-h100"), "port": 2222}, "b": {**results("none", 12), "port": 22}}
+    groups = yaml.safe_load(discover(machines, options(model("qwen3-8b"))).files["hosts.yml"])["all"]["children"]
     assert groups["inference"]["hosts"] == {"hgx-h100-11": {"ansible_host": "10.0.0.11", "ansible_port": 2222}}
     assert groups["gateway"]["hosts"] == {"none-12": {"ansible_host": "10.0.0.12"}}
 
 
 def test_machines_that_cannot_be_nodes_get_a_line(results: Results, model: Model) -> None:
-    told = {
+    machines = {
         "a": results("gb10"),
         "b": {"address": "10.0.0.9", "error": "cannot be reached: no route to host"},
         "c": results("l40s", 12),
     }
-    found = discover(told, options(model("qwen3-8b")))
+    found = discover(machines, options(model("qwen3-8b")))
     assert "b: is left out: cannot be reached: no route to host" in found.lines
     assert "gb10-11: is left out of all groups: is aarch64: only x86_64 is supported" in found.lines
     assert "# left out: gb10-11" in found.files["hosts.yml"]
@@ -214,8 +214,8 @@ def test_machines_that_cannot_be_nodes_get_a_line(results: Results, model: Model
 
 
 def test_unlike_machines_have_their_own_variables(results: Results, model: Model) -> None:
-    told = {"a": results("hgx-h100"), "b": results("l40s", 12), "c": results("v100s", 13)}
-    found = discover(told, options(model("qwen3-30b-a3b"), cuda="13.0"))
+    machines = {"a": results("hgx-h100"), "b": results("l40s", 12), "c": results("v100s", 13)}
+    found = discover(machines, options(model("qwen3-30b-a3b"), cuda="13.0"))
     common = yaml.safe_load(found.files["group_vars/inference/main.yml"])
     assert "nvidia_driver_version" not in common and common["nvidia_driver_source"] == "nvidia"
     for name, number in (("hgx-h100-11", 11), ("l40s-12", 12), ("v100s-13", 13)):
@@ -232,6 +232,6 @@ def test_without_a_model_the_inventory_asks_for_one(results: Results) -> None:
     assert any(question.variable == "models" and "which model" in question.text for question in found.questions)
 
 
-def test_no_machine_at_all_is_no_crash() -> None:
+def test_without_any_machine_the_inventory_has_no_node() -> None:
     found = discover({"a": {"error": "cannot be reached"}}, options())
     assert yaml.safe_load(found.files["hosts.yml"])["all"]["children"]["inference"] == {"hosts": {}}

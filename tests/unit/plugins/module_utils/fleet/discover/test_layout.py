@@ -37,7 +37,7 @@ def test_a_machine_that_the_model_does_not_fit_gets_no_instance(machine: Make, m
     assert not layout.proposal.questions
 
 
-def test_a_model_that_fits_nowhere_is_asked_about(machine: Make, model: Model) -> None:
+def test_a_model_that_fits_nowhere_is_a_question(machine: Make, model: Model) -> None:
     layout = planned(model("deepseek-v3"), machine("l40s"))
     assert layout.instances == {"l40s-11": []}
     assert "fits none of these machines" in layout.proposal.questions[0].text

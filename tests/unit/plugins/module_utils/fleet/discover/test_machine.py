@@ -11,7 +11,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.fleet.discover
 Make = Callable[..., Machine]
 
 
-def test_a_machine_in_one_line(machine: Make) -> None:
+def test_the_summary_of_a_machine_is_one_line(machine: Make) -> None:
     assert machine("hgx-h100").summary() == (
         "8 x H100-80GB, NVSwitch, 2048 GiB of main memory, 2 NUMA nodes, 8 RDMA ports, 3 disks, Debian 12"
     )

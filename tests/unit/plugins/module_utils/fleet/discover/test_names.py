@@ -71,7 +71,7 @@ def test_a_name_of_an_earlier_inventory_is_not_given_to_a_second_machine(machine
         ) in found.findings
 
 
-def test_machines_behind_one_address_of_an_earlier_inventory_keep_apart(machine: Make) -> None:
+def test_machines_behind_one_address_of_an_earlier_inventory_have_their_own_names(machine: Make) -> None:
     old = replace(machine("l40s", hostname="a"), entry="gate:2201", address="gate")
     new = replace(machine("l40s", 12, hostname="b"), entry="gate:2202", address="gate")
     named, _found = name_all([old, new], {"gate": "rack1-a"})

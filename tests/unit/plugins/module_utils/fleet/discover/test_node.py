@@ -35,8 +35,8 @@ def test_another_firewall_is_a_question(machine: Make) -> None:
         assert "common_firewall_replace" in [one.variable for one in found.own.questions]
 
 
-def test_what_serves_on_a_machine_without_gpus_is_a_question(machine: Make) -> None:
-    """Such a machine becomes the gateway, and a wrapper there may hold the gateway's port."""
+def test_a_service_on_a_machine_without_gpus_is_a_question(machine: Make) -> None:
+    """Such a machine becomes the gateway, and the service may use the gateway's port."""
     wrapper = {"kind": "litellm", "port": 8000, "pid": 5, "unit": "litellm.service", "container": "", "models": ["a"]}
     found = propose("gw-01", machine("none", services=[wrapper]), [], KNOWN)
     assert "litellm (litellm.service, port 8000) serves already: a" in found.own.findings
@@ -58,12 +58,12 @@ def test_a_virtual_machine_keeps_its_kernel(machine: Make) -> None:
     assert "common_kernel_cmdline" not in [one.name for one in found.shared.variables]
 
 
-def test_without_an_own_address_the_address_is_asked(machine: Make) -> None:
+def test_without_an_own_address_the_address_is_a_question(machine: Make) -> None:
     found = propose("gpu-01", machine("l40s"), ["10.0.0.11"], KNOWN)
     assert next(one.variable for one in found.own.questions) == "inference_address"
 
 
-def test_the_reason_for_the_address_says_who_listens_there(machine: Make) -> None:
+def test_the_reason_for_the_address_names_its_use(machine: Make) -> None:
     for kind, use in (("l40s", "Where engines listen for the gateways"), ("none", "Where other hosts reach this one")):
         (address,) = [
             one for one in propose("a", machine(kind), [], KNOWN).own.variables if one.name == "inference_address"

@@ -45,7 +45,7 @@ def test_only_variables_that_the_inventory_sets_are_compared() -> None:
     assert lines == ["gpu-01: nvidia_driver_version is '570' in the inventory, this discovery proposes '580'"]
 
 
-def test_flags_that_the_owner_has_added_are_no_difference() -> None:
+def test_flags_that_the_operator_has_added_are_no_difference() -> None:
     proposed = {"models": {"qwen": {"model": "Qwen/Qwen3-8B", "tensor-parallel-size": 2}}}
     own: dict[str, Any] = {
         "qwen": {"model": "Qwen/Qwen3-8B", "tensor-parallel-size": 2, "max-model-len": 512},

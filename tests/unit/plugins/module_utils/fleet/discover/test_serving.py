@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What serves already."""
+"""Engines and other programs that already run on a machine."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_an_engine_is_named_with_its_models_and_the_way_to_take_them_over(machin
     assert "docker stop web" in found.questions[0].text and "Stop it last" in found.questions[0].text
 
 
-def test_notebooks_are_asked_about_and_models_of_other_formats_are_not_taken_over(machine: Make) -> None:
+def test_notebooks_are_questions_and_models_of_other_formats_are_not_taken_over(machine: Make) -> None:
     notebook = {"kind": "jupyter", "port": 8888, "pid": 5, "unit": "jupyter.service", "container": ""}
     ollama = {**ENGINE, "kind": "ollama", "container": "", "unit": "ollama.service"}
     found = propose(machine("l40s", services=[notebook, ollama]), "gpu-01", 5005)
@@ -51,7 +51,7 @@ def test_an_unknown_program_is_named_only_on_a_port_that_is_needed(machine: Make
     assert not found.questions
 
 
-def test_a_machine_without_gpus_needs_no_port_of_an_engine_and_holds_no_model(machine: Make) -> None:
+def test_a_machine_without_gpus_needs_no_port_of_an_engine_and_no_model(machine: Make) -> None:
     nginx = {"kind": "", "program": "nginx", "pid": 9, "unit": "nginx.service", "container": ""}
     services = [ENGINE, {**nginx, "port": 5005}, {**nginx, "port": 8000}]
     found = propose(machine("none", services=services), "gw-01", 5005)

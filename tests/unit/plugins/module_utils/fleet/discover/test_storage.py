@@ -22,7 +22,7 @@ def test_only_blank_disks_are_proposed(machine: Make, a_disk: Disk) -> None:
     ]
 
 
-def test_slow_disks_hold_the_store_and_fast_ones_the_copy(machine: Make, a_disk: Disk) -> None:
+def test_slow_disks_are_for_the_store_and_fast_disks_for_the_copy(machine: Make, a_disk: Disk) -> None:
     found, answer = propose(
         machine("l40s", disks=[a_disk("ata-big", 16000), a_disk("nvme-a", 3840), a_disk("nvme-b", 3840)]), "gpu-01"
     )
@@ -31,7 +31,7 @@ def test_slow_disks_hold_the_store_and_fast_ones_the_copy(machine: Make, a_disk:
     assert "may these blank disks of gpu-01 be formatted" in found.questions[0].text
 
 
-def test_a_machine_without_blank_disks_is_asked_about(machine: Make, a_disk: Disk) -> None:
+def test_a_machine_without_blank_disks_is_a_question(machine: Make, a_disk: Disk) -> None:
     found, answer = propose(machine("l40s", disks=[a_disk("ata-root", 480, "it is mounted at /")]), "gpu-01")
     # The question names the lines that the machine's file has.
     (question,) = found.questions

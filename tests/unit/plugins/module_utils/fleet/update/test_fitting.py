@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which plans stop a run, and what it says then."""
+"""Which plans stop a run, and the text of the refusal."""
 
 from __future__ import annotations
 
@@ -50,12 +50,12 @@ DOWN_AND_PENDING = {"action": "start", "active": 1, "desired": 2}
         (PENDING, False, True),
         (DOWN, True, False),
         (DOWN_AND_PENDING, True, True),
-        # What has served here fits, whatever an estimate says: an engine that died at night comes back.
+        # A release that has served on this node fits, whatever the estimate says.
         ({**DOWN, "served": True}, False, False),
         ({**PENDING, "desired": 2, "served": True}, False, False),
     ],
 )
-def test_what_a_run_starts_or_swaps_is_judged(change: dict[str, Any], starts: bool, swapped: bool) -> None:
+def test_only_releases_that_the_run_starts_are_checked(change: dict[str, Any], starts: bool, swapped: bool) -> None:
     plans = [planned(**change)]
     assert (misfits(plans, Choice(), swaps=False) == plans) == starts
     assert (misfits(plans, Choice(), swaps=True) == plans) == swapped
@@ -67,11 +67,11 @@ def test_a_golden_prompt_of_another_task_stops_every_run(change: dict[str, Any])
     assert misfits(plans, Choice(), swaps=False) == misfits(plans, Choice(), swaps=True) == plans
 
 
-def test_what_fits_or_is_not_known_stops_nobody() -> None:
+def test_a_plan_that_fits_or_is_unknown_stops_no_run() -> None:
     assert misfits([planned(ok=True), planned(ok=None)], Choice(), swaps=True) == []
 
 
-def test_only_the_chosen_ones_are_judged() -> None:
+def test_only_chosen_instances_are_checked() -> None:
     plans = [planned(), planned("side")]
     assert misfits(plans, Choice(("side",)), swaps=True) == plans[1:]
     assert misfits(plans, Choice(model="tiny-b"), swaps=True) == plans

@@ -38,7 +38,7 @@ def test_a_gang_is_due_if_any_member_is() -> None:
     assert item.due and item.origin == 1 and item.problems == ()
 
 
-def test_what_a_follower_cannot_run_is_a_problem_of_the_gang() -> None:
+def test_a_problem_of_a_follower_is_a_problem_of_the_gang() -> None:
     known = {node: {"big": facts()} for node in NODES}
     known["n2"]["big"] = facts(problems=("big: the image x is missing",), interrupted=True)
     known["n3"]["big"] = facts(due=True, runs="other r i")
@@ -50,7 +50,7 @@ def test_what_a_follower_cannot_run_is_a_problem_of_the_gang() -> None:
     )
 
 
-def test_members_that_are_not_in_the_run() -> None:
+def test_a_due_gang_needs_all_members_in_the_run() -> None:
     known = {node: {"big": facts(due=True)} for node in ("n1", "n2")}
     found = fold(known)
     assert found.missing == [
@@ -71,6 +71,6 @@ def test_replicas_of_one_set_may_be_gangs_or_not() -> None:
     assert {node for node, items in fold(known).known.items() if items} == {"n1", "n4", "n6"}
 
 
-def test_gateways_know_the_leader_alone() -> None:
+def test_the_server_of_a_gang_is_its_leader() -> None:
     assert server("n2", "big", NODES) == ("big", "n1")
     assert server("n2", "main", ()) == ("main", "n2")

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What gateways show of replica sets."""
+"""Gateways that do not answer, and how long gateways hold requests."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ def test_each_gateway_that_does_not_answer_is_named_once() -> None:
     assert unanswered([view("gw1")], []) == []
 
 
-def test_how_long_requests_are_held() -> None:
+def test_only_the_hold_of_gateways_with_these_sets_counts() -> None:
     views = [view("gw1", hold_seconds=10), view("gw2", "side", hold_seconds=20), view("gw3", "other", hold_seconds=30)]
     assert holds(views, ["main", "side"]) == {"gw1": 10, "gw2": 20}
 
 
-def test_a_hold_that_is_too_short_names_the_whole_way() -> None:
+def test_a_hold_that_is_too_short_is_named_with_the_next_steps() -> None:
     running = {"gw2": 20, "gw1": 10, "gw3": 30}
     found = "gw1 runs with gateway_hold_seconds 10; gw2 runs with gateway_hold_seconds 20"
     site = "run baremetal.inference.site -l gw1,gw2"

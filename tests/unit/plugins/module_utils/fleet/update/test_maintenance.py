@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""In which order maintenance goes over nodes, and where it must not."""
+"""The batches of a maintenance, and the problems that forbid it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SIZES = ("1", "25%", "50%", "100%")
 
 
 def node(*names: str, up: tuple[str, ...] | None = None, hold: int = 120, **more: Any) -> dict[str, Any]:
-    """A node with work that keeps requests away; `up` is what its gateway says of each of its instances."""
+    """A node whose work needs a drain. `up`: the servers of each of its sets that are up at the gateway."""
     item = {**more.pop("item", {})}
     gateway = {"gateway": "gw", "silent": "", "up": list(up or ()), "hold_seconds": hold}
     seen = [{"name": name, "known": True, "bridge_known": True, **gateway} for name in names]
@@ -110,14 +110,14 @@ def test_a_gang_is_drained_on_its_leader_which_must_be_in_the_run() -> None:
     assert plan(hosts).problems == []
 
 
-def test_work_that_nobody_notices_needs_no_order() -> None:
+def test_work_without_a_drain_needs_no_order() -> None:
     made = plan(fleet(3, drain=False), ("100%",))
     assert order(made) == [["n1", "n2", "n3"]]
     assert not any(item.drain or item.alone for item in made.batches[0])
     assert "drained" not in made.lines[0]
 
 
-def test_who_has_nothing_to_do_is_left_alone() -> None:
+def test_a_node_without_work_has_no_turn() -> None:
     hosts = fleet(2) | {"n3": node("main", up=("n1", "n2"), due=[], drain=False)}
     made = plan(hosts)
     assert order(made) == [["n1"], ["n2"]]
@@ -131,7 +131,7 @@ def test_who_has_nothing_to_do_is_left_alone() -> None:
         ("", ["gw2"], "gw2: the gateway cannot be reached, so it is unknown where it sends requests: repair"),
     ],
 )
-def test_a_gateway_that_says_nothing_has_a_way_round(silent: str, gone: list[str], problem: str) -> None:
+def test_a_silent_gateway_is_a_problem_with_a_way_out(silent: str, gone: list[str], problem: str) -> None:
     hosts = fleet(2)
     hosts["n1"]["gateways"][0] |= {"silent": silent, "up": []}
     hosts["n1"]["unreachable"] = gone
@@ -139,20 +139,20 @@ def test_a_gateway_that_says_nothing_has_a_way_round(silent: str, gone: list[str
     (said,) = made.problems
     assert said.startswith(problem) and 'leave it out: -e \'{"update_gateways": [' in said
     assert made.batches == []
-    # Where all serve on, it has nothing to say.
+    # If no node is drained, the gateways need not answer.
     for facts in hosts.values():
         facts["drain"] = False
     assert plan(hosts).problems == []
 
 
-def test_what_does_not_serve_comes_first() -> None:
+def test_a_node_that_does_not_serve_comes_first() -> None:
     hosts = {name: node("main", up=("n1", "n2")) for name in ("n1", "n2", "n3")}
     assert order(plan(hosts)) == [["n3"], ["n1"], ["n2"]]
-    # By then it serves, and so one of the others may go with another one.
+    # Then n3 serves, so n1 and n2 may share a batch.
     assert order(plan(hosts, ("1", "100%"))) == [["n3"], ["n1", "n2"]]
 
 
-def test_nodes_with_different_sets() -> None:
+def test_nodes_with_different_sets_share_a_batch() -> None:
     hosts = {
         "n1": node("a", up=("n1", "n2")),
         "n2": node("a", up=("n1", "n2")),
@@ -182,31 +182,31 @@ def test_requests_of_an_only_replica_are_held() -> None:
         (node("main", up=("n1", "n2"), item={"swapping": True}), "run baremetal.inference.update_model first"),
     ],
 )
-def test_what_clients_would_see_is_refused(facts: dict[str, Any], words: str) -> None:
+def test_work_that_clients_would_notice_is_refused(facts: dict[str, Any], words: str) -> None:
     (problem,) = plan({"n1": facts}).problems
     assert words in problem
 
 
 @pytest.mark.parametrize("reboot", [True, False])
-def test_downtime_that_is_allowed(reboot: bool) -> None:
+def test_allowed_downtime_is_no_problem(reboot: bool) -> None:
     made = plan({"n1": node("main", up=("n1",), hold=0, reboot=reboot, gateway=True)}, allow_downtime=True)
     assert made.problems == [] and made.batches[0][0].drain_seconds is None
 
 
-def test_a_run_that_failed_is_gone_on_with() -> None:
+def test_a_run_that_failed_is_continued() -> None:
     left = node("main", up=("n2",), due=[], drain=False, item={"serving": False, "drained_by": "maintenance"})
     made = plan({"n1": left, "n2": node("main", up=("n2",), due=[], drain=False)})
     assert made.batches == [[Turn("n1", drain=True, alone=[], drain_seconds=None)]]
     assert made.lines[0] == "batch 1: n1: continues an earlier run that was cut off or failed, drained"
 
 
-def test_a_node_without_instances() -> None:
+def test_a_node_without_instances_has_a_turn() -> None:
     made = plan({"n1": node()})
     assert made.problems == [] and order(made) == [["n1"]]
 
 
 @pytest.mark.parametrize("sizes", [(), ("0",), ("half",)])
-def test_what_is_no_size(sizes: tuple[str, ...]) -> None:
+def test_an_invalid_size_is_a_problem(sizes: tuple[str, ...]) -> None:
     (problem,) = plan(fleet(1), sizes).problems
     assert "maintenance_batches" in problem
 
@@ -222,7 +222,7 @@ def test_each_gateway_keeps_a_server() -> None:
     hosts = fleet(3)
     for facts in hosts.values():
         facts["gateways"].append({**facts["gateways"][0], "gateway": "gw2", "up": ["n1", "n2"]})
-    # By the one gateway, all but n3 could go at once.
+    # By gw alone, n1 and n2 could share a batch.
     assert order(plan(hosts, ("100%",))) == [["n1", "n3"], ["n2"]]
     hosts["n1"]["gateways"][1]["up"] = ["n1"]
     (problem,) = plan({"n1": hosts["n1"]}, seconds=130).problems
@@ -234,10 +234,10 @@ def test_each_gateway_keeps_a_server() -> None:
     st.lists(st.lists(st.booleans(), min_size=7, max_size=7), min_size=1, max_size=3),
     st.lists(st.sampled_from(["1", "2", "50%", "100%"]), min_size=1, max_size=3),
 )
-def test_every_node_once_and_no_gateway_loses_a_set_unsaid(
+def test_every_node_has_one_turn_and_only_sets_marked_alone_lose_a_gateways_last_server(
     nodes: list[set[str]], gateways: list[list[bool]], sizes: list[str]
 ) -> None:
-    """Each gateway has lost some of the nodes, and sends the others requests for all that they have."""
+    """Each gateway has lost some nodes, and sends the other nodes requests for all of their sets."""
     up = {
         (f"gw{number}", name): {f"n{index}" for index, names in enumerate(nodes) if name in names and sends[index]}
         for number, sends in enumerate(gateways)
@@ -258,7 +258,7 @@ def test_every_node_once_and_no_gateway_loses_a_set_unsaid(
         going = {turn.host for turn in batch}
         for (_gateway, name), serving in up.items():
             if serving and serving <= going:
-                # What is planned as alone has no fellow of its set beside it.
+                # A node with a set that is marked as alone is the only node of the set in the batch.
                 (turn,) = [turn for turn in batch if name in hosts_sets(nodes, turn.host)]
                 assert name in turn.alone
             serving |= {host for host in going if name in hosts_sets(nodes, host)}

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What an operator reads when a maintenance cannot begin, has stopped, or has found something unsound."""
+"""Texts for a maintenance that cannot begin, has stopped, or has found bad certificates or models."""
 
 from __future__ import annotations
 

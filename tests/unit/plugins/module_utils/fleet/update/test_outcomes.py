@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whose turn it is while an update goes on, and what its report says."""
+"""The turns of nodes during an update, and the report."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ FAILED = {**DONE, "outcome": "returned", "line": "", "failure": "the probe faile
 
 
 def run(playing: str = "ab", untold: dict[str, str] | None = None, left_out: tuple[str, ...] = (), **kept: Any) -> Run:
-    """Nodes a and b with what is kept of them; `playing` are those that the controller has not lost."""
+    """Nodes a and b with their recorded outcomes. `playing`: the nodes that the controller still reaches."""
     nodes = outcomes.read(["a", "b"], playing, kept)
     return Run(nodes, "baremetal.inference.update_model", untold or {}, left_out)
 
 
-def test_everybody_has_a_turn_until_something_fails() -> None:
+def test_every_node_has_a_turn_until_a_node_fails() -> None:
     assert outcomes.turn(BATCH, "b", run(a={"swaps": [DONE]})) == BATCH[1]
     assert outcomes.turn(BATCH, "c", run()) == {}
     assert outcomes.turn(BATCH, "b", run(a={"swaps": [FAILED]})) == {}
     assert outcomes.turn(BATCH, "b", run(a={"problem": "the lock is lost"})) == {}
-    # It serves, and a gateway has not told that it knows: the update stops there as well.
+    # The instance serves, but a gateway has not confirmed it: the update stops as well.
     assert outcomes.turn(BATCH, "b", run(a={"swaps": [{**DONE, "failure": "gw2 is away"}]})) == {}
 
 
-def test_a_node_that_is_lost_stops_the_others_only_where_its_swap_was_under_way() -> None:
+def test_a_lost_node_stops_the_others_only_during_its_swap() -> None:
     assert outcomes.turn(BATCH, "b", run("b", a={"swaps": [DONE], "under_way": ""})) == BATCH[1]
     assert outcomes.turn(BATCH, "b", run("b")) == BATCH[1]
     lost = run("b", a={"under_way": "main"})
@@ -42,22 +42,22 @@ def test_a_node_that_is_lost_stops_the_others_only_where_its_swap_was_under_way(
     )
 
 
-def test_what_was_swapped_goes_back() -> None:
+def test_a_swap_is_reversed_once() -> None:
     failed = run(a={"swaps": [DONE]}, b={"swaps": [FAILED]})
     assert outcomes.way_back(BATCH, "a", failed) == {**BATCH[0], "origin": 2, "release": 1}
-    # It is back already.
+    # The failed swap has returned already.
     assert outcomes.way_back(BATCH, "b", failed) == {}
     returned = run(a={"swaps": [DONE, {**DONE, "release": 1, "returns": True}]}, b={"swaps": [FAILED]})
     assert outcomes.way_back(BATCH, "a", returned) == {}
 
 
 @pytest.mark.parametrize(("origin", "release"), [(None, 2), (1, 1)])
-def test_what_has_nothing_to_go_back_to_stays(origin: int | None, release: int) -> None:
+def test_an_instance_without_an_earlier_release_stays(origin: int | None, release: int) -> None:
     batch = [{**BATCH[0], "origin": origin, "release": release}]
     assert outcomes.way_back(batch, "a", run(a={"swaps": [DONE]})) == {}
 
 
-def test_where_one_cannot_go_back_the_others_stay() -> None:
+def test_after_a_failed_reversal_the_others_stay() -> None:
     stays = {**DONE, "returns": True, "outcome": "refused", "failure": "it is the last one"}
     assert outcomes.way_back(BATCH, "b", run(a={"swaps": [DONE, stays]}, b={"swaps": [DONE]})) == {}
     said = outcomes.failure("a", run(a={"swaps": [DONE, stays]}, b={"swaps": [FAILED]}))
@@ -80,7 +80,7 @@ def test_a_run_that_went_well_has_lines_and_no_failure() -> None:
         ("failed", ""),
     ],
 )
-def test_each_end_has_its_words(outcome: str, end: str) -> None:
+def test_each_outcome_has_its_text(outcome: str, end: str) -> None:
     failed = run(a={"swaps": [{**FAILED, "outcome": outcome}]}, left_out=("c",))
     assert outcomes.failure("a", failed) == (
         f"baremetal.inference.update_model stopped: it failed on a.\na, main: the probe failed.{end}\n"
@@ -103,12 +103,12 @@ def test_a_refusal_names_the_variable_of_the_playbooks(permission: str, words: s
     assert "the probe failed. The instance was not changed. -e " in said and words in said
 
 
-def test_the_way_back_has_its_line_too() -> None:
+def test_a_reversal_has_a_line() -> None:
     went = run(a={"swaps": [DONE, {**DONE, "release": 1, "returns": True}]}, b={"swaps": [FAILED]})
     assert outcomes.lines("a", went)[1:] == ["main on a went back to the release that served before"]
 
 
-def test_gateways_that_do_not_know_fail_a_run_that_went_well() -> None:
+def test_gateways_without_the_new_model_names_fail_the_run() -> None:
     said = outcomes.failure("a", run(untold={"gw2": "Refresh: x"}, a={"swaps": [DONE]}))
     assert said == (
         "baremetal.inference.update_model has swapped all due instances, but some gateways do not have the new model"
@@ -118,7 +118,7 @@ def test_gateways_that_do_not_know_fail_a_run_that_went_well() -> None:
     )
 
 
-def test_a_node_that_was_lost_besides_is_named() -> None:
+def test_a_node_that_was_lost_outside_its_swap_is_named() -> None:
     said = outcomes.failure("b", run("b", a={}, b={"swaps": [FAILED]}))
     again = "run baremetal.inference.update_model again when the node answers"
     assert f"a became unreachable during the run, and was not updated: {again}" in said
@@ -128,7 +128,7 @@ def test_a_node_that_was_lost_besides_is_named() -> None:
     assert "b: the lock is lost" in outcomes.failure("b", run(b={"problem": "the lock is lost"}))
 
 
-def test_what_runs_where() -> None:
+def test_the_state_has_a_line_for_each_instance() -> None:
     serves = {"name": "main", "release": 2, "model": "tiny-b", "serving": True, "drained_by": ""}
     engines = {"a": {"instances": [serves, {**serves, "release": None, "serving": False, "drained_by": "mira"}]}}
     assert outcomes.state({**engines, "b": {"msg": "no route to host"}}) == [

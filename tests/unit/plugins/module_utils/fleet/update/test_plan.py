@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What an update says before it begins."""
+"""The plan of an update: batches, problems, and lines for the operator."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def made(hosts: dict[str, Any], choice: Choice | None = None, allow_downtime: bo
     return plan(read, [1], choice or Choice(), allow_downtime=allow_downtime)
 
 
-def test_two_nodes() -> None:
+def test_two_replicas_are_two_batches() -> None:
     up = ["a", "b"]
     found = made({"a": host(instance(), up=up), "b": host(instance(origin=None), up=up)})
     assert found.problems == []
@@ -114,12 +114,12 @@ def test_a_gang_whose_member_cannot_be_reached_is_left_out() -> None:
     assert "main spans a, b, and b cannot be reached: main is left out" in found.lines
 
 
-def test_nothing_due() -> None:
+def test_an_instance_that_is_not_due_has_only_a_line() -> None:
     found = made({"a": host(instance(due=False), up=["a"])})
     assert (found.batches, found.problems, found.lines) == ([], [], ["not due: main on a"])
 
 
-def test_every_reason_against_it_at_once() -> None:
+def test_all_problems_are_reported_at_once() -> None:
     found = made(
         {
             "a": host(instance(problems=["main: the image x is not on this node"]), up=["a"], hold=30),
@@ -135,7 +135,7 @@ def test_every_reason_against_it_at_once() -> None:
     assert len(found.problems) == 2
 
 
-def test_the_only_replica() -> None:
+def test_requests_of_the_only_replica_are_held_or_downtime_is_allowed() -> None:
     for hosts, why in (
         ({"a": host(instance())}, "no gateway holds its requests"),
         ({"a": host(instance(load_seconds=None), up=["a"])}, "it is unknown how long its release loads"),
@@ -145,7 +145,7 @@ def test_the_only_replica() -> None:
         assert made(hosts, allow_downtime=True).problems == []
     found = made({"a": host(instance(), up=["a"])})
     assert found.problems == []
-    # 120 s are held, 74 of which the swap needs itself.
+    # The gateway holds requests for 120 s, and the swap may take 74 s.
     assert found.batches[0][0].way == "held"
     found = made({"a": host(instance(), up=["a"])}, allow_downtime=True)
     assert found.batches[0][0].way == "downtime"
@@ -167,18 +167,18 @@ def test_without_a_gateway_the_nodes_vouch_for_each_other() -> None:
 
 def test_a_replica_must_be_up_at_all_gateways() -> None:
     hosts = {name: host(instance(), up=["a", "b"]) for name in "ab"}
-    # Another gateway has lost b: a is the last one there, and b, which nobody misses, comes first.
+    # gw2 has lost b, so a is its last server. b comes first, because fewer gateways send it requests.
     hosts["a"]["gateways"].append({**hosts["a"]["gateways"][0], "gateway": "gw2", "up": ["a"]})
     assert [(batch[0].host, batch[0].way) for batch in made(hosts).batches] == [("b", "others"), ("a", "others")]
 
 
-def test_each_gateway_loses_what_it_alone_has() -> None:
-    """gw has nobody but a, gw2 nobody but b: that both gateways together have two is nobody's help."""
+def test_each_gateway_counts_for_itself() -> None:
+    """gw has only a, and gw2 has only b. So the swap of a takes the last server from gw."""
     hosts = {name: host(instance(load_seconds=400.0), up=["a"]) for name in "ab"}
     for facts in hosts.values():
         facts["gateways"].append({**facts["gateways"][0], "gateway": "gw2", "up": ["b"]})
     found = made(hosts)
-    # When a serves again, both gateways have it.
+    # When a serves again, both gateways have a.
     assert [(batch[0].host, batch[0].way) for batch in found.batches] == [("a", "held"), ("b", "others")]
     (problem,) = found.problems
     assert problem.startswith(
@@ -197,7 +197,7 @@ def test_nodes_that_cannot_be_reached_are_named_and_counted() -> None:
     ]
 
 
-def test_a_choice() -> None:
+def test_only_chosen_instances_are_in_the_plan() -> None:
     hosts = {"a": host(instance(), instance(name="side", model="other"), up=["a", "z"])}
     assert order(made(hosts, Choice(("side",)))) == [[("a", "side")]]
     assert order(made(hosts, Choice(model="new"))) == [[("a", "main")]]
@@ -205,7 +205,7 @@ def test_a_choice() -> None:
     assert "did you mean 'side'" in problem
 
 
-def test_what_was_cut_off_and_what_stays_drained_is_said() -> None:
+def test_a_line_names_a_swap_that_was_cut_off_and_a_drain() -> None:
     (line,) = made({"a": host(instance(interrupted=True, drained_by="mira@a"), up=["a", "b"])}).lines
     assert "finishing a swap that was cut off; stays drained by mira@a" in line
 
@@ -215,27 +215,27 @@ def test_a_wrong_size_is_a_problem_like_others() -> None:
     assert found.problems == ["update_batches contains 'many': use a whole number from 1, or 1% to 100%"]
 
 
-def test_a_swap_that_was_cut_off_is_not_passed_over() -> None:
+def test_a_swap_that_was_cut_off_must_be_in_the_run() -> None:
     hosts = {"a": host(instance(interrupted=True), instance(name="side"), up=["a", "b"])}
     (problem,) = made(hosts, Choice(("side",))).problems
     assert problem.startswith("main on a: a swap was cut off, and this run does not include the instance")
     assert made(hosts).problems == []
 
 
-def test_a_drain_that_would_end_in_the_middle() -> None:
+def test_a_drain_that_would_end_during_the_swap_is_a_problem() -> None:
     until = "2026-11-21T05:00:00Z"
     (problem,) = made({"a": host(instance(drained_by="mira@a", drained_until=until), up=["b"])}).problems
     assert f"is drained by mira@a until {until}" in problem
 
 
-def test_an_instance_that_a_gateway_does_not_know() -> None:
+def test_an_instance_without_a_server_at_a_gateway_is_a_problem() -> None:
     hosts = {"a": host(instance(), up=["b"])}
     hosts["a"]["gateways"][0]["known"] = False
     (problem,) = made(hosts).problems
     assert "gw has no server for main on a: run baremetal.inference.site" in problem
 
 
-def test_a_gateway_that_does_not_answer_is_no_stranger() -> None:
+def test_a_gateway_that_does_not_answer_is_one_problem() -> None:
     hosts = {"a": host(instance(), up=["a", "b"])}
     dead = {"gateway": "gw2", "known": False, "silent": "HAProxy does not answer: refused", "up": []}
     hosts["a"]["gateways"].append({**hosts["a"]["gateways"][0], **dead})
@@ -247,7 +247,7 @@ def test_a_gateway_that_does_not_answer_is_no_stranger() -> None:
 
 
 def test_a_gateway_that_cannot_be_reached_is_the_only_problem_that_it_makes() -> None:
-    """Whether this is the last one that serves, it may be the one to know."""
+    """Only this gateway may know whether the instance is the last server."""
     hosts = {"a": {**host(instance(), up=["a"], hold=0), "unreachable": ["gw2"]}, "b": host(instance(), up=["a"])}
     found = made(hosts)
     assert found.problems == [
@@ -255,12 +255,12 @@ def test_a_gateway_that_cannot_be_reached_is_the_only_problem_that_it_makes() ->
         """ client uses this gateway meanwhile, leave it out: -e '{"update_gateways": ["gw"]}'"""
     ]
     assert found.batches == []
-    # The only one that there is.
+    # The site has no other gateway.
     (problem,) = made({"a": {**host(instance()), "unreachable": ["gw"]}}).problems
     assert problem.endswith("""-e '{"update_gateways": []}'""")
 
 
-def test_a_number_that_means_different_things() -> None:
+def test_a_release_number_must_mean_the_same_release_on_all_nodes() -> None:
     hosts = {name: host(instance(runs=f"new {name}"), up=["a", "b"]) for name in "ab"}
     (problem,) = made(hosts, Choice(release=3)).problems
     assert "release 3 of main is not the same on all nodes" in problem
@@ -287,7 +287,7 @@ def test_a_number_that_means_different_things() -> None:
         ),
     ],
 )
-def test_the_only_replica_has_a_bridge_where_that_fits(
+def test_the_only_replica_has_a_bridge_if_the_bridge_fits(
     bridge: dict[str, Any], gateway: dict[str, Any], bridged: bool, said: str
 ) -> None:
     hosts = {"a": host(instance(bridge={**BRIDGE, **bridge}), up=["a"])}
@@ -314,26 +314,26 @@ def test_a_gateway_that_does_not_run_with_the_inventory_s_value_needs_site_first
     assert "baremetal.inference.site -l gw. Or add a replica" in problem and "set gateway_hold_seconds" not in problem
 
 
-def test_who_has_fellows_needs_no_bridge() -> None:
+def test_an_instance_with_other_replicas_needs_no_bridge() -> None:
     found = made({"a": host(instance(bridge=BRIDGE), up=["a", "b"])})
     assert found.batches[0][0].way == "others" and "side by side" not in found.lines[0]
     assert found.lines == ["batch 1: main on a from release 1 to 2 (new)"]
 
 
-def test_without_a_gateway_a_bridge_would_serve_nobody() -> None:
+def test_without_a_gateway_a_bridge_would_serve_no_client() -> None:
     (problem,) = made({"a": host(instance(bridge=BRIDGE))}).problems
     assert "no gateway holds its requests meanwhile" in problem
 
 
-def test_a_bridge_that_was_left_and_serves_is_a_fellow() -> None:
-    """Its run was killed while the instance itself was away."""
+def test_a_leftover_bridge_that_serves_counts_as_a_server() -> None:
+    """A run was killed while the bridge served in place of the instance."""
     left = instance(bridge={**BRIDGE, "left": True}, interrupted=True, serving=False)
     found = made({"a": host(left, up=["main_bridge.a"])})
     (item,) = found.batches[0]
     assert found.problems == [] and item.way == "idle"
 
 
-def test_a_bridge_that_is_all_that_was_left_is_removed() -> None:
+def test_a_leftover_bridge_is_removed_without_a_swap() -> None:
     left = instance(due=False, target=1, bridge={**BRIDGE, "left": True})
     found = made({"a": host(left, up=["a"], hold=0)})
     (item,) = found.batches[0]
@@ -341,13 +341,13 @@ def test_a_bridge_that_is_all_that_was_left_is_removed() -> None:
     assert found.lines == ["batch 1: main on a: the leftover bridge of an earlier update is removed"]
 
 
-def test_a_bridge_that_was_left_is_not_passed_over() -> None:
+def test_a_leftover_bridge_must_be_in_the_run() -> None:
     left = instance(due=False, bridge={**BRIDGE, "left": True})
     hosts = {"a": host(left, instance(name="side"), up=["a", "b"])}
     (problem,) = made(hosts, Choice(("side",))).problems
     assert problem.startswith("main on a: an update has left a bridge, and this run does not include the instance")
     assert problem.endswith("first remove the bridge, with baremetal.inference.update_model for all instances")
-    # Where its swap was cut off as well, that is the cause.
+    # If the swap was cut off as well, the problem names the swap.
     left["interrupted"] = True
     (problem,) = made(hosts, Choice(("side",))).problems
     assert problem.startswith("main on a: a swap was cut off")

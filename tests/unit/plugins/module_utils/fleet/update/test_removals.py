@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What leaves a fleet, and who is the last that serves."""
+"""The instances that a removal takes from nodes, and the last server of a set."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ GATEWAY = {
 
 
 def host(*names: str, declared: tuple[str, ...] = ("main",), up: tuple[str, ...] | None = None, **more: Any) -> dict:
-    """A node whose instances serve a model of their name; `up` is what its gateway says of each."""
+    """A node whose instances serve a model of their name. `up`: the servers of each set that are up at the gateway."""
     return {
         "instances": [instance_facts(name, f"{name}-model", **more) for name in names],
         "declared": [{"name": name, "model": f"{name}-model"} for name in declared],
@@ -44,7 +44,7 @@ def leaving(hosts: dict[str, dict[str, Any]], wanted: Selection, allow_downtime:
 TWO = {"n1": host("main", up=("n1", "n2")), "n2": host("main", up=("n1", "n2"))}
 
 
-def test_without_a_wish_what_is_not_declared_is_told() -> None:
+def test_without_a_selection_undeclared_instances_are_reported() -> None:
     found = leaving({"n1": host("main", "old")}, Selection(), allow_downtime=False)
     assert found.names == {"n1": []} and found.problems == []
     assert found.lines == ["n1: old is on the node, and the inventory does not declare it"]
@@ -64,12 +64,12 @@ def test_without_a_wish_what_is_not_declared_is_told() -> None:
         (Selection(orphans=True), ["old"]),
     ],
 )
-def test_who_is_meant(wanted: Selection, expected: list[str]) -> None:
+def test_the_selection_names_the_instances(wanted: Selection, expected: list[str]) -> None:
     found = leaving({"n1": host("main", "old", declared=("main", "gone"))}, wanted, allow_downtime=True)
     assert found.names == {"n1": expected}
 
 
-def test_an_instance_that_the_inventory_takes_back_is_an_orphan() -> None:
+def test_an_instance_that_is_declared_absent_is_an_orphan() -> None:
     facts = host("main") | {"declared": [{"name": "main", "model": "a", "state": "absent"}]}
     assert leaving({"n1": facts}, Selection(orphans=True), allow_downtime=True).names == {"n1": ["main"]}
 
@@ -79,7 +79,7 @@ def test_items_without_a_name_are_no_instances() -> None:
     assert leaving({"n1": facts}, Selection(everything=True), allow_downtime=True).names == {"n1": ["main"]}
 
 
-def test_what_is_still_declared_would_come_back() -> None:
+def test_the_line_warns_about_an_instance_that_is_still_declared() -> None:
     found = leaving({"n1": host("main", "old")}, Selection(everything=True), allow_downtime=True)
     assert found.lines == [
         "n1: main (main-model) is removed; the inventory still declares it:"
@@ -88,13 +88,13 @@ def test_what_is_still_declared_would_come_back() -> None:
     ]
 
 
-def test_nothing_is_left_to_do() -> None:
+def test_without_a_match_nothing_is_removed() -> None:
     assert leaving({"n1": host()}, Selection(orphans=True), allow_downtime=False).lines == [
         "no instance matches: nothing is removed"
     ]
 
 
-def test_the_last_one_that_serves_stays() -> None:
+def test_the_last_server_of_a_set_stays() -> None:
     one = leaving({"n1": TWO["n1"]}, Selection(instance="main"), allow_downtime=False)
     assert one.problems == []
     (both,) = leaving(TWO, Selection(instance="main"), allow_downtime=False).problems
@@ -103,11 +103,22 @@ def test_the_last_one_that_serves_stays() -> None:
 
 
 def test_each_gateway_keeps_a_server() -> None:
-    """What one of them has besides is no help to the other."""
+    """Another server at gw does not help gw2."""
     second = [{**GATEWAY, "name": "main", "gateway": "gw2", "up": ["n1"]}]
     hosts = {**TWO, "n1": {**TWO["n1"], "gateways": TWO["n1"]["gateways"] + second}}
     (problem,) = leaving({"n1": hosts["n1"]}, Selection(instance="main"), allow_downtime=False).problems
     assert problem.startswith("main on n1: gw2 has no other server for it")
+
+
+@pytest.mark.parametrize("up", [("n1",), None])
+def test_a_gang_ends_with_any_of_its_members(up: tuple[str, ...] | None) -> None:
+    follower = {"n2": host("main", up=up, gang=("n1", "n2"))}
+    (problem,) = leaving(follower, Selection(everything=True), allow_downtime=False).problems
+    assert problem.startswith("main on n1: ") and "clients would get errors" in problem
+    both = {**follower, "n1": host("main", up=up, gang=("n1", "n2"))}
+    assert len(leaving(both, Selection(instance="main"), allow_downtime=False).problems) == 1
+    other = {"n2": host("main", up=("n1", "n3"), gang=("n1", "n2"))}
+    assert leaving(other, Selection(everything=True), allow_downtime=False).problems == []
 
 
 def test_a_gateway_that_does_not_answer_may_send_requests_to_what_is_removed() -> None:
@@ -117,21 +128,21 @@ def test_a_gateway_that_does_not_answer_may_send_requests_to_what_is_removed() -
     assert leaving(hosts, Selection(), allow_downtime=False).problems == []
 
 
-def test_a_bridge_of_its_own_is_nobody_else() -> None:
+def test_the_bridge_of_an_instance_is_no_other_server() -> None:
     facts = {"n1": host("main", up=("n1", "main_bridge.n1"))}
     assert leaving(facts, Selection(instance="main"), allow_downtime=False).problems
 
 
-def test_without_a_gateway_the_nodes_themselves_say_who_serves() -> None:
+def test_without_a_gateway_the_reports_of_nodes_count() -> None:
     (problem,) = leaving({"n1": host("main")}, Selection(instance="main"), allow_downtime=False).problems
     assert problem.startswith("main on n1: no other node serves it, so clients would get errors")
     assert not leaving({"n1": host("main", serving=False)}, Selection(instance="main"), allow_downtime=False).problems
 
 
-def test_a_set_that_nobody_serves_may_go() -> None:
+def test_a_set_without_a_server_can_be_removed() -> None:
     assert not leaving({"n1": host("main", up=())}, Selection(instance="main"), allow_downtime=False).problems
 
 
-def test_an_update_that_was_cut_off_comes_first() -> None:
+def test_a_swap_that_was_cut_off_is_a_problem() -> None:
     (problem,) = leaving({"n1": host("main", swapping=True)}, Selection(instance="main"), allow_downtime=True).problems
     assert "run baremetal.inference.update_model first" in problem

@@ -1,13 +1,13 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Variables that have other names now."""
+"""Renamed variables."""
 
 from __future__ import annotations
 
 from ansible_collections.baremetal.inference.plugins.module_utils.fleet.update.renamed import words
 
 
-def test_each_is_told_by_its_new_name() -> None:
+def test_each_renamed_variable_has_its_new_name() -> None:
     found = words(["vllm_update_watch_seconds", "vllm_address", "vllm_update_on_failure", "vllm_update_rollback"])
     assert found == (
         "vllm_update_on_failure is now called update_rollback; vllm_update_rollback is now called update_back;"

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which servers are up, by each gateway for itself."""
+"""Which servers are up, by gateway."""
 
 from __future__ import annotations
 
@@ -30,21 +30,21 @@ def test_two_gateways_are_not_merged() -> None:
     assert serving.sets("b") == {"main": ["gw1", "gw2"]}
 
 
-def test_without_a_gateway_the_nodes_tell() -> None:
+def test_without_a_gateway_the_reports_of_nodes_count() -> None:
     serving = Serving.of(SEEN, {"side": {"a"}, "idle": set()})
     assert serving.asked("main") and not serving.asked("side") and not serving.asked("unknown")
     assert gateways(serving.lost("side", "a")) == NODES
-    # What nobody serves, nobody loses.
+    # A set without a server has no server to lose.
     assert serving.lost("idle", "a") == serving.lost("unknown", "a") == []
 
 
 def test_an_answer_that_differs_is_another_view() -> None:
-    """Two nodes have asked one gateway, which has lost a node in between. The rule holds in both answers."""
+    """Two nodes have asked one gateway, which has lost a node in between. Both answers count."""
     serving = Serving.of([view("gw", "main", "a", "b"), view("gw", "main", "b")], {})
     assert gateways(serving.lost("main", "b")) == "gw"
 
 
-def test_what_was_swapped_serves_everywhere_and_its_bridge_is_gone() -> None:
+def test_a_swapped_instance_serves_at_every_gateway_without_its_bridge() -> None:
     serving = Serving.of([view("gw1", "main", "main_bridge.a"), view("gw2", "main")], {})
     assert serving.lost("main", "a") == []
     serving.back("main", ["a"])
@@ -53,7 +53,7 @@ def test_what_was_swapped_serves_everywhere_and_its_bridge_is_gone() -> None:
     assert gateways(serving.lost("main", "a")) == "gw1, gw2" and gateways(serving.lost("new", "a")) == NODES
 
 
-def test_a_node_that_cannot_be_reached_is_named_with_the_gateways_word() -> None:
+def test_a_node_that_cannot_be_reached_is_named_with_its_gateways() -> None:
     serving = Serving.of([*SEEN, view("gw1", "side", "b")], {})
     assert left_out(serving, ["c", "b"]) == [
         "b cannot be reached, and is left out: it gets requests for main (by gw1, gw2), side (by gw1)",

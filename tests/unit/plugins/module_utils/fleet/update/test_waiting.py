@@ -33,7 +33,7 @@ def test_a_pending_release_is_named_with_its_differences() -> None:
         " baremetal.inference.update_model to swap to it."
     )
     assert said[1:] == pending["differences"]
-    # An update would send its operator to itself.
+    # An update swaps the release itself, so its text has no advice to run an update.
     said = lines({**STAGE, "releases": [pending]}, "node1", updates=True)
     assert said == ["main on node1 serves release 1; release 2 is staged and pending.", *pending["differences"]]
     # In check mode, the release is not on the node.
