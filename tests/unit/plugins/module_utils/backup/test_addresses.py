@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Releases of a snapshot that listen on the address of the machine which is gone."""
+"""Releases of a snapshot that listen on the address of a lost machine."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ OLD, NEW = "10.0.0.1", "10.0.0.11"
 
 
 def rendered(number: int, address: str, model: str = "a") -> Rendered:
-    """A release. Its environment has the old address, too, as a proxy may have it: that text is the operator's."""
+    """A release. Its environment also has the old address. This text is the operator's, and must not change."""
     instance = Instance("main", model, 5005, accelerator="cpu")
     stored = StoredModel(f"/mnt/models/{model}/1", "1")
     settings = Settings(uid=999, gid=997, address=address, environment={"NO_PROXY": OLD})
@@ -70,7 +70,7 @@ def test_every_kept_release_gets_the_address_of_this_machine(tmp_path: Path, liv
     assert releases.installed(saved, "main", 2), "the installed unit is that of the active release"
 
 
-def test_checksums_of_a_proven_release_follow(tmp_path: Path, live: Path) -> None:
+def test_checksums_of_a_proven_release_are_updated(tmp_path: Path, live: Path) -> None:
     saved = stage(tmp_path / "saved", 1, 2)
     releases.commit(saved, "main", 2)
     addresses.move(saved.root, live, own)
@@ -145,7 +145,7 @@ def test_a_member_that_the_others_reach_gets_an_address_for_clients(tmp_path: Pa
     assert release.address == NEW and release.gang is not None and release.gang.leader.address == "10.0.0.9"
 
 
-def test_a_release_that_is_only_staged_tells_the_address_of_this_machine(tmp_path: Path, live: Path) -> None:
+def test_a_release_that_is_only_staged_has_the_address_of_this_machine(tmp_path: Path, live: Path) -> None:
     """On a machine that was blank, a gang does not run before the restore."""
     Paths(live).active("main").unlink()
     moved, problems = addresses.move(stage(tmp_path / "saved", 1).root, live, own)

@@ -45,7 +45,7 @@ def refused(access: Access, server: Server) -> str:
     return said
 
 
-def test_a_rest_server_that_only_adds() -> None:
+def test_a_rest_server_that_refuses_deletions_is_proven() -> None:
     server = Server(("/locks/", Answer(404)))
     append_only.prove(REST, server)
     kinds = [request.rsplit("/", 2)[1] for request in server.requests]
@@ -57,7 +57,7 @@ def test_a_rest_server_that_only_adds() -> None:
     assert server.headers[0] == {"Authorization": f"Basic {token}"}
 
 
-def test_an_s3_bucket_that_only_adds() -> None:
+def test_an_s3_bucket_that_refuses_deletions_is_proven() -> None:
     server = Server(("/locks/", Answer(204)), ("GET versioning", ENABLED))
     append_only.prove(S3, server)
     append_only.prove(S3, server)
@@ -114,7 +114,7 @@ def test_a_bucket_in_another_region_is_asked_there() -> None:
 @pytest.mark.parametrize(
     "error", [ConnectionRefusedError(111, "Connection refused"), http.client.BadStatusLine("SSH-2.0-OpenSSH_9.2")]
 )
-def test_a_server_that_does_not_answer(error: Exception) -> None:
+def test_a_server_that_does_not_answer_is_an_error(error: Exception) -> None:
     def silent(method: str, url: str, headers: Mapping[str, str], ca_file: str) -> Answer:
         raise error
 
@@ -122,7 +122,7 @@ def test_a_server_that_does_not_answer(error: Exception) -> None:
         append_only.prove(REST, silent)
 
 
-def test_a_server_with_tls_that_is_asked_without() -> None:
+def test_a_request_without_tls_to_a_server_with_tls_proves_nothing() -> None:
     """400 is no permission to delete."""
     said = refused(REST, Server(("DELETE", Answer(400, "Client sent an HTTP request to an HTTPS server.\n"))))
     assert "does not say whether this node can delete backups: the server answered 400: Client sent an HTTP" in said
@@ -147,7 +147,7 @@ def serve() -> Iterator[Callable[[int], str]]:
                 self.wfile.write(b"words")
 
             def log_message(self, *_arguments: object) -> None:
-                """Nothing."""
+                """Print nothing."""
 
         servers.append(ThreadingHTTPServer(("127.0.0.1", 0), Handler))
         threading.Thread(target=servers[-1].serve_forever, daemon=True).start()
@@ -159,7 +159,7 @@ def serve() -> Iterator[Callable[[int], str]]:
         server.server_close()
 
 
-def test_over_the_network(serve: Callable[[int], str]) -> None:
+def test_a_real_server_is_asked_over_the_network(serve: Callable[[int], str]) -> None:
     append_only.prove(Access(serve(403), "", {}))
     for status in (200, 404):
         with pytest.raises(append_only.NotProven, match="lets this node delete"):

@@ -45,7 +45,7 @@ class Fake:
         return elsewhere.prune(target, "n1", "90d", 1, NOW, check=check)
 
 
-def test_old_snapshots_go_and_none_is_counted() -> None:
+def test_old_snapshots_are_removed() -> None:
     fake = Fake([OLD, GOOD], [OLD])
     assert fake.prune(check=True) == {"removed": ["aaaaaaaa"], "kept": ["bbbbbbbb"], "ahead": []}
     assert not any("--prune" in call for call in fake.calls)
@@ -62,8 +62,8 @@ def test_a_damaged_repository_is_not_pruned() -> None:
     assert not any("--prune" in call for call in fake.calls)
 
 
-def test_a_server_that_still_refuses_is_noticed() -> None:
-    """restic 0.18 says nothing in its exit code."""
+def test_a_server_that_still_refuses_is_an_error() -> None:
+    """The exit code of restic 0.18 is 0 all the same."""
     fake = Fake([OLD, GOOD], [OLD])
     fake.refuses = True
     with pytest.raises(restic.ResticError, match="snapshots aaaaaaaa of n1 are still there"):
@@ -81,10 +81,10 @@ def test_without_old_snapshots_nothing_runs() -> None:
 
 
 @pytest.mark.parametrize("text", ["1y", "6m", "90d", "36h", "1y6m", "1y0d", "2y5m7d3h"])
-def test_a_duration(text: str) -> None:
+def test_a_valid_duration_has_no_problem(text: str) -> None:
     assert elsewhere.duration_problem(text) == ""
 
 
 @pytest.mark.parametrize("text", ["", "0d", "7", "1w", "d", "1d1y", "-1y", "1y ", "1y\n", "unlimited"])
-def test_no_duration(text: str) -> None:
+def test_an_invalid_duration_is_named(text: str) -> None:
     assert f"backup_keep_within is {text!r}: use years" in elsewhere.duration_problem(text)

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A repository is made once, and never in the place of one that is gone."""
+"""A repository is made once, and never in place of a lost repository."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_secrets_reach_restic_by_private_files(
     assert fake.modes == {0o600} and "very-secret" not in json.dumps(fake.commands)
 
 
-def test_without_restic_only_check_mode_goes_on(
+def test_without_restic_check_mode_returns_unknown_and_a_run_is_an_error(
     options: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     FakeRestic(monkeypatch, Outcome(None, failure="not_installed"))
@@ -84,7 +84,7 @@ def test_without_restic_only_check_mode_goes_on(
         ensure.ensure(options, Places(tmp_path), check=False)
 
 
-def test_a_repository_that_was_there_is_lost(
+def test_a_lost_repository_is_an_error(
     options: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fake = FakeRestic(monkeypatch, ABSENT)

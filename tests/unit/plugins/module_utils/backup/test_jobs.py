@@ -69,7 +69,9 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> Fake:
     return fake
 
 
-def test_a_backup_is_remembered_and_told(places: Places, fake: Fake, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_backup_is_recorded_and_in_the_metrics(
+    places: Places, fake: Fake, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert program.main(["status"], places) == 1
     assert program.main(["backup"], places) == 0
     known = state.read(places)["jobs"]["backup"]
@@ -78,13 +80,15 @@ def test_a_backup_is_remembered_and_told(places: Places, fake: Fake, capsys: pyt
     metrics = places.metrics.read_text()
     assert 'inference_backup_last_run_success{job="backup"} 1\n' in metrics
     assert "inference_backup_size_bytes 1\n" in metrics
-    told = [line.partition("{")[2] for line in metrics.splitlines() if line.startswith("inference_backup_interval")]
-    assert told == ['job="backup"} 86400', 'job="check"} 0']
+    intervals = [
+        line.partition("{")[2] for line in metrics.splitlines() if line.startswith("inference_backup_interval")
+    ]
+    assert intervals == ['job="backup"} 86400', 'job="check"} 0']
     assert program.main(["status"], places) == 0
     assert "snapshot 01234567, 1 files" in capsys.readouterr().out
 
 
-def test_a_failure_is_told_and_the_last_success_is_not_forgotten(places: Places, fake: Fake) -> None:
+def test_a_failure_is_recorded_and_the_last_success_stays(places: Places, fake: Fake) -> None:
     assert jobs.run(places, "backup", clock=lambda: 1000.0)["ok"]
     fake.answers["backup"] = Outcome(None, failure="timeout", message="restic did not end within 5 s")
     assert program.main(["backup"], places) == 1
@@ -98,7 +102,7 @@ def test_a_failure_is_told_and_the_last_success_is_not_forgotten(places: Places,
     assert "repository contains errors" in program.as_text(state.read(places), 2000.0)
 
 
-def test_a_clock_in_the_past_makes_no_snapshot_that_stands_before_older_ones(
+def test_with_a_clock_in_the_past_a_snapshot_is_later_than_all_others(
     places: Places, fake: Fake, capsys: pytest.CaptureFixture[str]
 ) -> None:
     jobs.run(places, "backup")
@@ -116,7 +120,7 @@ def test_a_clock_in_the_past_makes_no_snapshot_that_stands_before_older_ones(
     assert program.main(["status"], places) == 0 and "CLOCK" not in capsys.readouterr().out
 
 
-def test_retention_touches_nothing_but_the_hosts_own(places: Places, fake: Fake) -> None:
+def test_retention_removes_only_snapshots_of_the_host(places: Places, fake: Fake) -> None:
     assert program.main(["prune"], places) == 0
     command = next(call for call in fake.calls if "--prune" in call)
     words = ["--host", "n1", "--tag", "inference-node", "--group-by", "host", "--keep-daily", "7", "--keep-weekly", "2"]
@@ -124,7 +128,7 @@ def test_retention_touches_nothing_but_the_hosts_own(places: Places, fake: Fake)
 
 
 def test_a_server_that_refuses_each_deletion_fails_the_prune(places: Places, fake: Fake) -> None:
-    """restic ends with success then."""
+    """The exit code of restic is 0 all the same."""
     left = {"short_id": "aaaaaaaa", "time": "2020-01-01T00:00:00Z"}
     fake.answers |= {
         "forget": Outcome(0, stdout=json.dumps([{"remove": [left]}])),
@@ -135,7 +139,7 @@ def test_a_server_that_refuses_each_deletion_fails_the_prune(places: Places, fak
     assert "snapshots aaaaaaaa of n1 are still there" in error and "backup_append_only" in error
 
 
-def test_an_append_only_host_prunes_nothing_and_its_check_proves_the_promise(
+def test_an_append_only_host_prunes_nothing_and_its_check_asks_the_server(
     places: Places, fake: Fake, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     settings = replace(SETTINGS, repository="rest:http://store/n1", append_only=True)
@@ -158,7 +162,7 @@ def test_an_append_only_host_prunes_nothing_and_its_check_proves_the_promise(
     assert "lets this node delete" in state.read(places)["jobs"]["check"]["error"]
 
 
-def test_a_backup_that_was_interrupted_counts_as_failed(
+def test_an_interrupted_job_counts_as_failed(
     places: Places, fake: Fake, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert jobs.run(places, "backup", clock=lambda: 500.0)["ok"]
@@ -174,13 +178,13 @@ def test_a_backup_that_was_interrupted_counts_as_failed(
         assert lines[1].endswith("was interrupted") and lines[3].endswith("still runs")
 
 
-def test_another_repository_begins_anew(places: Places, fake: Fake) -> None:
+def test_another_repository_has_a_new_state(places: Places, fake: Fake) -> None:
     assert jobs.run(places, "backup")["ok"]
     state.begin(places, Settings("/srv/other", "n1", ("/etc/inference",)), "check", 1000.0)
     assert list(state.read(places)["jobs"]) == ["check"]
 
 
-def test_a_node_that_was_not_set_up_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_node_that_was_not_set_up_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert program.main(["backup"], Places(tmp_path)) == 1
     assert "baremetal.inference.backup" in capsys.readouterr().err
 
@@ -220,5 +224,5 @@ def test_units_have_limits_and_timers_a_schedule() -> None:
     ):
         assert words in texts["inference-backup.service"]
     assert " -/srv/x\n" in texts["inference-backup.service"]
-    # A unit that ends takes its directory in /run along: it is the backup's alone.
+    # systemd removes the directory in /run when a unit ends. So only the backup has this directory.
     assert [name for name, text in texts.items() if "RuntimeDirectory=" in text] == ["inference-backup.service"]

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Where the backup lies on a node."""
+"""The paths of the backup on a node."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.backup import 
 from ansible_collections.baremetal.inference.plugins.module_utils.backup.places import Places
 
 
-def test_the_backup_lies_outside_of_what_it_saves() -> None:
+def test_the_paths_are_outside_of_the_saved_directories() -> None:
     node = Places(Path("/test"))
     found = {
         node.settings: "etc/inference-backup/settings.json",

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The command inference-backup: its jobs, its words, its exit codes."""
+"""The command inference-backup: its jobs, its output, its exit codes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ DONE = {"snapshot": "abababab", "files": 3, "bytes": 2048, "added": 1024}
         ("check", {"ok": False, "error": "damaged"}, 1, "inference-backup: check: damaged"),
     ],
 )
-def test_a_job(
+def test_a_job_prints_its_result(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
     tmp_path: Path,
@@ -40,7 +40,7 @@ def test_a_job(
     assert (captured.err if code else captured.out) == f"{words}\n"
 
 
-def test_a_node_without_settings(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_a_node_without_settings_is_an_error(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert program.main(["backup"], Places(tmp_path)) == 1
     assert "run baremetal.inference.backup for this host" in capsys.readouterr().err
 
@@ -60,7 +60,7 @@ def test_the_status_decides_the_exit_code(capsys: pytest.CaptureFixture[str], tm
     assert '"repository": "/srv/x"' in capsys.readouterr().out
 
 
-def test_the_state_in_words() -> None:
+def test_the_state_as_text() -> None:
     ended = {"began": NOW - 7300, "ended": NOW - 7200}
     jobs_of = {
         "backup": {**ended, "ok": True, **DONE, "behind": 7200},
@@ -75,12 +75,12 @@ def test_the_state_in_words() -> None:
     assert program.as_text({"repository": "", "jobs": jobs_of}, NOW, "check").endswith(": still runs")
     never = program.as_text({"repository": "", "jobs": {"prune": {**ended, "ok": False, "error": "x"}}}, NOW)
     assert "; never ok: x" in never
-    # The disk was full when the job began.
+    # The disk was full, so the start of the job was not recorded.
     late = program.as_text({"repository": "", "jobs": {"prune": {"ended": NOW, "ok": False, "error": "x"}}}, NOW)
     assert "FAILED" in late
 
 
-def test_only_root_may_use_it(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_only_root_may_use_the_command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(program.os, "geteuid", lambda: 1000)
     assert program.main(["status"]) == 2
     assert "sudo inference-backup status" in capsys.readouterr().err

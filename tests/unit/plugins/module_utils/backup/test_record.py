@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a node was, written with its files in every snapshot."""
+"""The record of a node's system, which is in every snapshot."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.core.commands 
 PACKAGES = "docker.io 26.1 installed\nold 1 config-files\nodd\n"
 
 
-def test_names_and_versions(tmp_path: Path) -> None:
+def test_the_record_has_names_and_versions(tmp_path: Path) -> None:
     for path, text in {
         "etc/machine-id": "0123456789abcdef\n",
         "etc/debian_version": "12.9\n",
@@ -41,19 +41,19 @@ def test_names_and_versions(tmp_path: Path) -> None:
     }
 
 
-def test_a_bare_machine(tmp_path: Path) -> None:
+def test_a_bare_machine_has_an_empty_record(tmp_path: Path) -> None:
     found = record.collect(tmp_path, "n1", [], lambda *_given: Outcome(None, failure="not_installed"))
     assert (found["machine_id"], found["nvidia_driver"], found["packages"], found["users"]) == ("", "", {}, {})
 
 
-def test_a_snapshot_of_this_collection(tmp_path: Path) -> None:
+def test_a_snapshot_without_a_record_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="this collection did not make it"):
         record.read(tmp_path)
     (tmp_path / record.FILE).write_text(json.dumps({"schema": 1, "host": "n1"}))
     assert record.read(tmp_path)["host"] == "n1"
 
 
-def test_accounts_have_other_numbers_here() -> None:
+def test_accounts_get_the_numbers_of_this_machine() -> None:
     number = pwd.getpwnam("daemon").pw_uid
     numbers = record.numbers_here({"users": {"4711": "daemon", "5": "no-such-user"}, "groups": {"7": "root"}})
     assert numbers(4711, 7) == (number, 0) and numbers(5, 5) == (5, 5)

@@ -19,7 +19,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.backup import 
         ("rest:https://store:8000/x/", "rest", "store", "", 8000),
     ],
 )
-def test_an_address_is_taken_apart(address: str, kind: str, host: str, user: str, port: int | None) -> None:
+def test_an_address_is_parsed(address: str, kind: str, host: str, user: str, port: int | None) -> None:
     assert repository.parse(address) == repository.Repository(kind, address, host, user, port)
 
 
@@ -27,7 +27,7 @@ def test_an_address_is_taken_apart(address: str, kind: str, host: str, user: str
     "address",
     ["", "srv/backup", "sftp:store", "s3:https://host", "rest:store", "b2:bucket", "rest:https://a:secret@h/x"],
 )
-def test_what_restic_would_stumble_over_is_refused(address: str) -> None:
+def test_an_address_that_restic_cannot_use_is_refused(address: str) -> None:
     with pytest.raises(ValueError) as refused:
         repository.parse(address)
     assert "secret" not in str(refused.value)
@@ -58,14 +58,14 @@ def test_credentials_of_rest_reach_every_version_of_restic() -> None:
     assert repository.mask(repository.for_restic(given, credentials)) == "rest:https://n1:***@store:8000/x"
 
 
-def test_ssh_asks_nothing_and_knows_its_server() -> None:
+def test_ssh_asks_no_question_and_checks_the_host_key() -> None:
     command = repository.ssh_command(repository.parse("sftp://me@store:2222//x"), "/etc/key", "/etc/known hosts")
     for part in ("BatchMode=yes", "StrictHostKeyChecking=yes", "-p 2222", "-l me", "-i /etc/key", "store -s sftp"):
         assert part in command
     assert "'UserKnownHostsFile=/etc/known hosts'" in command
 
 
-def test_mistakes_of_the_environment_are_told_without_values() -> None:
+def test_mistakes_of_the_environment_are_reported_without_values() -> None:
     found = repository.environment_problems({"A-B": "s3cret", "RESTIC_PASSWORD": "s3cret", "X": "s3cret\nY"})
     assert len(found) == 3 and "s3cret" not in str(found)
     (found_name,) = repository.environment_problems({"AWS_REGION\n": "x"})

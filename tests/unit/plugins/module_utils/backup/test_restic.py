@@ -12,7 +12,7 @@ import pytest
 from ansible_collections.baremetal.inference.plugins.module_utils.backup import restic
 from ansible_collections.baremetal.inference.plugins.module_utils.core.commands import Outcome
 
-# What 0.14 of Debian 12 and 0.18 of Debian 13 said.
+# Outputs of restic 0.14 (Debian 12) and 0.18 (Debian 13).
 ABSENT_12 = Outcome(1, stderr="Fatal: unable to open config file: stat /r/config: no such file or directory\n")
 ABSENT_12_SFTP = Outcome(1, stderr="Fatal: unable to open config file: Lstat: file does not exist\nIs there a\n")
 ABSENT_12_REST = Outcome(1, stderr="Fatal: unable to open config file: <config/> does not exist\nIs there a\n")
@@ -44,12 +44,12 @@ LOCKED_12 = Outcome(
         (Outcome(1, stderr="Fatal: repository contains errors"), restic.OTHER),
     ],
 )
-def test_what_restic_says_is_understood(outcome: Outcome, kind: str) -> None:
+def test_the_kind_of_an_error_is_recognized(outcome: Outcome, kind: str) -> None:
     assert restic.meaning(outcome) == kind
 
 
 class Script:
-    """A restic that answers by the script."""
+    """A restic with prepared outcomes."""
 
     def __init__(self, *outcomes: Outcome) -> None:
         self.outcomes = list(outcomes)
@@ -67,7 +67,7 @@ def of(script: Script, address: str = "rest:https://store/x") -> restic.Restic:
     return restic.Restic(restic.Access(address, "/etc/password", secrets), run=script)
 
 
-def test_no_secret_stands_in_a_command_line_or_a_message() -> None:
+def test_no_secret_is_in_a_command_line_or_a_message() -> None:
     script = Script(Outcome(1, stderr="Fatal: https://node:very-secret@store/x said very-secret"))
     with pytest.raises(restic.ResticError) as failed:
         of(script).identity()
@@ -93,7 +93,7 @@ def test_a_job_waits_for_anothers_lock_and_removes_stale_ones_before_each_try() 
     assert not any("--remove-all" in call for call in script.calls)
 
 
-def test_a_lock_is_not_waited_for_for_ever() -> None:
+def test_a_lock_that_stays_is_an_error() -> None:
     with pytest.raises(restic.ResticError, match="locked by a running job"):
         of(Script(Outcome(0), LOCKED_12)).patiently(["prune"], minutes=0, pause=1)
 
@@ -108,14 +108,14 @@ def test_a_backup_is_the_root_of_its_snapshot() -> None:
         restic.summary('{"message_type":"status"}')
 
 
-def test_the_newest_snapshot_is_the_last_one_in_time_not_in_text() -> None:
+def test_snapshots_are_ordered_by_time_and_not_by_text() -> None:
     # The clock goes back in October: 00:59 and 01:01 in UTC.
     listed = [
         {"id": "later", "time": "2026-10-25T02:01:00.123456789+01:00"},
         {"id": "earlier", "time": "2026-10-25T02:59:00+02:00"},
     ]
     script = Script(*[Outcome(0, json.dumps(listed))] * 2)
-    assert [one["id"] for one in of(script).snapshots("node1")] == ["earlier", "later"]
+    assert [snapshot["id"] for snapshot in of(script).snapshots("node1")] == ["earlier", "later"]
     assert of(script).newest("node1") == datetime(2026, 10, 25, 1, 1, 0, 123456, tzinfo=UTC).timestamp()
 
 
@@ -126,7 +126,7 @@ def test_sftp_has_its_command_and_s3_its_certificate() -> None:
     assert restic.Access("s3:h/b", "/p", {}, ca_file="/ca").options() == ["--cacert", "/ca", "--no-cache"]
 
 
-def test_signs_of_progress_do_not_hide_why_it_failed() -> None:
+def test_messages_about_progress_do_not_hide_the_error() -> None:
     text = """Fatal: unable to save snapshot: no space left on device
 {"message_type":"status","percent_done":0.66,"current_files":["/etc/inference/large"]}
 {"message_type":"error","error":{"message":"read failed"},"during":"archival","item":"/etc/a"}
@@ -157,7 +157,7 @@ def test_outdated_snapshots_are_listed_without_a_change() -> None:
 
 @pytest.mark.parametrize(("left", "refused"), [([GOOD], False), ([OLD, GOOD], True)])
 def test_snapshots_that_a_server_has_kept_are_an_error(left: list[dict[str, str]], refused: bool) -> None:
-    """restic ends with success in both cases."""
+    """The exit code of restic is 0 in both cases."""
     script = Script(Outcome(0), Outcome(0), Outcome(0, stdout=json.dumps(left)))
     error = ""
     try:

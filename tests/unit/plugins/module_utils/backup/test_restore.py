@@ -36,7 +36,7 @@ def saved(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def live(saved: Path, tmp_path: Path) -> Path:
-    """As saved, but for what a test alters."""
+    """A copy of the saved files, which a test changes."""
     root = tmp_path / "live"
     found = trees.listing(saved, ["/*"])
     root.mkdir()
@@ -48,12 +48,12 @@ def live(saved: Path, tmp_path: Path) -> Path:
 PATTERNS = ["/etc/inference", "/var/lib/inference", "/etc/systemd/system/vllm@*.service"]
 
 
-def test_nothing_differs_from_itself(saved: Path, live: Path, tmp_path: Path) -> None:
+def test_equal_trees_have_no_differences(saved: Path, live: Path, tmp_path: Path) -> None:
     plan = restore.plan(saved, live, PATTERNS)
     assert plan.differences == [] and plan.only_here == []
 
 
-def test_all_is_brought_back_and_what_was_there_is_kept(saved: Path, live: Path, tmp_path: Path) -> None:
+def test_all_files_are_restored_and_the_replaced_files_are_kept(saved: Path, live: Path, tmp_path: Path) -> None:
     (live / "etc/inference/a.json").write_text("b")
     (live / "etc/inference/env/main.env").chmod(0o644)
     (live / "etc/inference/new.json").write_text("new")
@@ -61,11 +61,11 @@ def test_all_is_brought_back_and_what_was_there_is_kept(saved: Path, live: Path,
     active = live / "var/lib/inference/releases/main/active"
     active.unlink()
     active.symlink_to("1")
-    # A directory where a file was.
+    # A directory in place of a file.
     (live / "var/lib/inference/releases/main/2/release.json").unlink()
     fill(live, {"var/lib/inference/releases/main/2/release.json/inside": "x"})
     plan = restore.plan(saved, live, PATTERNS)
-    found = {one.path: one.differs for one in plan.differences}
+    found = {difference.path: difference.differs for difference in plan.differences}
     assert found == {
         "etc/inference/a.json": ("content",),
         "etc/inference/env/main.env": ("mode",),
@@ -124,7 +124,7 @@ def test_a_restore_that_fails_leaves_no_part_of_a_file(
     assert set(trees.listing(live, ["/etc"])) == set(before)
 
 
-def test_a_file_goes_where_it_is_asked_to(saved: Path, live: Path, tmp_path: Path) -> None:
+def test_a_file_is_restored_to_another_place(saved: Path, live: Path, tmp_path: Path) -> None:
     plan = restore.plan_to(saved, "/etc/inference/a.json", live / "etc/inference/env")
     restore.lay_over(plan, tmp_path / "aside")
     assert (live / "etc/inference/env/a.json").read_text() == "a"
@@ -140,7 +140,7 @@ def snapshot(identity: str, **more: Any) -> dict[str, Any]:
     return {"id": identity, "short_id": identity[:8], "time": "2026-11-20T02:30:00Z", "hostname": "n1", **more}
 
 
-def test_a_snapshot_is_chosen_without_a_guess() -> None:
+def test_an_ambiguous_snapshot_is_an_error() -> None:
     known = [snapshot("aaaa1111" * 8), snapshot("aaaa2222" * 8, tags=["inference-node", "machine-0badcafe"])]
     assert restore.choose(known, "latest", "n1") is known[1]
     assert restore.choose(known, "aaaa1", "n1") is known[0]

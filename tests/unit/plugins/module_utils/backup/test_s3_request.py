@@ -28,7 +28,7 @@ def test_amazons_example() -> None:
     assert (found["host"], found["x-amz-date"]) == ("examplebucket.s3.amazonaws.com", "20130524T000000Z")
 
 
-def test_everything_that_decides_is_signed() -> None:
+def test_each_part_of_a_request_changes_the_signature() -> None:
     def signature(method: str = "DELETE", url: str = "http://s:9000/b/a", region: str = "eu-1", **more: str) -> str:
         found = s3_request.headers(method, url, {**KEY, **more}, region, MOMENT)
         assert KEY["AWS_SECRET_ACCESS_KEY"] not in str(found)

@@ -47,7 +47,7 @@ def test_the_longest_gap_counts() -> None:
     fake = Fake(Outcome(0, WORKDAYS))
     assert longest_gap("Mon..Fri 02:30", fake) == 3 * DAY
     command, environment = fake.called
-    # Neither the day of the run nor a summer time makes another answer, and a schedule is never an option.
+    # The result depends neither on the day of the run nor on summer time. After `--`, a schedule is no option.
     assert f"--base-time={BASE}" in command and list(command[-2:]) == ["--", "Mon..Fri 02:30"]
     assert environment == {"TZ": "UTC"}
 
@@ -57,12 +57,12 @@ def test_the_longest_gap_counts() -> None:
     [WORKDAYS.replace("Iter.", "Iteration"), WORKDAYS.replace("02:30:00 UTC", "02:30:00.500000 UTC")],
     ids=["systemd-257", "fractions"],
 )
-def test_other_ways_to_write_it_are_read(text: str) -> None:
+def test_the_output_of_other_versions_is_read(text: str) -> None:
     assert longest_gap("x", Fake(Outcome(0, text))) == 3 * DAY
 
 
 @pytest.mark.parametrize("text", [ONCE, "    Next elapse: never\n", ""], ids=["once", "never", "nothing"])
-def test_what_does_not_come_twice_has_none(text: str) -> None:
+def test_a_schedule_that_runs_at_most_once_has_no_gap(text: str) -> None:
     assert longest_gap("x", Fake(Outcome(0, text))) is None
 
 
@@ -74,13 +74,13 @@ def test_what_does_not_come_twice_has_none(text: str) -> None:
     ],
     ids=["no-time", "no-systemd"],
 )
-def test_what_systemd_does_not_take_is_refused_with_its_words(outcome: Outcome) -> None:
+def test_a_refusal_of_systemd_is_an_error_with_its_text(outcome: Outcome) -> None:
     with pytest.raises(ValueError, match=outcome.message or outcome.stderr):
         longest_gap("soon", Fake(outcome))
 
 
 @pytest.mark.usefixtures("systemd_analyze")
-def test_systemd_itself_answers_so() -> None:
+def test_the_gaps_by_the_real_systemd() -> None:
     expected = {
         "02:30": DAY,
         "Sun 02:30": 7 * DAY,

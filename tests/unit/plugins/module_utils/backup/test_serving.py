@@ -20,7 +20,7 @@ MODELS = {"base": {"model": "https://models.example.com/a.tar"}, "bot": {"base":
 
 @pytest.fixture
 def saved(tmp_path: Path) -> Path:
-    """A snapshot with one release that runs, and one that is damaged."""
+    """A snapshot with an active release, and a damaged release."""
     saved = tmp_path / "saved"
     release: dict[str, Any] = {
         "instance": "main",
@@ -47,13 +47,13 @@ def same(uid: int, gid: int) -> tuple[int, int]:
     return uid, gid
 
 
-def test_a_damaged_release_is_passed_over(saved: Path, tmp_path: Path) -> None:
+def test_a_damaged_release_is_left_out(saved: Path, tmp_path: Path) -> None:
     (found,) = serving.served(saved)
     assert (found.instance, found.release, found.port, found.user) == ("main", 3, 5005, (999, 997))
     assert serving.registry(saved) == MODELS and serving.registry(tmp_path) == {}
 
 
-def test_a_release_of_an_old_version_tells_its_user_by_its_argv(saved: Path) -> None:
+def test_the_user_of_an_old_release_is_read_from_its_argv(saved: Path) -> None:
     stored = StoredModel("/mnt/models/bot/0123456789ab", "0123456789ab")
     instance = Instance(name="main", model="bot", port=5005, accelerator="cpu")
     written = json.loads(
@@ -66,7 +66,7 @@ def test_a_release_of_an_old_version_tells_its_user_by_its_argv(saved: Path) -> 
     assert (found.instance, found.user) == ("main", (998, 996))
 
 
-def test_a_model_that_is_absent_comes_with_its_base(saved: Path, tmp_path: Path) -> None:
+def test_an_absent_model_is_listed_with_its_base(saved: Path, tmp_path: Path) -> None:
     wanted = serving.served(saved)
     assert serving.absent(wanted, tmp_path) == wanted
     assert serving.entries(wanted, MODELS) == {"base": MODELS["base"], "bot": MODELS["bot"]}
@@ -79,7 +79,7 @@ def test_a_model_that_is_absent_comes_with_its_base(saved: Path, tmp_path: Path)
     assert "Neither the registry in the snapshot nor the inventory has" in problem
 
 
-def test_an_account_of_another_number(saved: Path, tmp_path: Path) -> None:
+def test_an_account_with_another_number_is_a_problem(saved: Path, tmp_path: Path) -> None:
     (tmp_path / "mnt/models/bot/0123456789ab").mkdir(parents=True)
     wanted = serving.served(saved)
     assert serving.problems(wanted, tmp_path, MODELS, same) == []
@@ -91,7 +91,7 @@ def test_an_account_of_another_number(saved: Path, tmp_path: Path) -> None:
     )
 
 
-def test_an_adapter_that_is_absent_comes_with_its_model(saved: Path, tmp_path: Path) -> None:
+def test_an_absent_adapter_is_listed_with_its_base(saved: Path, tmp_path: Path) -> None:
     (tmp_path / "mnt/models/bot/0123456789ab").mkdir(parents=True)
     file = saved / "var/lib/inference/releases/main/3/release.json"
     path = "/mnt/models/legal/ba9876543210"

@@ -20,18 +20,18 @@ def test_what_is_written_is_read_again() -> None:
 
 
 @pytest.mark.parametrize("value", [None, [], {"schema": 2}, {}])
-def test_settings_of_another_schema(value: object) -> None:
+def test_settings_of_another_schema_are_an_error(value: object) -> None:
     with pytest.raises(ValueError, match="are missing, or not of schema 1"):
         Settings.from_json(value)
 
 
-def test_settings_without_a_required_key() -> None:
+def test_settings_without_a_required_key_are_an_error() -> None:
     value = {key: value for key, value in GOOD.to_json().items() if key not in ("host", "paths")}
     with pytest.raises(ValueError, match="settings have no host and no paths"):
         Settings.from_json(value)
 
 
-def test_nothing_is_wrong_with_good_settings() -> None:
+def test_good_settings_have_no_problem() -> None:
     assert problems(GOOD, {}, password="a-long-password") == []
 
 
@@ -55,12 +55,12 @@ def test_nothing_is_wrong_with_good_settings() -> None:
         ({"lock_minutes": 0}, "backup_lock_minutes is 0"),
     ],
 )
-def test_a_mistake(changes: dict[str, object], words: str) -> None:
+def test_each_mistake_is_named(changes: dict[str, object], words: str) -> None:
     (found,) = problems(replace(GOOD, **changes), {}, password="a-long-password")  # type: ignore[arg-type]  # any field
     assert words in found
 
 
-def test_a_password_of_one_line() -> None:
+def test_a_password_must_have_one_line() -> None:
     assert "backup_password is not set" in problems(GOOD, {}, password="")[0]
     (found,) = problems(GOOD, {}, password="very\nsecret")
     assert found == "backup_password has several lines: it must have one"

@@ -37,7 +37,7 @@ def root(tmp_path: Path) -> Path:
 PATTERNS = ["/etc/inference", "/var/lib/inference", "/etc/nothing", "/etc/systemd/*.service"]
 
 
-def test_a_copy_is_as_the_files_were(root: Path, tmp_path: Path) -> None:
+def test_a_copy_equals_the_files(root: Path, tmp_path: Path) -> None:
     copy = tmp_path / "copy"
     done = staging.stage(root, PATTERNS, ["/etc/inference/left-out"], copy, LARGE, sleep=lambda seconds: None)
     assert (done.files, done.tries) == (3, 1)
@@ -52,8 +52,8 @@ def test_a_copy_is_as_the_files_were(root: Path, tmp_path: Path) -> None:
     assert trees.compare(found, copy, root) == []
 
 
-def test_what_changes_while_it_is_copied_is_copied_anew(root: Path, tmp_path: Path) -> None:
-    """Files of one state, not the first of the old and the second of the new one."""
+def test_files_that_change_during_the_copy_are_copied_again(root: Path, tmp_path: Path) -> None:
+    """All files of a copy have the same state, old or new."""
     changes = iter(["one", "two"])
 
     def meanwhile(seconds: float) -> None:
@@ -65,7 +65,7 @@ def test_what_changes_while_it_is_copied_is_copied_anew(root: Path, tmp_path: Pa
     assert (tmp_path / "copy/etc/inference/a.json").read_text() == "two"
 
 
-def test_what_never_holds_still_is_named(root: Path, tmp_path: Path) -> None:
+def test_a_file_that_always_changes_is_an_error(root: Path, tmp_path: Path) -> None:
     count = iter(range(1000))
 
     def always(seconds: float) -> None:
@@ -84,7 +84,7 @@ def test_an_earlier_copy_takes_no_space_from_the_next(
     assert staging.stage(root, PATTERNS, [], copy, LARGE, sleep=lambda seconds: None).tries == 1
 
 
-def test_weights_are_no_configuration(root: Path, tmp_path: Path) -> None:
+def test_files_above_the_limit_are_an_error(root: Path, tmp_path: Path) -> None:
     with (root / "etc/inference/model.safetensors").open("wb") as stream:
         stream.truncate(3 << 20)
     with pytest.raises(staging.StagingError, match=r"model\.safetensors \(3 MiB\)"):

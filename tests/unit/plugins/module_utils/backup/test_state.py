@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How the jobs went: the state file, and its metrics."""
+"""The results of the jobs: the state file, and its metrics."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def places(tmp_path: Path) -> Places:
     return places
 
 
-def test_a_node_that_has_not_done_anything(places: Places) -> None:
+def test_a_node_without_jobs_has_an_empty_state(places: Places) -> None:
     assert state.read(places) == {"schema": 1, "repository": "", "jobs": {}}
     places.work.mkdir(parents=True)
     places.state.write_text('{"schema": 9}')
@@ -31,7 +31,7 @@ def test_a_node_that_has_not_done_anything(places: Places) -> None:
         state.read(places)
 
 
-def test_a_job_that_succeeds_then_fails(places: Places) -> None:
+def test_a_failed_job_keeps_the_last_success(places: Places) -> None:
     state.set_up(places, SETTINGS, 100.0)
     state.begin(places, SETTINGS, "backup", 200.0)
     assert state.read(places)["jobs"] == {"backup": {"began": 200.0}}
@@ -68,7 +68,7 @@ def test_a_job_that_succeeds_then_fails(places: Places) -> None:
     assert not any('interval_seconds{job="check"}' in line for line in lines)
 
 
-def test_another_repository_begins_anew(places: Places) -> None:
+def test_another_repository_has_a_new_state(places: Places) -> None:
     state.set_up(places, SETTINGS, 100.0)
     state.begin(places, SETTINGS, "backup", 200.0)
     state.set_up(places, Settings("/srv/y", "n1", ("/etc",)), 300.0)

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Files as they are: listed, copied, compared."""
+"""Trees of files: listed, copied, compared."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def root(tmp_path: Path) -> Path:
     return root
 
 
-def test_what_patterns_name(root: Path) -> None:
+def test_patterns_select_files_and_directories(root: Path) -> None:
     found = trees.listing(root, ["/etc/*", "/nowhere"], ["/etc/a/tmp"])
     assert {path: one.kind for path, one in found.items()} == {
         "etc/a": "directory",
@@ -36,7 +36,9 @@ def test_what_patterns_name(root: Path) -> None:
     assert "" in trees.walk(root, root)
 
 
-def test_a_directory_that_becomes_a_file_meanwhile_is_no_error(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_directory_that_becomes_a_file_during_the_listing_is_no_error(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     scandir = os.scandir
 
     def replaced(path: Path) -> object:
@@ -48,7 +50,7 @@ def test_a_directory_that_becomes_a_file_meanwhile_is_no_error(root: Path, monke
     assert "etc/a/tmp/y" not in trees.listing(root, ["/etc/*"])
 
 
-def test_the_directories_above() -> None:
+def test_parents_are_the_directories_above() -> None:
     assert trees.parents(["etc/a/x", "etc/b", ""]) == ["etc", "etc/a"]
 
 
@@ -75,7 +77,7 @@ def test_nothing_behind_a_link_counts_as_the_content_of_a_saved_directory(root: 
     assert {one.differs for one in trees.compare(below, root / "etc", copy / "etc") if one.path} == {("missing",)}
 
 
-def test_what_differs(root: Path, tmp_path: Path) -> None:
+def test_each_difference_is_named(root: Path, tmp_path: Path) -> None:
     saved = trees.listing(root, ["/etc"])
     copy = tmp_path / "copy"
     copy.mkdir()

@@ -41,7 +41,7 @@ def test_a_job_without_a_schedule_has_no_timer() -> None:
     assert {"OnCalendar=Sun 04:30", "RandomizedDelaySec=60min", "FixedRandomDelay=yes", "Persistent=yes"} <= set(timer)
 
 
-def test_limits_and_what_a_job_may_write() -> None:
+def test_a_job_has_limits_and_writable_paths() -> None:
     found = units.render(LIMITS, "/srv/my backups")
     lines = found["inference-backup.service"].splitlines()
     writable = '/var/lib/inference-backup -/var/lib/prometheus/node-exporter "-/srv/my backups"'

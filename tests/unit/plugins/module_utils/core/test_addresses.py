@@ -15,14 +15,14 @@ def resolver(name: str) -> list[str]:
     return DNS.get(name, [])
 
 
-def test_the_most_telling_variable_wins() -> None:
+def test_inference_address_precedes_the_other_variables() -> None:
     hostvars = {
         "gw1": {"inference_address": "192.0.2.1", "ansible_host": "198.51.100.1"},
         "gw2": {"ansible_host": "2001:db8::2"},
         "gw3": {},
-        # A name by which the fabric is reached, before the address of the management network.
+        # inference_address can be a name. It precedes the address of the management network.
         "gw4": {"inference_address": "name.example", "ansible_host": "198.51.100.4"},
-        # Where the gateway and the controller are one: its loopback address leads nobody else anywhere.
+        # The gateway is also the controller: no other host reaches its loopback address.
         "gw5": {"inference_address": "192.0.2.1", "ansible_host": "127.0.0.1"},
     }
     found = addresses.host_addresses(hostvars, hostvars, resolver)
@@ -40,7 +40,7 @@ def test_hosts_without_an_address_may_be_left_out() -> None:
     assert addresses.host_addresses(["a", "b"], hostvars, lambda _name: [], required=False) == ["192.0.2.7"]
 
 
-def test_an_address_of_this_machine_and_one_that_is_not() -> None:
+def test_only_addresses_of_this_machine_are_own() -> None:
     assert addresses.is_own("127.0.0.1") and addresses.is_own("0.0.0.0") and addresses.is_own("::1")
     # RFC 5737: an address for documentation.
     assert not addresses.is_own("192.0.2.1") and not addresses.is_own("") and not addresses.is_own("name")

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A program run with a time limit: whatever it does, the answer comes in time, and nothing stays behind."""
+"""Programs with a time limit: the answer always comes in time, and no process or open file stays behind."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def tool(tmp_path: Path) -> Tool:
 
 
 def gone(pid: int, within: float = 2) -> bool:
-    """Whether a process has ended; a zombie that nobody waited for yet has."""
+    """Whether a process has ended. A zombie has ended."""
     deadline = time.monotonic() + within
     while time.monotonic() < deadline:
         try:
@@ -71,17 +71,17 @@ def test_input_is_empty(tool: Tool) -> None:
 
 def test_input_is_what_is_given(tool: Tool) -> None:
     assert commands.run(tool("cat"), 7, stdin="pass\nword\n").stdout == "pass\nword\n"
-    # One that does not read it is judged by what it does.
+    # A program that does not read its input is no error.
     assert commands.run(tool("exec 0<&-; exit 3"), 7, stdin="x" * 4096).code == 3
 
 
-def test_a_program_that_is_not_there(tmp_path: Path) -> None:
+def test_a_missing_program_is_a_failure(tmp_path: Path) -> None:
     outcome = commands.run([str(tmp_path / "none")], 10)
     assert outcome.code is None and outcome.failure == "not_installed" and "not installed" in outcome.message
 
 
 @pytest.mark.parametrize(("mode", "content"), [(0o644, "#!/bin/sh\n"), (0o755, "#!/no/such/shell\n"), (0o755, "\0")])
-def test_a_program_that_cannot_be_run(tmp_path: Path, mode: int, content: str) -> None:
+def test_a_program_that_cannot_be_run_is_a_failure(tmp_path: Path, mode: int, content: str) -> None:
     path = tmp_path / "tool"
     path.write_text(content)
     path.chmod(mode)
@@ -89,7 +89,7 @@ def test_a_program_that_cannot_be_run(tmp_path: Path, mode: int, content: str) -
     assert outcome.failure == "not_runnable" and str(path) in outcome.message
 
 
-def test_an_argument_that_no_program_can_have(tool: Tool) -> None:
+def test_an_argument_with_a_null_byte_is_a_failure(tool: Tool) -> None:
     assert commands.run([*tool("true"), "a\0b"], 10).failure == "not_runnable"
 
 
@@ -98,7 +98,7 @@ def test_programs_of_the_system_are_found_without_a_path(monkeypatch: pytest.Mon
     assert commands.run(["true"], 10).code == 0
 
 
-def test_a_program_that_hangs_is_killed_with_its_children_and_what_it_said_is_kept(tool: Tool, tmp_path: Path) -> None:
+def test_a_program_that_hangs_is_killed_with_its_children_and_its_output_is_kept(tool: Tool, tmp_path: Path) -> None:
     start = time.monotonic()
     outcome = commands.run(tool(f"sleep 60 & echo $! > {tmp_path}/child; echo first; wait"), 0.5)
     assert time.monotonic() - start < 2
@@ -107,13 +107,13 @@ def test_a_program_that_hangs_is_killed_with_its_children_and_what_it_said_is_ke
     assert gone(int((tmp_path / "child").read_text()))
 
 
-def test_a_program_that_ignores_polite_requests_is_killed_too(tool: Tool) -> None:
+def test_a_program_that_ignores_signals_is_killed_too(tool: Tool) -> None:
     start = time.monotonic()
     assert commands.run(tool("trap '' TERM INT HUP; while :; do sleep 1; done"), 0.5).failure == "timeout"
     assert time.monotonic() - start < 2
 
 
-def test_a_time_limit_without_an_end(tool: Tool) -> None:
+def test_a_time_limit_can_be_infinite(tool: Tool) -> None:
     assert commands.run(tool("sleep 0.1"), float("inf")).code == 0
 
 
@@ -139,7 +139,7 @@ def test_endless_output_is_stopped(tool: Tool) -> None:
 def test_a_program_that_not_even_a_kill_ends_is_left_behind(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
     survivors = []
     with monkeypatch.context() as patch:
-        # As in state D, where a signal waits for the kernel's answer to come first.
+        # As in state D: a signal waits until the kernel has answered the process.
         patch.setattr(os, "killpg", lambda group, _signal: survivors.append(group))
         start = time.monotonic()
         outcome = commands.run(tool("exec sleep 60"), 0.2)
@@ -150,7 +150,7 @@ def test_a_program_that_not_even_a_kill_ends_is_left_behind(tool: Tool, monkeypa
     assert f"process {survivors[0]} hangs in the kernel" in outcome.message
 
 
-def test_nothing_is_left_open(tool: Tool) -> None:
+def test_no_file_descriptor_is_left_open(tool: Tool) -> None:
     before = len(os.listdir("/proc/self/fd"))
     for script in ("true", "exec sleep 9"):
         commands.run(tool(script), 0.1)

@@ -7,7 +7,7 @@ from __future__ import annotations
 from ansible_collections.baremetal.inference.plugins.module_utils.core import defaults
 
 
-def test_every_constant_has_a_variable_by_which_playbooks_ask_for_it() -> None:
+def test_every_constant_has_a_variable() -> None:
     constants = {name: value for name, value in vars(defaults).items() if name.isupper() and name != "BY_VARIABLE"}
     assert sorted(map(str, constants.values())) == sorted(map(str, defaults.BY_VARIABLE.values()))
 

@@ -27,14 +27,14 @@ from ansible_collections.baremetal.inference.plugins.module_utils.core import di
         ({"state": "absent"}, "exists"),
     ],
 )
-def test_a_file_that_is_there(tmp_path: Path, declared: dict[str, Any], word: str) -> None:
+def test_an_existing_file_is_compared(tmp_path: Path, declared: dict[str, Any], word: str) -> None:
     (tmp_path / "file").write_text("ours\n")
     (tmp_path / "file").chmod(0o644)
     found = differences.of_files([{"path": "/file", **declared}], tmp_path)
     assert found == ([f"/file {word}"] if word else [])
 
 
-def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+def test_a_missing_file_is_a_difference(tmp_path: Path) -> None:
     declared = [{"path": "/file", "text": ""}, {"path": "/other"}, {"path": "/none", "state": "absent"}]
     assert differences.of_files(declared, tmp_path) == ["/file is missing", "/other is missing"]
 
@@ -46,7 +46,7 @@ def test_the_mode_counts(tmp_path: Path) -> None:
 
 
 def chowned(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Somebody else asks from now on."""
+    """Make the current user another user than the owner of the file."""
     number = path.stat().st_uid + 1
     monkeypatch.setattr(os, "geteuid", lambda: number)
 
@@ -66,7 +66,7 @@ def test_mode_and_owner_count_whatever_the_text(
     assert found == ["/file has another owner or mode"]
 
 
-def test_a_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_directory_is_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     declared = [{"path": "/part", "state": "directory"}]
     path = tmp_path / "part"
     assert differences.of_files(declared, tmp_path) == ["/part is missing"]
@@ -84,12 +84,12 @@ def test_a_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert differences.of_files(declared, tmp_path) == wrong
 
 
-def test_a_link_that_leads_nowhere_is_there(tmp_path: Path) -> None:
+def test_a_broken_link_exists(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to("nowhere")
     assert differences.of_files([{"path": "/link", "state": "absent"}], tmp_path) == ["/link exists"]
 
 
-def test_units(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_units_that_are_disabled_or_do_not_run_are_differences(monkeypatch: pytest.MonkeyPatch) -> None:
     states = {
         "good.service": ("active", "enabled"),
         "off.service": ("active", "disabled"),

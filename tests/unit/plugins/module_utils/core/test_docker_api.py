@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The client of the Docker engine: what it returns, and which error means what."""
+"""The client of Docker: its results and errors."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.core.docker_ap
 from ..conftest import FakeDocker
 
 
-def test_calls(docker: FakeDocker) -> None:
+def test_calls_can_be_repeated(docker: FakeDocker) -> None:
     docker.create("vllm-main", exit_after=60)
     docker.images.add("registry.example.com:5000/vllm@sha256:00")
     client = Docker(docker.path)
@@ -36,7 +36,7 @@ def test_calls(docker: FakeDocker) -> None:
     assert docker.removed == ["vllm-main"]
 
 
-def test_the_daemons_own_words(docker: FakeDocker) -> None:
+def test_an_error_has_the_daemons_text(docker: FakeDocker) -> None:
     docker.create("vllm-main")
     docker.start_error = "OCI runtime create failed"
     with pytest.raises(DockerError, match=r"^OCI runtime create failed$") as caught:
@@ -44,7 +44,7 @@ def test_the_daemons_own_words(docker: FakeDocker) -> None:
     assert caught.value.status == 500
 
 
-def test_nobody_answers(docker: FakeDocker, short_tmp: Path) -> None:
+def test_a_daemon_that_does_not_answer_is_unavailable(docker: FakeDocker, short_tmp: Path) -> None:
     docker.down()
     with pytest.raises(DockerUnavailable, match=r"docker\.sock does not answer: No such file"):
         Docker(docker.path).ping()

@@ -9,7 +9,7 @@ import pytest
 from ansible_collections.baremetal.inference.plugins.module_utils.core.exposition import Samples
 
 
-def test_families_in_the_order_of_their_declaration() -> None:
+def test_families_are_in_the_order_of_their_declaration() -> None:
     samples = Samples({"a_total": "All of a.", "b": "How b is.", "c": "Never known."})
     samples.add("b", 1.5, name='x"\n\\')
     samples.add("b", True)

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Files are written whole or not at all, and only where they change."""
+"""Files are written completely or not at all, and only if they change."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_damaged_text_is_read_with_marks(tmp_path: Path) -> None:
     assert files.text(tmp_path / "a") == "a\ufffdb"
 
 
-def test_state_files(tmp_path: Path) -> None:
+def test_state_files_are_json(tmp_path: Path) -> None:
     path = tmp_path / "state.json"
     assert files.read_json(path) is None
     assert files.write_json(path, {"b": 1, "a": [2]}) is True

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a gather_subset means."""
+"""The parts that a gather_subset selects."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from ansible_collections.baremetal.inference.plugins.module_utils.core.gather_subset import choices, chosen
 
 
-def test_choices() -> None:
+def test_each_part_can_be_chosen_or_left_out() -> None:
     assert choices(["tool", "log"]) == ["all", "min", "tool", "!tool", "log", "!log"]
 
 
@@ -26,5 +26,5 @@ def test_choices() -> None:
         (["a", "b", "!a"], {"b"}),
     ],
 )
-def test_parts(subset: list[str], parts: set[str]) -> None:
+def test_a_subset_selects_parts(subset: list[str], parts: set[str]) -> None:
     assert chosen(subset, ("a", "b", "c")) == parts

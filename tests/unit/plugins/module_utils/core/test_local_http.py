@@ -29,7 +29,7 @@ class Handler(BaseHTTPRequestHandler):
         return "a socket has no address"
 
     def log_message(self, *_arguments: object) -> None:
-        """The test's output is for the test."""
+        """Print nothing."""
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.fleet import n
 
 
 def library(word: str) -> dict[str, bytes]:
-    """A library whose only call answers with a word that is found beside the call."""
+    """A library whose only call returns a word from another file of the library."""
     return {
         "__init__.py": b"",
         "node/__init__.py": b"",
@@ -39,11 +39,11 @@ def install(directory: Path, files: dict[str, bytes]) -> None:
 
 
 class Ended(Exception):
-    """A call has answered."""
+    """A call has ended."""
 
 
 class Module:
-    """What a call gets of Ansible."""
+    """Replaces AnsibleModule."""
 
     def __init__(self, tmpdir: Path, **wanted: Any) -> None:
         text = node_call.Wanted("words", {}, **wanted).to_text() if wanted else ""
@@ -83,7 +83,7 @@ def paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Paths:
 
 
 def call(tmp_path: Path, **wanted: Any) -> dict[str, Any]:
-    """What the module `words` answers."""
+    """The result of the module `words`."""
     module = Module(tmp_path / "private", **wanted)
     with pytest.raises(Ended):
         node_call.run(module)
@@ -92,7 +92,7 @@ def call(tmp_path: Path, **wanted: Any) -> dict[str, Any]:
 
 
 def sent(word: str) -> dict[str, str]:
-    """What the action plugin hands over where the node does not have a library."""
+    """What the action plugin sends to a node that does not have the library."""
     files = library(word)
     archive = base64.b64encode(node_library.pack(files)).decode()
     return {"digest": node_call.digest(files), "archive": archive}
@@ -132,14 +132,14 @@ def test_a_damaged_library_is_not_run(paths: Paths, tmp_path: Path, damage: str)
     assert call(tmp_path, digest=digest("this"))[node_call.MISSING]
 
 
-def test_a_library_that_cannot_be_kept_is_an_error_with_the_path(paths: Paths, tmp_path: Path) -> None:
+def test_a_library_that_cannot_be_written_is_an_error_with_the_path(paths: Paths, tmp_path: Path) -> None:
     paths.shipped_library.parent.mkdir(parents=True)
     paths.shipped_library.write_text("a file in place of the directory")
     said = call(tmp_path, **sent("this"))
     assert said["failed"] and str(paths.shipped_library) in said["msg"]
 
 
-def test_what_was_sent_is_kept_for_root_until_another_version_is_sent(paths: Paths, tmp_path: Path) -> None:
+def test_a_sent_library_is_kept_for_root_until_another_version_is_sent(paths: Paths, tmp_path: Path) -> None:
     for word in ("one", "two"):
         assert call(tmp_path, **sent(word)) == {"word": word}
         forget_imports()
@@ -167,7 +167,7 @@ def test_a_user_who_is_not_root_keeps_the_library_for_one_call(
 def test_the_controller_runs_its_own_collection(
     paths: Paths, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own: bool
 ) -> None:
-    """With byte code only where the files are this user's own."""
+    """Python writes byte code only if the files belong to this user."""
     user = tmp_path.stat().st_uid if own else tmp_path.stat().st_uid + 1
     monkeypatch.setattr(node_call, "os", SimpleNamespace(**{**vars(os), "geteuid": lambda: user}))
     monkeypatch.setattr(sys, "dont_write_bytecode", False)
@@ -182,13 +182,13 @@ def test_a_collection_that_the_user_cannot_read_is_not_used(paths: Paths, tmp_pa
     assert call(tmp_path, digest=digest("this"), path=str(tmp_path / "nowhere"))[node_call.MISSING]
 
 
-def test_a_job_in_the_background_finds_out_first(paths: Paths, tmp_path: Path) -> None:
+def test_before_a_job_in_the_background_only_the_library_is_sent(paths: Paths, tmp_path: Path) -> None:
     assert call(tmp_path, digest=digest("this"), only=True)[node_call.MISSING]
     assert call(tmp_path, **sent("this"), only=True) == {"changed": False}
     assert call(tmp_path, digest=digest("this")) == {"word": "this"}
 
 
-def test_a_module_without_its_action_plugin_says_so(tmp_path: Path) -> None:
+def test_a_module_without_its_action_plugin_is_an_error(tmp_path: Path) -> None:
     said = call(tmp_path)
     assert said["failed"] and said["msg"].startswith("This module needs its action plugin")
 

@@ -25,10 +25,10 @@ def test_sources_are_what_a_module_imports_with_its_packages() -> None:
         node_library.sources(f"{BASE_NAME}core.nowhere")
 
 
-def test_what_a_module_imports() -> None:
+def test_only_modules_count_as_imports() -> None:
     name = f"{BASE_NAME}backup.state"
     text = "from ..core import files\nfrom . import repository\nfrom .places import JOBS\nimport os\n"
-    found = {one.removeprefix(BASE_NAME) for one in node_library.imported(name, text)}
+    found = {imported.removeprefix(BASE_NAME) for imported in node_library.imported(name, text)}
     assert {"core.files", "backup.repository", "backup.places"} <= found
     assert "backup.places.JOBS" not in found, "a name in a module is no module"
 
@@ -59,8 +59,8 @@ def test_a_command_is_installed_once_and_removed(tmp_path: Path, monkeypatch: py
     assert plan(tmp_path, present=False).files == []
 
 
-def test_the_whole_library_is_installed_out_of_what_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A directory on the node, or an archive that was sent."""
+def test_the_whole_library_is_copied_from_the_running_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The running library is a directory on the node, or an archive that was sent."""
     directory = tmp_path / "sent"
     texts = {"__init__.py": "", "core/__init__.py": "", "core/other.py": "OTHER = 1\n"}
     for path, text in texts.items():
@@ -78,7 +78,7 @@ def test_the_whole_library_is_installed_out_of_what_runs(tmp_path: Path, monkeyp
     assert set(found.wanted) - set(wanted) == {tmp_path / "bin/tool"}
 
 
-def test_a_directory_without_wanted_files_goes(tmp_path: Path) -> None:
+def test_a_directory_without_wanted_files_is_removed(tmp_path: Path) -> None:
     plan(tmp_path).apply()
     stray = tmp_path / "lib/tool/old/deep/part.py"
     stray.parent.mkdir(parents=True)

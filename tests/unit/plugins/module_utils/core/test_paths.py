@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The places of a node, which nodes of earlier versions have too."""
+"""The paths of a node. They do not change, because nodes of earlier versions have them."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ ETC, STATE, UNITS = "etc/inference", "var/lib/inference", "etc/systemd/system"
         (lambda p: p.release("main", 3), f"{STATE}/releases/main/3"),
     ],
 )
-def test_where_things_lie(found: object, expected: str) -> None:
+def test_paths_do_not_change(found: object, expected: str) -> None:
     assert callable(found)
     assert found(Paths(Path("/test"))) == Path("/test") / expected
     assert found(Paths()) == Path("/") / expected
 
 
-def test_units_by_name() -> None:
+def test_each_unit_has_its_path() -> None:
     node = Paths(Path("/test"))
     assert list(node.metrics_units) == [
         "inference-metrics@.service",
@@ -54,7 +54,7 @@ def test_units_by_name() -> None:
         assert path == Path("/test") / UNITS / name
 
 
-def test_names_of_an_instance() -> None:
+def test_the_names_of_units_and_containers_do_not_change() -> None:
     assert paths.unit_name("main") == "vllm@main.service"
     assert paths.journal_tag("main") == "vllm@main"
     assert paths.container_name("main") == "vllm-main"

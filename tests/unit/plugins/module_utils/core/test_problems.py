@@ -26,7 +26,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.core.problems 
         (Problem("models.a", "no key", value=1), "models.a: no key"),
     ],
 )
-def test_a_problem_in_words(problem: Problem, text: str) -> None:
+def test_a_problem_as_text(problem: Problem, text: str) -> None:
     assert str(problem) == text
 
 
@@ -37,13 +37,13 @@ def test_all_problems_are_raised_at_once() -> None:
     found.warning("c", "is odd")
     error = InputError(iter(found.problems))
     assert str(error) == "a: x: 1: is wrong\nb: is wrong too" and error.problems == found.problems
-    assert [str(one) for one in found.warnings] == ["c: is odd"]
+    assert [str(warning) for warning in found.warnings] == ["c: is odd"]
 
 
 def test_the_nearest_name() -> None:
     assert did_you_mean("mian", ["other", "main"]) == "did you mean 'main'?"
     assert did_you_mean("xyz", ["other", "main"]) == ""
-    # A number is not nearly another one, also inside of a name.
+    # Two different numbers are never near each other, also inside names.
     assert did_you_mean("fp16", ["fp8", "auto"]) == did_you_mean("20", ["320", "32"]) == ""
     assert did_you_mean("fp16", ["fp8", "float16"]) == "did you mean 'float16'?"
     assert did_you_mean("gpt-oss-20", ["gpt-oss-20b", "gpt-oss-120b"]) == "did you mean 'gpt-oss-20b'?"

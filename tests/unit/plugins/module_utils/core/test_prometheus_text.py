@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Values of metrics are summed over labels, whatever the labels hold."""
+"""Values of metrics are summed over labels. Labels may have any characters."""
 
 from __future__ import annotations
 

@@ -30,6 +30,6 @@ def test_a_quiet_module_keeps_secrets_out_of_the_journal(monkeypatch: pytest.Mon
     assert said.startswith("Invoked") and SECRET not in said
 
 
-def test_no_log_alone_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The reason for the class: when this fails, the class can go."""
+def test_no_log_alone_does_not_keep_secrets_out_of_the_journal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The reason for QuietModule. If this test fails, QuietModule can be removed."""
     assert SECRET in journal(AnsibleModule, monkeypatch)

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Secrets that are no secrets."""
+"""Weak secrets: placeholders, short or empty secrets, and secrets with two purposes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ GOOD: dict[str, Any] = {
 
 def test_good_secrets_have_no_line() -> None:
     assert weak(GOOD) == [] and weak({}) == [] and weak({"vllm_api_key": "", "gang_key": ""}) == []
-    # While an update brings a new key, engines accept it under both names.
+    # During an update to a new key, both variables have the new key.
     assert weak({**GOOD, "vllm_accepted_keys": ["a-long-key-1"]}) == []
 
 
@@ -49,7 +49,7 @@ def test_placeholders_are_found_in_every_variable_at_once(text: str) -> None:
     assert any(line.startswith("gateway_keys[0] (portal): ") for line in lines)
 
 
-def test_the_advice_fits_who_makes_the_secret() -> None:
+def test_the_advice_depends_on_the_origin_of_the_secret() -> None:
     receivers = [{"name": "ops", "webhook_configs": [{"url": "https://hooks.example.com/change-me"}]}]
     ((place, message),) = placeholders("monitoring_receivers", receivers)
     assert place == "monitoring_receivers[0].webhook_configs[0].url" and "openssl" not in message
@@ -70,7 +70,7 @@ def test_random_secrets_and_plain_words_are_no_placeholders() -> None:
         assert not is_placeholder(text), text
 
 
-def test_short_and_empty_secrets_of_the_sites_own() -> None:
+def test_short_and_empty_secrets_of_the_site_are_weak() -> None:
     lines = weak({**GOOD, "backup_password": "seven77", "monitoring_users": {"operator": ""}, "vllm_api_key": "  "})
     assert [line.partition(":")[0] for line in lines] == [
         "vllm_api_key",
@@ -80,7 +80,7 @@ def test_short_and_empty_secrets_of_the_sites_own() -> None:
     assert "is empty" in lines[0] and "fewer than 8" in lines[1] and "seven77" not in str(lines)
 
 
-def test_one_secret_for_two_purposes_or_two_clients() -> None:
+def test_one_secret_for_two_purposes_or_two_clients_is_weak() -> None:
     same = GOOD["vllm_api_key"]
     twice = [{"name": "a", "key": "a-long-key-9-of-16"}, {"name": "b", "key": "a-long-key-9-of-16"}]
     lines = weak({**GOOD, "gang_key": same, "gateway_keys": twice})
@@ -88,7 +88,7 @@ def test_one_secret_for_two_purposes_or_two_clients() -> None:
         "gang_key: is the same secret as vllm_api_key: give each its own",
         "gateway_keys[1] (b): is the same secret as gateway_keys[0] (a): give each its own",
     ]
-    # By its checksum alone.
+    # Also if only the checksum of the key is declared.
     key = {"name": "a", "sha256": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"}
     assert "same secret" in weak({"backup_password": "test" * 2, "gateway_keys": [key, {**key, "name": "b"}]})[0]
 

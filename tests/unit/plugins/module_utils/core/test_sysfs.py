@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Attributes of sysfs: any may be missing or refuse, and never more than that one is unknown then."""
+"""Attributes of sysfs: if an attribute is missing or cannot be read, only this attribute is unknown."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def test_names_and_numbers_of_a_directory(tmp_path: Path) -> None:
     assert sysfs.numbers(tmp_path) == [9, 10]
 
 
-def test_what_is_no_directory_has_none(tmp_path: Path) -> None:
+def test_a_path_that_is_no_directory_has_no_names(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     for path in (tmp_path / "file", tmp_path / "missing"):
         assert sysfs.names(path) == sysfs.numbers(path) == []
@@ -45,6 +45,6 @@ def test_each_attribute_of_a_directory(tmp_path: Path) -> None:
     assert len(os.listdir("/proc/self/fd")) == before
 
 
-def test_what_is_no_number() -> None:
+def test_a_text_that_is_no_number_is_none() -> None:
     assert [sysfs.integer(text) for text in ("7", "", None, "N/A (no PMA)", "9" * 5000)] == [7, None, None, None, None]
     assert sysfs.integer("0x1f", 16) == 31

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""systemctl's output, and the words to systemd."""
+"""Calls of systemctl, and notifications to systemd."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def test_parse_show_keeps_the_order_and_equal_signs() -> None:
     ]
 
 
-def test_systemctls_own_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_has_systemctls_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fake = tmp_path / "systemctl"
     fake.write_text("#!/bin/sh\necho 'Unit vllm@x.service not found.' >&2\nexit 5\n")
     fake.chmod(0o755)
@@ -38,7 +38,7 @@ def test_systemctls_own_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 class Manager:
-    """A systemd with units in these states; what is stopped is inactive."""
+    """A systemd with units in these states. A stopped unit is inactive."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, **states: str) -> None:
         self.states = {f"{name}.service": state for name, state in states.items()}
@@ -64,7 +64,9 @@ class Manager:
         ("inactive", False, []),
     ],
 )
-def test_stop_and_disable(monkeypatch: pytest.MonkeyPatch, state: str, installed: bool, calls: list[str]) -> None:
+def test_a_unit_is_stopped_and_disabled_as_its_state_needs(
+    monkeypatch: pytest.MonkeyPatch, state: str, installed: bool, calls: list[str]
+) -> None:
     manager = Manager(monkeypatch, a=state)
     assert systemd.active_state("a.service") == state
     systemd.stop_and_disable("a.service", installed=installed)
@@ -84,16 +86,16 @@ def test_units_are_removed_with_their_files(monkeypatch: pytest.MonkeyPatch, tmp
     assert list(tmp_path.iterdir()) == []
     assert manager.calls == ["stop a.service", "disable a.service", "stop stray.service", "daemon-reload"]
     assert systemd.remove_units(units, names, check=False) == ([], [])
-    assert manager.calls[4:] == [], "nothing was there"
+    assert manager.calls[4:] == [], "no unit was left"
 
 
-def test_notify(short_tmp: Path) -> None:
+def test_a_notification_has_one_line_per_value(short_tmp: Path) -> None:
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as receiver:
         receiver.bind(str(short_tmp / "notify"))
         notifier = systemd.Notifier({"NOTIFY_SOCKET": str(short_tmp / "notify")})
         notifier.send(READY=1, STATUS="two\nlines")
         assert receiver.recv(100) == b"READY=1\nSTATUS=two lines"
-    # systemd is away, or was never there.
+    # Without systemd, a notification is no error.
     notifier.send(READY=1)
     systemd.Notifier({}).send(READY=1)
 

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Text of systemd units, byte for byte: the ids of releases hang on it."""
+"""The text of systemd units, byte for byte: the ids of releases depend on this text."""
 
 from __future__ import annotations
 

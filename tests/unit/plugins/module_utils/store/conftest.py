@@ -24,7 +24,7 @@ BIG = "weights/part 1.bin"
 
 @pytest.fixture
 def model(tmp_path: Path) -> Path:
-    """A directory that holds a model, as far as the store can tell."""
+    """A directory that the store accepts as a model."""
     root = tmp_path / "other/m"
     (root / "weights").mkdir(parents=True)
     (root / "config.json").write_text("{}")

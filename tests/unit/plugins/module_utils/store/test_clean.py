@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What goes from a store and what stays: revisions, fast copies, transfers and damaged directories."""
+"""What a cleaning removes and what stays: revisions, fast copies, transfers and damaged directories."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Bed:
         os.utime(path / MANIFEST, (day * DAY, day * DAY))
 
     def left(self) -> list[int]:
-        """The numbers of the revisions that are there, from 0."""
+        """The numbers of the revisions that are still in the store, from 0."""
         return [number for number, path in enumerate(self.revisions) if path.is_dir()]
 
     def release(self, path: Path) -> None:
@@ -53,7 +53,7 @@ class Bed:
     def run(
         self, check: bool = False, keep: int = 1, fast_path: str = "", models: Collection[str] | None = None
     ) -> dict[str, Any]:
-        """What goes and what stays, in the words of the module model_clean."""
+        """The removed and the kept items, as the module model_clean returns them."""
         fast = FastStore(Path(fast_path), self.store, HashCache()) if fast_path else None
         cleaning = Cleaning(self.store, fast)
         cleaning.plan(keep, self.needed, self.containers, models)
@@ -84,7 +84,7 @@ def test_the_base_of_a_variant_stays_as_long_as_the_variant(bed: Bed) -> None:
     assert len(list((bed.store / "bot").glob("[0-9a-f]*"))) == 1
 
 
-def test_what_the_store_has_not_published_is_left_alone(bed: Bed) -> None:
+def test_directories_that_the_store_has_not_published_stay(bed: Bed) -> None:
     (bed.revisions[0] / MANIFEST).unlink()
     elsewhere = bed.root / "elsewhere"
     bed.revisions[1].rename(elsewhere)
@@ -95,7 +95,7 @@ def test_what_the_store_has_not_published_is_left_alone(bed: Bed) -> None:
     assert (bed.store / "m" / "notes").is_dir()
 
 
-def test_fast_copies_go_with_what_they_are_copies_of(bed: Bed) -> None:
+def test_a_fast_copy_is_removed_with_its_revision(bed: Bed) -> None:
     fast = FastStore(bed.fast, bed.store, HashCache())
     wanted = [(path.parent.name, path.name) for path in bed.revisions]
     fast.apply(fast.outlook(wanted, {}, Room(0, 0)))
@@ -109,7 +109,7 @@ def test_fast_copies_go_with_what_they_are_copies_of(bed: Bed) -> None:
     assert not bed.run(fast_path=str(bed.fast))["changed"]
 
 
-def test_a_needed_copy_of_what_the_store_has_lost_stays(bed: Bed) -> None:
+def test_a_needed_copy_of_a_revision_that_the_store_has_lost_stays(bed: Bed) -> None:
     fast = FastStore(bed.fast, bed.store, HashCache())
     lost = ("m", bed.revisions[0].name)
     fast.apply(fast.outlook([lost], {}, Room(0, 0)))
@@ -119,7 +119,7 @@ def test_a_needed_copy_of_what_the_store_has_lost_stays(bed: Bed) -> None:
     assert (fast.place(lost) / "config.json").is_file()
 
 
-def test_transfers_that_nobody_goes_on_with_are_rubbish_after_a_day(bed: Bed) -> None:
+def test_a_stopped_transfer_is_removed_after_a_day(bed: Bed) -> None:
     incoming = bed.store / ".incoming"
     old = time.time() - 2 * DAY
     for name in ("m-ab12cd34ef56", "n-ab12cd34ef56.removed", "fresh.ab12cd34ef56", "held.ab12cd34ef56"):
@@ -137,7 +137,7 @@ def test_transfers_that_nobody_goes_on_with_are_rubbish_after_a_day(bed: Bed) ->
     assert sorted(path.name for path in incoming.iterdir()) == ["fresh.ab12cd34ef56", "held.ab12cd34ef56"]
 
 
-def test_a_file_that_vanishes_meanwhile_ends_no_plan(bed: Bed, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_disappears_during_the_plan_is_no_error(bed: Bed, monkeypatch: pytest.MonkeyPatch) -> None:
     half = bed.store / ".incoming/m.ab12cd34ef56/model/half"
     half.parent.mkdir(parents=True)
     half.write_text("half")
@@ -153,7 +153,7 @@ def test_a_file_that_vanishes_meanwhile_ends_no_plan(bed: Bed, monkeypatch: pyte
     assert not bed.run(check=True, keep=4)["freed"]
 
 
-def test_damaged_revisions_go_once_they_are_replaced(bed: Bed) -> None:
+def test_a_damaged_revision_is_removed_once_it_is_replaced(bed: Bed) -> None:
     when = int(time.time())
     done = bed.revisions[3].with_name(f"{bed.revisions[3].name}.broken-{when - 2 * DAY}")
     open_ = bed.revisions[3].with_name(f"0123456789ab.broken-{when - 2 * DAY}")
@@ -164,8 +164,8 @@ def test_damaged_revisions_go_once_they_are_replaced(bed: Bed) -> None:
     assert [path.is_dir() for path in (done, open_, fresh)] == [False, True, True]
 
 
-def test_bytes_are_those_that_are_free_once_it_is_gone(bed: Bed) -> None:
-    """A file that another name is left for frees nothing, and a link only itself."""
+def test_only_bytes_that_a_removal_frees_count(bed: Bed) -> None:
+    """A file that has another name frees nothing, and a link frees only itself."""
     shard = bed.revisions[0] / "model-00001-of-00002.safetensors"
     before = bed.run(check=True)["freed"][-1]["bytes"]
     os.link(shard, bed.root / "another-name")
@@ -174,15 +174,15 @@ def test_bytes_are_those_that_are_free_once_it_is_gone(bed: Bed) -> None:
     assert bed.run(check=True)["freed"][-1]["bytes"] == before - shard.stat().st_size
 
 
-def test_only_the_models_that_are_named_are_looked_at(bed: Bed) -> None:
+def test_only_the_named_models_are_cleaned(bed: Bed) -> None:
     assert bed.run(models=["other"])["freed"] == []
     assert bed.left() == [0, 1, 2, 3]
     bed.run(keep=0, models=["m"])
     assert bed.left() == []
 
 
-def test_a_removal_that_was_cut_off_is_taken_up_again(bed: Bed) -> None:
-    """A revision loses its name first: what an earlier run has put aside is no hindrance."""
+def test_a_removal_that_was_cut_off_is_continued(bed: Bed) -> None:
+    """A removal first renames the revision. A renamed directory of an earlier run is removed as well."""
     aside = bed.store / ".incoming" / f"m-{bed.revisions[0].name}.removed"
     (aside / "templates").mkdir(parents=True)
     bed.run()
@@ -202,7 +202,7 @@ def on(*kinds: tuple[str, str]) -> list[Mount]:
         on(("/", "9p")),
     ],
 )
-def test_a_store_on_a_disk_that_others_may_have_is_refused(mounts: list[Mount]) -> None:
+def test_a_store_on_a_disk_that_other_nodes_may_use_is_refused(mounts: list[Mount]) -> None:
     with pytest.raises(InputError, match="which other nodes may use, too"):
         check(Path("/mnt/models"), 1, mounts)
 
@@ -215,14 +215,14 @@ def test_a_store_on_a_disk_that_others_may_have_is_refused(mounts: list[Mount]) 
         [],
     ],
 )
-def test_a_store_on_a_disk_of_the_node_is_not(mounts: list[Mount]) -> None:
+def test_a_store_on_a_disk_of_the_node_is_allowed(mounts: list[Mount]) -> None:
     check(Path("/mnt/models"), 1, mounts)
     with pytest.raises(InputError, match="must be 1 or more"):
         check(Path("/mnt/models"), 0, mounts)
 
 
-def test_a_link_into_a_store_that_has_lost_the_revision_goes(bed: Bed) -> None:
-    """There is no copy: what goes is the link, and it frees nothing."""
+def test_a_link_into_a_store_that_has_lost_the_revision_is_removed(bed: Bed) -> None:
+    """There is no copy: only the link is removed, which frees nothing."""
     fast = FastStore(bed.fast, bed.store, HashCache())
     lost = ("m", bed.revisions[0].name)
     fast.apply(fast.outlook([lost], {}, Room(0, 0, copies=False)))

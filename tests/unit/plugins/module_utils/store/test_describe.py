@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Models of this machine, described by manifests, or with all that is wrong."""
+"""Models of this machine, with their manifests or all of their problems."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_a_model_with_problems_is_not_hashed(
     assert len(problems_of(root)) == 1
 
 
-def test_files_are_read_again_only_where_that_is_asked_for(tmp_path: Path, write_model: Callable[..., Path]) -> None:
+def test_files_are_read_again_only_to_verify_them(tmp_path: Path, write_model: Callable[..., Path]) -> None:
     root, cache = write_model(tmp_path / "m"), HashCache()
     first = manifest_of(root, cache)
     status = (root / "config.json").stat()
@@ -126,7 +126,7 @@ def test_an_adapter_has_no_configuration_of_a_model(tmp_path: Path, write_model:
     entry = {"base": "large", "adapter": str(root), "model": str(root)}
     manifests, problems = build_manifests(source, {"legal": entry}, HashCache())
     assert not problems and set(manifests["legal"].files) == {"adapter_config.json", "adapter_model.safetensors"}
-    # Neither is the other.
+    # An adapter is no model, and a model is no adapter.
     _manifests, problems = build_manifests(source, {"legal": {"model": str(root)}}, HashCache())
     assert "config.json is missing: a model needs its configuration" in str(problems[0])
     model = {"legal": Source("node", write_model(tmp_path / "m"))}

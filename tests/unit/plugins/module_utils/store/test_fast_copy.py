@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Copies on a faster disk: complete or not there, dropped in order, and a full disk that costs nothing but speed."""
+"""Copies on a faster disk: complete or missing, and dropped in order. A full disk is no error."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Bed:
         return True
 
     def age(self, *names: str) -> None:
-        """Let copies have been used last in this order."""
+        """Set the times at which copies were last used, in this order."""
         for day, name in enumerate(names, 1):
             os.utime(self.copy(name) / MANIFEST, (day * 86400, day * 86400))
 
@@ -67,7 +67,7 @@ class Bed:
     def run(
         self, *names: str, check: bool = False, limit_gib: float = 0, reserve_gib: float = 0, copies: bool = True
     ) -> dict[str, Any]:
-        """What is copied and dropped, in the words of the module model_fast_copy."""
+        """What is copied and dropped, as the module model_fast_copy returns it."""
         fast = self.fast_store()
         room = Room(round(limit_gib * GIB), round(reserve_gib * GIB), copies)
         outlook = fast.outlook([self.revision(name) for name in names], self.needed, room)
@@ -115,7 +115,7 @@ def test_a_full_disk_is_a_warning_that_names_what_is_needed(bed: Bed, monkeypatc
     assert bed.copied("a")
 
 
-def test_a_disk_that_fills_up_meanwhile_leaves_nothing_behind(bed: Bed, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_disk_that_fills_up_during_a_copy_leaves_nothing_behind(bed: Bed, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(source: Path, target: Path, size: int) -> None:
         target.write_bytes(b"begun")
         raise OSError(errno.ENOSPC, "No space left on device", str(target))
@@ -127,7 +127,7 @@ def test_a_disk_that_fills_up_meanwhile_leaves_nothing_behind(bed: Bed, monkeypa
     assert list((bed.fast / ".copies" / ".incoming").iterdir()) == []
 
 
-def test_a_source_that_is_not_what_the_manifest_says_is_not_copied(bed: Bed) -> None:
+def test_a_source_that_differs_from_the_manifest_is_not_copied(bed: Bed) -> None:
     shard = Path(bed.places["a"]["path"]) / SHARD
     content = shard.read_bytes()
     shard.write_bytes(content[:-1] + b"x")
@@ -138,7 +138,7 @@ def test_a_source_that_is_not_what_the_manifest_says_is_not_copied(bed: Bed) -> 
     assert bed.copied("a")
 
 
-def test_the_least_recently_used_goes_first(bed: Bed) -> None:
+def test_the_least_recently_used_copy_is_dropped_first(bed: Bed) -> None:
     bed.run("a", "b")
     bed.age("b", "a")
     predicted = bed.run("c", check=True, limit_gib=limit(bed, 2))
@@ -148,23 +148,23 @@ def test_the_least_recently_used_goes_first(bed: Bed) -> None:
     assert not bed.run("c", limit_gib=limit(bed, 2))["changed"]
 
 
-def test_a_run_that_wants_a_copy_uses_it(bed: Bed) -> None:
+def test_a_copy_that_a_run_wants_counts_as_used(bed: Bed) -> None:
     bed.run("a", "b")
     bed.age("a", "b")
     bed.run("a")
     assert bed.run("c", limit_gib=limit(bed, 2))["dropped"] == [str(bed.link("b"))]
 
 
-def test_a_smaller_limit_drops_what_nobody_needs(bed: Bed) -> None:
+def test_a_smaller_limit_drops_copies_that_the_run_does_not_want(bed: Bed) -> None:
     bed.run("a", "b", "c")
     bed.age("a", "b", "c")
     assert bed.run("c", limit_gib=limit(bed, 1.5))["dropped"] == [str(bed.link("a")), str(bed.link("b"))]
 
 
-def test_nothing_goes_for_what_would_not_fit_anyhow(bed: Bed) -> None:
+def test_a_limit_below_the_size_of_a_copy_leaves_no_copy(bed: Bed) -> None:
     bed.run("a")
     assert bed.run("c", limit_gib=limit(bed, 0.5))["notes"]
-    # But the one that nobody needs, for the limit has become smaller than that.
+    # The limit is also below the size of the earlier copy, so this copy is dropped.
     assert not bed.copied("a")
     bed.run("a")
     assert bed.run("c", "b", limit_gib=limit(bed, 1))["copied"] == [str(bed.link("c"))]
@@ -176,11 +176,11 @@ def test_a_link_leads_to_the_copy_or_to_the_store(bed: Bed) -> None:
     assert not bed.run("a", copies=False)["changed"]
     assert bed.run("a")["copied"] == [str(bed.link("a"))]
     assert os.readlink(bed.link("a")) == copy_target(bed.revision("a")) and bed.copied("a")
-    # A copy that is there is used, also where none would be made.
+    # An existing copy is used, also if no copy would be made now.
     assert not bed.run("a", copies=False)["changed"]
 
 
-def test_what_is_needed_or_not_known_is_never_dropped(bed: Bed) -> None:
+def test_a_copy_that_is_or_may_be_needed_is_never_dropped(bed: Bed) -> None:
     bed.run("a", "b")
     bed.age("a", "b")
     bed.needed = {bed.revision("a"), bed.revision("b")}
@@ -193,19 +193,19 @@ def test_what_is_needed_or_not_known_is_never_dropped(bed: Bed) -> None:
     assert bed.run("c", limit_gib=limit(bed, 2))["dropped"] == [str(bed.link("b"))]
 
 
-def test_a_model_that_the_store_has_not_yet_is_foreseen(bed: Bed) -> None:
+def test_a_model_that_is_not_in_the_store_yet_is_predicted(bed: Bed) -> None:
     outlook = bed.fast_store().outlook([("d", "REVISION")], set(), Room(0, 0))
     assert outlook.unknown == [("d", "REVISION")] and outlook.changes
 
 
-def test_a_file_in_the_place_of_a_link_is_not_removed(bed: Bed) -> None:
+def test_a_directory_in_place_of_a_link_is_not_removed(bed: Bed) -> None:
     bed.link("a").mkdir(parents=True)
     with pytest.raises(InputError, match="is not a link, but must become a link"):
         bed.run("a")
     assert bed.link("a").is_dir()
 
 
-def test_a_copy_goes_and_engines_are_led_to_the_store(bed: Bed) -> None:
+def test_after_a_copy_is_dropped_its_link_leads_to_the_store(bed: Bed) -> None:
     bed.run("a", "b")
     bed.fast_store().drop(bed.revision("a"))
     assert not bed.copied("a") and not bed.copy("a").exists()
@@ -214,7 +214,7 @@ def test_a_copy_goes_and_engines_are_led_to_the_store(bed: Bed) -> None:
     assert not os.path.lexists(bed.link("b")) and not bed.copy("b").exists()
 
 
-def test_a_variant_whose_files_the_store_has_no_more_goes_as_a_whole(bed: Bed) -> None:
+def test_a_variant_that_the_store_has_lost_is_dropped_as_a_whole(bed: Bed) -> None:
     place = bed.fast / "bot/0123456789ab"
     place.mkdir(parents=True)
     (place / INFO).write_text(json.dumps({"base": {"name": "a", "revision": bed.places["a"]["revision"]}}))
@@ -223,7 +223,7 @@ def test_a_variant_whose_files_the_store_has_no_more_goes_as_a_whole(bed: Bed) -
     assert not place.exists()
 
 
-def test_what_the_fast_disk_holds(bed: Bed) -> None:
+def test_the_copies_on_the_fast_disk_have_their_sizes(bed: Bed) -> None:
     bed.run("a", "b")
     bed.run("c", copies=False)
     (bed.copy("a") / MANIFEST).write_text("{}")
@@ -231,15 +231,15 @@ def test_what_the_fast_disk_holds(bed: Bed) -> None:
     (bed.fast / "a/notes").symlink_to("/nowhere")
     held = bed.fast_store().held()
     assert list(held) == [bed.revision("b"), bed.revision("a")]
-    # The one whose manifest is damaged is measured.
+    # The copy with a damaged manifest is measured.
     assert held[bed.revision("b")] == bed.size
     measured = sum(path.lstat().st_size for path in bed.copy("a").rglob("*"))
     assert held[bed.revision("a")] == measured
     assert bed.fast_store().revisions() == {bed.revision(name) for name in "abc"}
 
 
-def test_a_full_disk_drops_only_as_many_as_needed(bed: Bed, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also where there is no limit."""
+def test_on_a_full_disk_only_as_many_copies_as_needed_are_dropped(bed: Bed, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also without a limit."""
     bed.run("a", "b")
     bed.age("b", "a")
     monkeypatch.setattr(fast_copy, "free_bytes", lambda path: 10)

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Models on their way from the network into the store: what is complete gets a name, and nothing else."""
+"""Models from the network: only a complete model is published in the store."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def source(tmp_path: Path, write_model: Callable[..., Path]) -> Path:
     return write_model(tmp_path / "source")
 
 
-def test_what_was_fetched_is_published_and_found_again(tmp_path: Path, source: Path) -> None:
+def test_a_fetched_model_is_published_and_found_again(tmp_path: Path, source: Path) -> None:
     bed = Bed(tmp_path, source)
     assert fetched(bed.store.root / "m", bed.remote) is None
     (bed.work.parent / "m.000000000000").mkdir()
@@ -70,7 +70,7 @@ def test_a_wrong_archive_is_removed(tmp_path: Path, source: Path) -> None:
     assert not bed.work.exists()
 
 
-def test_an_incomplete_model_gets_no_name(tmp_path: Path, source: Path) -> None:
+def test_an_incomplete_model_is_not_published(tmp_path: Path, source: Path) -> None:
     (source / "model-00002-of-00002.safetensors").unlink()
     bed = Bed(tmp_path, source)
     fetch.unpack(bed.remote, bed.work)
@@ -90,7 +90,7 @@ def test_files_that_did_not_arrive_are_named(tmp_path: Path) -> None:
 
 
 class Calls:
-    """Remembers the commands that it was given."""
+    """Records commands."""
 
     def __init__(self) -> None:
         self.made: list[list[str]] = []
@@ -115,9 +115,7 @@ def test_an_archive_that_is_complete_is_published(
     assert (bed.store.root / "m" / revision / "manifest.json").is_file()
 
 
-def test_an_archive_that_is_on_its_way_has_no_revision(
-    tmp_path: Path, source: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_incomplete_archive_has_no_revision(tmp_path: Path, source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     bed = Bed(tmp_path, source)
     monkeypatch.setattr(fetch.archive, "size", lambda _url: 100)
     monkeypatch.setattr(fetch.archive, "fetch", lambda *_given: Progress(5, 100, 5, 1, done=False))
@@ -163,7 +161,7 @@ def test_what_the_hubs_client_has_fetched_belongs_to_root_before_it_is_published
     assert steps[-2:] == [(target, 0), "publish"]
 
 
-def test_a_download_ends_before_a_peer_is_asked(tmp_path: Path) -> None:
+def test_the_end_of_a_download_removes_its_container_and_token(tmp_path: Path) -> None:
     run, token = Calls(), Paths(tmp_path / "node").hub_token(HUB.key)
     token.parent.mkdir(parents=True)
     token.write_text("secret")
@@ -172,7 +170,7 @@ def test_a_download_ends_before_a_peer_is_asked(tmp_path: Path) -> None:
     assert not token.exists()
 
 
-def test_a_peer_that_shares_nothing_is_named(tmp_path: Path) -> None:
+def test_a_peer_that_shares_nothing_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(TransferError, match="node7 shares no models"):
         fetcher(tmp_path, HUB, Calls()).from_peer("node7", "", "token", {})
     with pytest.raises(ValueError, match="is not a manifest"):

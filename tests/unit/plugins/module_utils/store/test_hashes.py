@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Tests of hashes.py."""
+"""The cache of the hashes of files."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_cache_forgets_files_that_are_gone_and_survives_damage(
             assert cache.entries == {}
 
 
-def test_cache_is_not_written_where_only_reading_is_allowed(tmp_path: Path, write_model: Callable[..., Path]) -> None:
+def test_a_read_only_cache_is_not_written(tmp_path: Path, write_model: Callable[..., Path]) -> None:
     path = tmp_path / "none" / "manifests.json"
     with hashes.hash_cache(path, read_only=True) as cache:
         manifest_of(write_model(tmp_path / "m"), cache)

@@ -58,7 +58,7 @@ def test_a_model_of_the_controller_needs_its_manifest_to_be_published(tmp_path: 
         found.publish(plans)
 
 
-def test_a_remote_model_is_noted_to_be_fetched(tmp_path: Path, hub: FakeHub) -> None:
+def test_a_remote_model_is_in_the_list_of_fetches(tmp_path: Path, hub: FakeHub) -> None:
     found = publisher(tmp_path / "store", {"m": REMOTE}, url=hub.url)
     plans, problems = found.plan(0)
     assert (plans, problems) == ([], [])
@@ -75,7 +75,7 @@ def test_a_remote_model_is_noted_to_be_fetched(tmp_path: Path, hub: FakeHub) -> 
     assert str(problem) == "models.m: acme/tiny was not fetched: run the role again"
 
 
-def test_a_remote_model_that_was_fetched_is_there(tmp_path: Path, publish_model: Callable[..., Path]) -> None:
+def test_a_remote_model_that_was_fetched_is_published(tmp_path: Path, publish_model: Callable[..., Path]) -> None:
     path, remote = publish_model(tmp_path / "store", "m"), parse(REMOTE)
     assert remote
     record_source(path.parent, remote, path.name)
@@ -90,7 +90,7 @@ def test_a_hub_that_does_not_answer_is_a_problem(tmp_path: Path) -> None:
     assert "models.m: acme/tiny: the hub http://127.0.0.1:9 does not answer as expected" in str(problem)
 
 
-def test_the_problems_of_all_models_come_together(tmp_path: Path, source: Path) -> None:
+def test_the_problems_of_all_models_are_reported_together(tmp_path: Path, source: Path) -> None:
     store = tmp_path / "store"
     models = {"own": {"model": str(store / "own")}, "bad": {"model": "?"}, "edited": {"model": "controller:/m"}}
     found = publisher(store, {**models, "m": {"model": str(source)}}, manifests={"edited": {"schema": 9}})

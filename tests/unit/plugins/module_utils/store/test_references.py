@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a node still needs of its store: releases, units and containers say so by paths."""
+"""The revisions that a node still needs: releases, units and containers name them by paths."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_releases_units_and_containers_need_what_they_name(paths: Paths) -> None
     }
 
 
-def test_what_leaves_needs_nothing(paths: Paths) -> None:
+def test_instances_and_releases_that_are_removed_need_nothing(paths: Paths) -> None:
     for number, revision in ((1, ONE), (2, TWO)):
         release(paths, "main", number, f"/mnt/models/m/{revision}")
     paths.unit("main").write_text(f"serve /mnt/models/m/{TWO}\n")
@@ -69,7 +69,7 @@ def test_what_leaves_needs_nothing(paths: Paths) -> None:
     assert set(references.of_node(paths, "", superseded=[("main", 1), ("other", 2)])) == {("m", TWO)}
 
 
-def test_a_damaged_release_still_says_what_it_needs(paths: Paths) -> None:
+def test_the_unit_of_a_damaged_release_names_the_needed_revision(paths: Paths) -> None:
     release(paths, "main", 1, '{"half of')
     release(paths, "main", 1, f"serve /mnt/models/m/{ONE}", "vllm@main.service")
     assert set(references.of_node(paths, "")) == {("m", ONE)}
@@ -81,7 +81,7 @@ def test_the_environment_of_a_release_is_not_read(paths: Paths) -> None:
     assert set(references.of_node(paths, "")) == {("m", ONE)}
 
 
-def test_a_release_that_names_no_model_is_not_taken_for_one_that_needs_none(paths: Paths) -> None:
+def test_a_release_that_names_no_model_is_an_error(paths: Paths) -> None:
     directory = release(paths, "main", 1, "{}")
     with pytest.raises(InputError, match="names no model: remove this directory") as caught:
         references.of_node(paths, "")
@@ -112,7 +112,7 @@ class Docker:
         return self.listed if command[1] == "ps" else self.inspected.pop(0)
 
 
-def test_all_containers_are_asked_about_also_those_that_do_not_run() -> None:
+def test_containers_that_do_not_run_count_as_well() -> None:
     docker = Docker("aa\nbb\n", (0, '[{"Args": []}]', ""))
     assert references.containers(docker, "/usr/bin/docker") == '[{"Args": []}]'
     assert docker.calls == [
@@ -127,14 +127,14 @@ def test_a_node_without_docker_or_containers_has_none() -> None:
     assert references.containers(docker, "docker") == "" and len(docker.calls) == 1
 
 
-def test_a_container_that_ends_meanwhile_is_asked_about_again() -> None:
+def test_containers_are_listed_again_if_one_disappears() -> None:
     gone = (1, "", "No such container: aa")
     assert references.containers(Docker("aa", gone, gone, (0, "[]", "")), "docker") == "[]"
     with pytest.raises(InputError, match="No such container: aa"):
         references.containers(Docker("aa", gone, gone, gone), "docker")
 
 
-def test_a_docker_that_does_not_answer_is_not_taken_for_one_without_containers() -> None:
+def test_a_docker_that_does_not_answer_is_an_error() -> None:
     docker = Docker("", code=1)
     with pytest.raises(InputError, match="Cannot connect to the Docker daemon; see `systemctl status docker`"):
         references.containers(docker, "docker")

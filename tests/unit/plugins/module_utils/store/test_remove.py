@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Models that leave a store: nothing that a release needs, and no directory with something else in it."""
+"""The removal of models from a store: needed models and other files stay."""
 
 from __future__ import annotations
 
@@ -29,7 +29,9 @@ def silent(_command: list[str]) -> tuple[int, str, str]:
     return 0, "", ""
 
 
-def test_models_go_with_their_fast_copies(tmp_path: Path, paths: Paths, publish_model: Callable[..., Path]) -> None:
+def test_models_are_removed_with_their_fast_copies(
+    tmp_path: Path, paths: Paths, publish_model: Callable[..., Path]
+) -> None:
     store, fast = tmp_path / "store", tmp_path / "fast"
     gone, stays = (publish_model(store, name, fill) for fill, name in enumerate(("gone", "stays")))
     copies = FastStore(fast, store, HashCache())
@@ -44,9 +46,7 @@ def test_models_go_with_their_fast_copies(tmp_path: Path, paths: Paths, publish_
     assert copies.place(revisions[1]).resolve() == fast / ".copies/stays" / stays.name
 
 
-def test_nothing_else_goes_with_an_empty_store(
-    tmp_path: Path, paths: Paths, publish_model: Callable[..., Path]
-) -> None:
+def test_other_files_in_an_empty_store_stay(tmp_path: Path, paths: Paths, publish_model: Callable[..., Path]) -> None:
     store = tmp_path / "store"
     publish_model(store, "m")
     (store / "notes").write_text("of an operator")
@@ -56,7 +56,7 @@ def test_nothing_else_goes_with_an_empty_store(
     assert [path.name for path in store.iterdir()] == ["notes"]
 
 
-def test_the_record_of_sources_goes_with_the_last_revision(
+def test_the_record_of_sources_is_removed_with_the_last_revision(
     tmp_path: Path, paths: Paths, publish_model: Callable[..., Path]
 ) -> None:
     store = tmp_path / "store"
@@ -74,7 +74,7 @@ def test_the_record_of_sources_goes_with_the_last_revision(
     assert not store.exists()
 
 
-def test_what_a_container_needs_keeps_the_transfers_too(
+def test_a_model_that_a_container_needs_keeps_the_transfers_too(
     tmp_path: Path, paths: Paths, publish_model: Callable[..., Path]
 ) -> None:
     store = tmp_path / "store"
@@ -94,12 +94,12 @@ def test_what_a_container_needs_keeps_the_transfers_too(
     assert [item.path for item in leaves.cleaning.freed] == [needed]
 
 
-def test_a_docker_that_does_not_answer_keeps_everything(tmp_path: Path, paths: Paths) -> None:
+def test_a_docker_that_does_not_answer_is_an_error(tmp_path: Path, paths: Paths) -> None:
     with pytest.raises(InputError, match="does not list the containers, which may need models"):
         Removal(tmp_path / "store", None, paths).plan(None, [], lambda _command: (1, "", "no daemon"), "docker")
 
 
-def test_containers_of_those_that_leave_need_nothing() -> None:
+def test_containers_of_removed_instances_need_nothing() -> None:
     text = json.dumps([{"Name": "/vllm-main", "x": 1}, {"Name": "/app"}])
     assert json.loads(without_containers(text, ["main"])) == [{"Name": "/app"}]
     assert without_containers(text, []) == text

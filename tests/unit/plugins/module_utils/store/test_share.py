@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The unit that shares models: its token is in no command and in no file, and a node that cannot share says why."""
+"""The unit that shares models: its token is in no command and in no file. A node that cannot share is an error."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ REMOTE = Remote("hub", "acme/tiny", "0123456789" * 4)
 
 
 class Machine:
-    """Remembers what it was told to run."""
+    """Records commands, and the input of the server."""
 
     def __init__(self, code: int = 0) -> None:
         self.code = code
@@ -67,8 +67,8 @@ def test_the_token_is_in_no_command_and_stays_in_no_file(tmp_path: Path, shared:
     assert not (root / "run/inference-share").exists()
 
 
-def test_what_was_installed_is_the_whole_server(tmp_path: Path, shared: Store, manifest: Manifest) -> None:
-    """By Debian's Python alone, with nothing of Ansible."""
+def test_only_the_files_of_the_server_are_installed(tmp_path: Path, shared: Store, manifest: Manifest) -> None:
+    """The server needs Debian's Python alone, and no file of Ansible."""
     Sharing(Machine(), Paths(tmp_path)).start(shared.root, {"m": manifest.revision}, "::1", 5003, 600)
     installed = tmp_path / "run/inference-share"
     assert sorted(path.name for path in installed.rglob("*.py")) == [
@@ -95,7 +95,9 @@ def test_the_server_can_read_its_code_whatever_the_umask_is(tmp_path: Path, shar
     assert closed == []
 
 
-def test_a_node_that_cannot_share_says_why(tmp_path: Path, shared: Store, manifest: Manifest) -> None:
+def test_a_node_that_cannot_share_is_an_error_with_the_reason(
+    tmp_path: Path, shared: Store, manifest: Manifest
+) -> None:
     given = (shared.root, {"m": manifest.revision})
     with pytest.raises(ShareError, match="model_store_peer_address"):
         Sharing(Machine(), Paths(tmp_path)).start(*given, "", 5003, 600)

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whether the models that are still to come fit."""
+"""Whether there is space for the models that are not in the store yet."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ def test_says_how_much_space_is_missing_and_where(tmp_path: Path) -> None:
     assert str(tmp_path) in str(problem)
 
 
-def test_a_full_disk_is_no_problem_when_nothing_is_to_come(tmp_path: Path) -> None:
+def test_a_full_disk_is_no_problem_if_no_bytes_are_needed(tmp_path: Path) -> None:
     assert check_space(tmp_path / "store", {"m": 0}, 100 * GIB, free=0) == []
 
 
-def test_free_space_is_that_of_the_directory_that_is_there(tmp_path: Path) -> None:
+def test_free_space_is_that_of_the_nearest_existing_directory(tmp_path: Path) -> None:
     assert existing(tmp_path / "a/b") == tmp_path
     assert same_file_system(tmp_path / "a/b", tmp_path)
     assert not same_file_system(tmp_path, Path("/proc/self"))

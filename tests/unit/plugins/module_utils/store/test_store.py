@@ -58,7 +58,7 @@ def bed(tmp_path: Path, write_model: Callable[..., Path]) -> Bed:
     return Bed(tmp_path, write_model(tmp_path / "source"))
 
 
-def test_publishes_by_one_rename_what_has_arrived(bed: Bed) -> None:
+def test_publishes_a_model_that_has_arrived(bed: Bed) -> None:
     plan = bed.plan()
     assert not plan.published
     assert plan.missing_bytes == bed.manifest.bytes
@@ -99,14 +99,14 @@ def test_refuses_what_has_not_arrived(bed: Bed) -> None:
     bed.publish()
 
 
-def test_counts_what_a_cut_off_transfer_has_left_to_do(bed: Bed) -> None:
+def test_counts_the_bytes_that_a_cut_off_transfer_lacks(bed: Bed) -> None:
     plan = bed.plan()
     plan.incoming.mkdir(parents=True)
     (plan.incoming / SHARDS[0]).write_bytes(b"x" * 1000)
     assert bed.plan().missing_bytes == bed.manifest.bytes - 1000
 
 
-def test_strangers_among_the_arrived_files_are_not_published(bed: Bed) -> None:
+def test_other_files_among_the_arrived_files_are_not_published(bed: Bed) -> None:
     plan = bed.bring()
     (plan.incoming / "sub").mkdir()
     (plan.incoming / "sub" / ".config.json.Xa1").write_text("rsync's")
@@ -114,7 +114,7 @@ def test_strangers_among_the_arrived_files_are_not_published(bed: Bed) -> None:
     assert not (plan.path / "sub").exists()
 
 
-def test_clears_away_what_an_abandoned_transfer_of_the_same_model_left(bed: Bed) -> None:
+def test_removes_abandoned_transfers_of_the_same_model(bed: Bed) -> None:
     incoming = bed.plan().incoming.parent
     for name in ["m-0123456789ab", "m-2-0123456789ab", "other-0123456789ab"]:
         (incoming / name).mkdir(parents=True)
@@ -166,7 +166,7 @@ def test_repairs_damage_as_a_whole_and_copies_only_what_is_broken(
     assert build(path, "m", HashCache())[0] == bed.manifest
 
 
-def test_verify_finds_what_the_time_of_the_file_hides(bed: Bed) -> None:
+def test_verify_finds_a_change_that_kept_size_and_time(bed: Bed) -> None:
     path = bed.publish() / "config.json"
     status = path.stat()
     path.write_text('{"architectures": ["LlamaForCausalLX"]}')
@@ -175,7 +175,7 @@ def test_verify_finds_what_the_time_of_the_file_hides(bed: Bed) -> None:
     assert "was altered" in bed.plan(verify=True).damage[0]
 
 
-def test_goes_on_where_a_repair_was_cut_off(bed: Bed) -> None:
+def test_continues_a_repair_that_was_cut_off(bed: Bed) -> None:
     path = bed.publish()
     os.truncate(path / SHARDS[1], 500)
     path.rename(path.with_name(f"{path.name}.broken-1"))

@@ -31,7 +31,7 @@ def test_the_plan_finds_the_variant_of_this_prompt_and_this_policy(bed: Bed) -> 
     variants.publish(bed.root, bed.variant)
     place = stored.find(bed.root, bed.entry)
     assert (place.path, place.revision, place.files) == (bed.path, bed.variant.revision, bed.base)
-    # Once more, for its base is damaged; and another base that only its source can tell of.
+    # The damaged base will be published again. Then another base will be published, which only the source has.
     place = stored.find(bed.root, bed.entry, coming=bed.base.name)
     assert (place.path, place.revision, place.files) == (bed.path, bed.variant.revision, None)
     place = stored.find(bed.root, bed.entry, coming="ffffffffffff")
@@ -41,7 +41,7 @@ def test_the_plan_finds_the_variant_of_this_prompt_and_this_policy(bed: Bed) -> 
         assert stored.find(bed.root, other).revision is None
 
 
-def test_a_model_with_a_prompt_of_its_own_lies_beside_its_weights(
+def test_a_model_with_a_prompt_of_its_own_is_next_to_its_weights(
     tmp_path: Path, write_model: Callable[..., Path]
 ) -> None:
     bed = Bed(tmp_path, write_model, name="base")
@@ -73,7 +73,7 @@ def test_a_damaged_revision_that_a_repair_has_set_aside_does_not_count(tmp_path:
     assert stored.find(tmp_path, entry).path == sound
 
 
-def test_the_pinned_revision_goes_before_the_one_in_use_and_that_before_the_newest(tmp_path: Path) -> None:
+def test_a_pinned_revision_precedes_the_revision_in_use_and_the_newest(tmp_path: Path) -> None:
     old, mid, new = published(tmp_path, "m", "c" * 12, "b" * 12, "a" * 12)
     entry = Entry("m", "m", "controller:/m")
     assert stored.find(tmp_path, entry) == Place(new, new.name, new)
@@ -95,7 +95,7 @@ def test_a_revision_that_is_not_published_is_nowhere_or_at_its_source(tmp_path: 
     assert stored.find(store, Entry("m", "m", "controller:/m")).files is None
 
 
-def test_what_is_still_to_be_published_is_not_read_from_the_store(tmp_path: Path) -> None:
+def test_a_revision_that_will_be_published_is_not_read_from_the_store(tmp_path: Path) -> None:
     source, store = tmp_path / "source", tmp_path / "store"
     source.mkdir()
     (path,) = published(store, "m", "a" * 12)
@@ -105,11 +105,11 @@ def test_what_is_still_to_be_published_is_not_read_from_the_store(tmp_path: Path
     assert stored.find(store, Entry("m", "m", "controller:/m"), coming=path.name).files is None
 
 
-def test_a_remote_model_is_where_the_store_has_noted_it(tmp_path: Path, publish_model: Callable[..., Path]) -> None:
+def test_a_remote_model_is_the_recorded_revision(tmp_path: Path, publish_model: Callable[..., Path]) -> None:
     given = {"model": ARCHIVE, "checksum": f"sha256:{'7a' * 32}"}
     entry, remote = Entry("m", "m", ARCHIVE, checksum=given["checksum"]), parse(given)
     assert remote
-    # Whatever else of that name is there came from another source.
+    # A revision without a record came from another source.
     path = publish_model(tmp_path, "m")
     assert stored.find(tmp_path, entry, in_use=path.name) == Place(tmp_path / "m" / NOT_KNOWN, None, None)
     record_source(path.parent, remote, path.name)
@@ -121,7 +121,7 @@ def test_an_entry_with_a_mistake_in_its_source_is_not_refused_here(tmp_path: Pat
     assert stored.find(tmp_path, Entry("m", "m", ARCHIVE, checksum="md5:7a")).path == path
 
 
-def test_a_variant_that_is_damaged_is_not_taken_for_one_with_the_prompt(bed: Bed) -> None:
+def test_a_variant_without_its_prompt_does_not_count(bed: Bed) -> None:
     variants.publish(bed.root, bed.variant)
     (bed.path / PROMPT_FILE).unlink()
     assert stored.find(bed.root, bed.entry).revision is None

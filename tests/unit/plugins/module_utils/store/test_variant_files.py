@@ -47,12 +47,12 @@ def test_a_variant_has_its_own_few_files_and_links_to_the_rest() -> None:
     assert (bot.manifest.weight_bytes, bot.manifest.bytes > BASE.manifest.bytes) == (8, True)
 
 
-def test_a_model_that_has_a_prompt_itself_links_to_its_neighbour() -> None:
+def test_a_model_with_a_prompt_of_its_own_links_to_its_revision_without_prompt() -> None:
     own = variant_files.plan("qwen", BASE, "Be kind.", "default", {"chat_template.jinja": "<t>"})
     assert own.links["config.json"] == f"../{BASE.manifest.revision}/config.json"
 
 
-def test_the_revision_tells_every_change_and_nothing_else() -> None:
+def test_each_change_gives_another_revision() -> None:
     def revision(name: str = "bot", prompt: str = "p", policy: str = "default", text: str = "<t>") -> str:
         return variant_files.plan(name, BASE, prompt, policy, {"chat_template.jinja": text}).revision
 
@@ -61,8 +61,8 @@ def test_the_revision_tells_every_change_and_nothing_else() -> None:
     assert revision() in revisions
 
 
-def test_what_is_written_is_what_the_manifest_says(tmp_path: Path) -> None:
-    """Laid out as planned, in a store that lies anywhere, links resolve and every hash is right."""
+def test_the_written_files_have_the_hashes_of_the_manifest(tmp_path: Path) -> None:
+    """Also after the store is moved, links resolve and every hash is right."""
     base_files = {"config.json": "{}", "sub/model.safetensors": "w", "chat_template.jinja": "é"}
     source = tmp_path / "source"
     for path, text in base_files.items():

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Variants in the store: what is published, and what damages it."""
+"""Variants in the store: what is published, and what counts as damage."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_what_was_altered_is_named_and_replaced(bed: Bed, hurt: Callable[[Path],
 
 
 def test_a_file_in_the_place_of_a_link_is_damage(bed: Bed) -> None:
-    """It may be the same now, and would not be repaired with the base."""
+    """The file may equal the base's file now, but a repair of the base would not change it."""
     variants.publish(bed.root, bed.variant)
     link = bed.path / "config.json"
     text = link.read_text()
@@ -84,7 +84,7 @@ def test_an_interrupted_publication_is_no_model(bed: Bed) -> None:
     assert variants.damage(bed.path, bed.variant) == []
 
 
-def test_its_facts_are_those_of_the_base(bed: Bed) -> None:
+def test_the_facts_of_a_variant_are_those_of_its_base(bed: Bed) -> None:
     variants.publish(bed.root, bed.variant)
     facts, base = gather(bed.path), gather(bed.base)
     assert facts.problems == ()
@@ -101,14 +101,14 @@ def test_its_facts_are_those_of_the_base(bed: Bed) -> None:
         "base",
     ],
 )
-def test_links_lead_nowhere_but_to_the_base(bed: Bed, base: object) -> None:
+def test_a_link_that_does_not_lead_to_the_base_is_a_problem(bed: Bed, base: object) -> None:
     variants.publish(bed.root, bed.variant)
     (bed.path / "model_info.json").write_text(json.dumps({"base": base}))
     _files, problems = find_files(bed.path, "model")
     assert "is a link that leaves" in str(problems[0])
 
 
-def test_a_model_that_cannot_carry_a_prompt_is_refused_by_its_files(bed: Bed, tmp_path: Path) -> None:
+def test_a_model_that_cannot_have_a_prompt_is_refused_by_its_files(bed: Bed, tmp_path: Path) -> None:
     source = tmp_path / "source"
     assert variants.check_model(bed.entry, source) == []
     (source / "config.json").write_text('{"model_type": "gpt_oss", "architectures": ["GptOssForCausalLM"]}')
@@ -120,7 +120,7 @@ def test_a_model_that_cannot_carry_a_prompt_is_refused_by_its_files(bed: Bed, tm
     assert str(problem).startswith("models.bot: the model has no chat template")
 
 
-def test_a_base_that_is_damaged_is_named(bed: Bed) -> None:
+def test_a_damaged_base_is_an_error(bed: Bed) -> None:
     (bed.base / "manifest.json").write_text("{}")
     with pytest.raises(InputError, match=r"models\.bot: .*/manifest\.json cannot be used"):
         variants.read_base(bed.entry, bed.base)

@@ -21,7 +21,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.store.sources.
 
 
 class Handler(BaseHTTPRequestHandler):
-    """Serves one archive; `broken` answers break off after that many bytes."""
+    """Serves one archive. With `broken`, the next answer breaks off after that many bytes."""
 
     def __init__(self, state: Web, *arguments: Any) -> None:
         self.state = state
@@ -48,7 +48,7 @@ class Handler(BaseHTTPRequestHandler):
             self.wfile.write(content[:broken])
 
     def log_message(self, *_arguments: object) -> None:
-        """Nothing."""
+        """Print nothing."""
 
 
 class Web:
@@ -75,7 +75,7 @@ def web(monkeypatch: pytest.MonkeyPatch) -> Iterator[Web]:
     web.server.server_close()
 
 
-def test_a_broken_connection_goes_on_where_it_broke(web: Web, tmp_path: Path) -> None:
+def test_a_transfer_continues_where_the_connection_broke(web: Web, tmp_path: Path) -> None:
     web.broken = 1000
     total = archive_source.size(web.url)
     progress = archive_source.fetch(web.url, tmp_path / "a", total, seconds=20)
@@ -93,7 +93,7 @@ def test_what_has_arrived_stays_between_calls(web: Web, tmp_path: Path) -> None:
     assert len(web.ranges) == 1
 
 
-def test_a_server_that_cannot_resume_is_asked_for_all_of_it(web: Web, tmp_path: Path) -> None:
+def test_a_server_that_cannot_resume_sends_the_whole_archive(web: Web, tmp_path: Path) -> None:
     web.resumes = False
     (tmp_path / "a").write_bytes(b"x" * 5000)
     progress = archive_source.fetch(web.url, tmp_path / "a", len(web.content), seconds=0.2)
@@ -101,7 +101,7 @@ def test_a_server_that_cannot_resume_is_asked_for_all_of_it(web: Web, tmp_path: 
     assert (tmp_path / "a").read_bytes() == web.content
 
 
-def test_a_server_that_is_gone_is_named(web: Web, tmp_path: Path) -> None:
+def test_a_server_that_does_not_answer_is_an_error(web: Web, tmp_path: Path) -> None:
     web.server.shutdown()
     web.server.server_close()
     with pytest.raises(TransferError, match="cannot be reached from this node"):
@@ -121,9 +121,7 @@ def pack(path: Path, source: Path | None = None, *members: tarfile.TarInfo, top:
 
 
 @pytest.mark.parametrize("top", ["m", "."])
-def test_a_directory_that_holds_everything_is_left_out(
-    tmp_path: Path, write_model: Callable[..., Path], top: str
-) -> None:
+def test_a_single_directory_at_the_top_is_left_out(tmp_path: Path, write_model: Callable[..., Path], top: str) -> None:
     pack(tmp_path / "a", write_model(tmp_path / "source"), top=top)
     archive_source.unpack(tmp_path / "a", tmp_path / "out")
     assert (tmp_path / "out/config.json").is_file()
@@ -148,14 +146,14 @@ def test_links_are_not_unpacked(tmp_path: Path) -> None:
         archive_source.unpack(tmp_path / "a", tmp_path / "out")
 
 
-def test_what_is_no_archive_is_named(tmp_path: Path) -> None:
+def test_a_file_that_is_no_archive_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("<html>")
     with pytest.raises(TransferError, match="cannot be unpacked"):
         archive_source.unpack(tmp_path / "a", tmp_path / "out")
 
 
 @pytest.mark.parametrize("form", ["gz", "bz2", "xz"])
-def test_an_archive_with_damaged_data_is_named(tmp_path: Path, form: str) -> None:
+def test_an_archive_with_damaged_data_is_an_error(tmp_path: Path, form: str) -> None:
     source = tmp_path / "source"
     source.write_text(
         "".join(hashlib.sha256(bytes([number % 256, number // 256])).hexdigest() for number in range(9000))
@@ -169,7 +167,7 @@ def test_an_archive_with_damaged_data_is_named(tmp_path: Path, form: str) -> Non
         archive_source.unpack(tmp_path / "a", tmp_path / "out")
 
 
-def test_an_archive_is_what_its_checksum_says(tmp_path: Path) -> None:
+def test_an_archive_with_another_checksum_is_an_error(tmp_path: Path) -> None:
     checksum = pack(tmp_path / "a")
     archive_source.verify(tmp_path / "a", checksum)
     with pytest.raises(TransferError, match="the archive has a wrong checksum"):

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The hub's client in its container, of which Docker's answers are played."""
+"""The hub's client in its container, with a fake of Docker."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ FILES = {"config.json": 4000, "model.safetensors": 8000}
 
 
 class Docker:
-    """Containers end with the exit codes of `ends`, one start after the other; each brings some bytes."""
+    """Each started container adds `brings` bytes, and ends with the next of `ends`; without one, it keeps running."""
 
     def __init__(self, target: Path, *ends: int, brings: int = 4096) -> None:
         self._target = target
@@ -65,16 +65,16 @@ def test_a_client_that_fails_is_started_again(tmp_path: Path) -> None:
     assert (progress.done, progress.have, len(docker.started)) == (True, 12000, 2)
 
 
-def test_time_is_over_while_the_client_goes_on(tmp_path: Path) -> None:
+def test_the_client_continues_after_the_time_of_a_call(tmp_path: Path) -> None:
     docker = Docker(tmp_path)
     progress = download(docker, tmp_path).fetch(FILES, 0.05)
     assert (progress.done, progress.have) == (False, 4096)
-    # The next call finds it at work.
+    # The next call finds the running container.
     download(docker, tmp_path).fetch(FILES, 0.05)
     assert len(docker.started) == 1
 
 
-def test_a_client_that_brings_nothing_says_why(tmp_path: Path) -> None:
+def test_a_client_that_fetches_nothing_is_an_error_with_its_last_line(tmp_path: Path) -> None:
     with pytest.raises(TransferError, match=r"acme/tiny: no byte arrived .* the network is unreachable"):
         download(Docker(tmp_path, *[1] * 100_000, brings=0), tmp_path).fetch(FILES, 0.05)
 
@@ -96,7 +96,7 @@ def test_the_client_gets_the_commit_the_mirror_and_the_token_in_a_file(tmp_path:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
 def test_the_client_owns_what_it_fetches_and_its_token_until_the_end(tmp_path: Path) -> None:
-    """It runs as nobody. A link that it makes leads nowhere else."""
+    """The client runs as nobody. The target of a link that the client makes keeps its owner."""
     target, token, secret = tmp_path / "model", tmp_path / "token", tmp_path / "secret"
     (target / "below").mkdir(parents=True)
     for path in (target / "below/earlier", token, secret):
@@ -144,18 +144,18 @@ def test_a_container_that_never_started_is_replaced(tmp_path: Path) -> None:
     assert len(docker.started) == 1
 
 
-def test_what_no_engine_reads_is_left_out() -> None:
+def test_files_that_no_engine_reads_are_left_out() -> None:
     assert "*.bin" in excluded({"model.safetensors": 1, "pytorch_model.bin": 1})
     assert "*.bin" not in excluded({"pytorch_model.bin": 1})
     assert "original/*" in excluded({})
 
 
-def test_a_hub_that_cannot_be_asked_is_named() -> None:
+def test_a_hub_that_cannot_be_reached_is_an_error() -> None:
     with pytest.raises(TransferError, match=r"the hub http://127\.0\.0\.1:9 does not answer as expected"):
         sizes(REMOTE, Hub("http://127.0.0.1:9"))
 
 
-def test_an_answer_that_breaks_off_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_answer_that_breaks_off_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_words: object) -> None:
         raise http.client.IncompleteRead(b"{")
 

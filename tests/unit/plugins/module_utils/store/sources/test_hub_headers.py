@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The headers of a hub's model: what is fetched, what is kept, and what never is."""
+"""The headers of a hub's model: what is fetched, and what is kept."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def test_a_skeleton_reads_as_the_model_does(hub: FakeHub, tmp_path: Path) -> Non
     assert (found.chat_template, found.tokenizer) == ("chat_template.jinja", "tokenizer.json")
 
 
-def test_weights_stay_where_they_are(hub: FakeHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a file of weights its header alone is sent, in two answers where it is longer than what is asked for first."""
+def test_only_the_headers_of_weights_are_fetched(hub: FakeHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A header that is longer than the first request needs a second request."""
     monkeypatch.setattr(hub_headers, "FIRST", 16)
     (hub.root / "original").mkdir()
     shutil.copy(hub.root / SHARD, hub.root / "original" / SHARD)
@@ -43,14 +43,14 @@ def test_weights_stay_where_they_are(hub: FakeHub, tmp_path: Path, monkeypatch: 
     assert not [path for path, _who in hub.requests if path.endswith(("tokenizer.json", "chat%20%5B1%5D.jinja"))]
 
 
-def test_a_commit_is_asked_for_once(hub: FakeHub, tmp_path: Path) -> None:
+def test_a_commit_is_fetched_once(hub: FakeHub, tmp_path: Path) -> None:
     first = hub_headers.skeleton(tmp_path / "plans", REMOTE, Hub(hub.url))
     hub.requests.clear()
     assert hub_headers.skeleton(tmp_path / "plans", REMOTE, Hub(hub.url)) == first
     assert hub.requests == []
 
 
-def test_what_was_cut_off_is_not_kept(hub: FakeHub, tmp_path: Path) -> None:
+def test_a_fetch_that_failed_is_not_kept(hub: FakeHub, tmp_path: Path) -> None:
     shard = hub.root / SHARD
     content = shard.read_bytes()
     hub.token = "some-token"
@@ -74,7 +74,7 @@ def test_a_text_of_absurd_length_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_file_of_weights_without_a_header_keeps_its_size(tmp_path: Path) -> None:
-    """What is wrong with it is for the reader of headers to say."""
+    """The reader of headers reports the mistake."""
     sizes = {"short.safetensors": 4, "absurd.safetensors": 100, "empty.safetensors": 0}
     hub_headers.fetch(tmp_path, sizes, lambda file, first, last: b"\xff" * (last - first))
     assert {path.name: path.stat().st_size for path in tmp_path.iterdir()} == sizes

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A model from another node: by the real server, and from ones that lie, break off and die."""
+"""A model from another node: from the real server, and from servers that break off, die or send wrong data."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Dies(Cut):
 
 
 class Lies(Handler):
-    """Sends other weights of the same size, and has other files as they are."""
+    """Sends wrong weights of the right size, and all other files as they are."""
 
     def _send(self, file: BinaryIO) -> None:
         if "weights" not in self.path:
@@ -66,7 +66,7 @@ class Lies(Handler):
 
 
 class Floods(Handler):
-    """Sends much more than it should."""
+    """Sends much more than the file has."""
 
     def _send(self, _file: BinaryIO) -> None:
         self.send_response(200)
@@ -75,22 +75,24 @@ class Floods(Handler):
             self.wfile.write(bytes(1 << 20))
 
 
-def test_a_model_comes_whole_and_is_noted_as_if_it_were_fetched(store: Store, nodes: Nodes, manifest: Manifest) -> None:
+def test_a_model_from_a_peer_is_published_and_recorded_as_fetched(
+    store: Store, nodes: Nodes, manifest: Manifest
+) -> None:
     left = store.root / ".incoming" / f"m.{REMOTE.key}" / "model"
     left.mkdir(parents=True)
     progress = take(store, nodes.start())
     assert (progress.done, progress.have, progress.gained) == (True, manifest.bytes, manifest.bytes)
     assert published(store) == [manifest.revision]
     assert fetched(store.root / "m", REMOTE) == manifest
-    # What the node itself had begun to fetch from the network is of no use any more.
+    # The node's own unfinished transfer from the network is removed.
     assert list((store.root / ".incoming").iterdir()) == []
 
 
-def test_a_connection_that_breaks_goes_on_where_it_broke(store: Store, nodes: Nodes) -> None:
+def test_a_transfer_continues_after_each_broken_connection(store: Store, nodes: Nodes) -> None:
     assert take(store, nodes.start(Cut)).done
 
 
-def test_what_a_dead_node_gave_stays_and_another_gives_the_rest(store: Store, nodes: Nodes) -> None:
+def test_the_bytes_of_a_dead_node_stay_and_another_node_sends_the_rest(store: Store, nodes: Nodes) -> None:
     Dies.alive = True
     with pytest.raises(TransferError, match=r"weights/part 1.bin does not arrive from node1"):
         take(store, nodes.start(Dies))
@@ -99,17 +101,17 @@ def test_what_a_dead_node_gave_stays_and_another_gives_the_rest(store: Store, no
     assert (progress.done, progress.gained) == (True, 2 << 20)
 
 
-def test_a_time_slice_ends_and_the_next_goes_on(store: Store, nodes: Nodes) -> None:
+def test_a_turn_ends_and_the_next_turn_continues(store: Store, nodes: Nodes) -> None:
     peer = nodes.start()
     assert not take(store, peer, seconds=0).done
     assert take(store, peer).done
 
 
-def test_wrong_content_is_named_and_never_published(store: Store, nodes: Nodes, manifest: Manifest) -> None:
+def test_wrong_content_is_an_error_and_never_published(store: Store, nodes: Nodes, manifest: Manifest) -> None:
     with pytest.raises(InputError, match=r"part 1.bin arrived wrong and was removed"):
         take(store, nodes.start(Lies))
     assert published(store) == []
-    # Only that file is brought again.
+    # Only this file is fetched again.
     assert take(store, nodes.start()).gained == 3 << 20
     assert published(store) == [manifest.revision]
 
@@ -120,12 +122,12 @@ def test_no_more_is_written_than_the_manifest_says(store: Store, nodes: Nodes, m
     assert sum(path.stat().st_size for path in store.root.rglob("*") if path.is_file()) <= manifest.bytes
 
 
-def test_who_does_not_know_the_token_gets_nothing(store: Store, nodes: Nodes) -> None:
+def test_a_client_without_the_token_gets_nothing(store: Store, nodes: Nodes) -> None:
     with pytest.raises(TransferError, match="403"):
         take(store, nodes.start(token="another"))
 
 
-def test_a_node_that_has_it_already_takes_nothing(store: Store, nodes: Nodes) -> None:
+def test_a_node_that_has_the_model_fetches_nothing(store: Store, nodes: Nodes) -> None:
     take(store, nodes.start())
     progress = take(store, Peer("gone", "http://127.0.0.1:9", TOKEN, nodes.manifest))
     assert (progress.done, progress.gained) == (True, 0)

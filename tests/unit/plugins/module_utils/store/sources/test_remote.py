@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Sources on the network: what an entry says, and what the store remembers."""
+"""Sources on the network: the keys of an entry, and the record of the store."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ SHA256 = "ab" * 32
 COMMIT = "0123456789" * 4
 
 
-def test_an_archive_is_what_its_checksum_says_wherever_it_lies() -> None:
+def test_the_checksum_identifies_an_archive_at_any_address() -> None:
     entry = {"model": "https://files.example.com/a/m.tar.gz?x=1", "checksum": f"sha256:{SHA256}"}
     remote = parse(entry)
     assert remote == Remote("archive", entry["model"], SHA256)
     assert parse({**entry, "model": "http://mirror/m.tar"}).identity == remote.identity  # type: ignore[union-attr]
 
 
-def test_a_hubs_model_is_what_its_commit_says() -> None:
+def test_the_commit_identifies_a_hubs_model() -> None:
     remote = parse({"model": "Qwen/Qwen3-8B", "revision": COMMIT})
     assert remote == Remote("hub", "Qwen/Qwen3-8B", COMMIT)
     assert remote.identity == f"Qwen/Qwen3-8B@{COMMIT}"
 
 
 @pytest.mark.parametrize("text", ["/srv/m", "controller:/srv/m", "", "a/b/c", "../m", "plain"])
-def test_others_are_not_fetched(text: str) -> None:
+def test_other_sources_are_not_remote(text: str) -> None:
     assert parse({"model": text}) is None
 
 
@@ -48,16 +48,16 @@ def test_others_are_not_fetched(text: str) -> None:
         ({"model": "Qwen/Qwen3-8B", "revision": "main"}, "needs the key revision"),
     ],
 )
-def test_what_is_not_pinned_is_refused(entry: dict[str, str], message: str) -> None:
+def test_a_source_without_a_valid_pin_is_refused(entry: dict[str, str], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         parse(entry)
 
 
-def test_a_damaged_note_costs_a_transfer_and_nothing_else(tmp_path: Path) -> None:
+def test_a_damaged_record_counts_as_no_record(tmp_path: Path) -> None:
     remote = Remote("hub", "a/b", COMMIT)
     assert fetched(tmp_path, remote) is None
     (tmp_path / ".sources.json").write_text('{"revisions": []}')
     assert fetched(tmp_path, remote) is None
     record_source(tmp_path, remote, "0" * 12)
-    # Its revision is not there.
+    # The store does not have the recorded revision.
     assert fetched(tmp_path, remote) is None

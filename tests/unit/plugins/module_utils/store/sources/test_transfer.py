@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A long transfer in slices: how far it is, for people."""
+"""Requests with a token, and progress as text."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_the_token_goes_only_to_the_first_server_and_stays_encrypted(target: str
     assert request.has_header("Authorization") is kept
 
 
-def test_progress_for_people() -> None:
+def test_progress_is_a_text_with_amount_speed_and_time() -> None:
     assert (
         str(Progress(3 << 30, 15 << 30, 1 << 30, 10, done=False))
         == "3.0 GiB of 15.0 GiB, 102.4 MiB a second, 2 min left"
