@@ -132,7 +132,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.monitoring.pla
 START_SECONDS = 15.0
 """How long to wait until an exporter answers, in seconds."""
 
-STARTED = re.compile(rb"^process_start_time_seconds ([0-9.]+(?:e[+-]?[0-9]+)?)$", re.MULTILINE)
+STARTED = re.compile(rb"^process_start_time_seconds ([0-9]+(?:\.[0-9]+)?(?:e[+-]?[0-9]+)?)$", re.MULTILINE)
 
 CLOCK_SECONDS = 2.0
 """Tolerance of a process's start time, in seconds: the kernel reports the time of its boot in whole seconds."""

@@ -59,6 +59,7 @@ def port() -> Iterator[int]:
         (200, f"process_start_time_seconds {NOW - 1:.9e}\n", ""),
         (200, f"process_start_time_seconds {NOW - 600:.2f}\n", "another program answers"),
         (200, "process_start_time_seconds yesterday\n", "another program answers"),
+        (200, "process_start_time_seconds 1.7.9\n", "another program answers"),
         (200, "hello\n", "another program answers"),
         (404, f"process_start_time_seconds {NOW:.2f}\n", "another program answers"),
     ],

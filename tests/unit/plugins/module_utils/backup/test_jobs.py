@@ -162,9 +162,7 @@ def test_an_append_only_host_prunes_nothing_and_its_check_asks_the_server(
     assert "lets this node delete" in state.read(places)["jobs"]["check"]["error"]
 
 
-def test_an_interrupted_job_counts_as_failed(
-    places: Places, fake: Fake, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_interrupted_job_counts_as_failed(places: Places, fake: Fake, capsys: pytest.CaptureFixture[str]) -> None:
     assert jobs.run(places, "backup", clock=lambda: 500.0)["ok"]
     state.begin(places, SETTINGS, "backup", 1000.0)
     assert program.main(["status"], places) == 1

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What of Docker's disk goes, and what somebody needs."""
+"""What a cleaning removes from Docker's disk, and what stays."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from ..conftest import stage
 OURS = "registry.example.com:5000/vllm"
 
 
-class Engine(Docker):
-    """What Docker tells of its disk, and what it is told to remove."""
+class FakeDocker(Docker):
+    """A fake of Docker's disk that records removals."""
 
     def __init__(self, **disk: Any) -> None:
         super().__init__()
@@ -67,12 +67,12 @@ def paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Paths:
         ("registry:5000/a/b", "registry:5000/a/b"),
     ],
 )
-def test_repositories(reference: str, expected: str) -> None:
+def test_a_reference_names_its_repository(reference: str, expected: str) -> None:
     assert docker_disk.repository(reference) == expected
 
 
-def test_only_what_nobody_needs_goes(paths: Paths) -> None:
-    docker = Engine(
+def test_only_unneeded_images_and_containers_are_removed(paths: Paths) -> None:
+    docker = FakeDocker(
         Images=[
             image(1, f"{OURS}@sha256:kept"),
             image(2, f"{OURS}@sha256:old", tags=(f"{OURS}:old",), shared=400),
@@ -106,19 +106,19 @@ def test_only_what_nobody_needs_goes(paths: Paths) -> None:
     assert docker.gone == ["vllm-old", f"{OURS}@sha256:old", f"{OURS}:old", "sha256:5", "builds"]
 
 
-def test_nothing_to_do(paths: Paths) -> None:
-    docker = Engine(Images=[image(1, f"{OURS}@sha256:kept")], Containers=None, BuildCache=None)
+def test_a_needed_image_stays(paths: Paths) -> None:
+    docker = FakeDocker(Images=[image(1, f"{OURS}@sha256:kept")], Containers=None, BuildCache=None)
     assert docker_disk.Disk(docker, paths).clean(caches=True, check=False) == [] and docker.gone == []
 
 
 def test_an_image_stays_while_a_kept_release_names_it_by_another_digest(paths: Paths) -> None:
-    docker = Engine(Images=[image(1, f"{OURS}@sha256:gone", f"{OURS}@sha256:kept")])
+    docker = FakeDocker(Images=[image(1, f"{OURS}@sha256:gone", f"{OURS}@sha256:kept")])
     assert docker_disk.Disk(docker, paths).forget({f"{OURS}@sha256:gone"}) == [] and docker.gone == []
 
 
-def test_an_image_goes_with_the_last_release_that_needed_it(paths: Paths) -> None:
+def test_an_image_is_removed_with_the_last_release_that_needed_it(paths: Paths) -> None:
     left = {f"{OURS}@sha256:kept", f"{OURS}@sha256:gone", f"{OURS}@sha256:running"}
-    docker = Engine(
+    docker = FakeDocker(
         Images=[
             image(1, f"{OURS}@sha256:kept"),
             image(2, f"{OURS}@sha256:gone"),
@@ -129,4 +129,4 @@ def test_an_image_goes_with_the_last_release_that_needed_it(paths: Paths) -> Non
     )
     assert [item.name for item in docker_disk.Disk(docker, paths).forget(left)] == [f"{OURS}@sha256:gone"]
     assert docker.gone == [f"{OURS}@sha256:gone"]
-    assert docker_disk.Disk(Engine(), paths).forget(set()) == []
+    assert docker_disk.Disk(FakeDocker(), paths).forget(set()) == []

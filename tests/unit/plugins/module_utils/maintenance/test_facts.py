@@ -32,13 +32,13 @@ def no_commands(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(commands, "run", lambda *_given: commands.Outcome(None, failure=commands.NOT_INSTALLED))
 
 
-def test_a_node_that_wants_nothing(tmp_path: Path) -> None:
+def test_a_bare_node_has_nothing_to_report(tmp_path: Path) -> None:
     assert facts.reboot_reasons(tmp_path) == []
     assert facts.has_driver() is False
     assert facts.certificates([], NOW, 30, 7) == []
 
 
-def test_each_file_system_that_holds_files_for_good_counts_once(tmp_path: Path) -> None:
+def test_each_permanent_file_system_counts_once(tmp_path: Path) -> None:
     (tmp_path / "proc/self").mkdir(parents=True)
     (tmp_path / "again").mkdir()
     (tmp_path / "proc/self/mountinfo").write_text(
@@ -67,19 +67,19 @@ def test_a_file_server_that_does_not_answer_is_left_out(tmp_path: Path, monkeypa
     assert [usage.path for usage in facts.usages(tmp_path)] == [str(tmp_path)]
 
 
-def test_a_reboot_that_is_due(tmp_path: Path) -> None:
+def test_a_due_reboot_has_its_packages_as_reason(tmp_path: Path) -> None:
     (tmp_path / "run").mkdir()
     (tmp_path / "run/reboot-required").touch()
     (tmp_path / "run/reboot-required.pkgs").write_text("libc6\ndbus\n")
     assert facts.reboot_reasons(tmp_path) == ["libc6, dbus"]
 
 
-def test_rails_that_wait_for_a_drain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rails_that_wait_for_a_drain_are_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     paths = Paths(tmp_path)
     assert facts.rails(paths) == []
     host = Host(tmp_path)
     monkeypatch.setattr(commands, "run", lambda command, _seconds: host.run(command))
-    # Relaxed ordering is lost as well, but needs no drain.
+    # Relaxed ordering differs as well, but needs no drain.
     rail = Rail("0000:20:00.0/1", "ethernet", mtu=9000, relaxed_ordering=True, max_read_request=4096)
     files.write_json(paths.rdma_settings, Desired([rail]).as_dict())
     assert facts.rails(paths) == ["rail 0 (rocep0s0/1): mtu: 1500 -> 9000"] and host.mtu("ens0") == 1500
@@ -87,18 +87,18 @@ def test_rails_that_wait_for_a_drain(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert facts.rails(paths) == []
 
 
-def test_a_driver_that_dkms_builds(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_driver_that_dkms_builds_counts_as_a_driver(monkeypatch: pytest.MonkeyPatch) -> None:
     said = "nvidia/580.105.08, 6.1.0-50-amd64, x86_64: installed\n"
     monkeypatch.setattr(commands, "run", lambda *_given: commands.Outcome(0, said))
     assert facts.has_driver() is True
 
 
-def test_a_certificate_that_is_not_there() -> None:
+def test_a_missing_certificate_fails() -> None:
     (found,) = facts.certificates(["/nowhere/tls.pem"], NOW, 30, 7)
     assert found["status"] == "fail" and found["words"].startswith("does not exist: ")
 
 
-def test_openssl_says_how_long_a_certificate_lasts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_end_of_a_certificate_decides_its_status(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "tls.pem"
     path.write_text("x")
     said = "notAfter=Dec  1 12:00:00 2026 GMT\n"
@@ -108,7 +108,7 @@ def test_openssl_says_how_long_a_certificate_lasts(tmp_path: Path, monkeypatch: 
         assert (found["status"], found["days"]) == (status, days)
 
 
-def test_a_model_that_is_damaged(tmp_path: Path, write_model: Callable[..., Path]) -> None:
+def test_a_damaged_model_is_reported(tmp_path: Path, write_model: Callable[..., Path]) -> None:
     source = write_model(tmp_path / "source")
     manifest, _problems = build(source, "m", HashCache())
     assert manifest

@@ -32,8 +32,8 @@ FILES = [journal("new", 10, 0, archived=False), journal("b", 20, 5), journal("a"
         (60, 40, []),
     ],
 )
-def test_what_a_vacuum_takes(mib: int, days: int, going: list[str]) -> None:
-    assert [one.path for one in logs.vacuum(FILES, mib << 20, days * DAY)] == going
+def test_a_vacuum_removes_the_oldest_archived_files(mib: int, days: int, going: list[str]) -> None:
+    assert [file.path for file in logs.vacuum(FILES, mib << 20, days * DAY)] == going
 
 
 def test_the_name_of_an_archived_file_has_the_time_of_its_first_entry() -> None:
@@ -43,7 +43,7 @@ def test_the_name_of_an_archived_file_has_the_time_of_its_first_entry() -> None:
     assert logs.began("system.journal") is None
 
 
-def test_what_a_vacuum_says() -> None:
+def test_the_freed_bytes_are_read_from_the_output() -> None:
     said = (
         "Deleted archived journal /var/log/journal/x/system@1.journal (8.0M).\n"
         "Vacuuming done, freed 8.0M of archived journals from /var/log/journal/x.\n"
@@ -54,14 +54,14 @@ def test_what_a_vacuum_says() -> None:
     assert logs.freed("") == 0
 
 
-def test_what_logrotate_did() -> None:
+def test_rotated_logs_are_read_from_the_state() -> None:
     before = 'logrotate state -- version 2\n"/var/log/a.log" 2026-11-1-0:0:0\n"/var/log/b.log" 2026-11-1-0:0:0\n'
     after = before.replace('b.log" 2026-11-1', 'b.log" 2026-11-21') + '"/var/log/c.log" 2026-11-21-0:0:0\n'
     assert logs.rotated(before, after) == ["/var/log/b.log"]
     assert logs.rotated("", after) == []
 
 
-def test_what_logrotate_would_do() -> None:
+def test_due_logs_are_read_from_the_output() -> None:
     said = (
         "considering log /var/log/a.log\n  Now: 2026\n  log does not need rotating (log has been rotated already)\n"
         "considering log /var/log/b.log\n  log needs rotating\n"

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a report says of certificates, disks and reboots."""
+"""The report of certificates, disks and reboots."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
         ("Nov 11 12:00:00 2026 GMT", -10, "fail", "ended 10 days ago: renew the certificate"),
     ],
 )
-def test_how_long_a_certificate_lasts(end: str, days: int, status: str, words: str) -> None:
+def test_the_days_left_decide_the_status_of_a_certificate(end: str, days: int, status: str, words: str) -> None:
     found = report.certificate("/tls.pem", f"notAfter={end}\n", NOW, 30, 7)
     assert (found.days, found.status) == (days, status)
     assert found.words.startswith(words)
 
 
 @pytest.mark.parametrize("said", ["", "unable to load certificate", "notAfter=soon"])
-def test_what_is_no_certificate(said: str) -> None:
+def test_an_output_without_an_end_is_a_failure(said: str) -> None:
     found = report.certificate("/tls.pem", said, NOW, 30, 7)
     assert (found.days, found.status) == (None, "fail")
     assert "maintenance_certificates" in found.words
@@ -44,11 +44,11 @@ def test_what_is_no_certificate(said: str) -> None:
         ("6.18.5", [], ""),
     ],
 )
-def test_a_kernel_that_waits(running: str, installed: list[str], pending: str) -> None:
+def test_a_newer_installed_kernel_is_pending(running: str, installed: list[str], pending: str) -> None:
     assert report.pending_kernel(running, installed) == pending
 
 
-def test_why_a_reboot_is_due() -> None:
+def test_a_due_reboot_has_its_reasons() -> None:
     assert report.reboot_reasons(False, ["stale"], "") == []
     assert report.reboot_reasons(True, ["libc6", "dbus", "libc6", ""], "") == ["libc6, dbus"]
     assert report.reboot_reasons(True, [], "6.1.0-10-amd64") == [
@@ -57,6 +57,6 @@ def test_why_a_reboot_is_due() -> None:
     ]
 
 
-def test_how_full_a_disk_is() -> None:
+def test_the_usage_of_a_disk_as_text() -> None:
     assert str(report.Usage("/", 100 << 30, 25 << 30)) == "/: 75 % used, 25.0 of 100.0 GiB free"
     assert report.is_real("ext4") and report.is_real("nfs4") and not report.is_real("tmpfs")

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which packages have newer versions, and which of them may come."""
+"""Which packages have newer versions, and which of them may be installed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Conf curl (7.88.1-11 Debian-Security:12/stable-security [amd64])
 
 
 def test_a_simulation_is_read() -> None:
-    found = {one.name: one for one in updates.parse(SIMULATED)}
+    found = {update.name: update for update in updates.parse(SIMULATED)}
     assert list(found) == ["libcurl4", "curl", "tzdata", "linux-image-6.1.0-51-amd64", "plain", "nowhere"]
     assert found["libcurl4"].labels == ("Debian", "Debian-Security")
     assert str(found["curl"]) == "curl 7.88.1-10 -> 7.88.1-11"
@@ -42,12 +42,12 @@ def test_a_simulation_is_read() -> None:
         ("none", []),
     ],
 )
-def test_which_updates_come(mode: str, names: list[str]) -> None:
+def test_the_mode_selects_the_updates(mode: str, names: list[str]) -> None:
     found = updates.wanted(updates.parse(SIMULATED), mode, ["Debian-Security"])
-    assert [one.name for one in found] == names
+    assert [update.name for update in found] == names
 
 
-def test_nothing_goes_and_nothing_that_is_held_moves() -> None:
+def test_removals_and_changes_of_held_packages_are_objections() -> None:
     planned = updates.parse(SIMULATED)
     assert updates.objections(planned, ["x"], ["curl"]) == [
         "it would remove x",
@@ -56,7 +56,7 @@ def test_nothing_goes_and_nothing_that_is_held_moves() -> None:
     assert updates.objections(planned, [], ["docker.io"]) == []
 
 
-def test_what_may_move_and_what_is_half_there() -> None:
+def test_held_packages_can_be_released_and_half_installed_packages_are_found() -> None:
     installed = {
         "docker.io": Installed("1", held=True),
         "containerd": Installed("1"),

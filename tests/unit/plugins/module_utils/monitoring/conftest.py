@@ -29,7 +29,7 @@ def role() -> Path:
 
 @pytest.fixture
 def targets() -> dict[str, Any]:
-    """One node."""
+    """The targets of one node."""
     return TARGETS
 
 
@@ -42,5 +42,5 @@ def settings() -> dict[str, Any]:
 
 @pytest.fixture
 def made(settings: dict[str, Any]) -> Callable[..., Plan]:
-    """Makes all files of a monitoring host from the role's defaults, with some of them changed."""
+    """A function that makes all files of a monitoring host from the role's defaults, with some of them changed."""
     return lambda **changed: plan({**settings, **changed}, TARGETS, ROLE / "files", dump)

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How Prometheus is asked on its own machine."""
+"""Requests to Prometheus on its own machine."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.monitoring.set
 
 
 class Prometheus(BaseHTTPRequestHandler):
-    """Answers by path, and keeps the headers."""
+    """Answers by path, and records the header Authorization."""
 
     answers: ClassVar[dict[str, tuple[int, str]]] = {
         "/-/ready": (200, "ready"),
@@ -56,12 +56,12 @@ def test_the_internal_user_is_sent_only_with_a_password(url: str) -> None:
     assert Prometheus.authorization == "Basic " + base64.b64encode(f"{INTERNAL_USER}:word".encode()).decode()
 
 
-def test_the_data_of_an_answer(url: str) -> None:
+def test_data_is_the_data_of_an_answer(url: str) -> None:
     assert Server(url).data("/api/v1/rules") == {"groups": []}
 
 
 @pytest.mark.parametrize("path", ["/api/v1/none", "/api/v1/list", "/-/ready"])
-def test_an_answer_of_another_program_is_none(url: str, path: str) -> None:
+def test_an_answer_of_another_program_is_an_error(url: str, path: str) -> None:
     with pytest.raises(NoAnswer, match=f"{path}: this is no answer of Prometheus' API"):
         Server(url).data(path)
 
@@ -72,7 +72,7 @@ def test_a_refusal_is_quoted_without_the_password(url: str) -> None:
     assert "word" not in str(caught.value)
 
 
-def test_a_server_that_is_not_there() -> None:
+def test_a_server_that_does_not_answer_is_an_error() -> None:
     with pytest.raises(NoAnswer, match=r"127\.0\.0\.1:1/-/ready"):
         Server("http://127.0.0.1:1").text("/-/ready")
 

@@ -18,7 +18,7 @@ def test_without_receivers_no_alert_is_sent(made: Callable[..., Plan]) -> None:
     assert config["receivers"] == [{"name": "nobody"}]
 
 
-def test_an_informing_alert_is_sent_only_by_a_route_of_the_site(made: Callable[..., Plan]) -> None:
+def test_an_alert_of_severity_info_is_sent_only_by_a_route_of_the_site(made: Callable[..., Plan]) -> None:
     routes = [{"matchers": ['alertname="InstanceDrained"'], "receiver": "ops"}]
     made_of = made(receivers=[{"name": "ops"}], routes=routes, heartbeat_url="https://hook.example.com")
     route = yaml.safe_load(made_of.secrets["alertmanager.yml"])["route"]
@@ -28,7 +28,7 @@ def test_an_informing_alert_is_sent_only_by_a_route_of_the_site(made: Callable[.
     assert others == [*routes, {"matchers": ['severity="info"'], "receiver": "nobody"}]
 
 
-def test_a_known_outage_is_quiet(made: Callable[..., Plan]) -> None:
+def test_a_known_outage_inhibits_alerts(made: Callable[..., Plan]) -> None:
     config = yaml.safe_load(made().secrets["alertmanager.yml"])
     assert [
         (rule["source_matchers"], rule["target_matchers"][-1], rule["equal"]) for rule in config["inhibit_rules"]
@@ -46,14 +46,14 @@ def test_the_heartbeats_route_comes_first(made: Callable[..., Plan]) -> None:
     config = yaml.safe_load(result.secrets["alertmanager.yml"])
     first = config["route"]["routes"][0]
     assert (first["receiver"], first["repeat_interval"]) == ("heartbeat", "270s")
-    (hook,) = [one for one in config["receivers"] if one["name"] == "heartbeat"]
+    (hook,) = [receiver for receiver in config["receivers"] if receiver["name"] == "heartbeat"]
     assert hook["webhook_configs"] == [{"url": "https://hook.example.com/secret-7", "send_resolved": False}]
-    # Who knows the address can keep a dead monitoring quiet.
+    # With this address, anybody could hide that the monitoring is dead.
     assert "secret-7" not in str(result.files)
     assert "secret-7" not in str(made(heartbeat_url="secret-7").problems)
 
 
-def test_with_users_and_tls_it_asks_itself_by_both(made: Callable[..., Plan]) -> None:
+def test_with_users_and_tls_prometheus_scrapes_itself_with_both(made: Callable[..., Plan]) -> None:
     result = made(
         bind_address="0.0.0.0", users={"op": "long-enough"}, tls_certificate="/etc/ssl/a.pem", tls_key="/etc/ssl/a.key"
     )

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What of a traceback may leave the machine. Nodes try the whole script."""
+"""Which lines of a traceback may leave the machine. Molecule tests the whole script."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ CASES = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_a_pattern_finds_what_it_is_for_and_nothing_else(name: str) -> None:
+def test_a_pattern_finds_only_its_lines(name: str) -> None:
     pattern = getattr(engine_log, name)
     assert {text: bool(re.search(pattern, text)) for text in CASES[name]} == CASES[name]
-    # rsyslog reads it as POSIX does.
+    # rsyslog reads the pattern as POSIX does.
     found = subprocess.run(
         ["grep", "-E", "-e", pattern], input="\n".join(CASES[name]), capture_output=True, text=True, check=False
     )
@@ -47,6 +47,6 @@ def test_only_the_name_of_an_exception_is_kept() -> None:
     assert found is not None and found[1] == "openai_harmony.HarmonyError"
 
 
-def test_a_constant_is_what_it_was() -> None:
-    """In single quotes, rsyslog knows the backslash alone."""
+def test_quotes_and_backslashes_are_escaped() -> None:
+    """In single quotes, only the backslash is special to rsyslog."""
     assert engine_log.quoted(r"it's \[") == r"'it\'s \\['"

@@ -11,7 +11,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.monitoring.exp
 IMAGE = f"registry.example.com/dcgm-exporter@sha256:{'0' * 64}"
 
 
-def test_node_exporter_listens_where_it_is_told() -> None:
+def test_node_exporter_listens_on_the_given_address() -> None:
     assert "--web.listen-address=:9100 " in node_drop_in("", 9100)
     assert "--web.listen-address=[2001:db8::1]:9101 " in node_drop_in("2001:db8::1", 9101)
 
@@ -22,7 +22,7 @@ def test_a_dollar_is_no_variable_of_systemd() -> None:
     assert "--collector.textfile.directory=/var/lib/prometheus/node-exporter" in text
 
 
-def test_dcgm_gets_all_gpus_and_the_one_right_that_profiling_takes() -> None:
+def test_dcgm_gets_all_gpus_and_the_one_right_that_profiling_needs() -> None:
     cdi = dcgm_unit(IMAGE, "", 9400, "cdi")
     assert "--device=nvidia.com/gpu=all" in cdi and IMAGE in cdi and "PartOf=nvidia-persistenced.service" in cdi
     words = cdi.replace("\\\n", " ").split()

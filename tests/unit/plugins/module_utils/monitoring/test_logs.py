@@ -14,7 +14,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.monitoring imp
 GOOD = logs.Settings("gpu7", "logs.example.com", 6514, "tls", "", "", ("vllm@*", "ssh.service", "kernel"))
 
 
-def test_good_settings_are_taken() -> None:
+def test_good_settings_have_no_problem() -> None:
     for server in (GOOD.server, "192.0.2.9", "2001:db8::9", "::1"):
         for protocol in ("tls", "tcp"):
             assert replace(GOOD, server=server, protocol=protocol).problems() == []
@@ -48,7 +48,7 @@ def test_units_are_found_by_name() -> None:
         assert not re.search(pattern, name), name
 
 
-def test_tls_knows_whom_to_believe() -> None:
+def test_tls_checks_the_name_of_the_server() -> None:
     text = logs.config(GOOD, "0123")
     assert f'defaultNetstreamDriverCAFile="{logs.AUTHORITIES}"' in text and f"{logs.AUTHORITIES} is 0123." in text
     assert 'streamDriverPermittedPeers="logs.example.com"' in text and 'streamDriverAuthMode="x509/name"' in text
@@ -62,7 +62,7 @@ def test_a_name_cannot_end_its_quotes() -> None:
 
 
 def test_units_are_watched() -> None:
-    """The check is what an alert is made of: node_exporter must tell of it."""
+    """An alert needs the state of these units, so node_exporter must report it."""
     from ansible_collections.baremetal.inference.plugins.module_utils.monitoring import exporters
 
     watched = rf"({'|'.join(exporters.WATCHED_UNITS)})\.(service|timer)"

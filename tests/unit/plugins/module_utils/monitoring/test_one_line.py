@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""YAML whose values stand on the line of their key."""
+"""YAML whose values are on the line of their key."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.monitoring.one
 
 
 class Text(str):
-    """As Ansible's own kinds of text, which no YAML dumper knows."""
+    """Like Ansible's own types of text, which YAML's dumper does not support."""
 
 
 def test_each_value_is_on_the_line_of_its_key() -> None:

@@ -23,7 +23,7 @@ def test_a_hash_is_bcrypt_and_fits_its_password_alone() -> None:
 
 
 # Source: John the Ripper's test vectors for bcrypt, as crypt_blowfish has them.
-def test_a_known_hash() -> None:
+def test_a_published_hash_is_reproduced() -> None:
     assert (
         crypt("U*U", "$2a$05$CCCCCCCCCCCCCCCCCCCCC.") == "$2a$05$CCCCCCCCCCCCCCCCCCCCC.E5YPO9kmyuRGyh0XouQYb4YMJKvyOeW"
     )
@@ -41,7 +41,7 @@ def test_without_users_there_is_no_section() -> None:
     assert basic_auth_users({}, "basic_auth_users:\n") == ""
 
 
-def test_a_machine_without_the_library_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_machine_without_the_library_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(passwords, "LIBRARY", "libnothing.so.9")
     with pytest.raises(CryptError, match="libcrypt1"):
         crypt("long-enough", salt())

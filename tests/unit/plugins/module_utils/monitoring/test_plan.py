@@ -30,12 +30,12 @@ def test_the_defaults_make_a_complete_set(made: Callable[..., Plan], targets: di
     assert "basic_auth" not in result.secrets["prometheus.yml"]
 
 
-def test_a_mistake_of_the_targets_is_one_of_the_plan(settings: dict[str, Any], role: Path) -> None:
+def test_problems_of_the_targets_are_problems_of_the_plan(settings: dict[str, Any], role: Path) -> None:
     result = plan({**settings, "port": 0}, {"groups": {}, "problems": ["gpu2 has no address"]}, role / "files", dump)
     assert len(result.problems) == 2
 
 
-def test_what_a_prometheus_elsewhere_gets(targets: dict[str, Any], role: Path) -> None:
+def test_an_export_has_the_files_of_an_external_prometheus(targets: dict[str, Any], role: Path) -> None:
     files = export(targets, role / "files", dump)
     config = yaml.safe_load(files["prometheus.yml"])
     assert [job["job_name"] for job in config["scrape_configs"]] == ["node", "engine", "gateway", "dcgm"]

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Configurations and words about them, without their secrets."""
+"""Configurations and messages without their secrets."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What of monitoring is ours."""
+"""The services and files that a removal takes from a monitoring host."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from ansible_collections.baremetal.inference.plugins.module_utils.monitoring import logs, removal
 
 
-def test_what_earlier_runs_have_written_is_ours(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_files_of_earlier_runs_are_removed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(removal, "STATE", tmp_path / "monitoring.json")
     monkeypatch.setattr(removal, "DIRECTORY", tmp_path)
     (part,) = removal.everything()

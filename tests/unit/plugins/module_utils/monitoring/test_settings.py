@@ -59,5 +59,5 @@ def test_all_placeholders_are_named_at_once_and_not_shown(made: Callable[..., Pl
     assert not result.secrets and "8812" not in result.web
 
 
-def test_all_may_come_in_where_that_is_declared(made: Callable[..., Plan]) -> None:
+def test_anonymous_users_are_allowed_if_declared(made: Callable[..., Plan]) -> None:
     assert not made(bind_address="0.0.0.0", anonymous=True).problems

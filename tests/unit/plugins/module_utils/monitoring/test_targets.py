@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What Prometheus asks."""
+"""The targets of Prometheus."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from ..conftest import instance_facts
 MAIN = {"name": "main", "model": "large", "port": 5005}
 
 
-def nobody(_name: str) -> list[str]:
+def no_address(_name: str) -> list[str]:
     return []
 
 
 def found(own: str, nodes: Any = (), gateways: Any = (), monitors: Any = (), **hostvars: Any) -> Targets:
-    return targets(Inventory(tuple(nodes), tuple(gateways), tuple(monitors), hostvars), own, nobody)
+    return targets(Inventory(tuple(nodes), tuple(gateways), tuple(monitors), hostvars), own, no_address)
 
 
 def asked(result: Targets) -> set[tuple[str, str, str]]:
@@ -35,7 +35,7 @@ def asked(result: Targets) -> set[tuple[str, str, str]]:
     }
 
 
-def test_every_machine_is_asked_for_what_it_is() -> None:
+def test_each_machine_has_the_targets_of_its_roles() -> None:
     result = found(
         "mon1",
         nodes=["gpu1"],
@@ -68,9 +68,9 @@ def test_every_machine_is_asked_for_what_it_is() -> None:
 @pytest.mark.parametrize(
     "instances",
     [[], [{**MAIN, "accelerator": "cpu"}], [{**MAIN, "state": "absent"}]],
-    ids=["no engine", "processors alone", "the last one left"],
+    ids=["no engine", "only processors", "only an absent engine"],
 )
-def test_dcgm_is_asked_only_where_engines_have_gpus(instances: list[dict[str, Any]]) -> None:
+def test_dcgm_is_a_target_only_if_engines_have_gpus(instances: list[dict[str, Any]]) -> None:
     image = {"monitoring_dcgm_exporter_image": "x@sha256:1"}
     gpu1, cpu1 = ({"inference_address": f"192.0.2.{last}", **image} for last in (11, 12))
     result = found(
@@ -91,15 +91,15 @@ def test_dcgm_is_asked_only_where_engines_have_gpus(instances: list[dict[str, An
         ({"inference_address": "2001:db8::1"}, "", "[2001:db8::1]:5005"),
     ],
 )
-def test_where_engines_are_asked(variables: dict[str, str], own: str, address: str) -> None:
+def test_the_target_of_an_engine_has_a_reachable_address(variables: dict[str, str], own: str, address: str) -> None:
     result = found(own, nodes=["gpu1"], gpu1={"instances": [MAIN], **variables})
     assert [group["targets"] for group in result.groups["engine"]] == [[address]]
 
 
 def test_an_engine_has_the_labels_of_what_it_runs() -> None:
     more = {"tasks": ("embed", "score"), "adapters": ("legal", "medical")}
-    told = {"instances": [instance_facts("main", "small", 3), instance_facts("side", "small", 1, **more)]}
-    gpu1: dict[str, Any] = {"inference_address": "192.0.2.11", "vllm_engines": told}
+    reported = {"instances": [instance_facts("main", "small", 3), instance_facts("side", "small", 1, **more)]}
+    gpu1: dict[str, Any] = {"inference_address": "192.0.2.11", "vllm_engines": reported}
     gpu1["instances"] = [MAIN, *({**MAIN, "name": name} for name in ("new", "side"))]
     labels = [group["labels"] for group in found("", nodes=["gpu1"], gpu1=gpu1).groups["engine"]]
     assert labels == [
@@ -116,7 +116,7 @@ def test_an_engine_has_the_labels_of_what_it_runs() -> None:
     ]
 
 
-def test_an_engine_that_only_its_node_reaches_is_named_and_its_node_is_asked() -> None:
+def test_an_engine_that_only_its_node_reaches_is_named_and_is_no_target() -> None:
     result = found("mon1", nodes=["gpu1"], gpu1={"ansible_host": "192.0.2.11", "instances": [MAIN]})
     assert asked(result) == {
         ("node", "gpu1", "192.0.2.11:9100"),
@@ -142,7 +142,7 @@ def test_everything_that_is_wrong_is_named_at_once() -> None:
     assert "gw1: the port of its target gateway is 'eight'" in text
 
 
-def test_ports_and_addresses_are_those_that_the_roles_were_told() -> None:
+def test_ports_and_addresses_are_those_of_the_roles_variables() -> None:
     variables = {
         "ansible_host": "192.0.2.21",
         "gateway_bind_address": "198.51.100.1",

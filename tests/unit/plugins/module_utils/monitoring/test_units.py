@@ -28,12 +28,12 @@ def test_a_webhooks_address_is_not_logged_whole(said: str, logged: str) -> None:
     ended = subprocess.run(
         ["/bin/bash", "-c", units.WITHOUT_PATHS, "alertmanager", *program], capture_output=True, text=True, check=False
     )
-    # systemd sees how the program itself has ended.
+    # systemd sees the exit status of the program itself.
     assert ended.returncode == 3
     assert logged in ended.stderr and "s3cret" not in ended.stderr
 
 
-def test_prometheus_is_started_by_the_settings(settings: dict[str, Any]) -> None:
+def test_prometheus_gets_the_settings_as_options(settings: dict[str, Any]) -> None:
     changed = {**settings, "bind_address": "2001:db8::1", "external_url": "https://mon.example.com/prometheus"}
     lines = [line.removesuffix(" \\").strip() for line in units.prometheus(read_settings(changed)[0]).splitlines()]
     assert (
@@ -55,7 +55,7 @@ def test_prometheus_is_started_by_the_settings(settings: dict[str, Any]) -> None
     assert "external-url" not in units.prometheus(read_settings(settings)[0])
 
 
-def test_alertmanager_listens_to_no_other(settings: dict[str, Any]) -> None:
+def test_alertmanager_has_no_cluster_address(settings: dict[str, Any]) -> None:
     text = units.alertmanager(read_settings(settings)[0])
     lines = [line.removesuffix(" \\").strip() for line in text.splitlines()]
     for line in (

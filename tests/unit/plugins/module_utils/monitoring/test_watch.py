@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whether a Prometheus that says what the test wants watches the fleet."""
+"""Whether Prometheus monitors the fleet, with a fake of its API."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Fake(Server):
 WANTED = {"node": ["192.0.2.11:9100"]}
 
 
-def test_all_is_well() -> None:
+def test_a_complete_prometheus_lacks_nothing() -> None:
     seen = Observation(Fake(), Fake())
     assert seen.missing(WANTED, ["targets.yml"]) == [] and seen.down() == []
 
@@ -67,13 +67,13 @@ def test_rules_that_were_not_loaded_are_named() -> None:
     assert Observation(Fake(), Fake()).missing(WANTED, ["more.yml"]) == ["Prometheus has no rules of more.yml"]
 
 
-def test_who_does_not_answer_is_named_with_the_reason() -> None:
+def test_a_target_that_does_not_answer_is_named_with_the_reason() -> None:
     down = {**TARGET, "health": "down", "lastError": "connection refused"}
     (text,) = Observation(Fake(targets=[down]), Fake()).down()
     assert "node of gpu1" in text and "connection refused" in text
 
 
-def test_what_is_known_of_a_target_is_new_when_it_was_asked_since() -> None:
+def test_every_target_must_have_been_scraped_since() -> None:
     moment = datetime(2026, 11, 22, 8, 52, tzinfo=UTC)
     never = {**TARGET, "lastScrape": "0001-01-01T00:00:00Z"}
     assert Observation(Fake(), Fake()).asked_since(moment)
@@ -81,7 +81,7 @@ def test_what_is_known_of_a_target_is_new_when_it_was_asked_since() -> None:
     assert not Observation(Fake(targets=[TARGET, never]), Fake()).asked_since(moment)
 
 
-def test_a_fleet_that_is_watched_is_counted() -> None:
+def test_targets_and_rules_are_counted() -> None:
     down = {**TARGET, "health": "down", "lastScrape": "2999-01-01T00:00:00Z"}
     found, missing = watch(Fake(targets=[down]), Fake(), WANTED, ["targets.yml"], 60)
     assert (missing, found["up"], found["rules"]) == ([], 0, 1)
@@ -89,7 +89,7 @@ def test_a_fleet_that_is_watched_is_counted() -> None:
     assert watch(Fake(), Fake(), WANTED, ["targets.yml"], 60)[0] == {"up": 1, "down": [], "rules": 1}
 
 
-def test_it_is_asked_until_the_time_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_prometheus_is_asked_until_the_time_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
     pauses: list[float] = []
     monkeypatch.setattr(module.time, "monotonic", lambda: 10.0 * len(pauses))
     monkeypatch.setattr(module.time, "sleep", pauses.append)
