@@ -48,6 +48,14 @@ LEAVE_ALONE: Mapping[str, str] = {
 SIDES = ("roce_np", "roce_rp")
 """The side that notices marks of congestion, and the side that obeys."""
 
+FOREIGN_ANSWER = "Protocol error"
+"""What `dcb` prints if it takes an answer of the kernel for a foreign answer. `dcb` numbers its requests by the second,
+and does not read the acknowledgement of its first request. If the second request comes in another second, this
+acknowledgement has the wrong number. Source: mnlu_msg_prepare and dcb_set_attribute_attr_cb of iproute2."""
+
+TRIES = 5
+"""How often a program is started that takes an answer for a foreign one. Each setting can be made several times."""
+
 CNP_FILES: Mapping[tuple[str, str], str] = {
     ("debugfs", "cnp_dscp"): "np_cnp_dscp",
     ("debugfs", "cnp_priority"): "np_cnp_prio",
@@ -305,7 +313,10 @@ def _write(path: Path, text: str) -> None:
 
 
 def _run(run: Run, words: list[str]) -> None:
-    outcome = run(words)
+    for _attempt in range(TRIES):
+        outcome = run(words)
+        if not outcome.code or FOREIGN_ANSWER not in outcome.stderr:
+            break
     if outcome.failure or outcome.code:
         raise SettingError(_failure(words, outcome))
 

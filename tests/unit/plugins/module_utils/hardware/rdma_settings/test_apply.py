@@ -34,7 +34,7 @@ def make(root: Path, setting: str, after: Any, manager: str = "none", before: An
 
     def run(command: Any) -> Outcome:
         asked.append(" ".join(command))
-        return more.get("answer", Outcome(0))
+        return next(more["answers"]) if "answers" in more else more.get("answer", Outcome(0))
 
     (one,) = rails.ports(facts(device(0, port(0, **more.get("port", {})))))
     difference = Difference(0, one.name, setting, before, after)
@@ -53,6 +53,25 @@ def make(root: Path, setting: str, after: Any, manager: str = "none", before: An
 )
 def test_commands(tmp_path: Path, setting: str, value: Any, command: str) -> None:
     assert make(tmp_path, setting, value) == [command]
+
+
+FOREIGN = Outcome(1, "", "Attribute write: Protocol error")
+
+
+def test_dcb_is_started_again_if_it_takes_an_answer_for_a_foreign_one(tmp_path: Path) -> None:
+    answers = iter([FOREIGN, FOREIGN, Outcome(0)])
+    assert len(make(tmp_path, "pfc", [3], answers=answers)) == 3
+    assert list(answers) == []
+
+
+def test_dcb_that_takes_each_answer_for_a_foreign_one_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(apply.SettingError, match=r"dcb pfc set .*: Attribute write: Protocol error$"):
+        make(tmp_path, "pfc", [3], answer=FOREIGN)
+
+
+def test_another_error_of_dcb_is_not_tried_again(tmp_path: Path) -> None:
+    with pytest.raises(apply.SettingError, match="Attribute write: Operation not supported"):
+        make(tmp_path, "pfc", [3], answers=iter([Outcome(1, "", "Attribute write: Operation not supported")]))
 
 
 def test_the_command_of_ets(tmp_path: Path) -> None:
