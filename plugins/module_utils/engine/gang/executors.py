@@ -58,7 +58,7 @@ def problems(where: str, raw: Mapping[str, Any]) -> list[Problem]:
     """Every mistake in the executor of a declared gang, without other instances."""
     name, dashboard = raw.get(KEY), raw.get(DASHBOARD)
     found = []
-    if dashboard not in (None, True, False):
+    if not isinstance(dashboard, bool | None):
         found.append(Problem(where, "must be true or false", DASHBOARD, dashboard))
     elif dashboard and name in (None, names()[0]):
         message = f"belongs to another {KEY} than {names()[0]}, which has no dashboard: remove the key"

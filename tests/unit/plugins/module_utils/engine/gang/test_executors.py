@@ -44,6 +44,7 @@ def test_names() -> None:
         ({"executor_dashboard": True}, ""),
         ({"executor_dashboard": False, "executor": None}, ""),
         ({"executor_dashboard": "yes"}, "executor_dashboard: 'yes': must be true or false"),
+        ({"executor_dashboard": 1}, "executor_dashboard: 1: must be true or false"),
         ({"executor_dashboard": True, "executor": "mp"}, "belongs to another executor than mp"),
         ({"executor_dashboard": True, "executor": None}, "belongs to another executor than mp"),
     ],
@@ -53,7 +54,7 @@ def test_each_mistake(changes: dict[str, Any], text: str) -> None:
     assert text in found and bool(text) == bool(found)
 
 
-def test_all_mistakes_at_once() -> None:
+def test_all_mistakes_are_reported_at_once() -> None:
     wrong = {**BIG, "executor_dashboard": "yes", "rendezvous_port": 32700}
     assert [one.key for one in executors.problems("x", wrong)] == ["executor_dashboard", "rendezvous_port"]
     assert len(executors.problems("x", {**wrong, "executor": "slurm"})) == 2
@@ -76,7 +77,7 @@ def test_ports() -> None:
         ({"name": "large", "rendezvous_port": 29520}, "29520 is rendezvous_port of large"),
         ({**BIG, "gang_port": 29512}, "29512 is gang_port of big"),
         (BIG, ""),
-        # Two instances with one port are another mistake.
+        # Another check reports a port that two instances have.
         ({"name": "large", "rendezvous_port": 29510}, ""),
         ({"name": "main", "port": 29638}, ""),
     ],
