@@ -158,7 +158,7 @@ class Registry:
 
     def _object(self, answer: bytes, server: str = "") -> dict[str, Any]:
         """The JSON object of an answer of `server`, or of the image registry. Raises RegistryError."""
-        with suppress(ValueError):
+        with suppress(ValueError, RecursionError):
             value = json.loads(answer)
             if isinstance(value, dict):
                 return value
@@ -217,7 +217,8 @@ class Registry:
             return f"Basic {login}"
         settings = dict(re.findall(r'(\w+)="([^"]*)"', rest))
         realm = settings.pop("realm", "")
-        if scheme.lower() != "bearer" or not (realm.startswith("https://") or self._insecure):
+        allowed = ("https://", "http://") if self._insecure else ("https://",)
+        if scheme.lower() != "bearer" or not realm.startswith(allowed):
             raise self._refused(http.client.UNAUTHORIZED)
         settings.setdefault("scope", f"repository:{self._image.repository}:pull")
         settings.pop("error", None)

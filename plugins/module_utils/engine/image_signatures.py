@@ -44,7 +44,7 @@ Where cosign itself writes the list of referrers, it gives its bundles the third
 ED25519 = bytes.fromhex("302a300506032b6570032100")
 """The beginning of a public key of this kind in DER, which openssl verifies by another command."""
 
-NO_SIGNATURE = (ValueError, KeyError, TypeError, AttributeError, IndexError)
+NO_SIGNATURE = (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError)
 """What a signature in an unknown form raises."""
 
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
@@ -251,7 +251,7 @@ def _signer(image: str, parsed: Image, keys: Sequence[Key], access: Access, work
 
 
 def signatures(registry: Registry, digest: str) -> Iterator[Signature]:
-    """The signatures of an image that lie beside the image. Raises RegistryError."""
+    """The signatures of an image in its repository. Raises RegistryError."""
     yield from _of_manifest(registry, registry.manifest(f"{digest.replace(':', '-')}.sig"))
     for referrer in registry.referrers()[:MOST]:
         kind, where = str(referrer.get("artifactType", "")), str(referrer.get("digest"))

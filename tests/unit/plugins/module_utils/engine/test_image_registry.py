@@ -54,7 +54,7 @@ def test_the_parts_of_a_name(name: str, parts: tuple[str, str, str]) -> None:
     assert parse(name).name == f"{parts[0]}/{parts[1]}"
 
 
-def test_what_is_there_and_what_is_not(server: ImageServer, tmp_path: Path) -> None:
+def test_manifests_and_blobs_that_exist_and_that_do_not(server: ImageServer, tmp_path: Path) -> None:
     server.put("/v2/vllm/manifests/tag", b'{"layers": []}')
     server.put("/v2/vllm/blobs/sha256:1", b"content")
     asked = registry(server, tmp_path)
@@ -110,6 +110,13 @@ def test_a_password_does_not_go_to_a_plain_address(
     with pytest.raises(RegistryError, match="HTTP 401"):
         asked.blob("sha256:1")
     assert not any(path.startswith("/token") for path, _given in server.asked)
+
+
+@pytest.mark.parametrize("challenge", ["Bearer", 'Bearer realm=""', 'Bearer realm="file:///etc/hostname"'])
+def test_a_challenge_without_a_usable_address_is_a_refusal(server: ImageServer, tmp_path: Path, challenge: str) -> None:
+    server.authorization, server.challenge = "Bearer t", challenge
+    with pytest.raises(RegistryError, match="HTTP 401"):
+        registry(server, tmp_path).blob("sha256:1")
 
 
 def test_the_storage_behind_a_registry_does_not_get_the_login(server: ImageServer, tmp_path: Path) -> None:
@@ -249,6 +256,6 @@ def test_the_login_of_docker_hub(tmp_path: Path) -> None:
     assert Registry(parse("vllm/vllm-openai"), given)._login() == "other"
 
 
-def test_what_is_verified_without_a_declaration(tmp_path: Path) -> None:
+def test_certificates_are_verified_by_default(tmp_path: Path) -> None:
     context = Registry(parse("registry.example.com/vllm"), Access(tmp_path / "none"))._context()
     assert (context.verify_mode, context.check_hostname) == (ssl.CERT_REQUIRED, True)

@@ -92,7 +92,7 @@ def site(tmp_path: Path) -> Iterator[Site]:
 
 
 @pytest.mark.parametrize("form", ["tag", "referrer", "bundle", "statement"])
-def test_what_cosign_has_written(site: Site, keys: dict[str, SigningKey], form: str) -> None:
+def test_signatures_that_cosign_has_written(site: Site, keys: dict[str, SigningKey], form: str) -> None:
     """Recorded from Debian's cosign 2.5.0 and docker-registry 2.8.
 
     `tag` by `cosign sign`, `referrer` with --registry-referrers-mode oci-1-1. `bundle` by `cosign attest` with
@@ -185,6 +185,13 @@ def test_odd_answers_count_as_no_signature(site: Site, keys: dict[str, SigningKe
     assert "Found: none at" in site.refusal(keys["ours"])
 
 
+def test_a_signature_with_too_many_levels_counts_as_no_signature(site: Site, keys: dict[str, SigningKey]) -> None:
+    site.refer(b"[" * 100_000)
+    assert "Found: none at" in site.refusal(keys["ours"])
+    site.server.put(f"/v2/a/vllm/manifests/{DIGEST.replace(':', '-')}.sig", b"[" * 100_000)
+    assert "must answer with a JSON object" in site.refusal(keys["ours"])
+
+
 def test_all_images_that_must_not_be_used_are_named(site: Site, keys: dict[str, SigningKey]) -> None:
     site.tag((keys["ours"], signing.payload(DIGEST)))
     declared, access = [{"key": keys["ours"].pem}], Access(site.root / "none")
@@ -215,7 +222,7 @@ def test_a_digest_is_asked_once_for_each_key(site: Site, keys: dict[str, Signing
     assert site.verify(keys["ours"]) == 1
     number = len(site.server.asked)
     assert site.verify(keys["next"], keys["ours"]) == 2 and len(site.server.asked) == number
-    # A key that the site has withdrawn no longer counts.
+    # A key that the site has removed no longer counts.
     assert "of other keys" in site.refusal(keys["next"]) and len(site.server.asked) > number
     site.record.write_text("damaged")
     assert site.verify(keys["ours"]) == 1 and DIGEST in json.loads(site.record.read_text())
@@ -230,7 +237,7 @@ def test_a_record_that_cannot_be_read_counts_as_none(site: Site, keys: dict[str,
 
 
 def test_a_bare_node_keeps_no_answer(site: Site, keys: dict[str, SigningKey]) -> None:
-    """The directory of the node's state is not there before the first run has made it."""
+    """Before the first run, the node has no directory for its state."""
     site.tag((keys["ours"], signing.payload(DIGEST)))
     entries = [{"prefix": "", "key": keys["ours"].pem}]
     record = site.root / "none/image-signatures.json"
@@ -293,12 +300,12 @@ def test_keys_of_another_form(declared: Any, wrong: str) -> None:
     assert str(raised.value) == f"engine_image_keys must be a list of mappings with key and prefix; {wrong}"
 
 
-def test_what_an_entry_leaves_out_is_empty() -> None:
+def test_a_value_that_an_entry_leaves_out_is_empty() -> None:
     found = image_signatures.entries([{"key": "k"}, {"prefix": "r.org", "key": None}])
     assert found == [{"prefix": "", "key": "k"}, {"prefix": "r.org", "key": ""}]
 
 
-def test_keys_that_are_none(site: Site, keys: dict[str, SigningKey]) -> None:
+def test_a_key_that_cannot_be_used_is_refused(site: Site, keys: dict[str, SigningKey]) -> None:
     said = site.refusal(keys["ours"], "/nowhere/cosign.pub")
     assert "the key of entry 2 must be a public key in PEM, or the absolute path of one on the controller" in said
     secret = keys["ours"].private.read_text()
