@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a directory with a LoRA adapter has: configuration and the shapes of its weights. Private to the collection.
+"""The facts of a LoRA adapter: configuration and the shapes of its weights. Private to the collection.
 
 Sources: PEFTHelper in vllm/lora/peft_helper.py and LoRAModel in vllm/lora/lora_model.py of vLLM 0.32.0.
 """
@@ -46,7 +46,7 @@ class AdapterFacts:
     base: str = ""
     """The model that the adapter was trained on, as its trainer named the model."""
     layers: int = 0
-    """The highest number of a layer that it changes, plus 1."""
+    """The highest number of a layer that the adapter changes, plus 1."""
     shapes: tuple[tuple[str, int, int], ...] = ()
     """Module of the language part's layers, its inputs and its outputs; each combination once."""
     problems: tuple[FileProblem, ...] = ()
@@ -120,7 +120,8 @@ def read(files: Mapping[str, Path]) -> tuple[AdapterFacts, int]:
         message = "is missing: an adapter needs its weights as safetensors"
         problems.append(FileProblem(WEIGHTS, message))
     ranks = [*_ranks(config), *(one.shape[0] for name, one in tensors.items() if _side(name) == "A" and one.shape)]
-    numbers = [int(layer[1]) for name in tensors if (layer := _LAYER.search(name))]
+    # int() raises ValueError for thousands of digits.
+    numbers = [int(layer[1][:12]) for name in tensors if (layer := _LAYER.search(name))]
     facts = AdapterFacts(
         rank=max(ranks, default=None),
         base=str(config.get("base_model_name_or_path") or ""),
@@ -132,9 +133,9 @@ def read(files: Mapping[str, Path]) -> tuple[AdapterFacts, int]:
 
 
 def _mistakes(config: Mapping[str, Any]) -> Iterator[str]:
-    """What the engine cannot serve of a configuration."""
+    """The parts of a configuration that the engine cannot serve."""
     if config.get("peft_type", METHOD) != METHOD:
-        yield f"has peft_type {config['peft_type']!r}: the engine serves {METHOD} alone"
+        yield f"has peft_type {config['peft_type']!r}: the engine serves only {METHOD}"
     if not _ranks(config):
         yield f"has r {config.get('r')!r}: the rank must be a whole number from 1"
     for key in ("lora_alpha", "target_modules"):

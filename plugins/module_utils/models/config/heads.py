@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -47,16 +48,16 @@ def _overrides(
 ) -> tuple[dict[str, int], dict[str, int]]:
     full: dict[str, int] = {}
     sliding: dict[str, int] = {}
-    told = text.get("per_layer_config")
-    for index, layer in as_dict(told).items():
+    given = text.get("per_layer_config")
+    for index, layer in as_dict(given).items():
         # The engine uses the size of the largest layer of a kind.
-        position = int(index) if str(index).isdecimal() else len(words)
+        position = int(index) if re.fullmatch(r"[0-9]{1,4}", str(index)) else len(words)
         word = words[position] if position < len(words) else ""
         for kind, changes in ((FULL, full), (SLIDING, sliding)):
             if word in kind:
                 _take(changes, as_dict(layer))
-    # An empty list tells that all layers are alike.
-    if isinstance(told, dict):
+    # An empty dictionary means that all layers are alike.
+    if isinstance(given, dict):
         return full, sliding
     for word, sizes in layer_sizes(model_type).items():
         if word in words:

@@ -132,7 +132,8 @@ def weigh(tensors: Mapping[str, Tensor], config: Config) -> Weights | None:
     for name, tensor in tensors.items():
         place, size = places[name], tensor.end - tensor.begin
         found = LAYER.search(name) if place.in_layer else None
-        layer = int(found[1]) if found else None
+        # int() raises ValueError for thousands of digits.
+        layer = int(found[1][:12]) if found else None
         if not place.loaded or (tied and place.part == "head") or (layer is not None and layer >= limit):
             unused += size
             continue

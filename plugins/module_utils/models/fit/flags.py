@@ -150,7 +150,7 @@ def count(value: Any) -> int | None:
     if match is None:
         return None
     number, ending = float(match[1]), match[2]
-    if not number.is_integer() and (not ending or ending.isupper()):
+    if math.isinf(number) or (not number.is_integer() and (not ending or ending.isupper())):
         return None
     return int(number * MULTIPLIERS.get(ending, 1)) or None
 

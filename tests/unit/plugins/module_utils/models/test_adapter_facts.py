@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What is read of a LoRA adapter's files, and what is refused."""
+"""The facts that are read from a LoRA adapter's files, and the adapters that are refused."""
 
 from __future__ import annotations
 
@@ -76,10 +76,15 @@ def test_the_highest_rank_counts(tmp_path: Path) -> None:
     assert adapter_facts.gather(write(tmp_path, shapes=larger)).rank == 24
 
 
+def test_a_layer_with_thousands_of_digits_raises_nothing(tmp_path: Path) -> None:
+    name = f"{LAYER}.{'9' * 5000}.self_attn.q_proj.lora_A.weight"
+    assert adapter_facts.gather(write(tmp_path, shapes={name: [16, 128]})).problems == ()
+
+
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"peft_type": "IA3"}, "has peft_type 'IA3': the engine serves LORA alone"),
+        ({"peft_type": "IA3"}, "has peft_type 'IA3': the engine serves only LORA"),
         ({"r": 0}, "has r 0: the rank must be a whole number from 1"),
         ({"r": True}, "has r True"),
         ({"lora_alpha": None}, "has no lora_alpha"),
@@ -90,12 +95,14 @@ def test_the_highest_rank_counts(tmp_path: Path) -> None:
         ({"init_lora_weights": "pissa"}, "has init_lora_weights 'pissa', which changes the base"),
     ],
 )
-def test_what_the_engine_does_not_serve_is_refused(tmp_path: Path, changes: dict[str, Any], words: str) -> None:
+def test_an_adapter_that_the_engine_does_not_serve_is_refused(
+    tmp_path: Path, changes: dict[str, Any], words: str
+) -> None:
     (found,) = messages(write(tmp_path, {**PEFT, **changes}))
     assert found.startswith(f"{ADAPTER_CONFIG} has ") and words in found
 
 
-def test_what_the_engine_serves_is_accepted(tmp_path: Path) -> None:
+def test_an_adapter_that_the_engine_serves_is_accepted(tmp_path: Path) -> None:
     more = {"modules_to_save": ["score"], "init_lora_weights": "gaussian", "use_dora": False, "use_rslora": True}
     assert messages(write(tmp_path, {**PEFT, **more})) == []
 
@@ -118,7 +125,7 @@ def test_missing_and_damaged_files_are_refused(tmp_path: Path) -> None:
     assert "has no weights of LoRA" in found
 
 
-def test_the_store_gets_bytes_and_problems(tmp_path: Path) -> None:
+def test_a_check_returns_the_bytes_of_the_weights_and_all_problems(tmp_path: Path) -> None:
     root = write(tmp_path, {**PEFT, "bias": "all"})
     size, (problem,) = adapter_facts.check(
         root, {ADAPTER_CONFIG: root / ADAPTER_CONFIG, WEIGHTS: root / WEIGHTS}, "models.legal"

@@ -51,7 +51,7 @@ def test_reads_experts_that_have_no_size_of_their_own(published: dict[str, Any])
     assert experts and (experts.count, experts.intermediate_size, experts.layers) == (8, 14336, 32)
 
 
-def test_tells_no_dtype_where_none_is_said(published: dict[str, Any]) -> None:
+def test_without_a_dtype_the_dtype_is_unknown(published: dict[str, Any]) -> None:
     assert config(published["gpt-oss-120b"]["config"]).dtype is None
 
 
@@ -66,7 +66,7 @@ def test_multi_query_models_have_one_kv_head() -> None:
     assert config({**BASE, "multi_query": True, "new_decoder_architecture": True}).kv_heads == 12
 
 
-def test_reads_the_language_part_of_a_model_that_also_sees() -> None:
+def test_reads_the_language_part_of_a_model_that_also_reads_images() -> None:
     found = config(
         {
             "architectures": ["ExampleForConditionalGeneration"],
@@ -100,9 +100,9 @@ def test_layers_that_run_in_cycles_count_each_time() -> None:
     assert parse({**raw, "num_hidden_layers": 32, "num_layers_per_stack": 4})[0].layers == 32
 
 
-def test_reads_what_model_optimizer_writes_beside_the_configuration() -> None:
-    told = {"producer": {"name": "modelopt"}, "quantization": {"quant_algo": "FP8", "kv_cache_quant_algo": None}}
-    assert config(BASE, quantization_file=told).quantization == Quantization("modelopt", 8)
+def test_reads_the_file_of_model_optimizer() -> None:
+    file = {"producer": {"name": "modelopt"}, "quantization": {"quant_algo": "FP8", "kv_cache_quant_algo": None}}
+    assert config(BASE, quantization_file=file).quantization == Quantization("modelopt", 8)
 
 
 def test_an_absurd_number_of_layers_takes_no_memory() -> None:
@@ -111,7 +111,7 @@ def test_an_absurd_number_of_layers_takes_no_memory() -> None:
     assert problems == ["has num_hidden_layers: '100000000000', which is not a size"]
 
 
-def test_names_what_is_no_size() -> None:
+def test_a_value_that_is_no_size_is_named() -> None:
     found, problems = parse({**BASE, "num_key_value_heads": "eight", "vocab_size": 1 << 80, "head_dim": True})
     assert (found.vocabulary_size, found.layers) == (None, 12)
     assert [problem.partition(":")[0] for problem in problems] == [
@@ -135,6 +135,7 @@ values = st.recursive(
         {"model_type": ["falcon"], "multi_query": True},
         {"model_type": "mamba", "expand": float("inf"), "state_size": 16, "conv_kernel": 4},
         {"block_configs": [{"attention": {"n_heads_in_group": 99}}, 7], "compress_ratios": {}, "is_causal": "no"},
+        {"per_layer_config": {"9" * 5000: {"head_dim": 8}}},
     ],
 )
 def test_values_of_other_types_raise_nothing(raw: dict[str, Any]) -> None:
@@ -143,7 +144,7 @@ def test_values_of_other_types_raise_nothing(raw: dict[str, Any]) -> None:
 
 
 @given(data=st.data())
-def test_survives_a_mangled_configuration(data: st.DataObject, published: dict[str, Any]) -> None:
+def test_a_mangled_configuration_raises_nothing(data: st.DataObject, published: dict[str, Any]) -> None:
     """Any value of any key of a real configuration may be anything."""
     raw = dict(data.draw(st.sampled_from([entry["config"] for entry in published.values()])))
     for key in data.draw(st.lists(st.sampled_from(sorted(raw)), min_size=1, max_size=4)):

@@ -32,11 +32,11 @@ WORDS = ["sliding_attention", "sliding_attention", "full_attention"]
             (Heads(2, 256), Heads(16, 128)),
         ),
         ({"per_layer_config": {"7": {"head_dim": 128}, "x": 3}}, "unheard_of", (None, None)),
-        # Without layers that differ, those that the class declares do not differ either.
+        # An empty per_layer_config: all layers are alike, also those that differ by the class.
         ({"per_layer_config": {}}, "gemma4_text", (None, None)),
     ],
 )
-def test_tells_heads_by_kind_of_layer(
+def test_reads_heads_by_kind_of_layer(
     text: dict[str, Any], model_type: str, expected: tuple[Heads | None, Heads | None]
 ) -> None:
     assert heads_by_kind(text, Heads(16, 256), WORDS, model_type) == expected
@@ -51,6 +51,6 @@ def test_tells_heads_by_kind_of_layer(
         ("x", 64),
     ],
 )
-def test_blocks_tell_the_heads_of_a_group(blocks: Any, count: int) -> None:
+def test_the_first_block_with_attention_has_the_heads_of_a_group(blocks: Any, count: int) -> None:
     text = {"num_attention_heads": 64, "num_key_value_heads": None, "block_configs": blocks}
     assert kv_heads(text, Reader(text), 64) == count
