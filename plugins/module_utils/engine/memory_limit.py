@@ -31,7 +31,7 @@ CHECK = "host_memory"
 """The name of these checks: what they find does not depend on an estimate."""
 
 _UNITS: Mapping[str, int] = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
-_SIZE = re.compile(r"(\d+)([bkmg]?)", re.IGNORECASE)
+_SIZE = re.compile(r"(\d{1,18})([bkmg]?)", re.IGNORECASE)
 
 
 def size(text: str) -> int:

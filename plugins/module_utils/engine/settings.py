@@ -23,7 +23,7 @@ ULIMITS = frozenset(
 )
 """Names that Docker knows (go-units, ulimit.go)."""
 
-_SIZE = re.compile(r"\d+[bkmg]?", re.IGNORECASE)
+_SIZE = re.compile(r"\d{1,18}[bkmg]?", re.IGNORECASE)
 _ULIMIT = re.compile(r"(?:-1|\d+)(?::(?:-1|\d+))?")
 _CAPABILITY = re.compile(r"(?:CAP_)?[A-Z]+(?:_[A-Z]+)*")
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the role says about containers, checked before Docker sees it."""
+"""The checks of the role's settings for containers."""
 
 from __future__ import annotations
 
@@ -43,6 +43,7 @@ def test_the_defaults_pass() -> None:
         ({"drain_timeout": -5}, "1 or more"),
         ({"pids_limit": 3}, "64 or more"),
         ({"shm_size": "big"}, "such as 16g"),
+        ({"shm_size": f"{'9' * 5000}g"}, "such as 16g"),
         ({"memory": "1 TB"}, "such as 16g or 200g, 0 for no limit, or empty for the default"),
         ({"ulimits": {"memlok": 1}}, "did you mean 'memlock'?"),
         ({"ulimits": {"memlock": "unlimited"}}, "-1 for none"),
@@ -59,7 +60,7 @@ def test_mistakes(change: dict[str, Any], text: str) -> None:
     assert text in "\n".join(map(str, check_settings({**GOOD, **change})))
 
 
-def test_all_mistakes_at_once() -> None:
+def test_all_mistakes_are_reported_at_once() -> None:
     assert len(check_settings({**GOOD, "shm_size": "x", "memory": "y", "drain_timeout": 0})) == 3
 
 
@@ -69,7 +70,7 @@ def test_names_of_variables(key: str) -> None:
 
 
 @pytest.mark.parametrize("variable", ["VLLM_DP_SIZE", "VLLM_DP_RANK", "VLLM_DP_MASTER_IP"])
-def test_no_variable_leaves_ranks_to_other_nodes(variable: str) -> None:
+def test_the_variables_for_ranks_are_refused(variable: str) -> None:
     found = check_environment({variable: "2"}, {variable: "long-enough"})
     assert [str(one).partition(" would make")[0] for one in found] == [
         f"vllm_environment: {variable}:",
