@@ -73,6 +73,8 @@ def _since(text: str, now: datetime) -> datetime:
     """The time that --since names, as a time or as a duration before now. Raises UsageError."""
     try:
         return now - parse_duration(text)
+    except OverflowError as error:
+        raise UsageError(f"--since: {text!r} is too long: write a shorter duration") from error
     except ValueError:
         pass
     try:

@@ -158,6 +158,8 @@ def test_a_duration_counts_back_from_now(run: Run) -> None:
 def test_wrong_usage_writes_nothing(run: Run, tmp_path: Path) -> None:
     code, path, _out, err = run("--since", "yesterday")
     assert code == 2 and "'yesterday'" in err and "2h" in err
+    code, _path, _out, err = run("--since", "999999d")
+    assert code == 2 and "'999999d' is too long" in err
     assert not path.exists()
     path.write_text("another file")
     code, _path, _out, err = run()
