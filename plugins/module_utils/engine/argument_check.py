@@ -38,7 +38,7 @@ def argv(docker: str, release: Release, env_file: str) -> list[str]:
 def refusal(check: ArgumentCheck, code: int, output: str) -> str:
     """Why the engine refuses the arguments; empty where the engine takes them, or where the question has no result.
 
-    Exit codes from 125 to 127 are Docker's own. They and the end by a signal tell nothing about the arguments.
+    Exit codes from 125 to 127 are Docker's own. These codes, and the end by a signal, say nothing about the arguments.
     """
     if code in (0, check.no_result) or code >= 125 or code < 0:
         return ""

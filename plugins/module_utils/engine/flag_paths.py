@@ -4,8 +4,8 @@
 """The paths in an entry's flags, and how each reaches the engine's container. Private to the collection.
 
 A path without a slash in front is in the model's own directory. A path of the node is mounted at the same path.
-``controller:`` and a path there is copied to the node, into a directory that is named by the content's digest. So other
-content makes another release, and a release keeps its own.
+A path after ``controller:`` is copied from the controller to the node, into a directory that is named by the content's
+digest. So other content makes another release, and each release keeps its own content.
 """
 
 from __future__ import annotations

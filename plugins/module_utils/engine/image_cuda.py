@@ -32,16 +32,16 @@ def find(given: str, image: str, docker: str | None, run: Run) -> str:
     The first source that has it counts: the image's environment, `given` by the operator, the image's tag.
     """
     tagged = _TAG.search(image.partition("@")[0])
-    return (docker and _told(docker, image, run)) or given or (f"{tagged[1]}.{tagged[2]}" if tagged else "")
+    return (docker and _of_image(docker, image, run)) or given or (f"{tagged[1]}.{tagged[2]}" if tagged else "")
 
 
-def _told(docker: str, image: str, run: Run) -> str:
+def _of_image(docker: str, image: str, run: Run) -> str:
     code, output, _errors = run([docker, "image", "inspect", "--format", "{{json .Config.Env}}", image])
     try:
-        told: Any = json.loads(output) if code == 0 else None
+        lines: Any = json.loads(output) if code == 0 else None
     except ValueError:
-        told = None
-    variables = dict(str(line).partition("=")[::2] for line in told) if isinstance(told, list) else {}
+        lines = None
+    variables = dict(str(line).partition("=")[::2] for line in lines) if isinstance(lines, list) else {}
     for name, form in _VARIABLES:
         if match := form.search(variables.get(name, "")):
             return match[1]

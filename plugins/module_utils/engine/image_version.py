@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The version of the engine in an image. Private to the collection.
 
-The label org.opencontainers.image.version does not tell: vLLM's images inherit the label from Ubuntu's image.
+The label org.opencontainers.image.version does not count: vLLM's images inherit the label from Ubuntu's image.
 """
 
 from __future__ import annotations

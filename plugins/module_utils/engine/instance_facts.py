@@ -35,7 +35,7 @@ class Endpoint:
 
 @dataclass(frozen=True)
 class InstanceFacts:
-    """The state of an instance, for a playbook that is about to disturb its node: an item of `instances`."""
+    """The state of an instance, for a playbook that is about to change its node: an item of `instances`."""
 
     name: str
     model: str

@@ -91,8 +91,8 @@ def _estimate(estimate: Mapping[str, Any]) -> Iterator[str]:
     names = {"weights": "weights_gib", "draft": "draft_gib", "adapters": "adapters_gib", "overhead": "overhead_gib"}
     names |= {"KV cache": "kv_cache_gib", "spare": "spare_gib"}
     # Most instances have no draft and no adapters: the row names only those that exist.
-    told = [(name, estimate.get(key)) for name, key in names.items() if estimate.get(key) or name not in _RARE]
-    sizes = [f"{name} {size:.2f} GiB" for name, size in told if size is not None]
+    parts = [(name, estimate.get(key)) for name, key in names.items() if estimate.get(key) or name not in _RARE]
+    sizes = [f"{name} {size:.2f} GiB" for name, size in parts if size is not None]
     if sizes:
         yield _row("estimate", ", ".join(sizes))
     if estimate["max_concurrency"] is not None:

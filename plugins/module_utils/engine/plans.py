@@ -66,7 +66,7 @@ class Engine:
     problems: Sequence[Misfit] = ()
     """Problems that are known before the plan."""
     draft: Path | None = None
-    """The directory of the draft model that its flags name; None where it has none, or it is not there yet."""
+    """The directory of the draft model that the flags name; None without a draft, or before it is on this node."""
     span: Span = ONE_NODE
     """The nodes of the engine."""
 
@@ -110,7 +110,7 @@ class Hardware:
         return image_cuda.driver_misfits(engine.image_cuda or "", driver.get("version"), driver.get("cuda_version"))
 
     def uncompared(self, engine: Engine) -> bool:
-        """Whether the node has a driver, and nothing tells whether it can run the engine's image."""
+        """Whether the node has a driver, and the CUDA version of the engine's image is unknown."""
         return engine.image_cuda == "" and bool(self._driver(engine).get("cuda_version"))
 
     def _driver(self, engine: Engine) -> Mapping[str, Any]:
@@ -160,8 +160,8 @@ def plan(
     elif facts and hardware.named and (proposed := propose(facts, flags, computes_on, engine.environment, draft=draft)):
         flags = {**flags, **proposed}
         argv = [*argv, *_words(proposed)]
-        told = ", ".join(f"{flag}: {size}" for flag, size in proposed.items())
-        notes.append(f"{told}: proposed, because the flags do not divide the model over several GPUs")
+        division = ", ".join(f"{flag}: {size}" for flag, size in proposed.items())
+        notes.append(f"{division}: proposed, because the flags do not divide the model over several GPUs")
     count, share = hardware.count(engine), Share(engine.span.nodes, engine.span.rank)
     found = fit_plan(engine.model, argv, facts, flags, computes_on, engine.environment, least, count, draft, share)
     return {

@@ -47,7 +47,7 @@ def prepare(
             docker.remove(release.container)
         problems += missing(release, docker)
     except (DockerUnavailable, DockerError) as error:
-        raise NotPrepared([f"{error}: journalctl -u docker tells more"]) from error
+        raise NotPrepared([f"{error}: read journalctl -u docker"]) from error
     problems += _port_problems(release, docker, proc)
     if problems:
         raise NotPrepared(problems)

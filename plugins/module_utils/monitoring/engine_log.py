@@ -63,7 +63,7 @@ def script() -> Sequence[str]:
         "set $.text = substring($.said, strlen($.head), strlen($.said));",
         f"if {matches('$.text', FRAME)} then {{",
         "    set $.line!message = $.text;",
-        f"}} else if {matches('$.text', log.told)} then {{",
+        f"}} else if {matches('$.text', log.exceptions)} then {{",
         "    set $.line!message = $.text;",
         f"}} else if {matches('$.text', EXCEPTION)} then {{",
         "    # The exception's message may continue in further lines of the record.",

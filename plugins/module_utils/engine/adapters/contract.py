@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What an adapter tells about its engine. Private to the collection; pure.
+"""What an adapter reports about its engine. Private to the collection; pure.
 
 Each engine has other words for the same things. An adapter translates, and does nothing else: no field reads a file or
 sends a request.
@@ -163,7 +163,7 @@ class Metrics:
     seconds_between_tokens: str
 
     @property
-    def of_pace(self) -> frozenset[str]:
+    def of_throughput(self) -> frozenset[str]:
         """The metrics without which the speed of an engine is unknown."""
         return frozenset({self.tokens_made, self.tokens_read, self.answers, self.seconds_between_tokens})
 
@@ -248,8 +248,8 @@ class Log:
     """Levels that leave the machine, in the words of syslog. At DEBUG, an engine logs whole requests."""
     known: str
     """The beginning of a line that is never about a request."""
-    told: str
-    """Exceptions about machine, driver and configuration. Operators need their messages."""
+    exceptions: str
+    """The beginning of an exception about machine, driver or configuration. Operators need the messages of these."""
     bare: str
     """Lines in another form, such as a library's. None contains a request."""
     content: str
@@ -271,7 +271,7 @@ class Adapter:
     package: str
     """The Python package in the image, whose version is the engine's version."""
     health_path: str
-    """Answers 200 while the server's process runs. The answer does not tell whether the engine computes."""
+    """Answers 200 while the server's process runs. The answer does not show whether the engine computes."""
     models_path: str
     """Lists the names that the engine serves."""
     chat_path: str

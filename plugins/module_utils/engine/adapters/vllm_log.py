@@ -46,7 +46,7 @@ _STARTING = (
 )
 """Beginnings of the messages of exceptions that refuse a configuration."""
 
-_TOLD = (
+_EXCEPTIONS = (
     r"^([A-Za-z_.]*(OutOfMemoryError|AcceleratorError|DistBackendError|DistNetworkError|DistStoreError|MemoryError"
     r"|ImportError|ModuleNotFoundError|TimeoutError|EngineDeadError)"
     r"|[A-Za-z_.]*Error: (\[Errno [0-9]|CUDA|NCCL|NVML|CUBLAS|cuBLAS|cuDNN|Triton|Engine core|Worker|"
@@ -73,7 +73,7 @@ LOG = Log(
     place=5,
     severities={"INFO": "info", "WARNING": "warning", "ERROR": "err", "CRITICAL": "crit"},
     known=_KNOWN,
-    told=_TOLD,
+    exceptions=_EXCEPTIONS,
     # Lines of the web server, NCCL, PyTorch and the interpreter. The web server's line for each request is not among
     # them: that line has the path of the request.
     bare=_BARE,

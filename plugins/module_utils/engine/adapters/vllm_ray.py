@@ -22,7 +22,7 @@ PORTS = 128
 """Ray gets this many ports, from the port at which the engines find each other."""
 
 OPENED = 120
-"""The first of the ports, which other members reach: those of the head, the node, the objects, and the workers."""
+"""How many of these ports other members reach, counted from the first: those of head, node, objects and workers."""
 
 _NODE, _OBJECTS, _FIRST_WORKER = 1, 2, 3
 _LOCAL = {

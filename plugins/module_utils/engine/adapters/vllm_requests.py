@@ -51,7 +51,7 @@ def _no_token(answer: Mapping[str, Any]) -> str:
     choices, usage = answer.get("choices"), answer.get("usage")
     tokens = usage.get("completion_tokens") if isinstance(usage, dict) else None
     one = isinstance(choices, list) and len(choices) == 1 and tokens == 1
-    return "" if one else "answers no single token"
+    return "" if one else "does not answer exactly one token"
 
 
 def _input(model: str, text: str) -> Body:

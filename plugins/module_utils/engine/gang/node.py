@@ -42,7 +42,7 @@ def problems(
     root: Path,
 ) -> list[Problem]:
     """Every mistake of this node about its gangs. `instances` are declared for the node, also with mistakes. `key` is
-    that of the channel; `environment` has the site's variables, and `secrets` the secret variables of single instances.
+    the channel's key; `environment` has the site's variables, and `secrets` the secret variables of single instances.
     """
     gangs = site.gangs_of(instances)
     if not gangs:

@@ -30,7 +30,7 @@ class Span:
     rank: int = 0
     network: Network = UNKNOWN
     declared: bool = True
-    """Whether the inventory declares the nodes. Otherwise, an operator asks what they would do."""
+    """Whether the inventory declares the nodes. Otherwise, an operator asks for a plan over so many nodes."""
 
 
 ONE_NODE = Span()
@@ -58,9 +58,9 @@ def divide(
 ) -> Planned:
     """The division over the nodes: that of the flags, or a proposed one where the flags have none."""
     notes = tuple(_notes(span, flags, devices))
-    told = any(flags.get(flag) is not None for flag in PARALLEL_SIZES)
+    divided = any(flags.get(flag) is not None for flag in PARALLEL_SIZES)
     shared = world_size(flags) % span.nodes == 0
-    if told and shared:
+    if divided and shared:
         return Planned(flags, {}, notes=notes)
     proposal = None
     if facts:
@@ -77,7 +77,7 @@ def divide(
         )
     fits = [proposal.flags] if proposal and not proposal.misfits else []
     reasons = tuple(f"proposed: {reason}" for reason in proposal.reasons) if proposal else ()
-    if told:
+    if divided:
         message = f"cannot share the {world_size(flags)} ranks of these flags evenly"
         return Planned(flags, {}, (Misfit(DIVISION, "nodes", span.nodes, message, fits),), (*notes, *reasons))
     problems = []

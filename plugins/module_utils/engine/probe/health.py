@@ -139,7 +139,7 @@ class History:
 
 
 def of_unit(properties: dict[str, str] | None, attempt: int, *, declared: bool = False) -> Finding | None:
-    """The verdict from systemd alone; None where a probe must tell: it should serve, or systemd does not answer.
+    """The verdict from systemd alone; None where a probe must decide: the unit runs, or systemd does not answer.
 
     `properties` are those of systemd.show() (wait.PROPERTIES), `attempt` is the number of starts without success.
     `declared`: the inventory has the instance, and it was started before. If its unit is missing, a person or another

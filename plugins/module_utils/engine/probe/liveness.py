@@ -4,7 +4,7 @@
 """One probe of an engine that should serve: what it answered, and what it did meanwhile. Private to the collection.
 
 An engine's other paths answer 200 while its worker hangs: only a request that makes the engine compute shows that the
-engine is alive. Only its counters tell an engine that hangs from an engine with too much work.
+engine is alive. Only its counters distinguish an engine that hangs from an engine with too much work.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Observation:
     samples: tuple[metrics.Sample, ...] = ()
     """The counters during the wait, oldest first."""
     silent: bool = False
-    """Whether no request was answered, not even for metrics: the API server itself stands still."""
+    """Whether no request was answered, not even for metrics: the API server itself hangs."""
 
 
 @dataclass(frozen=True)

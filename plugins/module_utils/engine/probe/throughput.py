@@ -42,14 +42,14 @@ class Counters:
 
 
 @dataclass(frozen=True)
-class Pace:
+class Throughput:
     """What an engine did between two samples."""
 
     model: str
     tokens: int
     speed: float
     """Tokens per second of a request, without its first token."""
-    company: float
+    concurrency: float
     """The average number of requests at once."""
     work: float
     """Tokens per second, read and made, for all requests."""
@@ -70,8 +70,8 @@ def read(paths: Paths, name: str) -> Counters | None:
 
 def parse(text: str, names: Metrics, model: str, at: float) -> Counters | None:
     """The counters in an engine's metrics; None where one is missing."""
-    found = samples(text, {*names.of_pace, names.tokens_cached, names.started})
-    if not found.keys() >= names.of_pace:
+    found = samples(text, {*names.of_throughput, names.tokens_cached, names.started})
+    if not found.keys() >= names.of_throughput:
         return None
     return Counters(
         model=model,
@@ -83,7 +83,7 @@ def parse(text: str, names: Metrics, model: str, at: float) -> Counters | None:
     )
 
 
-def between(first: Counters | None, last: Counters | None) -> Pace | None:
+def between(first: Counters | None, last: Counters | None) -> Throughput | None:
     """What an engine did between two samples; None where the samples are of two processes, or one is missing."""
     if first is None or last is None or (first.model, first.started) != (last.model, last.started):
         return None
@@ -91,16 +91,16 @@ def between(first: Counters | None, last: Counters | None) -> Pace | None:
     if last.at <= first.at or tokens < 0 or seconds < 0:
         return None
     passed = last.at - first.at
-    return Pace(
+    return Throughput(
         model=first.model,
         tokens=int(tokens),
         speed=tokens / seconds if seconds else 0.0,
-        company=seconds / passed,
+        concurrency=seconds / passed,
         work=(last.work - first.work) / passed,
     )
 
 
-def judge(before: Pace | None, now: Pace | None, bound: float) -> tuple[bool, str]:
+def judge(before: Throughput | None, now: Throughput | None, bound: float) -> tuple[bool, str]:
     """Whether an engine is slower than the share `bound` of its earlier speed, and the reason in words."""
     if before is None or now is None:
         why = f"its counters are not known for {'the time before' if now else 'this time'}"
@@ -110,8 +110,9 @@ def judge(before: Pace | None, now: Pace | None, bound: float) -> tuple[bool, st
         why = f"{now.tokens} tokens were counted, {before.tokens} before, but {MIN_TOKENS} are needed"
     else:
         words = (
-            f"under its clients' load, a request gets {now.speed:.1f} tokens/s ({now.tokens} counted, {now.company:.1f}"
-            f" requests at once), {before.speed:.1f} before ({before.tokens} counted, {before.company:.1f} at once)"
+            f"under its clients' load, a request gets {now.speed:.1f} tokens/s ({now.tokens} counted, "
+            f"{now.concurrency:.1f} requests at once), {before.speed:.1f} before ({before.tokens} counted, "
+            f"{before.concurrency:.1f} at once)"
         )
         if now.speed >= bound * before.speed:
             return False, words

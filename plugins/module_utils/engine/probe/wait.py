@@ -29,10 +29,10 @@ LAST_WORDS = 25
 """Lines of the log that are shown."""
 
 EARLIER_ERRORS = 3
-"""Errors before those lines that are shown too: the cause often stands above a long traceback of its consequence."""
+"""Errors before those lines that are shown too: the cause is often above a long traceback of its consequence."""
 
 _ERROR_LINES = 3
-"""Lines of such an error: its message may begin on the next one."""
+"""Lines of such an error: its message may begin on the next line."""
 
 _JOURNAL_LINES = 600
 """Journal entries that are searched; an engine writes about 150 until it fails."""

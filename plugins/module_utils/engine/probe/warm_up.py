@@ -19,11 +19,11 @@ from . import probe
 from .probe import Target, Verdict, WrongAnswer
 
 _REPEATED = (408, 425, 429)
-"""Statuses of 400 to 499 that a later request may not get. Every other one stays: the prompt itself is wrong."""
+"""Statuses of 400 to 499 that a later request may not get. Others would come again: the prompt itself is wrong."""
 
 
 def run(target: Target, prompts: Sequence[Mapping[str, Any]], progress: Callable[[str], None]) -> tuple[Verdict, float]:
-    """Send all prompts in order. Returns the verdict of the probe that they are a part of, and the seconds they took.
+    """Send all prompts in order. Returns the verdict of the probe, of which the prompts are a part, and the seconds.
 
     `progress` gets what is under way, in words. Each answer may take probe.REQUEST_TIMEOUT.
     """
@@ -37,8 +37,8 @@ def run(target: Target, prompts: Sequence[Mapping[str, Any]], progress: Callable
             final = 400 <= error.status < 500 and error.status not in _REPEATED
             return Verdict(False, f"{place}: {error}", final), time.monotonic() - began
         except (OSError, http.client.HTTPException) as error:
-            told = f"{place}: no answer on {target}: {str(error) or type(error).__name__}"
-            return Verdict(False, told), time.monotonic() - began
+            message = f"{place}: no answer on {target}: {str(error) or type(error).__name__}"
+            return Verdict(False, message), time.monotonic() - began
     return Verdict(True, f"warmed up by {len(prompts)} prompts"), time.monotonic() - began
 
 

@@ -58,8 +58,8 @@ class Held(Exception):
     """Instances are drained by another owner, whose drain must stay."""
 
     def __init__(self, foreign: Mapping[str, Drain]) -> None:
-        told = "; ".join(f"{name} is already {drain}" for name, drain in foreign.items())
-        super().__init__(f"{told}. Nothing was changed: wait, or take the drain over with --force")
+        drained = "; ".join(f"{name} is already {drain}" for name, drain in foreign.items())
+        super().__init__(f"{drained}. Nothing was changed: wait, or take the drain over with --force")
 
 
 def read(paths: Paths, name: str, now: datetime) -> Drain | None:

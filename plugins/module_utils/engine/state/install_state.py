@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The state of an instance, for a playbook that is about to disturb its node. Private to the collection."""
+"""The state of an instance, for a playbook that is about to change its node. Private to the collection."""
 
 from __future__ import annotations
 

@@ -28,13 +28,13 @@ LED = "led"
 """Not a step: a playbook of a version before 0.2 led this swap, and was cut off. The next swap continues it."""
 
 DAMAGED = "damaged"
-"""No step: the record cannot be understood. node/swap/damaged.py tells how such a swap ends."""
+"""No step: the record cannot be understood. node/swap/damaged.py ends such a swap."""
 
 BEGUN, BRIDGE, DRAIN, GATE, STOP, START = "begun", "bridge", "drain", "gate", "stop", "start"
 PROBE, ADMIT, WATCH, PROVE, RELEASE, UNBRIDGE = "probe", "admit", "watch", "prove", "release", "unbridge"
 STAGED, MEMBERS = "staged", "members"
 STUCK = "stuck"
-"""The steps; node/swap/machine.py tells their order, node/swap/acts.py what each does."""
+"""The steps. node/swap/machine.py has their order, node/swap/acts.py what each step does."""
 
 STEPS = frozenset(
     {

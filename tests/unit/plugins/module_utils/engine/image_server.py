@@ -17,7 +17,7 @@ class ImageServer:
     """Answers GET by path, and keeps the requests. Paths without an answer are 404."""
 
     def __init__(self, certificate: Path | None = None) -> None:
-        """With a certificate and its key in one file, speaks TLS."""
+        """With a file that has a certificate and its key, the server uses TLS."""
         self.answers: dict[str, Answer] = {}
         self.authorization = ""
         """The header that all paths below /v2 need, if not empty."""

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""In which order a release takes the place of another one."""
+"""The order of the commands to systemd when a release takes the place of another one."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_systemd_may_end_the_call_with_the_unit(
 
 
 @pytest.mark.parametrize("start", [activation.run, activation.restart])
-def test_a_damaged_release_ends_nothing(paths: Paths, ordered: list[str], start: object) -> None:
+def test_a_damaged_release_stops_no_engine(paths: Paths, ordered: list[str], start: object) -> None:
     (paths.release("main", 1) / releases.ENV_FILE).unlink()
     with pytest.raises(releases.ReleaseError):
         start(paths, "main", 1)  # type: ignore[operator]

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The services of agent, metrics and swaps: what is due, what is done about it, and where the agent cannot listen."""
+"""The services of agent, metrics and swaps: due changes, how they are made, and where the agent cannot listen."""
 
 from __future__ import annotations
 
@@ -62,7 +62,9 @@ def test_nothing_is_due_where_all_is_as_it_must_be(node: Paths, fake: AgentSyste
         ({"NeedDaemonReload": "yes"}, "daemon-reload"),
     ],
 )
-def test_the_agent_s_state_is_put_right(node: Paths, fake: AgentSystemd, state: dict[str, str], done: str) -> None:
+def test_a_wrong_state_of_the_agent_s_unit_is_corrected(
+    node: Paths, fake: AgentSystemd, state: dict[str, str], done: str
+) -> None:
     fake.unit.update(state)
     found = units(node)
     assert found.changed
@@ -116,7 +118,7 @@ def test_units_of_swaps_are_written_anew_and_the_agent_keeps_running(
     assert path.read_text() == sound and fake.calls == ["daemon-reload"]
 
 
-def test_what_a_swap_must_know_is_written_for_root_alone(node: Paths, fake: AgentSystemd) -> None:
+def test_the_settings_of_swaps_are_written_for_root_alone(node: Paths, fake: AgentSystemd) -> None:
     def with_settings(text: str | None) -> agent_service.Units:
         return agent_service.Units(node, "127.0.0.1", PORT, swap_settings=text)
 
@@ -128,7 +130,7 @@ def test_what_a_swap_must_know_is_written_for_root_alone(node: Paths, fake: Agen
     # None leaves the file as it is.
     assert not with_settings("1\n").changed and not with_settings(None).changed and with_settings("2\n").changed
     node.swap_settings.chmod(0o644)
-    assert with_settings("1\n").settings_due, "golden prompts are nobody's business"
+    assert with_settings("1\n").settings_due, "only root may read golden prompts"
 
 
 def test_another_address_or_port_is_due(node: Paths) -> None:
@@ -142,7 +144,7 @@ def test_a_new_library_restarts_the_agent(node: Paths) -> None:
     assert not agent_service.outdated(node, started)
     os.utime(node.library / "node/agent.py", (now - 1, now - 1))
     assert agent_service.outdated(node, started)
-    # A clock that was set back says nothing of the files' age.
+    # A file from the future does not count: the clock was set back.
     os.utime(node.library / "node/agent.py", (now + 3600, now + 3600))
     assert not agent_service.outdated(node, started)
 
@@ -172,11 +174,11 @@ def test_a_timer_that_changed_begins_anew(node: Paths, fake: AgentSystemd) -> No
         ("127.0.0.1", 70000, "port 70000 must be between 1 and 65535"),
     ],
 )
-def test_where_it_cannot_listen(address: str, port: int, words: str) -> None:
+def test_an_address_or_port_that_the_agent_cannot_use_is_named(address: str, port: int, words: str) -> None:
     assert words in agent_service.problem_with(address, port, 0)
 
 
-def test_a_port_that_is_taken_by_somebody_else() -> None:
+def test_a_port_that_another_process_has_is_taken() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
         assert f"port {port} is taken by pid {os.getpid()} " in agent_service.problem_with("127.0.0.1", port, 0)
@@ -190,12 +192,12 @@ def test_a_port_whose_process_is_unknown_counts_as_taken(monkeypatch: pytest.Mon
     assert words in agent_service.problem_with("127.0.0.1", PORT, os.getpid())
 
 
-def test_what_it_said_last(fake: AgentSystemd) -> None:
+def test_the_last_status_of_the_agent(fake: AgentSystemd) -> None:
     fake.unit["StatusText"] = "cannot listen"
     assert agent_service.last_words() == "cannot listen"
 
 
-def test_removal_leaves_nothing_of_its_own(node: Paths, fake: AgentSystemd) -> None:
+def test_removal_leaves_no_file_of_the_agent(node: Paths, fake: AgentSystemd) -> None:
     node.textfiles.mkdir(parents=True)
     for name in ("inference-gpus.prom", "inference-probe.prom", "inference-backup.prom"):
         (node.textfiles / name).write_text("")

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How an engine's image is asked about arguments, and what its words mean."""
+"""The command that asks an engine's image about arguments, and the reason of a refusal."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_a_refusal_is_one_line(output: str, reason: str) -> None:
 
 
 @pytest.mark.parametrize("code", [0, ADAPTER.argument_check.no_result, 125, 126, 127, 137, 142, -9])
-def test_what_is_not_the_engines_word_refuses_nothing(code: int) -> None:
+def test_other_exit_codes_refuse_nothing(code: int) -> None:
     assert argument_check.refusal(ADAPTER.argument_check, code, TRACEBACK) == ""
 
 
@@ -67,7 +67,7 @@ def test_the_command() -> None:
         "--tmpfs=/tmp",
     ):
         assert wanted in argv
-    # It never takes the name, the network or the memory of the one that serves.
+    # The container of the question must not take name, network, memory or labels of the container that serves.
     assert not [item for item in argv if item.startswith(("--name", "--network=host", "--memory", "--label"))]
     image = argv.index("image@sha256:0")
     assert argv[image + 1] == "-c"

@@ -15,7 +15,7 @@ KINDS = {str: "str", int: "int", Sequence[str]: "list"}
 
 
 def test_every_setting_of_the_role_can_be_given() -> None:
-    """The node itself tells the user's ids. The environment, which may hold secrets, has options of its own."""
+    """The node finds the user's ids. The environment, which may have secrets, has its own options."""
     hints = get_type_hints(Settings)
     wanted = {
         field.name: KINDS.get(hints[field.name], "dict")

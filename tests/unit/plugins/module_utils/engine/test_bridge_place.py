@@ -32,7 +32,7 @@ def paths(tmp_path: Path) -> Paths:
     [
         (3 * GIB, 3 * GIB, 4 * GIB, ""),
         (3 * GIB, 3 * GIB, 2 * GIB, "has 2.0 GiB of memory left, 1.0 GiB too little"),
-        # It fits beside the small one, but not beside another one of its own size.
+        # The target fits with the origin, but not with a second engine of the target.
         (1 * GIB, 8 * GIB, 9 * GIB, "has 9.0 GiB of memory left, 6.0 GiB too little"),
         (None, 3 * GIB, 4 * GIB, "the memory that both engines would take is unknown"),
         (3 * GIB, 3 * GIB, None, "the memory that both engines would take is unknown"),
@@ -48,7 +48,7 @@ def gpu(index: int, **more: Any) -> dict[str, Any]:
     return {**found, **more}
 
 
-def test_gpus_that_nobody_has() -> None:
+def test_gpus_without_an_instance_or_a_process_are_free() -> None:
     node = [gpu(0), gpu(1), gpu(2, processes=[{"pid": 1}]), gpu(3), gpu(4)]
     assert bridge_place.free_gpus(["0", "GPU-1"], 2, node) == ("3", "4")
     assert bridge_place.free_gpus(["0", "1"], 3, node) == ()
@@ -65,7 +65,7 @@ def test_a_gpu_whose_processes_cannot_be_listed_is_not_free() -> None:
     [
         ({"kv-cache-memory-bytes": "8G", "gpu-memory-utilization": 0.4}, 20 * GIB, 48 * GIB, ""),
         ({"gpu-memory-utilization": 0.4}, 20 * GIB, 48 * GIB, "the flag kv-cache-memory-bytes"),
-        # What the engine asks for before it starts, whatever it takes.
+        # The engine needs this share of free memory to start, however little memory it then takes.
         ({"kv-cache-memory-bytes": "8G"}, 20 * GIB, 60 * GIB, "GPU 0 has 67.2 GiB of memory too little"),
         ({"kv-cache-memory-bytes": "8G", "gpu-memory-utilization": 0.4}, None, 48 * GIB, "take on one GPU is unknown"),
         ({"kv-cache-memory-bytes": "8G", "gpu-memory-utilization": 0.4}, 20 * GIB, None, "is not known"),
@@ -88,7 +88,7 @@ class Node(plans.Hardware):
 
 @pytest.fixture
 def on_node(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Have these GPUs on the node, and this answer to each plan."""
+    """Set the GPUs of the node, and the result of each plan."""
 
     def have(gpus: list[dict[str, Any]], ok: bool | None, gib: float | None = None) -> list[plans.Engine]:
         asked: list[plans.Engine] = []
@@ -113,14 +113,14 @@ def test_a_bridge_gets_gpus_that_are_free(paths: Paths, on_node: Any) -> None:
     assert (asked[0].gpus, asked[0].flags) == (("2", "3"), {"dtype": "float32"})
 
 
-def test_without_free_gpus_it_may_share_those_of_its_instance(paths: Paths, on_node: Any) -> None:
+def test_without_free_gpus_a_bridge_must_share_those_of_its_instance(paths: Paths, on_node: Any) -> None:
     stage(paths, "main", 5005)
     files.write_json(paths.instance("main"), {"schema": 1, "release": 1})
     on_node([gpu(0), gpu(1)], None, 2.0)
     problem = bridge_place.place(paths, "main", 1, 1).problem
     share = "two engines share GPUs only if the model has the flag kv-cache-memory-bytes"
     assert problem == f"no 2 GPUs of this node are free for it, and {share}"
-    # Free ones on which it does not fit are none.
+    # Free GPUs on which the bridge does not fit do not count.
     on_node([gpu(0), gpu(1), gpu(2), gpu(3)], False, 2.0)
     assert bridge_place.place(paths, "main", 1, 1).problem == problem
 

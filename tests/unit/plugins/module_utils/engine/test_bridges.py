@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Bridges: their start, their end, and what is left of one."""
+"""Bridges: their start, their removal, and a bridge that an update has left."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def active(monkeypatch: pytest.MonkeyPatch) -> set[str]:
     return running
 
 
-def test_it_is_drained_before_it_runs(paths: Paths, active: set[str]) -> None:
+def test_a_bridge_is_drained_before_it_runs(paths: Paths, active: set[str]) -> None:
     assert bridges.start(paths, WISH, NOW, check=True) == (True, 1)
     assert not bridges.left(paths, "main") and active == set()
     assert bridges.start(paths, WISH, NOW, check=False) == (True, 1)
@@ -59,7 +59,7 @@ def test_it_is_drained_before_it_runs(paths: Paths, active: set[str]) -> None:
     assert bridges.start(paths, WISH, NOW, check=False) == (False, 1)
 
 
-def test_one_that_runs_something_else_is_replaced(paths: Paths, active: set[str]) -> None:
+def test_a_bridge_with_another_release_is_replaced(paths: Paths, active: set[str]) -> None:
     stage(paths, "main", 5005, dtype="bfloat16")
     bridges.start(paths, WISH, NOW, check=False)
     assert bridges.start(paths, bridges.Wish("main", 2, 5105, ("2", "3")), NOW, check=False) == (True, 2)
@@ -67,7 +67,7 @@ def test_one_that_runs_something_else_is_replaced(paths: Paths, active: set[str]
     assert "bfloat16" in paths.unit("main_bridge").read_text()
 
 
-def test_nothing_of_it_stays(paths: Paths, active: set[str]) -> None:
+def test_the_removal_leaves_no_file_of_a_bridge(paths: Paths, active: set[str]) -> None:
     before = {path for path in paths.root.rglob("*") if path.is_file()}
     assert bridges.remove(paths, "main", check=False) is False
     bridges.start(paths, WISH, NOW, check=False)
@@ -78,7 +78,7 @@ def test_nothing_of_it_stays(paths: Paths, active: set[str]) -> None:
     assert {path for path in paths.root.rglob("*") if path.is_file()} == before
 
 
-def test_it_is_no_instance_of_its_own_and_noticed_without_a_lock(paths: Paths, active: set[str]) -> None:
+def test_a_bridge_is_not_listed_as_an_instance_and_is_unattended_without_a_lock(paths: Paths, active: set[str]) -> None:
     bridges.start(paths, WISH, NOW, check=False)
     assert bridges.instances(paths) == ["main"]
     holder = lock.Lock(
@@ -89,7 +89,7 @@ def test_it_is_no_instance_of_its_own_and_noticed_without_a_lock(paths: Paths, a
     assert bridges.unattended(paths, NOW + timedelta(seconds=301)) == ["main_bridge"]
 
 
-def test_what_was_left_has_its_place(paths: Paths, active: set[str]) -> None:
+def test_a_bridge_that_an_update_left_keeps_its_gpus(paths: Paths, active: set[str]) -> None:
     bridges.start(paths, WISH, NOW, check=False)
     assert bridges.place(paths, "main", 1, 1, 5105) == bridge_place.Place(("2", "3"))
 

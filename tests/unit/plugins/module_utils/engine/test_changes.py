@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What would change of an instance."""
+"""The change from the release that runs to the release that must run."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_values_of_the_environment_are_not_shown() -> None:
     assert changes.differences(old, new) == ["- a", "+ b", "environment: GONE", "environment: KEY"]
 
 
-def test_a_flag_stands_with_its_values() -> None:
+def test_a_flag_is_shown_with_its_values() -> None:
     unit = "ExecStartPre=/usr/bin/docker create \\\n    --init \\\n    --entrypoint=vllm \\\n    image@{} \\\n    serve"
     unit += " \\\n    --served-model-name \\\n    main \\\n    {}{} \\\n    --seed=-1\nExecStart=/x\n"
     old = Texts(unit.format("a", "tiny-a", ""))

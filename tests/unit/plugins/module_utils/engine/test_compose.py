@@ -67,7 +67,7 @@ def test_the_limit_is_no_part_of_the_id() -> None:
     assert made.rendered(memory_limit="48g").unit != made.rendered().unit
 
 
-def test_an_instance_with_its_own() -> None:
+def test_an_instance_with_its_own_settings() -> None:
     own = replace(
         INSTANCE, image=OWN, environment={"A": "1"}, shm_size="2g", memory="9g", ulimits={"core": "0"}, user="77:78"
     )

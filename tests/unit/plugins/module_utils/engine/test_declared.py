@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The registry and the instances, read once: what is sound, every mistake, and what is only warned of."""
+"""The registry and the instances, read once: sound entries and instances, mistakes, and warnings."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def test_a_registry_without_instances() -> None:
     assert declared.entries["bot"].store_name == "tiny"
 
 
-def test_every_mistake_is_kept_and_spares_what_is_sound() -> None:
-    """One that is served is served all the same: where its files are is looked at before its mistake is corrected."""
+def test_mistakes_are_collected_and_sound_instances_stay() -> None:
+    """An entry with a mistake still counts as served: the same run checks the place of its files."""
     models = {**MODELS, "typo": {"model": "/m", "dtypee": "half"}}
     instances = [
         MAIN,
@@ -63,14 +63,14 @@ def test_gpus_that_the_node_does_not_have() -> None:
     assert (problem.value, declared.instances) == ("7", ())
 
 
-def test_what_is_only_warned_of() -> None:
+def test_a_deprecated_flag_and_a_missing_catalogue_are_warnings() -> None:
     models = {"tiny": {"model": "/m", "disable-cascade-attn": True}}
     (warning,) = Declared.read(models, version="0.32.0").warnings
     assert warning.startswith("models.tiny: disable-cascade-attn: True: is deprecated in vLLM 0.32.0")
     assert "no catalogue of the flags of vLLM 0.32.9" in Declared.read(models, version="0.32.9").warnings[0]
 
 
-def test_what_is_no_registry() -> None:
+def test_a_registry_that_is_no_dictionary_is_a_problem() -> None:
     declared = Declared.read(["tiny"], [MAIN])
     assert declared.entries == {} and declared.needed == {}
     assert str(declared.problems[0]) == "models: must be a dictionary of entries by name, found list"

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What engines are reached by, and ports that somebody has already."""
+"""The endpoints of engines, and ports that are taken."""
 
 from __future__ import annotations
 
@@ -53,7 +53,9 @@ def test_another_port_must_be_free_and_comes_with_the_next_release() -> None:
     assert (problem.key, problem.value) == ("port", port) and "is taken by" in problem.message
 
 
-def test_what_runs_is_read_off_its_active_release(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_endpoint_of_an_engine_is_that_of_its_active_release(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     paths, running = Paths(tmp_path), {"vllm@main.service", "vllm@broken.service"}
     monkeypatch.setattr(systemd, "active_state", lambda unit: "active" if unit in running else "inactive")
 
@@ -84,7 +86,7 @@ def test_a_port_that_another_instance_has() -> None:
     assert "held by instance main, which the inventory no longer declares" in problem.message
 
 
-def test_a_bridge_s_port_that_somebody_has() -> None:
+def test_a_bridge_port_that_another_process_has_is_a_problem() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         taken = int(server.getsockname()[1])
         instance = Instance(name="main", model="tiny-a", port=5005, bridge_port=taken)

@@ -21,6 +21,14 @@ def test_the_environment_of_the_installed_release(tmp_path: Path) -> None:
     assert environment.read(paths, "main") == {"A": "1", "B": "x=y"}
 
 
+def test_secrets_of_an_installed_release_are_masked(tmp_path: Path) -> None:
+    paths = Paths(tmp_path)
+    files.write(paths.env("main"), "HOME=/mnt/cache\nVLLM_API_KEY=short\nMY_PAT=long-secret=1\nLIMIT=1234567890\n")
+    values = environment.secrets(environment.read(paths, "main"))
+    text = "/mnt/cache short long-secret=1 1234567890 Authorization: Bearer abc hf_abcdefghijklmnopqrstuvwx"
+    assert environment.mask(text, values) == "/mnt/cache *** *** 1234567890 Authorization: Bearer *** ***"
+
+
 def test_long_values_may_be_secret() -> None:
     known = {"HOME": "/mnt/nvme/cache", "USER": "inference", "VLLM_CACHE_ROOT": "/mnt/nvme/cache"}
     variables = {**known, "VLLM_API_KEY": "short", "TOKEN": "long-enough", "N": "12345678", "MODE": "fast"}

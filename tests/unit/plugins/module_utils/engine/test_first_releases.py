@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Releases of the first versions, which keep argv alone."""
+"""Releases of the first versions, which have only argv."""
 
 from __future__ import annotations
 

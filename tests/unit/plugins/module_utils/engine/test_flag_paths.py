@@ -70,7 +70,7 @@ def test_each_way_into_the_container() -> None:
         {},
     ],
 )
-def test_what_is_no_path(flags: dict[str, Any]) -> None:
+def test_a_value_that_is_no_path_stays_as_it_is(flags: dict[str, Any]) -> None:
     assert list(named(flags)) == []
     assert place(flags, MODEL, {}, SETTINGS) == (flags, [])
     assert said(flags) == ""
@@ -82,7 +82,7 @@ def test_files_of_the_model(tmp_path: Path) -> None:
     words = said({"chat-template": "u.jinja"}, model_files=tmp_path)
     assert words.startswith("models.tiny: chat-template: 'u.jinja': is not a file in the model's own directory")
     assert "controller:/PATH" in words and "hub" not in words
-    # Before the model is on the node, nobody knows.
+    # Before the model is on the node, its files are not checked.
     assert said({"chat-template": "u.jinja"}) == ""
     assert "engines are offline, so a hub's name does not work" in said({"tokenizer": "org/name"}, model_files=tmp_path)
 
@@ -112,7 +112,7 @@ def test_a_link_to_a_private_directory(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", ["../other/x", "/srv/../etc/x", "a,b", "controller:/a/../b"])
-def test_paths_that_lead_elsewhere(path: str) -> None:
+def test_a_path_with_dots_or_a_comma_is_refused(path: str) -> None:
     assert "must be a path without a comma" in said({"tokenizer": path})
 
 
@@ -151,7 +151,7 @@ def test_places_that_the_engine_writes_to() -> None:
     assert place(flags, MODEL, {}, SETTINGS) == (flags, [])
 
 
-def test_all_mistakes_at_once() -> None:
+def test_all_mistakes_are_reported_at_once() -> None:
     assert (
         len(said({"chat-template": "controller:x", "tokenizer": "/nowhere", "tool-parser-plugin": "../x"}).splitlines())
         == 3

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The gate: what nft is told, and what is made of nft's answers. The gate itself is tried on nodes."""
+"""The gate: the commands to nft, and the reading of nft's answers. Scenarios test the gate on nodes."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from ansible_collections.baremetal.inference.plugins.module_utils.engine import 
 
 
 class Nft:
-    """A stand-in for nft that keeps the set of closed ports."""
+    """A fake of nft that keeps the set of closed ports."""
 
     def __init__(self) -> None:
         self.there = False
         self.ports: set[int] = set()
         self.loaded: list[str] = []
-        self.deaf = False
+        self.ignores_elements = False
         self.failure: Outcome | None = None
 
     def run(self, command: Sequence[str], _timeout: float, *, stdin: str = "") -> Outcome:
@@ -39,7 +39,7 @@ class Nft:
         self.loaded.append(stdin)
         self.there = "delete table" not in stdin
         for verb, port in re.findall(r"^(add|delete) element inet \w+ closed \{ (\d+) \}$", stdin, re.MULTILINE):
-            if not self.deaf:
+            if not self.ignores_elements:
                 (self.ports.add if verb == "add" else self.ports.discard)(int(port))
         return Outcome(0)
 
@@ -72,7 +72,7 @@ def test_only_new_connections_of_clients_are_refused(nft: Nft) -> None:
 
 
 def test_a_port_that_is_not_closed_after_all_is_an_error(nft: Nft) -> None:
-    nft.deaf = True
+    nft.ignores_elements = True
     with pytest.raises(gate.GateError, match="5005"):
         gate.close(5005)
 
@@ -84,16 +84,16 @@ def test_a_port_that_is_not_closed_after_all_is_an_error(nft: Nft) -> None:
         (Outcome(1, stderr="Error: Operation not permitted\n"), "Operation not permitted"),
     ],
 )
-def test_what_nft_refuses_is_told(nft: Nft, failure: Outcome, words: str) -> None:
+def test_a_refusal_of_nft_is_reported(nft: Nft, failure: Outcome, words: str) -> None:
     nft.failure = failure
     for call in (lambda: gate.close(5005), lambda: gate.open_(5005), gate.closed):
         with pytest.raises(gate.GateError, match=words):
             call()
 
 
-def test_the_table_goes_with_every_gate(nft: Nft) -> None:
+def test_the_removal_of_the_table_opens_every_gate(nft: Nft) -> None:
     gate.remove()
-    assert nft.loaded == [], "there is none"
+    assert nft.loaded == [], "there is no table"
     gate.close(5005)
     gate.remove()
     assert nft.loaded[-1] == f"delete table inet {gate.TABLE}\n" and gate.closed() == set()
@@ -104,7 +104,7 @@ def test_a_node_without_nftables_has_no_gate_to_remove(nft: Nft) -> None:
     gate.remove()
 
 
-def test_a_gate_that_nft_does_not_show_is_not_taken_for_removed(nft: Nft) -> None:
+def test_a_table_that_nft_cannot_list_is_an_error(nft: Nft) -> None:
     gate.close(5005)
     nft.failure = Outcome(None, failure="timeout", message="nft gave no answer within 20 s")
     with pytest.raises(gate.GateError, match="nft gave no answer within 20 s"):

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which GPUs instances get: no GPU twice, by whatever names, and none that the node does not have."""
+"""The GPUs that instances get: no GPU twice under any of its names, and only GPUs that the node has."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def assigned(*wishes: Any, gpus: list[dict[str, Any]] | None) -> tuple[list[tupl
 
 
 def test_names_stay_as_they_are_written() -> None:
-    """Both forms stand in the specification, so that a release is the same with and without the driver."""
+    """The CDI specification has both forms, so that a release is the same with and without the driver."""
     wish = [1, uuid(3), "2:0", uuid(33, "MIG")]
     given = (["1", uuid(3), "2:0", uuid(33, "MIG")],)
     assert [list(one) for one in names(wish, gpus=NODE)] == [*given]
@@ -66,7 +66,7 @@ def test_names_stay_as_they_are_written() -> None:
 
 
 def test_counted_gpus_are_whole_and_free() -> None:
-    """The second instance has index 0 under its other name, and the GPU in MIG mode is nobody's as a whole."""
+    """The second instance has index 0 by its UUID, and the GPU in MIG mode does not count as a whole GPU."""
     assert names(2, [uuid(0)], gpus=NODE) == [("1", "3"), (uuid(0),)]
     assert names(1, ["2:0"], 1, gpus=NODE) == [("0",), ("2:0",), ("1",)]
 
@@ -86,7 +86,7 @@ def test_counted_gpus_are_whole_and_free() -> None:
         ((1, [0, uuid(1), 3]), "is more than the 0 free GPUs of this node, which has 4 GPUs (b has 0, "),
     ],
 )
-def test_what_the_driver_shows_to_be_wrong(wishes: tuple[Any, ...], text: str) -> None:
+def test_mistakes_that_the_driver_shows(wishes: tuple[Any, ...], text: str) -> None:
     _given, problems = assigned(*wishes, gpus=NODE)
     assert len(problems) == 1
     assert text in problems[0]
@@ -103,7 +103,7 @@ def test_what_the_driver_shows_to_be_wrong(wishes: tuple[Any, ...], text: str) -
         ((["0:1"], [0]), "has the MIG device 0:1, which is given to a already"),
     ],
 )
-def test_what_can_be_known_without_the_driver(wishes: tuple[Any, ...], text: str) -> None:
+def test_mistakes_that_are_known_without_the_driver(wishes: tuple[Any, ...], text: str) -> None:
     _given, problems = assigned(*wishes, gpus=BARE)
     assert len(problems) == 1
     assert text in problems[0]
@@ -114,8 +114,8 @@ def test_without_the_driver_names_are_trusted() -> None:
     assert names([uuid(9, "MIG")], 2, gpus=BARE) == [(uuid(9, "MIG"),), ("0", "1")]
 
 
-def test_gpus_that_do_not_work_are_nobodys() -> None:
-    """One that has fallen off the bus keeps its index in the report, one that the driver does not list has none."""
+def test_no_instance_gets_a_gpu_that_does_not_work() -> None:
+    """A GPU that has fallen off the bus keeps its index in the report. A GPU that the driver does not list has none."""
     node = [gpu(0, lost=True), gpu(1), asdict(Gpu(uuid=uuid(2), pci_bus_id="0000:02:00.0"))]
     assert names(1, gpus=node) == [("1",)]
     assert "has fallen off the bus" in assigned([0], gpus=node)[1][0]
@@ -152,7 +152,7 @@ WISHES = st.lists(
 
 @given(WISHES, st.sampled_from([NODE, BARE, None]))
 def test_no_device_is_given_twice(wishes: list[Any], gpus: list[dict[str, Any]] | None) -> None:
-    """Either the wishes are refused, or everybody has what it asked for, and nobody shares."""
+    """Either the wishes are refused, or each instance gets what it asks for, and no two share a device."""
     given, problems = assigned(*wishes, gpus=gpus)
     if problems:
         return
@@ -176,6 +176,6 @@ def test_every_device_of_a_real_machine_can_be_named(recording: Any) -> None:
     assert len(assign([Wish("a", "a", len(whole))], node)[0][0]) == len(whole)
 
 
-def test_nothing_is_known_of_a_node_that_was_not_looked_at() -> None:
+def test_without_the_fact_gpus_every_wish_is_granted() -> None:
     assert read_node(None) == Node()
     assert names(9, gpus=None) == [tuple(map(str, range(9)))]

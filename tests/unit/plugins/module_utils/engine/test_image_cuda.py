@@ -21,7 +21,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.engine import 
         (None, ""),
     ],
 )
-def test_the_image_tells_its_cuda(variables: list[str] | None, expected: str) -> None:
+def test_the_environment_of_the_image_has_its_cuda(variables: list[str] | None, expected: str) -> None:
     asked: list[list[str]] = []
 
     def run(argv: list[str]) -> tuple[int, str, str]:
@@ -32,9 +32,9 @@ def test_the_image_tells_its_cuda(variables: list[str] | None, expected: str) ->
     assert asked[0][:3] == ["docker", "image", "inspect"]
 
 
-def test_what_the_operator_says_counts_until_the_image_tells_and_no_answer_is_none() -> None:
-    told = json.dumps(["CUDA_VERSION=13.0.1"])
-    assert image_cuda.find("12.4", "image", "docker", lambda argv: (0, told, "")) == "13.0"
+def test_the_image_comes_before_the_operator_and_no_answer_is_unknown() -> None:
+    environment = json.dumps(["CUDA_VERSION=13.0.1"])
+    assert image_cuda.find("12.4", "image", "docker", lambda argv: (0, environment, "")) == "13.0"
     assert image_cuda.find("12.4", "image", "docker", lambda argv: (1, "", "")) == "12.4"
     assert image_cuda.find("", "image", "docker", lambda argv: (1, "", "no such image")) == ""
     assert image_cuda.find("", "image", "docker", lambda argv: (0, "{", "")) == ""
@@ -49,7 +49,7 @@ def test_what_the_operator_says_counts_until_the_image_tells_and_no_answer_is_no
         ("vllm/vllm-openai:v0.33.0@sha256:abc", ""),
     ],
 )
-def test_without_the_image_its_tag_may_tell(image: str, expected: str) -> None:
+def test_without_the_image_its_tag_may_have_the_cuda(image: str, expected: str) -> None:
     assert image_cuda.find("", image, None, lambda argv: (0, "[]", "")) == expected
     assert image_cuda.find("", image, "docker", lambda argv: (0, json.dumps(["CUDA_VERSION=13.0.1"]), "")) == "13.0"
 
@@ -68,7 +68,7 @@ def test_without_the_image_its_tag_may_tell(image: str, expected: str) -> None:
         ("13.0", "0.19.1", (7, 5)),
     ],
 )
-def test_an_image_has_code_for_some_gpus(cuda: str, version: str, least: tuple[int, int] | None) -> None:
+def test_the_least_compute_capability_of_an_image(cuda: str, version: str, least: tuple[int, int] | None) -> None:
     assert image_cuda.lowest(cuda, version) == least
 
 

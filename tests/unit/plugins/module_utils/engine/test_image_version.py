@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which version of vLLM an image holds: told, kept, asked, or read off its tag, in this order."""
+"""The version of vLLM in an image: from the operator, the record, the image or its tag, in this order."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ IMAGE = f"registry.example.com:5000/vllm-openai:v0.31.0@{DIGEST}"
 
 
 class Image:
-    """What an image's Python says; counts how often it is asked."""
+    """An image whose Python prints a text, and the commands that asked."""
 
     def __init__(self, output: str = "0.32.0+cpu\n", code: int = 0) -> None:
         self.answer = (code, output, "")
@@ -33,7 +33,7 @@ def registry(tmp_path: Path) -> Path:
     return tmp_path / "registry.json"
 
 
-def test_the_first_that_tells_it_counts(registry: Path) -> None:
+def test_the_first_source_that_has_a_version_counts(registry: Path) -> None:
     image = Image("a plugin's greeting\n0.32.0+cpu\n")
     assert find("0.30.0", IMAGE, registry, "docker", image.run) == "0.30.0"
     assert image.asked == []
@@ -45,19 +45,19 @@ def test_the_first_that_tells_it_counts(registry: Path) -> None:
 
 
 @pytest.mark.parametrize("kept", [kept_as("another", "0.33.0", ""), kept_as(IMAGE, "0.33.0", "0.33.0")])
-def test_what_is_kept_of_another_image_or_was_only_said_does_not_count(registry: Path, kept: dict[str, Any]) -> None:
+def test_a_record_of_another_image_or_of_the_operator_does_not_count(registry: Path, kept: dict[str, Any]) -> None:
     files.write_json(registry, {"schema": 1, "engine": kept})
     assert find("", IMAGE, registry, "docker", Image().run) == "0.32.0+cpu"
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"engine": 1}', '{"schema": 1, "models": {}}', "\xff"])
-def test_a_damaged_file_tells_nothing(registry: Path, text: str) -> None:
+def test_a_damaged_record_does_not_count(registry: Path, text: str) -> None:
     registry.write_text(text, encoding="latin-1")
     assert find("", IMAGE, registry, "docker", Image().run) == "0.32.0+cpu"
 
 
 @pytest.mark.parametrize("image", [Image(code=125), Image(""), Image("Traceback\n"), None])
-def test_the_tag_is_read_where_the_image_does_not_tell(registry: Path, image: Image | None) -> None:
+def test_the_tag_counts_where_the_image_gives_no_version(registry: Path, image: Image | None) -> None:
     run = (image or Image()).run
     assert find("", IMAGE, registry, "docker" if image else None, run) == "0.31.0"
 
@@ -77,5 +77,5 @@ def test_the_tag_is_read_where_the_image_does_not_tell(registry: Path, image: Im
     ],
 )
 def test_tags(registry: Path, name: str, expected: str) -> None:
-    """A tag of something else may count something else."""
+    """The tag of another program's image counts other versions."""
     assert find("", f"{name}@{DIGEST}", registry, None, Image().run) == expected

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the role vllm refuses beside instances, registry and settings."""
+"""Mistakes in the role vllm's input, without instances, registry and settings."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_an_image_that_is_not_pinned(image: str) -> None:
     assert "site variable engine_image" in str(problem) and "must name the image by digest" in str(problem)
 
 
-def test_sources_of_needed_models_have_a_form() -> None:
+def test_wrong_sources_of_needed_models_are_reported() -> None:
     models: dict[Any, Any] = {
         "good": {"model": "controller:/srv/good"},
         "chat": {"model": "org/chat", "speculative-config": {"model": "small", "num_speculative_tokens": 3}},
@@ -53,7 +53,7 @@ def test_sources_of_needed_models_have_a_form() -> None:
 
 
 def test_an_agent_on_an_engine_s_port_and_a_foreign_address(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both at once; an instance that leaves has no port any more."""
+    """Both mistakes are reported at once. An absent instance has no port."""
     monkeypatch.setattr(agent_service, "problem_with", lambda address, port, pid: f"{address}:{port} of {pid}")
     leaves = {"name": "side", "port": 5005, "state": "absent"}
     instances: list[Any] = [{"name": "main", "port": 5004}, leaves]

@@ -23,7 +23,7 @@ def test_an_instance_without_settings_of_its_own_has_those_of_all_engines() -> N
         found.port = 5006  # type: ignore[misc]
 
 
-def test_a_step_of_a_unit_needs_nothing_of_the_collection() -> None:
+def test_the_file_imports_nothing_of_the_collection() -> None:
     """Each import would lengthen each start of a bridge."""
     program = (
         "import importlib.util, sys\n"

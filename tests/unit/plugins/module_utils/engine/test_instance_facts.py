@@ -55,7 +55,7 @@ def test_facts_come_back_from_json(facts: InstanceFacts | UpdateFacts) -> None:
     assert type(facts).from_dict({**value, "invocation": {}}) == facts
 
 
-def test_facts_that_are_not_whole_are_refused() -> None:
+def test_facts_with_a_missing_field_are_refused() -> None:
     value = INSTANCE.to_dict()
     del value["serving"]
     with pytest.raises(TypeError, match="serving"):

@@ -37,7 +37,7 @@ def test_without_a_hint_all_keys_are_named() -> None:
     assert hint("frobnicate", INSTANCE_KEYS) == f"known: {', '.join(sorted(INSTANCE_KEYS))}"
 
 
-def test_what_is_meant_is_no_key_of_ours() -> None:
+def test_no_wrong_key_with_a_hint_is_a_right_key() -> None:
     assert not set(MEANT) & INSTANCE_KEYS
     kebab = {key.replace("_", "-") for key in MEANT}
     # The engine's flag for keys of clients is set by the role.

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The instances' rules, each mistake with what the operator gets to read."""
+"""The rules for instances, each mistake with its message."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def test_a_gang_takes_its_share_of_the_gpus_of_a_node() -> None:
     assert [item.gpus for item in loaded] == [("0", "1", "2", "3"), ("4",)]
     assert (loaded[0].nodes, loaded[0].gang_port, loaded[0].rendezvous_port) == (("n1", "n2"), 5110, 29510)
     assert (loaded[1].nodes, loaded[1].gang_port) == ((), None)
-    # Nothing tells the division yet: the plan proposes one.
+    # The entry leaves the division open: the plan proposes one.
     assert [item.gpus for item in load([instance(**GANG, gpus=8)])] == [tuple(map(str, range(8)))]
 
 
@@ -153,7 +153,7 @@ def test_a_gpu_serves_one_instance() -> None:
     assert "gpus: '1': is given to a already" in text
 
 
-def test_what_is_absent_needs_no_model() -> None:
+def test_an_absent_instance_needs_no_model() -> None:
     instances = [instance(), instance(name="old", model="big", state="absent"), "a mistake"]
     assert served_models(MODELS, instances) == {"tiny-a": MODELS["tiny-a"]}
 
@@ -175,7 +175,7 @@ VARIANTS: dict[str, Any] = {
 }
 
 
-def test_the_node_keeps_what_its_instances_are_made_of() -> None:
+def test_a_node_needs_the_entries_of_its_instances_and_their_bases() -> None:
     models = {name: VARIANTS[name] for name in ("tiny-a", "big", "short", "shorter")}
     loaded = load([instance(model="shorter"), instance(name="old", port=5006, model="big", state="absent")], models)
     assert sorted(needed_entries(models, loaded)) == ["short", "shorter", "tiny-a"]
@@ -203,7 +203,7 @@ def test_more_gpus_than_any_machine_has() -> None:
 
 
 def test_a_system_prompt_is_refused_only_where_it_would_be_served() -> None:
-    """The registry may hold what no instance serves; one that several serve is named once."""
+    """An entry that no instance serves may have the mistake. An entry that several instances serve is named once."""
     pirate = {"base": "tiny-a", "system-prompt": "Talk like a pirate."}
     assert [item.model for item in load([instance(model="pirate")], {**MODELS, "pirate": pirate})] == ["pirate"]
     models = {**MODELS, "pirate": {**pirate, "chat-template": "/other.jinja"}}

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the inventory says of instances, mistakes included, and the names of bridges."""
+"""Instances of the inventory before they are checked, and the names of bridges."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def instance(**changes: Any) -> dict[str, Any]:
     return {"name": "main", "model": "tiny-a", "port": 5005, **changes}
 
 
-def test_what_is_absent_is_left_out_and_mistakes_are_kept() -> None:
+def test_absent_instances_are_left_out_and_mistakes_stay() -> None:
     instances = [instance(), instance(name="old", model="big", state="absent"), "a mistake"]
     assert present_instances(instances) == [instances[0], "a mistake"]
 
@@ -60,7 +60,7 @@ def test_whether_a_node_needs_gpus(instances: list[Any], wanted: bool) -> None:
     assert want_gpus(instances) is wanted
 
 
-def test_another_model_for_some() -> None:
+def test_only_named_instances_get_another_model() -> None:
     odd = [instance(name=["next"]), "odd"]
     instances: list[Any] = [instance(), instance(name="next"), *odd]
     assert with_models(instances, {"next": "wide"}) == [instances[0], {**instances[1], "model": "wide"}, *odd]
@@ -79,12 +79,12 @@ def test_a_bridge_is_named_after_its_instance() -> None:
         ({"main": "big", "next": "wide"}, ""),
     ],
 )
-def test_what_is_set_for_once_may_have_blanks(given: object, rest: str) -> None:
+def test_the_models_of_set_may_have_blanks(given: object, rest: str) -> None:
     assert models_once(given, rest) == {"main": "big", "next": "wide"}
 
 
 @pytest.mark.parametrize("given", ["main=big", '{"main":', '["main"]', '{"main":1}', ["main"]])
-def test_what_cannot_be_set_for_once_is_told_with_what_can(given: object) -> None:
+def test_a_wrong_value_of_set_is_refused_with_the_right_form(given: object) -> None:
     with pytest.raises(ValueError) as refused:
         models_once(given)
     assert str(refused.value).startswith(f"set: found {given}, must be a dictionary of models by instance")

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Who listens on a port, from what the kernel shows."""
+"""Which processes listen on a port and which clients are connected, from /proc."""
 
 from __future__ import annotations
 
@@ -50,26 +50,26 @@ def row(local: str, peer: str, state: str = "01", uid: int = 0) -> str:
 
 
 # Port 5005 of this node, a client of another machine, and a port of this node itself.
-OWN, ABROAD, AT_HOME = "0200000A:138D", "0900000A:9C40", "0200000A:9C41"
-MAPPED_OWN, MAPPED_AT_HOME = (f"{'0' * 16}FFFF0000{end}" for end in (OWN, AT_HOME))
+OWN, REMOTE, LOCAL = "0200000A:138D", "0900000A:9C40", "0200000A:9C41"
+MAPPED_OWN, MAPPED_LOCAL = (f"{'0' * 16}FFFF0000{end}" for end in (OWN, LOCAL))
 
 
 @pytest.mark.parametrize(
     ("rows", "count"),
     [
         ([], 0),
-        ([row(OWN, ABROAD)], 1),
-        # Not yet accepted, and one that sends no more.
-        ([row(OWN, ABROAD, "03"), row(OWN, ABROAD, "08")], 2),
-        # Listening, and what the engine has closed.
-        ([row(OWN, "00000000:0000", "0A"), row(OWN, ABROAD, "06")], 0),
+        ([row(OWN, REMOTE)], 1),
+        # A connection that is not yet accepted, and a client that sends no more.
+        ([row(OWN, REMOTE, "03"), row(OWN, REMOTE, "08")], 2),
+        # The listening socket, and a connection that the engine has closed.
+        ([row(OWN, "00000000:0000", "0A"), row(OWN, REMOTE, "06")], 0),
         # The node's own probe, then a gateway on the same machine; by IPv4, and as the engine's IPv6 socket shows it.
-        ([row(OWN, AT_HOME), row(AT_HOME, OWN, uid=0)], 0),
-        ([row(OWN, AT_HOME), row(AT_HOME, OWN, uid=998)], 1),
-        ([row(MAPPED_OWN, MAPPED_AT_HOME), row(AT_HOME, OWN, uid=998)], 1),
-        ([row(MAPPED_OWN, MAPPED_AT_HOME), row(AT_HOME, OWN, uid=0)], 0),
+        ([row(OWN, LOCAL), row(LOCAL, OWN, uid=0)], 0),
+        ([row(OWN, LOCAL), row(LOCAL, OWN, uid=998)], 1),
+        ([row(MAPPED_OWN, MAPPED_LOCAL), row(LOCAL, OWN, uid=998)], 1),
+        ([row(MAPPED_OWN, MAPPED_LOCAL), row(LOCAL, OWN, uid=0)], 0),
         # Another port.
-        ([row("0200000A:138E", ABROAD)], 0),
+        ([row("0200000A:138E", REMOTE)], 0),
     ],
 )
 def test_clients(proc: FakeProc, rows: list[str], count: int) -> None:
@@ -91,7 +91,7 @@ def test_ours_by_pid_namespace(proc: FakeProc) -> None:
     assert [str(process) for process in stranger.strangers] == ["pid 140 (python3 -m server)"]
 
 
-def test_a_second_listener_beside_ours_is_seen(proc: FakeProc) -> None:
+def test_a_second_listener_on_the_port_is_seen(proc: FakeProc) -> None:
     """With SO_REUSEPORT both get requests."""
     proc.listen(5005, inode=7)
     proc.listen(5005, inode=8)

@@ -55,13 +55,13 @@ def test_how_long_a_swap_keeps_requests_away() -> None:
     assert load_time.swap_seconds(100.0) == 140
 
 
-def test_what_a_release_took_once_is_expected_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_recorded_load_time_of_a_release_is_expected_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     paths = Paths(tmp_path)
     for dtype in ("float32", "float16"):
         stage(paths, "main", 5005, dtype)
     taken: float | None = 20.0
     monkeypatch.setattr(load_time, "seconds", lambda _name: taken)
-    # Of a release that never ran, the one that serves tells: both load the same model.
+    # For a release that never ran, the load time of the release that serves counts: both load the same model.
     assert load_time.expected(paths, "main", 1, 2) == 20.0
     assert load_time.expected(paths, "main", None, 2) == 20.0, "nothing else is known"
     assert load_time.expected(paths, "main", 1, 3) is None, "a release that is not there"

@@ -34,7 +34,7 @@ def test_sizes(text: str, wanted: int) -> None:
 
 
 def test_the_limit_is_what_the_engine_needs_in_whole_gib() -> None:
-    # 1.1 x 15 + 16 + 2 x 8
+    # 1.1 x 15 of weights, 16 of /dev/shm, and 2 processes of 8
     assert limit(held(), 512 * 1024) == "49g"
     assert limit(held(shm_size="1g"), 512 * 1024) == "34g"
 

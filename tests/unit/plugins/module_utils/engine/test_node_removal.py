@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a node has besides its instances: all of it goes."""
+"""The removal of everything that a node has besides its instances."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from .conftest import written
 NOW = datetime(2026, 11, 21, 3, 0, tzinfo=UTC)
 
 
-def test_a_node_leaves_nothing_but_what_is_asked_for(paths: Paths, calls: list[tuple[str, ...]]) -> None:
+def test_only_the_files_that_must_be_kept_stay(paths: Paths, calls: list[tuple[str, ...]]) -> None:
     kept = paths.state / "docker-daemon.json"
     metrics = paths.textfiles / "inference-probe.prom"
     for path in (kept, paths.target, paths.state / "manifests.json", metrics, paths.textfiles / "smart.prom"):
@@ -48,7 +48,7 @@ def test_a_node_leaves_nothing_but_what_is_asked_for(paths: Paths, calls: list[t
     assert node_removal.remove_node_traces(paths, [kept], check=False) == going
     left = {str(kept.relative_to(paths.root)), "var/lib/prometheus/node-exporter/smart.prom"}
     assert written(paths.root) == left
-    # The next run takes the lock again; that alone is no change, and does not stay.
+    # The next run takes the lock again. The lock alone is no change, and is removed again.
     lock.take(paths, wanted, NOW)
     assert node_removal.remove_node_traces(paths, [kept], check=False) == []
     assert written(paths.root) == left
@@ -66,7 +66,7 @@ def test_a_node_leaves_nothing_but_what_is_asked_for(paths: Paths, calls: list[t
         ),
     ],
 )
-def test_services_go_with_their_slices_but_for_one_in_use(
+def test_services_are_removed_with_their_slices_except_a_slice_in_use(
     paths: Paths, monkeypatch: pytest.MonkeyPatch, engines: str, stopped: list[str]
 ) -> None:
     calls: list[str] = []
@@ -92,13 +92,13 @@ def test_services_go_with_their_slices_but_for_one_in_use(
     assert node_removal.remove_services(paths, check=False) == units
     assert not any(path.exists() for path in units)
     assert {line for line in calls if "slice" in line} == {f"stop system-{name}.slice" for name in stopped}
-    # The agent asks for recoveries: it stops before what it would start.
+    # The agent asks for recoveries, so it stops before the units that it would start.
     order = [line.removeprefix("stop ") for line in calls if line.startswith("stop inference")]
     assert order == [*METRICS_TIMERS, AGENT_UNIT, RECOVERY_PATH, RECOVERY_DISPATCH, GATES_UNIT]
     assert calls[-1] == "no gates"
 
 
-def test_directories_above_go_while_they_are_empty(tmp_path: Path) -> None:
+def test_parent_directories_that_become_empty_are_removed(tmp_path: Path) -> None:
     (tmp_path / "keep/cache/vllm/main").mkdir(parents=True)
     (tmp_path / "keep/other").mkdir()
     wanted = [tmp_path / "keep/cache/vllm", tmp_path / "nowhere"]

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What one instance sets for its container alone: read, checked without showing a value, and laid over the others."""
+"""The own settings of an instance: reading, checks that show no secret, and precedence over those of all engines."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def said(raw: dict[str, Any]) -> str:
     return "\n".join(map(str, check("instances[0] (main)", raw)))
 
 
-def test_what_is_right_passes() -> None:
+def test_right_settings_have_no_mistake() -> None:
     assert said({}) == "" and said(GOOD) == ""
     assert said({"user": "embedder", "memory": "0"}) == ""
     # The name says token, and the value is no secret.
@@ -84,7 +84,7 @@ def test_mistakes(raw: dict[str, Any], words: str) -> None:
         ("HTTPS_PROXY", "http://user:s3cret@proxy:3128"),
     ],
 )
-def test_a_secret_in_the_open_is_refused_and_not_shown(name: str, value: str) -> None:
+def test_a_secret_in_environment_is_refused_and_not_shown(name: str, value: str) -> None:
     assert "looks like a secret" in said({"environment": {name: value}})
     assert "s3cret" not in said({"environment": {name: value}})
 
@@ -93,11 +93,11 @@ def test_a_secret_in_the_open_is_refused_and_not_shown(name: str, value: str) ->
     ("name", "value"),
     [("HTTPS_PROXY", "http://proxy:3128"), ("API_KEY_FILE", "/etc/key-of-me"), ("MAX_TOKEN", "123456789")],
 )
-def test_what_is_no_secret(name: str, value: str) -> None:
+def test_a_value_that_is_no_secret_passes(name: str, value: str) -> None:
     assert not looks_secret(name, value)
 
 
-def test_all_mistakes_at_once() -> None:
+def test_all_mistakes_are_reported_at_once() -> None:
     raw = {"image": "x", "memory": "y", "environment": {"HOME": "/", "HF_TOKEN": "s3cret-value"}}
     assert len(check("main", raw)) == 4
 

@@ -89,14 +89,14 @@ def test_a_plan_of_which_little_is_known() -> None:
         ),
     ],
 )
-def test_what_becomes_of_an_instance(change: dict[str, Any], words: str) -> None:
+def test_the_change_of_an_instance_is_in_the_plan(change: dict[str, Any], words: str) -> None:
     lines = plan_text.render([plan(change={**change, "differences": ["- a", "+ b"]})]).splitlines()
     position = next(index for index, line in enumerate(lines) if line.startswith("  change"))
     assert words in lines[position]
     assert lines[position + 1 : position + 3] == ["            - a", "            + b"]
 
 
-def test_what_stands_against_a_start() -> None:
+def test_a_refusal_has_the_misfits_and_the_problems_of_the_node() -> None:
     text = plan_text.refusal([plan(ok=False, problems=[PROBLEM])], [{**PROBLEM, "value": None, "fits": []}])
     lines = text.splitlines()
     assert lines[0] == "main: does not fit"

@@ -26,7 +26,7 @@ GPUS = [
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """A node with two GPUs, and what plans of flags were asked for."""
+    """A node with two GPUs. The list gets an item each time that the GPUs are read."""
     found: list[str] = []
 
     def gather(*_given: Any) -> dict[str, Any]:
@@ -62,7 +62,7 @@ def test_a_gpu_that_is_not_there_is_a_problem(asked: list[str]) -> None:
     assert "has no GPU '7'" in found["problems"][0]["message"]
 
 
-def test_hardware_that_is_named_stands_for_the_nodes(asked: list[str]) -> None:
+def test_named_gpus_replace_those_of_the_node(asked: list[str]) -> None:
     named = hypothetical("1xL40S")
     change = Change(NOTHING, 1, 1)
     found = plans.plan(engine(gpus=["7"], change=change, revision="abc"), plans.Hardware(Path("/"), named))
@@ -71,13 +71,13 @@ def test_hardware_that_is_named_stands_for_the_nodes(asked: list[str]) -> None:
     assert found["change"] == change.to_dict() and asked == []
 
 
-def test_what_is_wrong_already_is_no_plan_that_fits() -> None:
+def test_with_a_known_problem_no_plan_fits() -> None:
     known = Misfit("inventory", "model", "x", "is not in the registry")
     found = plans.plan(engine(problems=[known]), plans.Hardware(Path("/"), [Device("L4", 23034)]))
     assert found["ok"] is False and found["problems"][0] == known.to_dict()
 
 
-def test_of_the_environment_only_what_decides_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_plan_uses_only_the_deciding_variables(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[Any] = []
 
     def fit_plan(*given: Any) -> dict[str, Any]:
@@ -105,7 +105,7 @@ def test_driver_and_gpus_must_run_the_image(asked: list[str]) -> None:
     assert found["ok"] is False
     assert [one["check"] for one in found["problems"]] == ["driver"]
     assert plans.plan(engine(image_cuda="12.9"), plans.Hardware(Path("/")))["problems"] == []
-    # The driver of named GPUs is not known, what their image has code for is.
+    # For named GPUs, the driver is unknown. The compute capabilities of the image still count.
     old = plans.plan(engine(image_cuda="13.0"), plans.Hardware(Path("/"), hypothetical("1xV100S-32GB")))
     assert [one["check"] for one in old["problems"]] == ["image"]
     last = "only for 7.5 and later; vLLM 0.19, in an image built with CUDA 12, is the last version with code for it"
@@ -121,7 +121,7 @@ def test_driver_and_gpus_must_run_the_image(asked: list[str]) -> None:
     assert pascal["problems"][0]["message"].endswith(none)
 
 
-def test_an_image_whose_cuda_nothing_tells_is_noted(asked: list[str]) -> None:
+def test_an_image_of_unknown_cuda_is_noted(asked: list[str]) -> None:
     hardware = plans.Hardware(Path("/"))
     assert plans.UNCOMPARED in plans.plan(engine(image_cuda=""), hardware)["notes"]
     for other in (engine(image_cuda="12.9"), engine(image_cuda="", accelerator="cpu"), engine()):

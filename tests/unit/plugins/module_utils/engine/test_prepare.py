@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What must hold before a container is created; everything that does not is told at once."""
+"""The checks before a container is created. All problems are reported at once."""
 
 from __future__ import annotations
 

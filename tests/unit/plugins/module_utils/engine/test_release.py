@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The renderer: what it puts into the unit and the environment, and when two releases are the same."""
+"""The renderer: the unit and the environment of a release, and which changes make another release."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_the_id_follows_what_runs_and_nothing_else() -> None:
 
 
 def test_ids_are_those_of_the_first_version() -> None:
-    """Another id for the same input would make each node's release one to update. Computed with version 0.1.0."""
+    """Another id for the same input would make an update due on every node. Computed with version 0.1.0."""
     cpu = rendered(arguments=["--dtype", "float32"], flags={"dtype": "float32"})
     assert cpu.release.id == "39a9fd2ae46f7f5dd5cab79cffe2ce026de89831f9c2e806dc92ef5458bffe79"
     instance = dataclasses.replace(INSTANCE, accelerator="nvidia", gpus=("0", "GPU-1b2c"))
@@ -130,7 +130,7 @@ def test_where_docker_has_no_cdi_the_runtime_of_nvidia_is_asked() -> None:
     assert "--runtime=nvidia" in argv
     assert "--env=NVIDIA_VISIBLE_DEVICES=nvidia.com/gpu=0,nvidia.com/gpu=GPU-1b2c" in argv
     assert not [argument for argument in argv if argument.startswith("--device")]
-    # Without GPUs there is nothing to ask for, and the release is the same whoever would be asked.
+    # Without GPUs, the way to request them makes no other release.
     assert rendered(settings=settings).release.id == rendered().release.id
 
 
@@ -194,7 +194,7 @@ def test_release_file_round_trip() -> None:
 
 @pytest.mark.parametrize("recorded", RECORDED, ids=lambda path: path.stem)
 def test_releases_of_older_versions_are_read(recorded: Path) -> None:
-    """A node keeps its releases when the collection moves on: recorded files are added, and never changed."""
+    """A node keeps its releases when the collection is upgraded: recorded files are added, and never changed."""
     text = recorded.read_text()
     read = json.loads(Release.from_json(text).to_json())
     assert read.items() >= json.loads(text).items()
@@ -207,7 +207,7 @@ def test_a_newer_version_may_have_added_a_field() -> None:
     assert newer.from_json(text).later == 7
 
 
-def test_a_bridge_is_the_same_release_elsewhere() -> None:
+def test_a_bridge_differs_from_its_release_only_in_name_number_and_port() -> None:
     original = rendered(arguments=["--dtype", "float32"], number=7)
     bridge = bridge_of(original.release, original.environment, 5105, (), 1)
     assert bridge.environment == original.environment
@@ -348,7 +348,7 @@ def test_an_executor_beside_a_configuration_file() -> None:
 
 
 def test_only_a_followers_supervisor_may_install_units() -> None:
-    """It moves to its leader's release from inside its unit."""
+    """A follower's supervisor installs its leader's release from inside its unit."""
     writable = [one.unit.partition("ReadWritePaths=")[2].splitlines()[0] for one in (rendered(), *map(member, (0, 1)))]
     own = "/var/lib/inference"
     assert writable == [own, own, f"{own} /etc/systemd/system /etc/inference/env"]
@@ -372,7 +372,7 @@ def test_what_a_release_has_beside_its_model_is_part_of_its_bridge() -> None:
 
 
 def test_read_only_files_alone_make_no_other_release() -> None:
-    """An upgrade must not make each engine of a fleet one to swap: a release that runs keeps its unit."""
+    """An upgrade must not make a swap of every engine due: a release that runs keeps its unit."""
     made = render(INSTANCE, [], STORED, IMAGE, SETTINGS, beside=Beside(read_only=True))
     assert made.release.id == rendered().release.id and made.unit != rendered().unit
     assert Release.from_json(made.release.to_json()) == made.release
@@ -380,7 +380,7 @@ def test_read_only_files_alone_make_no_other_release() -> None:
 
 
 def test_a_memory_limit_alone_makes_no_other_release() -> None:
-    """An upgrade that computes limits, or computes other ones, must not make each engine of a fleet one to swap."""
+    """An upgrade that computes limits, or other limits, must not make a swap of every engine due."""
     limited = render(INSTANCE, [], STORED, IMAGE, SETTINGS, beside=Beside(memory_limit="48g"))
     assert limited.release.id == rendered().release.id
     # The operator's own limit is another release.

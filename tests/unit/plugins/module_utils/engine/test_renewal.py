@@ -69,14 +69,14 @@ def test_a_run_that_is_cut_off_is_finished_by_the_next(paths: Paths) -> None:
 
 
 def test_site_leaves_the_timeout_to_this_module(paths: Paths) -> None:
-    """releases.stage() does not keep the checksums."""
+    """releases.stage() does not update the known-good checksums."""
     for expected in (first, today):
         _staged, changed = releases.stage(paths, "main", today(0).release.id, today, pytest.fail)
         assert not changed and releases.text_of(paths, "main", 2).unit == expected(2).unit
         renew(paths)
 
 
-def test_what_somebody_edited_stays_wrong(paths: Paths) -> None:
+def test_a_unit_that_was_edited_stays_wrong(paths: Paths) -> None:
     files.write(paths.unit("main"), first(2).unit + "# mine\n")
     renew(paths)
     (wrong,) = managed.verify(paths, "main")

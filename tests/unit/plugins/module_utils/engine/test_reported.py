@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a host's variables have of its engines."""
+"""The engines that a node has reported, from the variables of the host."""
 
 from __future__ import annotations
 
@@ -32,5 +32,5 @@ def test_instances_that_have_started_are_known_by_name() -> None:
         {FACT: {"instances": [instance_facts("main", "", 2)]}},
     ],
 )
-def test_where_nothing_is_known_the_inventory_counts(variables: dict[str, Any]) -> None:
+def test_without_a_report_the_result_is_empty(variables: dict[str, Any]) -> None:
     assert running(variables) == {}

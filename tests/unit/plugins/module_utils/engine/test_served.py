@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which entries of the registry the instances need, and what a worker process compiles to find out."""
+"""Which entries of the registry the instances need, and how many files a worker process compiles for that."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def instance(**changes: Any) -> dict[str, Any]:
 
 
 def test_of_a_variant_the_weights_of_its_base_are_needed() -> None:
-    """The store keeps weights once, whatever is served from them; what is a mistake needs nothing."""
+    """The store keeps weights once, for all variants. An instance with a mistake needs none."""
     instances = [instance(model=name) for name in ("shorter", "tiny-a", "lost", "round", "gone", ["odd"])]
     assert served_models(MODELS, instances) == {"tiny-a": MODELS["tiny-a"]}
     assert served_models(MODELS, [instance(model="round")]) == {}

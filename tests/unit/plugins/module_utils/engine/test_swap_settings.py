@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a node must know to swap an engine alone."""
+"""The settings that a node needs for a swap without a controller."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ GIVEN: dict[str, Any] = {
 }
 
 
-def test_the_file_says_what_the_option_said(tmp_path: Path) -> None:
+def test_the_file_has_the_values_of_the_option(tmp_path: Path) -> None:
     paths = Paths(tmp_path)
     files.write(paths.swap_settings, swap_settings.text(GIVEN), swap_settings.MODE)
     assert swap_settings.read(paths) == SwapSettings(
@@ -32,7 +32,7 @@ def test_the_file_says_what_the_option_said(tmp_path: Path) -> None:
         {"main": [{"prompt": "1+1", "expect": "2"}]},
         Terms(watch_seconds=5),
     )
-    # What was read and is written again is the same text: nothing is due for it.
+    # Equal settings give the same text, so nothing is due.
     assert swap_settings.text({**GIVEN, "gateways": [{"name": "gw1", "address": "10.0.0.9", "port": 8404}]}) == (
         paths.swap_settings.read_text()
     )
@@ -56,7 +56,7 @@ def test_golden_prompts_and_terms_may_be_left_out(tmp_path: Path) -> None:
         ('{"schema": 1, "node": "node1", "gateways": [], "golden": []}', "is damaged"),
     ],
 )
-def test_a_node_that_knows_nothing_says_who_tells_it(tmp_path: Path, text: str | None, words: str) -> None:
+def test_without_settings_the_error_names_the_playbook(tmp_path: Path, text: str | None, words: str) -> None:
     paths = Paths(tmp_path)
     if text is not None:
         files.write(paths.swap_settings, text)

@@ -29,6 +29,6 @@ def test_keys_of_another_version_are_left_out() -> None:
 
 
 @pytest.mark.parametrize("wrong", [{"drain_seconds": "soon"}, {"error_share": None}])
-def test_what_is_no_number_is_refused(wrong: dict[str, Any]) -> None:
+def test_a_value_that_is_no_number_is_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises((TypeError, ValueError)):
         Terms.from_dict(wrong)

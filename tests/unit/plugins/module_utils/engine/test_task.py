@@ -33,7 +33,7 @@ def model(path: Path, architecture: str) -> Path:
     [
         ("LlamaForCausalLM", {}, "generate"),
         ("BertModel", {}, "embed"),
-        # The engine generates with this architecture, unless it is told to pool.
+        # The engine generates with this architecture, unless its flags ask for pooling.
         ("LlamaModel", {}, "generate"),
         ("LlamaModel", {"runner": "pooling"}, "embed"),
         ("LlamaForCausalLM", {"runner": "pooling"}, "embed"),
@@ -47,7 +47,7 @@ def test_the_task(tmp_path: Path, architecture: str, flags: dict[str, Any], want
     assert probe.target(found, {}, wanted).request is found.adapter.requests[wanted]
 
 
-def test_a_model_that_is_not_there_yet_is_asked_for_a_completion_until_it_is(tmp_path: Path) -> None:
+def test_before_the_model_is_on_the_node_the_task_is_generate(tmp_path: Path) -> None:
     found = release(tmp_path / "model")
     assert task.of(found) == "generate" and task.certain(found) == ()
     model(tmp_path / "model", "BertModel")

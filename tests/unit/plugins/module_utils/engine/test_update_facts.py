@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which release an instance must run, how long it may load, and what it is reached by."""
+"""The release that an instance must run, the seconds that it may load, and its endpoint."""
 
 from __future__ import annotations
 
@@ -40,12 +40,14 @@ def facts(paths: Paths, *unstaged: dict[str, Any], check: bool = False, **change
     return update_facts.Facts(paths, Docker(), values, NOW, check)
 
 
-def test_check_mode_knows_the_model_of_what_it_did_not_stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_check_mode_knows_the_model_of_a_release_that_it_did_not_stage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     unstaged = {"name": "main", "model": "tiny-b", "model_path": "/mnt/models/b"}
     foreseen = facts(Paths(tmp_path), unstaged, check=True)
     assert foreseen.check("main", 2) == ("tiny-b", "", [])
     assert foreseen.check("side", 2) == ("", "", [])
-    # No engine can be asked about files that are not there.
+    # The engine is not asked about files that are not on the node.
     monkeypatch.setattr(update_facts.releases, "active_number", lambda paths, name: 1)
     monkeypatch.setattr(update_facts.install_state, "serving", lambda paths, name, now: True)
     monkeypatch.setattr(update_facts.Facts, "load_seconds", lambda *asked: None)
@@ -71,7 +73,7 @@ def test_how_long_another_model_may_load(tmp_path: Path, monkeypatch: pytest.Mon
     found = {number: staged.load_seconds("main", 1, number) for number in models}
     assert found == {1: 40.0, 2: 360.0, 3: 40.0, 4: None, 5: 40.0}
     assert check.load_seconds("main", 1, 9) == 360.0
-    # It is not fetched yet.
+    # The model is not fetched yet.
     assert check.load_seconds("main", 1, 4) == 40.0
 
 
@@ -80,7 +82,7 @@ BEFORE, TODAY = "key-of-before", "key-of-today"
 
 @pytest.fixture
 def rollback(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., dict[str, Any]]:
-    """A node that runs its second release, and has served with its first: what a rollback to that one says."""
+    """The facts before a rollback, on a node that runs its second release and has served with its first."""
     paths = Paths(tmp_path)
     monkeypatch.setattr(update_facts.prepare, "missing", lambda release, docker: [])
     monkeypatch.setattr(load_time, "seconds", lambda name: 40.0)
@@ -117,7 +119,7 @@ def rollback(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., d
         ({"key": ""}, ("192.0.2.11", 5005, [])),
     ],
 )
-def test_gateways_are_told_what_comes_where_that_differs(
+def test_the_coming_endpoint_is_reported_where_it_differs(
     rollback: Callable[..., dict[str, Any]], first: dict[str, Any], coming: tuple[str, int, list[str]] | None
 ) -> None:
     found = rollback(first)
@@ -133,7 +135,7 @@ def test_the_members_of_a_gang(tmp_path: Path, rollback: Callable[..., dict[str,
         members = (Member("n1", 0, "10.0.0.1"), Member("n2", 1, "10.0.0.2"))
         release = replace(releases.load(paths, "main", number), gang=Gang("main", 1, members, 5110, 29510))
         path.write_text(release.to_json())
-    # A follower has no target of its own in a rollback: it goes where its leader goes.
+    # In a rollback, a follower has no target of its own: it gets its leader's release.
     found = facts(paths, rollback=True, release=7, targets={}, ask_engine=False).of("main")
     assert (found.gang, found.origin, found.target, found.due, found.problems) == (("n1", "n2"), 2, 2, False, ())
     staged = facts(paths, targets={"main": 1}, ask_engine=False).of("main")

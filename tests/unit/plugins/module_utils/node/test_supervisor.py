@@ -320,7 +320,7 @@ def test_an_engine_that_loads_too_long_is_killed(supervise: Supervise, docker: F
     [
         ({"status": 500}, "/v1/completions answers HTTP 500"),
         ({"model": "tiny-b"}, "answers for model 'tiny-b' instead of 'main'"),
-        ({"tokens": 0}, "no single token"),
+        ({"tokens": 0}, "does not answer exactly one token"),
         ({"names": ["tiny-a"]}, "/v1/models lacks main"),
     ],
 )

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The lookup of engines, and what is made of an adapter's data."""
+"""The lookup of engines by name, and their metrics of throughput."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def test_an_unknown_engine_is_refused_with_the_known_ones() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(adapters.ENGINES))
-def test_the_metrics_of_the_pace_are_named(name: str) -> None:
+def test_every_metric_of_throughput_has_a_name(name: str) -> None:
     metrics = adapters.get(name).metrics
-    assert len(metrics.of_pace) == 4 and "" not in metrics.of_pace
-    assert metrics.tokens_cached not in metrics.of_pace, "an engine without a cache has a pace too"
+    assert len(metrics.of_throughput) == 4 and "" not in metrics.of_throughput
+    assert metrics.tokens_cached not in metrics.of_throughput, "an engine without a cache has a throughput, too"
     assert metrics.progress and metrics.in_flight

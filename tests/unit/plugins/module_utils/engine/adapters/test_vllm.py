@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The words of vLLM, as vLLM 0.32 and 0.33 have them."""
+"""The adapter of vLLM: command line, environment, metrics and requests of vLLM 0.32 and 0.33."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_the_ranks_of_a_gang() -> None:
     )
     assert ADAPTER.gangs.argv(follower)[-1] == "--headless" and "1" in ADAPTER.gangs.argv(follower)
     flags = {word.removeprefix("--") for word in ADAPTER.gangs.argv(follower) if word.startswith("--")}
-    # No entry of a gang may set what is computed. On one node, some of these flags work.
+    # The entry of a gang must not set these flags. On one node, an entry may set some of them.
     assert flags <= choose().flags.keys() & (OWNED_FLAGS.keys() | ADAPTER.gangs.flags)
     assert ADAPTER.gangs.flags == flags - OWNED_FLAGS.keys()
 
@@ -87,7 +87,13 @@ def test_the_environment_of_a_rank() -> None:
 def test_the_engine_has_every_metric() -> None:
     names = set(SAMPLE.read_text().split())
     metrics = ADAPTER.metrics
-    assert {*metrics.progress, *metrics.in_flight, *metrics.of_pace, metrics.tokens_cached, metrics.started} <= names
+    assert {
+        *metrics.progress,
+        *metrics.in_flight,
+        *metrics.of_throughput,
+        metrics.tokens_cached,
+        metrics.started,
+    } <= names
 
 
 def test_every_task_has_a_request() -> None:

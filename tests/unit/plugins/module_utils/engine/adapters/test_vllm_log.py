@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The forms of vLLM's log tell harmless lines from lines that may hold a prompt."""
+"""The expressions for vLLM's log distinguish harmless lines from lines that may have a prompt."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ CASES = {
         CORE.replace("core.py", "my_core.py") + "x": False,
         "[core.py:1750] x": False,
     },
-    "told": {
+    "exceptions": {
         "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB": True,
         "torch.AcceleratorError: CUDA error: an illegal memory access was encountered": True,
         "RuntimeError: NCCL error: unhandled system error": True,
@@ -62,7 +62,7 @@ CASES = {
 def test_a_pattern_finds_what_it_is_for_and_nothing_else(name: str) -> None:
     pattern = getattr(LOG, name)
     assert {text: bool(re.search(pattern, text)) for text in CASES[name]} == CASES[name]
-    # rsyslog reads it as POSIX does.
+    # rsyslog reads the pattern as a POSIX expression, as grep -E does.
     found = subprocess.run(
         ["grep", "-E", "-e", pattern], input="\n".join(CASES[name]), capture_output=True, text=True, check=False
     )
@@ -77,8 +77,8 @@ def test_a_line_is_taken_apart() -> None:
     assert (CORE + "words")[found.end() :] == "words"
 
 
-def test_no_source_of_requests_is_known() -> None:
-    """The files that have logged requests, of 0.32 and before."""
+def test_no_file_that_logs_requests_is_a_harmless_source() -> None:
+    """These files of vLLM 0.32 and before log requests."""
     risky = {"request_logger", "logger", "log_response", "async_llm", "dump_input", "serving", "chat_utils", "hf"}
     assert not risky & set(SOURCES)
     assert len(set(SOURCES)) == len(SOURCES)

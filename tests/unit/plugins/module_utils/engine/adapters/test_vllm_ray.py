@@ -54,7 +54,7 @@ def run(rank: Rank, place: Path, *, fails: bool = False) -> tuple[int, list[str]
     rank = replace(rank, directory=str(place))
     variables = {**RAY.environment(rank), "CALLS": str(calls), "FAILS": str(failing)}
     path = f"{programs}:{os.environ['PATH']}"
-    # The first call is the question for Ray's version; a failure belongs to the start of Ray.
+    # Skip the first call, which asks for Ray's version: `fails` is for the start of Ray.
     script = RAY.script(rank, START).replace("python3 -c", "true -c", 1)
     argv = ["/bin/sh", "-c", f"umask 077; {script}", "vllm", "serve", "/models/a"]
     done = subprocess.run(argv, env={**variables, "PATH": path}, timeout=30, check=False)
@@ -77,13 +77,13 @@ def test_a_leader_whose_head_does_not_start_ends(tmp_path: Path) -> None:
 def test_a_follower_tries_again_and_ends_with_its_ray_node(tmp_path: Path) -> None:
     code, calls = run(FOLLOWER, tmp_path, fails=True)
     joins = [call for call in calls if call.startswith("ray start --address=10.0.0.1:29510")]
-    # Here, no process of Ray's node runs.
+    # In this test no process of Ray runs, so the follower ends after its second try.
     assert code == 1 and len(joins) == 2 and not any(call.startswith("vllm") for call in calls)
     assert all("--head" not in call and "--node-ip-address=10.0.0.2" in call for call in joins)
 
 
 @pytest.mark.parametrize("rank", [LEADER, FOLLOWER])
-def test_the_secret_is_in_a_file_for_nobody_else(rank: Rank, tmp_path: Path) -> None:
+def test_only_its_owner_may_read_the_file_with_the_secret(rank: Rank, tmp_path: Path) -> None:
     _code, calls = run(rank, tmp_path)
     token = tmp_path / "ray.token"
     assert token.read_text() == SECRET and token.stat().st_mode & 0o777 == 0o600
@@ -135,10 +135,10 @@ def test_every_port_is_one_of_the_gang(port: int, nodes: int, devices: int, numb
     ports = {name: int(value) for name, value in PORT.findall(text)}
     assert len(set(ports.values())) == len(ports) >= 8
     assert all(port <= each < port + RAY.ports for each in ports.values())
-    # The other members reach these.
+    # Other members reach these ports.
     names = ["node-manager-port", "object-manager-port", "min-worker-port", "max-worker-port"]
     assert all(ports[name] < port + RAY.opened for name in names)
-    # Nobody else reaches the rest, whose ports begin after those of the workers.
+    # Other members do not reach the other ports, which begin after those of the workers.
     assert all(each > ports["max-worker-port"] for name, each in ports.items() if name not in (*names, "port"))
     assert ports["max-worker-port"] - ports["min-worker-port"] > 4 * devices
     assert f"--num-gpus={devices}" in text and (f"{nodes * devices} &&" in text) == (number == 0)

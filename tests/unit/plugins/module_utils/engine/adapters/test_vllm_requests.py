@@ -73,7 +73,7 @@ def test_speech_is_a_form_with_a_sound_of_one_second() -> None:
     with wave.open(io.BytesIO(file)) as sound:
         assert (sound.getnchannels(), sound.getframerate(), sound.getnframes()) == (1, 16000, 16000)
     other = REQUESTS[TRANSCRIBE].body("m", "ba9876543210 probe")
-    assert other.data != made.data, "a cache must not have the sound"
+    assert other.data != made.data, "two probes must not send the same sound: a cache could answer"
 
 
 def test_the_transcription_of_a_file() -> None:
@@ -105,8 +105,12 @@ def test_a_right_answer(task: str) -> None:
 @pytest.mark.parametrize(
     ("task", "answer", "mistake"),
     [
-        (GENERATE, {"choices": [], "usage": {"completion_tokens": 1}}, "answers no single token"),
-        (GENERATE, {"choices": [{"text": "x"}], "usage": {"completion_tokens": 2}}, "answers no single token"),
+        (GENERATE, {"choices": [], "usage": {"completion_tokens": 1}}, "does not answer exactly one token"),
+        (
+            GENERATE,
+            {"choices": [{"text": "x"}], "usage": {"completion_tokens": 2}},
+            "does not answer exactly one token",
+        ),
         (TRANSCRIBE, {"text": None}, "answers no text"),
         (EMBED, {"data": [{"embedding": []}]}, "answers no embedding of finite numbers"),
         (EMBED, {"data": [{"embedding": [0.1, float("nan")]}]}, "answers no embedding of finite numbers"),

@@ -61,13 +61,13 @@ def test_a_member_alone_has_nothing_to_differ_from() -> None:
     assert compare.differences([report(1)], "gpu-1") == compare.differences([], "gpu-1") == []
 
 
-def test_without_its_leader_the_first_member_refuses() -> None:
+def test_without_its_leader_the_first_member_gets_the_differences() -> None:
     reports = [report(2, 3, devices=()), report(1, 3)]
     assert len(compare.differences(reports, "gpu-1")) == 1 and compare.differences(reports, "gpu-2") == []
 
 
-def test_nobody_without_the_key_can_try_values_of_variables() -> None:
+def test_values_of_variables_cannot_be_tried_without_the_key() -> None:
     plain = digest.parts(gang(0), "i@sha256:0", "llama", "abc", 5010, [], {"A": "1"}, adapters.get())["environment"]
-    told = [report(0, key=key)["shared"]["environment"] for key in (KEY, "another key of 16", "")]
-    assert len({*map(str, told), str(plain)}) == 4
-    assert told[2] == {"A": ""}, "without a key, no value is compared"
+    sealed = [report(0, key=key)["shared"]["environment"] for key in (KEY, "another key of 16", "")]
+    assert len({*map(str, sealed), str(plain)}) == 4
+    assert sealed[2] == {"A": ""}, "without a key, no value is compared"

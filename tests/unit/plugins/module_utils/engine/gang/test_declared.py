@@ -66,7 +66,7 @@ def test_each_mistake(changes: dict[str, Any], text: str) -> None:
     assert text in found(**changes)
 
 
-def test_all_mistakes_at_once() -> None:
+def test_all_mistakes_are_reported_at_once() -> None:
     text = found(nodes=["a", "a", "b"], gang_port=..., rendezvous_port=50000, bridge_port=5105)
     for part in (
         "names a twice",
@@ -92,7 +92,7 @@ def test_a_flag_that_each_member_gets_is_refused_with_the_reason() -> None:
     assert found("ray", nodes=..., gang_port=..., rendezvous_port=...) == ""
 
 
-def test_such_a_flag_is_refused_with_all_other_mistakes() -> None:
+def test_a_flag_that_each_member_gets_is_refused_with_all_other_mistakes() -> None:
     text = found("both", gang_port=...)
     for part in ("distributed-executor-backend is mp", "data-parallel-size is 2", "gang_port: is missing"):
         assert part in text

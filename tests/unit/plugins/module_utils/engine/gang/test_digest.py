@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The digest of a gang's release: what makes it differ, and what does not."""
+"""The digest of a gang's release: which changes give another digest, and which do not."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def of(**changes: Any) -> str:
     return digest.digest(digest.parts(**{**GIVEN, **changes}), "big")
 
 
-def test_each_member_has_the_same() -> None:
+def test_each_member_has_the_same_digest() -> None:
     assert of() == of(gang=gang(1)) and len(of()) == 64
     own = {"VLLM_LOGGING_LEVEL": "INFO", "NCCL_IB_HCA": "mlx5_7", "VLLM_API_KEY": "another-value", "VLLM_HOST_IP": "x"}
     assert of(environment=own) == of()

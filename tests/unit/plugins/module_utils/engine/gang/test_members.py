@@ -39,7 +39,7 @@ def test_a_gang_is_read_as_it_was_written(nodes: int, data: st.DataObject, diges
     assert Gang.from_dict(text) == one == from_optional({**text, "of a later version": 1})
 
 
-def test_an_instance_on_one_node_has_none() -> None:
+def test_an_instance_on_one_node_has_no_gang() -> None:
     assert from_optional(None) is None
 
 

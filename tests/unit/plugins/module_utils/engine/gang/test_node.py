@@ -23,7 +23,7 @@ MAIN = Instance("main", "llama", 5005)
 SITE = Site("n2", ("n1", "n2"), {"n1": Host("192.0.2.1"), "n2": Host("127.0.0.1", "inference_address")})
 KEY = "0123456789abcdef"
 NO_ROOT = Path("/nonexistent")
-"""A node whose kernel says nothing."""
+"""The root of a node without /proc."""
 
 
 DECLARED = {"name": "big", "nodes": ["n1", "n2"]}
@@ -79,31 +79,31 @@ def test_the_key_is_needed_and_never_shown(key: str) -> None:
     assert not key or f"'{key}'" not in text
 
 
-def test_what_is_computed_must_not_be_set() -> None:
+def test_a_computed_variable_must_not_be_set() -> None:
     assert "VLLM_HOST_IP: is computed for instances over several nodes: set inference_fabric_address" in found(
         VLLM_HOST_IP="x"
     )
 
 
 @pytest.mark.parametrize("name", ["RAY_AUTH_TOKEN_PATH", "INFERENCE_RAY_TOKEN"])
-def test_nor_what_an_executor_gets(name: str) -> None:
+def test_a_variable_of_an_executor_must_not_be_set(name: str) -> None:
     (problem,) = node.problems([DECLARED], SITE, KEY, {name: "s3cret"}, {}, NO_ROOT)
     assert str(problem).startswith(f"vllm_environment: {name}: is computed") and "s3cret" not in str(problem)
     assert problem.message.endswith("set executor and gang_key instead")
 
 
-def test_nor_may_an_instance_set_it() -> None:
+def test_an_instance_must_not_set_a_computed_variable() -> None:
     own = {**DECLARED, "environment": {"VLLM_HOST_IP": "x"}}
     assert found((own,), secrets={"big": "odd"}).startswith("instance big: VLLM_HOST_IP: is computed")
     text = found(secrets={"big": {"VLLM_HOST_IP": "s3cret"}, "main": {"VLLM_HOST_IP": "y"}})
     assert text.startswith("instance big: VLLM_HOST_IP: is computed") and "s3cret" not in text and "main" not in text
 
 
-def test_the_address_is_one_of_the_node() -> None:
+def test_an_address_that_the_node_does_not_have_is_refused() -> None:
     site = replace(SITE, hosts={**SITE.hosts, "n2": Host("192.0.2.99", "inference_fabric_address")})
     (problem,) = node.problems([DECLARED], site, KEY, {}, {}, NO_ROOT)
     assert str(problem).startswith("node n2: inference_fabric_address: '192.0.2.99': is no address of this node")
-    # Its form is checked with those of the other members.
+    # Another check covers the form of all members' addresses.
     assert node.problems([DECLARED], replace(SITE, hosts={"n2": Host("nonsense")}), KEY, {}, {}, NO_ROOT) == []
 
 

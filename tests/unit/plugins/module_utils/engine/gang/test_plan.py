@@ -31,7 +31,7 @@ def test_flags_that_nodes_can_share_stay(facts: ModelFacts) -> None:
     assert of(Span(2), flags, facts) == Planned(flags, {})
 
 
-def test_a_division_that_nodes_cannot_share_is_a_problem_with_a_way_out(facts: ModelFacts) -> None:
+def test_a_division_that_nodes_cannot_share_is_a_problem_with_flags_that_fit(facts: ModelFacts) -> None:
     planned = of(Span(3), {TP: 8}, facts)
     (problem,) = planned.problems
     assert (problem.key, problem.value) == ("nodes", 3) and "8 ranks" in problem.message

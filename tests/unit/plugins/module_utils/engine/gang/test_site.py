@@ -123,7 +123,7 @@ def test_each_mistake(changes: dict[str, dict[str, Any]], text: str) -> None:
     assert text in found(**changes)
 
 
-def test_all_mistakes_at_once() -> None:
+def test_all_mistakes_are_reported_at_once() -> None:
     changes = {
         "inference_fabric_address": "10.0.0.1",
         "instances": [{**BIG, "port": 5011}, {"name": "x", "port": 5110}],
@@ -136,7 +136,7 @@ def test_all_mistakes_at_once() -> None:
 def test_another_gang_of_the_member_needs_other_ports() -> None:
     other = {**BIG, "name": "large", "nodes": ["gpu-02", "gpu-03"]}
     assert "is gang_port of instance large on gpu-02" in found(gpu_02={"instances": [BIG, other]})
-    # On a node that the gang does not have, the ports are free.
+    # On a node outside the gang, the ports are free.
     assert found(gpu_02={"instances": [BIG, {**other, "nodes": ["gpu-01", "gpu-03"]}]}) == ""
 
 
@@ -186,13 +186,13 @@ def test_engines_of_a_gang_connect_to_the_engines_of_all_members() -> None:
     assert nftables._rule(1, rule, problems, nftables.OF_ENGINES) and not problems
     ray, here = site.engine_rules([{**BIG, "executor": "ray"}], of("gpu-01"))
     assert (ray["port"], ray["destinations"]) == (["29510-29629", "32768-60999"], ["10.0.0.1", "10.0.0.2"])
-    # Some of the executor's processes speak only to others of their own node.
+    # Some of the executor's processes connect only to processes of their own node.
     own = {"port": "29510-29637", "destinations": ["127.0.0.1", "::1", "10.0.0.1"]}
     assert here == {"name": "gang big on this node", **own}
     assert nftables._rule(1, here, problems, nftables.OF_ENGINES) and not problems
 
 
-def test_what_is_absent_is_no_gang() -> None:
+def test_an_absent_instance_is_no_gang() -> None:
     absent = {**BIG, "state": "absent", "nodes": ["gpu-01", "gpu-09"]}
     assert site.collect([absent], variables(), GROUP, "gpu-01") == {}
     assert site.problems([absent], Site()) == [] and site.gangs_of([absent, "odd", {**BIG, "nodes": [1]}]) == []

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The steps before clients get to an engine, each against one that fails it."""
+"""The steps of the acceptance probe, each with an engine that fails the step."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.baremetal.inference.plugins.module_utils.engine.adapters.vllm import ADAPTER
-from ansible_collections.baremetal.inference.plugins.module_utils.engine.probe import acceptance, metrics
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.probe import acceptance
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.probe.acceptance import ProbeFailed
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.probe.golden import Golden
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.probe.probe import Target
@@ -108,7 +107,7 @@ def test_a_stream_that_comes_late_and_at_once_is_not_fast(engine: Engine) -> Non
     assert speed is not None and speed <= acceptance.STREAM_TOKENS / LATE
 
 
-def test_an_engine_that_is_well(engine: Engine) -> None:
+def test_an_engine_that_passes_all_steps(engine: Engine) -> None:
     found = acceptance.run(engine.target, [Golden("Where?", "(?i)paris")], 10)
     assert found.steps == [
         "a stream came to its end",
@@ -135,7 +134,7 @@ def test_an_engine_that_is_well(engine: Engine) -> None:
         ("warm", "8 requests at once: brought .* tokens instead of 16 each"),
     ],
 )
-def test_what_fails_is_named(engine: Engine, fault: str, words: str) -> None:
+def test_a_step_that_fails_is_named(engine: Engine, fault: str, words: str) -> None:
     engine.fault = fault
     with pytest.raises(ProbeFailed, match=words):
         acceptance.run(engine.target, [], 10)
@@ -165,12 +164,6 @@ def test_an_engine_that_is_gone(engine: Engine) -> None:
     gone = Target("127.0.0.1", 1, ["main"])
     with pytest.raises(ProbeFailed, match=r"a stream: .*refused"):
         acceptance.run(gone, [], 10)
-
-
-def test_requests_in_flight() -> None:
-    text = 'vllm:num_requests_running{engine="0"} 2.0\nvllm:num_requests_running{engine="1"} 1.0\n'
-    assert metrics.in_flight(text, ADAPTER.metrics) is None
-    assert metrics.in_flight(text + 'vllm:num_requests_waiting{engine="0"} 4.0\n', ADAPTER.metrics) == 7
 
 
 def test_a_golden_prompt_of_an_adapter_asks_for_the_adapter(engine: Engine) -> None:

@@ -168,7 +168,7 @@ def test_a_label(engine: Engine, task: str) -> None:
         (Golden("a", label="b"), "embed", "is for the task classify, and the task of this model is embed"),
     ],
 )
-def test_another_task_is_not_asked(engine: Engine, item: Golden, task: str, words: str) -> None:
+def test_a_golden_prompt_for_another_task_is_not_sent(engine: Engine, item: Golden, task: str, words: str) -> None:
     with pytest.raises(WrongAnswer, match=words):
         ask(item, task)
     assert engine.asked == []
@@ -208,6 +208,6 @@ def test_a_text_of_another_form(monkeypatch: pytest.MonkeyPatch, answer: dict[st
 
 
 def test_scores_that_are_not_numbers_have_no_order() -> None:
-    nothing = float("nan")
+    nan = float("nan")
     assert golden._falls([2.0, 1.0]) and not golden._falls([1.0, 1.0])
-    assert not golden._falls([nothing, nothing]) and not golden._falls([2.0, nothing])
+    assert not golden._falls([nan, nan]) and not golden._falls([2.0, nan])

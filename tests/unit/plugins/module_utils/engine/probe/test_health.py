@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""From observations to verdicts: what condemns an engine, and what does not."""
+"""From observations to verdicts: which observations condemn an engine, and which do not."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TOKEN = Observation(Seen.TOKEN, "answered", latency_ms=12)
 
 
 def nothing(*values: float, started: float = 1) -> Observation:
-    """No token; the counters as they were at each look."""
+    """No token in time. `values` are the counter's values, one for each time that the probe read the metrics."""
     samples = tuple(Sample((("vllm:generation_tokens_total", value),), started) for value in values)
     return Observation(Seen.NOTHING, "no token within 10 s", samples=samples)
 
@@ -46,7 +46,7 @@ def test_two_time_outs_without_progress_are_a_hang() -> None:
 
 def test_progress_is_no_hang_however_long_it_takes() -> None:
     assert verdicts(*(nothing(step, step + 1) for step in range(20))) == ["busy"] * 20
-    # Also where it shows only from one probe to the next: a step takes longer than a probe.
+    # A step that takes longer than a probe shows progress only from one probe to the next.
     assert verdicts(nothing(1, 1), nothing(2, 2), nothing(3, 3)) == ["unknown", "busy", "busy"]
 
 
@@ -57,7 +57,7 @@ def test_time_outs_count_in_a_row() -> None:
 
 def test_a_failed_scrape_is_no_hang() -> None:
     assert verdicts(*[BLIND] * 10) == ["unknown"] * 10
-    # One look alone compares with nothing, but with the next probe's.
+    # A probe with a single sample is compared with the sample of the next probe.
     assert verdicts(nothing(5), nothing(5), nothing(5)) == ["unknown", "unknown", "hung"]
 
 
@@ -83,7 +83,7 @@ def test_other_answers(seen: Seen, verdict: str) -> None:
 ERROR = Observation(Seen.ERROR, "HTTP 500")
 
 
-def test_a_single_http_error_condemns_nobody() -> None:
+def test_a_single_http_error_condemns_no_engine() -> None:
     """An engine under load that failed one request serves hundreds of others."""
     first = History().judge(ERROR)
     assert (first.verdict, first.pending) == ("unknown", True)
@@ -94,8 +94,8 @@ def test_a_single_http_error_condemns_nobody() -> None:
 
 
 @pytest.mark.parametrize("condemned", ["hung", "dead", "wrong"])
-def test_what_is_condemned_stays_so_until_there_is_evidence(condemned: str) -> None:
-    """A hang must not be forgotten for a scrape that failed."""
+def test_a_condemned_engine_stays_condemned_until_there_is_evidence(condemned: str) -> None:
+    """A scrape that failed must not end the verdict `hung`."""
     assert verdicts(BLIND, SILENT, nothing(1, 1), verdict=condemned) == [condemned] * 3
     assert verdicts(BLIND, nothing(1, 2), BLIND, verdict=condemned) == [condemned, "busy", "unknown"]
     assert verdicts(TOKEN, BLIND, verdict=condemned) == ["healthy", "unknown"]
@@ -106,7 +106,7 @@ def unit(active: str, sub: str = "", restarts: int = 0, **more: str) -> dict[str
     return {**properties, "StatusText": "", "Result": "success", **more}
 
 
-def test_a_unit_that_was_deleted_is_no_stop_on_purpose() -> None:
+def test_a_deleted_unit_is_dead_and_not_stopped() -> None:
     gone = unit("inactive", LoadState="not-found")
     finding = of_unit(gone, 0, declared=True)
     assert finding and finding.verdict == "dead"
@@ -121,16 +121,16 @@ def test_a_unit_that_was_deleted_is_no_stop_on_purpose() -> None:
         (unit("active", "running"), 0, None),
         (None, 0, None),
         (unit("activating", "start", StatusText="loading tiny-a"), 1, "starting"),
-        # It has served, has died, and loads again.
+        # The engine served, died, and loads again.
         (unit("activating", "auto-restart"), 0, "starting"),
         (unit("activating", "start", restarts=1), 1, "starting"),
-        # It fails to start again and again.
+        # Its starts fail, one after the other.
         (unit("activating", "start", restarts=3), 4, "dead"),
         (unit("failed", Result="start-limit-hit"), 5, "dead"),
-        # On purpose.
+        # It was stopped on purpose.
         (unit("inactive"), 0, "stopped"),
         (unit("deactivating", "stop-sigterm"), 0, "stopped"),
-        # It is being removed, or was never started.
+        # The instance is being removed, or was never started.
         (unit("inactive", LoadState="not-found"), 0, "stopped"),
         # A restart on purpose, and a start that waits for Docker.
         (unit("deactivating", "stop-sigterm", Job="7"), 0, "starting"),

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""HTTP that is over at its limit, whatever the server does."""
+"""A request ends at its limits of time and size, whatever the server does."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_an_answer_in_chunks(engine: Engine) -> None:
     assert found.status == 200 and found.body.endswith(b"process_start_time_seconds 1.7e+09\n")
 
 
-def test_a_server_that_says_nothing_is_left_at_the_limit(engine: Engine) -> None:
+def test_a_server_that_does_not_answer_is_a_timeout(engine: Engine) -> None:
     engine.frozen.set()
     with pytest.raises(TimeoutError):
         ask(engine, "GET", "/metrics", limit=0.05)
@@ -56,7 +56,7 @@ def test_an_answer_without_end_is_cut(engine: Engine, monkeypatch: pytest.Monkey
         ask(engine, "POST", "/v1/completions", json_body(prompt="x"))
 
 
-def test_nobody_listens(engine: Engine) -> None:
+def test_a_port_without_a_listener_refuses_the_connection(engine: Engine) -> None:
     engine.close()
     with pytest.raises(ConnectionRefusedError):
         ask(engine, "GET", "/metrics")
@@ -67,13 +67,13 @@ def test_a_connection_that_is_closed_is_no_answer() -> None:
         http.parse(b"", "GET")
 
 
-def test_an_answer_is_taken_apart() -> None:
+def test_an_answer_has_a_status_and_a_body() -> None:
     assert http.parse(b"HTTP/1.1 503 No\r\nContent-Length: 2\r\n\r\nno", "GET") == Answer(503, b"no")
 
 
 @pytest.mark.parametrize(
     "raw", [b"SSH-2.0-OpenSSH_9.2\r\n", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n"]
 )
-def test_what_is_no_http_is_said_to_be_none(raw: bytes) -> None:
+def test_an_answer_that_is_not_http_is_an_error(raw: bytes) -> None:
     with pytest.raises(HTTPException):
         http.parse(raw, "GET")

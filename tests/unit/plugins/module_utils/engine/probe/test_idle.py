@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whether anybody waits for an engine: what decides if a stop may be quick."""
+"""Whether an engine is idle, so that its stop may be quick."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
-from ansible_collections.baremetal.inference.plugins.module_utils.engine.probe import idle as idleness
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.probe import idle
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.release import Release
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import drains, releases, swaps
 
@@ -34,53 +34,51 @@ def answers(monkeypatch: pytest.MonkeyPatch, said: str | Exception) -> None:
             raise said
         return said
 
-    monkeypatch.setattr(idleness, "scrape", scrape)
+    monkeypatch.setattr(idle, "scrape", scrape)
 
 
 @pytest.mark.parametrize(
-    ("said", "idle"),
+    ("said", "expected"),
     [
         (COUNTS.format("0.0", "0.0"), True),
         (COUNTS.format("1.0", "0.0"), False),
         (COUNTS.format("0.0", "3.0"), False),
         (ConnectionRefusedError(), True),
-        # It does not answer, answers half, or nobody may read how it is asked.
+        # No answer, an answer without one of the counters, or a key that cannot be read.
         ("", False),
         ("vllm:num_requests_running 0.0\n", False),
         (PermissionError("/etc/inference/env/main.env"), False),
     ],
 )
-def test_nothing_is_at_work(
-    drained: tuple[Paths, Release], monkeypatch: pytest.MonkeyPatch, said: str | Exception, idle: bool
+def test_a_drained_engine_without_requests_is_idle(
+    drained: tuple[Paths, Release], monkeypatch: pytest.MonkeyPatch, said: str | Exception, expected: bool
 ) -> None:
     answers(monkeypatch, said)
-    assert idleness.is_idle(*drained, NOW) is idle
+    assert idle.is_idle(*drained, NOW) is expected
 
 
-def test_one_that_gateways_still_send_to_is_never_idle(
+def test_an_engine_that_is_not_drained_is_never_idle(
     drained: tuple[Paths, Release], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     answers(monkeypatch, COUNTS.format("0.0", "0.0"))
     drains.undrain(drained[0], "main", "update", NOW)
-    assert not idleness.is_idle(*drained, NOW)
+    assert not idle.is_idle(*drained, NOW)
 
 
-def test_a_swap_that_stops_the_engine_has_seen_the_last_client_leave(
-    drained: tuple[Paths, Release], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_engine_that_a_swap_stops_is_idle(drained: tuple[Paths, Release], monkeypatch: pytest.MonkeyPatch) -> None:
     """Also of an engine that hangs: its stop is quick."""
     answers(monkeypatch, TimeoutError())
     for step in (swaps.GATE, swaps.START):
         swaps.write(drained[0], "main", swaps.Swap(1, 2, "a", drains.format_time(NOW), step=step))
-        assert not idleness.is_idle(*drained, NOW)
+        assert not idle.is_idle(*drained, NOW)
     swaps.write(drained[0], "main", swaps.Swap(1, 2, "a", drains.format_time(NOW), step=swaps.STOP))
-    assert idleness.is_idle(*drained, NOW)
+    assert idle.is_idle(*drained, NOW)
 
 
-def test_what_is_at_work_is_counted(drained: tuple[Paths, Release], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_requests_in_flight_are_counted(drained: tuple[Paths, Release], monkeypatch: pytest.MonkeyPatch) -> None:
     answers(monkeypatch, COUNTS.format("2.0", "3.0"))
-    assert idleness.in_flight(*drained) == 5
+    assert idle.in_flight(*drained) == 5
     answers(monkeypatch, ConnectionRefusedError())
-    assert idleness.in_flight(*drained) == 0
+    assert idle.in_flight(*drained) == 0
     answers(monkeypatch, "")
-    assert idleness.in_flight(*drained) is None
+    assert idle.in_flight(*drained) is None

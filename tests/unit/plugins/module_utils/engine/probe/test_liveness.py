@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a probe sees of engines that are well, full, slow, wrong, hung and gone. Real sockets."""
+"""What a probe observes of engines that are healthy, full, slow, wrong, hung and gone, over real sockets."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.engine.probe.p
 from ...http_engine import Engine
 
 LIMIT = 1.2
-"""Long enough for two looks at the metrics on a machine that others keep busy."""
+"""Seconds: long enough to read the metrics twice on a busy machine."""
 
 
 @pytest.fixture(autouse=True)
@@ -41,7 +41,7 @@ def look(engine: Engine, key: str = "") -> Observation:
 def test_a_healthy_engine_is_asked_for_one_unique_token_and_nothing_else(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # What machine the test runs on does not matter here.
+    # On a slow machine, too, the probe does not read the counters.
     monkeypatch.setattr(liveness, "SCRAPE_AFTER", liveness.LIMIT)
     target = Target("127.0.0.1", engine.port, ["main", "tiny-a"])
     found = [asyncio.run(liveness.observe(target)) for _number in range(2)]
@@ -50,7 +50,7 @@ def test_a_healthy_engine_is_asked_for_one_unique_token_and_nothing_else(
     prompts = [request["prompt"] for request in engine.completions]
     assert prompts[0] != prompts[1]
     assert [request["max_tokens"] for request in engine.completions] == [1, 1]
-    # The model's own name: the instance's stays when another model is behind it.
+    # The probe asks for the model's own name: the instance's name stays when its model changes.
     assert engine.completions[0]["model"] == "tiny-a"
     assert engine.scrapes == 0
 
@@ -75,8 +75,8 @@ def test_a_slow_engine_that_answers_in_time(engine: Engine) -> None:
     assert found.seen is Seen.TOKEN and found.latency_ms is not None and found.latency_ms >= 200
 
 
-def test_an_api_server_that_stands_still(engine: Engine) -> None:
-    """A paused container: connections are taken by the kernel, and nothing is ever said."""
+def test_an_api_server_that_answers_nothing_is_silent(engine: Engine) -> None:
+    """A paused container: the kernel accepts connections, and no process answers."""
     engine.frozen.set()
     began = time.monotonic()
     found = look(engine)
@@ -134,24 +134,24 @@ def test_the_key(engine: Engine) -> None:
         (b"HTTP/1.1 200 OK\r\n\r\n" + b"[" * 100_000, Seen.WRONG),
     ],
 )
-def test_answers_that_are_none(engine: Engine, raw: bytes, seen: Seen) -> None:
+def test_an_answer_that_cannot_be_read(engine: Engine, raw: bytes, seen: Seen) -> None:
     engine.raw = raw
     assert look(engine).seen is seen
 
 
-def test_more_than_anybody_answers(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_answer_above_the_size_limit_is_wrong(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http, "LARGEST_ANSWER", 1000)
     engine.raw = b"x" * 100_000
     assert look(engine).seen is Seen.WRONG
 
 
-def test_nobody_listens(engine: Engine) -> None:
+def test_a_port_without_a_listener_is_refused(engine: Engine) -> None:
     engine.close()
     found = look(engine)
     assert (found.seen, found.detail) == (Seen.REFUSED, f"no process listens on 127.0.0.1:{engine.port}")
 
 
-def test_a_server_that_drips_is_cut_off(engine: Engine) -> None:
+def test_a_server_that_sends_byte_by_byte_is_cut_off_at_the_limit(engine: Engine) -> None:
     """http.client alone would wait as long as each byte comes in time."""
 
     async def drip() -> Observation:

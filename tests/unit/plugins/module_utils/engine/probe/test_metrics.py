@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What /metrics tells of progress, and what it does not."""
+"""The counters of progress in /metrics."""
 
 from __future__ import annotations
 
@@ -52,14 +52,20 @@ def test_lines(line: str, value: float) -> None:
 @pytest.mark.parametrize(
     "text", ["", "<html>", "process_start_time_seconds 5", "sglang:gen_throughput 3", "\0", "{} 1"]
 )
-def test_nothing_that_tells_of_progress(text: str) -> None:
+def test_a_text_without_counters_of_progress_gives_no_sample(text: str) -> None:
     assert metrics.parse(text, ADAPTER.metrics) is None
+
+
+def test_requests_in_flight() -> None:
+    text = 'vllm:num_requests_running{engine="0"} 2.0\nvllm:num_requests_running{engine="1"} 1.0\n'
+    assert metrics.in_flight(text, ADAPTER.metrics) is None
+    assert metrics.in_flight(text + 'vllm:num_requests_waiting{engine="0"} 4.0\n', ADAPTER.metrics) == 7
 
 
 def test_progress() -> None:
     assert metrics.progress(sample(), sample()) is False
     assert metrics.progress(sample(), sample(generation=13)) is True
-    # A lone long prefill moves only this.
+    # A lone long prefill changes only the usage of the cache.
     assert metrics.progress(sample(), sample(cache=0.3)) is True
     # Another process counts anew.
     assert metrics.progress(sample(), sample(generation=0, start="1.8e9")) is None
@@ -67,7 +73,7 @@ def test_progress() -> None:
 
 @given(st.text(), st.integers(0, 400), st.integers(0, 400))
 def test_mangled_metrics(noise: str, start: int, end: int) -> None:
-    """Cut, and with something else in the middle: an answer or none, never an error."""
+    """Metrics that are cut, or have other text in the middle, give a sample or None, and never an error."""
     text = METRICS.format(generation=1, cache=0)
     for mangled in (noise, text[:start] + noise + text[end:]):
         found = metrics.parse(mangled, ADAPTER.metrics)

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Who listens on an instance's port, and when all of /proc is read for that."""
+"""Which process listens on an instance's port, and when all of /proc is searched for it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TARGET = Target("127.0.0.1", 5005, ["main"])
 
 
 class Docker:
-    """Tells the first process of the one container."""
+    """Reports the first process of the only container."""
 
     def __init__(self, pid: int | None) -> None:
         self.pid = pid
@@ -69,7 +69,7 @@ def test_another_socket_is_looked_up_again(proc: FakeProc) -> None:
 
 
 @pytest.mark.parametrize("pid", [None, 0])
-def test_without_a_container_nobody_is_accused(
+def test_without_a_container_no_process_counts_as_foreign(
     proc: FakeProc, pid: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     proc.process(999, namespace=3, inode=78)

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The probe of a start: who owns the port, which models are listed, and one token."""
+"""The probe of a start: which process has the port, which models are listed, and one token."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class ApiServer:
 
 @pytest.fixture
 def server(proc: FakeProc) -> Iterator[ApiServer]:
-    """A server that is its container's."""
+    """A server that is a process of its container."""
     server = ApiServer()
     proc.process(PID, namespace=2, inode=77)
     proc.listen(server.port, inode=77)
@@ -85,7 +85,7 @@ def check(server: ApiServer, proc: FakeProc, key: str = "", task: str = "generat
         ({"model": "main", "data": [{"embedding": [float("nan")]}]}, "/v1/embeddings answers no embedding of finite"),
     ],
 )
-def test_an_engine_of_another_task_is_asked_for_that(
+def test_an_engine_gets_the_request_of_its_task(
     server: ApiServer, proc: FakeProc, answer: dict[str, Any], verdict: Verdict | str
 ) -> None:
     server.answers = {**server.answers, "/v1/embeddings": (200, answer), "/v1/completions": (404, {})}
@@ -94,7 +94,7 @@ def test_an_engine_of_another_task_is_asked_for_that(
     assert server.requests["/v1/embeddings"]["model"] == "main"
 
 
-def test_an_answer_without_a_name_is_right_where_the_task_has_none() -> None:
+def test_a_transcription_is_right_without_the_name_of_the_model() -> None:
     probe.judge({"text": "hm"}, Target("::", 5005, ["main"], task="transcribe"))
 
 
@@ -104,12 +104,12 @@ def test_an_engine_that_makes_a_token_is_ready(server: ApiServer, proc: FakeProc
     assert server.requests["/v1/completions"]["model"] == "main"
 
 
-def test_without_a_key_none_is_sent(server: ApiServer, proc: FakeProc) -> None:
+def test_without_a_key_no_authorization_is_sent(server: ApiServer, proc: FakeProc) -> None:
     assert check(server, proc).ready
     assert server.keys == {None}
 
 
-def test_who_else_has_the_port_is_named_and_not_asked(server: ApiServer, proc: FakeProc) -> None:
+def test_another_process_on_the_port_is_named_and_gets_no_request(server: ApiServer, proc: FakeProc) -> None:
     proc.process(999, namespace=3, inode=77)
     found = check(server, proc)
     assert not found.ready and "taken by another process: pid 999 (python3 -m server): stop it" in found.message
@@ -142,7 +142,11 @@ def test_an_engine_that_goes_away_gives_no_answer(server: ApiServer, proc: FakeP
         ("/v1/models", (200, b"{"), "/v1/models answers no JSON object: {"),
         ("/v1/completions", (500, b"EngineCore\n has  died"), "/v1/completions answers HTTP 500: EngineCore has died"),
         ("/v1/completions", (200, {"model": "x"}), "answers for model 'x' instead of 'main' or 'tiny-a'"),
-        ("/v1/completions", (200, {"model": "main", "choices": []}), "/v1/completions answers no single token"),
+        (
+            "/v1/completions",
+            (200, {"model": "main", "choices": []}),
+            "/v1/completions does not answer exactly one token",
+        ),
     ],
 )
 def test_a_wrong_answer_is_not_ready(
@@ -154,9 +158,9 @@ def test_a_wrong_answer_is_not_ready(
 
 
 @pytest.mark.parametrize("tokens", [0, 2, None])
-def test_one_token_is_one_token(tokens: int | None) -> None:
+def test_an_answer_must_have_exactly_one_token(tokens: int | None) -> None:
     answer = {"model": "main", "choices": [{"text": "x"}], "usage": {"completion_tokens": tokens}}
-    with pytest.raises(WrongAnswer, match="no single token"):
+    with pytest.raises(WrongAnswer, match="does not answer exactly one token"):
         probe.judge(answer, Target("::", 5005, ["main"]))
 
 
@@ -184,7 +188,7 @@ def test_each_adapter_is_listed_and_makes_a_token(server: ApiServer, proc: FakeP
     target = Target("127.0.0.1", server.port, ["main", "tiny-a"], lora_names=("legal",))
     assert "/v1/models lacks legal" in probe.check(target, PID, proc.root).message
     server.answers["/v1/models"] = (200, {"data": [{"id": "main"}, {"id": "tiny-a"}, {"id": "legal"}]})
-    # The engine answers for its model, whatever it is asked for.
+    # This engine answers for its model, whatever name the request has.
     assert "answers for model 'main' instead of 'legal'" in probe.check(target, PID, proc.root).message
     assert server.requests["/v1/completions"]["model"] == "legal"
 

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""An engine's metrics, with its key, and what is read where it does not answer."""
+"""The metrics of an engine, also of an engine that does not answer."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ def test_an_engine_that_answers(engine: Engine, tmp_path: Path) -> None:
     assert read(engine, tmp_path).endswith("process_start_time_seconds 1.7e+09\n")
 
 
-def test_an_engine_that_says_nothing_has_no_metrics(engine: Engine, tmp_path: Path, monkeypatch: Any) -> None:
+def test_an_engine_that_does_not_answer_has_no_metrics(engine: Engine, tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.setattr(scrape, "SECONDS", 0.05)
     engine.frozen.set()
     assert read(engine, tmp_path) == ""
 
 
-def test_a_port_without_a_listener_is_told_apart(engine: Engine, tmp_path: Path) -> None:
+def test_a_port_without_a_listener_is_an_error(engine: Engine, tmp_path: Path) -> None:
     engine.close()
     with pytest.raises(ConnectionRefusedError):
         read(engine, tmp_path)

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How fast an engine was, by two looks at its counters, and whether two such times compare."""
+"""The throughput of an engine between two samples of its counters, and the comparison of two periods."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.engine.adapter
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.probe import throughput
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.probe.throughput import (
     Counters,
-    Pace,
+    Throughput,
     between,
     judge,
     parse,
@@ -37,10 +37,10 @@ process_start_time_seconds 1.7e+09
 """
 COUNTERS = Counters("tiny-a", at=100.0, started=1.7e9, tokens=1000.0, seconds=50.0, work=4100.0)
 LATER = Counters("tiny-a", at=110.0, started=1.7e9, tokens=1400.0, seconds=60.0, work=4700.0)
-BEFORE = Pace("tiny-a", tokens=400, speed=40.0, company=1.0, work=60.0)
+BEFORE = Throughput("tiny-a", tokens=400, speed=40.0, concurrency=1.0, work=60.0)
 
 
-def test_a_look() -> None:
+def test_the_counters_in_the_metrics() -> None:
     assert parse(METRICS, ADAPTER.metrics, "tiny-a", 100.0) == COUNTERS
     # Two ranks of data parallelism.
     both = METRICS + METRICS.replace('engine="0"', 'engine="1"').replace("process_start", "another")
@@ -48,24 +48,24 @@ def test_a_look() -> None:
 
 
 @pytest.mark.parametrize("name", ["generation_tokens_total", "first_token_seconds_count", "latency_seconds_sum"])
-def test_a_counter_that_has_another_name_tells_nothing(name: str) -> None:
+def test_without_one_of_the_counters_there_is_no_sample(name: str) -> None:
     assert parse(METRICS.replace(name, f"{name}_v2"), ADAPTER.metrics, "tiny-a", 100.0) is None
 
 
 @pytest.mark.parametrize("scrape", sorted(SAMPLES.glob("vllm-*.txt")), ids=lambda path: path.stem)
-def test_real_engines_count_all_of_them(scrape: Path) -> None:
+def test_recorded_metrics_have_all_counters(scrape: Path) -> None:
     names = {line.partition("{")[0].partition(" ")[0] for line in METRICS.splitlines()}
     assert names <= set(scrape.read_text().split())
 
 
-def test_without_a_cache_all_was_read() -> None:
+def test_without_a_cache_all_prompt_tokens_count_as_work() -> None:
     found = parse(METRICS.replace("prompt_tokens_cached", "x"), ADAPTER.metrics, "tiny-a", 100.0)
     assert found == replace(COUNTERS, work=10100.0)
 
 
-def test_from_one_look_to_another() -> None:
+def test_the_throughput_between_two_samples() -> None:
     assert between(COUNTERS, LATER) == BEFORE
-    assert between(COUNTERS, replace(COUNTERS, at=110.0)) == Pace("tiny-a", 0, 0.0, 0.0, 0.0)
+    assert between(COUNTERS, replace(COUNTERS, at=110.0)) == Throughput("tiny-a", 0, 0.0, 0.0, 0.0)
 
 
 @pytest.mark.parametrize(
@@ -77,16 +77,16 @@ def test_from_one_look_to_another() -> None:
         (COUNTERS, replace(LATER, model="tiny-b")),
         # As after a boot.
         (COUNTERS, replace(LATER, at=5.0)),
-        # Another process, which tells no start.
+        # Counters that fell are those of another process.
         (COUNTERS, replace(LATER, tokens=10.0)),
     ],
 )
-def test_looks_at_two_processes_tell_nothing(first: Counters | None, last: Counters | None) -> None:
+def test_samples_of_two_processes_give_no_throughput(first: Counters | None, last: Counters | None) -> None:
     assert between(first, last) is None
 
 
 def test_as_fast_as_before() -> None:
-    slow, words = judge(BEFORE, Pace("tiny-a", tokens=900, speed=10.0, company=1.5, work=50.0), 0.25)
+    slow, words = judge(BEFORE, Throughput("tiny-a", tokens=900, speed=10.0, concurrency=1.5, work=50.0), 0.25)
     assert not slow
     assert words == (
         "under its clients' load, a request gets 10.0 tokens/s (900 counted, 1.5 requests at once),"
@@ -95,7 +95,7 @@ def test_as_fast_as_before() -> None:
 
 
 def test_too_slow() -> None:
-    slow, words = judge(BEFORE, Pace("tiny-a", tokens=900, speed=9.9, company=1.5, work=90.0), 0.25)
+    slow, words = judge(BEFORE, Throughput("tiny-a", tokens=900, speed=9.9, concurrency=1.5, work=90.0), 0.25)
     assert slow
     assert words == (
         "under its clients' load, a request gets 9.9 tokens/s (900 counted, 1.5 requests at once),"
@@ -109,17 +109,19 @@ def test_too_slow() -> None:
     [
         (
             BEFORE,
-            Pace("tiny-a", 900, 1.0, 1.5, 91.0),
+            Throughput("tiny-a", 900, 1.0, 1.5, 91.0),
             "the engine has more work: 91 tokens/s read and made for all requests, 60",
         ),
-        (BEFORE, Pace("tiny-b", 900, 1.0, 1.5, 10.0), "before, it served tiny-a"),
-        (BEFORE, Pace("tiny-a", 199, 1.0, 1.5, 10.0), "199 tokens were counted, 400 before, but 200 are needed"),
-        (replace(BEFORE, tokens=7), Pace("tiny-a", 900, 1.0, 1.5, 10.0), "900 tokens were counted, 7 before"),
-        (None, Pace("tiny-a", 900, 1.0, 1.5, 10.0), "its counters are not known for the time before"),
+        (BEFORE, Throughput("tiny-b", 900, 1.0, 1.5, 10.0), "before, it served tiny-a"),
+        (BEFORE, Throughput("tiny-a", 199, 1.0, 1.5, 10.0), "199 tokens were counted, 400 before, but 200 are needed"),
+        (replace(BEFORE, tokens=7), Throughput("tiny-a", 900, 1.0, 1.5, 10.0), "900 tokens were counted, 7 before"),
+        (None, Throughput("tiny-a", 900, 1.0, 1.5, 10.0), "its counters are not known for the time before"),
         (BEFORE, None, "its counters are not known for this time"),
     ],
 )
-def test_what_does_not_compare_is_not_judged(before: Pace | None, now: Pace | None, why: str) -> None:
+def test_periods_that_cannot_be_compared_are_not_judged(
+    before: Throughput | None, now: Throughput | None, why: str
+) -> None:
     slow, words = judge(before, now, 0.5)
     assert not slow and why in words
 
@@ -132,7 +134,9 @@ def engine() -> Iterator[Engine]:
     found.close()
 
 
-def test_an_engine_is_asked(engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_counters_of_the_active_release_are_read(
+    engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     release = SimpleNamespace(
         model="tiny-a", address="127.0.0.1", port=engine.port, served_names=["main"], adapter=ADAPTER, lora={}
     )

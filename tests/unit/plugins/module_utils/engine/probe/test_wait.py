@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""From what systemd and the journal say to a verdict and to the last log lines."""
+"""The state of an instance from the properties of its unit, and the last lines of its log."""
 
 from __future__ import annotations
 
@@ -12,9 +12,7 @@ import pytest
 
 from ansible_collections.baremetal.inference.plugins.module_utils.core import systemd
 from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
-from ansible_collections.baremetal.inference.plugins.module_utils.engine import environment
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.probe import wait
-from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import attempts
 
 STARTING = {"MESSAGE_ID": "7d4958e842da4a758f6c1cdc7b36dcc5", "MESSAGE": "Starting vllm@main.service"}
 
@@ -39,10 +37,10 @@ def unit(active: str, sub: str = "", restarts: int = 0, **more: str) -> dict[str
         (unit("activating", "auto-restart"), 1, "failed"),
         (unit("activating", "start-pre", restarts=1), 2, "failed"),
         (unit("activating", "start", restarts=3), 4, "failed"),
-        # It served before, and is on its way back.
+        # The engine served before, and systemd starts it again.
         (unit("activating", "auto-restart"), 0, "loading"),
         (unit("activating", "start", restarts=1), 1, "loading"),
-        # Its file was deleted: no reason to take it for one that does not run.
+        # A unit whose file was deleted still runs.
         (unit("activating", "start", LoadState="not-found"), 1, "loading"),
         # A new start after a stop, before its own count is written.
         (unit("activating", "start-pre"), 7, "loading"),
@@ -71,29 +69,11 @@ def test_waiting_ends_at_the_timeout(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert wait.wait_ready(Paths(tmp_path), ["main"], 0) == [wait.Outcome("main", "loading", "loading")]
 
 
-def test_attempts(tmp_path: Path) -> None:
-    paths = Paths(tmp_path)
-    assert attempts.count(paths, "main") == 0
-    assert [attempts.begin(paths, "main", restarts) for restarts in (0, 1, 2)] == [1, 2, 3]
-    assert attempts.count(paths, "main") == 3
-    assert attempts.begin(paths, "main", 0) == 1
-    attempts.ready(paths, "main")
-    assert attempts.count(paths, "main") == 0
-    # systemd restarts an engine that has served: its first attempt.
-    assert attempts.begin(paths, "main", 4) == 1
-    for damage in ("{", "[]", '{"attempt": null}', '{"attempt": "many"}'):
-        paths.starts("main").write_text(damage)
-        assert attempts.count(paths, "main") == 0, damage
-    paths.starts("main").unlink()
-    paths.starts("main").mkdir()
-    assert attempts.count(paths, "main") == 0
-
-
 def entries(*messages: Any) -> list[dict[str, Any]]:
     return [message if isinstance(message, dict) else {"MESSAGE": message} for message in messages]
 
 
-def test_the_words_are_those_of_the_last_start() -> None:
+def test_the_lines_are_those_of_the_last_failed_start() -> None:
     log = entries(STARTING, "first", STARTING, "second", "second died")
     assert wait.select(log, retrying=False).splitlines() == ["Starting vllm@main.service", "second", "second died"]
     again = [*log, STARTING, {"MESSAGE": "third begins"}]
@@ -122,16 +102,3 @@ def test_the_cause_above_a_long_traceback_is_kept(cause: list[str]) -> None:
 def test_colours_and_bytes() -> None:
     raw = json.dumps({"MESSAGE": list(b"\x1b[31mbroken\x1b[0m")}).encode() + b"\nno json\n"
     assert wait.select(wait.parse_journal(raw), retrying=False) == "broken"
-
-
-def test_secrets_are_masked(tmp_path: Path) -> None:
-    paths = Paths(tmp_path)
-    paths.env("main").parent.mkdir(parents=True)
-    paths.env("main").write_text("HOME=/mnt/cache\nVLLM_API_KEY=short\nMY_PAT=long-secret=1\nLIMIT=1234567890\n")
-    values = environment.secrets(environment.read(paths, "main"))
-    text = (
-        "/mnt/cache short long-secret=1 1234567890 Authorization: Bearer abc hf_abcdefghijklmnopqrstuvwx api_key=['k']"
-    )
-    masked = environment.mask(text, values)
-    assert masked == "/mnt/cache *** *** 1234567890 Authorization: Bearer *** *** api_key=['***']"
-    assert environment.read(paths, "nobody") == {}

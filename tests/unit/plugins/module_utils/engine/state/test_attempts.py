@@ -20,7 +20,7 @@ def test_restarts_are_counted_until_the_engine_answers(tmp_path: Path) -> None:
     assert attempts.count(paths, "main") == 3 and attempts.count(paths, "side") == 0
     attempts.ready(paths, "main")
     attempts.ready(paths, "main")
-    # systemd counts on after an engine that served for weeks has died: that is the first failed start.
+    # systemd goes on counting after the death of an engine that served. The next start is the first attempt.
     assert attempts.begin(paths, "main", 7) == 1
 
 
@@ -29,9 +29,15 @@ def test_a_start_on_purpose_is_the_first(tmp_path: Path) -> None:
     assert [attempts.begin(paths, "main", restarts) for restarts in (0, 1, 0)] == [1, 2, 1]
 
 
-@pytest.mark.parametrize("text", ["{", "[]", '{"attempt": "2"}', "{}"])
-def test_a_damaged_count_is_none(tmp_path: Path, text: str) -> None:
+@pytest.mark.parametrize("text", ["{", "[]", '{"attempt": "2"}', '{"attempt": null}', "{}"])
+def test_a_damaged_count_is_zero(tmp_path: Path, text: str) -> None:
     paths = Paths(tmp_path)
     files.write(paths.starts("main"), text)
     assert attempts.count(paths, "main") == 0
     assert attempts.begin(paths, "main", 4) == 1
+
+
+def test_a_directory_in_the_place_of_the_count_is_zero(tmp_path: Path) -> None:
+    paths = Paths(tmp_path)
+    paths.starts("main").mkdir(parents=True)
+    assert attempts.count(paths, "main") == 0

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Drain intents: who, why, until when; and the files that hold them."""
+"""Drains: owner, reason and end, and the files that have them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def paths(tmp_path: Path) -> Paths:
     return Paths(tmp_path)
 
 
-def test_an_intent_is_kept_as_others_read_it(paths: Paths) -> None:
+def test_the_file_of_a_drain_has_owner_reason_and_end(paths: Paths) -> None:
     (outcome,) = drains.drain(paths, ["main"], ALICE)
     assert (outcome.drain, outcome.changed) == (ALICE, True)
     assert json.loads(paths.drain("main").read_text()) == {
@@ -41,13 +41,13 @@ def test_an_intent_is_kept_as_others_read_it(paths: Paths) -> None:
     assert drains.names(paths) == ["main"]
 
 
-def test_it_ends_by_itself(paths: Paths) -> None:
+def test_a_drain_ends_by_itself(paths: Paths) -> None:
     drains.drain(paths, ["main"], ALICE)
     assert drains.read(paths, "main", NOW + timedelta(minutes=30)) is None
     assert drains.read(paths, "main", NOW + timedelta(minutes=29, seconds=59)) is not None
 
 
-def test_again_changes_nothing_and_keeps_its_begin(paths: Paths) -> None:
+def test_the_same_drain_again_changes_nothing_and_keeps_since(paths: Paths) -> None:
     drains.drain(paths, ["main"], ALICE)
     later = Drain(ALICE.owner, ALICE.reason, "2026-12-24T17:10:00Z", ALICE.until)
     (outcome,) = drains.drain(paths, ["main"], later)
@@ -57,7 +57,7 @@ def test_again_changes_nothing_and_keeps_its_begin(paths: Paths) -> None:
     assert outcome.changed and outcome.drain == Drain(ALICE.owner, ALICE.reason, ALICE.since, None)
 
 
-def test_nobody_loses_an_intent_to_somebody_else(paths: Paths) -> None:
+def test_a_drain_of_another_owner_stays_unless_forced(paths: Paths) -> None:
     drains.drain(paths, ["side"], ALICE)
     bob = Drain("bob@node1", "update", ALICE.since)
     with pytest.raises(drains.Held, match=r"^side is already drained by alice@node1 until .*: new disk\. .*--force$"):
@@ -65,7 +65,7 @@ def test_nobody_loses_an_intent_to_somebody_else(paths: Paths) -> None:
     assert drains.names(paths) == ["side"], "all or none"
     assert [outcome.changed for outcome in drains.drain(paths, ["main", "side"], bob, force=True)] == [True, True]
     assert drains.read(paths, "side", NOW) == bob
-    # One that has expired holds nobody up.
+    # An expired drain does not block another owner.
     drains.drain(paths, ["side"], ALICE, force=True)
     afterwards = Drain("bob@node1", "update", "2026-12-24T18:00:00Z")
     assert drains.drain(paths, ["side"], afterwards)[0].drain == afterwards
@@ -78,7 +78,7 @@ def test_undrain(paths: Paths) -> None:
     assert drains.undrain(paths, "main", None, NOW) == drains.Outcome("main", None, False)
     drains.drain(paths, ["main"], ALICE)
     assert drains.undrain(paths, "main", None, NOW).changed
-    # An expired one is cleared away, and was no intent any more.
+    # The removal of an expired drain's file does not count as a change.
     drains.drain(paths, ["main"], ALICE)
     assert not drains.undrain(paths, "main", None, NOW + timedelta(hours=1)).changed
     assert drains.names(paths) == []
@@ -91,7 +91,7 @@ WHOLE = {"schema": 1, "owner": "a", "reason": "r", "since": "2026-01-01T00:00:00
 @pytest.mark.parametrize(
     "text", [*DAMAGED, json.dumps({**WHOLE, "until": "tomorrow"}), json.dumps({**WHOLE, "until": 7})]
 )
-def test_a_damaged_intent_is_one_without_end(paths: Paths, text: str) -> None:
+def test_a_damaged_drain_has_no_end(paths: Paths, text: str) -> None:
     paths.drains.mkdir(parents=True)
     paths.drain("main").write_text(text)
     found = drains.read(paths, "main", NOW)
@@ -102,7 +102,7 @@ def test_a_damaged_intent_is_one_without_end(paths: Paths, text: str) -> None:
 
 
 @given(st.binary())
-def test_any_bytes_are_an_intent(tmp_path_factory: pytest.TempPathFactory, raw: bytes) -> None:
+def test_a_file_with_any_bytes_is_a_drain(tmp_path_factory: pytest.TempPathFactory, raw: bytes) -> None:
     paths = Paths(tmp_path_factory.getbasetemp() / "bytes")
     paths.drains.mkdir(parents=True, exist_ok=True)
     paths.drain("main").write_bytes(raw)

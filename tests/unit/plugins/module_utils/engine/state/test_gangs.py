@@ -30,7 +30,7 @@ STATE = GangState(
 )
 
 
-def test_a_state_comes_back(tmp_path: Path) -> None:
+def test_a_state_is_read_as_it_was_written(tmp_path: Path) -> None:
     paths = Paths(tmp_path)
     assert gangs.read(paths, "big") is None
     files.write_json(paths.gang("big"), STATE.to_json())
@@ -40,7 +40,7 @@ def test_a_state_comes_back(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("active", ["activating", "inactive", "failed"])
 def test_only_a_unit_that_is_active_serves(active: str) -> None:
-    """A supervisor that loses power leaves `serving`. Other states are as true of the next start."""
+    """A node that loses power leaves a record of `serving`. Records of other states stay true until the next start."""
     serves = replace(STATE, state=gangs.SERVING)
     assert gangs.of_last_supervisor(serves, active)
     assert not gangs.of_last_supervisor(STATE, active)

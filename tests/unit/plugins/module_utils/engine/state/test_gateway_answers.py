@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the agent remembers of the gateways that ask."""
+"""The agent's last answers to each gateway."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_another_word_begins_anew() -> None:
     assert answers.to_json()["gateways"][0]["times"] == 1
 
 
-def test_a_gateway_that_asks_no_more_is_forgotten() -> None:
+def test_a_gateway_that_no_longer_asks_is_dropped() -> None:
     answers = GatewayAnswers()
     answers.record("gone", "up ready", 0.0)
     answers.record("gw1", "up ready", FORGET_SECONDS)
@@ -55,7 +55,7 @@ def test_a_gateway_that_asks_no_more_is_forgotten() -> None:
 @pytest.mark.parametrize(
     "text", ["", "[]", "{", json.dumps({"schema": 0, "gateways": []}), json.dumps({"schema": 1, "gateways": [{}]})]
 )
-def test_a_file_that_says_nothing(tmp_path: Path, text: str) -> None:
+def test_a_missing_or_damaged_file_has_no_answers(tmp_path: Path, text: str) -> None:
     paths = Paths(tmp_path)
     assert gateway_answers.read(paths, "main") == []
     files.write(paths.gateway_answers("main"), text)

@@ -27,20 +27,20 @@ def keep(paths: Paths, desired: int, *numbers: int) -> None:
     files.write_json(paths.instance("main"), {"schema": 1, "release": desired})
 
 
-def test_the_history_leads_back(paths: Paths) -> None:
+def test_a_rollback_leads_to_the_release_that_served_before(paths: Paths) -> None:
     keep(paths, 3, 1, 2, 3)
     assert history.previous(paths, "main", 1) is None
     for number in (1, 2, 3):
         assert history.add(paths, "main", history.Served(number, NEVER, 20.0 + number)) is True
     assert history.previous(paths, "main", 3) == 2
-    # Back to 2: what served before that is 3.
+    # Release 2 serves again. Release 3 served before it.
     history.add(paths, "main", history.Served(2, NEVER))
     assert history.previous(paths, "main", 2) == 3
     paths.release("main", 3).rmdir()
     assert history.previous(paths, "main", 2) == 1
 
 
-def test_a_rollback_leads_to_the_same_place_however_often_it_is_asked(paths: Paths) -> None:
+def test_a_repeated_rollback_has_the_same_target(paths: Paths) -> None:
     keep(paths, 2, 1, 2, 3)
     for number in (1, 2):
         history.add(paths, "main", history.Served(number, NEVER))
@@ -49,19 +49,19 @@ def test_a_rollback_leads_to_the_same_place_however_often_it_is_asked(paths: Pat
         return history.back_target(paths, "main", active, 2)
 
     assert target(2) == 1
-    # A node that the update has not reached stays.
+    # A node that the update has not reached keeps its release.
     assert target(1) == 1
     # Cut off in the middle of the rollback, before and after the switch.
     swaps.begin(paths, "main", swaps.Swap(2, 1, "a", NEVER, back=True))
     assert (target(2), target(1)) == (1, 1)
-    # Cut off in the middle of the update: back is where that began.
+    # Cut off in the middle of the update: the target is the release before the update.
     swaps.begin(paths, "main", swaps.Swap(1, 2, "a", NEVER))
     assert (target(1), target(2)) == (1, 1)
     swaps.end(paths, "main")
     pins.settle(paths, "main", 1, "rolled back", NEVER, back=True)
     history.add(paths, "main", history.Served(1, NEVER))
     assert target(1) == 1
-    # Another model that was set for once is what a rollback takes back.
+    # A rollback undoes a model that was set with `-e set=…`.
     pins.settle(paths, "main", 3, "set", NEVER)
     history.add(paths, "main", history.Served(3, NEVER))
     assert target(3) == 1
@@ -90,7 +90,7 @@ def test_a_long_history_is_cut(paths: Paths) -> None:
         {"release": 1, "since": NEVER, "load_seconds": "20"},
     ],
 )
-def test_a_damaged_history_is_none(paths: Paths, entry: dict[str, object]) -> None:
+def test_a_damaged_history_is_empty(paths: Paths, entry: dict[str, object]) -> None:
     files.write_json(paths.history("main"), {"schema": 1, "served": [entry]})
     assert history.read(paths, "main") == []
 

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The state of an instance before its node is disturbed."""
+"""The install state of an instance, which a playbook reads before it changes the node."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_the_tasks_are_those_of_the_models_files(paths: Paths, monkeypatch: pyte
     assert install_state.of(paths, "gone", NOW).tasks == ()
 
 
-def test_a_drain_and_a_swap_are_told(paths: Paths) -> None:
+def test_a_drain_and_a_swap_are_reported(paths: Paths) -> None:
     drains.drain(paths, ["main"], drains.Drain("mira", "new fan", drains.format_time(NOW)))
     swaps.begin(paths, "main", swaps.Swap(1, 2, "run", drains.format_time(NOW)))
     found = install_state.of(paths, "main", NOW)
@@ -78,17 +78,17 @@ def test_an_instance_that_never_started_has_the_model_of_the_inventory(paths: Pa
     files.write_json(paths.instance("side"), {"schema": 1, "model": "tiny-b", "release": 1})
     found = install_state.of(paths, "side", NOW)
     assert (found.model, found.release, found.serving, found.running) == ("tiny-b", None, False, False)
-    # Of a release that is damaged, too.
+    # The same holds for a damaged release.
     files.write_json(paths.instance("main"), {"schema": 1, "model": "tiny-b", "release": 1})
     (paths.release("main", 1) / releases.RELEASE_FILE).write_text("{")
     assert install_state.of(paths, "main", NOW).model == "tiny-b"
     assert install_state.of(paths, "gone", NOW).model == ""
 
 
-def test_the_agent_tells_whether_an_engine_serves(paths: Paths) -> None:
+def test_the_verdict_of_the_agent_decides_whether_an_engine_serves(paths: Paths) -> None:
     assert probed(paths, "healthy") and probed(paths, "busy") and probed(paths, "unknown")
     assert not probed(paths, "hung")
-    # An old verdict tells nothing.
+    # An old verdict does not count.
     assert probed(paths, "hung", "2026-11-21T02:00:00Z")
     assert not install_state.serving(paths, "side", NOW)
 

@@ -41,12 +41,12 @@ def test_one_run_has_the_lock(paths: Paths) -> None:
     assert lock.read(paths) is None
 
 
-def test_check_mode_only_tells(paths: Paths) -> None:
+def test_check_mode_takes_no_lock(paths: Paths) -> None:
     assert lock.take(paths, holder("a"), NOW, check=True) == (True, None)
     assert lock.read(paths) is None
 
 
-def test_a_stale_lock_is_for_the_same_playbook(paths: Paths) -> None:
+def test_only_the_same_playbook_takes_over_a_stale_lock(paths: Paths) -> None:
     lock.take(paths, holder("a"), NOW)
     later = NOW + timedelta(seconds=301)
     assert lock.held(paths, later) is None
@@ -57,7 +57,7 @@ def test_a_stale_lock_is_for_the_same_playbook(paths: Paths) -> None:
 
 
 @pytest.mark.parametrize("file", ["update_model.yml", "update-model.yml"])
-def test_an_update_goes_on_that_was_cut_off_before_locks_named_playbooks_in_full(paths: Paths, file: str) -> None:
+def test_an_update_takes_over_a_stale_lock_that_names_the_file_of_its_playbook(paths: Paths, file: str) -> None:
     lock.take(paths, holder("a", file), NOW)
     with pytest.raises(
         lock.Locked, match=r"run a of baremetal.inference.update_model .*run baremetal.inference.update_model again"
@@ -67,7 +67,7 @@ def test_an_update_goes_on_that_was_cut_off_before_locks_named_playbooks_in_full
     assert changed and adopted is not None and adopted.run_id == "a"
 
 
-def test_who_takes_no_lock_waits_for_one_in_force(paths: Paths) -> None:
+def test_a_run_that_takes_no_lock_is_refused_while_a_lock_is_in_force(paths: Paths) -> None:
     lock.refuse_while_held(paths, NOW)
     lock.take(paths, holder("a"), NOW)
     with pytest.raises(
@@ -77,7 +77,7 @@ def test_who_takes_no_lock_waits_for_one_in_force(paths: Paths) -> None:
     lock.refuse_while_held(paths, NOW + timedelta(seconds=301))
 
 
-def test_a_lock_is_taken_by_its_name(paths: Paths) -> None:
+def test_a_lock_in_force_is_taken_over_by_its_run_id(paths: Paths) -> None:
     lock.take(paths, holder("a"), NOW)
     changed, adopted = lock.take(paths, holder("b", "baremetal.inference.maintenance"), NOW, "a")
     assert changed and adopted is not None and adopted.run_id == "a"
@@ -93,8 +93,8 @@ def test_a_damaged_lock_names_its_file(paths: Paths) -> None:
             lock.take(paths, holder("b"), NOW)
 
 
-def test_no_refusal_names_an_option_that_its_reader_does_not_have(paths: Paths) -> None:
-    """The command has no take_lock, and no playbook goes on with a swap by hand."""
+def test_a_refusal_names_only_options_that_the_caller_has(paths: Paths) -> None:
+    """`inferctl swap` has no option take_lock, and no playbook continues a swap that an operator started by hand."""
     by_hand = holder("b", lock.BY_HAND)
     later = NOW + timedelta(seconds=301)
     lock.take(paths, by_hand, NOW)

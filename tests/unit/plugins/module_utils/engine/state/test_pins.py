@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Pins: a release that stays in the place of the inventory's."""
+"""Pins: a release that stays although the inventory asks for another one."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_a_pin_in_the_place_of_an_earlier_release_is_outdated(paths: Paths) -> N
     assert (pins.outdated(paths, "main", 2), pins.outdated(paths, "main", 3)) == (False, True)
 
 
-def test_what_the_inventory_asks_for_needs_no_pin(paths: Paths) -> None:
+def test_a_release_that_the_inventory_asks_for_needs_no_pin(paths: Paths) -> None:
     keep(paths, 2, 1, 2)
     pins.settle(paths, "main", 1, "rolled back", NEVER)
     assert pins.settle(paths, "main", 2, "forward again", NEVER) is True
@@ -52,7 +52,7 @@ def test_what_the_inventory_asks_for_needs_no_pin(paths: Paths) -> None:
 
 
 @pytest.mark.parametrize("text", ["{", "[]", "{}", '{"schema": 1, "release": "x"}'])
-def test_a_pin_that_is_damaged_or_leads_nowhere_pins_nothing(paths: Paths, text: str) -> None:
+def test_a_damaged_pin_and_a_pin_of_a_removed_release_pin_nothing(paths: Paths, text: str) -> None:
     keep(paths, 2, 1, 2)
     files.write(paths.pin("main"), text)
     assert pins.wanted_number(paths, "main") == 2
@@ -62,7 +62,7 @@ def test_a_pin_that_is_damaged_or_leads_nowhere_pins_nothing(paths: Paths, text:
     assert pins.wanted_number(paths, "main") == 2
 
 
-def test_what_is_put_back_keeps_no_pin_of_what_failed(paths: Paths) -> None:
+def test_a_pin_of_another_release_than_the_one_that_serves_is_removed(paths: Paths) -> None:
     keep(paths, 2, 1, 2, 3)
     assert pins.loosen(paths, "main", 2) is False
     pins.settle(paths, "main", 3, "set", NEVER)
@@ -71,7 +71,7 @@ def test_what_is_put_back_keeps_no_pin_of_what_failed(paths: Paths) -> None:
     assert pins.wanted_number(paths, "main") == 2
 
 
-def test_a_pin_tells_why(paths: Paths) -> None:
+def test_a_pin_has_its_reason_in_its_text(paths: Paths) -> None:
     keep(paths, 2, 1, 2)
     pins.settle(paths, "main", 1, "rolled back", NEVER, back=True)
     pin = pins.read(paths, "main")

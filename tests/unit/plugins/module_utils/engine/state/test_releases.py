@@ -85,7 +85,7 @@ def test_activate_installs_unit_and_secret_environment(paths: Paths) -> None:
     assert releases.current_number(paths, "main") is None
 
 
-def test_commit_remembers_what_was_proven(paths: Paths) -> None:
+def test_commit_records_the_checksums_of_the_proven_release(paths: Paths) -> None:
     stage(paths, "float32")
     releases.activate(paths, "main", 1)
     assert releases.commit(paths, "main", 1) is True
@@ -97,8 +97,8 @@ def test_commit_remembers_what_was_proven(paths: Paths) -> None:
     assert sorted(known["files"]) == sorted(map(str, [paths.unit("main"), paths.env("main"), *kept]))
 
 
-def test_what_comes_after_the_proof_is_not_proven(paths: Paths) -> None:
-    """A change that is staged and pending, or damage, must not be stamped as known to be good."""
+def test_changes_after_the_proof_are_not_proven(paths: Paths) -> None:
+    """The known-good checksums must not cover a release that is only staged, or later damage."""
     stage(paths, "float32")
     releases.activate(paths, "main", 1)
     releases.commit(paths, "main", 1)
@@ -122,7 +122,7 @@ DAMAGE = [b"", b"{", b"null", b'{"schema": 1}', b"\xff\xfe"]
 
 @pytest.mark.parametrize("damage", DAMAGE)
 def test_a_damaged_release_is_left_out_and_named(paths: Paths, damage: bytes) -> None:
-    """It keeps nobody from staging what is wanted, under a number of its own."""
+    """Despite the damage, the wanted release is staged, under a number of its own."""
     stage(paths, "float32")
     stage(paths, "half")
     file = paths.release("main", 2) / releases.RELEASE_FILE
@@ -135,7 +135,7 @@ def test_a_damaged_release_is_left_out_and_named(paths: Paths, damage: bytes) ->
     assert stage(paths, "half", warnings.append) == (3, True)
     assert len(warnings) == 3
     assert all(warning.startswith(f"{file} cannot be used (") for warning in warnings)
-    # A sound one is found before the damaged one is looked at.
+    # The sound release is newer than the damaged one, and is found first.
     assert stage(paths, "half") == (3, False)
 
 
@@ -155,7 +155,7 @@ def test_a_kept_release_is_repaired(paths: Paths, name: str) -> None:
     assert stage(paths, "float32") == (1, False)
 
 
-def test_installed_tells_what_activate_would_do(paths: Paths) -> None:
+def test_installed_is_false_where_activate_would_write(paths: Paths) -> None:
     stage(paths, "float32")
     stage(paths, "half")
     assert not releases.installed(paths, "main", 1)
@@ -194,7 +194,7 @@ def left(paths: Paths, keep: int) -> list[int]:
     return [number for number in releases.numbers(paths, "main") if number not in going]
 
 
-def test_releases_that_nobody_goes_back_to_are_superseded(paths: Paths) -> None:
+def test_releases_beyond_the_last_and_the_newest_are_superseded(paths: Paths) -> None:
     numbered(paths, 1, 2, 3, 2, 4)
     assert left(paths, 0) == list(range(1, 11))
     # The last that served, each once, and the newest.
@@ -212,7 +212,7 @@ def test_what_is_in_use_is_never_superseded(paths: Paths) -> None:
     assert left(paths, 1) == [3, 4, 5, 6, 7, 10]
 
 
-def test_a_release_goes_as_a_whole(paths: Paths) -> None:
+def test_a_release_is_removed_as_a_whole(paths: Paths) -> None:
     numbered(paths)
     releases.remove(paths, "main", 2)
     assert releases.numbers(paths, "main") == [1, *range(3, 11)]

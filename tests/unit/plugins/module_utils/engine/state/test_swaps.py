@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The note of a swap that is under way."""
+"""The record of a swap, and the report of its end."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def paths(tmp_path: Path) -> Paths:
     return Paths(tmp_path)
 
 
-def test_a_swap_is_noted(paths: Paths) -> None:
+def test_a_swap_is_recorded(paths: Paths) -> None:
     swap = swaps.Swap(1, 2, "a", NEVER)
     assert swaps.read(paths, "main") is None
     assert swaps.begin(paths, "main", swap) is True
@@ -32,7 +32,7 @@ def test_a_swap_is_noted(paths: Paths) -> None:
     assert swaps.end(paths, "main") is False
 
 
-def test_all_that_a_swap_knows_is_noted(paths: Paths) -> None:
+def test_every_field_of_a_swap_is_recorded(paths: Paths) -> None:
     swap = swaps.Swap(
         1,
         2,
@@ -54,7 +54,7 @@ def test_all_that_a_swap_knows_is_noted(paths: Paths) -> None:
     assert swaps.read(paths, "main") == swap and swaps.names(paths) == ["main"]
 
 
-def test_a_swap_that_a_run_of_before_has_led_has_no_step(paths: Paths) -> None:
+def test_a_swap_that_a_version_before_0_2_led_has_no_step(paths: Paths) -> None:
     files.write_json(paths.swap("main"), {"schema": 1, "origin": 1, "target": 2, "run_id": "a", "since": NEVER})
     found = swaps.read(paths, "main")
     assert found == swaps.Swap(1, 2, "a", NEVER) and found.step == swaps.LED and not found.gated
@@ -101,7 +101,7 @@ def test_a_record_that_cannot_be_understood_is_a_swap(paths: Paths, content: str
     paths.active("main").parent.mkdir(parents=True)
     files.link(paths.active("main"), "2")
     found = swaps.read(paths, "main")
-    assert found and (found.origin, found.target) == (2, 2), "it leads to what is installed"
+    assert found and (found.origin, found.target) == (2, 2), "the swap leads to the installed release"
 
 
 def test_a_record_that_cannot_be_read_is_a_swap(paths: Paths) -> None:
@@ -116,13 +116,13 @@ def test_where_memory_is_damaged_the_disk_counts(paths: Paths) -> None:
     assert found and found.step == swaps.DAMAGED and str(paths.swap_meanwhile("main")) in found.failure
     files.write_json(paths.swap("main"), WHOLE)
     assert swaps.read(paths, "main") == swaps.Swap(1, 2, "a", NEVER)
-    # What is written anew is sound.
+    # The next record replaces the damaged one.
     swaps.write(paths, "main", swaps.Swap(1, 2, "a", NEVER, step=swaps.GATE))
     found = swaps.read(paths, "main")
     assert found and found.step == swaps.GATE and not paths.swap_meanwhile("main").exists()
 
 
-def test_memory_keeps_a_step_that_the_disk_does_not_take(paths: Paths, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_on_a_full_disk_the_step_is_kept_in_memory(paths: Paths, monkeypatch: pytest.MonkeyPatch) -> None:
     write = files.write
     full = True
 
@@ -137,7 +137,7 @@ def test_memory_keeps_a_step_that_the_disk_does_not_take(paths: Paths, monkeypat
     monkeypatch.setattr(files, "write", on_a_full_disk)
     swaps.write(paths, "main", after)
     assert swaps.read(paths, "main") == after and paths.swap_meanwhile("main").exists()
-    # A report gets lost, and nothing else.
+    # Only the report is lost.
     assert swaps.end(paths, "main", swaps.Report(1, 2, "a", NEVER, NEVER, swaps.DONE)) is True
     assert swaps.read(paths, "main") is None and swaps.last(paths, "main") is None
     with pytest.raises(OSError, match="No space"):
@@ -147,7 +147,7 @@ def test_memory_keeps_a_step_that_the_disk_does_not_take(paths: Paths, monkeypat
     assert not paths.swap_meanwhile("main").exists() and swaps.names(paths) == ["main", "other"]
 
 
-def test_neither_disk_nor_memory(paths: Paths, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_step_that_neither_disk_nor_memory_takes_is_an_error(paths: Paths, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_given: object) -> bool:
         raise OSError(28, "No space left on device")
 
@@ -156,7 +156,7 @@ def test_neither_disk_nor_memory(paths: Paths, monkeypatch: pytest.MonkeyPatch) 
         swaps.write(paths, "main", swaps.Swap(1, 2, "a", NEVER))
 
 
-def test_how_a_swap_ended_is_told_until_the_next_one_begins(paths: Paths) -> None:
+def test_how_a_swap_ended_is_reported_until_the_next_swap_begins(paths: Paths) -> None:
     report = swaps.Report(
         1, 2, "a", NEVER, NEVER, swaps.RETURNED, "too slow", words=("one",), unheard=("gw1",), load_seconds=2.5
     )
@@ -201,7 +201,7 @@ def test_a_report_with_a_value_of_another_type_counts_as_damaged(paths: Paths, c
         (swaps.LED, True, False),
         (swaps.BEGUN, False, False),
         (swaps.DRAIN, False, False),
-        # What was stopped once has to prove itself before clients reach it.
+        # An engine that was stopped must pass the probe before clients reach it.
         (swaps.BEGUN, True, True),
         (swaps.BRIDGE, True, True),
         (swaps.DRAIN, True, True),
