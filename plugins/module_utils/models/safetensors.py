@@ -141,7 +141,7 @@ def _tensor(name: str, entry: Any) -> Tensor:
 
 
 def _is_size(item: object) -> bool:
-    """Whether it is a whole number that fits into a u64. JSON's true is not a number."""
+    """Whether an item is a whole number that fits into a u64. JSON's true is not a number."""
     return isinstance(item, int) and not isinstance(item, bool) and 0 <= item < 1 << 64
 
 

@@ -102,7 +102,7 @@ def read(files: Mapping[str, Path]) -> Shards:
 
 
 def read_json(path: Path) -> tuple[dict[str, Any], str]:
-    """A file's dictionary, and its problem. One of them is empty."""
+    """A file's dictionary, and its problem. With a problem, the dictionary is empty."""
     try:
         value = json.loads(path.read_bytes())
     except OSError as error:

@@ -55,9 +55,9 @@ class Attention:
 def kinds(text: Mapping[str, Any], layers: int | None, model_type: str | None) -> list[str]:
     """The words for the kinds of layers, one for each layer; empty if neither configuration nor class has them."""
     for key in ("layer_types", "layers_block_type"):
-        told = text.get(key)
-        if isinstance(told, list) and told:
-            return [str(one) for one in told]
+        listed = text.get(key)
+        if isinstance(listed, list) and listed:
+            return [str(one) for one in listed]
     if isinstance(marks := text.get("hybrid_override_pattern"), str):
         return [mark for mark in marks if mark != "|"]
     if blocks := [as_dict(block) for block in as_list(text.get("block_configs"))]:
@@ -70,8 +70,8 @@ def kinds(text: Mapping[str, Any], layers: int | None, model_type: str | None) -
         offset = text.get("attn_layer_offset")
         first = offset if isinstance(offset, int) else 0
         return ["full_attention" if index % period == first else "linear_attention" for index in range(layers)]
-    if isinstance(told := text.get("attn_type_list"), list):
-        return ["full_attention" if one == 1 else "linear_attention" for one in told]
+    if isinstance(listed := text.get("attn_type_list"), list):
+        return ["full_attention" if one == 1 else "linear_attention" for one in listed]
     if pattern := positive(text.get("sliding_window_pattern")):
         return _every(layers, pattern, "sliding_attention", "full_attention")
     if interval := positive(text.get("no_rope_layer_interval")):

@@ -89,10 +89,10 @@ def parse(
     nothing, for any values.
     """
     whole = completed(raw)
-    told, text = _text(raw), _text(whole)
+    given, text = _text(raw), _text(whole)
     read = Reader(text)
     model_type = text_or_none(text.get("model_type")) or text_or_none(raw.get("model_type"))
-    layers = _layers(told, text, read, model_type)
+    layers = _layers(given, text, read, model_type)
     heads = read.size("num_attention_heads", "n_head", "n_heads")
     hidden = read.size("hidden_size", "n_embd", "d_model")
     rope = read_rope(text)
@@ -143,14 +143,14 @@ def parse(
         tied_embeddings=next(
             (
                 one["tie_word_embeddings"]
-                for one in (raw, told, text, whole)
+                for one in (raw, given, text, whole)
                 if isinstance(one.get("tie_word_embeddings"), bool)
             ),
             None,
         ),
         modalities=tuple(sorted(set(modalities.values()))),
         tower_parameters=towers([_beside(whole)[key] for key in modalities], hidden),
-        labels=labels(raw, told),
+        labels=labels(raw, given),
     ), read.problems
 
 
@@ -167,14 +167,14 @@ def _beside(raw: Mapping[str, Any]) -> Mapping[str, Any]:
     return as_dict(raw.get("thinker_config")) or raw
 
 
-def _layers(told: Mapping[str, Any], text: Mapping[str, Any], read: Reader, model_type: str | None) -> int | None:
+def _layers(given: Mapping[str, Any], text: Mapping[str, Any], read: Reader, model_type: str | None) -> int | None:
     """The number of layers; without a number, the length of the list of their kinds."""
     names = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
-    if not any(told.get(name) for name in names) and (words := kinds(text, None, model_type)):
+    if not any(given.get(name) for name in names) and (words := kinds(text, None, model_type)):
         return len(words) if len(words) <= MAX_LAYERS else None
     layers = read.size(*names, most=MAX_LAYERS)
     outer, inner = read.size("H_cycles", most=MAX_LAYERS), read.size("L_cycles", most=MAX_LAYERS)
-    if layers and outer and inner and not told.get("num_layers_per_stack"):
+    if layers and outer and inner and not given.get("num_layers_per_stack"):
         # HRM: the layers of one stack. Each outer cycle runs the inner stack L_cycles times, then the outer stack.
         return layers * outer * (inner + 1)
     return layers

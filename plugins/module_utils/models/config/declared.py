@@ -67,10 +67,10 @@ def completed(raw: Mapping[str, Any], model_type: str = "") -> dict[str, Any]:
     `model_type` is the type of a part whose own `model_type` is missing or has no class. It is the name OWNER/KEY of a
     part for which its owner has another class than the engine has for its type. A null value stays null.
     """
-    told = raw.get("model_type")
-    # A part may tell a type that has no class: its owner then uses the class that it has for the part.
-    known = TYPES.get(told if isinstance(told, str) else "") or TYPES.get(model_type)
-    if "/" in model_type and told in (None, TYPES[model_type].values["model_type"]):
+    given = raw.get("model_type")
+    # A part may name a type that has no class: its owner then uses its own class for the part.
+    known = TYPES.get(given if isinstance(given, str) else "") or TYPES.get(model_type)
+    if "/" in model_type and given in (None, TYPES[model_type].values["model_type"]):
         known = TYPES[model_type]
     if known is None:
         return {key: _part(value) for key, value in raw.items()}

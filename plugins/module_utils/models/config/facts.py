@@ -74,7 +74,7 @@ class ModelFacts:
     chat_template: str | None = None
     remote_code: tuple[str, ...] = ()
     pooled: bool = False
-    """Whether the model says how its vectors are pooled, and so is served for these."""
+    """Whether the model's files say how its vectors are pooled: then it is served for its vectors."""
     revision: str | None = None
     problems: tuple[FileProblem, ...] = ()
 
@@ -221,14 +221,14 @@ def _pooled(files: Mapping[str, Path]) -> bool:
 
 
 def _encoder_length(files: Mapping[str, Path]) -> int | None:
-    """The longest request by Sentence Transformers; None if its files do not tell."""
+    """The longest request by Sentence Transformers; None if its files do not have it."""
     for name in ENCODER_FILES:
         try:
-            told = as_dict(json.loads(files[name].read_bytes()))
+            given = as_dict(json.loads(files[name].read_bytes()))
         except (KeyError, OSError, ValueError, RecursionError):
             continue
-        if told:
-            return positive(told.get("max_seq_length"))
+        if given:
+            return positive(given.get("max_seq_length"))
     return None
 
 

@@ -43,9 +43,9 @@ def latent(read: Reader, model_type: str | None) -> Mla | None:
     """
     row = TYPES.get(model_type or "")
     own = row is not None and not row.adopted
-    if (own and model_type not in MLA_TYPES) or read.told("is_causal") is False:
+    if (own and model_type not in MLA_TYPES) or read.value("is_causal") is False:
         return None
-    if read.told("compress_ratios") is not None and model_type in MLA_TYPES:
+    if read.value("compress_ratios") is not None and model_type in MLA_TYPES:
         return _one_head(read)
     rank, rope = read.size("kv_lora_rank"), read.size("qk_rope_head_dim")
     if rank is None or (rope is None and model_type not in MLA_TYPES):

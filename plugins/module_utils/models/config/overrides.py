@@ -53,9 +53,9 @@ def overridden(config: Config, overrides: Mapping[str, Any]) -> Config:
     for key in TEXT_CONFIGS:
         text |= as_dict(overrides.get(key))
     names = tuple(name for name in as_list(overrides.get("architectures")) if isinstance(name, str))
-    told = labels.labels(overrides, text)
-    if names or told:
-        config = replace(config, architectures=names or config.architectures, labels=told or config.labels)
+    number = labels.labels(overrides, text)
+    if names or number:
+        config = replace(config, architectures=names or config.architectures, labels=number or config.labels)
     return _longer(config, text)
 
 

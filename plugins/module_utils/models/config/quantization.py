@@ -59,11 +59,11 @@ def quantization(config: Mapping[str, Any], file: Mapping[str, Any] | None = Non
 
 def _method(config: Mapping[str, Any]) -> str:
     """The engine's name for the method; empty if unknown."""
-    told = str(config.get("quant_method") or "").lower().replace("compressed_tensors", "compressed-tensors")
+    given = str(config.get("quant_method") or "").lower().replace("compressed_tensors", "compressed-tensors")
     algorithm = as_dict(config.get("quantization")).get("quant_algo") or config.get("quant_algo")
-    if not told or told == "modelopt":
-        return MODELOPT.get(str(algorithm).upper(), told)
-    return told
+    if not given or given == "modelopt":
+        return MODELOPT.get(str(algorithm).upper(), given)
+    return given
 
 
 def _compressed(config: Mapping[str, Any]) -> Mapping[str, Any]:

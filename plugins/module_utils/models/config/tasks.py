@@ -77,9 +77,9 @@ def certain(facts: ModelFacts, flags: Mapping[str, Any]) -> tuple[str, ...]:
 
 def runner(facts: ModelFacts, flags: Mapping[str, Any]) -> str:
     """The engine's runner: GENERATE or POOLING."""
-    told = str(flags.get("runner") or AUTO).lower()
-    if told != AUTO:
-        return told
+    asked = str(flags.get("runner") or AUTO).lower()
+    if asked != AUTO:
+        return asked
     if str(flags.get("convert") or AUTO).lower() not in (AUTO, NONE) or facts.pooled:
         return POOLING
     for name in of_entry(facts.config, flags).architectures:
@@ -106,14 +106,14 @@ def _pooled(config: Config, flags: Mapping[str, Any], words: tuple[str, ...]) ->
 
 
 def _task(config: Config, flags: Mapping[str, Any], words: tuple[str, ...]) -> str:
-    told = str(flags.get("convert") or AUTO).lower()
+    asked = str(flags.get("convert") or AUTO).lower()
     if any("ForTokenClassification" in name for name in config.architectures):
         return TOKEN_CLASSIFY
-    if told == AUTO and "pools" not in words:
+    if asked == AUTO and "pools" not in words:
         suffixes = (_suffix(name, POOLING) for name in config.architectures)
         return next((suffix[1] for suffix in suffixes if suffix), EMBED)
-    if told in (EMBED, CLASSIFY):
-        return told
+    if asked in (EMBED, CLASSIFY):
+        return asked
     made_for = {
         "rewards": REWARD,
         "classifies tokens": TOKEN_CLASSIFY,

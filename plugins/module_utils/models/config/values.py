@@ -41,8 +41,8 @@ class Reader:
         self._data = data
         self.problems: list[str] = []
 
-    def told(self, key: str) -> Any:
-        """The value of a key as it stands; None without one."""
+    def value(self, key: str) -> Any:
+        """The value of a key ; None without a value."""
         return self._data.get(key)
 
     def size(self, *keys: str, most: int = LIMIT) -> int | None:

@@ -59,7 +59,7 @@ class Cache:
         """Bytes for one request of `length` tokens, with the block that the engine reserves."""
         return (self.blocks(length) + 1) * self.block_bytes
 
-    def beside(self, token_bytes: int) -> Cache:
+    def with_draft(self, token_bytes: int) -> Cache:
         """The cache with the layers of a draft model. These layers keep `token_bytes` for each token of a request.
 
         If all layers keep every token, the draft's layers use the same blocks, which become larger. Otherwise the
@@ -116,8 +116,8 @@ def state_bytes(state: State, flags: Flags, dtype: str) -> int:
     is `dtype`."""
     asked = flags.mamba_cache_dtype
     cache = DTYPE_BYTES[asked] if asked in DTYPE_BYTES else DTYPE_BYTES[dtype]
-    told = flags.mamba_ssm_cache_dtype if flags.mamba_ssm_cache_dtype in DTYPE_BYTES else state.dtype
-    recurrence = DTYPE_BYTES[told] if told else cache
+    chosen = flags.mamba_ssm_cache_dtype if flags.mamba_ssm_cache_dtype in DTYPE_BYTES else state.dtype
+    recurrence = DTYPE_BYTES[chosen] if chosen else cache
     return math.ceil((state.convolution * cache + state.recurrence * recurrence) / flags.tensor_parallel_size)
 
 
@@ -138,8 +138,8 @@ def layout(config: Config, flags: Flags, dtype: str, batch_tokens: int, on_cpu: 
         return None
     block = flags.block_size or (GPU_BLOCK if not on_cpu else CPU_MLA_BLOCK if config.mla else CPU_BLOCK)
     # All blocks have the same size. Layers with fewer bytes for a token have more tokens in a block.
-    leave = [size for layers, size in ((full, per_full), (sliding, per_sliding)) if layers and size]
-    page = block * max(leave, default=0)
+    per_token = [size for layers, size in ((full, per_full), (sliding, per_sliding)) if layers and size]
+    page = block * max(per_token, default=0)
     if states and config.state:
         state = state_bytes(config.state, flags, dtype)
         page = page * math.ceil(state / page) if page else state

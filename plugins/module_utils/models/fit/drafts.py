@@ -39,7 +39,7 @@ class Draft:
     facts: ModelFacts | None = None
     ranks: int | None = None
     """Number of GPUs over which it is divided; None for the same number as its model."""
-    other_words: bool = False
+    other_vocabulary: bool = False
     """Whether it may have its own vocabulary."""
 
     @property
@@ -53,15 +53,15 @@ NO_DRAFT = Draft()
 
 def read(entry: Mapping[str, Any], facts: ModelFacts | None = None) -> Draft:
     """The draft of an entry; `facts` are the facts of the draft model."""
-    told = asked(entry)
-    if not told or method(told) in NO_MODEL:
+    given = asked(entry)
+    if not given or method(given) in NO_MODEL:
         return NO_DRAFT
     return Draft(
         name=named(entry),
-        method=method(told) or "draft_model",
+        method=method(given) or "draft_model",
         facts=facts,
-        ranks=positive(told.get("draft_tensor_parallel_size")),
-        other_words=told.get("use_heterogeneous_vocab") is True,
+        ranks=positive(given.get("draft_tensor_parallel_size")),
+        other_vocabulary=given.get("use_heterogeneous_vocab") is True,
     )
 
 
@@ -73,7 +73,7 @@ def check(target: ModelFacts, draft: Draft) -> Iterator[Misfit]:
     for problem in facts.problems:
         yield Misfit("draft", KEY, draft.name, f"{problem.file or 'directory'} of this draft: {problem.message}")
     found, wanted = facts.config.vocabulary_size, target.config.vocabulary_size
-    if _same_words(draft, facts) and found and wanted and found != wanted:
+    if _needs_same_vocabulary(draft, facts) and found and wanted and found != wanted:
         message = (
             f"config.json of this draft has a vocabulary of {found} tokens, that of the model has {wanted}: take a "
             "draft of the same family, or set use_heterogeneous_vocab: true in it"
@@ -81,11 +81,11 @@ def check(target: ModelFacts, draft: Draft) -> Iterator[Misfit]:
         yield Misfit("draft", KEY, draft.name, message)
 
 
-def _same_words(draft: Draft, facts: ModelFacts) -> bool:
+def _needs_same_vocabulary(draft: Draft, facts: ModelFacts) -> bool:
     """Whether the draft is an independent model, which must have the vocabulary of its target."""
     names = (str(draft.name).lower(), str(facts.config.model_type), *facts.config.architectures)
     head = any(head in one.lower() for head in HEADS for one in names)
-    return draft.method == "draft_model" and not draft.other_words and not head
+    return draft.method == "draft_model" and not draft.other_vocabulary and not head
 
 
 def _alone(draft: Draft, flags: Flags) -> Flags:

@@ -119,7 +119,7 @@ def divide(
     if dtype is None:
         return Division(None, None, None, None, None, None, None, None, False)
     weights = bytes_per_gpu(facts.weights, config, flags, device, dtype, share) if facts.weights else None
-    beside = drafts.weight_bytes(facts, draft, flags, device, dtype)
+    draft_weights = drafts.weight_bytes(facts, draft, flags, device, dtype)
     adapters = lora.reserved(config, flags, dtype)
     longest = config.max_length if flags.max_model_len in (None, AUTO) else flags.max_model_len
     length = config.default_length if flags.max_model_len is None else longest
@@ -131,16 +131,16 @@ def divide(
     budget = available = given
     if given is None:
         budget = None if memory is None else int(memory * flags.gpu_memory_utilization)
-        if None not in (budget, weights, beside, adapters, overhead):
-            available = (budget or 0) - sum(part or 0 for part in (weights, beside, adapters, overhead))
+        if None not in (budget, weights, draft_weights, adapters, overhead):
+            available = (budget or 0) - sum(part or 0 for part in (weights, draft_weights, adapters, overhead))
     elif memory is not None:
         budget = memory
     cache = kv.layout(config, flags, dtype, size.tokens, device.is_cpu)
     token = drafts.cache_bytes(facts, draft, flags, dtype)
-    cache = None if cache is None or token is None else cache.beside(token)
+    cache = None if cache is None or token is None else cache.with_draft(token)
     if flags.max_model_len == AUTO and cache and longest and available is not None:
         length = cache.longest(available, longest) or longest
-    return Division(weights, beside, adapters, overhead, budget, available, cache, length, given is not None)
+    return Division(weights, draft_weights, adapters, overhead, budget, available, cache, length, given is not None)
 
 
 def explicit_cache(flags: Flags, device: Device, environment: Mapping[str, str]) -> int | None:

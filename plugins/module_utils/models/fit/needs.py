@@ -70,30 +70,30 @@ def needs(
         known = facts.get(entry.store_name)
         if known is None:
             reason = (unknown or {}).get(entry.store_name, "")
-            told = iter([_row("unknown", f"the model: {reason or UNREAD}")])
+            lines = iter([_row("unknown", f"the model: {reason or UNREAD}")])
         else:
-            told = _model(entry, known, named, _facts(beside) if beside else None, nodes)
-        blocks.append("\n".join([f"{name}: {entry.model}", *told]))
+            lines = _model(entry, known, named, _facts(beside) if beside else None, nodes)
+        blocks.append("\n".join([f"{name}: {entry.model}", *lines]))
     if mistakes := [*registry.problems, *wrong]:
         blocks.append("\n".join([TO_CORRECT, *(_row("PROBLEM", str(one)) for one in mistakes)]))
     return "\n\n".join(blocks) or "no model in the registry"
 
 
-def _facts(told: Mapping[str, Any]) -> ModelFacts:
+def _facts(values: Mapping[str, Any]) -> ModelFacts:
     """The facts. Without files, the weights are computed: before a model is fetched, config.json is enough."""
-    facts = ModelFacts.from_dict(told)
+    facts = ModelFacts.from_dict(values)
     computed = compute(facts.config) if facts.weights is None else None
     return replace(facts, weights=computed, problems=()) if computed else facts
 
 
 def _model(
     entry: Entry,
-    told: Mapping[str, Any],
+    values: Mapping[str, Any],
     named: Sequence[Device] | None,
     draft: ModelFacts | None,
     nodes: int,
 ) -> Iterator[str]:
-    facts = _facts(told)
+    facts = _facts(values)
     yield from _sizes(facts, entry)
     if facts.problems or facts.weights is None:
         yield from (_row("PROBLEM", f"{one.file or 'directory'}: {one.message}") for one in facts.problems)

@@ -51,10 +51,10 @@ def unlisted(name: str, value: Any) -> str:
     value = _read(value)
     found = []
     for key, allowed in CHOICES.get(name, {}).items():
-        told = value.get(key) if isinstance(value, Mapping) else None
-        if isinstance(told, str) and told not in allowed:
-            same = next((one for one in allowed if one.lower() == told.lower()), "")
-            hint = f"did you mean {same!r}?" if same else did_you_mean(told, allowed)
+        given = value.get(key) if isinstance(value, Mapping) else None
+        if isinstance(given, str) and given not in allowed:
+            same = next((one for one in allowed if one.lower() == given.lower()), "")
+            hint = f"did you mean {same!r}?" if same else did_you_mean(given, allowed)
             known = f"vLLM {VERSION} knows {', '.join(allowed)}"
-            found.append(f"has {key}: {told!r}, {known}{hint and f'; {hint}'}")
+            found.append(f"has {key}: {given!r}, {known}{hint and f'; {hint}'}")
     return "; ".join(found)

@@ -37,14 +37,14 @@ def asked(flags: Mapping[str, Any]) -> dict[str, Any]:
 
 def named(flags: Mapping[str, Any]) -> str | None:
     """The entry's draft model; None if its method needs no model, or the model itself has the layers."""
-    told = asked(flags)
-    name = told.get("model")
-    return name if isinstance(name, str) and name and method(told) not in NO_MODEL else None
+    config = asked(flags)
+    name = config.get("model")
+    return name if isinstance(name, str) and name and method(config) not in NO_MODEL else None
 
 
-def method(told: Mapping[str, Any]) -> str:
-    """The method in the flag's value; empty if it has none, or one that is not a text."""
-    value = told.get("method")
+def method(config: Mapping[str, Any]) -> str:
+    """The method in the flag's value; empty if the value has none, or one that is not a text."""
+    value = config.get("method")
     return value if isinstance(value, str) else ""
 
 
@@ -60,9 +60,9 @@ def of(models: Mapping[str, Any], names: Iterable[str]) -> list[str]:
 
 def check(where: str, name: str, flags: Mapping[str, Any], models: Mapping[str, Any], found: Findings) -> None:
     """Add the mistakes in the draft of an entry, which must be in the store because engines are offline."""
-    told = asked(flags).get("method")
-    if told is not None and not isinstance(told, str):
-        found.problem(where, "must be a text, such as ngram or eagle3", f"{KEY}: method", told)
+    value = asked(flags).get("method")
+    if value is not None and not isinstance(value, str):
+        found.problem(where, "must be a text, such as ngram or eagle3", f"{KEY}: method", value)
     _check_tokens(where, flags, found)
     draft = named(flags)
     if draft is None:
@@ -82,16 +82,16 @@ def check(where: str, name: str, flags: Mapping[str, Any], models: Mapping[str, 
 
 def _check_tokens(where: str, flags: Mapping[str, Any], found: Findings) -> None:
     """Add a missing or wrong number of tokens that are guessed at a time."""
-    told = asked(flags)
-    if not told:
+    config = asked(flags)
+    if not config:
         return
-    number = told.get(TOKENS)
+    number = config.get(TOKENS)
     if number is not None and (not is_integer(number) or number < 1):
         message = "must be a whole number from 1: how many tokens are guessed at a time, such as 3"
         found.problem(where, message, f"{KEY}: {TOKENS}", number)
-    elif number is None and method(told) in COUNTED:
+    elif number is None and method(config) in COUNTED:
         message = f"has no {TOKENS}, without which the engine does not start: add how many tokens are guessed at a time"
         found.problem(where, f"{message}, such as {TOKENS}: 3", KEY)
-    elif number is None and "model" in told and "method" not in told:
+    elif number is None and "model" in config and "method" not in config:
         message = f"has no {TOKENS}: the engine starts only if the draft's config.json has n_predict. Add {TOKENS}: 3"
         found.warning(where, message, KEY)

@@ -27,7 +27,7 @@ MISTAKE = (
 def check(where: str, entry: Mapping[Any, Any], resolved: Mapping[str, Any], found: Findings) -> None:
     """Add the flags for generated text of an entry whose own flag `runner` is pooling. Nothing of the model is needed.
 
-    The plan checks a model whose files ask for vectors. A flag is reported where it stands, or where `runner` stands.
+    The plan checks a model whose files ask for vectors. A flag is reported for the entry that has the flag or `runner`.
     """
     if str(resolved.get(RUNNER)).lower() != POOLING:
         return

@@ -39,7 +39,7 @@ def load_registry(text: str, filename: str) -> dict[str, Any]:
                 if isinstance(key, Hashable) and key in keys:
                     line = keys[key].line + 1
                     raise yaml.constructor.ConstructorError(
-                        None, None, f"the key {key!r} stands in line {line} already", key_node.start_mark
+                        None, None, f"the key {key!r} is already in line {line}", key_node.start_mark
                     )
                 if isinstance(key, Hashable):
                     keys[key] = key_node.start_mark

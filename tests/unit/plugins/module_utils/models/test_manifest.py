@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Tests of manifest.py."""
+"""The manifest of a model: its files, its revision, and the problems of its directory."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def manifest_of(root: Path, cache: HashCache | None = None, verify: bool = False
     return found
 
 
-def test_revision_follows_content_and_names_only(tmp_path: Path, write_model: Callable[..., Path]) -> None:
+def test_a_revision_depends_only_on_content_and_names(tmp_path: Path, write_model: Callable[..., Path]) -> None:
     one, two = write_model(tmp_path / "one"), write_model(tmp_path / "two")
     os.utime(two / "config.json", (1, 1))
     revision = manifest_of(one).revision
@@ -49,7 +49,7 @@ def test_revision_follows_content_and_names_only(tmp_path: Path, write_model: Ca
     assert manifest_of(two).revision != revision
 
 
-def test_comes_back_from_json(tmp_path: Path, write_model: Callable[..., Path]) -> None:
+def test_a_manifest_survives_json(tmp_path: Path, write_model: Callable[..., Path]) -> None:
     found = manifest_of(write_model(tmp_path / "m"))
     assert Manifest.from_dict(json.loads(json.dumps(found.to_dict()))) == found
 
@@ -63,7 +63,7 @@ def test_comes_back_from_json(tmp_path: Path, write_model: Callable[..., Path]) 
         ({"files": {}}, "was edited"),
     ],
 )
-def test_refuses_another_manifest(
+def test_an_edited_or_foreign_manifest_is_refused(
     tmp_path: Path, change: dict[str, Any], message: str, write_model: Callable[..., Path]
 ) -> None:
     data = manifest_of(write_model(tmp_path / "m")).to_dict()
@@ -72,7 +72,7 @@ def test_refuses_another_manifest(
 
 
 @pytest.mark.parametrize("path", ["/etc/passwd", "a/../../b"])
-def test_refuses_a_manifest_that_leaves_the_model(path: str) -> None:
+def test_a_manifest_with_a_path_outside_of_the_model_is_refused(path: str) -> None:
     data = Manifest({path: File(1, "0" * 64)}, 0).to_dict()
     with pytest.raises(ValueError, match="outside of the model"):
         Manifest.from_dict(data)
@@ -124,7 +124,7 @@ def only_pickles(root: Path) -> None:
         (write("a\nb", ""), "unprintable name"),
     ],
 )
-def test_names_what_is_wrong(
+def test_each_problem_of_a_directory_has_its_message_and_its_path(
     tmp_path: Path, change: Callable[[Path], None], message: str, write_model: Callable[..., Path]
 ) -> None:
     root = write_model(tmp_path / "m")
@@ -187,7 +187,7 @@ def test_a_name_with_a_line_break_names_no_base(tmp_path: Path, base: dict[str, 
 
 
 def test_a_fifo_names_no_base(tmp_path: Path) -> None:
-    """Its reader would wait for a writer."""
+    """The reader of a FIFO would wait for a writer."""
     os.mkfifo(tmp_path / "model_info.json")
     found: list[Path | None] = []
     reader = threading.Thread(target=lambda: found.append(base_of(tmp_path)), daemon=True)

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Tests of safetensors.py."""
+"""Headers of safetensors files: sound, cut and damaged."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def entry(dtype: Any = "F16", shape: Any = (2, 3), offsets: Any = (0, 12)) -> di
     return {"dtype": dtype, "shape": shape, "data_offsets": offsets}
 
 
-def test_reads_what_a_file_holds(tmp_path: Path, write_safetensors: Callable[..., None]) -> None:
+def test_a_header_has_the_tensors_and_the_sizes(tmp_path: Path, write_safetensors: Callable[..., None]) -> None:
     path = tmp_path / "model.safetensors"
     write_safetensors(path, {"a": 1000, "b": 250})
     header = safetensors.read(path)
@@ -31,7 +31,7 @@ def test_reads_what_a_file_holds(tmp_path: Path, write_safetensors: Callable[...
 
 
 @pytest.mark.parametrize("left", [0, 5, 8, 40, 1000, -1])
-def test_names_expected_and_found_bytes_of_a_cut_file(
+def test_the_error_of_a_cut_file_has_expected_and_found_bytes(
     tmp_path: Path, left: int, write_safetensors: Callable[..., None]
 ) -> None:
     path = tmp_path / "model.safetensors"
@@ -46,7 +46,7 @@ def test_names_expected_and_found_bytes_of_a_cut_file(
         assert caught.value.expected == len(whole)
 
 
-def test_refuses_a_file_that_is_longer_than_its_header_says(
+def test_a_file_that_is_longer_than_by_its_header_is_refused(
     tmp_path: Path, write_safetensors: Callable[..., None]
 ) -> None:
     path = tmp_path / "model.safetensors"
@@ -56,14 +56,14 @@ def test_refuses_a_file_that_is_longer_than_its_header_says(
         safetensors.read(path)
 
 
-def test_says_what_to_do_about_a_git_lfs_pointer(tmp_path: Path) -> None:
+def test_a_git_lfs_pointer_is_refused_with_advice(tmp_path: Path) -> None:
     path = tmp_path / "model.safetensors"
     path.write_text("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 5\n")
     with pytest.raises(safetensors.SafetensorsError, match="git lfs pull"):
         safetensors.read(path)
 
 
-def test_does_not_read_a_header_of_absurd_length(tmp_path: Path) -> None:
+def test_a_header_of_absurd_length_is_not_read(tmp_path: Path) -> None:
     path = tmp_path / "model.safetensors"
     path.write_bytes(struct.pack("<Q", 1 << 62) + b"{}")
     with pytest.raises(safetensors.SafetensorsError, match="not a safetensors file"):
@@ -86,18 +86,18 @@ def test_does_not_read_a_header_of_absurd_length(tmp_path: Path) -> None:
         ({"a": entry(), "b": entry(offsets=[6, 18])}, "gap or an overlap before tensor 'b'"),
     ],
 )
-def test_names_what_is_wrong_with_a_header(header: Any, message: str) -> None:
+def test_each_mistake_of_a_header_has_its_message(header: Any, message: str) -> None:
     with pytest.raises(safetensors.SafetensorsError, match=message):
         safetensors.parse_header(json.dumps(header).encode())
 
 
 @pytest.mark.parametrize("raw", [b"", b"{", b"\xff", b"[" * 100_000, b'{"a":' + b"9" * 5000])
-def test_refuses_what_is_not_json(raw: bytes) -> None:
+def test_a_header_that_is_not_json_is_refused(raw: bytes) -> None:
     with pytest.raises(safetensors.SafetensorsError, match="not JSON"):
         safetensors.parse_header(raw)
 
 
-def test_takes_sub_byte_and_unknown_dtypes() -> None:
+def test_dtypes_below_a_byte_and_unknown_dtypes_are_accepted() -> None:
     header = {"a": entry("F4", [4], [0, 2]), "b": entry("X99", [4], [2, 9])}
     assert safetensors.parse_header(json.dumps(header).encode()).weight_bytes == 9
 
@@ -110,7 +110,7 @@ headers = st.dictionaries(st.text(), entries | numbers)
 
 
 @given(headers.map(lambda value: json.dumps(value).encode()) | st.binary())
-def test_never_raises_anything_else(raw: bytes) -> None:
+def test_any_bytes_parse_or_raise_safetensors_error(raw: bytes) -> None:
     try:
         header = safetensors.parse_header(raw)
     except safetensors.SafetensorsError:
@@ -119,7 +119,7 @@ def test_never_raises_anything_else(raw: bytes) -> None:
 
 
 @given(st.lists(st.tuples(st.sampled_from(sorted(safetensors.BITS)), st.lists(st.integers(0, 8), max_size=3))))
-def test_accepts_every_layout_without_gaps(tensors: list[tuple[str, list[int]]]) -> None:
+def test_every_layout_without_gaps_is_accepted(tensors: list[tuple[str, list[int]]]) -> None:
     header, position = {}, 0
     for number, (dtype, shape) in enumerate(tensors):
         elements = 8

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The safetensors files of a model: which there must be, and what is wrong with each."""
+"""The safetensors files of a model: the wanted files, and the problems of each."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ def test_a_complete_model_has_no_problem(model: Path) -> None:
     assert {name: tensor.shape for name, tensor in found.tensors.items()} == {"a": (1000,), "b": (1000,)}
 
 
-def test_a_shard_that_the_index_names_must_be_there(model: Path) -> None:
+def test_a_missing_shard_of_the_index_is_a_problem(model: Path) -> None:
     (model / SECOND).unlink()
     found = read(model)
     assert (found.missing, found.wanted, set(found.loaded)) == ([SECOND], [FIRST, SECOND], {FIRST})
     assert found.problems == [FileProblem(SECOND, f"is missing: {INDEX} names it; fetch it again")]
 
 
-def test_a_shard_that_is_cut_is_told_from_one_that_is_damaged(model: Path) -> None:
+def test_a_cut_shard_is_another_problem_than_a_damaged_shard(model: Path) -> None:
     (model / FIRST).write_bytes((model / FIRST).read_bytes()[:-1])
     (model / SECOND).write_bytes(b"\xff" * 100)
     found = read(model)
@@ -51,7 +51,7 @@ def test_a_shard_that_is_cut_is_told_from_one_that_is_damaged(model: Path) -> No
     assert [problem.file for problem in found.problems] == [FIRST, SECOND]
 
 
-def test_a_shard_must_hold_the_tensors_that_the_index_says(model: Path, write_safetensors: Write) -> None:
+def test_a_shard_without_a_tensor_of_the_index_is_a_problem(model: Path, write_safetensors: Write) -> None:
     write_safetensors(model / SECOND, {"c": 1000})
     (problem,) = read(model).problems
     assert problem == FileProblem(SECOND, f"lacks 1 tensors that {INDEX} names, such as b; fetch it again")
@@ -73,7 +73,7 @@ def test_a_file_that_the_index_does_not_name_is_not_loaded(model: Path, write_sa
         (json.dumps({"weight_map": []}), "names no shard: its weight_map is missing or empty"),
     ],
 )
-def test_an_index_must_be_one(text: str, message: str, model: Path) -> None:
+def test_an_index_that_names_no_shard_is_a_problem(text: str, message: str, model: Path) -> None:
     (model / INDEX).write_text(text)
     found = read(model)
     assert found.wanted == []
@@ -89,7 +89,7 @@ def test_without_an_index_the_files_of_the_directory_itself_count(tmp_path: Path
     assert read(tmp_path).problems == []
 
 
-def test_mistrals_second_copy_counts_only_where_it_is_alone(tmp_path: Path, write_safetensors: Write) -> None:
+def test_the_second_copy_of_mistral_counts_only_without_the_first(tmp_path: Path, write_safetensors: Write) -> None:
     write_safetensors(tmp_path / "consolidated.safetensors", {"a": 10})
     assert read(tmp_path).wanted == ["consolidated.safetensors"]
     write_safetensors(tmp_path / "model.safetensors", {"a": 10})
@@ -103,7 +103,9 @@ def test_mistrals_second_copy_counts_only_where_it_is_alone(tmp_path: Path, writ
         (["b.bin", "a.gguf"], "contains no weights: expected *.safetensors, found only a.gguf, b.bin, convert it"),
     ],
 )
-def test_a_model_without_weights_says_what_it_has_instead(names: list[str], message: str, tmp_path: Path) -> None:
+def test_the_problem_of_a_model_without_weights_names_other_weights(
+    names: list[str], message: str, tmp_path: Path
+) -> None:
     for name in ["config.json", *names]:
         (tmp_path / name).write_text("{}")
     assert read(tmp_path).problems == [FileProblem("", message)]

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What operators write wrong: each mistake has an error that says what to do, and all of them are told at once."""
+"""Mistakes of operators: each has an error that says what to do, and all mistakes are reported at once."""
 
 from __future__ import annotations
 
@@ -89,10 +89,10 @@ REGISTRIES: dict[str, tuple[Any, str]] = {
     "overrides": ({**HUB, "hf-overrides": "x=1"}, "must be a dictionary, or a JSON object in quotes"),
     "golden": ({**HUB, "golden-prompts": [{"prompt": "x"}]}, "golden-prompts"),
 }
-"""Entries with one mistake each, and what its error says."""
+"""Entries with one mistake each, and words of its error."""
 
 
-def test_each_mistake_in_a_registry_has_its_error_and_all_are_told_at_once() -> None:
+def test_each_mistake_in_a_registry_has_its_error_and_all_are_reported_at_once() -> None:
     models = {"good": dict(HUB), **{name: entry for name, (entry, _words) in REGISTRIES.items()}}
     found: dict[str, list[str]] = {}
     for problem in read(models, choose("0.33.0")).problems:
@@ -126,7 +126,7 @@ FITS: tuple[tuple[str, str, dict[str, Any], dict[str, str], str], ...] = (
     ),
     ("llama-3-8b", "1xH100-80GB", {"kv-cache-memory-bytes": "90G"}, {}, "this cache takes more than the"),
 )
-"""A model, GPUs, flags and environment; and what the plan says."""
+"""A model, GPUs, flags and environment; and words of the plan's misfit."""
 
 
 @pytest.mark.parametrize(("name", "gpus", "flags", "environment", "words"), FITS)
@@ -137,7 +137,7 @@ def test_each_mistake_of_a_plan_has_its_error(
     assert any(words in str(one) for one in found.misfits), found.misfits
 
 
-def test_all_mistakes_of_a_plan_are_told_at_once(model: Model) -> None:
+def test_all_mistakes_of_a_plan_are_reported_at_once(model: Model) -> None:
     flags = {"tensor-parallel-size": 6, "kv-cache-dtype": "fp8", "max-model-len": 10**6, "dtype": "bfloat16"}
     found = fit(model("llama-3-8b"), flags, hypothetical("2xT4"))
     assert {one.check for one in found.misfits} >= {"heads", "gpus", "kv_cache_dtype", "max_model_len", "dtype"}
@@ -157,5 +157,5 @@ def test_public_models_on_eight_h100(name: str, flags: dict[str, Any], fits: boo
     assert fit(model(name), flags, hypothetical("8xH100-80GB")).ok is fits
 
 
-def test_a_model_without_facts_is_no_yes() -> None:
+def test_whether_a_model_without_facts_fits_is_unknown() -> None:
     assert fit(from_config({}), {}, hypothetical("8xH100-80GB")).ok is None

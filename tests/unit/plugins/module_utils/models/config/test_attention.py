@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which layers of a model keep what of a request."""
+"""How many layers of a model keep every token of a request, a window, or a state."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def read(text: dict[str, Any], layers: int | None = 12) -> tuple[Attention | Non
         ({"sliding_window": 128, "layer_types": ["sliding_attention", "full_attention"] * 6}, Attention(6, 6)),
         ({"layer_types": (["linear_attention"] * 3 + ["full_attention"]) * 3}, Attention(3, 0, 0, 9)),
         ({"full_attention_interval": 4}, Attention(3, 0, 0, 9)),
-        # What a type that is not known does with its window, and where a hybrid has attention, is not known.
+        # How an unknown type uses its window is unknown.
         ({"sliding_window": 4096, "model_type": "unheard_of"}, None),
         ({"hybrid_override_pattern": "M*-M*-M*-ME-"}, Attention(3, 0, 0, 4)),
         ({"layer_types": ["hybrid"] * 12}, Attention(12, 0, 0, 12)),
@@ -45,7 +45,7 @@ def read(text: dict[str, Any], layers: int | None = 12) -> tuple[Attention | Non
             Attention(0, 8),
         ),
         ({"sliding_window": 4096, "model_type": "gemma3_text"}, Attention(2, 10)),
-        # Window or not, the pattern of kinds counts.
+        # Without a window, a sliding layer keeps every token.
         ({"layer_types": ["sliding_attention", "full_attention"] * 6}, Attention(12)),
         ({"sliding_window": 4096, "max_window_layers": 99, "model_type": "qwen3"}, Attention(12)),
         ({"sliding_window": 4096, "max_window_layers": None, "model_type": "qwen3"}, None),
@@ -64,7 +64,7 @@ def read(text: dict[str, Any], layers: int | None = 12) -> tuple[Attention | Non
         ({"compress_ratios": [4]}, None),
     ],
 )
-def test_tells_what_layers_keep(text: dict[str, Any], expected: Attention | None) -> None:
+def test_counts_layers_by_what_they_keep(text: dict[str, Any], expected: Attention | None) -> None:
     assert read(text) == (expected, "")
 
 

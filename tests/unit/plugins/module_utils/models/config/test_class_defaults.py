@@ -8,7 +8,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.models.config.
 from ansible_collections.baremetal.inference.plugins.module_utils.models.config.declared import KEYS
 
 
-def test_it_holds_what_the_classes_declare() -> None:
+def test_the_table_has_what_the_classes_declare() -> None:
     assert len(TYPES) > 250
     assert TYPES["llama"].values["vocab_size"] == 32000
     assert TYPES["gpt2"].names["hidden_size"] == "n_embd"

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The weights of a model, worked out from its configuration alone."""
+"""The weights of a model, computed from its configuration alone."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.models.config 
 from ansible_collections.baremetal.inference.plugins.module_utils.models.config.config import parse
 
 
-def test_works_out_the_parameters_of_published_models(published: dict[str, Any]) -> None:
+def test_computes_the_parameters_of_published_models(published: dict[str, Any]) -> None:
     for name, entry in published.items():
         found = computed.compute(parse(entry["config"])[0])
         # Biases and the norms of heads are left out.
@@ -21,8 +21,8 @@ def test_works_out_the_parameters_of_published_models(published: dict[str, Any])
         assert found.parts.total == found.bytes, name
 
 
-def test_works_out_quantized_weights(published: dict[str, Any]) -> None:
-    """Sizes in GiB: what the published files add up to."""
+def test_computes_quantized_weights(published: dict[str, Any]) -> None:
+    """Sizes of all published files together, in GiB."""
     for name, gib in {
         "deepseek-v3": 627,
         "gpt-oss-120b": 60.8,
@@ -33,7 +33,7 @@ def test_works_out_quantized_weights(published: dict[str, Any]) -> None:
         assert found and found.bytes / (1 << 30) == pytest.approx(gib, rel=0.01), name
 
 
-def test_does_not_work_out_what_it_does_not_know() -> None:
+def test_the_weights_of_an_unknown_type_are_unknown() -> None:
     raw = {
         "model_type": "unheard_of",
         "num_hidden_layers": 2,

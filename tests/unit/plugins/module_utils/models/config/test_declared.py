@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a config.json leaves out is what its class declares."""
+"""A key that config.json leaves out has the value that the model's class declares."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from ansible_collections.baremetal.inference.plugins.module_utils.models.config.
 )
 
 
-def test_what_is_left_out_is_what_the_class_declares() -> None:
+def test_a_missing_key_has_the_value_of_the_class() -> None:
     whole = completed({"model_type": "gemma3_text", "num_hidden_layers": 62})
     assert (whole["vocab_size"], whole["head_dim"], whole["num_hidden_layers"]) == (262208, 256, 62)
     assert whole["tie_word_embeddings"] is True
 
 
-def test_what_says_null_stays_null() -> None:
+def test_a_null_value_stays_null() -> None:
     assert completed({"model_type": "gemma3_text", "sliding_window": None})["sliding_window"] is None
 
 
-def test_parts_are_completed_by_their_own_class_or_by_the_one_that_the_whole_expects() -> None:
+def test_parts_are_completed_by_their_own_class_or_by_the_class_that_the_owner_expects() -> None:
     whole = completed({"model_type": "gemma3", "text_config": {"hidden_size": 5376}})
     assert (whole["text_config"]["hidden_size"], whole["text_config"]["vocab_size"]) == (5376, 262208)
     assert whole["text_config"]["model_type"] == "gemma3_text"
@@ -40,8 +40,8 @@ def test_parts_are_completed_by_their_own_class_or_by_the_one_that_the_whole_exp
 
 def test_a_part_may_have_a_class_that_its_owner_alone_has() -> None:
     """The engine has another class for the type of the language part of Step 3.7."""
-    for told in ({}, {"model_type": "step3p5"}):
-        part = completed({"model_type": "step3p7", "text_config": told})["text_config"]
+    for given in ({}, {"model_type": "step3p5"}):
+        part = completed({"model_type": "step3p7", "text_config": given})["text_config"]
         assert (part["model_type"], part["max_position_embeddings"], "max_seq_len" in part) == (
             "step3p5",
             128000,
@@ -54,11 +54,11 @@ def test_a_part_may_have_a_class_that_its_owner_alone_has() -> None:
 
 
 def test_a_missing_part_has_the_values_that_its_owner_gives_it() -> None:
-    """PaliGemma's language part is a Gemma of 2B, the class of Gemma alone is that of 7B."""
+    """PaliGemma's language part is a Gemma of 2B. The class of Gemma alone declares the sizes of 7B."""
     missing = completed({"model_type": "paligemma"})["text_config"]
     assert (missing["num_hidden_layers"], missing["hidden_size"], missing["vocab_size"]) == (18, 2048, 257152)
-    told = completed({"model_type": "paligemma", "text_config": {"model_type": "gemma"}})["text_config"]
-    assert (told["num_hidden_layers"], told["hidden_size"]) == (28, 3072)
+    part = completed({"model_type": "paligemma", "text_config": {"model_type": "gemma"}})["text_config"]
+    assert (part["num_hidden_layers"], part["hidden_size"]) == (28, 3072)
 
 
 def test_an_owner_may_also_fill_a_part_that_is_there() -> None:
@@ -95,7 +95,7 @@ def test_a_type_that_is_not_known_declares_nothing() -> None:
     assert completed({"model_type": ["no", "text"]}) == {"model_type": ["no", "text"]}
 
 
-def test_the_order_of_layers_is_the_classs() -> None:
+def test_the_kinds_of_layers_are_those_of_the_class() -> None:
     assert layer_types("gemma2", 3) == ["sliding_attention", "full_attention", "sliding_attention"]
     assert layer_types("llama", 3) == layer_types("unheard_of", 3) == layer_types(None, 3) == []
     assert layer_sizes("gemma4_text") == {"full_attention": {"head_dim": 512}}
@@ -108,13 +108,13 @@ def test_the_size_of_a_head_is_no_size_of_its_part() -> None:
 
 
 @pytest.mark.parametrize("model_type", ["qwen2_vl", "qwen2_5_vl"])
-def test_the_language_part_may_have_no_place_of_its_own(model_type: str) -> None:
-    """Qwen2.5-VL 7B as its publisher has it: the class alone would make it the one of 72B."""
+def test_the_keys_of_the_language_part_may_be_at_the_top(model_type: str) -> None:
+    """Qwen2.5-VL 7B as published. With the values of the class alone, it would have the sizes of 72B."""
     flat = {"model_type": model_type, "num_hidden_layers": 28, "hidden_size": 3584, "num_attention_heads": 28}
     found = parse(
         {**flat, "num_key_value_heads": 4, "vision_config": {"depth": 32}, "max_position_embeddings": 128000}
     )[0]
     assert (found.layers, found.hidden_size, found.kv_heads, found.max_length) == (28, 3584, 4, 128000)
     assert found.model_type == f"{model_type}_text"
-    # One that tells nothing of it has what the class declares.
+    # A configuration without these keys has the values of the class.
     assert parse({"model_type": model_type, "vision_config": {}})[0].layers == 80

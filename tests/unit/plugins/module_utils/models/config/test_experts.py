@@ -21,7 +21,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.models.config.
             {"n_routed_experts": 64, "moe_intermediate_size": 1408, "n_shared_experts": 2, "first_k_dense_replace": 1},
             Experts(64, None, 1408, 2816, 11),
         ),
-        # A number of dense layers that is damage takes no memory.
+        # A damaged number of dense layers takes no memory.
         (
             {"n_routed_experts": 64, "moe_intermediate_size": 1408, "first_k_dense_replace": 1 << 40},
             Experts(64, None, 1408, None, 0),
@@ -55,6 +55,6 @@ def test_counts_experts_and_their_layers(text: dict[str, Any], found: Experts | 
     assert experts_of(text, Reader(text), 12) == found
 
 
-def test_of_an_unknown_number_of_layers_none_are_counted() -> None:
+def test_without_the_number_of_layers_the_layers_with_experts_are_unknown() -> None:
     text = {"num_experts": 8, "intermediate_size": 5}
     assert experts_of(text, Reader(text), None) == Experts(8, None, 5, None, None)

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Tests of model/facts.py and model/shards.py: what is read of a model's directory."""
+"""The facts of a model, read from its directory or only from its configuration."""
 
 from __future__ import annotations
 
@@ -65,26 +65,26 @@ def test_reads_a_whole_model(root: Path) -> None:
     ("texts", "length"),
     [
         ({"sentence_bert_config.json": '{"max_seq_length": 256, "do_lower_case": false}'}, 256),
-        # The first file that says something counts.
+        # The first file that is not empty counts.
         ({"sentence_bert_config.json": "{}", "sentence_roberta_config.json": '{"max_seq_length": 128}'}, 128),
         ({"sentence_bert_config.json": '{"a": 1}', "sentence_roberta_config.json": '{"max_seq_length": 128}'}, 2048),
         ({"sentence_bert_config.json": '{"max_seq_length": null}'}, 2048),
         ({"sentence_bert_config.json": "["}, 2048),
     ],
 )
-def test_sentence_transformers_tell_the_longest_request(root: Path, texts: dict[str, str], length: int) -> None:
+def test_files_of_sentence_transformers_set_the_longest_request(root: Path, texts: dict[str, str], length: int) -> None:
     for name, text in texts.items():
         (root / name).write_text(text)
     assert facts.gather(root).config.max_length == length
 
 
-def test_facts_survive_the_way_to_the_controller(root: Path, published: dict[str, Any]) -> None:
+def test_facts_are_the_same_on_the_controller(root: Path, published: dict[str, Any]) -> None:
     for found in (facts.gather(root), *(facts.from_config(entry["config"]) for entry in published.values())):
         sent = json.loads(json.dumps(found.to_dict()))
         assert ModelFacts.from_dict({**sent, "key_of_a_later_version": 1}) == found
 
 
-def test_names_what_is_missing_or_cut(root: Path) -> None:
+def test_missing_and_cut_shards_are_named(root: Path) -> None:
     first, second = sorted(root.glob("*.safetensors"))
     first.unlink()
     os.truncate(second, second.stat().st_size - 10)
@@ -93,7 +93,7 @@ def test_names_what_is_missing_or_cut(root: Path) -> None:
     assert found.cut_shards == (second.name,)
     assert any(text.startswith(f"{first.name} is missing") for text in messages(found))
     assert any("is cut: expected" in text and "(10 missing)" in text for text in messages(found))
-    # The rest is told all the same.
+    # The other facts are read all the same.
     assert found.config.layers == 1
 
 
@@ -120,7 +120,7 @@ def test_a_broken_file_is_named(root: Path, name: str, content: bytes) -> None:
     assert [text for text in messages(found) if text.startswith(name)]
 
 
-def test_takes_the_dtype_of_the_weights_where_none_is_said(root: Path) -> None:
+def test_without_a_dtype_the_dtype_of_the_weights_counts(root: Path) -> None:
     (root / "config.json").write_text(json.dumps({**CONFIG, "torch_dtype": None}))
     assert facts.gather(root).config.dtype == "float32"
 
@@ -132,19 +132,19 @@ def test_takes_the_dtype_of_the_weights_where_none_is_said(root: Path) -> None:
         ("chat_template.json", '{"chat_template": "x"}', "chat_template.json"),
     ],
 )
-def test_a_template_of_its_own_wins(root: Path, name: str, content: str, expected: str) -> None:
+def test_a_file_of_the_template_alone_wins(root: Path, name: str, content: str, expected: str) -> None:
     (root / name).write_text(content)
     assert facts.gather(root).chat_template == expected
 
 
-def test_tells_that_there_is_no_template_and_no_tokenizer(root: Path) -> None:
+def test_a_missing_template_and_a_missing_tokenizer_are_none(root: Path) -> None:
     (root / "tokenizer_config.json").unlink()
     (root / "tokenizer.json").unlink()
     found = facts.gather(root)
     assert (found.chat_template, found.tokenizer) == (None, None)
 
 
-def test_tells_where_code_of_the_model_is_named(root: Path) -> None:
+def test_the_files_that_name_code_of_the_model_are_listed(root: Path) -> None:
     (root / "config.json").write_text(json.dumps({**CONFIG, "auto_map": {"AutoConfig": "own.OwnConfig"}}))
     assert facts.gather(root).remote_code == ("config.json",)
 
@@ -160,7 +160,7 @@ def test_reads_the_revision_of_a_published_model(root: Path) -> None:
     assert "manifest.json was edited" in messages(found)[0]
 
 
-def test_counts_weights_that_are_there_twice_once(root: Path, write_safetensors: Callable[..., None]) -> None:
+def test_weights_in_two_forms_count_once(root: Path, write_safetensors: Callable[..., None]) -> None:
     (root / "model.safetensors.index.json").unlink()
     write_safetensors(root / "consolidated.safetensors", {"a": 1000, "b": 1000})
     write_safetensors(root / "model-extra.safetensors", {"a": 1000})
@@ -215,7 +215,7 @@ def write_sparse(root: Path, config: dict[str, Any], shards: int) -> int:
     return total
 
 
-def test_reads_140_gb_in_no_time(tmp_path: Path, published: dict[str, Any]) -> None:
+def test_reads_the_facts_of_140_gb_within_a_second(tmp_path: Path, published: dict[str, Any]) -> None:
     entry = published["llama-3-70b"]
     total = write_sparse(tmp_path, entry["config"], 30)
     begin = time.monotonic()
@@ -227,8 +227,8 @@ def test_reads_140_gb_in_no_time(tmp_path: Path, published: dict[str, Any]) -> N
     assert found.weights.parameters == entry["parameters"] - entry["config"]["hidden_size"]
     # It takes 0.05 seconds; the files would take minutes to read.
     assert seconds < 1
-    worked_out = facts.from_config(entry["config"]).weights
-    assert worked_out and found.weights.parts.layers == worked_out.parts.layers
+    expected = facts.from_config(entry["config"]).weights
+    assert expected and found.weights.parts.layers == expected.parts.layers
 
 
 @given(
@@ -236,7 +236,7 @@ def test_reads_140_gb_in_no_time(tmp_path: Path, published: dict[str, Any]) -> N
         st.none() | st.integers() | st.text(), lambda inner: st.dictionaries(st.text(), inner), max_leaves=5
     )
 )
-def test_survives_any_json_as_a_configuration(raw: Any) -> None:
+def test_any_json_as_a_configuration_raises_nothing(raw: Any) -> None:
     config = raw if isinstance(raw, dict) else {"text_config": raw}
     found = facts.from_config(config)
     assert ModelFacts.from_dict(found.to_dict()) == found

@@ -19,12 +19,12 @@ KEYS = {"kv_lora_rank": 512, "qk_rope_head_dim": 64, "qk_nope_head_dim": 128, "v
     [
         ("deepseek_v3", KEYS, Mla(512, 64, 128, 128)),
         ("deepseek_v3", {**KEYS, "q_lora_rank": 1536}, Mla(512, 64, 128, 128, 1536)),
-        # The engine serves it with keys and values for each head.
+        # The engine serves this type with keys and values for each head.
         ("minicpm3", KEYS, None),
         ("llama", KEYS, None),
-        # The engine runs it with the code of transformers, and the keys tell.
+        # The engine runs this type with the code of transformers: the keys decide.
         ("youtu", KEYS, Mla(512, 64, 128, 128)),
-        # Of a type that nobody knows, the keys tell.
+        # For an unknown type, the keys decide.
         ("new_type", KEYS, Mla(512, 64, 128, 128)),
         (None, KEYS, Mla(512, 64, 128, 128)),
         ("new_type", {"kv_lora_rank": 512}, None),
@@ -39,7 +39,7 @@ KEYS = {"kv_lora_rank": 512, "qk_rope_head_dim": 64, "qk_nope_head_dim": 128, "v
         ("deepseek_v4", {"compress_ratios": [0], "qk_rope_head_dim": 64}, None),
     ],
 )
-def test_tells_latent_attention(model_type: str | None, keys: dict[str, Any], found: Mla | None) -> None:
+def test_reads_latent_attention(model_type: str | None, keys: dict[str, Any], found: Mla | None) -> None:
     assert latent(Reader(keys), model_type) == found
 
 

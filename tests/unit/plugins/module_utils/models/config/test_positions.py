@@ -49,7 +49,7 @@ def test_counts_rope_scaling_in_as_the_engine_does(rope: dict[str, Any], length:
     assert read({**BASE, "max_position_embeddings": 2048, **rope}).max_length == length
 
 
-def test_longrope_is_short_unless_asked() -> None:
+def test_longrope_has_its_short_length_by_default() -> None:
     found = read(
         {
             **BASE,
@@ -83,7 +83,7 @@ def test_the_smallest_number_of_positions_counts_unless_the_model_names_its_leng
     assert positions.max_positions(Reader({})) is None
 
 
-def test_of_the_ropes_of_layers_the_one_that_stretches_counts() -> None:
+def test_of_several_ropes_the_rope_that_stretches_counts() -> None:
     ropes = {"full_attention": {"rope_type": "yarn", "factor": 8.0}, "sliding_attention": {"rope_type": "default"}}
     assert positions.read_rope({"rope_parameters": ropes}) == positions.Rope("yarn", 8.0)
     assert positions.read_rope({"rope_scaling": "yarn"}) is None

@@ -54,8 +54,8 @@ def test_reads_quantization(raw: dict[str, Any], expected: Quantization | None) 
     assert quantization(raw) == expected
 
 
-def test_reads_what_model_optimizer_writes_beside_the_configuration() -> None:
+def test_reads_the_file_of_model_optimizer() -> None:
     file = {"producer": {"name": "modelopt"}, "quantization": {"quant_algo": "NVFP4", "group_size": 16}}
     assert quantization({}, file) == Quantization("modelopt_fp4", 4, 16)
-    # What config.json itself says comes first.
+    # The quantization in config.json comes first.
     assert quantization({"quant_method": "awq"}, file) == Quantization("awq", 4)

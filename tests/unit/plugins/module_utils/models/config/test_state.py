@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The size of a state, by the shapes that the engine gives it."""
+"""The size of a state, by the shapes that the engine uses."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ MAMBA_2 = {"mamba_num_heads": 8, "ssm_state_size": 16, "conv_kernel": 4, "n_grou
         ),
     ],
 )
-def test_works_out_the_state_of_a_layer(text: dict[str, Any], expected: State | None) -> None:
+def test_computes_the_state_of_a_layer(text: dict[str, Any], expected: State | None) -> None:
     assert state(text, 64) == expected
 
 
-def test_nothing_is_worked_out_without_a_hidden_size() -> None:
+def test_without_a_hidden_size_the_state_is_unknown() -> None:
     assert state({"conv_L_cache": 3}, None) is None
     assert state({"state_size": 16, "conv_kernel": 4, "expand": 2}, None) is None

@@ -38,7 +38,7 @@ def model(architecture: str, *, pooled: bool = False, **keys: Any) -> ModelFacts
         (model("VoxtralForConditionalGeneration"), {}, ("generate", "transcribe")),
         (model("BertModel"), {}, ("embed", "score")),
         (model("XLMRobertaModel"), {}, ("embed", "score")),
-        # A model that generates says in a file that it gives vectors.
+        # A model that generates by its architecture, and has a file about its pooling.
         (model("Qwen3ForCausalLM", pooled=True), {}, ("embed", "score")),
         (model("Qwen3ForCausalLM"), {"runner": "pooling"}, ("embed", "score")),
         (model("Qwen3ForCausalLM"), {"convert": "embed"}, ("embed", "score")),
@@ -56,7 +56,7 @@ def model(architecture: str, *, pooled: bool = False, **keys: Any) -> ModelFacts
         (ModelFacts(), {}, ()),
     ],
 )
-def test_tells_the_tasks(facts: ModelFacts, flags: Mapping[str, Any], answered: tuple[str, ...]) -> None:
+def test_computes_the_tasks(facts: ModelFacts, flags: Mapping[str, Any], answered: tuple[str, ...]) -> None:
     assert tasks(facts, flags) == answered
 
 
@@ -75,7 +75,7 @@ def test_flags_decide_about_the_runner(flags: Mapping[str, Any], found: str) -> 
     assert runner(model("LlamaForCausalLM"), flags) == found
 
 
-def test_the_table_is_what_the_engine_told() -> None:
+def test_the_table_has_all_words_of_the_engine() -> None:
     assert len(ARCHITECTURES) > 300
     assert {word for words in ARCHITECTURES.values() for word in words} == {
         *("generates", "pools", "transcribes", "only transcribes", "scores pairs", "rewards", "classifies tokens"),
@@ -91,12 +91,12 @@ def test_the_table_is_what_the_engine_told() -> None:
         *("WhisperForConditionalGeneration", "BertModel", "BertForTokenClassification"),
     ],
 )
-def test_the_tasks_of_what_the_engine_has_are_certain(name: str) -> None:
+def test_the_tasks_of_a_known_architecture_are_certain(name: str) -> None:
     assert certain(model(name), {}) == tasks(model(name), {}) != ()
 
 
 @pytest.mark.parametrize("name", ["SomethingNew", "SomethingNewForCausalLM", "SomethingNewModel"])
-def test_the_tasks_of_what_the_engine_may_have_later_are_not(name: str) -> None:
+def test_the_tasks_of_an_unknown_architecture_are_not_certain(name: str) -> None:
     assert tasks(model(name), {}) != () == certain(model(name), {})
     # Unless the entry says as which architecture to load the model.
     assert certain(model(name), {"hf-overrides": RERANKER}) == ("score", "classify")

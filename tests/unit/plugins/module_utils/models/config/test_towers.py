@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The parameters of parts that see or hear."""
+"""The parameters of parts for images and sound."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ PIXTRAL = {
 }
 
 
-def test_a_model_without_such_parts_has_none() -> None:
+def test_without_such_parts_there_are_no_parameters() -> None:
     assert towers([], 4096) == 0
 
 
-def test_works_out_the_tower_of_a_published_model() -> None:
+def test_computes_the_tower_of_a_published_model() -> None:
     # Mistral Small 3.2: 0.8 GiB in bfloat16.
     assert (towers([PIXTRAL], 5120) or 0) * 2 / (1 << 30) == pytest.approx(0.8, abs=0.03)
 
@@ -33,6 +33,6 @@ def test_reads_other_names() -> None:
     assert towers([part, part], 128) == 2 * (towers([part], 128) or 0)
 
 
-def test_is_unknown_where_a_part_does_not_tell_its_sizes() -> None:
+def test_a_part_without_sizes_makes_the_result_unknown() -> None:
     assert towers([PIXTRAL, {"hidden_size": 64}], 5120) is None
     assert towers([PIXTRAL], None) is None

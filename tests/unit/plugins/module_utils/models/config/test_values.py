@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Sizes and dictionaries from JSON that others wrote."""
+"""Sizes and dictionaries from JSON of any origin."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from ansible_collections.baremetal.inference.plugins.module_utils.models.config.
 
 
 @pytest.mark.parametrize("value", [None, [], "text", 7])
-def test_what_is_no_dictionary_is_an_empty_one(value: Any) -> None:
+def test_a_value_that_is_no_dictionary_becomes_an_empty_dictionary(value: Any) -> None:
     assert as_dict(value) == {}
     assert as_dict({"a": value}) == {"a": value}
 
 
 @pytest.mark.parametrize("value", [0, -1, True, 1.0, "7", None, [7], LIMIT + 1])
-def test_what_is_no_positive_number(value: Any) -> None:
+def test_a_value_that_is_no_positive_number_is_none(value: Any) -> None:
     assert positive(value) is None
 
 
@@ -43,7 +43,7 @@ def test_of_several_sizes_the_largest_counts() -> None:
     assert (read.size("moe_intermediate_size"), read.problems) == (1536, [])
 
 
-def test_what_is_no_size_is_a_problem_and_named_once() -> None:
+def test_a_value_that_is_no_size_is_named_once() -> None:
     read = Reader({"a": "eight", "b": [4, "x"], "c": 9, "long": "x" * 99})
     assert (read.size("a"), read.size("a", "b", "c"), read.size("c", most=8)) == (None, 9, None)
     assert read.problems == [

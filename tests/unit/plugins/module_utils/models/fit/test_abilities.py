@@ -52,7 +52,7 @@ def only(found: list[Misfit]) -> Misfit:
         ("bfloat16", "fp16", "L4", None),
     ],
 )
-def test_the_engine_computes_in_what_the_gpu_has(
+def test_the_engine_computes_in_a_dtype_that_the_gpu_has(
     stored: str | None, asked: str, gpu: str, expected: str | None, model: Model
 ) -> None:
     config = model("llama-3-8b", torch_dtype=stored).config
@@ -82,10 +82,10 @@ def test_gpus_must_be_alike(model: Model) -> None:
     assert (kinds.check, "of different generations (A10, L4)" in kinds.message) == ("same_gpus", True)
     memory = only(check(facts, "1xA100-80GB,1xA100-40GB", **flags))
     assert (memory.check, memory.message.startswith("have from 40960 to 81920 MiB")) == ("same_gpus", True)
-    # Those that are not used may be anything, and names do not matter.
+    # GPUs that are not used do not count, and names do not matter.
     assert check(facts, "2xL4,1xT4", **flags) == []
     assert check(facts, "1xH100-80GB,1xH100-PCIe-80GB", **flags) == []
-    # One that nobody has named yet may be of the same kind.
+    # A GPU that is not reported yet may be of the same kind.
     assert check(facts, [*hypothetical("1xL4"), UNREPORTED], **flags) == []
 
 
@@ -160,7 +160,7 @@ def test_the_image_has_code_for_some_gpus(model: Model) -> None:
     assert (misfit.check, misfit.value) == ("image", "7.5")
     assert misfit.message == "T4: the engine's image has no code for it, only for 8.0 and later"
     assert check(model("llama-3-8b"), "1xT4", (7, 5)) == []
-    # What is not known is not refused.
+    # A GPU of unknown compute capability is not refused.
     assert check(model("llama-3-8b"), [Device("X", 80000)], (8, 0)) == []
 
 

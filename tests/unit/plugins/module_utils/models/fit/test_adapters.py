@@ -65,7 +65,7 @@ def test_more_layers_are_refused() -> None:
     assert "has weights for 3 layers, and its base has 2" in message
 
 
-def test_the_problems_of_its_files_are_told() -> None:
+def test_problems_of_the_files_of_an_adapter_are_reported() -> None:
     assert found(replace(FACTS, problems=(FileProblem(ADAPTER_CONFIG, "has no r"),))) == [f"{ADAPTER_CONFIG} has no r"]
 
 
@@ -76,7 +76,7 @@ def test_the_problems_of_its_files_are_told() -> None:
         ("unsloth/qwen3-8b-bnb-4bit", "Qwen/Qwen3-8B", False),
         ("Qwen/Qwen3-8B", "org/Qwen3_8B-FP8", False),
         ("Qwen/Qwen2.5-7B", "Qwen/Qwen3-8B", True),
-        # A path says nothing of what is there.
+        # A path does not name the model in it.
         ("/home/me/llama", "Qwen/Qwen3-8B", False),
         ("Qwen/Qwen2.5-7B", "/srv/qwen", False),
         ("", "Qwen/Qwen3-8B", False),

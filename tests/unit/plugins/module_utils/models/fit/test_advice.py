@@ -33,7 +33,7 @@ def only(case: Case) -> Misfit:
     return found
 
 
-def test_says_what_would_fit_in_place_of_a_cache_too_small(model: Model) -> None:
+def test_advice_for_a_cache_that_is_too_small(model: Model) -> None:
     misfit = only(case(model("llama-3.1-70b"), {"tensor-parallel-size": 2}, "4xH100-80GB"))
     assert (misfit.check, misfit.key, misfit.value) == ("kv_cache", "max-model-len", 131072)
     assert "20.00 GiB of KV cache" in misfit.message
@@ -42,7 +42,7 @@ def test_says_what_would_fit_in_place_of_a_cache_too_small(model: Model) -> None
     assert 16_000 < settings["max-model-len"] < 25_000
 
 
-def test_says_how_many_gpus_would_do(model: Model) -> None:
+def test_advice_names_the_sufficient_number_of_gpus(model: Model) -> None:
     misfit = only(case(model("llama-3-70b"), {}, "1xRTX-4090"))
     assert (misfit.check, misfit.key, misfit.value) == ("weights", "gpu-memory-utilization", 0.92)
     assert "of each RTX-4090. 131.42 GiB of weights" in misfit.message
@@ -50,12 +50,12 @@ def test_says_how_many_gpus_would_do(model: Model) -> None:
     assert misfit.fits == [{"tensor-parallel-size": 8, "gpus": 8}]
 
 
-def test_says_which_utilization_would_do(model: Model) -> None:
+def test_advice_names_the_sufficient_utilization(model: Model) -> None:
     misfit = only(case(model("llama-3-8b"), {"gpu-memory-utilization": 0.7}, "1xL4"))
     assert {"gpu-memory-utilization": 0.8} in misfit.fits
 
 
-def test_says_that_fp8_would_do(model: Model) -> None:
+def test_advice_names_fp8_where_it_is_sufficient(model: Model) -> None:
     misfit = only(case(model("qwen3-8b", max_position_embeddings=60000), {}, "1xRTX-4090"))
     assert {"kv-cache-dtype": "fp8"} in misfit.fits
     assert "kv-cache-dtype" not in str(only(case(model("qwen3-8b", max_position_embeddings=99999), {}, "1xA10")).fits)
@@ -68,7 +68,7 @@ def test_fp8_is_no_advice_for_a_gpu_without_it(model: Model) -> None:
 
 
 def test_every_piece_of_advice_is_good(model: Model, published: dict[str, Any]) -> None:
-    """What is advised passes, whatever it is advised for."""
+    """With the advised setting, the check that failed passes."""
     good = 0
     for name in published:
         for gpus in ("1xL4", "2xRTX-4090", "1xV100-32GB", "4xA100-40GB", "8xH100-80GB", "3xL40S"):
@@ -119,7 +119,7 @@ def test_the_smallest_gpu_that_is_used_limits_all(model: Model) -> None:
     assert case(model("llama-3-8b"), flags, []).device == NO_DEVICE
 
 
-def test_what_is_not_known_does_not_pass(model: Model) -> None:
+def test_an_unknown_memory_or_need_does_not_pass(model: Model) -> None:
     assert case(model("llama-3-8b"), {}, "1xL4").passes()
     assert not case(model("llama-3-8b"), {}, [Device("B400", None, (10, 3))]).passes()
     assert not case(model("llama-3-8b", model_type="unheard_of"), {}, "1xL4").passes()
@@ -135,7 +135,7 @@ def test_weights_beyond_the_budget_are_refused_whatever_else_is_unknown(model: M
 
 
 def test_a_published_model_that_leaves_defaults_out_gets_an_answer() -> None:
-    """Gemma 3's 27B tells neither vocabulary nor tied embeddings, and also sees."""
+    """The configuration of Gemma 3 27B has neither vocabulary nor tied embeddings, and a part for images."""
     text = {"model_type": "gemma3_text", "hidden_size": 5376, "intermediate_size": 21504, "num_hidden_layers": 62}
     heads = {"num_attention_heads": 32, "num_key_value_heads": 16, "head_dim": 128, "sliding_window": 1024}
     vision = {"model_type": "siglip_vision_model", "hidden_size": 1152, "intermediate_size": 4304}
@@ -156,7 +156,7 @@ def test_advice_stays_within_the_node(model: Model) -> None:
     assert only(case(facts, {}, "1xRTX-4090")).fits == [{"tensor-parallel-size": 8, "gpus": 8}]
     small = replace(case(facts, {}, "1xRTX-4090"), node_gpus=4)
     assert only(small).fits == []
-    # Nothing of eight GPUs of the size is enough: nobody is sent to a node of sixteen.
+    # Eight such GPUs are too few, and no advice asks for sixteen.
     assert only(case(facts, {}, "1xT4")).fits == []
 
 

@@ -37,7 +37,9 @@ def check(name: str, entry: dict[str, Any]) -> list[Misfit]:
         ("WhisperForConditionalGeneration", {"pipeline-parallel-size": 2}, ["pipeline-parallel-size"], "by layers"),
     ],
 )
-def test_refuses_what_the_class_cannot(name: str, entry: dict[str, Any], keys: list[str], words: str) -> None:
+def test_flags_that_the_class_does_not_support_are_refused(
+    name: str, entry: dict[str, Any], keys: list[str], words: str
+) -> None:
     found = check(name, entry)
     assert [one.key for one in found] == keys
     assert all(words in one.message for one in found)
@@ -53,5 +55,5 @@ def test_refuses_what_the_class_cannot(name: str, entry: dict[str, Any], keys: l
         ("WhisperForConditionalGeneration", {"runner": "generate"}),
     ],
 )
-def test_takes_what_the_class_can(name: str, entry: dict[str, Any]) -> None:
+def test_flags_that_the_class_supports_are_accepted(name: str, entry: dict[str, Any]) -> None:
     assert check(name, entry) == []

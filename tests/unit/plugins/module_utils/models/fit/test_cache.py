@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Tests of fit/cache.py: how the engine cuts its KV cache, and what a request takes of it."""
+"""Tests of fit/cache.py: how the engine divides its KV cache, and how much of it a request takes."""
 
 from __future__ import annotations
 
@@ -52,16 +52,16 @@ def test_kv_cache_of_a_token(name: str, flags: dict[str, Any], expected: int, mo
     assert found.block_bytes == expected * found.block_tokens
 
 
-def test_the_engine_says_the_same_of_one_request(model: Model) -> None:
+def test_one_request_takes_what_the_engine_printed(model: Model) -> None:
     """What engines printed: "To serve at least one request with the models's max seq len (32768), (4.50 GiB KV cache is
     needed", of Qwen3's 8B."""
     found = layout(model("qwen3-8b"))
     assert found.needed(32768) - found.block_bytes == 4.5 * GIB
 
 
-def test_the_engine_says_the_same_of_a_sliding_window(model: Model) -> None:
+def test_a_sliding_window_takes_what_the_engine_printed(model: Model) -> None:
     """Lines of a published log: "Available KV cache memory: 63.43 GiB", "Maximum concurrency for 131,072 tokens per
-    request: 12.52x". It does not name the model, but gpt-oss-120b with batches of 8192 tokens gives just these."""
+    request: 12.52x". It does not name the model, but gpt-oss-120b with batches of 8192 tokens gives these values."""
     found = layout(model("gpt-oss-120b"))
     assert (found.full_groups, found.sliding_groups, found.window_tokens) == (1, 1, 127 + 2 * 8192)
     assert round(found.concurrency(int(63.43 * GIB), 131072), 2) == 12.52
@@ -101,7 +101,7 @@ def test_the_cpu_engine_has_larger_blocks(model: Model) -> None:
     assert layout(model("llama-3-8b"), on_cpu=True, block_size=32).block_tokens == 32
 
 
-def test_what_is_kept_may_not_be_known(model: Model) -> None:
+def test_without_sizes_of_state_or_values_the_layout_is_unknown(model: Model) -> None:
     hybrid = model("llama-3-8b", full_attention_interval=4)
     assert cache.layout(hybrid.config, Flags(), "bfloat16", 2048, False) is None
     packed = Flags(kv_cache_dtype="turboquant_4bit_nc")
@@ -123,7 +123,7 @@ def test_the_longest_request_is_the_one_that_just_fits(model: Model) -> None:
 
 
 def described(**raw: Any) -> ModelFacts:
-    """A model of 12 layers of which there is nothing but a configuration."""
+    """A model of 12 layers, by its configuration alone."""
     usual = {"num_hidden_layers": 12, "hidden_size": 1024, "num_attention_heads": 8, "num_key_value_heads": 4}
     return from_config({**usual, "head_dim": 128, "vocab_size": 1000, "max_position_embeddings": 65536, **raw})
 

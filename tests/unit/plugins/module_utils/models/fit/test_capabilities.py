@@ -21,7 +21,7 @@ def test_a_kind_of_cache_that_has_a_size_is_one_of_16_or_8_bits() -> None:
     assert capabilities.KV_CACHE["fp8"] == (8, 9)
 
 
-def test_methods_run_where_the_engine_says() -> None:
+def test_methods_have_the_compute_capability_that_the_engine_requires() -> None:
     least = capabilities.QUANTIZATION
     assert (least["gptq"], least["fp8"], least["mxfp4"], least["fp_quant"]) == ((6, 0), (7, 5), (8, 0), (10, 0))
     assert capabilities.ACTIVATIONS["mxfp4"] == ("bfloat16",)

@@ -33,7 +33,7 @@ GPUS = [
 ]
 
 
-def test_names_stand_for_gpus() -> None:
+def test_a_text_names_gpus_of_the_hardware_table() -> None:
     found = devices.hypothetical("8xH100-80GB")
     assert found == [Device("H100-80GB", 81559, (9, 0))] * 8
     assert [device.name for device in devices.hypothetical("2x l4, t4")] == ["L4", "L4", "T4"]
@@ -59,15 +59,15 @@ def test_a_name_that_is_not_known_is_refused(text: str, message: str) -> None:
 
 
 def test_a_gpu_without_a_driver_has_the_memory_of_its_product() -> None:
-    """The facts do not guess it, and a plan is made before there is a driver."""
+    """The facts do not guess the memory, and a plan is made before the node has a driver."""
     bare = {"index": None, "product": "H100-80GB", "compute_capability": "9.0", "memory_total_mib": None}
     assert devices.from_facts([{**bare, "reported": False}]) == [Device("H100-80GB", 81559, (9, 0))]
     assert devices.from_facts([{**bare, "reported": False, "product": None, "name": "x"}])[0].memory_mib is None
-    # The tool reports it, and not its memory: something is wrong there.
+    # nvidia-smi reports this GPU without its memory: that is a fault of the GPU.
     assert devices.from_facts([{**bare, "reported": True}])[0].memory_mib is None
 
 
-def test_what_only_the_driver_can_name_is_unknown_before_there_is_one() -> None:
+def test_without_a_driver_uuids_and_mig_devices_are_unknown() -> None:
     bare = {"index": None, "product": "L4", "compute_capability": "8.9", "memory_total_mib": None, "reported": False}
     l4, unknown = Device("L4", 23034, (8, 9)), Device("GPU", None)
     assert devices.from_facts([bare, bare], ["GPU-1111", "1", "0:3"]) == [unknown, l4, unknown]
@@ -79,7 +79,7 @@ def test_what_only_the_driver_can_name_is_unknown_before_there_is_one() -> None:
 
 def test_takes_gpus_from_facts() -> None:
     first, second = devices.from_facts(GPUS)
-    # What the driver keeps for itself is not CUDA's.
+    # CUDA does not get the memory that the driver reserves.
     assert first == Device("H100-80GB", 81000, (9, 0))
     assert second == Device("NVIDIA Unheard-Of", None, None)
     assert devices.from_facts(GPUS, ["GPU-1111", "0"]) == [second, first]
@@ -90,10 +90,10 @@ def test_takes_gpus_from_facts() -> None:
         devices.from_facts(GPUS, ["5"])
 
 
-def test_a_name_that_several_gpus_share_is_asked_back() -> None:
+def test_a_name_that_several_gpus_share_is_refused_with_their_names() -> None:
     with pytest.raises(ValueError, match="several GPUs: H100-80GB, H100-PCIe-80GB or H100-NVL"):
         devices.hypothetical("8xH100")
-    # What no other product differs in may be left out.
+    # The beginning of a name is enough if one product alone has it.
     assert devices.hypothetical("2xh100-pcie")[0].name == "H100-PCIe-80GB"
     assert devices.hypothetical("H200-NVL")[0].memory_mib == 143771
     assert devices.hypothetical("H200")[0].name == "H200"

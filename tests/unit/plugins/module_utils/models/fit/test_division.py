@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Tests of fit/division.py: into how many pieces a model can be cut."""
+"""Tests of fit/division.py: into how many parts a model can be divided."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def names(found: list[Misfit]) -> list[str]:
     return [one.check for one in found]
 
 
-def test_says_what_a_tensor_parallel_size_does_not_divide(model: Model) -> None:
+def test_a_tensor_parallel_size_must_divide_the_model(model: Model) -> None:
     found = check(model("llama-3-70b"), [2, 4, 8], tensor_parallel_size=3)
     assert names(found) == ["heads", "kv_heads", "intermediate_size"]
     assert {(one.key, one.value) for one in found} == {("tensor-parallel-size", 3)}
@@ -46,11 +46,11 @@ def test_says_what_a_tensor_parallel_size_does_not_divide(model: Model) -> None:
         ("deepseek-v3", 8, [1, 2, 4, 8]),
     ],
 )
-def test_tells_all_sizes_that_would_do(name: str, most: int, sizes: list[int], model: Model) -> None:
+def test_all_sizes_that_divide_the_model_are_found(name: str, most: int, sizes: list[int], model: Model) -> None:
     assert division.tensor_parallel_sizes(model(name).config, Flags(), most) == sizes
 
 
-def test_what_the_configuration_does_not_tell_is_not_checked() -> None:
+def test_sizes_that_the_configuration_lacks_are_not_checked() -> None:
     flags = Flags(tensor_parallel_size=3, pipeline_parallel_size=99, enable_expert_parallel=True)
     assert division.check(from_config({}).config, flags, ()) == []
 
@@ -91,7 +91,7 @@ def test_stages_need_layers(model: Model) -> None:
     assert check(model("llama-3-8b"), pipeline_parallel_size=32) == []
 
 
-def test_experts_are_not_spread_too_thin(model: Model) -> None:
+def test_every_gpu_needs_an_expert(model: Model) -> None:
     (misfit,) = check(model("mixtral-8x7b"), data_parallel_size=16, enable_expert_parallel=True)
     assert misfit.message == "spreads 8 experts over 16 GPUs, of which some would get none"
     assert check(model("mixtral-8x7b"), data_parallel_size=8, enable_expert_parallel=True) == []

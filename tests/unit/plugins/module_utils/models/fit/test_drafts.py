@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Tests of fit/drafts.py: what a draft takes, and whether it goes with its model."""
+"""Tests of fit/drafts.py: the memory of a draft, and whether the draft matches its model."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from ansible_collections.baremetal.inference.plugins.module_utils.models.shards 
 Model = Callable[..., ModelFacts]
 
 
-def entry(**told: Any) -> dict[str, Any]:
+def entry(**given: Any) -> dict[str, Any]:
     """An entry with a draft."""
-    return {"speculative-config": {"num_speculative_tokens": 3, **told}}
+    return {"speculative-config": {"num_speculative_tokens": 3, **given}}
 
 
 @pytest.mark.parametrize(
-    ("told", "name", "method"),
+    ("given", "name", "method"),
     [
         ({}, None, ""),
         ({"speculative-config": {"method": "ngram", "prompt_lookup_max": 4}}, None, ""),
@@ -38,8 +38,8 @@ def entry(**told: Any) -> dict[str, Any]:
         (entry(method="mtp"), None, "mtp"),
     ],
 )
-def test_reads_which_draft_is_asked_for(told: dict[str, Any], name: str | None, method: str) -> None:
-    found = drafts.read(told)
+def test_reads_which_draft_is_asked_for(given: dict[str, Any], name: str | None, method: str) -> None:
+    found = drafts.read(given)
     assert (found.name, found.method, found.predicts) == (name, method, method == "mtp")
 
 
@@ -67,21 +67,21 @@ def test_a_draft_is_in_the_fit(model: Model) -> None:
     assert (alone.estimate.draft_gib, beside.estimate.draft_gib) == (0, pytest.approx(7.63, abs=0.05))
     assert alone.estimate.kv_cache_gib and beside.estimate.kv_cache_gib
     assert beside.estimate.kv_cache_gib == pytest.approx(alone.estimate.kv_cache_gib - 7.63, abs=0.05)
-    # The draft's layers leave something of each token, too.
+    # The draft's layers keep values of each token, too.
     assert alone.estimate.kv_cache_tokens and beside.estimate.kv_cache_tokens
     assert beside.estimate.kv_cache_tokens < alone.estimate.kv_cache_tokens * 0.6
 
 
-def test_a_draft_may_be_too_much(model: Model) -> None:
+def test_a_draft_that_is_too_large_is_refused(model: Model) -> None:
     flags = {"tensor-parallel-size": 2, "max-model-len": 8192, "speculative-config": {"model": "small"}}
     found = fit(model("qwen3-30b-a3b"), flags, hypothetical("2xL40S"), draft=model("llama-3-70b", vocab_size=151936))
     assert [one.check for one in found.misfits] == ["weights"]
     assert "GiB of its draft" in found.misfits[0].message
 
 
-@pytest.mark.parametrize("told", [{"method": "ngram"}, {"method": "suffix"}])
-def test_what_needs_no_draft_takes_nothing(told: dict[str, Any], model: Model) -> None:
-    found = fit(model("qwen3-8b"), entry(**told), hypothetical("H100-80GB"))
+@pytest.mark.parametrize("given", [{"method": "ngram"}, {"method": "suffix"}])
+def test_a_method_without_a_draft_takes_no_memory(given: dict[str, Any], model: Model) -> None:
+    found = fit(model("qwen3-8b"), entry(**given), hypothetical("H100-80GB"))
     assert found.ok and found.estimate.draft_gib == 0
 
 
@@ -92,13 +92,13 @@ def test_layers_that_predict_count_as_one_more(model: Model) -> None:
     assert found.ok and found.estimate.draft_gib == pytest.approx(10.7 / 8, abs=0.1)
 
 
-def test_a_draft_that_nobody_can_read_is_unknown(model: Model) -> None:
+def test_without_the_files_of_the_draft_the_fit_is_unknown(model: Model) -> None:
     found = fit(model("qwen3-8b"), entry(model="small"), hypothetical("H100-80GB"))
     assert found.ok is None
     assert found.unknown[0].startswith("the size of the draft: no file of small was read")
 
 
-def test_a_draft_with_other_words_is_refused_by_name_and_file(model: Model) -> None:
+def test_a_draft_with_another_vocabulary_is_refused_by_name_and_file(model: Model) -> None:
     found = fit(model("qwen3-8b"), entry(model="small"), hypothetical("H100-80GB"), draft=model("llama-3-8b"))
     misfit = next(one for one in found.misfits if one.check == "draft")
     assert str(misfit) == (
@@ -108,15 +108,15 @@ def test_a_draft_with_other_words_is_refused_by_name_and_file(model: Model) -> N
 
 
 @pytest.mark.parametrize(
-    "told",
+    "given",
     [
         {"use_heterogeneous_vocab": True},
         {"method": "eagle3"},
         {"model": "llama3-eagle"},
     ],
 )
-def test_a_part_for_one_model_may_have_words_of_its_own(told: dict[str, Any], model: Model) -> None:
-    draft = drafts.read(entry(**{"model": "small", **told}), model("llama-3-8b"))
+def test_a_draft_that_is_made_for_one_model_may_have_its_own_vocabulary(given: dict[str, Any], model: Model) -> None:
+    draft = drafts.read(entry(**{"model": "small", **given}), model("llama-3-8b"))
     assert list(drafts.check(model("qwen3-8b"), draft)) == []
 
 

@@ -96,17 +96,17 @@ def test_published_models_on_known_gpus(
     assert found.ok is not bool(failed)
 
 
-def test_says_which_tensor_parallel_sizes_fit(model: Model) -> None:
+def test_a_misfit_names_the_tensor_parallel_sizes_that_fit(model: Model) -> None:
     found = fit(model("llama-3-70b"), {"tensor-parallel-size": 3}, hypothetical("8xH100-80GB"))
     heads = found.misfits[0]
     assert (heads.check, heads.key, heads.value) == ("heads", "tensor-parallel-size", 3)
     assert heads.message == "does not divide the model's 64 attention heads"
     assert heads.fits == [{"tensor-parallel-size": size} for size in (2, 4, 8)]
-    # What a GPU would hold of a model that cannot be cut has no meaning.
+    # For a model that cannot be divided, the estimate of a GPU has no meaning.
     assert found.estimate.weights_gib is None
 
 
-def test_names_all_mistakes_at_once(model: Model) -> None:
+def test_all_misfits_are_reported_at_once(model: Model) -> None:
     flags = {
         "tensor-parallel-size": 3,
         "dtype": "bfloat16",
@@ -123,7 +123,7 @@ def test_names_all_mistakes_at_once(model: Model) -> None:
     ]
 
 
-def test_says_that_kv_heads_are_repeated(model: Model) -> None:
+def test_a_note_reports_repeated_kv_heads(model: Model) -> None:
     repeated = fit(model("qwen3-30b-a3b"), TP8, hypothetical("8xL4"))
     assert repeated.ok
     assert any("4 KV heads are repeated on 8 GPUs" in note for note in repeated.notes)
@@ -134,7 +134,7 @@ def test_the_smallest_gpu_limits_all(model: Model) -> None:
     found = fit(model("llama-3-8b"), flags, hypothetical("1xA100-80GB,1xA100-40GB"))
     assert only(found).check == "same_gpus"
     assert found.estimate.budget_gib == 36.8
-    # One that nobody has named yet may be of the same kind.
+    # A GPU that is not reported yet may be of the same kind.
     assert fit(model("llama-3-8b"), flags, [*hypothetical("1xL4"), UNREPORTED]).ok is None
 
 
@@ -162,7 +162,7 @@ def test_without_gpus_nothing_fits(model: Model) -> None:
     assert found.estimate.kv_cache_gib is None
 
 
-def test_what_is_not_known_is_not_taken_for_good(model: Model) -> None:
+def test_with_an_unknown_fact_the_fit_is_unknown(model: Model) -> None:
     unknown = fit(model("llama-3-8b"), {}, [Device("B400", None, (10, 3))])
     assert (unknown.ok, unknown.unknown) == (None, ("the memory of B400",))
     assert fit(model("llama-3-8b"), {}, [Device("X", 80000)]).unknown == ("the compute capability of X",)
@@ -173,14 +173,14 @@ def test_what_is_not_known_is_not_taken_for_good(model: Model) -> None:
     )
     assert fit(model("llama-3-8b", full_attention_interval=4), {}, hypothetical("1xL40S")).ok is None
     assert fit(model_facts.from_config({}), {}, hypothetical("1xL40S")).ok is None
-    # A mistake that is certain is one, whatever else is unknown.
+    # A certain misfit counts, whatever else is unknown.
     assert (
         fit(model("llama-3-8b", model_type="unheard_of"), {"tensor-parallel-size": 3}, hypothetical("3xL40S")).ok
         is False
     )
 
 
-def test_names_what_is_not_counted(model: Model) -> None:
+def test_notes_name_what_is_not_counted(model: Model) -> None:
     flags = {"decode-context-parallel-size": 2, "limit-mm-per-prompt": {"image": 2}, "nnodes": 1}
     notes = fit(model("deepseek-v3"), {**TP8, **flags}, hypothetical("8xH200")).notes
     assert [note.partition(":")[0] for note in notes] == [
@@ -191,7 +191,7 @@ def test_names_what_is_not_counted(model: Model) -> None:
     ]
 
 
-def test_the_environment_is_the_engines(model: Model) -> None:
+def test_variables_of_the_engine_count(model: Model) -> None:
     space = {"VLLM_CPU_KVCACHE_SPACE": 4}
     found = fit(model("llama-3-8b"), {}, processors(64 * 1024), space)
     assert found.ok
@@ -209,7 +209,7 @@ def test_the_estimate_counts_all_data_parallel_ranks(model: Model) -> None:
 
 
 def test_every_piece_of_advice_is_good(model: Model, published: dict[str, Any]) -> None:
-    """What is advised passes, whatever it is advised for."""
+    """With the advised setting, the check that failed passes."""
     good = 0
     for name in published:
         for gpus in ("1xL4", "2xRTX-4090", "1xV100-32GB", "4xA100-40GB", "8xH100-80GB", "3xL40S"):
@@ -269,8 +269,8 @@ def test_any_model_gets_an_answer(config: dict[str, Any], flags: dict[str, Any],
     assert found.ok is not True or (found.estimate.spare_gib or 0) >= 0
 
 
-def test_what_would_be_refused_is_not_advised(model: Model) -> None:
-    """70B on three V100: with two of them, weights would be refused, and a node has no sixteen."""
+def test_advice_that_would_be_refused_is_left_out(model: Model) -> None:
+    """70B on three V100S: its weights do not fit on two of them, and sixteen are more than a node has."""
     found = fit(model("llama-3-70b"), {"tensor-parallel-size": 3}, hypothetical("3xV100S-32GB"), node_gpus=3)
     assert found.ok is False
     assert found.misfits and not any(one.fits for one in found.misfits)

@@ -48,7 +48,7 @@ def test_more_ranks_and_servers_take_more_processes() -> None:
     assert of({"api-server-count": 3}).processes == 4 * GPU_PROCESS
 
 
-def test_what_flags_put_into_the_hosts_memory() -> None:
+def test_memory_that_flags_offload_to_the_host_counts() -> None:
     found = of({"kv-offloading-size": 100, "cpu-offload-gb": "10", "tensor-parallel-size": 2})
     assert found.offloaded == 120 * GIB
     assert found.least == 136 * GIB and (found.needed or 0) > 136 * GIB * 1.1

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Tests of fit/lora.py: the room that adapters take."""
+"""Tests of fit/lora.py: the memory that adapters take."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_without_adapters_nothing_is_reserved() -> None:
     [
         # In: 3 x 8 and 16 + 8 + 8; out: 16 and 8. Gate and up: 2 x 8 and 2 x 32; down: 32 and 8.
         ({}, 24 + 32 + 24 + 16 + 64 + 40),
-        # What is divided by two: queries, keys and values, gate and up behind the rank; the inner sides of the others.
+        # Divided by two: the second matrices of queries, keys, values, gate and up; the first matrices of the others.
         ({"tensor-parallel-size": 2}, 24 + 16 + 8 + 8 + 16 + 32 + 16 + 8),
         ({"tensor-parallel-size": 2, "fully-sharded-loras": True}, (24 + 32 + 24 + 16 + 64 + 40) // 2),
         ({"max-loras": 3}, 3 * (24 + 32 + 24 + 16 + 64 + 40)),
@@ -62,7 +62,7 @@ def test_without_adapters_nothing_is_reserved() -> None:
     ],
 )
 def test_counts_the_matrices_of_each_layer(entry: dict[str, Any], rows: float) -> None:
-    # Two layers, rank 8, 2 bytes; nothing for the embedding, which the class of Qwen3 does not name.
+    # Two layers, rank 8, 2 bytes; more for embedding and head if the engine's class names them.
     embedding = 2 * (8 + 100) * 8 * 2 * entry.get("max-loras", 1) if lora.EMBEDDINGS in words() else 0
     assert reserved(DENSE, {**ON, **entry}) == 2 * rows * 8 * 2 + embedding
 
@@ -77,7 +77,7 @@ def test_counts_every_expert() -> None:
     found = reserved(EXPERTS, ON)
     embedding = 2 * 108 * 16 if lora.EMBEDDINGS in lora.abilities(from_config(EXPERTS).config) else 0
     assert found == 2 * (attention + 4 * (48 + 24) + 12) * 16 + embedding
-    # Divided by whole experts, each GPU has half of them.
+    # With expert parallelism, each GPU has half of the experts.
     parallel = {**ON, "tensor-parallel-size": 2, "enable-expert-parallel": True}
     divided = reserved(EXPERTS, parallel)
     assert divided == 2 * (24 + 16 + 16 + 2 * (48 + 24) + 12) * 16 + embedding
@@ -97,7 +97,7 @@ def test_latent_attention_is_counted(model: Model) -> None:
     assert found and found > 58 * 256 * 3 * (7168 + 256) * 8 * 2
 
 
-def test_what_a_layer_has_may_be_unknown(model: Model) -> None:
+def test_the_matrices_of_an_unknown_type_are_unknown(model: Model) -> None:
     assert lora.reserved(model("llama-3-8b", model_type="unheard_of").config, read(ON)[0], "bfloat16") is None
 
 
@@ -108,13 +108,13 @@ def test_what_a_layer_has_may_be_unknown(model: Model) -> None:
         ({"architectures": ["LlamaForCausalLM"], "vocab_size": 262144}, "at most 258048 tokens, this one has 262144"),
     ],
 )
-def test_refuses_what_the_engine_refuses(config: dict[str, Any], words: str) -> None:
+def test_adapters_that_the_engine_refuses_are_misfits(config: dict[str, Any], words: str) -> None:
     found = from_config(config).config
     misfit = next(lora.check(found, read(ON)[0]))
     assert words in misfit.message and "remove the entries whose base" in misfit.message and not misfit.fits
     assert list(lora.check(found, read({})[0])) == []
 
 
-def test_takes_what_the_engine_takes(model: Model) -> None:
+def test_adapters_that_the_engine_accepts_are_no_misfits(model: Model) -> None:
     assert list(lora.check(model("llama-3-8b").config, read(ON)[0])) == []
     assert list(lora.check(from_config({"architectures": ["SomethingNew"]}).config, read(ON)[0])) == []

@@ -41,7 +41,7 @@ def test_the_cache_gets_what_weights_and_overhead_leave_of_the_budget(model: Mod
     assert set(estimate.to_dict()) == set(memory.Estimate.__dataclass_fields__)
 
 
-def test_less_than_nothing_is_no_cache(model: Model) -> None:
+def test_a_negative_remainder_is_no_cache(model: Model) -> None:
     found = divided(model("llama-3-70b"), "L4")
     assert found.available is not None and found.available < 0
     estimate = found.estimate(1)
@@ -64,7 +64,7 @@ def test_a_length_that_fits_is_found(model: Model) -> None:
     assert found.available and found.needed and found.needed <= found.available
     estimate = found.estimate(1)
     assert estimate.max_concurrency and estimate.max_concurrency >= 1
-    # A length that is asked for is taken as it is. Where everything fits, it is the model's own.
+    # A given length stays as it is. If the model's own length fits, -1 means that length.
     assert divided(model("llama-3-8b"), "L40S", max_model_len=100).length == 100
     assert divided(model("llama-3-8b"), "L40S", max_model_len=-1).length == 8192
 
@@ -78,7 +78,7 @@ def test_a_cache_of_given_size_needs_no_utilization(model: Model) -> None:
 def test_the_cpu_engine_takes_the_cache_it_is_given(model: Model) -> None:
     estimate = divided(model("llama-3-8b"), processors(64 * 1024)[0], "4").estimate(1)
     assert (estimate.kv_cache_gib, estimate.max_concurrency) == (4.0, 4.0)
-    # Whatever the memory, it is not divided by a utilization.
+    # With a given cache, the memory of the device does not matter.
     assert divided(model("llama-3-8b"), processors(None)[0], "4").available == 4 * GIB
     # A GPU engine does not read the variable.
     assert divided(model("llama-3-8b"), "L4", "4").explicit is False

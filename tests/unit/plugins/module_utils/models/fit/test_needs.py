@@ -27,7 +27,7 @@ def facts(model: Model) -> dict[str, Any]:
     return {"big": model("llama-3-70b").to_dict()}
 
 
-def test_says_which_gpus_are_enough(facts: dict[str, Any]) -> None:
+def test_the_sufficient_gpus_are_listed(facts: dict[str, Any]) -> None:
     text = needs(MODELS, facts)
     blocks = dict(zip(MODELS, text.split("\n\n"), strict=True))
     assert blocks["big"].splitlines()[:2] == [
@@ -41,7 +41,7 @@ def test_says_which_gpus_are_enough(facts: dict[str, Any]) -> None:
     assert blocks["there"].endswith("can be read")
 
 
-def test_says_whether_named_gpus_are_enough(facts: dict[str, Any]) -> None:
+def test_named_gpus_are_checked(facts: dict[str, Any]) -> None:
     assert "fits      yes (tensor-parallel-size: 2)" in needs({"big": MODELS["big"]}, facts, "8xH100-80GB")
     small = needs({"big": MODELS["big"]}, facts, "2xL4")
     assert "fits      no" in small and "PROBLEM   gpu-memory-utilization" in small
@@ -49,7 +49,7 @@ def test_says_whether_named_gpus_are_enough(facts: dict[str, Any]) -> None:
         needs(MODELS, facts, "8xH100")
 
 
-def test_says_how_nodes_share_a_model(facts: dict[str, Any]) -> None:
+def test_a_model_is_divided_over_nodes_with_and_without_rdma(facts: dict[str, Any]) -> None:
     text = needs({"big": MODELS["big"]}, facts, "8xL4", 3)
     assert "fits      without RDMA: yes (tensor-parallel-size: 8, pipeline-parallel-size: 3)" in text
     assert "fits      with RDMA: yes (tensor-parallel-size: 8, pipeline-parallel-size: 3)" in text
@@ -65,7 +65,7 @@ def test_says_how_nodes_share_a_model(facts: dict[str, Any]) -> None:
             needs(MODELS, facts, gpus, nodes)
 
 
-def test_mistakes_of_the_registry_stand_below(facts: dict[str, Any]) -> None:
+def test_mistakes_of_the_registry_come_last(facts: dict[str, Any]) -> None:
     text = needs({"big": {**MODELS["big"], "gpus": 2}}, facts)
     assert "to correct:" in text and "set it in the instance" in text
     assert needs({}, {}) == "no model in the registry"
@@ -75,13 +75,13 @@ def test_mistakes_of_the_registry_stand_below(facts: dict[str, Any]) -> None:
     assert needs({"big": MODELS["big"]}, facts, wrong=wrong).count(TO_CORRECT) == 1
 
 
-def test_the_reason_why_a_model_is_unknown_is_told() -> None:
+def test_the_reason_why_a_model_is_unknown_is_reported() -> None:
     text = needs(MODELS, {}, unknown={"big": "the hub does not answer"})
     assert text.count("unknown   the model: the hub does not answer") == 2, "a variant has the model of its base"
     assert "there: /srv/there\n  unknown   the model: only the files of a model from a hub" in text
 
 
-def test_a_configuration_alone_is_enough_where_it_tells_the_weights(facts: dict[str, Any]) -> None:
+def test_a_configuration_alone_is_enough_where_the_weights_can_be_computed(facts: dict[str, Any]) -> None:
     bare = {"big": {**facts["big"], "weights": None, "problems": [{"file": "", "message": "holds no weights"}]}}
     assert "2 x H100-80GB" in needs({"big": MODELS["big"]}, bare)
     unheard = {"big": {**bare["big"], "model_type": "unheard_of"}}

@@ -56,7 +56,7 @@ def test_heads_that_a_node_cannot_divide_become_stages(model: Model) -> None:
     assert over(odd, "8xH100-80GB", 2, rdma=False).flags == {TP: 4, PP: 4}
 
 
-def test_a_model_without_stages_is_divided_by_heads_and_told_to_be_slow(model: Model) -> None:
+def test_a_model_without_stages_is_divided_by_heads_and_a_reason_says_slow(model: Model) -> None:
     facts = model("llama-3-70b")
     without = replace(facts, config=replace(facts.config, layers=1))
     found = over(without, "8xH100-80GB", 2, rdma=False)
@@ -70,7 +70,7 @@ def test_processors_are_never_divided_by_layers(model: Model) -> None:
     assert any("die at the first request" in text for text in found.reasons)
 
 
-def test_what_never_fits_is_told(model: Model) -> None:
+def test_a_model_that_never_fits_has_misfits(model: Model) -> None:
     assert over(model("deepseek-v3"), "1xL4", 2, rdma=False).misfits
 
 

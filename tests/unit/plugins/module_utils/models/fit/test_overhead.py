@@ -40,7 +40,7 @@ def test_batches_of_the_cpu_engine() -> None:
     assert overhead.batch(Flags(tensor_parallel_size=2), processors(None)[0], 8192) == overhead.Batch(4096, 256)
 
 
-def test_the_rest_is_of_a_likely_size(model: Model) -> None:
+def test_the_overhead_has_a_likely_size(model: Model) -> None:
     """Operators report 2 to 6 GiB for all but weights and cache."""
     for name in ("llama-3-8b", "llama-3.1-70b", "gpt-oss-120b", "deepseek-v3"):
         for device in ("L4", "A100-80GB", "H200", "B200"):
@@ -54,7 +54,7 @@ def test_the_rest_is_of_a_likely_size(model: Model) -> None:
             assert eager / GIB == pytest.approx(found - 1)
 
 
-def test_what_is_assumed_is_added_to_the_largest_layer(model: Model) -> None:
+def test_assumed_constants_are_added_to_the_largest_layer(model: Model) -> None:
     config, batch = model("llama-3-8b").config, overhead.Batch(2048, 256)
     work = 2048 * (4 * 4096 + 3 * 14336) * 2 + 256 * 128256 * 10
     l4 = hypothetical("1xL4")[0]

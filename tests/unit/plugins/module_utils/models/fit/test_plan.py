@@ -27,14 +27,14 @@ def test_the_plan_is_plain_json(model: Model) -> None:
     assert (fits["ok"], fits["problems"], fits["estimate"]["weights_gib"]) == (True, [], 14.96)
 
 
-def test_of_a_model_that_is_not_there_only_flags_and_gpus_are_checked() -> None:
+def test_without_facts_only_flags_and_gpus_are_checked() -> None:
     unknown = plan("llama", [], None, {}, hypothetical("1xL4"))
     assert (unknown["ok"], unknown["problems"], unknown["unknown"]) == (None, [], [NOT_THERE])
     wrong = plan("llama", [], None, {"tensor-parallel-size": 2}, hypothetical("1xL4"))
     assert (wrong["ok"], [one["check"] for one in wrong["problems"]]) == (False, ["gpus"])
 
 
-def test_environment_and_image_are_part_of_the_question(model: Model) -> None:
+def test_the_image_and_unreported_gpus_are_in_the_plan(model: Model) -> None:
     image = plan("llama", [], model("llama-3-8b"), {}, hypothetical("1xL4"), lowest_capability=(9, 0))
     assert [one["check"] for one in image["problems"]] == ["image"]
     (device,) = plan("llama", [], None, {}, [UNREPORTED])["devices"]

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The division that is proposed where flags tell none."""
+"""The division that is proposed where the flags set none."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Model = Callable[..., ModelFacts]
         ("llama-3-8b", "8xH100-80GB", {}),
         ("llama-3-70b", "8xH100-80GB", {"tensor-parallel-size": 2}),
         ("deepseek-v3", "8xH200", {"tensor-parallel-size": 8}),
-        # Nothing is enough: over all of them, so that the plan tells what is lacking.
+        # All GPUs are too few: the proposal uses all, so that the plan shows what is lacking.
         ("deepseek-v3", "8xL4", {"tensor-parallel-size": 8}),
     ],
 )
@@ -36,12 +36,12 @@ def test_stages_where_heads_do_not_divide(model: Model) -> None:
     assert propose(odd, {}, hypothetical("3xH100-80GB")) == {"pipeline-parallel-size": 2}
 
 
-def test_more_gpus_do_not_mend_what_is_no_matter_of_memory(model: Model) -> None:
+def test_more_gpus_are_no_proposal_against_a_misfit_that_is_not_about_memory(model: Model) -> None:
     draft = {"speculative-config": {"model": "small"}}
     assert propose(model("llama-3-8b"), draft, hypothetical("8xH100-80GB"), draft=model("qwen3-8b")) == {}
 
 
-def test_what_is_told_is_not_proposed(model: Model) -> None:
+def test_a_division_in_the_flags_gets_no_proposal(model: Model) -> None:
     assert propose(model("llama-3-70b"), {"tensor-parallel-size": 1}, hypothetical("8xH100-80GB")) == {}
     assert propose(model("llama-3-70b"), {}, processors(65536)) == {}
     assert propose(model("llama-3-70b"), {}, []) == {}

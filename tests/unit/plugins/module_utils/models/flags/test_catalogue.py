@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The catalogue that is chosen for a version, and what it knows of each flag."""
+"""The catalogue that is chosen for a version, and its facts about each flag."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""An entry's flags: every mistake in names and values is found, and what is no mistake is rendered."""
+"""An entry's flags: every mistake in names and values is found, and flags without a mistake are rendered."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_arguments_are_sorted_by_flag() -> None:
         ("no-enable-prefix-caching", True, "is the opposite of a flag: write enable-prefix-caching: false"),
         ("no-enable-prefix-caching", False, "write enable-prefix-caching: true"),
         ("compilation-config.level", 3, "write compilation-config as a dictionary, with level in it"),
-        # What is meant for another place
+        # Keys that belong elsewhere
         ("rope-scaling", {"factor": 4}, "write it as hf-overrides: {rope_parameters: …}, which changes"),
         ("rope_scaling", {"factor": 4}, "write it as hf-overrides: {rope_parameters: …}, which changes"),
         ("gpus", 2, "nor a flag of vLLM 0.32.0: set it in the instance, an item of instances"),
@@ -113,7 +113,7 @@ def test_ranks_on_one_node_are_allowed() -> None:
         ({"tool-call-parser": "qwen3_codr"}, "did you mean 'qwen3_coder'?"),
     ],
 )
-def test_what_works_but_is_warned_of(flags: dict[str, Any], expected: str) -> None:
+def test_deprecated_flags_and_unfamiliar_values_are_warnings(flags: dict[str, Any], expected: str) -> None:
     found = finding(flags)
     assert found.problems == []
     assert expected in str(found.warnings[0])
@@ -125,7 +125,7 @@ def test_an_engine_on_one_node_may_choose_how_to_start_its_workers(backend: str)
     assert (found.problems, found.warnings) == ([], [])
 
 
-def test_a_secret_that_stands_in_the_wrong_place_is_not_shown() -> None:
+def test_a_secret_in_the_wrong_place_is_not_shown() -> None:
     for flags in (
         {"api-key": "sk-1234"},
         {"hf_token": "sk-1234"},
@@ -144,14 +144,14 @@ def test_the_opposite_of_a_switch_in_a_version_that_names_it() -> None:
     assert arguments({"enable-prefix-caching": False}, NEWER) == ["--no-enable-prefix-caching"]
 
 
-def test_what_another_version_may_know_is_not_refused() -> None:
+def test_flags_and_values_that_another_version_may_have_are_warnings() -> None:
     other = choose("0.99.0")
     flags = {"quite-new": False, "quite-newer": ["a", 1], "dtype": "float6"}
     found = finding(flags, other)
     assert found.problems == []
     assert len(found.warnings) == 3
     assert arguments(flags, other) == ["--dtype", "float6", "--no-quite-new", "--quite-newer", "a", "1"]
-    # What no version takes is refused all the same.
+    # A mistake in every version is refused all the same.
     assert [problem.key for problem in finding({"port": 1, "quite_new": 1, "quite-new": None}, other).problems] == [
         *("port", "quite_new", "quite-new")
     ]
@@ -183,7 +183,7 @@ VALUES = st.recursive(
 
 
 @given(st.dictionaries(NAMES, VALUES, max_size=4))
-def test_what_is_not_refused_renders_to_flags_and_values(flags: dict[str, Any]) -> None:
+def test_flags_without_a_mistake_render_to_arguments(flags: dict[str, Any]) -> None:
     if finding(flags).problems:
         return
     argv = arguments(flags, FLAGS)

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Hints for keys of an entry that are none: none of them may mislead."""
+"""Hints for wrong keys of an entry: no hint may mislead."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NO_HINT = "`vllm serve --help=all` lists the flags"
 
 
 def hint(key: str, value: Any = "x") -> str:
-    """What the one problem of an entry with this key says behind its last colon but one."""
+    """The message of the only problem of an entry with this key."""
     (problem,) = read({"m": {"model": "/srv/x", key: value}}, choose()).problems
     return problem.message
 
@@ -54,7 +54,7 @@ def hint(key: str, value: Any = "x") -> str:
         ("adapters", "write an entry with base and adapter"),
         ("replicas", "an item of instances for each engine"),
         ("nodes", "in an item of instances, in host_vars of the node"),
-        # What is nearly a name, or a part of one.
+        # A similar name, or a part of a name.
         ("dtypee", "did you mean 'dtype'?"),
         ("quant", "did you mean 'quantization'?"),
         ("tool-parser", "did you mean 'tool-call-parser'?"),
@@ -78,11 +78,11 @@ def hint(key: str, value: Any = "x") -> str:
 )
 def test_a_hint_says_what_to_do(key: str, words: str) -> None:
     assert words in hint(key)
-    # A value of the wrong form says nothing of a key that is none.
+    # With a value of the wrong form, too, the message is about the key.
     assert words in hint(key, [])
 
 
-def test_what_is_meant_is_no_name_of_ours() -> None:
+def test_no_wrong_key_with_a_hint_is_a_right_key() -> None:
     assert not set(MEANT) & {*OWN_KEYS, *choose().flags}
 
 
@@ -93,6 +93,6 @@ def test_a_name_is_near_or_a_part() -> None:
     assert near("len", known) == near("node", known) == ""
 
 
-def test_what_may_hold_a_secret_is_known() -> None:
+def test_keys_that_may_hold_a_secret_are_known() -> None:
     assert {"env", "environment", "secret-environment", "args", "extra-args"} <= MAY_HOLD_SECRETS <= set(MEANT)
     assert "gpus" not in MAY_HOLD_SECRETS

@@ -7,7 +7,7 @@ from __future__ import annotations
 from ansible_collections.baremetal.inference.plugins.module_utils.models.flags import object_keys, versions
 
 
-def test_each_flag_of_the_table_takes_an_object_in_its_version() -> None:
+def test_each_flag_of_the_table_is_a_flag_of_its_version() -> None:
     flags = versions.known()[object_keys.VERSION]
     assert object_keys.KEYS, "the table has flags"
     for name, keys in object_keys.KEYS.items():
@@ -19,7 +19,7 @@ def test_each_flag_of_the_table_takes_an_object_in_its_version() -> None:
 
 
 def test_keys_that_operators_write_are_known() -> None:
-    """The keys stand in the engine's documentation of these flags."""
+    """The engine's documentation of these flags has the keys."""
     assert "method" in object_keys.KEYS["speculative-config"]
     assert {"mode", "cudagraph_mode"} <= set(object_keys.KEYS["compilation-config"])
     assert "kv_connector" in object_keys.KEYS["kv-transfer-config"]

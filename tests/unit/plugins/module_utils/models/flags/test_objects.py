@@ -56,7 +56,7 @@ def test_keys_that_the_engine_would_refuse(name: str, value: Any, words: str) ->
     ("name", "value"),
     [("speculative-config", ["small"]), ("pooler-config", "MEAN"), ("hf-overrides", "max_position_embeddings=1")],
 )
-def test_what_is_no_object_is_refused_in_every_version(name: str, value: Any) -> None:
+def test_a_value_that_is_no_object_is_refused_in_every_version(name: str, value: Any) -> None:
     for version in ("0.32.0", "0.33.0", "0.99.0"):
         found = Findings()
         check("models.x", {name: value}, choose(version), (), found)

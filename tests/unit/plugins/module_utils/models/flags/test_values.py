@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A flag's value: what the engine would refuse is refused before, and what it takes is rendered as it wants it."""
+"""A flag's value: a value that the engine would refuse is a mistake, and any other value becomes arguments."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ FLAGS = choose("0.32.0")
         ("allowed-origins", ["*"], ["--allowed-origins", '["*"]']),
         # One flag for each.
         ("middleware", ["a.B", "c.D"], ["--middleware", "a.B", "--middleware", "c.D"]),
-        # Behind a blank it would be the next flag.
+        # As a separate argument, the value would be the next flag.
         ("chat-template", "-x", ["--chat-template=-x"]),
         ("max-lora-rank", 16, ["--max-lora-rank", "16"]),
         ("moe-backend", "deep-gemm", ["--moe-backend", "deep-gemm"]),
         ("max-cpu-loras", "None", ["--max-cpu-loras", "None"]),
     ],
 )
-def test_what_the_engine_takes(name: str, value: Any, expected: list[str]) -> None:
+def test_values_that_the_engine_accepts_become_arguments(name: str, value: Any, expected: list[str]) -> None:
     flag = FLAGS.flags[name]
     assert (values.mistake(flag, value), values.unlisted(flag, value), values.unfamiliar(flag, value)) == ("", "", "")
     assert values.arguments(flag, value) == expected
@@ -84,7 +84,7 @@ def test_what_the_engine_takes(name: str, value: Any, expected: list[str]) -> No
         ("chat-template", "\ud800", "half of a character"),
     ],
 )
-def test_what_it_does_not_take(name: str, value: Any, expected: str) -> None:
+def test_values_that_the_engine_refuses_are_mistakes(name: str, value: Any, expected: str) -> None:
     flag = FLAGS.flags[name]
     assert expected in (values.mistake(flag, value) or values.unlisted(flag, value))
 
@@ -113,6 +113,6 @@ def test_a_flag_that_no_catalogue_knows_takes_any_value(value: Any, expected: li
     assert values.arguments(flag, value) == expected
 
 
-def test_no_flag_at_all_takes_nothing_or_a_second_flag() -> None:
+def test_no_flag_takes_an_empty_value_or_a_second_flag() -> None:
     assert values.mistake(Flag("x"), None).startswith("has no value")
     assert "begins with a dash" in values.mistake(Flag("x"), ["a", "--y"])

@@ -10,7 +10,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.models.flags i
 from ansible_collections.baremetal.inference.plugins.module_utils.models.flags.catalogue import Flag
 
 
-def test_it_holds_the_flags_that_the_engine_printed() -> None:
+def test_the_base_has_the_flags_that_the_engine_printed() -> None:
     flags = vllm_0_32_0.FLAGS
     assert (vllm_0_32_0.VERSION, len(flags)) == ("0.32.0", 315)
     assert flags["tensor-parallel-size"] == {"aliases": ["tp"], "type": "integer"}

@@ -7,7 +7,7 @@ from __future__ import annotations
 from ansible_collections.baremetal.inference.plugins.module_utils.models.flags import vllm_0_32_0, vllm_0_33_0
 
 
-def test_it_holds_what_the_engine_printed_differently() -> None:
+def test_the_table_has_the_differences_that_the_engine_printed() -> None:
     assert vllm_0_33_0.VERSION == "0.33.0"
     assert set(vllm_0_33_0.ADDED) == {"monokernel", "reasoning-effort-map", "sleep-mode-backend", "watchdog-config"}
     assert vllm_0_33_0.REMOVED == ()

@@ -8,7 +8,7 @@ from typing import Any
 
 from ansible_collections.baremetal.inference.plugins.module_utils.models.prompts.wrapper import Placement
 
-# Every role by one header; a default of its own; tools beside the system's text; calls as JSON.
+# Each role has the same header. The template has a default system text, adds tools to it, and writes calls as JSON.
 CHATML = """\
 {%- if tools %}
     {{- '<|im_start|>system\\n' }}
@@ -88,10 +88,10 @@ PIPES = (
     "{% endif %}{% endfor %}{% if add_generation_prompt %}{{ '<|assistant|>\\n' }}{% else %}{{ eos_token }}{% endif %}"
 )
 
-# The same, but the template leaves the system's text out, and raises no error.
-DEAF = PIPES.replace("message['role'] == 'system'", "message['role'] == 'nobody'")
+# As PIPES, but the template leaves the system's text out, and raises no error.
+WITHOUT_SYSTEM = PIPES.replace("message['role'] == 'system'", "message['role'] == 'nobody'")
 
-# No system, and strictly in turns.
+# No system message, and the roles must alternate.
 TURNS = """\
 {{ bos_token }}{% if messages[0]['role'] == 'system' %}{{ raise_exception('System role not supported') }}{% endif %}
 {% for message in messages %}
@@ -153,7 +153,7 @@ STRICT = """\
 {%- endfor %}
 """
 
-# Knows the developer only.
+# Accepts a developer's message, and no system message.
 DEVELOPER = """\
 {%- for message in messages %}
     {%- if message.role not in ["developer", "user", "assistant"] %}{{ raise_exception('No such role') }}{% endif %}
@@ -161,8 +161,8 @@ DEVELOPER = """\
 {%- endfor %}
 """
 
-# A system message beside a picture is refused.
-SHY = """\
+# A system message in a chat with a picture is refused.
+PICTURES_WITHOUT_SYSTEM = """\
 {%- for message in messages %}
     {%- for part in message.content if message.content is not string and part.type == 'image' %}
         {%- if messages[0].role == 'system' %}{{ raise_exception('No pictures with a system message') }}{% endif %}
@@ -177,13 +177,13 @@ STYLES = {
     "chatml": (CHATML, Placement("system")),
     "headers": (HEADERS, Placement("system")),
     "pipes": (PIPES, Placement("system")),
-    "deaf": (DEAF, Placement("user")),
+    "without system": (WITHOUT_SYSTEM, Placement("user")),
     "turns": (TURNS, Placement("user")),
     "turns of parts": (TURNS_PARTS, Placement("user")),
     "folded": (FOLDED, Placement("system")),
     "parts": (PARTS, Placement("system", parts=True)),
     "strict": (STRICT, Placement("system")),
-    "shy": (SHY, Placement("user")),
+    "pictures without system": (PICTURES_WITHOUT_SYSTEM, Placement("user")),
     "developer": (DEVELOPER, Placement("developer")),
 }
 """Each template, and the place that its prompt goes to."""

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""From a model's files to its variant's, as the program in the engine's container does it."""
+"""The files of a variant from those of its base, as the program in the engine's container makes them."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_every_file_carries_the_prompt_with_the_tokenizers_own_tokens() -> None:
     assert answer["files"] == {}
 
 
-def test_problems_are_told_all_at_once() -> None:
+def test_all_problems_are_reported_at_once() -> None:
     answer = run({"tokenizer_config.json": "[", "chat_template.jinja": "{{ raise_exception('Closed') }}"})
     assert answer["files"] == {}
     assert [problem["message"].partition(":")[0] for problem in answer["problems"]] == [

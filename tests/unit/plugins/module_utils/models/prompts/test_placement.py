@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Where a chat template takes a prompt: found by rendering the template, or refused with the reason."""
+"""The place where a chat template takes a prompt is found by rendering; a template without such a place is refused."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ style = pytest.mark.parametrize(("template", "placement"), STYLES.values(), ids=
 
 
 @style
-def test_where_a_prompt_goes_is_found_by_asking_the_template(template: str, placement: Placement) -> None:
+def test_the_place_of_a_prompt_is_found_by_rendering_the_template(template: str, placement: Placement) -> None:
     for policy in ("default", "always"):
         assert tried(template, policy) == (wrap(template, PROMPT, policy, placement), placement)
 
 
 @style
 @pytest.mark.parametrize("policy", ["default", "always"])
-def test_the_model_reads_what_a_client_who_sends_the_prompt_would_give_it(
+def test_the_model_reads_the_same_as_if_the_client_sent_the_prompt(
     template: str, placement: Placement, policy: str
 ) -> None:
     turns = [say("user", "Hello", template), say("assistant", "Hi", template), say("user", "Why?", template)]

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Where a system prompt would not be served, and what the operator gets to read."""
+"""Entries and models whose system prompt would not be served, each with its message."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_flags_and_modes_are_the_engines() -> None:
         ),
     ],
 )
-def test_flags_beside_which_a_prompt_would_not_be_served(keys: dict[str, Any], message: str) -> None:
+def test_flags_with_which_a_prompt_would_not_be_served_are_refused(keys: dict[str, Any], message: str) -> None:
     (problem,) = check_entry(bot(**keys))
     assert message in str(problem)
     assert check_entry(bot(**{**keys, "system_prompt": None, "system_prompt_policy": None})) == []
@@ -68,11 +68,11 @@ def test_flags_beside_which_a_prompt_would_not_be_served(keys: dict[str, Any], m
         *({"tokenizer_mode": mode} for mode in TEMPLATE_MODES),
     ],
 )
-def test_flags_that_leave_a_prompt_alone(keys: dict[str, Any]) -> None:
+def test_flags_with_which_a_prompt_is_served_are_accepted(keys: dict[str, Any]) -> None:
     assert check_entry(bot(**keys)) == []
 
 
-def test_half_a_character_is_no_prompt() -> None:
+def test_half_a_character_in_a_prompt_is_refused() -> None:
     (problem,) = check_entry(bot(system_prompt="a\udc00"))
     assert str(problem) == "models.bot: system-prompt: contains half a character (U+DC00) at position 1: remove it"
 

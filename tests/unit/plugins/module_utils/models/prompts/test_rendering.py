@@ -42,16 +42,16 @@ def test_a_template_is_rendered_as_transformers_does(template: str, expected: st
         ("{{ raise_exception('Closed today') }}", "^Closed today$"),
         ("{{ messages[0].content", "end of template"),
         ("{{ 1 / 0 }}", "division by zero"),
-        # The sandbox: a template is a stranger's program.
+        # The sandbox refuses these: a template is a program of unknown authors.
         ("{{ messages.append(1) }}", "not safely callable|unsafe"),
         ("{{ ''.__class__.__mro__ }}", "unsafe"),
     ],
 )
-def test_a_template_that_fails_says_why(template: str, reason: str) -> None:
+def test_a_template_that_fails_is_an_error_with_the_reason(template: str, reason: str) -> None:
     with pytest.raises(RenderError, match=reason):
         renderer({})(template, ASKED, None)
 
 
-def test_special_tokens_are_texts_or_hold_one() -> None:
+def test_special_tokens_are_texts_or_dictionaries_with_a_text() -> None:
     config = {"bos_token": "<s>", "eos_token": {"content": "</s>", "lstrip": False}, "pad_token": None, "other": "x"}
     assert special_tokens(config) == {"bos_token": "<s>", "eos_token": "</s>"}

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The files of a model that hold chat templates, and the prompt in each of them."""
+"""The files of a model that contain chat templates, and the prompt in each template."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_templates_are_where_the_engine_looks_for_them() -> None:
     assert template_files([*others, *names]) == names
 
 
-def test_every_template_is_wrapped_where_it_stands_and_all_else_stays() -> None:
+def test_every_template_is_wrapped_in_its_place_and_other_content_stays() -> None:
     config = {"bos_token": "é", "model_max_length": 10**30, "chat_template": [{"name": "default", "template": "d"}]}
     config["chat_template"] += [{"name": "tool_use", "template": "t"}]  # type: ignore[operator]
     rewritten = rewrite(

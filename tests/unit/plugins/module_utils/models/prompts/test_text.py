@@ -13,7 +13,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.models.prompts
 
 
 @given(st.text())
-def test_a_literal_is_plain_and_the_very_text(text: str) -> None:
+def test_a_literal_is_plain_and_renders_as_exactly_the_text(text: str) -> None:
     source = literal(text)
     assert source.isascii()
     assert not set(source[1:-1]) & set("{}%#'\"\r\n")
@@ -21,17 +21,17 @@ def test_a_literal_is_plain_and_the_very_text(text: str) -> None:
 
 
 @pytest.mark.parametrize(("text", "message"), [(" \n", "is empty"), ("a\ud800", r"U\+D800\) at position 1")])
-def test_what_is_no_prompt_is_refused(text: str, message: str) -> None:
+def test_an_empty_prompt_and_half_a_character_are_refused(text: str, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         clean(text)
 
 
-def test_white_space_around_a_prompt_is_left_out_for_templates_strip_it() -> None:
+def test_white_space_around_a_prompt_is_left_out_because_templates_strip_it() -> None:
     assert clean("\n  Be kind.\n  Always.\n") == "Be kind.\n  Always."
 
 
 @pytest.mark.parametrize("word", ["developer", "system"])
-def test_a_hidden_word_is_the_word_and_is_not_found(word: str) -> None:
+def test_a_hidden_word_renders_as_the_word_and_is_not_in_the_source(word: str) -> None:
     source = hidden(word)
     assert word not in source
     assert jinja2.Environment().from_string("{{ " + source + " }}").render() == word

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A wrapped template, rendered as the engine renders it: what the model gets to read."""
+"""A wrapped template, rendered as the engine renders it: the text that the model reads."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def rendered(
     prompt: str = PROMPT,
     placement: Placement | None = None,
 ) -> str:
-    """What the model gets of the template, wrapped for the place where it takes a prompt."""
+    """The text that the model reads, from the template wrapped for the place where it takes a prompt."""
     place = placement or dict(STYLES.values()).get(template, Placement("system"))
     return RENDER(wrap(template, prompt, policy, place), messages, None)
 
@@ -59,7 +59,7 @@ def test_by_default_a_prompt_in_the_request_wins(template: str, placement: Place
 @style
 @pytest.mark.parametrize("role", ["system", "developer"])
 @pytest.mark.parametrize("as_parts", [False, True])
-def test_always_means_before_the_one_in_the_request(
+def test_always_means_before_the_prompt_in_the_request(
     template: str, placement: Placement, role: str, as_parts: bool
 ) -> None:
     own = [*parts("Be brief."), *parts("In French.")] if as_parts else "Be brief.\nIn French."
@@ -79,7 +79,7 @@ def test_an_empty_prompt_in_the_request_adds_nothing() -> None:
         assert rendered(example_templates.PIPES, messages, "always") == rendered(example_templates.PIPES, [ASKED])
 
 
-def test_what_else_a_developer_sends_along_is_kept() -> None:
+def test_other_keys_of_a_developers_message_are_kept() -> None:
     template = "{% for message in messages %}{{ message.role }} {{ message.content }} {{ message.tools }};{% endfor %}"
     messages = [{"role": "developer", "content": "Be brief.", "tools": "hammer"}, ASKED]
     assert rendered(template, messages, "always", "Be kind.").startswith("system Be kind.\n\nBe brief. hammer;user")
@@ -94,7 +94,7 @@ def test_pictures_survive() -> None:
     ]
     for content, expected in cases:
         text = rendered(example_templates.TURNS_PARTS, [{"role": "user", "content": content}], prompt="Be kind.")
-        # The template strips the white space of a part, the one between prompt and picture too.
+        # The template strips the white space of a part, also between prompt and picture.
         assert expected.replace("\n\n<image>", "<image>") in text
     messages = [{"role": "user", "content": [IMAGE, *after]}]
     assert (
@@ -141,7 +141,7 @@ def test_any_prompt_arrives_as_it_is(text: str, name: str, policy: str) -> None:
 
 @style
 @pytest.mark.parametrize("policy", ["default", "always"])
-def test_variables_that_a_request_brings_change_nothing(template: str, placement: Placement, policy: str) -> None:
+def test_variables_of_a_request_change_nothing(template: str, placement: Placement, policy: str) -> None:
     """Clients may give a template variables (chat_template_kwargs), any JSON under any name."""
     wrapped = wrap(template, PROMPT, policy, placement)
     names = sorted(set(re.findall(r"inference_\w+", wrapped)))
@@ -154,13 +154,13 @@ def test_variables_that_a_request_brings_change_nothing(template: str, placement
             continue
         assert hostile(wrapped, messages, None) == expected
     with pytest.raises(RenderError):
-        # What the prologue calls cannot be taken from it to leave the prompt out.
+        # A request that replaces a function of the prologue is refused: the prompt is not left out.
         renderer({"bos_token": "<s>", "dict": "ours now"})(wrapped, [say("user", "Hello", template)], None)
 
 
 @style
-def test_the_engine_finds_nothing_new_in_the_source(template: str, placement: Placement) -> None:
-    """How it hands content over, and to whom a developer's message goes, it tells by searching the template."""
+def test_the_prologue_has_nothing_that_the_engine_searches_for(template: str, placement: Placement) -> None:
+    """The engine searches the template for the form of the content and for the role of developers' messages."""
     for policy in ("default", "always"):
         for place in (placement, Placement("user"), Placement("developer", parts=True)):
             prologue = wrap("", PROMPT, policy, place)

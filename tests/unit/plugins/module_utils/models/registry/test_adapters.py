@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Entries of LoRA adapters, each mistake with its words."""
+"""Entries of LoRA adapters, each mistake with its message."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_the_adapters_of_entries_are_sorted() -> None:
         ({True: 1, "base": "large", "adapter": "x"}, "has the key True"),
     ],
 )
-def test_a_mistake_is_refused_with_the_way(entry: dict[Any, Any], words: str) -> None:
+def test_a_mistake_is_refused_with_advice(entry: dict[Any, Any], words: str) -> None:
     (problem,) = problems(legal=entry)
     assert words in problem
 
@@ -83,12 +83,12 @@ def test_a_mistake_is_refused_with_the_way(entry: dict[Any, Any], words: str) ->
         ({"max-loras": 4, "max-cpu-loras": 3}, "max-cpu-loras: 3: must be at least max-loras, which is 4"),
     ],
 )
-def test_too_little_room_is_refused(flags: dict[str, int], words: str) -> None:
+def test_limits_below_the_number_of_adapters_are_refused(flags: dict[str, int], words: str) -> None:
     (problem,) = problems(large={**MODELS["large"], **flags})
     assert problem.startswith("models.large: ") and words in problem
 
 
-def test_enough_room_is_accepted() -> None:
+def test_limits_from_the_number_of_adapters_are_accepted() -> None:
     assert problems(large={**MODELS["large"], "max-loras": 2, "max-cpu-loras": 2, "max-lora-rank": 64}) == []
     assert problems(large={**MODELS["large"], "max-cpu-loras": "None"}) == []
     # The limits of a model without adapters limit nothing.

@@ -47,7 +47,7 @@ def test_a_draft_is_another_entry_or_none_is_needed(draft: Any) -> None:
         ("large", "names the entry itself as its draft"),
     ],
 )
-def test_another_name_is_refused_with_the_way(name: str, words: str) -> None:
+def test_a_draft_that_is_no_other_entry_is_refused_with_advice(name: str, words: str) -> None:
     (problem,) = problems({"model": name})
     assert problem.startswith("models.large: speculative-config") and words in problem
 
@@ -66,12 +66,12 @@ def test_another_name_is_refused_with_the_way(name: str, words: str) -> None:
         ({"method": ["ngram"], "num_speculative_tokens": 3}, "method: ['ngram']: must be a text"),
     ],
 )
-def test_what_the_engine_would_refuse_at_its_start_is_refused(draft: Any, words: str) -> None:
+def test_a_draft_that_the_engine_would_refuse_at_its_start_is_refused(draft: Any, words: str) -> None:
     (problem,) = problems(draft)
     assert problem.startswith("models.large: speculative-config") and words in problem
 
 
-def test_a_draft_may_know_the_number_of_tokens_itself() -> None:
+def test_a_draft_may_have_the_number_of_tokens_in_its_files() -> None:
     models = {**MODELS, "large": {**MODELS["large"], "speculative-config": {"model": "small"}}}
     found = read(models, choose())
     assert found.problems == [] and "only if the draft's config.json has n_predict" in str(found.warnings[0])

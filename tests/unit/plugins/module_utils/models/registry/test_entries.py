@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The registry's entries: what they come to, and each mistake with what the operator gets to read."""
+"""The registry's entries: their values, and each mistake with its message."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def mistakes(**models: Any) -> list[str]:
         ({"model": "m", "allow-remote-code": "yes"}, "models.x: allow-remote-code: 'yes': must be true or false"),
     ],
 )
-def test_mistakes_of_our_own_keys(entry: Any, expected: str) -> None:
+def test_mistakes_in_keys_of_the_collection(entry: Any, expected: str) -> None:
     (found,) = mistakes(x=entry, y={"model": "m"})
     assert expected in found
 
@@ -128,20 +128,20 @@ def test_a_variant_shares_everything_but_the_description() -> None:
     assert (calm.system_prompt, calm.system_prompt_policy) == ("Be calm.", "always")
 
 
-def test_a_circle_is_named_once_whoever_leads_into_it() -> None:
+def test_a_circle_of_bases_is_reported_once() -> None:
     found = mistakes(c={"base": "b"}, a={"base": "c"}, b={"base": "a"}, outside={"base": "c"}, sound={"model": "m"})
     assert found == [
         "models.a: base: 'c': goes in a circle, a → c → b → a: write model instead of base in one of these entries"
     ]
 
 
-def test_every_mistake_at_once_and_a_bases_own_only_once() -> None:
+def test_all_mistakes_are_reported_at_once_and_a_mistake_of_a_base_only_once() -> None:
     registry = reading({"x": {"model": "m", "dtypee": 1, "port": 1}, "y": {"base": "x", "seed": "s"}, "z": 1, 5: {}})
     assert len(registry.problems) == 5
     assert registry.names == {"x", "y", "z", "5"}
 
 
-def test_what_is_no_dictionary_at_all() -> None:
+def test_a_registry_that_is_no_dictionary_is_a_mistake() -> None:
     assert [str(problem) for problem in reading(["x"]).problems] == [
         "models: must be a dictionary of entries by name, found list"
     ]
@@ -179,7 +179,7 @@ ENTRIES = st.dictionaries(KEYS, VALUES | NAMES, max_size=5) | VALUES
 
 
 @given(models=st.dictionaries(NAMES, ENTRIES, max_size=4) | VALUES, instances=st.lists(VALUES, max_size=2))
-def test_whatever_is_written_there_is_a_sound_registry_or_a_list_of_mistakes(models: Any, instances: list[Any]) -> None:
+def test_any_value_is_a_sound_registry_or_a_list_of_mistakes(models: Any, instances: list[Any]) -> None:
     registry = reading(models)
     assert all(str(problem) and problem.message for problem in [*registry.problems, *registry.warnings])
     if not registry.problems:

@@ -91,7 +91,7 @@ def test_every_golden_prompt_of_another_task_is_found(tasks: tuple[str, ...], ri
     assert [name for name, _words in golden.wrong_tasks(every, tasks)] == left
 
 
-def test_the_mistake_says_what_is_right() -> None:
+def test_the_message_names_the_right_keys() -> None:
     ((prompt, words),) = golden.wrong_tasks([TEXT], ("embed", "score"))
     assert prompt == "2 + 2 ="
     assert words == (

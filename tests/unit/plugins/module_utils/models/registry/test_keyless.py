@@ -12,7 +12,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.models.registr
 
 
 @pytest.mark.parametrize(
-    ("entry", "tasks", "refused_"),
+    ("entry", "tasks", "keyless"),
     [
         ({"routing": "affinity"}, ("transcribe",), True),
         ({"routing": "affinity", "affinity-key": ["user", "prefix"]}, ("transcribe",), True),
@@ -24,9 +24,9 @@ from ansible_collections.baremetal.inference.plugins.module_utils.models.registr
     ],
 )
 def test_no_request_with_sound_has_a_user_or_a_prompt(
-    entry: dict[str, Any], tasks: tuple[str, ...], refused_: bool
+    entry: dict[str, Any], tasks: tuple[str, ...], keyless: bool
 ) -> None:
     words = mistake({"large": {"model": "/srv/large", **entry}}, "large", tasks)
-    assert bool(words) is refused_
-    if refused_:
+    assert bool(words) is keyless
+    if keyless:
         assert "is in no request: clients send sound as a form" in words and "Use header" in words

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The entries that an engine needs beside its own."""
+"""The entries that an engine needs in addition to its own."""
 
 from __future__ import annotations
 

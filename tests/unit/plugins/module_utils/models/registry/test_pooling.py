@@ -35,13 +35,13 @@ def test_a_variant_has_the_flags_of_its_base() -> None:
     chat = {"model": "/srv/chat", "tool-call-parser": "hermes"}
     (found,) = problems(chat=chat, vectors={"base": "chat", "runner": "pooling"})
     assert found.startswith("models.vectors: tool-call-parser: 'hermes'") and "write model instead of base" in found
-    # The base is told once, and not for each of its variants.
+    # The mistake of the base is reported once, and not for each of its variants.
     wrong = {**chat, "runner": "pooling"}
     assert len(problems(chat=wrong, other={"base": "chat", "max-model-len": 512})) == 1
 
 
 @pytest.mark.parametrize("runner", ["auto", "generate", None])
-def test_other_runners_are_judged_with_the_model(runner: str | None) -> None:
+def test_other_runners_are_accepted_without_the_model(runner: str | None) -> None:
     entry = {"model": "/srv/chat", "tool-call-parser": "hermes", **({"runner": runner} if runner else {})}
     assert problems(chat=entry) == []
 

@@ -20,7 +20,7 @@ def problems(**models: Any) -> list[str]:
 
 
 @pytest.mark.parametrize("here", [4, 0, "4", 16])
-def test_an_engine_never_waits_for_ranks_on_other_nodes(here: Any) -> None:
+def test_an_entry_with_ranks_on_other_nodes_is_refused(here: Any) -> None:
     (found,) = problems(experts={**EXPERTS, HERE: here})
     assert found.startswith(f"models.experts: {HERE}: {here!r}: must be 8, as data-parallel-size")
     assert "For each further node, declare an instance of the same name" in found
@@ -31,20 +31,20 @@ def test_all_ranks_on_the_node_are_allowed(flags: dict[str, Any]) -> None:
     assert problems(experts={**EXPERTS, **flags}) == []
 
 
-def test_ranks_without_a_size() -> None:
+def test_ranks_here_without_a_number_of_all_ranks_must_be_one() -> None:
     (found,) = problems(one={"model": "/srv/one", HERE: 2})
     assert "must be 1" in found
 
 
-def test_a_variant_is_judged_with_its_base_and_told_once() -> None:
+def test_a_variant_is_checked_with_its_base_and_a_mistake_is_reported_once() -> None:
     assert problems(experts=EXPERTS, same={"base": "experts", HERE: 8}) == []
     (found,) = problems(experts={**EXPERTS, HERE: 8}, half={"base": "experts", "data-parallel-size": 4})
     assert found.startswith("models.half:") and "must be 4" in found
     assert len(problems(experts={**EXPERTS, HERE: 4}, other={"base": "experts", "max-model-len": 512})) == 1
 
 
-def test_all_mistakes_at_once() -> None:
-    """Each flag that places ranks on other nodes is refused, beside the wrong number of ranks here."""
+def test_all_mistakes_are_reported_at_once() -> None:
+    """Each flag that places ranks on other nodes is refused, and the wrong number of ranks here too."""
     elsewhere = {
         "data-parallel-address": "10.0.0.1",
         "data-parallel-external-lb": True,

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How entries of the registry say which engine a request prefers."""
+"""The routing that entries of the registry ask for."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_variants_and_adapters_follow_their_base() -> None:
         ({"routing": "least-connections", "affinity-key": "user"}, "does nothing without routing: affinity"),
     ],
 )
-def test_a_key_that_no_request_has_or_that_contradicts_is_refused(entry: dict[str, Any], words: str) -> None:
+def test_a_wrong_value_or_keys_that_do_not_fit_each_other_are_refused(entry: dict[str, Any], words: str) -> None:
     (problem,) = refused(**entry)
     assert words in problem and problem.startswith("models.large: ")
     # The check of the registry reports the mistake: a gateway does not guess.

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A registry in a file: what does not parse is named by file, line and column."""
+"""A registry in a file: a mistake has its file, line and column."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def refused(text: str) -> str:
     return str(caught.value)
 
 
-def test_entries_stand_below_models_or_on_top() -> None:
+def test_entries_are_below_the_key_models_or_at_the_top() -> None:
     expected = {"a": {"model": "/m", "max-model-len": 512}}
     assert load_registry("models:\n  a:\n    model: /m\n    max-model-len: 512\n", "f") == expected
     assert load_registry("a: {model: /m, max-model-len: 512}\n", "f") == expected
@@ -43,9 +43,9 @@ def test_merge_keys_are_no_duplicates() -> None:
         ("a:\n\tmodel: /m\n", "models.yml:2:1: is not valid YAML: found character '\\t'"),
         (
             "a:\n  seed: 1\n  dtype: half\n  seed: 2\n",
-            "models.yml:4:3: is not valid YAML: the key 'seed' stands in line 2",
+            "models.yml:4:3: is not valid YAML: the key 'seed' is already in line 2",
         ),
-        ("a: {}\na: {}\n", "models.yml:2:1: is not valid YAML: the key 'a' stands in line 1 already"),
+        ("a: {}\na: {}\n", "models.yml:2:1: is not valid YAML: the key 'a' is already in line 1"),
         (
             "a:\n  model: !vault x\n",
             "models.yml:2:10: is not valid YAML: could not determine a constructor for the tag",
@@ -60,7 +60,7 @@ def test_merge_keys_are_no_duplicates() -> None:
         pytest.param("[" * 1000, "models.yml: is nested too deeply", id="1000 brackets"),
     ],
 )
-def test_what_does_not_load_says_where(text: str, expected: str) -> None:
+def test_a_text_that_does_not_load_is_an_error_with_its_place(text: str, expected: str) -> None:
     assert expected in refused(text)
 
 
@@ -69,7 +69,7 @@ def test_what_does_not_load_says_where(text: str, expected: str) -> None:
 @example("!!timestamp x")
 @example("&a [*a]")
 @example("0b_: 1")
-def test_whatever_is_written_there_loads_or_is_refused(text: str) -> None:
+def test_any_text_loads_or_is_refused(text: str) -> None:
     try:
         assert isinstance(load_registry(text, "models.yml"), dict)
     except InputError as error:

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Entries that share the weights of another: what they get from it, and mistakes in `base:`."""
+"""Entries that share the weights of their base: the keys that they take over, and mistakes in `base:`."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def mistakes(**models: Any) -> list[str]:
     return [str(problem) for problem in found.problems]
 
 
-def test_a_lineage_ends_at_the_model_or_where_it_leads_nowhere() -> None:
+def test_a_lineage_ends_at_the_model_or_before_a_base_that_is_missing() -> None:
     assert lineage(MODELS, "calm") == ["calm", "pirate", "tiny"]
     assert lineage(MODELS, "tiny") == ["tiny"]
     assert lineage({"a": {"base": "b"}, "b": {"base": "a"}}, "a") == ["a", "b"]
@@ -57,11 +57,11 @@ def test_an_entry_gets_everything_from_its_bases_but_the_description() -> None:
         {"a": {"base": "b"}, "b": {"base": "a"}},
     ],
 )
-def test_bases_that_lead_to_no_model_resolve_to_nothing(models: dict[str, Any]) -> None:
+def test_an_entry_whose_bases_lead_to_no_model_resolves_to_none(models: dict[str, Any]) -> None:
     assert resolve(models, "a") is None
 
 
-def test_what_belongs_to_the_base_is_named() -> None:
+def test_a_variant_may_not_have_a_key_of_the_weights() -> None:
     assert [
         line.partition(": belongs")[0] for line in mistakes(x={"base": "y", "model": "m", "checksum": "c"}, y={})
     ] == [
@@ -79,7 +79,7 @@ def test_a_base_must_be_another_entry() -> None:
     assert mistakes(x="text", y={"model": "m"}, z={"base": "y"}) == []
 
 
-def test_a_circle_is_named_once_whoever_leads_into_it() -> None:
+def test_a_circle_of_bases_is_reported_once() -> None:
     found = mistakes(c={"base": "b"}, a={"base": "c"}, b={"base": "a"}, outside={"base": "c"}, sound={"model": "m"})
     assert found == [
         "models.a: base: 'c': goes in a circle, a → c → b → a: write model instead of base in one of these entries"

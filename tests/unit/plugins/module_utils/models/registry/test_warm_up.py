@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Warm-up prompts of an entry: texts, prompts and chats, and every mistake."""
+"""Warm-up prompts of an entry: texts, dictionaries and chats, and every mistake."""
 
 from __future__ import annotations
 
