@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import sys
 from collections.abc import Sequence
@@ -64,3 +65,11 @@ def known(paths: Paths, names: Sequence[str]) -> list[str]:
         if name not in there:
             raise UsageError(f"no instance {name!r} on this node: {nearest(name, there)}")
     return list(dict.fromkeys(names)) or there
+
+
+def wait_seconds(text: str) -> float:
+    """The value of an option that limits a wait: 0 looks once."""
+    value = float(text)
+    if not 0 <= value < math.inf:
+        raise argparse.ArgumentTypeError("must be a number of seconds, 0 or more")
+    return value

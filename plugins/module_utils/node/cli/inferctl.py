@@ -27,7 +27,7 @@ from .. import status
 from ..swap.request import Refused
 from . import bundle, doctor, drain, health, metrics, plan, rdma, recover, swap, unit_steps
 from . import releases as cli_releases
-from .command import FAILED, LOADING, OK, answer, fail, known
+from .command import FAILED, LOADING, OK, answer, fail, known, wait_seconds
 
 SCHEMA = 1
 
@@ -61,7 +61,7 @@ def _parser() -> argparse.ArgumentParser:
     command = commands.add_parser("wait-ready", help="wait until instances serve; 1 failed, 3 still loading")
     command.add_argument("names", nargs="+", metavar="NAME", help="instances")
     command.add_argument(
-        "--timeout", type=float, default=WAIT_SECONDS, metavar="S", help="seconds (default: %(default).0f)"
+        "--timeout", type=wait_seconds, default=WAIT_SECONDS, metavar="S", help="seconds (default: %(default).0f)"
     )
     command.add_argument("--json", action="store_true", help="print JSON")
     command.set_defaults(run=_wait_ready)

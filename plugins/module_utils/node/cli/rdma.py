@@ -20,7 +20,7 @@ from ...hardware.rdma import nccl_tests, perftest
 from ...hardware.rdma_settings import boot, machine, rails
 from ...hardware.rdma_settings.desired import Desired
 from ...hardware.rdma_settings.variables import ETHERNET, packet_size
-from .command import FAILED, OK, UNCLEAR, UsageError, fail
+from .command import FAILED, OK, UNCLEAR, UsageError, fail, wait_seconds
 
 SCHEMA = 1
 
@@ -38,7 +38,7 @@ def add(parsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     inner = command.add_subparsers(dest="rdma_command", metavar="COMMAND", required=True)
     one = inner.add_parser("apply", help="(called at boot) make all settings that differ; 1 if one cannot be made")
     one.add_argument(
-        "--wait", type=float, default=0.0, metavar="S", help="wait for missing devices, in seconds (default: 0)"
+        "--wait", type=wait_seconds, default=0.0, metavar="S", help="wait for missing devices, in seconds (default: 0)"
     )
     one.add_argument(
         "--force", action="store_true", help="also make settings that stop the traffic of a rail that engines use"

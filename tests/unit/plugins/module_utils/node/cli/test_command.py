@@ -15,6 +15,8 @@ import pytest
 from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
 from ansible_collections.baremetal.inference.plugins.module_utils.node.cli import command
 
+from .conftest import Run
+
 
 def options(run: Callable[..., int]) -> argparse.Namespace:
     return argparse.Namespace(command="status", run=run)
@@ -76,3 +78,11 @@ def test_names_of_instances(paths: Paths) -> None:
     assert command.known(paths, ["side", "side"]) == ["side"]
     with pytest.raises(command.UsageError, match="did you mean 'main'"):
         command.known(paths, ["mian"])
+
+
+@pytest.mark.parametrize("value", ["nan", "inf", "-1", "soon"])
+@pytest.mark.parametrize("words", [("wait-ready", "main", "--timeout"), ("rdma", "apply", "--wait")])
+def test_an_impossible_wait_is_wrong_usage(run: Run, words: tuple[str, ...], value: str) -> None:
+    with pytest.raises(SystemExit) as error:
+        run(*words[:-1], f"{words[-1]}={value}")
+    assert error.value.code == command.USAGE
