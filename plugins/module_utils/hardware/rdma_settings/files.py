@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Renders the files that configure the rails at boot. Private to the collection; pure.
 
-Each file is named 60-inference-rdma-*. The MTU of Ethernet stands in a .link file, which udev applies whichever program
+Each file is named 60-inference-rdma-*. The MTU of Ethernet is in a .link file, which udev applies whichever program
 configures the network device. Such a file matches by the permanent address: a match by name would also give the MTU to
 devices of containers.
 """
@@ -33,7 +33,7 @@ NETWORKD_CONF = f"/etc/systemd/networkd.conf.d/{PREFIX}.conf"
 
 KEPT_PROTOCOL = "kernel"
 """The protocol of routing rules that networkd does not own. Whenever networkd configures a link, it removes all rules
-that no .network file has, but those of the kernel. Source: manager_mark_routing_policy_rules of systemd."""
+that no .network file has, except those of the kernel. Source: manager_mark_routing_policy_rules of systemd."""
 
 PRIVATE = 0o600
 """The mode of profiles: NetworkManager ignores others."""
@@ -94,8 +94,8 @@ def link_name(netdev: str) -> str:
 
 
 def link(place: Place, named: bool = True) -> str:
-    """The .link file. It repeats what Debian's 99-default.link says, because only the first matching file counts. Not
-    `named`: the operator has switched that file off."""
+    """The .link file. It repeats the settings of Debian's 99-default.link, because udev applies only the first
+    matching file. Not `named`: the operator has switched that file off."""
     policies = (
         "NamePolicy=keep kernel database onboard slot path\n"
         "AlternativeNamesPolicy=database onboard slot path\n"
@@ -120,7 +120,7 @@ def networkd(place: Place) -> tuple[str, str]:
         text += f"MTUBytes={rail.mtu}\n"
     text += (
         "\n[Network]\nDHCP=no\nIPv6AcceptRA=no\nLinkLocalAddressing=ipv6\n"
-        # A rail without a cable, too, has its address, so that its GID is there when the cable is back.
+        # A rail without a cable also has its address, so that its GID exists when the cable is back.
         "ConfigureWithoutCarrier=yes\n"
     )
     if rail.ipoib_mode:

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Reads what the plan of rails needs of a node beside rdma_facts. Private to the collection."""
+"""Reads the facts of a node that the plan of rails needs besides rdma_facts. Private to the collection."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ def read(
     known: Sequence[str],
     run: Run,
 ) -> Machine:
-    """The machine. `address` is the one by which the node is managed; empty if unknown.
+    """The machine. `address` is the address by which the node is managed; empty if unknown.
 
-    Raises ValueError if RDMA ports are there, and the program `ip` does not list the addresses or the default routes: a
+    Raises ValueError if RDMA ports exist, and the program `ip` does not list the addresses or the default routes: a
     port of the management interface could become a rail.
     """
     listed = tools.addresses("ip", run)

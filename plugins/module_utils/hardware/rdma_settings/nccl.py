@@ -20,7 +20,7 @@ from .desired import Desired
 from .variables import ECT, ETHERNET, packet_size
 
 LONGEST_VALUE = 1023
-"""NCCL cuts longer lines of a configuration file without a word. Source: initEnvFunc of misc/param.cc of NCCL."""
+"""NCCL cuts longer lines of a configuration file without a message. Source: initEnvFunc of misc/param.cc of NCCL."""
 
 MOST_DEVICES = 32
 """Source: MAX_IB_DEVS of transport/net_ib of NCCL."""
@@ -77,7 +77,7 @@ class Node:
 
 @dataclass(frozen=True)
 class Options:
-    """What the site wants of NCCL."""
+    """The site's options for NCCL."""
 
     required: bool = False
     """Whether an engine must fail rather than use TCP (`rdma_required`)."""
@@ -90,10 +90,10 @@ class Options:
 
 
 def node(facts: Mapping[str, Any], wanted: Desired | None, address: str, netdev: str) -> Node:
-    """A node by its facts of rdma_facts and its plan. Without a plan, its rails are all active ports, but that of
-    `netdev`.
+    """A node by its facts of rdma_facts and its plan. Without a plan, its rails are all active ports, except the
+    port of `netdev`.
 
-    What the plan sets counts as set, so that neither the end of a first run nor a drain changes a release.
+    Settings of the plan count as made, so that neither the end of a first run nor a drain changes a release.
     """
     found = rails.ports(facts)
     if wanted is None:
@@ -154,12 +154,12 @@ def environment(nodes: Mapping[str, Node], options: Options) -> tuple[dict[str, 
 
 
 def _sockets(netdev: str) -> dict[str, str]:
-    # Without the sign, NCCL would take all devices whose names begin so.
+    # Without the sign, NCCL would take all devices whose names begin with this text.
     return {"NCCL_SOCKET_IFNAME": f"={netdev}", "GLOO_SOCKET_IFNAME": netdev}
 
 
 def _alike(nodes: Mapping[str, Node], options: Options, findings: Findings) -> bool:
-    """Whether all nodes have the same rails, so that NCCL can use them. Adds what differs."""
+    """Whether all nodes have the same rails, so that NCCL can use them. Adds the differences."""
     counts = {name: len(one.rails) for name, one in nodes.items()}
     if not any(counts.values()):
         if options.required:
@@ -170,7 +170,7 @@ def _alike(nodes: Mapping[str, Node], options: Options, findings: Findings) -> b
     before = len(findings.problems)
     _equal("rails", counts, findings)
     for what, key in (("link layers", "layer"), ("MTUs of RDMA packets", "mtu_active")):
-        # What a node does not show, because a tool is missing, does not count as different.
+        # A value that a node does not show, because a tool is missing, does not count as different.
         shown = {name: one for name, one in nodes.items() if all(getattr(rail, key) is not None for rail in one.rails)}
         _equal(what, {name: _set(one, key) for name, one in shown.items() if one.rails}, findings)
     _equal("types of service", {name: str(one.tos) for name, one in nodes.items()}, findings)

@@ -31,21 +31,21 @@ from .variables import (
 )
 
 ARP = {"arp_announce": 2, "arp_ignore": 1, "rp_filter": 2}
-"""With several rails in one subnet: each answers for its own address only, and takes packets that another rail could
-answer. Source: Documentation/networking/ip-sysctl.rst of Linux."""
+"""With several rails in one subnet: each rail answers for its own address only, and takes packets that another rail
+could answer. Source: Documentation/networking/ip-sysctl.rst of Linux."""
 
 
 @dataclass(frozen=True)
 class Machine:
-    """What the plan needs of the node, beside the facts of rdma_facts."""
+    """The facts of the node that the plan needs besides rdma_facts."""
 
     facts: Mapping[str, Any]
     management: Sequence[str] = ()
     """The network devices by which operators and Ansible reach the node."""
     management_addresses: Sequence[str] = ()
-    """Their addresses, with the length of their prefixes."""
+    """The addresses of these network devices, with the lengths of their prefixes."""
     managers: Sequence[str] = ()
-    """The programs that configure them."""
+    """The programs that configure these network devices."""
     networkmanager_runs: bool = False
     networkd_runs: bool = False
     unmanaged: Sequence[str] = ()
@@ -244,7 +244,7 @@ def _manager(wish: Wish, chosen: Sequence[rails.Port], machine: Machine, address
                 )
     if wish.network_manager != AUTO:
         return wish.network_manager
-    # A rail that nothing configures yet goes to the program that configures the management interface.
+    # A rail that no program configures yet goes to the program that configures the management interface.
     for candidates in (owners, set(machine.managers)):
         if len(candidates) == 1:
             return next(iter(candidates))
@@ -285,8 +285,8 @@ def _own(file: str | None) -> bool:
 
 
 def _claims(entry: Mapping[str, Any]) -> bool:
-    """Whether another file would win over ours. networkd takes the first matching file; ours stands before those with
-    later names, such as one for all Ethernet devices."""
+    """Whether another file would win over ours. networkd takes the first matching file; ours comes before files
+    with later names, such as one for all Ethernet devices."""
     if not entry["file"]:
         return False
     return entry["name"] != "networkd" or str(entry["file"]).rpartition("/")[2] < files.PREFIX
@@ -343,9 +343,9 @@ def _links(wish: Wish, chosen: Sequence[rails.Port], machine: Machine, findings:
 
 
 def _overwritten(chosen: Sequence[rails.Port], machine: Machine, findings: Findings) -> None:
-    """Warn where others than this host set the priorities. mlx5 shows the mode host only if its firmware leaves them to
-    the host, and takes settings in the other mode, too. Source: mlx5e_dcbnl_initialize and mlx5e_dcbnl_ieee_setpfc of
-    Linux."""
+    """Warn if the firmware or lldpad can overwrite the priorities. mlx5 shows the mode host only if its firmware leaves
+    them to the host, but it also accepts settings in the other mode. Source: mlx5e_dcbnl_initialize and
+    mlx5e_dcbnl_ieee_setpfc of Linux."""
     modes = {port.netdev: (port.facts.get("dcb") or {}).get("modes") for port in chosen}
     others = [str(netdev) for netdev, known in modes.items() if known is not None and "host" not in known]
     if others:

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the operator wants for the RDMA network, checked as far as no machine is needed. Private to the collection."""
+"""The operator's variables for the RDMA network, checked without a machine. Private to the collection."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ def ini(text: str) -> configparser.RawConfigParser:
     return parser
 
 
-def test_the_link_file_matches_by_the_address_alone_and_keeps_the_defaults_of_debian() -> None:
+def test_the_link_file_matches_only_by_the_address_and_keeps_the_defaults_of_debian() -> None:
     texts = files.render([PLACE], "none", False)
     assert sorted(texts) == ["/etc/sysctl.d/60-inference-rdma.conf", "/etc/systemd/network/60-inference-rdma-ens1.link"]
     found = ini(texts["/etc/systemd/network/60-inference-rdma-ens1.link"])
@@ -75,7 +75,7 @@ def test_networkmanager() -> None:
     assert found["connection"]["interface-name"] == "ens1" and found["connection"]["type"] == "ethernet"
     assert found["ipv4"]["address1"] == "10.7.0.1/24" and found["ipv4"]["never-default"] == "true"
     assert found["ipv4"]["routing-rule1"] == "priority 1001 from 10.7.0.1 table 1001"
-    # Not instead of what another file has.
+    # The + keeps the devices of another file.
     assert ini(texts["/etc/NetworkManager/conf.d/60-inference-rdma.conf"])["main"] == {
         "no-auto-default+": "02:00:00:00:00:01"
     }
@@ -85,7 +85,7 @@ def test_networkmanager() -> None:
     assert dict(infiniband["infiniband"]) == {"transport-mode": "datagram", "mtu": "2044"}
 
 
-def test_networkd_is_told_to_keep_the_rules_of_networkmanager() -> None:
+def test_networkd_must_keep_the_rules_of_networkmanager() -> None:
     path = "/etc/systemd/networkd.conf.d/60-inference-rdma.conf"
     found = ini(files.render([PLACE], "networkmanager", True, True)[path])
     assert dict(found["Network"]) == {"ManageForeignRoutingPolicyRules": "no"}
@@ -98,14 +98,14 @@ def test_networkd_is_told_to_keep_the_rules_of_networkmanager() -> None:
         assert path not in files.render([place], manager, True, runs)
 
 
-def test_no_file_without_an_address_beside_the_link() -> None:
+def test_without_an_address_there_is_only_the_link_file() -> None:
     bare = Place(Rail("0000:10:00.0/1", "ethernet", mtu=9000), "ens1", "02:00:00:00:00:01")
     for manager in files.RENDERERS:
         assert list(files.render([bare], manager, False)) == ["/etc/systemd/network/60-inference-rdma-ens1.link"]
 
 
 @pytest.mark.parametrize("manager", ["networkd", "ifupdown", "networkmanager", "none"])
-def test_every_file_has_the_prefix_and_says_who_wrote_it(manager: str) -> None:
+def test_every_file_has_the_prefix_and_the_header(manager: str) -> None:
     places = [PLACE, IB, Place(replace(RAIL, key="b/1"), "ens2.7", "02:00:00:00:00:02")]
     for path, text in files.render(places, manager, True).items():
         assert path.rpartition("/")[2].startswith(files.PREFIX) and text.startswith(files.HEADER)

@@ -72,10 +72,10 @@ def test_the_subnet_manager_of_another_node() -> None:
     assert "no port of InfiniBand; set false" in str(planned(roce(), subnet_manager=True)[1].problems[0])
 
 
-def test_partitions_that_the_subnet_manager_did_not_give() -> None:
+def test_partitions_that_the_subnet_manager_has_not_given_are_a_warning() -> None:
     keys = ["0x8001", "0x2"]
     for table, lacking in ((["0xffff"], "0x8001, 0x2;"), (["0x7fff", "0x0001"], " 0x2;"), (None, "")):
         _plan, findings = planned(facts(infiniband(0, partition_keys=table)), partition_keys=keys)
-        said = [str(warning) for warning in findings.warnings]
-        assert (lacking in said[0] if lacking else not said) and not findings.problems
+        warnings = [str(warning) for warning in findings.warnings]
+        assert (lacking in warnings[0] if lacking else not warnings) and not findings.problems
     assert not planned(facts(infiniband(0, sm_lid=7)), partition_keys=keys, subnet_manager=True)[1].warnings

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the plan needs of a node beside the facts."""
+"""The facts that the plan needs besides rdma_facts."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_a_kernel_without_ipv6_is_not_asked_for_default_routes_of_ipv6(tmp_path:
     assert [command for command in host.commands if "route show" in command] == ["ip -j route show default"]
 
 
-def test_a_rail_below_the_management_interface_is_no_rail(tmp_path: Path) -> None:
+def test_network_devices_below_the_management_interface_belong_to_it(tmp_path: Path) -> None:
     host = Host(tmp_path)
     host.machine.write("sys/class/net/eno1/lower_bond0/ifindex", "3")
     host.machine.write("sys/class/net/bond0/lower_ens0/ifindex", "4")
@@ -138,7 +138,7 @@ def test_without_an_answer_of_systemd_the_network_counts_as_used(tmp_path: Path)
     assert "systemd does not answer" in words
 
 
-def test_programs_that_answer_nothing(tmp_path: Path) -> None:
+def test_without_addresses_the_management_interface_is_an_error(tmp_path: Path) -> None:
     def run(command: Sequence[str]) -> Outcome:
         return Outcome(0, json.dumps(7) if "route" in command else "{")
 
@@ -151,7 +151,7 @@ def test_programs_that_answer_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("command", ["ip -j route show default", "ip -j -6 route show default"])
 @pytest.mark.parametrize("answer", [Outcome(0, "7"), Outcome(0, "["), Outcome(1, "", "Cannot open netlink socket")])
-def test_default_routes_that_are_not_known_do_not_count_as_none(tmp_path: Path, answer: Outcome, command: str) -> None:
+def test_unknown_default_routes_are_an_error(tmp_path: Path, answer: Outcome, command: str) -> None:
     host = Host(tmp_path)
 
     def run(words: Sequence[str]) -> Outcome:

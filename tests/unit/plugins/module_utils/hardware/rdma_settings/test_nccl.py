@@ -63,7 +63,7 @@ def test_one_subnet_leaves_the_choice_to_nccl() -> None:
     assert "NCCL_CROSS_NIC" not in both(node(network="10.7.0.0/24"))[0]["node1"]
 
 
-def test_devices_are_named_only_where_a_port_is_no_rail_and_each_node_has_its_own_names() -> None:
+def test_devices_are_named_only_if_a_port_is_no_rail_and_each_node_has_its_own_names() -> None:
     other = replace(node(2, ports=2), rails=(rail(7), rail(9)))
     found, problems = both(node(ports=3), other)
     assert not problems
@@ -92,7 +92,7 @@ def test_rdma_that_is_required() -> None:
         (Node("192.0.2.2", "eno1"), "node2 has 0"),
     ],
 )
-def test_what_must_be_equal(other: Node, words: str) -> None:
+def test_different_rails_are_a_problem(other: Node, words: str) -> None:
     found, problems = both(node(), other)
     assert any(words in problem for problem in problems) and found["node1"] == SOCKETS
 
@@ -103,14 +103,14 @@ def test_slower_rails_are_a_warning() -> None:
     assert not findings.problems and "the slowest counts" in str(findings.warnings[0])
 
 
-def test_the_index_of_the_gid_for_an_old_nccl_alone() -> None:
+def test_only_an_old_nccl_gets_the_index_of_the_gid() -> None:
     assert both(node(), version=(2, 20))[0]["node1"]["NCCL_IB_GID_INDEX"] == "3"
     assert "NCCL_IB_GID_INDEX" not in both(node(), version=(2, 21))[0]["node1"]
     _found, problems = both(node(), node(2, gid_index=5), version=(2, 20))
     assert len(problems) == 1 and "use an engine with NCCL 2.21 or later" in problems[0]
 
 
-def test_too_many_rails() -> None:
+def test_too_many_rails_are_a_problem() -> None:
     assert "at most 32 rails" in both(node(count=33, ports=34))[1][0]
 
 
@@ -139,7 +139,7 @@ def test_overrides_that_are_refused(key: str, value: Any, words: str) -> None:
     assert problem.startswith(f"rdma_nccl: {key}") and words in problem
 
 
-def test_overrides_that_are_taken() -> None:
+def test_good_overrides_are_set() -> None:
     wanted = {"NCCL_IB_QPS_PER_CONNECTION": "4", "NCCL_NET_GDR_LEVEL": "PHB", "NCCL_IB_TC": "41", "UCX_TLS": "rc"}
     found, problems = both(node(), overrides=wanted)
     assert not problems and wanted.items() <= found["node1"].items()
@@ -185,7 +185,7 @@ def test_the_traffic_class_of_nccl_is_that_of_the_lossless_dscp(variables: dict[
     assert nccl.node(roce(), planned.desired, "192.0.2.1", "eno1").tos == tos
 
 
-def test_what_a_plan_sets_counts_as_set() -> None:
+def test_settings_of_a_plan_count_as_made() -> None:
     """The facts have the MTU before the first run, and no address."""
     wish = {"addresses": ["10.1.0.7/16", "10.2.0.7/16"]}
     planned, _findings = planning.plan(wish, planning.Machine(roce()))
@@ -209,12 +209,12 @@ def test_a_node_without_the_address_gets_no_interface() -> None:
     assert not problems and found["node1"] == {} and found["node2"]
 
 
-def test_what_a_node_does_not_show_is_no_difference() -> None:
+def test_a_value_that_a_node_does_not_show_is_no_difference() -> None:
     assert both(node(mtu_active=None), node(2))[1] == []
     assert "the MTUs of RDMA packets of the nodes differ" in both(node(mtu_active=1024), node(2))[1][0]
 
 
-def test_what_an_engine_must_not_set() -> None:
+def test_variables_that_an_engine_must_not_set() -> None:
     nodes = {"node1": node(), "node2": node(2)}
     given = {"NCCL_IB_SL": "3", "NCCL_DEBUG": "INFO", "VLLM_X": "1", "NCCL_NET_GDR_LEVEL": 5, "NCCL_NET": "Socket"}
     assert nccl.refusals(given, nodes, Options()).keys() == {"NCCL_IB_SL", "NCCL_NET_GDR_LEVEL"}

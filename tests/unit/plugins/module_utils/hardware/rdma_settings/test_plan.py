@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The whole plan: what is wanted, what is refused, and that a plan which is carried out leaves no difference."""
+"""The whole plan: desired settings, files, and mistakes; and after a plan is carried out, no difference is left."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_the_defaults_of_the_role_are_those_of_the_plan(found: dict[str, Any]) -
     assert planned(found, **raw)[0].desired == planned(found)[0].desired
 
 
-def test_quality_of_service_that_is_left_alone() -> None:
+def test_quality_of_service_that_the_operator_leaves_alone_is_not_set() -> None:
     rail = planned(lossless_priority=None)[0].desired.rails[0]
     assert rail.pfc is rail.dscp is rail.bandwidth is rail.rdma_cm_tos is rail.ecn is None
     assert planned(lossless_priority=None, roce_tos=41)[0].desired.rails[0].rdma_cm_tos == 41
@@ -157,11 +157,13 @@ def test_ifupdown_must_read_our_files() -> None:
         ("networkmanager", {"networkmanager_runs": True, "unmanaged": ["ens1", "ens7"]}, "leaves ens1 alone"),
     ],
 )
-def test_a_program_that_would_not_make_the_addresses(manager: str, machine: dict[str, Any], words: str) -> None:
+def test_a_program_that_would_not_make_the_addresses_is_refused(
+    manager: str, machine: dict[str, Any], words: str
+) -> None:
     (problem,) = problems(roce(), machine, addresses=ADDRESSES, network_manager=manager)
     assert words in problem and "rdma_network_manager" in problem
     assert not problems(roce(), machine, network_manager=manager)
-    # NetworkManager may have the management interface alone.
+    # NetworkManager may configure only the management interface.
     if "unmanaged" in machine:
         assert words in problems(roce(), {**machine, "managers": ["networkmanager"]}, addresses=ADDRESSES)[0]
 
@@ -181,7 +183,7 @@ def test_recorded_machines_with_infiniband(recording: Any, tmp_path: Path) -> No
     assert not findings.problems and sorted(port.name for port in plan_.ports) == sorted(active)
     assert all(rail.pfc is rail.dscp is rail.rdma_cm_tos is None for rail in plan_.desired.rails)
     assert {rail.mtu for rail in plan_.desired.rails} <= {2044}
-    # Only some recordings have the table of partitions. None has this one.
+    # Only some recordings have the table of partitions. None has this partition.
     with_table = [port for port in plan_.ports if port.facts["partition_keys"]]
     assert len([warning for warning in findings.warnings if "0x8001" in str(warning)]) == len(with_table)
     refused = problems(found, link_layer="infiniband", lossless_priority=4, dscp=10, ets={"4": 100})
@@ -190,7 +192,7 @@ def test_recorded_machines_with_infiniband(recording: Any, tmp_path: Path) -> No
 
 
 def unknown_without(found: Plan) -> list[str]:
-    """What cannot be compared while the port has no network device."""
+    """The settings that cannot be compared if no port has state."""
     return differences.compare(found.desired, found.ports, {}).unknown
 
 
@@ -245,7 +247,7 @@ def test_refusals(found: Any, machine: dict[str, Any], raw: dict[str, Any], word
     ],
 )
 def test_a_link_file_of_the_operator(file: str, mtu: int | None, words: str) -> None:
-    """With our file before it, the operator's would no more name the rail."""
+    """If our file came first, the operator's file would no longer name the rail."""
     found = problems(None, {"links": {"ens0": LinkFile(file, mtu)}})
     assert words in "".join(found) and len(found) == bool(words)
     assert not problems(None, {"links": {"ens0": LinkFile(file, mtu)}, "bonds": ["ens0"]})
@@ -253,19 +255,19 @@ def test_a_link_file_of_the_operator(file: str, mtu: int | None, words: str) -> 
 
 
 def test_rails_keep_the_names_of_the_kernel() -> None:
-    """Else eth2 would be another name from the next boot on."""
+    """Otherwise, eth2 would get another name at the next boot."""
     for named in (True, False):
         text = planned(None, {"named": named})[0].texts["/etc/systemd/network/60-inference-rdma-ens0.link"]
         assert ("NamePolicy=" in text) is named and "MTUBytes=9000" in text
 
 
-def test_two_owners_of_a_link() -> None:
+def test_two_owners_of_a_link_are_a_problem() -> None:
     both = [{"name": "ifupdown", "file": "/i", "mtu": None}, {"name": "networkd", "file": "/n", "mtu": None}]
     found = facts(device(0, port(0, netdev_managers=both)))
     assert any("ens0 is configured by ifupdown (/i) and networkd (/n)" in problem for problem in problems(found))
 
 
-def test_a_program_that_the_operator_names_beside_the_owner() -> None:
+def test_another_program_than_the_owner_of_the_link_is_a_problem() -> None:
     found = owned("networkd", "/etc/systemd/network/80-dhcp.network")
     (problem,) = problems(found, addresses=ADDRESSES, network_manager="ifupdown")
     assert "networkd (/etc/systemd/network/80-dhcp.network) and ifupdown (rdma_network_manager)" in problem
@@ -286,7 +288,7 @@ def test_the_owner_of_the_links_writes_their_addresses() -> None:
 
 
 def test_a_rail_on_a_bond_gets_no_file() -> None:
-    """A file for the bond's address would also be one for its first port."""
+    """A file for the bond's MAC address would also match its first port."""
     found = facts(device(0, port(0, netdev="bond0", netdev_mac="02:00:00:00:00:00")), device(1))
     made, findings = planned(found, {"bonds": ["bond0"]})
     assert not findings.problems
@@ -298,15 +300,15 @@ def test_a_rail_on_a_bond_gets_no_file() -> None:
     assert "rdma_subnets: bond0 is a bond, to which this role gives no address" in problem
 
 
-def test_no_owner_can_be_found() -> None:
+def test_addresses_without_an_owner_of_the_links_are_a_problem() -> None:
     _found, findings = plan({"addresses": ADDRESSES}, Machine(roce()))
     assert "set it to one of ifupdown, networkd, networkmanager" in str(findings.problems[0])
     assert not plan({}, Machine(roce()))[1].problems
     assert not plan({"addresses": ADDRESSES, "network_manager": "none"}, Machine(roce()))[1].problems
 
 
-def test_settings_that_the_switch_can_overwrite() -> None:
-    """The driver takes the settings, and the firmware or lldpad makes others of them later."""
+def test_settings_that_the_switch_can_overwrite_are_a_warning() -> None:
+    """The driver accepts the settings, but the firmware or lldpad may change them later."""
     found = facts(device(0), device(1, port(1, dcb={**DCB, "modes": ["cee", "ieee"]})), device(2, port(2, dcb=None)))
     (warning,) = planned(found)[1].warnings
     assert "the firmware of ens1 takes" in str(warning) and "dcb dcbx set dev ens1 host ieee" in str(warning)
@@ -335,7 +337,7 @@ def test_the_method_of_gpudirect(gpudirect: dict[str, Any], devices: bool | None
     assert planned(found)[0].gpudirect == method
 
 
-def test_no_device_is_no_mistake() -> None:
+def test_a_node_without_devices_has_no_mistakes() -> None:
     found, findings = planned(facts())
     assert found.desired.rails == [] and found.texts == {} and not findings.problems
 

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which ports are rails."""
+"""The choice of rails among the ports of a node."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def choose(wish: Wish, found: dict[str, Any], management: Any = (), known: Any =
     return [one.name for one in chosen], findings
 
 
-def test_ports_stand_in_the_order_of_the_bus_and_software_last() -> None:
+def test_ports_are_in_the_order_of_the_bus_and_software_last() -> None:
     soft = device(0, port(9), name="rxe0", pci_address=None)
     found = rails.ports(facts(soft, device(10), device(2)))
     assert [one.name for one in found] == ["rocep2s0/1", "rocep10s0/1", "rxe0/1"]
@@ -40,15 +40,15 @@ def test_auto_takes_active_ports_but_not_the_management_interface() -> None:
 
 
 @pytest.mark.parametrize("wish", [Wish(), Wish(rails=[{"netdev": "ens0"}, {"netdev": "ens1"}])])
-def test_a_known_rail_without_a_cable_remains_and_the_run_says_so(wish: Wish) -> None:
+def test_a_known_rail_without_a_cable_remains_with_a_warning(wish: Wish) -> None:
     found = facts(device(0), device(1, port(1, state="DOWN")))
     names, findings = choose(wish, found, known=["0000:11:00.0/1"])
     assert names == ["rocep0s0/1", "rocep1s0/1"] and not findings.problems
     assert "is down, but remains a rail" in str(findings.warnings[0])
 
 
-def test_auto_does_not_forget_a_rail_whose_card_has_failed() -> None:
-    """Else the doctor would say that all is well."""
+def test_a_known_rail_whose_card_has_failed_is_a_problem() -> None:
+    """Otherwise, the doctor would find no fault."""
     _names, findings = choose(Wish(), roce(1), known=["0000:10:00.0/1", "0000:11:00.0/1"])
     (problem,) = findings.problems
     assert "0000:11:00.0/1 is a rail of the last run" in str(problem) and "list the rails" in str(problem)
@@ -58,10 +58,10 @@ def test_auto_does_not_forget_a_rail_whose_card_has_failed() -> None:
     assert not choose(Wish(rails=[{"netdev": "ens0"}]), roce(1), known=["0000:11:00.0/1"])[1].problems
 
 
-def test_auto_says_that_all_ports_are_down() -> None:
+def test_auto_warns_if_all_ports_are_down() -> None:
     names, findings = choose(Wish(), facts(device(0, port(0, state="DOWN")), device(1)), management=["ens1"])
     assert names == [] and "no rails: rocep0s0/1 is DOWN" in str(findings.warnings[0])
-    # A node without cards, and one with a known rail, are as they should be.
+    # A node without cards, and a node whose only port is the management interface, get no warning.
     assert not choose(Wish(), facts())[1].warnings
     assert not choose(Wish(), roce(1), management=["ens0"])[1].warnings
 
@@ -118,7 +118,7 @@ def test_mistakes_of_a_list(entries: list[dict[str, str]], words: str) -> None:
     assert words in str(problem) and problem.key == "rdma_rails"
 
 
-def test_a_named_port_of_the_other_link_layer() -> None:
+def test_a_named_port_of_the_other_link_layer_is_a_problem() -> None:
     _names, findings = choose(Wish(rails=[{"netdev": "ens0"}], link_layer="infiniband"), roce())
     assert "is ethernet, not infiniband" in str(findings.problems[0])
 
@@ -137,11 +137,11 @@ def test_ports_that_no_subnet_manager_has_made_active() -> None:
         assert not findings.problems and not findings.warnings
 
 
-def test_a_port_without_a_manager_beside_active_ones_is_no_rail_unless_known() -> None:
+def test_a_port_without_a_manager_next_to_active_ports_is_no_rail_unless_known() -> None:
     found = facts(infiniband(0), infiniband(1, state="INIT"))
     names, findings = choose(Wish(), found)
     assert names == ["ibp0s0/1"] and not findings.warnings
     names, findings = choose(Wish(), found, known=["0000:11:00.0/1"])
     assert names == ["ibp0s0/1", "ibp1s0/1"] and "set rdma_subnet_manager" in str(findings.warnings[0])
-    # A port of Ethernet that is down is no such port.
+    # A port of Ethernet in the state INIT is not a rail.
     assert choose(Wish(), facts(device(0, port(0, state="INIT"))))[0] == []
