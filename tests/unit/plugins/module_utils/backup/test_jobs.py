@@ -16,10 +16,9 @@ from ansible_collections.baremetal.inference.plugins.module_utils.backup import 
     program,
     restic,
     state,
-    units,
 )
 from ansible_collections.baremetal.inference.plugins.module_utils.backup.places import Places
-from ansible_collections.baremetal.inference.plugins.module_utils.backup.settings import Settings, problems
+from ansible_collections.baremetal.inference.plugins.module_utils.backup.settings import Settings
 from ansible_collections.baremetal.inference.plugins.module_utils.core.commands import Outcome
 
 SETTINGS = Settings(
@@ -185,42 +184,3 @@ def test_another_repository_has_a_new_state(places: Places, fake: Fake) -> None:
 def test_a_node_that_was_not_set_up_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert program.main(["backup"], Places(tmp_path)) == 1
     assert "baremetal.inference.backup" in capsys.readouterr().err
-
-
-def test_all_mistakes_of_the_settings_are_found() -> None:
-    assert problems(SETTINGS, {}, password="a-long-password") == []
-    wrong = Settings("b2:x", " ", ("etc", "/", "/a/../b"), ("x",), {"often": 1, "daily": 0}, "5 %", "ca", 0, 0)
-    found = problems(wrong, {"A-B": "x"}, password="")
-    for words in (
-        "b2:x",
-        "password",
-        "host",
-        "'etc'",
-        "'/'",
-        "'/a/../b'",
-        "often",
-        "daily",
-        "subset",
-        "ca_file",
-        "A-B",
-    ):
-        assert any(words in one for one in found), words
-    assert any("keep is empty" in one for one in problems(Settings("/x", "h", ("/y",)), {}, password="a-long-password"))
-    assert Settings.from_json(json.loads(json.dumps(SETTINGS.to_json()))) == SETTINGS
-
-
-def test_units_have_limits_and_timers_a_schedule() -> None:
-    limits = units.Limits({"backup": "02:30", "prune": "", "check": "Wed 04:30"}, 60, "50%", 6)
-    texts = units.render(limits, "/srv/x")
-    assert "inference-backup-prune.service" in texts and "inference-backup-prune.timer" not in texts
-    assert "OnCalendar=Wed 04:30\nRandomizedDelaySec=60min\n" in texts["inference-backup-check.timer"]
-    for words in (
-        "CPUQuota=50%",
-        "IOSchedulingClass=idle",
-        "TimeoutStartSec=6h",
-        "ReadWritePaths=/var/lib/inference-backup",
-    ):
-        assert words in texts["inference-backup.service"]
-    assert " -/srv/x\n" in texts["inference-backup.service"]
-    # systemd removes the directory in /run when a unit ends. So only the backup has this directory.
-    assert [name for name, text in texts.items() if "RuntimeDirectory=" in text] == ["inference-backup.service"]

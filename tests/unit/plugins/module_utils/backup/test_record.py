@@ -57,5 +57,11 @@ def test_accounts_get_the_numbers_of_this_machine() -> None:
     number = pwd.getpwnam("daemon").pw_uid
     numbers = record.numbers_here({"users": {"4711": "daemon", "5": "no-such-user"}, "groups": {"7": "root"}})
     assert numbers(4711, 7) == (number, 0) and numbers(5, 5) == (5, 5)
-    owner = record.owner_here({"users": {"4711": "daemon"}})
-    assert owner(Entry("file", 0o600, 4711, 9)) == (number, 9)
+    owner = record.owner_here({"users": {"4711": "daemon"}, "groups": {"7": "root"}})
+    assert owner(Entry("file", 0o600, 4711, 7)) == (number, 0) and owner(Entry("file", 0o600, 12, 9)) == (12, 9)
+
+
+def test_the_drivers_version_is_read() -> None:
+    text = "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  570.86.15  Release Build\nGCC version: 12.2.0\n"
+    assert record.driver_version(text) == "570.86.15"
+    assert record.driver_version("") == ""

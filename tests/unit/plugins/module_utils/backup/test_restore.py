@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.baremetal.inference.plugins.module_utils.backup import record, restore, trees
+from ansible_collections.baremetal.inference.plugins.module_utils.backup import restore, trees
 
 
 def fill(root: Path, files: dict[str, str]) -> None:
@@ -150,15 +150,3 @@ def test_an_ambiguous_snapshot_is_an_error() -> None:
             restore.choose(known, wanted, "n1")
     with pytest.raises(restore.RestoreError, match="has no snapshot of n2"):
         restore.choose([], "latest", "n2")
-
-
-def test_owners_are_found_by_name() -> None:
-    owner = record.owner_here({"users": {"4711": "root", "12": "nobody-knows"}, "groups": {"4711": "root"}})
-    assert owner(trees.Entry("file", 0o644, 4711, 4711)) == (0, 0)
-    assert owner(trees.Entry("file", 0o644, 12, 12)) == (12, 12)
-
-
-def test_the_drivers_version_is_read() -> None:
-    text = "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  570.86.15  Release Build\nGCC version: 12.2.0\n"
-    assert record.driver_version(text) == "570.86.15"
-    assert record.driver_version("") == ""

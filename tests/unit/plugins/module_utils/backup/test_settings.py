@@ -60,6 +60,12 @@ def test_each_mistake_is_named(changes: dict[str, object], words: str) -> None:
     assert words in found
 
 
+def test_all_mistakes_are_named_at_once() -> None:
+    found = problems(replace(GOOD, repository="b2:x", host=" ", paths=("/",)), {"A-B": "x"}, password="")
+    for words in ("b2:x", "backup_password", "backup_host", "'/'", "A-B"):
+        assert any(words in problem for problem in found), words
+
+
 def test_a_password_must_have_one_line() -> None:
     assert "backup_password is not set" in problems(GOOD, {}, password="")[0]
     (found,) = problems(GOOD, {}, password="very\nsecret")
