@@ -57,7 +57,7 @@ def test_the_adapters_of_a_served_model_are_needed_by_their_source() -> None:
 
 
 def test_filters_of_every_task_import_few_files() -> None:
-    """A worker process is forked for each task and node; it compiles anew whatever its filters import."""
+    """A worker process is forked for each task and node; the worker compiles all imports of its filters again."""
     package = "ansible_collections.baremetal.inference.plugins"
     script = f"""
 import sys

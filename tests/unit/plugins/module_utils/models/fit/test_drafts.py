@@ -62,14 +62,14 @@ def test_a_draft_is_in_the_fit(model: Model) -> None:
     flags = {"tensor-parallel-size": 2, "max-model-len": 8192}
     devices = hypothetical("2xH100-80GB")
     alone = fit(model("qwen3-30b-a3b"), flags, devices)
-    beside = fit(model("qwen3-30b-a3b"), {**flags, **entry(model="small")}, devices, draft=model("qwen3-8b"))
-    assert alone.ok and beside.ok
-    assert (alone.estimate.draft_gib, beside.estimate.draft_gib) == (0, pytest.approx(7.63, abs=0.05))
-    assert alone.estimate.kv_cache_gib and beside.estimate.kv_cache_gib
-    assert beside.estimate.kv_cache_gib == pytest.approx(alone.estimate.kv_cache_gib - 7.63, abs=0.05)
+    with_draft = fit(model("qwen3-30b-a3b"), {**flags, **entry(model="small")}, devices, draft=model("qwen3-8b"))
+    assert alone.ok and with_draft.ok
+    assert (alone.estimate.draft_gib, with_draft.estimate.draft_gib) == (0, pytest.approx(7.63, abs=0.05))
+    assert alone.estimate.kv_cache_gib and with_draft.estimate.kv_cache_gib
+    assert with_draft.estimate.kv_cache_gib == pytest.approx(alone.estimate.kv_cache_gib - 7.63, abs=0.05)
     # The draft's layers keep values of each token, too.
-    assert alone.estimate.kv_cache_tokens and beside.estimate.kv_cache_tokens
-    assert beside.estimate.kv_cache_tokens < alone.estimate.kv_cache_tokens * 0.6
+    assert alone.estimate.kv_cache_tokens and with_draft.estimate.kv_cache_tokens
+    assert with_draft.estimate.kv_cache_tokens < alone.estimate.kv_cache_tokens * 0.6
 
 
 def test_a_draft_that_is_too_large_is_refused(model: Model) -> None:

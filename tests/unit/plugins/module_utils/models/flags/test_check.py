@@ -97,7 +97,7 @@ def test_no_message_shows_a_value_that_may_be_a_secret(name: str, version: str) 
 
 
 def test_ranks_on_one_node_are_allowed() -> None:
-    """Copied entries have these flags beside data-parallel-size: on one node they place no rank elsewhere."""
+    """Copied entries have these flags and data-parallel-size: on one node, the flags place no rank elsewhere."""
     flags = {"data-parallel-size": 8, "data-parallel-size-local": 8, "data-parallel-backend": "mp"}
     assert finding(flags).problems == []
 
