@@ -586,9 +586,13 @@ class Manager:
                 if files.text(path) != content:
                     files.write(path, content)
             self.node.run("systemctl", "daemon-reload")
+            words = f"The rules could not be made permanent; the old files are back: {error}"
             if not (RUN / "trial.json").exists():
-                self.node.must(str(NFT), "-f", "-", text=nftables.listed(running))
-            raise FirewallError(f"The rules could not be made permanent; the old files are back: {error}") from error
+                try:
+                    self.node.must(str(NFT), "-f", "-", text=nftables.listed(running))
+                except FirewallError as second:
+                    words += f"\nThe old rules could not be loaded again: {second}"
+            raise FirewallError(words) from error
         return backup
 
     def rollback(self) -> dict[str, Any]:

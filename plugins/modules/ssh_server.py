@@ -374,10 +374,7 @@ class Manager:
             try:
                 self.change()
             except (SshdError, OSError) as error:
-                if not self.trial.rollback():
-                    files.write(OURS, self.old)
-                    self.server.reload()
-                raise SshdError(f"{OURS}: {error}\nThe old file was put back and is in effect.") from error
+                raise SshdError(f"{OURS}: {error}\n{self.put_back()}") from error
         result = {
             "changed": changed,
             "differs": [
@@ -401,6 +398,16 @@ class Manager:
         else:
             back = f"cp {shlex.quote(str(self.trial.keep('old.conf', self.old)))} {shlex.quote(str(OURS))}"
         self.trial.begin([back, RELOAD], self.module.params["seconds"])
+
+    def put_back(self) -> str:
+        """Put the old file back and reload. Returns a sentence for the message. Raises OSError."""
+        try:
+            if not self.trial.rollback():
+                files.write(OURS, self.old)
+                self.server.reload()
+        except (SshdError, TrialError) as error:
+            return f"The old file was put back, but the server may not have loaded it: {error}"
+        return "The old file was put back and is in effect."
 
     def change(self) -> None:
         """Write the file, compare the effective values with those expected, and reload. Raises SshdError."""

@@ -246,6 +246,14 @@ def test_rules_that_cannot_be_made_permanent_are_undone(node: Firewall) -> None:
     assert (node.port, {path: path.read_text() for path in firewall.PARTS.iterdir()}) == (80, before)
 
 
+def test_old_rules_that_cannot_be_loaded_again_do_not_hide_the_first_error(node: Firewall) -> None:
+    node(**WEB)
+    node.kernel.broken, node.kernel.refused = "systemctl enable", "proto-dst 80 "
+    found = node(**OTHER)
+    assert f"the old files are back: systemctl enable --quiet {firewall.SERVICE} failed" in found["msg"]
+    assert "The old rules could not be loaded again: " in found["msg"] and "proto-dst 80 " in found["msg"]
+
+
 def test_rules_that_nft_refuses_change_nothing(node: Firewall) -> None:
     node.kernel.refused = "proto-dst 80 "
     assert "nft refuses the rules. Nothing was changed." in node(**WEB)["msg"]

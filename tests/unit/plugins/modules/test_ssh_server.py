@@ -158,9 +158,12 @@ def test_a_configuration_that_shuts_out_an_admin_is_refused(node: Node, params: 
 def test_the_old_file_is_restored_if_the_server_does_not_reload(node: Node) -> None:
     node.ours.write_text("PasswordAuthentication yes\n")
     node.reload_works = False
-    with pytest.raises(SshdError, match="it does not reload"):
+    with pytest.raises(SshdError, match="it does not reload") as caught:
         node.apply()
     assert node.ours.read_text() == "PasswordAuthentication yes\n"
+    # The server does not reload the old file either.
+    assert str(caught.value).startswith(f"{node.ours}: ")
+    assert "The old file was put back, but the server may not have loaded it: it does not reload" in str(caught.value)
 
 
 @pytest.mark.parametrize(("unit", "verbs"), [("ssh.service", ["reload"]), ("ssh.socket", ["stop"]), ("neither", [])])
