@@ -144,7 +144,7 @@ def main() -> None:
     try:
         result = apply(signer, params["existing"])
     except (SigningError, EnrolmentError, OSError) as error:
-        done = f" Done before that: {'; '.join(signer.actions)}." if signer.actions else ""
+        done = f" Done before that: {'; '.join(signer.actions)}." if signer.actions and not module.check_mode else ""
         module.fail_json(msg=f"{error}.{done}")
     module.exit_json(**result)
 

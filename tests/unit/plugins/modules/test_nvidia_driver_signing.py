@@ -92,3 +92,8 @@ def test_an_invalid_key_changes_nothing(signing: Signing, run_module: RunModule)
     found = run_module(nvidia_driver_signing, key="SECRET nonsense")
     assert "cannot be used. Nothing was changed." in found["msg"]
     assert "SECRET" not in found["msg"] and signing.steps == []
+
+
+def test_an_error_in_check_mode_claims_no_change(signing: Signing, run_module: RunModule) -> None:
+    signing.fails = "the module cannot be read"
+    assert run_module(nvidia_driver_signing, check=True)["msg"] == "the module cannot be read."
