@@ -217,9 +217,10 @@ def main() -> None:
 
 def problems(params: dict[str, Any]) -> list[str]:
     """All mistakes of the input."""
-    found = [f"paths has {path!r}: must be an absolute path without .." for path in params["paths"] if _crooked(path)]
+    rule = "must be an absolute path below /, without .."
+    found = [f"paths has {path!r}: {rule}" for path in params["paths"] if _crooked(path)]
     if params["target"] and (len(params["paths"]) != 1 or _crooked(params["target"])):
-        found.append(f"target is {params['target']!r}: must be an absolute path without .., for exactly one of paths")
+        found.append(f"target is {params['target']!r}: {rule}, for exactly one of paths")
     if params["target"] and params["drill"]:
         found.append("target and drill are both set: a drill writes nothing, so leave target out")
     return found

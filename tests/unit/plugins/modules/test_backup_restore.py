@@ -51,6 +51,8 @@ def test_a_snapshot_replaces_files_of_the_node(
     assert list(places.work.glob("scratch-*")) == []
     refused = call_backup(backup_restore, snapshot="latest", paths=["etc", "/a/../b"], target="/x", drill=True)
     assert "'etc'" in refused["msg"] and "drill" in refused["msg"] and "exactly one of paths" in refused["msg"]
+    root = call_backup(backup_restore, snapshot="latest", paths=["/"])
+    assert "paths has '/': must be an absolute path below /, without .." in root["msg"]
 
 
 REGISTRY = {"base-a": {"model": "https://models.example.com/a.tar"}, "bot": {"base": "base-a", "system-prompt": "Hi."}}
