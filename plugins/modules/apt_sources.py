@@ -335,9 +335,9 @@ class Manager:
 
     def failure(self, reason: str, words: str, output: str) -> SourceError:
         """The error with apt's errors and warnings: the warnings explain what is wrong with a signature."""
-        told = complaints(words, output) or [(words or output).strip()]
-        told = [attribute(line, self.present, self.codename) for line in told]
-        return SourceError(redact("\n- ".join([reason, *told]), self.transport.proxies.values()))
+        found = complaints(words, output) or [(words or output).strip()]
+        lines = [attribute(line, self.present, self.codename) for line in found]
+        return SourceError(redact("\n- ".join([reason, *lines]), self.transport.proxies.values()))
 
     # --- The change
 

@@ -103,7 +103,7 @@ options:
     type: dict
     default: {}
   delay_minutes:
-    description: The largest random delay of each node's start, in minutes.
+    description: The longest delay after the scheduled time, in minutes. Each node has its own fixed delay.
     type: int
     default: 60
   cpu_quota:
@@ -360,7 +360,7 @@ def main() -> None:
         tool = node_library.plan(program.__name__, places.library, places.command, present)
         timers = [path.name for path in wanted if path.suffix == ".timer"]
         idle = idle_timers(timers)
-        untold = present and module.check_mode and not state.is_set_up(places, settings)
+        unrecorded = present and module.check_mode and not state.is_set_up(places, settings)
         if not module.check_mode:
             gone = [path.name for path in removed if path.suffix == ".timer"]
             if gone:
@@ -388,7 +388,7 @@ def main() -> None:
     changed = bool(made or written or removed or tool.files or idle)
     module.exit_json(
         changed=changed,
-        due=changed or bool(missing) or untold,
+        due=changed or bool(missing) or unrecorded,
         missing=missing,
         files=sorted([*(str(path) for path in [*written, *removed]), *tool.files]),
         diff={

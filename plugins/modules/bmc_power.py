@@ -106,14 +106,14 @@ from ansible_collections.baremetal.inference.plugins.module_utils.hardware impor
 def connect(module: AnsibleModule) -> bmc.Bmc:
     """Connect to the BMC. Raises OSError if the authority's file cannot be read."""
     wanted = module.params
-    who = (wanted["address"], wanted["user"], wanted["password"])
+    login = (wanted["address"], wanted["user"], wanted["password"])
     if wanted["protocol"] == "ipmi":
-        return bmc.Ipmi(*who, run=module.run_command)
+        return bmc.Ipmi(*login, run=module.run_command)
     context = ssl.create_default_context(cafile=wanted["ca_path"])
     if not wanted["validate_certs"]:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
-    return bmc.Redfish(*who, context=context, system=wanted["system"])
+    return bmc.Redfish(*login, context=context, system=wanted["system"])
 
 
 def main() -> None:

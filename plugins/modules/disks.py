@@ -17,7 +17,8 @@ description:
   - Repeats all these checks under a lock, right before the format. No option overrides them.
   - Recognises a file system of its own by the label C(inf-NAME), also after a reinstallation of the node. Such a file
     system is kept and mounted. A device with any other content stays unchanged, and the error names the content.
-  - Joins several blank devices by md (raid0) or LVM (striped) first. The array or volume group has the same name.
+  - Joins several blank devices by md (raid0) or LVM (striped) first. The name of the array or volume group is
+    C(inf-NAME), too.
   - Mounts by UUID, and puts the old C(/etc/fstab) back if a mount fails. All lines get C(nofail) and a time limit, so
     that a dead disk or server does not block a boot. After a boot, NFS exports are mounted on first use.
   - Creates directories only on the mounted file system. The empty mount point below becomes immutable if its file

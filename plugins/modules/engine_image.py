@@ -132,7 +132,8 @@ ids:
   sample: {"registry.example.com/vllm@sha256:0f4e5c…": "sha256:9b1d…"}
 keys:
   description:
-    - The keys that have signed the images, each as SHA-256 of its DER, by image. Has no images that no prefix names.
+    - The keys that have signed the images, each as SHA-256 of its DER, by image. Images that no prefix names are left
+      out.
   returned: success
   type: dict
 missing:
@@ -225,7 +226,7 @@ def identity(module: AnsibleModule, docker: str, name: str) -> str:
 
 
 def verified(module: AnsibleModule, names: Iterable[str], paths: Paths) -> dict[str, str]:
-    """Verify the images' signatures. Returns the fingerprints of the keys by image, without images that no entry names.
+    """Verify the images' signatures. Returns the fingerprints of the keys by image, except for images that need none.
 
     Ends the module if an image must not be used.
     """

@@ -24,8 +24,8 @@ options:
   rails:
     description:
       - The settings of the rails that this run will make, the result
-        RV(baremetal.inference.rdma_settings#module:desired). What they set counts as set. If empty, the settings that
-        the last run recorded on the node.
+        RV(baremetal.inference.rdma_settings#module:desired). The result shows the rails with these settings. If empty,
+        the settings that the last run recorded on the node.
       - Without any settings, all active RDMA ports are rails, except the port with O(address).
     type: dict
     default: {}

@@ -29,7 +29,8 @@ attributes:
   check_mode:
     support: full
     details:
-      - If HAProxy is not installed yet, the files cannot be checked, and RV(validated) is false.
+      - If HAProxy, or a certificate that the role makes or obtains, is missing, the files cannot be checked, and
+        RV(validated) is false.
   diff_mode:
     support: full
     details:
@@ -178,7 +179,7 @@ action:
   returned: with O(state=present), if O(parts) has V(haproxy)
   type: str
 validated:
-  description: Whether HAProxy has checked the files. False in check mode if HAProxy is not installed.
+  description: Whether HAProxy has checked the files. False in check mode if HAProxy or the certificate is missing.
   returned: with O(state=present), if O(parts) has V(haproxy)
   type: bool
 backup_file:
@@ -310,7 +311,10 @@ class Gateway(ServiceFiles):
         self.validated = self.validate()
 
     def validate(self) -> bool:
-        """Let HAProxy check all files together. False if HAProxy is not installed. Raises ServiceError."""
+        """Let HAProxy check all files together. False if HAProxy or a coming certificate is missing.
+
+        Raises ServiceError.
+        """
         missing = [path for path in self.targets.values() if not Path(path).is_file()]
         if missing and self.module.check_mode and set(missing) <= serving.coming():
             # A run outside check mode makes or obtains the certificate first.

@@ -54,7 +54,7 @@ options:
     elements: str
     default: []
   name:
-    description: The gateway's name in the inventory, which stands in the common name of its certificates.
+    description: The gateway's name in the inventory, which is part of the common name of its certificates.
     type: str
     default: gateway
   lead:
@@ -99,7 +99,7 @@ request:
   returned: with O(state=present)
   type: str
 new_root:
-  description: Whether this run has made the site's own CA, which clients must trust from now on.
+  description: Whether this run has made, or would make, the site's own CA, which clients must trust from now on.
   returned: with O(state=present)
   type: bool
 issued:

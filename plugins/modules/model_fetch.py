@@ -71,7 +71,8 @@ options:
         required: true
       manifest:
         description:
-          - The manifest, against which all files are verified. It comes from the controller, not from the peer.
+          - The manifest, against which all files are verified, as M(baremetal.inference.model_share) returns it on the
+            peer. The peer's server does not send it.
         type: dict
         required: true
 extends_documentation_fragment:

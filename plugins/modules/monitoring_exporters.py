@@ -154,7 +154,7 @@ def of_dcgm(metrics: bytes) -> bool:
 def silence(address: str, port: int, ours: Callable[[bytes], bool], seconds: float = START_SECONDS) -> str:
     """Wait until the expected exporter answers. Returns why it does not, or an empty text.
 
-    `ours` recognizes its metrics, because another exporter may answer on the port.
+    `ours` recognises the metrics of the expected exporter, because another exporter may answer on the port.
     """
     host = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}.get(address, address)
     why = "it does not answer"

@@ -177,7 +177,7 @@ ansible_facts:
           returned: always
           sample: PIX
         gpu_distances:
-          description: The distance of each NVIDIA GPU, by its PCI address, in the words of the nearest one.
+          description: The distance of each NVIDIA GPU, by its PCI address, as a value of C(nearest_gpu_distance).
           type: dict
           returned: always
           sample:
@@ -531,7 +531,7 @@ ansible_facts:
           returned: always
           sample: kernel 6.12.48+deb13-amd64 and the open NVIDIA kernel module
     rdma_dma_buf_error:
-      description: Why the devices were not asked for dma-buf. V(null) if they were, or could not be.
+      description: Why libibverbs gave no answer about dma-buf. V(null) if it answered, and if there was nothing to ask.
       returned: if V(dma_buf) is gathered
       type: str
       sample: "libibverbs.so.1: cannot open shared object file: No such file or directory"

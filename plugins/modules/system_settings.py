@@ -715,7 +715,7 @@ PARTS: dict[str, type[Part]] = {
 }
 
 
-def tells_of_reboot(node: Node, name: str) -> bool:
+def reboot_requested(node: Node, name: str) -> bool:
     """Whether a reboot was already requested under a name."""
     flag, names = map(node.read, REBOOT_FLAGS)
     return bool(name) and flag is not None and name in (names or "").splitlines()
@@ -731,7 +731,7 @@ def apply(params: dict[str, Any], node: Node, check_mode: bool) -> dict[str, Any
     if problems:
         raise InputError(problems)
     line = parts.get("cmdline")
-    if line and tells_of_reboot(node, params["reboot_flag"]):
+    if line and reboot_requested(node, params["reboot_flag"]):
         line.awaits = []
     todo = [part for part in parts.values() if part.changes or part.orders]
     result: dict[str, Any] = {
