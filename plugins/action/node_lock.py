@@ -23,8 +23,8 @@ class ActionModule(ActionBase):
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         result: dict[str, Any] = super().run(tmp, task_vars)
         given = {**self._task.args, "process": playbook_process.of_this_run()}
-        said = self._execute_module(module_args=given, task_vars=task_vars)
-        holder = said.get("holder") or {}
+        answer = self._execute_module(module_args=given, task_vars=task_vars)
+        holder = answer.get("holder") or {}
         if holder.get("playbook") == given.get("playbook") and playbook_process.has_ended(holder.get("process", "")):
-            said = self._execute_module(module_args={**given, "take": holder["run_id"]}, task_vars=task_vars)
-        return result | said
+            answer = self._execute_module(module_args={**given, "take": holder["run_id"]}, task_vars=task_vars)
+        return result | answer

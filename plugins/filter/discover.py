@@ -21,8 +21,8 @@ def discovery(results: Mapping[str, Mapping[str, Any]], out: str, options: Mappi
     from ansible_collections.baremetal.inference.plugins.module_utils.fleet.discover.layout import Wanted
 
     options = answers.harmless(options)
-    told = {name: answers.read(result) for name, result in answers.harmless(results).items()}
-    logins = [one["login"] for one in told.values() if one["login"]]
+    machines = {name: answers.read(result) for name, result in answers.harmless(results).items()}
+    logins = [one["login"] for one in machines.values() if one["login"]]
     model, cuda = str(options.get("serve") or ""), str(options.get("cuda") or "")
     wanted = None
     if model:
@@ -32,7 +32,7 @@ def discovery(results: Mapping[str, Mapping[str, Any]], out: str, options: Mappi
     known = (place / "hosts.yml").exists()
     named = changes.hosts(place / "hosts.yml") if known else {}
     found = discover(
-        told,
+        machines,
         Options(
             login=max(logins, key=logins.count, default=""),
             wanted=wanted,

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Filter that finds secrets that are no secrets.
+"""Filter that finds weak secrets.
 
 The imports stand inside the functions: Ansible loads every file of filters in each worker process, for each task.
 """

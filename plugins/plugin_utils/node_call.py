@@ -45,12 +45,12 @@ class NodeCall(ActionBase):
         wanted = Wanted(name, specification, library.digest, path=str(node_library.ROOT) if own else "")
         # A job in the background cannot report a missing library. So the library is sent before the job starts.
         asked = replace(wanted, only=background)
-        said = self._call(asked, task_vars)
-        if said.pop(MISSING, False):
-            said = self._call(replace(asked, archive=library.encoded()), task_vars)
-        if background and not said.get("failed"):
-            said = self._call(wanted, task_vars, wrap_async=True)
-        return result | said
+        answer = self._call(asked, task_vars)
+        if answer.pop(MISSING, False):
+            answer = self._call(replace(asked, archive=library.encoded()), task_vars)
+        if background and not answer.get("failed"):
+            answer = self._call(wanted, task_vars, wrap_async=True)
+        return result | answer
 
     def _is_own_question(self) -> bool:
         """Whether this process may answer the call, if it runs on the target, as the target user."""
@@ -67,8 +67,8 @@ class NodeCall(ActionBase):
 
     def _call(self, wanted: Wanted, task_vars: dict[str, Any] | None, **how: Any) -> dict[str, Any]:
         given = {**self._task.args, OPTION: wanted.to_text()}
-        said: dict[str, Any] = self._execute_module(module_name=MODULE, module_args=given, task_vars=task_vars, **how)
-        return said
+        answer: dict[str, Any] = self._execute_module(module_name=MODULE, module_args=given, task_vars=task_vars, **how)
+        return answer
 
     def _update_module_args(self, module_name: str, *others: Any, **more: Any) -> None:
         """Set the task's module name, so that messages and the node's log show it instead of node_call."""

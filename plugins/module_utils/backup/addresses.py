@@ -5,7 +5,7 @@
 
 A machine that replaces another often has another address. Before such releases are restored, this machine's address
 takes the place of the old one in the fetched snapshot, in every kept release: a rollback must be able to start, too.
-Ids and known-good checksums follow, so that baremetal.inference.site and the doctor know the releases again.
+Ids and known-good checksums follow, so that baremetal.inference.site and the doctor recognise the releases.
 
 A member of a gang also has an address that the releases of all other members name. That address cannot be replaced on
 this machine alone.

@@ -43,8 +43,8 @@ def is_set_up(places: Places, settings: Settings) -> bool:
         value = read(places)
     except ValueError:
         return False
-    told = not places.metrics.parent.is_dir() or files.same(places.metrics, metrics(settings, value))
-    return told and _begun(value, settings, value.get("since", 0.0)) == value
+    published = not places.metrics.parent.is_dir() or files.same(places.metrics, metrics(settings, value))
+    return published and _begun(value, settings, value.get("since", 0.0)) == value
 
 
 def set_up(places: Places, settings: Settings, now: float) -> None:

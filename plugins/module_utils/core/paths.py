@@ -182,7 +182,7 @@ class Paths:
         return self.root / "run/inference-share"
 
     def gang(self, name: str) -> Path:
-        """What this node's supervisor knows of the gang of an instance."""
+        """The supervisor's record of the gang of an instance."""
         return self.state / "gang" / f"{name}.json"
 
     def gang_move(self, name: str) -> Path:

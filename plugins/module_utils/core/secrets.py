@@ -1,8 +1,8 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Finds secrets that are no secrets: placeholders, short ones, and one secret for two purposes. Private to the
-collection. Pure. No message shows a value."""
+"""Finds weak secrets: placeholders, short secrets, and one secret for two purposes. Private to the collection. Pure. No
+message shows a value."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def weak(variables: Mapping[str, Any]) -> list[str]:
                 found.append(f"{place}: {state}: {ADVICE}")
             elif name in OWN:
                 other, known = seen.setdefault(digest or _sha256(value), (place, purpose))
-                # Two purposes, or two people.
+                # One secret for two purposes, or for two people.
                 if other != place and (known != purpose or name not in ("vllm_api_key", *PURPOSES)):
                     found.append(f"{place}: is the same secret as {other}: give each its own")
     return found

@@ -228,7 +228,7 @@ def actions(output: str) -> Actions:
 
 
 def objections(lists: Lists, installed: Mapping[str, Installed], planned: Actions) -> list[str]:
-    """Why apt-get must not make its planned changes: it may only remove declared packages, and not change held ones.
+    """Why apt-get must not make its planned changes: it may remove only packages of `absent`, and change no held ones.
 
     `installed` must have at least the held packages.
     """

@@ -122,7 +122,7 @@ def query(run: Callable[..., tuple[int, str, str]], *names: str) -> dict[str, bo
 
 
 def not_held(run: Callable[..., tuple[int, str, str]], names: Sequence[str]) -> list[str]:
-    """The packages of `names` that a set of pins on this node holds, and that are not on hold.
+    """The packages of `names` that a set of pins on this node declares as held, and that are not on hold.
 
     The role that installs a package need not be the role that holds it: the driver's role installs headers of kernels,
     and the role common holds them. Raises PinError and OSError.

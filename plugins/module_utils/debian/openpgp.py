@@ -15,7 +15,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 PUBLIC_KEY = 6
-"""The packet of a primary key. Subkeys are packets of another kind: the primary key vouches for them."""
+"""The packet of a primary key. Subkeys are packets of another kind, which the primary key signs."""
 
 ARMOURED = re.compile(
     rb"^-----BEGIN PGP PUBLIC KEY BLOCK-----\r?\n(.*?)^-----END PGP PUBLIC KEY BLOCK-----[ \t]*\r?$", re.S | re.M

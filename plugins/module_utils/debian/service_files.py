@@ -49,7 +49,7 @@ class ServiceFiles:
     """The services, in the order in which they load the new files."""
 
     start_limits: tuple[str, ...] = ()
-    """Further units filters start limit is reset before a start."""
+    """Further units whose start limit is reset before a start."""
 
     identifier = ""
     """The syslog identifier of the journal lines to quote, if a unit has several programs."""
@@ -309,7 +309,7 @@ class Part:
     others: Sequence[Path] = ()
     """This collection's other files, in the order of removal."""
     roots: Sequence[Path] = ()
-    """Directories filters subdirectories are removed if they are empty."""
+    """Directories whose subdirectories are removed if they are empty."""
 
 
 @dataclass(frozen=True)

@@ -62,7 +62,7 @@ class Trial:
         return ["the change of an earlier run is on trial, and will be undone"] if self.pending else []
 
     def begin(self, steps: Sequence[str], seconds: int) -> None:
-        """Start a trial of `seconds`. Its end runs all `steps`, lines of shell that restore the old state.
+        """Start a trial of `seconds`. A rollback runs all `steps`: lines of shell that restore the old state.
 
         Call this before the change. Call `rollback` before the old state is read, because an earlier run may have been
         interrupted. Raises TrialError.

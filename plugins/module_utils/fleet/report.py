@@ -81,7 +81,7 @@ class Fleet:
 
 
 def read(reported: Mapping[str, Mapping[str, Any]], now: datetime) -> Fleet:
-    """Make the fleet from the results of the module node_facts, by node. A result without a schema is an error."""
+    """Make the fleet from the results of node_facts, by node. A node whose result has no schema is unreachable."""
     unreachable = {
         name: " ".join(str(result.get("msg") or "did not answer").split())
         for name, result in reported.items()

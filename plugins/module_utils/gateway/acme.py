@@ -55,7 +55,7 @@ class Order:
         ]
 
     def is_filled(self, etc: Path = ETC) -> bool:
-        """Whether certbot has this certificate, from this authority. Renewals are certbot's own."""
+        """Whether certbot has this certificate, from this authority. certbot renews it by itself."""
         try:
             names = certificates.read(chain(etc)).names
             renewal = (etc / f"renewal/{NAME}.conf").read_text(encoding="utf-8")

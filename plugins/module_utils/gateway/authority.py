@@ -246,7 +246,7 @@ def _signed(
     issuer: Path | None,
     valid: tuple[datetime, datetime],
 ) -> str:
-    """Sign a request: with `issuer`, or the key's own certificate. Returns the certificate in PEM.
+    """Sign a request. Without `issuer`, the certificate is self-signed. Returns the certificate in PEM.
 
     Not by `openssl x509`: before version 3.4, it cannot set the begin of a certificate.
     """

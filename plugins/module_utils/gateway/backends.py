@@ -91,7 +91,7 @@ class Replica:
     tasks: tuple[str, ...] = ()
     """The tasks of the model that the engine serves; empty if the node has not reported them."""
     routing: Routing | None = None
-    """How a gateway chooses an engine for requests to this model; None if the model's entry does not say."""
+    """How a gateway chooses an engine for requests to this model; None if the model's entry has no key `routing`."""
 
     @classmethod
     def from_dict(cls, value: Mapping[str, Any]) -> Replica:
@@ -200,7 +200,7 @@ class Backend:
         return tuple(dict.fromkeys(task for replica in self.replicas for task in replica.tasks))
 
     def routing(self, default: Routing) -> Routing:
-        """How the gateway chooses one of the engines: as their models ask for, if all of them ask for the same."""
+        """The routing of the engines' models; no affinity if the models have different routings."""
         (first, *others) = {replica.routing or default for replica in self.replicas}
         return Routing() if others else first
 

@@ -83,11 +83,11 @@ def _section(title: str, lines: Iterable[str]) -> list[str]:
 
 
 def limit_mib(settings: Settings, fleet: Fleet) -> int:
-    """The limit of a request with audio, in MiB: that of other requests until an engine transcribes.
+    """The limit of a request with audio, in MiB. Until an engine transcribes, it is the limit of other requests.
 
     Each request has a buffer of the greatest size.
     """
-    # Of each engine: the tasks of a set are unknown while those of one of its engines are.
+    # Read from each engine: the tasks of a whole set are unknown while the tasks of one engine are unknown.
     replicas = [replica for backend in fleet.backends for replica in backend.replicas]
     transcribes = any(TRANSCRIBE in replica.tasks for replica in replicas)
     return settings.audio_mib if transcribes else settings.body_mib
@@ -109,7 +109,7 @@ def _global(settings: Settings, fleet: Fleet) -> list[str]:
             f"maxconn {settings.max_connections}",
             f"tune.bufsize {max(settings.body_mib, limit_mib(settings, fleet)) * MIB + BUFFER_ROOM}",
             f"tune.maxrewrite {MAX_REWRITE}",
-            # An old process may end its requests. Only a process that hangs is cut.
+            # An old process may finish its requests. HAProxy kills only a process that hangs.
             f"hard-stop-after {longest}s",
             f"server-state-base {STATE_DIRECTORY}",
             f"server-state-file {STATE_FILE}",
@@ -336,7 +336,7 @@ def _own_servers(backend: Backend, settings: Settings) -> list[str]:
     return [
         f"option httpchk GET {adapters.get().health_path}",
         "http-check expect status 200",
-        # A refused connection takes an engine out at once. A 500 or 503 does not, since requests may cause these.
+        # A refused connection marks an engine down at once. A 500 or 503 does not, since requests may cause these.
         f"default-server {_weight(settings)} observe layer4 error-limit 1 on-error mark-down"
         f" check inter 2s fastinter 500ms downinter 1s fall 2 rise 2{agent}",
         # Next servers and bridges are down except during an update. They are always in the configuration, since a

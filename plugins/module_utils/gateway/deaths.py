@@ -15,7 +15,7 @@ REMEMBERED = (
     "http-after-response set-var(txn.status) status",
     "http-after-response set-var(txn.stream) bool(true) if { res.hdr(Content-Type) -m beg text/event-stream }",
 )
-"""Rules that tell lua.remember about a request. They run for each request."""
+"""Rules that set the variables that lua.remember reads. They run for each request."""
 
 FIELD = '"remembered":"%[lua.remember]"'
 """The field of the log that calls lua.remember at the end of a request. No rule runs when an answer breaks off."""

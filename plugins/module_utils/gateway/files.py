@@ -114,7 +114,7 @@ def plan(
 def _routing_warnings(fleet: Fleet, default: Routing) -> list[Problem]:
     """A warning for each replica set whose models ask for an affinity that has no effect.
 
-    `default` is the routing of models that ask for none. A set of one engine is no mistake then.
+    `default` is the routing of models that ask for none. A set of one engine gets no warning for the default.
     """
     found = []
     for backend in fleet.backends:

@@ -26,7 +26,7 @@ CONTROL_SOCKET = f"{RUN}/admin.sock"
 """The socket for commands to the running process. Only root may use it."""
 
 LOCAL_SOCKET = f"{RUN}/api.sock"
-"""The API for root on the gateway itself: without keys, limits and allowed addresses."""
+"""The API for root on the gateway itself. It checks no keys, limits or client addresses."""
 
 PEERS_SOCKET = "gateway-peers"
 """Socket by which an old process passes its counts to the new one.

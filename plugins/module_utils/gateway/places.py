@@ -20,8 +20,8 @@ UNITS = Path("/etc/systemd/system")
 DROP_IN = UNITS / f"{HAPROXY}.d" / "inference.conf"
 
 STATE = Paths().gateway
-"""The record of what the running process has loaded, and with which settings. By it, the next run reloads what a run
-that was cut off did not. The role gateway reads it in `refresh`."""
+"""The record of what the running process has loaded, and with which settings. With it, the next
+run does the reload that an interrupted run has not done. The role gateway reads it in `refresh`."""
 
 LINKS = (names.CERTIFICATE, f"{names.CERTIFICATE}.key")
 """Links to the certificate and its key, in HAProxy's directory."""

@@ -70,7 +70,7 @@ class Settings:
 
     @property
     def routing(self) -> Routing:
-        """The routing of models whose entry does not say."""
+        """The routing of models whose entry has no key `routing`."""
         return AFFINITIES[self.affinity]
 
 

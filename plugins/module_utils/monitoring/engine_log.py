@@ -41,7 +41,10 @@ def extract(expression: str, pattern: str, part: int) -> str:
 
 
 def script() -> Sequence[str]:
-    """Copies what may leave from $msg to $.line, with level, process and place. Stops if nothing may leave."""
+    """The script. It copies the parts of $msg that may leave to $.line, with level, process and place of the message.
+
+    If no part may leave, the script drops the line.
+    """
     log = adapters.get().log
     levels = [
         f"    if $.level == '{level}' then {{ set $.line!severity = '{word}'; }}"

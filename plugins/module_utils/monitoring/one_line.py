@@ -14,7 +14,7 @@ def dump(value: Mapping[str, Any]) -> str:
 
     Each value stands on the line of its key, so that a diff can leave a secret out by its key.
     """
-    # Imported here, since nodes import this file in tests alone, and need no PyYAML.
+    # Imported here, because only the controller is sure to have PyYAML.
     import yaml
 
     class OneLine(yaml.SafeDumper):

@@ -25,7 +25,8 @@ DROP_IN = "inference.conf"
 """The name of our drop-in in the directory UNIT.d."""
 
 STATE = Paths().monitoring
-"""The record of what the running services have loaded. By it, the next run reloads what a cut-off run did not."""
+"""The record of what the running services have loaded. With it, the next run does the reload that an
+interrupted run has not done."""
 
 SAMPLES = Path("/var/lib/prometheus/metrics2")
 SILENCES = Path("/var/lib/prometheus/alertmanager")

@@ -38,7 +38,7 @@ def without_secrets(words: str, text: str) -> str:
 def _lines(text: str) -> Iterator[tuple[str, str]]:
     """Each line in two parts: what may be shown, and what is secret.
 
-    Secret are the value of a secret's key, and all lines below that key.
+    The value of a key that matches SECRET is secret, and so are all lines below that key.
     """
     hidden: int | None = None
     for found in LINE.finditer(text):

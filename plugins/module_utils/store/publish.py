@@ -101,7 +101,7 @@ class Publisher:
         return needed
 
     def publish(self, plans: Sequence[Plan]) -> None:
-        """Publish all models that are not published. Raises InputError with the problems of all models."""
+        """Publish the models of these plans. Raises InputError with the problems of all models."""
         problems: list[Problem] = []
         for plan in plans:
             source = self.sources[plan.name]

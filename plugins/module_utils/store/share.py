@@ -132,8 +132,8 @@ class Sharing:
 
     def _last_words(self) -> str:
         _code, output, _errors = self._run(["journalctl", "--quiet", f"--unit={UNIT}", "--lines=10", "--output=cat"])
-        told = [line for line in output.splitlines() if "Error" in line]
-        return told[-1] if told else f"see journalctl --unit={UNIT}"
+        errors = [line for line in output.splitlines() if "Error" in line]
+        return errors[-1] if errors else f"see journalctl --unit={UNIT}"
 
 
 def _manifest(revision: Path) -> Manifest:

@@ -46,7 +46,7 @@ def find(store: Path, entry: Entry, in_use: str | None = None, coming: str | Non
     variants = [
         path
         for path in _published(store / entry.name)
-        if (base := base_of(path)) and coming in (None, base.name) and _says(path, entry)
+        if (base := base_of(path)) and coming in (None, base.name) and _is_variant_of(path, entry)
     ]
     path = next((path for path in variants if path.name == in_use), variants[-1] if variants else None)
     base = base_of(path) if path else None
@@ -88,7 +88,7 @@ def _published(directory: Path) -> list[Path]:
     return [path.parent for path in manifests if REVISION.match(path.parent.name)]
 
 
-def _says(path: Path, entry: Entry) -> bool:
+def _is_variant_of(path: Path, entry: Entry) -> bool:
     """Whether a published variant has the system prompt and the policy of an entry."""
     try:
         policy = node_files.read_json(path / INFO)["system_prompt_policy"]

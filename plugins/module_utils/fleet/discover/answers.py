@@ -49,17 +49,17 @@ def login(result: Mapping[str, Any]) -> dict[str, str]:
     return dict(re.findall(r"\b(uid|login|python)=(\S*)", str(result.get("stdout") or "")))
 
 
-def _port(told: Mapping[str, Any]) -> int | None:
+def _port(results: Mapping[str, Any]) -> int | None:
     """The port of SSH; None if the inventory has a value that is no port."""
-    text = str(told.get("port") or SSH_PORT)
+    text = str(results.get("port") or SSH_PORT)
     return int(text) if PORT.fullmatch(text) and 0 < int(text) <= LAST_PORT else None
 
 
-def error(told: Mapping[str, Any]) -> str:
+def error(results: Mapping[str, Any]) -> str:
     """Why nothing is known about a machine; empty if all modules have answered."""
-    if _port(told) is None:
-        return f"ansible_port is {told['port']!r}: set a whole number from 1 to 65535"
-    result = told.get("login") or {}
+    if _port(results) is None:
+        return f"ansible_port is {results['port']!r}: set a whole number from 1 to 65535"
+    result = results.get("login") or {}
     message = ANSIBLE.sub("", " ".join(str(result.get("msg") or "").split()))[:MOST]
     if result.get("unreachable"):
         return f"cannot be reached: {message}"
@@ -75,21 +75,21 @@ def error(told: Mapping[str, Any]) -> str:
     if not values.get("python"):
         return "has no Python: apt-get install python3"
     for key, (module, expected) in MODULES.items():
-        answer = told.get(key) or {}
+        answer = results.get(key) or {}
         if expected not in answer:
             words = " ".join(str(answer.get("msg") or "no answer").split())[:MOST]
             return f"the module {module} failed: {words}"
     return ""
 
 
-def read(told: Mapping[str, Any]) -> dict[str, Any]:
+def read(results: Mapping[str, Any]) -> dict[str, Any]:
     """The results in the form of machine.read: address, port, login, error, host, gpu and rdma."""
     return {
-        "address": str(told.get("address") or ""),
-        "port": _port(told) or SSH_PORT,
-        "login": login(told.get("login") or {}).get("login", ""),
-        "error": error(told),
-        "host": told.get("host") or {},
-        "gpu": (told.get("gpu") or {}).get("ansible_facts") or {},
-        "rdma": (told.get("rdma") or {}).get("ansible_facts") or {},
+        "address": str(results.get("address") or ""),
+        "port": _port(results) or SSH_PORT,
+        "login": login(results.get("login") or {}).get("login", ""),
+        "error": error(results),
+        "host": results.get("host") or {},
+        "gpu": (results.get("gpu") or {}).get("ansible_facts") or {},
+        "rdma": (results.get("rdma") or {}).get("ansible_facts") or {},
     }

@@ -46,8 +46,8 @@ def _parse(content: str) -> dict[str, Any]:
 
     Loader.add_multi_constructor("!", lambda loader, suffix, value: None)
     # A subclass of the safe loader.
-    told = yaml.load(content, Loader=Loader)
-    return told if isinstance(told, dict) else {}
+    parsed = yaml.load(content, Loader=Loader)
+    return parsed if isinstance(parsed, dict) else {}
 
 
 def hosts(path: Path) -> dict[str, str]:

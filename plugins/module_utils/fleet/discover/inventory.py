@@ -71,12 +71,12 @@ class Discovery:
     """All proposed variables of each machine, by its name."""
 
 
-def discover(told: Mapping[str, Mapping[str, Any]], options: Options) -> Discovery:
-    """The inventory for the machines that a run has looked at. `told` is by the name of the machine in this run."""
+def discover(results: Mapping[str, Mapping[str, Any]], options: Options) -> Discovery:
+    """The inventory for the machines that a run has looked at. `results` are by the machine's name in this run."""
     found = Discovery()
     machines = []
-    for entry, results in told.items():
-        machine = read(entry, results)
+    for entry, result in results.items():
+        machine = read(entry, result)
         if isinstance(machine, str):
             found.lines.append(f"{entry}: is left out: {machine}")
         else:

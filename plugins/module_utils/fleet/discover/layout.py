@@ -48,7 +48,7 @@ class Wanted:
 
     @property
     def entry_name(self) -> str:
-        """The name of the model's entry in the registry."""
+        """The name of the model's entry in the model registry."""
         return re.sub(r"[^a-z0-9.]+", "-", self.model.rstrip("/").rpartition("/")[2].lower()).strip("-.") or "model"
 
 
@@ -114,7 +114,7 @@ def plan(machines: Mapping[str, Machine], wanted: Wanted | None) -> Layout:
 
 
 def _facts(wanted: Wanted) -> ModelFacts | None:
-    """The facts with the size of the weights; None if the size cannot be told."""
+    """The facts with the size of the weights; None if the size is unknown."""
     if wanted.facts is None:
         return None
     facts = ModelFacts.from_dict(wanted.facts)

@@ -124,18 +124,18 @@ def _carries(device: Mapping[str, Any], managers: Sequence[str]) -> bool:
     return bool(device.get("pci_address")) and device["pci_address"] not in managers
 
 
-def read(entry: str, told: Mapping[str, Any]) -> Machine | str:
+def read(entry: str, results: Mapping[str, Any]) -> Machine | str:
     """The machine from the results of the run, or the reason why nothing is known about it.
 
-    `told` has `address`, `port`, `error`, and the results `host`, `gpu` and `rdma` of the modules.
+    `results` has `address`, `port`, `error`, and `host`, `gpu` and `rdma` from the modules.
     """
-    if told.get("error"):
-        return str(told["error"])
-    host, gpu, rdma = (told.get(key) or {} for key in ("host", "gpu", "rdma"))
+    if results.get("error"):
+        return str(results["error"])
+    host, gpu, rdma = (results.get(key) or {} for key in ("host", "gpu", "rdma"))
     managers = gpu.get("nvswitch_managers") or ()
     return Machine(
         entry=entry,
-        address=str(told.get("address") or entry),
+        address=str(results.get("address") or entry),
         system=host.get("system") or {},
         gpus=gpu.get("gpus") or (),
         nvswitch=bool(gpu.get("nvswitches") or gpu.get("nvswitch_managers")),
@@ -148,5 +148,5 @@ def read(entry: str, told: Mapping[str, Any]) -> Machine | str:
         firewall=host.get("firewall") or {},
         secure_boot=host.get("secure_boot") or {},
         clock=host.get("clock") or {},
-        port=int(told.get("port") or SSH_PORT),
+        port=int(results.get("port") or SSH_PORT),
     )

@@ -174,10 +174,10 @@ def _absent(run: Run) -> list[str]:
 def state(engines: Mapping[str, Mapping[str, Any]]) -> list[str]:
     """A line for each instance: its release, and whether it serves. `engines`: results of the module engine_facts."""
     found = []
-    for host, told in engines.items():
-        if "instances" not in told:
-            found.append(f"{host}: its instances are unknown: {told.get('msg', '')}")
-        for one in told.get("instances", ()):
+    for host, result in engines.items():
+        if "instances" not in result:
+            found.append(f"{host}: its instances are unknown: {result.get('msg', '')}")
+        for one in result.get("instances", ()):
             serves = "serves" if one["serving"] else "does not serve"
             drained = f", drained by {one['drained_by']}" if one["drained_by"] else ""
             release = "none" if one["release"] is None else one["release"]

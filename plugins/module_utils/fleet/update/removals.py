@@ -98,7 +98,7 @@ def plan_removals(hosts: Mapping[str, Host], wanted: Selection, *, allow_downtim
 
 
 def _named(instances: Iterable[Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """The declared instances with their names. An item without a name is none: baremetal.inference.site reports it."""
+    """The declared instances with their names. Skips items without a name: baremetal.inference.site reports them."""
     for item in instances:
         if isinstance(item, Mapping) and isinstance(name := item.get("name"), str):
             yield name, item

@@ -171,8 +171,8 @@ class Download:
     def _last_words(self) -> str:
         _code, output, errors = self._call("logs", "--tail", "20", self.name)
         lines = [line.strip() for line in f"{output}\n{errors}".splitlines() if line.strip()]
-        told = [line for line in lines if "rror" in line] or lines
-        return told[-1] if told else "the client printed no message"
+        shown = [line for line in lines if "rror" in line] or lines
+        return shown[-1] if shown else "the client printed no message"
 
     def _start(self, files: Mapping[str, int]) -> None:
         self._target.mkdir(parents=True, exist_ok=True)
