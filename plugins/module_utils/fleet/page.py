@@ -145,7 +145,8 @@ def _legend() -> str:
 def _memory(fleet: Fleet) -> str:
     rows = []
     for node in fleet.nodes:
-        total, used = (node.gpus.get(f"memory_{kind}_mib", 0) / MIB_PER_GIB for kind in ("total", "used"))
+        # A node reports None if none of its GPUs reports a value.
+        total, used = ((node.gpus.get(f"memory_{kind}_mib") or 0) / MIB_PER_GIB for kind in ("total", "used"))
         if total:
             rows.append(Bar(node.name, [(used, GOOD), (total - used, NONE)], f"{used:.0f} of {total:.0f} GiB"))
     return bars("Memory of the GPUs of each node", rows) if rows else ""

@@ -72,5 +72,18 @@ def test_unknown_facts_of_a_node_break_nothing() -> None:
     assert "Capacity: GPUs" not in text and "None: all nodes run the same." in text
 
 
+def test_gpus_that_report_no_memory_break_nothing() -> None:
+    silent = node()
+    silent["gpus"] |= {
+        "reported": 0,
+        "memory_total_mib": None,
+        "memory_used_mib": None,
+        "hottest_c": None,
+        "power_w": None,
+    }
+    text = parsed({"gpu1": silent}).text
+    assert "0 of 4" in text and "Capacity: memory of GPUs" not in text
+
+
 def test_an_empty_fleet_is_a_page() -> None:
     assert "0 of 0 nodes answered" in parsed({}).text
