@@ -80,8 +80,9 @@ def run(places: Places, job: str, clock: Callable[[], float] = time.time) -> dic
             "this host cannot delete snapshots (backup_append_only). To remove old ones, run"
             " baremetal.inference.backup_prune on the controller"
         )
-    works: dict[str, Work] = {"backup": partial(backup, now=clock()), "prune": prune, "check": check}
     with alone(places):
+        # The time is read with the lock held: the job that held it before may have saved a snapshot meanwhile.
+        works: dict[str, Work] = {"backup": partial(backup, now=clock()), "prune": prune, "check": check}
         _remember(lambda: state.begin(places, settings, job, clock()))
         try:
             found, error = works[job](places, settings, restic), ""

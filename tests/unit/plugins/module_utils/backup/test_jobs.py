@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 from __future__ import annotations
 
+import fcntl
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -99,6 +100,16 @@ def test_a_failure_is_recorded_and_the_last_success_stays(places: Places, fake: 
     assert not places.staging.exists()
     assert program.main(["check"], places) == 1
     assert "repository contains errors" in program.as_text(state.read(places), 2000.0)
+
+
+def test_the_time_of_a_backup_is_read_with_the_lock_held(places: Places, fake: Fake) -> None:
+    def clock() -> float:
+        """A backup that waits for another one must not take the new snapshot of the other for one of the future."""
+        with places.lock.open() as lock, pytest.raises(BlockingIOError):
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return 1000.0
+
+    assert jobs.run(places, "backup", clock)["ok"]
 
 
 def test_with_a_clock_in_the_past_a_snapshot_is_later_than_all_others(
