@@ -68,9 +68,9 @@ def read(path: Path) -> Certificate:
     known = fingerprint(path)
     try:
         shown = openssl("x509", "-noout", "-dates", "-pubkey", "-ext", "subjectAltName", "-in", str(path))
+        begin, end = date(shown, "notBefore"), date(shown, "notAfter")
     except CertificateError as error:
-        raise CertificateError(f"is no certificate in PEM ({error})") from error
-    begin, end = date(shown, "notBefore"), date(shown, "notAfter")
+        raise CertificateError(f"{path} is no certificate in PEM ({error})") from error
     return Certificate(path, begin, end, tuple(_names(shown)), known, _public_key(shown))
 
 
@@ -82,7 +82,7 @@ def fingerprint(path: Path) -> str:
         # Not for security: HAProxy shows this checksum.
         return hashlib.sha1(ssl.PEM_cert_to_DER_cert(first.strip()), usedforsecurity=False).hexdigest().upper()
     except ValueError as error:
-        raise CertificateError("is no certificate in PEM") from error
+        raise CertificateError(f"{path} is no certificate in PEM") from error
 
 
 def problems(certificate: str, key: str, names: Iterable[str], now: datetime) -> list[str]:
@@ -95,7 +95,7 @@ def problems(certificate: str, key: str, names: Iterable[str], now: datetime) ->
     except OSError:
         found.append(f"{where}: there is no such file on the gateway: install the certificate, or correct the path")
     except CertificateError as error:
-        found.append(f"{where} {error}")
+        found.append(f"gateway_tls_certificate: {error}: install the certificate, or correct the path")
     if known is not None:
         if known.end <= now:
             found.append(f"{where}: ended on {known.end:%Y-%m-%d}: renew the certificate")

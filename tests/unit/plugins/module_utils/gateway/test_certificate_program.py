@@ -31,6 +31,9 @@ def test_update_and_status(own: Serving, capsys: pytest.CaptureFixture[str]) -> 
     assert capsys.readouterr().out.splitlines()[1] == "HAProxy serves the new certificate"
     assert certificate_program.main(["status"]) == 0
     assert "PRIVATE" not in capsys.readouterr().out
+    Path(own.certificate).write_text("nothing")
+    assert certificate_program.main(["status"]) == 1
+    assert f"{own.certificate} is no certificate in PEM" in capsys.readouterr().err
     Path(own.certificate).unlink()
     assert certificate_program.main(["status"]) == 1
     assert "served.pem" in capsys.readouterr().err

@@ -86,6 +86,16 @@ def test_all_mistakes_are_named_at_once(made: Path) -> None:
     assert "begins on" in early
 
 
+def test_a_file_without_a_certificate_is_named(made: Path) -> None:
+    (made / "broken.pem").write_text("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n")
+    for name in ("none.pem", "broken.pem"):
+        with pytest.raises(CertificateError, match=rf"^{made}/{name} is no certificate in PEM"):
+            certificates.read(made / name)
+        (mistake, *_others) = found(made, name, "one.key")
+        assert mistake.startswith(f"gateway_tls_certificate: {made}/{name} is no certificate in PEM")
+        assert mistake.endswith(": install the certificate, or correct the path")
+
+
 def test_a_key_that_everybody_can_read_is_found(made: Path) -> None:
     (made / "one.key").chmod(0o600)
     assert not certificates.open_to_all(made / "one.key") and not certificates.open_to_all(made / "gone")
