@@ -117,10 +117,10 @@ def read_settings(raw: Mapping[str, Any]) -> tuple[Settings, list[Problem]]:
         refuse("alertmanager_port", "is also monitoring_port: choose another port", raw["port"])
     for name in URLS:
         if raw[name] and not _is_url(str(raw[name])):
-            refuse(name, "must be a URL that begins with http:// or https://", raw[name])
+            refuse(name, "must be a URL that begins with http:// or https://, and have a host", raw[name])
     if raw["heartbeat_url"] and not _is_url(str(raw["heartbeat_url"])):
         # The message leaves the address out: with it, anybody could send the heartbeat of a monitoring that is down.
-        refuse("heartbeat_url", "must be a URL that begins with http:// or https://")
+        refuse("heartbeat_url", "must be a URL that begins with http:// or https://, and have a host")
     for name in ABSOLUTE:
         if raw[name] and not str(raw[name]).startswith("/"):
             refuse(name, "must be an absolute path on the monitoring host", raw[name])
@@ -147,9 +147,10 @@ def read_settings(raw: Mapping[str, Any]) -> tuple[Settings, list[Problem]]:
 
 
 def _is_url(text: str) -> bool:
-    """Whether a text begins as the URL of a web page, with a host that can be read."""
+    """Whether a text is a URL of HTTP with a host."""
     try:
-        return urlsplit(text).scheme in ("http", "https")
+        parts = urlsplit(text)
+        return parts.scheme in ("http", "https") and bool(parts.hostname)
     except ValueError:
         return False
 

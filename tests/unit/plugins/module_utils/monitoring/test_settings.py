@@ -27,6 +27,8 @@ from ansible_collections.baremetal.inference.plugins.module_utils.monitoring.pla
         ({"external_url": "mon.example.com"}, "monitoring_external_url"),
         ({"external_url": "http://[fd00::1/prometheus"}, "monitoring_external_url: 'http://[fd00::1/prometheus'"),
         ({"heartbeat_url": "https://[beat"}, "monitoring_heartbeat_url: must be a URL"),
+        ({"external_url": "https:///prometheus"}, "monitoring_external_url: 'https:///prometheus': must be a URL"),
+        ({"heartbeat_url": "https:beat.example.com"}, "monitoring_heartbeat_url: must be a URL"),
         ({"extra_rules": {"mine.yml": {"groups": []}}}, "monitoring_extra_rules: 'mine.yml': must have the text"),
         ({"receivers": [{"webhook_configs": []}]}, "monitoring_receivers: must be a list of objects with name"),
         ({"extra_rules": {"mine": ""}}, "monitoring_extra_rules: 'mine'"),
