@@ -84,7 +84,7 @@ def absent(wanted: Sequence[Served], live: Path) -> list[Served]:
 
 
 def entries(wanted: Sequence[Served], models: Mapping[str, Any]) -> dict[str, Any]:
-    """The registry entries of the instances' models and of all that these need, by name, with their sources."""
+    """The model registry's entries of the instances' models and of all that these need, by name."""
     names = needed(models, [one.model for one in wanted if one.model in models])
     return {name: models[name] for name in sorted(names)}
 
@@ -116,8 +116,8 @@ def _without(one: Served, path: str, live: Path, models: Mapping[str, Any]) -> s
     what = f"{one.instance} needs {path}, revision {revision} of {name}, which is not on this node"
     if name not in models:
         return (
-            f"{what}. Neither the registry in the snapshot nor the inventory has {name}: copy the files"
-            " there, or add the model to the inventory"
+            f"{what}. Neither the model registry in the snapshot nor the inventory has {name}: copy the"
+            " files there, or add the model to the inventory"
         )
     others = ", ".join(sorted(each.name for each in store.parent.glob("[0-9a-f]*"))) or "none"
     return (

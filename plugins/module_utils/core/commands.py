@@ -106,7 +106,7 @@ def _watch(process: subprocess.Popen[bytes], name: str, timeout: float, deadline
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, signal.SIGKILL)
         if not _ended(end):
-            message += f", nor when killed: process {process.pid} hangs in the kernel"
+            message += f". A kill did not end it: process {process.pid} hangs in the kernel"
         code = process.poll()
     finally:
         os.close(end)

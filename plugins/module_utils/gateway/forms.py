@@ -29,7 +29,7 @@ PRIVATE_NAMES = ("localhost", "local", "lan", "internal", "intranet", "home", "c
 """Last labels for which no public authority signs."""
 
 HTTP_PORT = 80
-"""The port that an ACME authority asks."""
+"""The port to which an ACME authority connects."""
 
 PUBLIC_SERVER = "https://acme-v02.api.letsencrypt.org/directory"
 
@@ -134,7 +134,9 @@ def _acme_problems(given: Mapping[str, Any]) -> list[Problem]:
             refuse("tls_names", "is no name in public DNS: set gateway_tls to ca, or gateway_acme_server", name)
     for name in ("port", "metrics_port"):
         if given[name] == HTTP_PORT:
-            refuse(name, "is the port that the ACME authority asks: choose another port, such as 443", HTTP_PORT)
+            refuse(
+                name, "is the port to which the ACME authority connects: choose another port, such as 443", HTTP_PORT
+            )
     if given["floating"]:
         refuse(
             "tls",

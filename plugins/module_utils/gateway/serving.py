@@ -109,7 +109,7 @@ class Serving:
         if current and current != known.fingerprint:
             lines.append("HAProxy still serves another certificate: inference-gateway-certificate update")
         elif not current:
-            lines.append("HAProxy serves no certificate")
+            lines.append(f"HAProxy serves no certificate, or does not answer: systemctl status {HAPROXY}")
         return lines, begun and days >= certificates.WARN_DAYS and current == known.fingerprint
 
     def to_dict(self) -> dict[str, Any]:

@@ -84,11 +84,17 @@ class Settings:
         if not 1 <= self.port <= 65535:
             refuse("port", "must be from 1 to 65535", self.port)
         if self.ca and not self.tls:
-            refuse("ca", "needs monitoring_log_protocol: tls: set that, or leave this empty", self.ca)
+            refuse(
+                "ca", "needs monitoring_log_protocol: tls. Set the protocol, or leave monitoring_log_ca empty", self.ca
+            )
         if self.ca and (not self.ca.startswith("/") or not self.ca.isprintable() or set(self.ca) & set("\"'\\")):
             refuse("ca", "must be an absolute path on the machine, without quotes", self.ca)
         if self.peer and not self.tls:
-            refuse("peer", "needs monitoring_log_protocol: tls: set that, or leave this empty", self.peer)
+            refuse(
+                "peer",
+                "needs monitoring_log_protocol: tls. Set the protocol, or leave monitoring_log_peer empty",
+                self.peer,
+            )
         if not self.units:
             refuse("units", "is empty: name the units to ship, or leave monitoring_log_server empty", [])
         for unit in self.units:

@@ -176,7 +176,7 @@ def check(store: Path, keep: int, mounts: Sequence[Mount]) -> None:
     kind = max(enumerate(around), key=lambda item: (len(item[1].path), item[0]))[1].kind if around else ""
     if kind.startswith(SHARED):
         message = (
-            f"lies on {kind}, which other nodes may use, too, and this node does not know what they need: remove "
+            f"lies on {kind}, which other nodes may use, too, and this node cannot see what they need: remove "
             "models there by hand, or set model_store_path to a local disk"
         )
         problems.append(Problem("model_clean", message, "store", str(store)))

@@ -146,7 +146,7 @@ def test_a_model_that_the_registry_in_the_snapshot_lacks_is_named(
     asked = call_backup(backup_restore, snapshot="latest", paths=PATHS, drill=True, models=known)
     assert asked["absent_models"] == known and len(asked["absent_instances"]) == 1
     assert (
-        "Neither the registry in the snapshot nor"
+        "Neither the model registry in the snapshot nor"
         in call_backup(backup_restore, snapshot="latest", paths=PATHS, serves=True)["msg"]
     )
 

@@ -76,7 +76,7 @@ def test_an_absent_model_is_listed_with_its_base(saved: Path, tmp_path: Path) ->
     assert "main needs /mnt/models/bot/0123456789ab" in problem
     assert "the store has: ffffffffffff" in problem and "https://models.example.com/a.tar" in problem
     (problem,) = serving.problems(wanted, tmp_path, {}, same)
-    assert "Neither the registry in the snapshot nor the inventory has" in problem
+    assert "Neither the model registry in the snapshot nor the inventory has" in problem
 
 
 def test_an_account_with_another_number_is_a_problem(saved: Path, tmp_path: Path) -> None:
