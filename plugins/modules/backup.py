@@ -176,6 +176,7 @@ repository_id:
   type: str
 """
 
+import re
 import time
 from pathlib import Path
 from typing import Any
@@ -199,6 +200,9 @@ from ansible_collections.baremetal.inference.plugins.module_utils.backup.setting
 from ansible_collections.baremetal.inference.plugins.module_utils.core import files, node_library, systemd
 from ansible_collections.baremetal.inference.plugins.module_utils.core.secrets import is_placeholder
 from ansible_collections.baremetal.inference.plugins.module_utils.debian import apt_packages, tested
+
+SHORT_NUMBER = re.compile("[0-9]{1,9}")
+"""A text that int() accepts. For isdigit(), a superscript is a digit, too, and int() refuses thousands of digits."""
 
 ARGUMENTS = {
     "packages": {"type": "list", "elements": "str", "default": []},
@@ -224,7 +228,9 @@ ARGUMENTS = {
 
 def settings_of(params: dict[str, Any], intervals: dict[str, int]) -> Settings:
     """The settings without the secrets."""
-    keep = {str(key): int(count) if str(count).isdigit() else count for key, count in params["keep"].items()}
+    keep = {
+        str(key): int(count) if SHORT_NUMBER.fullmatch(str(count)) else count for key, count in params["keep"].items()
+    }
     return Settings(
         repository=params["repository"],
         host=params["host"],
@@ -282,7 +288,7 @@ def found_problems(params: dict[str, Any], settings: Settings) -> list[str]:
         if params[key] < (key == "timeout_hours"):
             found.append(f"backup_{key} is {params[key]}: must be {int(key == 'timeout_hours')} or more")
     quota = params["cpu_quota"]
-    if not (quota.endswith("%") and quota[:-1].isdigit() and int(quota[:-1]) > 0):
+    if not (quota.endswith("%") and SHORT_NUMBER.fullmatch(quota[:-1]) and int(quota[:-1]) > 0):
         found.append(f"backup_cpu_quota is {quota!r}: must be a percentage above 0, such as 50%")
     if is_placeholder(params["sftp_key"]):
         found.append("backup_sftp_key is a placeholder: set the private key that the backup server knows, in the vault")

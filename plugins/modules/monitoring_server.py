@@ -413,7 +413,9 @@ class MonitoringServer(ServiceFiles):
             return False if refused or (action != "reload" and self.restarts(unit)) else None
 
         seconds = RELOAD_SECONDS if action == "reload" else START_SECONDS
-        return "" if self.wait(has_loaded, seconds) else f"{url} did not load the new files within {seconds:.0f} s"
+        return (
+            "" if self.wait(has_loaded, seconds) else f"{url} did not load the new files (time limit: {seconds:.0f} s)"
+        )
 
     def restarts(self, unit: str) -> bool:
         """Whether systemd has restarted a service after a failure since its last start."""

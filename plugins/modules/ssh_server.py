@@ -106,7 +106,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -233,12 +233,16 @@ def listed(pattern: str, extra: str = "") -> list[str]:
 
 
 def groups_of(user: str) -> list[str]:
-    """The groups of a user; empty if the user does not exist."""
+    """The groups of a user; empty if the user does not exist. A group without a name is left out, as in sshd."""
     try:
         account = pwd.getpwnam(user)
-        return [grp.getgrgid(number).gr_name for number in os.getgrouplist(user, account.pw_gid)]
     except KeyError:
         return []
+    names = []
+    for number in os.getgrouplist(user, account.pw_gid):
+        with suppress(KeyError):
+            names.append(grp.getgrgid(number).gr_name)
+    return names
 
 
 class Manager:

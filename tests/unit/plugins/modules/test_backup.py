@@ -182,6 +182,12 @@ def test_all_mistakes_are_reported_at_once(call_backup: Call, timers: TimerSyste
     assert "very-secret" not in json.dumps(found)
 
 
+@pytest.mark.parametrize("digits", ["²", "9" * 5000])
+def test_digits_that_are_no_number_are_mistakes(call_backup: Call, timers: TimerSystemd, digits: str) -> None:
+    found = call_backup(backup, **{**NODE, "keep": {"daily": digits}, "cpu_quota": f"{digits}%"})
+    assert "backup_keep: daily is " in found["msg"] and "backup_cpu_quota is " in found["msg"]
+
+
 def test_a_repository_is_made_once(
     call_backup: Call, timers: TimerSystemd, monkeypatch: pytest.MonkeyPatch, places: Places, tmp_path: Path
 ) -> None:

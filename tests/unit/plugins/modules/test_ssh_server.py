@@ -155,6 +155,11 @@ def test_a_configuration_that_shuts_out_an_admin_is_refused(node: Node, params: 
     assert not node.ours.exists()
 
 
+def test_a_group_without_a_name_hides_no_other_group(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ssh_server.os, "getgrouplist", lambda _user, own: [4294967290, own])
+    assert ssh_server.groups_of("root") == ["root"]
+
+
 def test_the_old_file_is_restored_if_the_server_does_not_reload(node: Node) -> None:
     node.ours.write_text("PasswordAuthentication yes\n")
     node.reload_works = False
