@@ -26,7 +26,7 @@ POLL_SECONDS = 2.0
 STEADY = ("on", "off")
 
 RESET_TYPES = {"on": ("On", "ForceOn"), "off": ("ForceOff",), "reset": ("ForceRestart", "PowerCycle")}
-"""Our orders and Redfish's, the preferred one first. Source: DMTF, Resource schema, ResetType."""
+"""Redfish's names for our orders; the preferred name is first. Source: DMTF, Resource schema, ResetType."""
 
 
 class BmcError(Exception):
@@ -37,7 +37,7 @@ class Bmc(Protocol):
     """The operations of a protocol."""
 
     def state(self) -> str:
-        """`on`, `off`, or the BMC's own word for a state between. Raises BmcError."""
+        """`on`, `off`, or the BMC's own word for a state in between. Raises BmcError."""
 
     def offers(self, what: str) -> None:
         """Raises BmcError if the BMC reports that it does not support this order."""
@@ -65,8 +65,8 @@ class Redfish:
         """A request's decoded answer. Raises BmcError."""
         data = None if body is None else json.dumps(body).encode()
         headers = {**self.headers, **({"Content-Type": "application/json"} if data else {})}
-        request = urllib.request.Request(self.base + path, data=data, headers=headers)
         try:
+            request = urllib.request.Request(self.base + path, data=data, headers=headers)
             with self.opener.open(request, timeout=self.timeout) as answer:
                 status, text = answer.status, answer.read().decode(errors="replace")
         except (OSError, ValueError, http.client.HTTPException) as error:
@@ -92,14 +92,16 @@ class Redfish:
         """The messages of a Redfish error."""
         try:
             error = json.loads(text)["error"]
-            told = [item["Message"] for item in error.get("@Message.ExtendedInfo", []) if item.get("Message")]
-            return "; ".join(told) or str(error["message"])
+            messages = [item["Message"] for item in error.get("@Message.ExtendedInfo", []) if item.get("Message")]
+            return "; ".join(messages) or str(error["message"])
         except (ValueError, KeyError, TypeError, AttributeError):
             return text[:200] or "nothing"
 
     def resource(self) -> dict[str, Any]:
         """The machine's resource among all systems of the BMC. Raises BmcError."""
-        members = [str(item["@odata.id"]) for item in self.call("/redfish/v1/Systems").get("Members", [])]
+        listed = self.call("/redfish/v1/Systems").get("Members")
+        found = [_object(item).get("@odata.id") for item in listed] if isinstance(listed, list) else []
+        members = [path for path in found if isinstance(path, str)]
         chosen = [path for path in members if not self.system or path.rstrip("/").rpartition("/")[2] == self.system]
         if len(chosen) != 1:
             names = ", ".join(path.rstrip("/").rpartition("/")[2] for path in members) or "none"
@@ -113,13 +115,16 @@ class Redfish:
 
     def reset_action(self, what: str) -> tuple[str, str]:
         """The path of an order, and its Redfish name. Raises BmcError."""
-        action = self.resource().get("Actions", {}).get("#ComputerSystem.Reset", {})
-        allowed = action.get("ResetType@Redfish.AllowableValues") or list(RESET_TYPES[what])
+        action = _object(_object(self.resource().get("Actions")).get("#ComputerSystem.Reset"))
+        listed = action.get("ResetType@Redfish.AllowableValues") or RESET_TYPES[what]
+        allowed = [str(kind) for kind in listed] if isinstance(listed, (list, tuple)) else []
         kinds = [kind for kind in RESET_TYPES[what] if kind in allowed]
         if "target" not in action:
             raise BmcError(f"{self.base} offers this user no change of the power: check the user's rights at the BMC")
         if not kinds:
-            raise BmcError(f"{self.base} does not support {RESET_TYPES[what][0]}: it supports {', '.join(allowed)}")
+            raise BmcError(
+                f"{self.base} does not support {RESET_TYPES[what][0]}: it supports {', '.join(allowed) or 'nothing'}"
+            )
         return str(action["target"]), kinds[0]
 
     def offers(self, what: str) -> None:
@@ -142,7 +147,7 @@ class Ipmi:
         self.run = run
         self.command = ["ipmitool", "-I", "lanplus", "-H", where.hostname or address, "-p", str(where.port or 623)]
         # The lowest privilege level that may change power. ipmitool sends a command up to three times. It waits two
-        # seconds for the first answer, and a second longer for each further one (lanplus.c).
+        # seconds for the first answer, and one second longer for each further answer (lanplus.c).
         self.command += ["-L", "OPERATOR", "-U", user, "-f", "/dev/stdin", "-N", "2", "-R", "3"]
 
     def call(self, *words: str) -> str:
@@ -167,9 +172,25 @@ class Ipmi:
         self.call("chassis", "power", what)
 
 
+def _object(value: Any) -> dict[str, Any]:
+    """The value, if it is an object of JSON; otherwise an empty one."""
+    return value if isinstance(value, dict) else {}
+
+
 def _bracketed(address: str) -> str:
-    """The address, with brackets around an IPv6 address that has none: a port may follow only after brackets."""
-    return in_url(address) if address.count(":") > 1 and "[" not in address else address
+    """The address, with brackets around an IPv6 address that has none: a port may follow only after brackets.
+
+    Raises BmcError if the text is not an address.
+    """
+    text = in_url(address) if address.count(":") > 1 and "[" not in address else address
+    try:
+        parts = urllib.parse.urlsplit(f"//{text}")
+        valid = bool(parts.hostname) and parts.port != 0 and parts.netloc == text and "@" not in text
+    except ValueError:
+        valid = False
+    if not valid:
+        raise BmcError(f"bmc_address {address!r} is not an address, or an address with a port: correct it")
+    return text
 
 
 class Clock:
@@ -200,7 +221,7 @@ def wait_for(bmc: Bmc, state: str, seconds: float, clock: Clock) -> None:
 
 
 def cycle(bmc: Bmc, action: str, pause: float, seconds: float, clock: Clock) -> str:
-    """Power-cycle (`cycle`) or reset (`reset`) a machine. Returns the state that it was in before. Raises BmcError.
+    """Power-cycle (`cycle`) or reset (`reset`) a machine. Returns the power state from before. Raises BmcError.
 
     A cycle switches the power off for `pause` seconds. A GPU that has fallen off its bus needs this; a reset does not
     help. A machine that is off is switched on in both cases.

@@ -41,7 +41,7 @@ OWN = "/var/run/cdi/nvidia.yaml"
 """The file that the toolkit's nvidia-cdi-refresh.service writes. Source: its unit, since 1.18."""
 
 BY_HAND = re.compile(r"nvidia.*\.(?:json|yaml)")
-"""Names of files that operators write with `nvidia-ctk cdi generate`, as NVIDIA's guides show it."""
+"""Names of files that operators write with `nvidia-ctk cdi generate`, as NVIDIA's guides show."""
 
 LIBRARY = re.compile(r"lib(?:cuda|nvidia-ml)\.so\.(\d+\.\d+(?:\.\d+)?)")
 """Libraries of the driver with its version in their names. Every specification of a complete driver has them."""
@@ -110,7 +110,7 @@ def parse(text: str, path: str) -> Spec:
         data = _load(text, path)
     except (ValueError, RecursionError) as error:
         return Spec(path, error=f"cannot be read: {' '.join(str(error).split())}")
-    if not isinstance(data, Mapping) or not isinstance(data.get("kind"), str):
+    if not isinstance(data, Mapping) or not isinstance(data.get("kind"), str) or not data["kind"]:
         return Spec(path, error="is not a CDI specification: it has no kind")
     devices = _mappings(data.get("devices"))
     edits = [_mapping(part.get("containerEdits")) for part in (data, *devices)]
@@ -211,7 +211,7 @@ def judge(root: Path, specs: Sequence[Spec], reality: Reality) -> list[Finding]:
 
 
 def _judge(root: Path, spec: Spec, reality: Reality, clashes: bool) -> Finding:
-    missing = [path for path in _paths(spec) if not (root / path.lstrip("/")).exists()]
+    missing = [path for path in _paths(spec) if not os.path.exists(root / path.lstrip("/"))]
     renumbered = [node.path for node in spec.nodes if _renumbered(root, node)]
     finding = Finding(spec, tuple(missing), tuple(renumbered))
     if spec.kind != KIND or spec.path == OWN:
@@ -256,10 +256,10 @@ def reality(driver_version: str | None, gpus: Iterable[Mapping[str, Any]]) -> Re
     offered: set[Any] = set()
     present: set[Any] = set()
     for gpu in gpus:
-        slices = [part.get("uuid") for part in gpu.get("mig_devices") or []]
-        present |= {gpu.get("uuid"), *slices}
+        mig_devices = [part.get("uuid") for part in gpu.get("mig_devices") or []]
+        present |= {gpu.get("uuid"), *mig_devices}
         if gpu.get("reported"):
-            offered |= set(slices) if gpu.get("mig_mode") == "enabled" else {gpu.get("uuid")}
+            offered |= set(mig_devices) if gpu.get("mig_mode") == "enabled" else {gpu.get("uuid")}
     return Reality(driver_version, frozenset(offered - {None}), frozenset(present - {None}))
 
 
@@ -296,12 +296,12 @@ def _paths(spec: Spec) -> Iterator[str]:
 
 
 def _renumbered(root: Path, node: Node) -> bool:
-    """Whether a device node's numbers differ from the specification. Those of nvidia-uvm change between boots."""
+    """Whether a device node's numbers differ from the specification. The numbers of nvidia-uvm change between boots."""
     if node.major is None or node.minor is None:
         return False
     try:
         found = (root / node.path.lstrip("/")).stat()
-    except OSError:
+    except (OSError, ValueError):
         return False
     is_device = stat.S_ISCHR(found.st_mode) or stat.S_ISBLK(found.st_mode)
     return is_device and (os.major(found.st_rdev), os.minor(found.st_rdev)) != (node.major, node.minor)

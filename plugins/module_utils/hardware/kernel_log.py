@@ -36,7 +36,7 @@ class Line:
 
 
 def read(root: Path, timeout: float) -> str | None:
-    """The log since the last boot below a root: dev/kmsg, live or a plain file, else var/log/kern.log.
+    """The log since the last boot below a root: dev/kmsg, live or a plain file, otherwise var/log/kern.log.
 
     None if it cannot be read. Reading the live log ends after `timeout` seconds, even if the kernel keeps writing.
     """

@@ -128,7 +128,7 @@ def sort_key(address: str) -> list[int]:
 
 
 def device(root: Path, address: str) -> Device:
-    """The function at a normalised address. If there is none, all its data is None."""
+    """The function at a normalised address. If there is none, all its numbers are None."""
     path = root / DEVICES / address
     whole_class = sysfs.read_int(path / "class", 16)
     numa_node = sysfs.read_int(path / "numa_node")

@@ -60,7 +60,7 @@ class Settings:
 
 
 def read(root: Path, address: str) -> bytes:
-    """The configuration space of a function: 64 bytes for others than root, empty if the function is missing."""
+    """The configuration space of a function: 64 bytes without root's rights, empty if the function is missing."""
     return sysfs.read_bytes(root / pci.DEVICES / address / "config", limit=SPACE) or b""
 
 

@@ -22,7 +22,7 @@ DIRECTORIES = (
     *(files.LINKS, files.INTERFACES, files.NM_PROFILES),
     *(str(Path(path).parent) for path in (files.NM_CONF, files.NETWORKD_CONF, files.SYSCTL)),
 )
-"""Where files with our prefix can be."""
+"""The directories that can have files with our prefix."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Change:
 
 
 def differing(root: Path, texts: Mapping[str, str], stored: Any) -> dict[str, Change]:
-    """The files that differ from `texts`, and those of earlier runs that are not wanted any more. Raises OSError.
+    """The files that differ from `texts`, and files of earlier runs that are no longer wanted. Raises OSError.
 
     `stored` is the document of the last run, if there is one.
     """
@@ -44,7 +44,7 @@ def differing(root: Path, texts: Mapping[str, str], stored: Any) -> dict[str, Ch
         after = texts.get(path)
         before = core_files.text(place)
         if path == infiniband.PARTITIONS and after is None and not (before or "").startswith(files.HEADER):
-            # The operator has put a file of their own in its place.
+            # The operator has put their own file in its place.
             continue
         if before != after or (after is not None and not core_files.same(place, after, files.mode(path))):
             changes[path] = Change(before, after)
@@ -52,11 +52,11 @@ def differing(root: Path, texts: Mapping[str, str], stored: Any) -> dict[str, Ch
 
 
 def write(root: Path, changes: Mapping[str, Change], run: Run) -> None:
-    """Write and remove files, and let systemd and udev read theirs again. Raises OSError."""
+    """Write and remove files, and let systemd and udev read their files again. Raises OSError."""
     for path, change in changes.items():
         core_files.write(root / path.lstrip("/"), change.after, files.mode(path))
     if infiniband.PARTITIONS in changes:
-        # Not if opensm does not run yet.
+        # opensm reads the file when it starts, so nothing is done while it does not run.
         run(["systemctl", "try-restart", "opensm.service"])
     if files.NM_CONF in changes:
         # For devices that are added before NetworkManager starts again.
@@ -92,7 +92,7 @@ def diff_of_settings(changes: Sequence[Difference]) -> list[dict[str, str]]:
 
 
 def _earlier(root: Path, stored: Any) -> set[str]:
-    """Files of earlier runs: those that a run recorded, and those with our prefix."""
+    """Files of earlier runs: files that a run recorded, and files with our prefix."""
     try:
         found = set(of(stored, "").files)
     except ValueError:

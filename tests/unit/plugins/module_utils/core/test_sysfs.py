@@ -48,3 +48,12 @@ def test_each_attribute_of_a_directory(tmp_path: Path) -> None:
 def test_a_text_that_is_no_number_is_none() -> None:
     assert [sysfs.integer(text) for text in ("7", "", None, "N/A (no PMA)", "9" * 5000)] == [7, None, None, None, None]
     assert sysfs.integer("0x1f", 16) == 31
+
+
+def test_an_unreadable_attribute_is_none(tmp_path: Path) -> None:
+    (tmp_path / "directory").mkdir()
+    (tmp_path / "number").write_bytes(b"\xff\xfe")
+    assert sysfs.read(tmp_path / "directory") is None
+    assert sysfs.read(tmp_path / "missing") is None
+    assert sysfs.read_int(tmp_path / "number") is None
+    assert sysfs.link_name(tmp_path / "number") is None

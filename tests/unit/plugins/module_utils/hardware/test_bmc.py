@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A machine's power against a Redfish service over HTTPS that plays a machine, and against a recorded ipmitool."""
+"""The power of a machine that a Redfish service over HTTPS simulates, and of one by ipmitool's recorded output."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import json
 import ssl
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ PASSWORD = "p:ss wörd 4711"
 
 
 class Clock(bmc.Clock):
-    """Time that passes by sleeping alone."""
+    """Time passes on this clock only by sleep()."""
 
     def __init__(self) -> None:
         self.slept: list[float] = []
@@ -54,7 +55,7 @@ def redfish(service: tuple[str, Path], password: str = PASSWORD, **more: Any) ->
     return bmc.Redfish(service[0], "admin", password, context=context, **more)
 
 
-def test_a_cycle_takes_the_power_away_and_waits(machine: Machine, service: tuple[str, Path]) -> None:
+def test_a_cycle_switches_the_power_off_and_waits(machine: Machine, service: tuple[str, Path]) -> None:
     clock = Clock()
     assert bmc.cycle(redfish(service), "cycle", 10, 60, clock) == "on"
     assert machine.orders == ["ForceOff", "On"]
@@ -81,12 +82,14 @@ def test_a_broken_answer_does_not_leave_the_machine_off(
 @pytest.mark.parametrize(
     ("status", "answer", "words"),
     [
+        (200, {"Members": None}, "has these systems: none"),
+        (200, {"Members": ["busy", {}, {"@odata.id": 7}]}, "has these systems: none"),
         (500, {"error": "Unauthorized"}, r"answers 500: \{"),
         (500, ["busy"], r"answers 500: \["),
         (200, ["busy"], "does not answer with an object"),
     ],
 )
-def test_an_answer_of_another_form_is_named(
+def test_an_answer_in_another_form_is_an_error(
     service: tuple[str, Path], monkeypatch: pytest.MonkeyPatch, status: int, answer: object, words: str
 ) -> None:
     client = redfish(service)
@@ -95,13 +98,21 @@ def test_an_answer_of_another_form_is_named(
         pass
 
     def given(_request: Any, **_more: Any) -> Any:
-        told = Answer(json.dumps(answer).encode())
-        told.status = status  # type: ignore[attr-defined]
-        return told
+        response = Answer(json.dumps(answer).encode())
+        response.status = status  # type: ignore[attr-defined]
+        return response
 
     monkeypatch.setattr(client.opener, "open", given)
     with pytest.raises(bmc.BmcError, match=words):
         client.state()
+
+
+@pytest.mark.parametrize("address", ["bmc:x", "bmc:99999", "[fd00::5", "bmc/path", "user@bmc", ""])
+def test_a_text_that_is_not_an_address_is_an_error(address: str) -> None:
+    with pytest.raises(bmc.BmcError, match="is not an address"):
+        bmc.Redfish(address, "admin", PASSWORD, context=ssl.create_default_context())
+    with pytest.raises(bmc.BmcError, match="is not an address"):
+        bmc.Ipmi(address, "admin", PASSWORD, run=lambda *_words, **_more: (0, "", ""))
 
 
 def test_an_ipv6_address_needs_no_brackets() -> None:
@@ -131,14 +142,15 @@ def test_a_machine_that_stays_on_is_an_error(machine: Machine, service: tuple[st
     assert machine.orders == ["ForceOff"]
 
 
-def test_a_bmc_may_offer_a_user_no_change_of_the_power(service: tuple[str, Path]) -> None:
+def test_a_user_who_may_not_change_the_power_is_an_error(service: tuple[str, Path]) -> None:
     client = redfish(service)
-    client.resource = dict  # type: ignore[method-assign]
-    with pytest.raises(bmc.BmcError, match="offers this user no change of the power"):
-        client.offers("on")
+    for resource in ({}, {"Actions": None}, {"Actions": {"#ComputerSystem.Reset": ["On"]}}):
+        client.resource = partial(dict, resource)  # type: ignore[method-assign]
+        with pytest.raises(bmc.BmcError, match="offers this user no change of the power"):
+            client.offers("on")
 
 
-def test_what_the_bmc_does_not_offer_is_not_ordered(machine: Machine, service: tuple[str, Path]) -> None:
+def test_an_order_that_the_bmc_does_not_support_is_not_sent(machine: Machine, service: tuple[str, Path]) -> None:
     machine.allowed = ["GracefulShutdown", "On"]
     with pytest.raises(bmc.BmcError, match="does not support ForceOff: it supports GracefulShutdown, On"):
         bmc.cycle(redfish(service), "cycle", 10, 6, Clock())
@@ -152,7 +164,7 @@ def test_one_of_several_systems_has_to_be_named(machine: Machine, service: tuple
     assert redfish(service, system="node").state() == "on"
 
 
-def test_a_wrong_password_and_a_foreign_certificate(service: tuple[str, Path]) -> None:
+def test_a_wrong_password_or_an_unknown_certificate_is_an_error(service: tuple[str, Path]) -> None:
     with pytest.raises(bmc.BmcError, match="refuses the user or the password") as refusal:
         redfish(service, "wr0ng").state()
     assert "wr0ng" not in str(refusal.value)
@@ -161,7 +173,7 @@ def test_a_wrong_password_and_a_foreign_certificate(service: tuple[str, Path]) -
 
 
 class Ipmitool:
-    """Stands for run_command; its words are those of ipmitool 1.8.19 against a simulated BMC."""
+    """In place of run_command. Its output is that of ipmitool 1.8.19 with a simulated BMC."""
 
     def __init__(self) -> None:
         self.on = True
@@ -177,7 +189,7 @@ class Ipmitool:
         return 0, f"Chassis Power Control: {command[-1]}\n", ""
 
 
-def test_ipmi() -> None:
+def test_a_cycle_by_ipmi() -> None:
     tool = Ipmitool()
     assert bmc.cycle(bmc.Ipmi("bmc:6230", "admin", PASSWORD, tool), "cycle", 10, 60, Clock()) == "on"
     assert tool.calls == ["status", "off", "status", "on", "status"]
@@ -185,7 +197,7 @@ def test_ipmi() -> None:
     assert command[4:7] == ["2001:db8::1", "-p", "6230"]
 
 
-def test_ipmi_says_what_is_missing() -> None:
+def test_errors_of_ipmi_name_the_cause() -> None:
     def missing(*_: Any, **__: Any) -> tuple[int, str, str]:
         raise FileNotFoundError("ipmitool")
 

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""CDI specifications: what they say, and whether it is still true of the machine."""
+"""CDI specifications: their content, and whether it matches the machine."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def machine(tmp_path: Path) -> Machine:
 
 
 @pytest.mark.parametrize("dump", [json.dumps, yaml.safe_dump])
-def test_both_forms_say_the_same(dump: Callable[[Any], str]) -> None:
+def test_json_and_yaml_have_the_same_result(dump: Callable[[Any], str]) -> None:
     path = "/etc/cdi/x.json" if dump is json.dumps else "/etc/cdi/x.yaml"
     found = cdi.parse(dump(spec()), path)
     assert found.error == ""
@@ -89,7 +89,7 @@ def test_both_forms_say_the_same(dump: Callable[[Any], str]) -> None:
     assert [node.path for node in found.nodes] == ["/dev/nvidiactl", "/dev/nvidia0"]
 
 
-def test_a_slices_name_is_no_number() -> None:
+def test_the_name_of_a_mig_device_is_not_a_number() -> None:
     text = "kind: nvidia.com/gpu\ndevices:\n- name: 1:0\n- name: 0\n"
     assert cdi.parse(text, "/etc/cdi/x.yaml").devices == ("1:0", "0")
 
@@ -101,10 +101,11 @@ def test_a_slices_name_is_no_number() -> None:
         ("a: [", "/etc/cdi/x.yaml", "cannot be read"),
         ("&a [*a]", "/etc/cdi/x.yaml", "cannot be read"),
         ("[]", "/etc/cdi/x.json", "is not a CDI specification"),
+        ('{"kind": ""}', "/etc/cdi/x.json", "is not a CDI specification"),
         ("", "/etc/cdi/x.yaml", "is not a CDI specification"),
     ],
 )
-def test_what_is_broken_is_said(text: str, path: str, error: str) -> None:
+def test_an_unreadable_text_is_an_error(text: str, path: str, error: str) -> None:
     assert error in cdi.parse(text, path).error
 
 
@@ -121,7 +122,7 @@ def test_mangled_text_is_never_an_exception(start: int, length: int, other: str,
     assert bool(found.error) != bool(found.kind)
 
 
-def test_a_true_specification(machine: Machine) -> None:
+def test_a_specification_that_matches_the_machine(machine: Machine) -> None:
     machine.spec(cdi.OWN, spec())
     machine.spec("/etc/cdi/other.json", {"cdiVersion": "0.6.0", "kind": "example.com/nic", "devices": [{"name": "n"}]})
     facts = machine.facts(Gpu(index=0, uuid=UUID, reported=True))
@@ -151,16 +152,26 @@ def other_uuid(machine: Machine) -> None:
         (lambda machine: machine.spec(cdi.OWN, spec(names=("0", UUID, "GPU-gone"))), "has removed devices: GPU-gone"),
     ],
 )
-def test_why_the_own_one_is_written_anew(machine: Machine, change: Callable[[Machine], Any], reason: str) -> None:
+def test_the_reasons_to_write_the_own_specification_again(
+    machine: Machine, change: Callable[[Machine], Any], reason: str
+) -> None:
     machine.spec(cdi.OWN, spec())
     change(machine)
     assert reason in machine.facts(Gpu(index=0, uuid=UUID, reported=True))["refresh_reason"]
-    # It is never moved aside: its owner replaces it.
+    # This file is never moved away, because its service replaces it.
     assert machine.stale() == {}
 
 
+@pytest.mark.parametrize("path", ["/dev/a\0b", "/dev/" + "a" * 300])
+def test_a_path_that_cannot_exist_is_missing(machine: Machine, path: str) -> None:
+    nodes = [{"path": path, "major": 1, "minor": 3}]
+    machine.spec("/etc/cdi/ours.json", spec(containerEdits={"deviceNodes": nodes}))
+    (found,) = machine.facts()["specs"]
+    assert (found["missing_paths"], found["renumbered"]) == ([path], [])
+
+
 def test_device_nodes_that_were_renumbered(machine: Machine) -> None:
-    """Those of nvidia-uvm get other numbers at each boot. /dev/null stands for one: it has 1 and 3."""
+    """The numbers of nvidia-uvm may change at each boot. /dev/null is in its place, with the numbers 1 and 3."""
     (machine.root / "dev/nvidia-uvm").symlink_to("/dev/null")
     for minor, expected in ((3, None), (4, "has old numbers of these devices: /dev/nvidia-uvm")):
         nodes = [{"path": "/dev/nvidia-uvm", "major": 1, "minor": minor}]
@@ -168,11 +179,11 @@ def test_device_nodes_that_were_renumbered(machine: Machine) -> None:
         assert machine.facts()["refresh_reason"] == (f"{cdi.OWN} {expected}" if expected else None)
 
 
-def test_in_mig_mode_the_slices_are_offered(machine: Machine) -> None:
+def test_in_mig_mode_the_mig_devices_are_offered(machine: Machine) -> None:
     gpu = Gpu(index=0, uuid=UUID, reported=True, mig_mode="enabled", mig_devices=[MigDevice(index=0, uuid="MIG-1")])
     machine.spec(cdi.OWN, spec(names=("0:0", "MIG-1", "all")))
     assert machine.facts(gpu)["refresh_reason"] is None
-    # Whether the GPU itself is named as well is up to the toolkit.
+    # The toolkit may also name the GPU itself.
     machine.spec(cdi.OWN, spec(names=("0", UUID, "0:0", "MIG-1", "all")))
     assert machine.facts(gpu)["refresh_reason"] is None
     gpu.mig_devices.append(MigDevice(index=1, uuid="MIG-2"))
@@ -192,8 +203,8 @@ def test_in_mig_mode_the_slices_are_offered(machine: Machine) -> None:
         ("/var/run/cdi/ours.json", spec(names=("0",)), "has a device of the same name as another file"),
     ],
 )
-def test_what_is_stale_must_go(machine: Machine, path: str, content: dict[str, Any], reason: str) -> None:
-    """And once it is gone, nothing is stale or in conflict."""
+def test_a_stale_file_must_be_moved_away(machine: Machine, path: str, content: dict[str, Any], reason: str) -> None:
+    """Without the file, nothing is stale or in conflict."""
     machine.spec(cdi.OWN, spec())
     machine.spec(path, content)
     assert list(machine.stale()) == [path]
@@ -207,29 +218,29 @@ def test_what_is_stale_must_go(machine: Machine, path: str, content: dict[str, A
 @pytest.mark.parametrize(
     ("path", "content"),
     [
-        # Of other kinds, whatever their names are, and whatever they say.
+        # Files of other kinds, with any name and content.
         ("/etc/cdi/nvidia.yaml", spec(OLD, kind="nvidia.com/gds")),
         ("/etc/cdi/nvidia-nic.json", {"kind": "example.com/nic", "devices": []}),
-        # True, with a name that nobody else has.
+        # A file that matches the machine, with a device name that no other file has.
         ("/etc/cdi/ours.yaml", spec(names=("pair",))),
-        # Not looked at by anybody.
+        # Programs ignore files whose names end with .yml.
         ("/etc/cdi/nvidia.yml", spec(OLD)),
     ],
 )
-def test_what_stays(machine: Machine, path: str, content: dict[str, Any]) -> None:
+def test_files_that_are_not_stale(machine: Machine, path: str, content: dict[str, Any]) -> None:
     machine.spec(cdi.OWN, spec())
     machine.spec(path, content)
     assert machine.stale() == {}
 
 
-def test_what_cannot_be_read_stays_and_is_told(machine: Machine) -> None:
+def test_an_unreadable_file_stays_with_its_error(machine: Machine) -> None:
     machine.file("/etc/cdi/nvidia.yaml", "kind: [")
     assert machine.stale() == {}
     assert "cannot be read" in machine.facts()["specs"][0]["error"]
 
 
-def test_a_conflict_takes_the_device_from_everybody(machine: Machine) -> None:
-    """In one directory only: between the two, the later counts."""
+def test_no_container_gets_a_device_in_conflict(machine: Machine) -> None:
+    """Only files of one directory conflict: the later directory wins."""
     machine.spec(cdi.OWN, spec(names=("0", "1")))
     machine.spec("/etc/cdi/ours.json", spec(names=("0",)))
     assert machine.facts()["conflicts"] == []
@@ -239,7 +250,7 @@ def test_a_conflict_takes_the_device_from_everybody(machine: Machine) -> None:
     assert facts["devices"] == ["nvidia.com/gpu=1"]
 
 
-def test_a_node_without_any(tmp_path: Path) -> None:
+def test_a_node_without_specifications(tmp_path: Path) -> None:
     facts = cdi.facts(tmp_path, None, [])
     assert facts == {
         "devices": [],

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Running containers and their GPUs: who asked for some, and who cannot open them any more."""
+"""Running containers with GPUs: how they asked for them, and whether they can still open them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NODES = ["/dev/nvidia-uvm", "/dev/nvidia0", "/dev/nvidiactl"]
 
 
 def container(number: int, name: str, *environment: str, **host: Any) -> dict[str, Any]:
-    """As `docker inspect` shows it."""
+    """A container in the form of `docker inspect`."""
     return {
         "Id": f"{number:064x}",
         "Name": f"/{name}",
@@ -42,13 +42,13 @@ CONTAINERS = [
     container(5, "none"),
     container(6, "runtime-alone", "NVIDIA_VISIBLE_DEVICES=void", Runtime="nvidia"),
     container(7, "another-card", DeviceRequests=request("cdi", "example.com/nic=0")),
-    # The variable is in every image of NVIDIA's, and says nothing without their runtime.
+    # Many images of NVIDIA have this variable. It has no effect without NVIDIA's runtime.
     container(8, "variable-alone", "NVIDIA_VISIBLE_DEVICES=all"),
 ]
 
 
 class Docker:
-    """A Docker that is told what its containers can open."""
+    """In place of the program `docker`. Tests can set its answers."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -83,7 +83,7 @@ def docker(tmp_path: Path) -> Docker:
     return Docker(tmp_path)
 
 
-def test_who_asked_for_gpus(docker: Docker) -> None:
+def test_the_ways_to_ask_for_gpus(docker: Docker) -> None:
     facts = docker.facts()
     assert (facts["error"], facts["lost"]) == (None, [])
     assert {entry["name"]: entry["request"] for entry in facts["containers"]} == {
@@ -96,7 +96,7 @@ def test_who_asked_for_gpus(docker: Docker) -> None:
     assert len(docker.tried) == 4
 
 
-def test_who_lost_them(docker: Docker) -> None:
+def test_a_container_that_cannot_open_its_gpus_has_lost_them(docker: Docker) -> None:
     docker.containers = CONTAINERS[2:3]
     words = f"+ {NODES[0]}\n- {NODES[1]} Operation not permitted\n- {NODES[2]} \n- /etc/passwd x\n"
     docker.answers["exec"] = Outcome(0, words)
@@ -115,7 +115,7 @@ def test_who_lost_them(docker: Docker) -> None:
         (Outcome(0, f"+ {NODES[0]}\n"), "the trial failed"),
     ],
 )
-def test_who_could_not_be_tried_has_lost_nothing(docker: Docker, outcome: Outcome, error: str) -> None:
+def test_a_failed_trial_is_an_error_but_no_loss(docker: Docker, outcome: Outcome, error: str) -> None:
     docker.containers = CONTAINERS[:1]
     docker.answers["exec"] = outcome
     facts = docker.facts()
@@ -138,31 +138,31 @@ def test_a_container_without_any_device_node(docker: Docker) -> None:
         ("inspect", Outcome(1, "", "boom"), "boom"),
     ],
 )
-def test_a_docker_that_does_not_tell(docker: Docker, command: str, outcome: Outcome, error: str) -> None:
+def test_errors_of_docker(docker: Docker, command: str, outcome: Outcome, error: str) -> None:
     docker.answers[command] = outcome
     facts = docker.facts()
     assert error in facts["error"]
     assert facts["containers"] == []
 
 
-def test_no_container_at_all(docker: Docker) -> None:
+def test_without_containers_nothing_is_inspected(docker: Docker) -> None:
     docker.containers = []
     docker.answers["inspect"] = Outcome(1, "", "nothing to inspect")
     assert docker.facts() == {"error": None, "lost": [], "containers": []}
 
 
 @pytest.mark.parametrize("inspected", [None, {}, [None, 7], [{"HostConfig": None, "Config": None}]])
-def test_answers_of_no_known_form(inspected: Any) -> None:
+def test_answers_in_another_form_have_no_containers(inspected: Any) -> None:
     assert container_gpus.parse(inspected) == []
 
 
-def test_what_is_run_in_a_container_tells_what_can_be_opened(tmp_path: Path) -> None:
-    """The real thing, in a shell of this machine. A name with a blank would be a trap for the shell."""
+def test_the_trial_in_a_shell(tmp_path: Path) -> None:
+    """The command runs in a shell of this machine. One name has blanks."""
     gone = tmp_path / "no such file"
     output = subprocess.run(
         ["sh", "-c", container_gpus.TRY, "sh", "/dev/null", str(gone)], capture_output=True, text=True, check=True
     ).stdout
-    # Shells have words of their own for this.
+    # Shells have different messages for this error.
     assert output.startswith(f"+ /dev/null\n- {gone} No such file")
 
 

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The memory of the smallest NUMA node."""
+"""The memory of the smallest NUMA node, and the available memory."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from ansible_collections.baremetal.inference.plugins.module_utils.hardware.host_
 )
 
 
-def test_the_smallest_node_that_has_memory(tmp_path: Path) -> None:
+def test_the_smallest_numa_node_with_memory(tmp_path: Path) -> None:
     assert smallest_numa_node(tmp_path) is None
     (tmp_path / "proc").mkdir()
     (tmp_path / "proc/meminfo").write_text("MemTotal:       16384000 kB\nMemFree:         1000 kB\n")
     assert smallest_numa_node(tmp_path) == 16000
-    # Node 2 is a GPU's memory without any, as Grace Hopper shows it.
+    # Node 2 has no memory, like the unused NUMA nodes for GPU memory on Grace Hopper.
     for number, size in enumerate((8192000, 4096000, 0)):
         directory = tmp_path / f"sys/devices/system/node/node{number}"
         directory.mkdir(parents=True)
@@ -25,7 +25,7 @@ def test_the_smallest_node_that_has_memory(tmp_path: Path) -> None:
     assert smallest_numa_node(tmp_path) == 4000
 
 
-def test_what_can_still_be_taken(tmp_path: Path) -> None:
+def test_the_available_memory(tmp_path: Path) -> None:
     assert available(tmp_path) is None
     (tmp_path / "proc").mkdir()
     (tmp_path / "proc/meminfo").write_text("MemTotal:       16384000 kB\nMemAvailable:    2048000 kB\n")

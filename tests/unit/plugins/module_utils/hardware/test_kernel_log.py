@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The kernel's log, live, in a file, and over boots."""
+"""The kernel's log: live, in a file, and with several boots."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_a_device_below_another_root_is_not_read(tmp_path: Path) -> None:
     assert kernel_log.read(tmp_path, 1) == "from the file\n"
 
 
-def test_without_a_log_nothing_is_known(tmp_path: Path) -> None:
+def test_without_a_log_the_answer_is_none(tmp_path: Path) -> None:
     assert kernel_log.read(tmp_path, 1) is None
 
 
@@ -42,13 +42,13 @@ def test_only_the_end_of_a_huge_file_is_read(tmp_path: Path, monkeypatch: pytest
 
 
 @pytest.mark.parametrize("prefix", ["6,1,0,-;", "[    0.000000] ", "Mar  2 10:00:00 node1 kernel: ", ""])
-def test_a_log_goes_on_over_boots_and_may_quote_them(prefix: str) -> None:
+def test_a_log_may_have_several_boots_and_quote_their_first_message(prefix: str) -> None:
     boot = f"{prefix}Linux version 6.1.0\nafter\n{prefix}a module for Linux version 6.1.0\nend\n"
     assert kernel_log.since_boot(f"{prefix}Linux version 6.0.0\nbefore\n{boot}") == boot
     assert kernel_log.since_boot("no boot at all\n") == "no boot at all\n"
 
 
-def test_lines_about_a_word_and_those_after() -> None:
+def test_lines_with_a_word_and_the_lines_after_them() -> None:
     log = "no\n[    1.500000] word\n6,1,2500000,-;next\nkernel: last\nno"
     assert kernel_log.about(log, "word", after=2) == [
         kernel_log.Line(1.5, "word"),
@@ -73,6 +73,6 @@ def test_the_live_log_is_read_to_its_end(tmp_path: Path, monkeypatch: pytest.Mon
     assert kernel_log._live(tmp_path / "kmsg", 0.05).startswith("6,1,1,-;flood")
 
 
-def test_a_container_may_have_another_device_in_place_of_the_log() -> None:
+def test_another_device_in_place_of_the_log_is_an_error() -> None:
     with pytest.raises(OSError, match="not the kernel's log"):
         kernel_log._live(Path("/dev/null"), 5)

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PCI devices out of a sysfs that the tests make."""
+"""PCI devices in a sysfs that the tests make."""
 
 from __future__ import annotations
 
@@ -12,12 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.baremetal.inference.plugins.module_utils.core import sysfs
 from ansible_collections.baremetal.inference.plugins.module_utils.hardware import pci
 
 
 def add_device(root: Path, address: str, bridges: str = "pci0000:15/0000:15:01.0", **attributes: str) -> Path:
-    """A device below a root, as the kernel lays it out: a directory, and a link to it from the bus."""
+    """A device below a root, in the layout of the kernel: a directory, and a link to it from the bus."""
     real = root / "sys/devices" / bridges / address
     real.mkdir(parents=True)
     driver = attributes.pop("driver", None)
@@ -48,23 +47,23 @@ def add_device(root: Path, address: str, bridges: str = "pci0000:15/0000:15:01.0
         ("", None),
     ],
 )
-def test_every_usual_spelling_of_an_address(text: str, normal: str | None) -> None:
+def test_the_usual_forms_of_an_address(text: str, normal: str | None) -> None:
     assert pci.normalise(text) == normal
 
 
 @given(st.integers(0, 0xFFFFFFFF), st.integers(0, 255), st.integers(0, 31), st.integers(0, 7))
-def test_long_short_and_upper_spellings_are_one_address(domain: int, bus: int, slot: int, function: int) -> None:
+def test_a_long_form_in_upper_case_is_the_same_address(domain: int, bus: int, slot: int, function: int) -> None:
     short = f"{domain:04x}:{bus:02x}:{slot:02x}.{function}"
     assert pci.normalise(short) == pci.normalise(f"{domain:08X}:{bus:02X}:{slot:02X}.{function}") == short
 
 
 @given(st.text())
-def test_no_text_at_all_makes_it_raise(text: str) -> None:
+def test_any_text_is_normalised_or_none(text: str) -> None:
     normal = pci.normalise(text)
     assert normal is None or pci.normalise(normal) == normal
 
 
-def test_a_gpu_with_all_that_the_kernel_tells(tmp_path: Path) -> None:
+def test_a_gpu_with_all_attributes(tmp_path: Path) -> None:
     add_device(
         tmp_path,
         "0000:16:00.0",
@@ -118,12 +117,12 @@ def test_gpus_and_nvswitches_are_known_by_their_class(
     assert pci.nvswitches(tmp_path) == (["0000:16:00.0"] if switch else [])
 
 
-def test_what_manages_nvswitches_is_told_from_nics_of_the_same_kind(tmp_path: Path) -> None:
+def test_only_nics_with_the_mark_manage_nvswitches(tmp_path: Path) -> None:
     kind = {"vendor": "0x15b3", "device": "0x1021", "class": "0x020700"}
     for number, marked in enumerate((True, False)):
         vpd = add_device(tmp_path, f"0000:1{number}:00.0", **kind) / "vpd"
         vpd.write_bytes(b"\x82\x0b\x00ConnectX-7\x90\xff\xffV3\x20" + b"SMDL=SW_MNG" * marked + b"\xff")
-    # A NIC whose data cannot be read, and one of another maker.
+    # A NIC without vital product data, and a device of another maker.
     add_device(tmp_path, "0000:12:00.0", **kind)
     add_device(tmp_path, "0000:13:00.0", **{**kind, "vendor": "0x10de"})
     assert pci.nvswitch_managers(tmp_path) == ["0000:10:00.0"]
@@ -137,7 +136,7 @@ def test_what_manages_nvswitches_is_told_from_nics_of_the_same_kind(tmp_path: Pa
         {"vendor": "", "class": "?", "numa_node": "none", "max_link_speed": "7.7 GT/s", "max_link_width": "0"},
     ],
 )
-def test_what_is_not_known_is_none(tmp_path: Path, attributes: dict[str, str]) -> None:
+def test_unknown_attributes_are_none(tmp_path: Path, attributes: dict[str, str]) -> None:
     add_device(tmp_path, "0000:16:00.0", **attributes)
     (device,) = pci.devices(tmp_path)
     assert device.numa_node is device.vendor is device.class_code is device.driver is None
@@ -145,7 +144,7 @@ def test_what_is_not_known_is_none(tmp_path: Path, attributes: dict[str, str]) -
     assert not device.lost and pci.nvidia_gpus(tmp_path) == []
 
 
-def test_a_device_off_the_bus_reads_as_ones(tmp_path: Path) -> None:
+def test_a_device_whose_registers_read_as_ones_is_lost(tmp_path: Path) -> None:
     real = add_device(tmp_path, "0000:16:00.0", revision="0xa1")
     (real / "config").write_bytes(bytes.fromhex("de103023") + bytes(60))
     add_device(tmp_path, "0000:17:00.0", revision="0xff")
@@ -158,7 +157,7 @@ def test_a_device_off_the_bus_reads_as_ones(tmp_path: Path) -> None:
     ]
 
 
-def test_devices_come_in_the_order_of_the_bus(tmp_path: Path) -> None:
+def test_devices_are_in_the_order_of_the_bus(tmp_path: Path) -> None:
     for address in ("10000:01:00.0", "0001:00:00.0", "0000:9b:00.0", "0000:1b:00.1", "0000:1b:00.0"):
         add_device(tmp_path, address)
     (tmp_path / pci.DEVICES / "no-address").mkdir()
@@ -175,17 +174,8 @@ def test_without_pci_there_are_no_devices(tmp_path: Path) -> None:
     assert pci.devices(tmp_path) == []
 
 
-def test_an_attribute_that_refuses_is_none(tmp_path: Path) -> None:
-    (tmp_path / "directory").mkdir()
-    (tmp_path / "number").write_bytes(b"\xff\xfe")
-    assert sysfs.read(tmp_path / "directory") is None
-    assert sysfs.read(tmp_path / "missing") is None
-    assert sysfs.read_int(tmp_path / "number") is None
-    assert sysfs.link_name(tmp_path / "number") is None
-
-
 def restore(tree: Path, to: Path) -> Path:
-    """A copy of a recorded tree with its links, which are kept as files that hold where they point to."""
+    """A copy of a recorded tree. The recording has files with targets in place of links; the copy has the links."""
     shutil.copytree(tree, to)
     for path in [path for path in to.rglob("*") if path.is_file()]:
         target = path.read_bytes()

@@ -14,7 +14,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.hardware impor
 
 
 def space(control: int | None = 0x2950, acs: int | None = None, size: int = 4096) -> bytes:
-    """A configuration space with power management, PCIe, and after an AER capability, ACS."""
+    """A configuration space with power management and PCIe, and then ACS after AER."""
     data = bytearray(size)
     data[0x34] = 0x40
     data[0x40:0x42] = bytes([0x01, 0x60 if control is not None else 0])
@@ -41,7 +41,7 @@ def test_the_settings_of_a_function(control: int, read_request: int | None, payl
 
 
 @pytest.mark.parametrize("data", [b"", space(None), space()[:64], b"\xff" * 4096, bytes(4096)])
-def test_without_pcie_or_for_others_than_root_nothing_is_known(data: bytes) -> None:
+def test_without_pcie_or_without_root_all_settings_are_none(data: bytes) -> None:
     assert pci_config.settings(data) == pci_config.Settings(None, None, None)
 
 
@@ -62,7 +62,7 @@ def test_the_bridges_that_redirect(tmp_path: Path) -> None:
 
 
 @given(st.binary(max_size=300), st.integers(0, 4095))
-def test_damaged_spaces_end(noise: bytes, at: int) -> None:
+def test_damaged_spaces_raise_nothing(noise: bytes, at: int) -> None:
     data = space(acs=0x1D)
     data = (data[:at] + noise + data[at + len(noise) :])[:4096]
     pci_config.settings(data)

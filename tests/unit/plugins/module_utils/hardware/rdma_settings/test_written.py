@@ -46,41 +46,41 @@ def test_files_are_written_once_with_their_mode(tmp_path: Path) -> None:
 
 def test_files_of_earlier_runs_are_removed_and_others_are_left(tmp_path: Path) -> None:
     inner = "/etc/systemd/network/60-inference-rdma-ib0.network.d/60-inference-rdma-ib0.8001.conf"
-    others = "/etc/systemd/network/60-mine.link"
-    for path in (LINK, inner, others):
+    other = "/etc/systemd/network/60-mine.link"
+    for path in (LINK, inner, other):
         place(tmp_path, path).parent.mkdir(parents=True, exist_ok=True)
         place(tmp_path, path).write_text("x\n")
     recorded = Desired([], "networkd", (PROFILE,)).as_dict()
     changes = written.differing(tmp_path, {}, recorded)
     assert changes == {LINK: Change("x\n", None), inner: Change("x\n", None)}
     written.write(tmp_path, changes, run)
-    assert place(tmp_path, others).exists() and not place(tmp_path, LINK).exists()
+    assert place(tmp_path, other).exists() and not place(tmp_path, LINK).exists()
     assert written.differing(tmp_path, {}, "damaged") == {}
 
 
 def test_networkmanager_reads_its_configuration_again(tmp_path: Path) -> None:
-    asked: list[list[str]] = []
+    commands: list[list[str]] = []
 
     def record(command: Sequence[str]) -> Outcome:
-        asked.append(list(command))
+        commands.append(list(command))
         return Outcome(0)
 
     for texts in ({files.NM_CONF: "a\n"}, {}):
         written.write(tmp_path, written.differing(tmp_path, texts, None), record)
-    assert asked == [["nmcli", "general", "reload", "conf"]] * 2
+    assert commands == [["nmcli", "general", "reload", "conf"]] * 2
 
 
 def test_opensm_reads_new_partitions(tmp_path: Path) -> None:
-    asked: list[list[str]] = []
+    commands: list[list[str]] = []
 
     def record(command: Sequence[str]) -> Outcome:
-        asked.append(list(command))
+        commands.append(list(command))
         return Outcome(0)
 
     texts = infiniband.texts(Wish(subnet_manager=True, partition_keys=["0x1"]))
     changes = written.differing(tmp_path, texts, None)
     written.write(tmp_path, changes, record)
-    assert asked == [["systemctl", "try-restart", "opensm.service"]]
+    assert commands == [["systemctl", "try-restart", "opensm.service"]]
     path, text = next(iter(texts.items()))
     assert len(texts) == 1
     stored = Desired([], "none", (path,)).as_dict()
@@ -102,16 +102,16 @@ def test_diffs() -> None:
 
 
 def test_units_are_enabled_and_read_again_and_removed(tmp_path: Path) -> None:
-    asked: list[str] = []
+    commands: list[str] = []
 
     def record(command: Sequence[str]) -> Outcome:
-        asked.append(" ".join(command))
+        commands.append(" ".join(command))
         return Outcome(0)
 
     texts = units.texts(Paths(tmp_path))
     written.write(tmp_path, written.differing(tmp_path, texts, None), record)
     link = place(tmp_path, units.LINK)
     assert link.resolve() == place(tmp_path, f"/etc/systemd/system/{units.SERVICE}")
-    assert asked == ["systemctl daemon-reload", "udevadm control --reload"]
+    assert commands == ["systemctl daemon-reload", "udevadm control --reload"]
     written.write(tmp_path, written.differing(tmp_path, {}, None), record)
-    assert not link.is_symlink() and not place(tmp_path, units.RULES).exists() and len(asked) == 4
+    assert not link.is_symlink() and not place(tmp_path, units.RULES).exists() and len(commands) == 4
