@@ -6,9 +6,11 @@ from __future__ import annotations
 
 import json
 import subprocess
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
-from node import Node
+from node import Node, wait_for
 
 SWAP = "inferctl swap main --json --watch-seconds 3 --to"
 
@@ -38,9 +40,20 @@ def step(node: Node) -> str:
     return status["swap"]["step"] if status["swap"] else ""
 
 
-def reached(node: Node, name: str, process: subprocess.Popen[str]) -> bool:
+def _reached(node: Node, name: str, process: subprocess.Popen[str]) -> bool:
     """Whether a swap is at a step, or has ended."""
     return step(node) == name or process.poll() is not None
+
+
+def at_each_step(node: Node, steps: Iterable[str], process: subprocess.Popen[str], act: Callable[[], object]) -> None:
+    """Act when the swap reaches each of the steps. A swap that ends earlier, or passes a short step, misses the rest.
+
+    Raises AssertionError if the swap has ended before the first action.
+    """
+    for number, name in enumerate(steps):
+        wait_for(f"the swap reaches {name}", partial(_reached, node, name, process))
+        assert number or process.poll() is None, f"the swap ended before {name}"
+        act()
 
 
 def settled(node: Node) -> None:

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 from fleet import Fleet, unharmed
-from node import Node, wait_for
-from own_swap import reached, settled, started, swap
+from node import Node
+from own_swap import at_each_step, settled, started, swap
 
 
 def kill_and_reload(node: Node, gateway: Node) -> None:
@@ -32,9 +32,7 @@ def test_a_swap_that_is_killed_goes_on_and_no_client_notices(fleet: Fleet, steps
 
     def swapped_under_fire() -> None:
         process = started(node, target)
-        for name in steps:
-            wait_for(f"the swap reaches {name}", partial(reached, node, name, process))
-            kill_and_reload(node, fleet.gateway)
+        at_each_step(node, steps, process, partial(kill_and_reload, node, fleet.gateway))
         reports.append(json.loads(process.communicate(timeout=300)[0]))
 
     unharmed(fleet.busy().load().during(swapped_under_fire, seconds_after=3))

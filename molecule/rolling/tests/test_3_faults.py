@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from fleet import Fleet, unharmed
 from node import Node, wait_for
-from own_swap import reached, settled, started
+from own_swap import at_each_step, settled, started
 
 pytestmark = pytest.mark.full
 
@@ -59,9 +59,7 @@ def swapped(fleet: Fleet, steps: tuple[str, ...], breaks: Callable[[Node], Any])
     """Swap on the second node, which is no gateway, with faults at some steps. Returns the report."""
     node = fleet.nodes[1]
     process = started(node, other_model(fleet))
-    for name in steps:
-        wait_for(f"the swap reaches {name}", partial(reached, node, name, process))
-        breaks(node)
+    at_each_step(node, steps, process, partial(breaks, node))
     # A reboot of the node ends the command; the swap continues.
     process.communicate(timeout=600)
     wait_for("the swap ends", lambda: _ended(node), 600)
