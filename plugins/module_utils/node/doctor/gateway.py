@@ -20,10 +20,13 @@ GUIDE = "docs/tls.md"
 
 def certificate(host: Host) -> Finding:
     """The gateway serves TLS with a certificate that does not end soon."""
-    state = files.read_json(host.paths.gateway)
+    try:
+        state = files.read_json(host.paths.gateway)
+        settings = {} if state is None else dict(state.get("settings", {}))
+    except (ValueError, TypeError, AttributeError) as error:
+        raise CannotTell(f"{host.paths.gateway} is damaged ({error})", "run baremetal.inference.site") from error
     if state is None:
         return Finding(OK, "the node is no gateway")
-    settings = state.get("settings", {})
     if not settings.get("tls"):
         if settings.get("tls_form") == NONE:
             return Finding(OK, "the gateway serves plain HTTP, as gateway_tls says")

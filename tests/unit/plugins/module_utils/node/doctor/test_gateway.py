@@ -54,3 +54,12 @@ def test_the_end_of_the_certificate(tmp_path: Path, days: float, status: str, wo
 def test_a_certificate_that_cannot_be_read_is_unknown(tmp_path: Path) -> None:
     with pytest.raises(CannotTell, match="notAfter"):
         found(tmp_path, {"tls": True})
+
+
+@pytest.mark.parametrize("text", ["[]", "{", '{"settings": 7}'])
+def test_a_damaged_record_of_the_gateway_is_unknown(tmp_path: Path, text: str) -> None:
+    found(tmp_path, {})
+    (tmp_path / "var/lib/inference/gateway.json").write_text(text)
+    with pytest.raises(CannotTell, match=r"gateway\.json is damaged") as raised:
+        gateway.certificate(host(tmp_path))
+    assert raised.value.action == "run baremetal.inference.site"
