@@ -24,7 +24,9 @@ def certificate(host: Host) -> Finding:
         state = files.read_json(host.paths.gateway)
         settings = {} if state is None else dict(state.get("settings", {}))
     except (ValueError, TypeError, AttributeError) as error:
-        raise CannotTell(f"{host.paths.gateway} is damaged ({error})", "run baremetal.inference.site") from error
+        raise CannotTell(
+            f"{host.paths.gateway} is damaged ({error})", "remove this file, and run baremetal.inference.site"
+        ) from error
     if state is None:
         return Finding(OK, "the node is no gateway")
     if not settings.get("tls"):

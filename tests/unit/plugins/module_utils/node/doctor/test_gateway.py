@@ -62,4 +62,4 @@ def test_a_damaged_record_of_the_gateway_is_unknown(tmp_path: Path, text: str) -
     (tmp_path / "var/lib/inference/gateway.json").write_text(text)
     with pytest.raises(CannotTell, match=r"gateway\.json is damaged") as raised:
         gateway.certificate(host(tmp_path))
-    assert raised.value.action == "run baremetal.inference.site"
+    assert raised.value.action == "remove this file, and run baremetal.inference.site"
