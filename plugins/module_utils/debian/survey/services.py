@@ -203,8 +203,10 @@ def _owners(proc: Path, commands: dict[int, list[str]]) -> dict[str, int]:
 
 def _inside(proc: Path, programs: dict[int, Program], port: int) -> int | None:
     """The recognised program that listens on a port of a container's own network."""
+    # A program outside of containers has the sockets of the machine, and may listen on the same port there.
+    ours = {inode for _address, _port, inode in _listening(proc, "self")}
     for pid, program in sorted(programs.items()):
-        if program.kind and any(one[1] == port for one in _listening(proc, str(pid))):
+        if program.kind and any(one[1] == port and one[2] not in ours for one in _listening(proc, str(pid))):
             return pid
     return None
 

@@ -91,6 +91,18 @@ def test_an_engine_behind_a_published_port_is_found_in_its_container(proc: Proc)
     assert found["model_path"] == "/srv/hub/a"
 
 
+def test_an_engine_of_the_machine_is_not_the_engine_behind_a_published_port(proc: Proc) -> None:
+    proc.process(5, "/usr/bin/docker-proxy -host-port 80 -container-port 8000", 502, "0::/system.slice/docker.service")
+    proc.process(77, "vllm serve /models/a", 501, "0::/system.slice/llm.service")
+    proc.process(88, "sglang serve /models/b", 0, f"0::/system.slice/docker-{ID}.scope")
+    for process in ("self", "77"):
+        proc.listen(80, 502, process=process)
+        proc.listen(8000, 501, process=process)
+    proc.listen(8000, 900, process="88")
+    found = services.read(proc.root, run, ask)
+    assert [(one["port"], one["pid"], one["kind"]) for one in found] == [(80, 88, "sglang"), (8000, 77, "vllm")]
+
+
 @pytest.mark.parametrize(
     ("group", "unit", "container"),
     [
