@@ -227,17 +227,21 @@ class ServiceFiles:
             files.write(place, text, self.mode(path))
 
     def put_back(self) -> str:
-        """Restore the old files, and let the services load them. Returns the result as text. Raises OSError."""
-        end = "The files were not changed in this run"
+        """Restore the old files, and let the services load them. Returns the result as text."""
+        end, restored = "The files were not changed in this run", bool(self.differing)
         if self.differing:
-            with contextlib.suppress(ServiceError):
-                self.put(self.before)
             end = "The old files are back in place"
+            try:
+                with contextlib.suppress(ServiceError):
+                    self.put(self.before)
+            except OSError as error:
+                # The caller also reports the error of the change, so this error must not replace it.
+                end, restored = f"Not all old files could be restored: {error}", False
         for unit in self.units:
             if not self.active[unit]:
                 # Otherwise systemd would restart the service again and again.
                 self.systemctl("stop", unit)
-            elif self.differing and self.actions[unit] != "none":
+            elif restored and self.actions[unit] != "none":
                 done, _words = self.call("restart" if self.actions[unit] == "restart" else "reload", unit)
                 end += (
                     f", and {unit} runs with them" if done else f", but {unit} does not run: see journalctl -u {unit}"

@@ -174,6 +174,29 @@ def test_a_service_that_does_not_load_the_old_files_either_is_reported(machine: 
     assert files_of(machine) == TEXTS and machine.calls[-3:] == ["daemon-reload", "reset-failed", "restart"]
 
 
+def test_an_error_while_old_files_are_restored_does_not_hide_the_first_error(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(machine)
+    machine.up = False
+    put = Service.put
+
+    def full(self: Service, texts: Any) -> None:
+        if texts is self.before:
+            raise OSError(28, "No space left on device")
+        put(self, texts)
+
+    monkeypatch.setattr(Service, "put", full)
+    with pytest.raises(ServiceError) as caught:
+        run(machine, "reload", {**TEXTS, "config": "# ours: also good"})
+    assert str(caught.value).splitlines() == [
+        f"{UNIT} did not reload. Its last log lines:",
+        "it broke",
+        "Not all old files could be restored: [Errno 28] No space left on device.",
+    ]
+    assert machine.calls == ["reset-failed", "reload"]
+
+
 def test_a_service_that_did_not_run_before_is_stopped(machine: Machine) -> None:
     run(machine)
     machine.active = machine.up = False
