@@ -63,7 +63,7 @@ def ensure(script: str) -> Path:
                 part.up()
                 part.ssh(script)
                 save(part)
-            except MachineError:
+            except (MachineError, OSError):
                 part.down()
                 raise
             part.directory.rename(directory)

@@ -206,7 +206,9 @@ def test_an_alert_continues_over_a_change_of_the_release(
     try_rules([("1m", test)], rules, promtool, tmp_path)
 
 
-def test_a_set_is_down_unless_people_have_drained_all_of_it(rules: Any, promtool: str, tmp_path: Path) -> None:
+def test_a_replica_set_is_down_unless_operators_have_drained_all_of_it(
+    rules: Any, promtool: str, tmp_path: Path
+) -> None:
     """These are no cases of the file, because InstanceDrained fires as well."""
     name = "ReplicaSetDown"
     here, there = 'inference_drained{@node1,name="main"}', 'inference_drained{@node2,name="main"}'

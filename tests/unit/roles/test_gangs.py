@@ -267,7 +267,7 @@ def test_members_that_one_run_restores_are_not_read_before_they_are_nodes(staged
     assert [sorted(call["network"]["nodes"]) for call in stage.calls(module="engine_plan")] == [["a", "b"]] * 2
 
 
-def test_a_restore_without_the_network_of_another_member_says_what_to_do(staged: Staged) -> None:
+def test_a_restore_without_the_network_of_another_member_is_an_error_with_the_next_step(staged: Staged) -> None:
     succeeded, output, stage = begin_restore(staged, "a", gone=True)
     assert not succeeded and not stage.calls(module="engine_plan"), output
     assert "a: nothing was changed. The run needs the networks of all members of a gang, and did not" in output, output

@@ -85,7 +85,7 @@ def test_the_reported_commands_ask_the_model_over_tls(stage: Stage) -> None:
     ],
     ids=["plain HTTP", "a public name", "floating", "IPv6"],
 )
-def test_the_address_is_the_one_that_clients_use(stage: Stage, changes: Any, url: str, fetches: bool) -> None:
+def test_the_report_has_the_address_that_clients_use(stage: Stage, changes: Any, url: str, fetches: bool) -> None:
     lines, _said = report(stage, {**SITE, **changes, "gateway_verify_seconds": 0})
     assert lines[0].startswith(f"Clients ask {url} for the models that the last command lists.")
     asked = arguments(lines[-1])

@@ -119,7 +119,7 @@ def test_a_gang_is_drained_on_its_leader_before_the_work_and_undrained_after(mai
     [({"module": "engine_outage", "names": ["big"]}, "undrained"), ({"module": "apt_packages"}, "drained")],
     ids=["the gang is not drained", "the work fails"],
 )
-def test_a_gang_stays_drained_only_if_its_member_was_touched(
+def test_a_gang_stays_drained_only_if_its_member_was_changed(
     maintenance: Maintenance, failing: Call, state: str
 ) -> None:
     succeeded, _output = maintenance.run({**failing, "on": "b"}, **FOLLOWS)
@@ -232,7 +232,7 @@ def test_a_doctor_that_cannot_run_keeps_the_node_drained(examined: Maintenance) 
 
 
 @pytest.mark.full
-def test_an_engine_that_loads_too_long_is_named(maintenance: Maintenance) -> None:
+def test_an_engine_that_loads_too_long_is_reported(maintenance: Maintenance) -> None:
     loads = ({"module": "engine_service"}, {"loading": ["main"], "msg": "still loading: main: weights"})
     succeeded, output = maintenance.run(seen=[loads])
     failed = "a stays drained: Fit | Wait until every engine that must serve answers: still loading: main: weights"
@@ -354,7 +354,7 @@ def test_a_gateway_that_does_not_send_requests_again_fails_the_node(maintenance:
 
 
 @pytest.mark.full
-def test_a_run_that_has_lost_its_lock_touches_nothing_more(maintenance: Maintenance) -> None:
+def test_a_run_that_has_lost_its_lock_changes_no_node(maintenance: Maintenance) -> None:
     succeeded, output = maintenance.run({"module": "node_lock", "on": "b"})
     assert not succeeded and "it failed on b" in output
     assert maintenance.steps("a") == maintenance.steps("b") == []

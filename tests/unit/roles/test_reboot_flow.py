@@ -175,7 +175,9 @@ def test_the_controller_itself_is_never_rebooted(stage: Stage) -> None:
 
 @pytest.mark.once
 @pytest.mark.parametrize(("extra", "subsets"), [({}, ["left"]), ({"reboot_allowed": "true"}, ["left", "in_use"])])
-def test_what_is_in_use_is_read_only_where_a_reboot_is_allowed(stage: Stage, extra: Call, subsets: list[str]) -> None:
+def test_the_use_of_a_node_is_read_only_where_a_reboot_is_allowed(
+    stage: Stage, extra: Call, subsets: list[str]
+) -> None:
     plays = yaml.safe_load((ROOT / "playbooks/site.yml").read_text(encoding="utf-8"))
     (task,) = [
         task
@@ -201,7 +203,7 @@ WAIT = {
 }
 
 
-def test_the_report_names_all_hosts_that_wait_once_also_a_node_that_failed(stage: Stage) -> None:
+def test_one_report_names_all_hosts_that_wait_also_a_node_that_failed(stage: Stage) -> None:
     tasks = [
         WAIT,
         {"name": "Break", "ansible.builtin.fail": {"msg": "broken"}, "when": "inventory_hostname == 'one'"},

@@ -164,7 +164,7 @@ def test_gateways_are_configured_after_a_failed_update_before_the_run_fails(stag
 
 
 @pytest.mark.once
-def test_settings_of_a_gateway_stay_as_they_are_in_effect(stage: Any, update: Any, tmp_path: Path) -> None:
+def test_an_update_keeps_the_active_settings_of_a_gateway(stage: Any, update: Any, tmp_path: Path) -> None:
     (tmp_path / "gateway.json").write_text(json.dumps({"settings": {"port": 8100, "memory_max": "40%"}}))
     succeeded, output = update(HOSTS, seen=[reports("a", "new"), reports("b", "new")], extra={"gateway_port": 8200})
     assert (

@@ -180,7 +180,7 @@ def test_a_gateway_outside_of_the_run_counts_as_unread(staged: Callable[[Sequenc
 
 
 @pytest.mark.once
-def test_acme_opens_its_port(staged: Callable[[Sequence[str]], Any]) -> None:
+def test_acme_opens_port_80(staged: Callable[[Sequence[str]], Any]) -> None:
     play = {
         "hosts": "gateway",
         "roles": ["site_variables"],

@@ -255,7 +255,7 @@ def test_a_failure_of_one_instance_leaves_the_other_instance_of_the_node(update:
     assert update.swaps("a") == [*THERE, "side 6", "side awaited"] and "main on a serves release 2" in output
 
 
-def test_a_run_that_has_lost_its_lock_touches_nothing_more(update: Update) -> None:
+def test_a_run_that_has_lost_its_lock_changes_no_node(update: Update) -> None:
     succeeded, output = update.run({"module": "node_lock", "on": "b", "playbook": "baremetal.inference.update_model"})
     assert not succeeded and "b: node_lock was told to fail" in output
     assert update.swaps("a") == update.swaps("b") == []

@@ -98,13 +98,13 @@ def either(text: str) -> Any:
         ({"help": "Allow deprecated things."}, {"type": "text"}),
     ],
 )
-def test_one_flag(introspection: ModuleType, arguments: dict[str, Any], expected: dict[str, Any]) -> None:
+def test_the_facts_of_a_flag(introspection: ModuleType, arguments: dict[str, Any], expected: dict[str, Any]) -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--enable-x", **arguments)
     assert introspection.catalogue(parser) == {"enable-x": expected}
 
 
-def test_names(introspection: ModuleType) -> None:
+def test_a_flag_has_aliases_and_inverse_names(introspection: ModuleType) -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("model", nargs="?")
     parser.add_argument("-x", "--enable-x", action=Paired)
@@ -182,7 +182,7 @@ def test_a_later_version_is_written_as_its_differences(tool: ModuleType) -> None
     }
 
 
-def test_what_is_written_is_read_as_the_same_flags(tool: ModuleType) -> None:
+def test_written_catalogues_are_read_as_the_same_flags(tool: ModuleType) -> None:
     texts = tool.texts({"1.10.0": NEW, "1.9.0": OLD})
     assert list(texts) == ["vllm_1_9_0", "vllm_1_10_0"]
     base, delta = map(loaded, texts.values())

@@ -75,7 +75,7 @@ def test_a_file_outside_of_the_known_folders_is_reported() -> None:
     assert "folder gpu is not one of core, debian" in found("plugins/module_utils/gpu/facts.py", "")[0]
 
 
-def test_a_role_that_includes_another_one_is_named() -> None:
+def test_a_role_that_includes_another_role_is_reported() -> None:
     text = "- ansible.builtin.include_role:\n    name: baremetal.inference.{}\n    tasks_from: hold\n"
     roles = frozenset({"common", "docker", "maintenance", "vllm"})
     files = {

@@ -66,7 +66,7 @@ def test_a_good_link_is_no_fault(root: Path, target: str) -> None:
         ("../other.md", "lies outside"),
     ],
 )
-def test_a_link_that_leads_nowhere_is_named(root: Path, target: str, words: str) -> None:
+def test_a_broken_link_is_reported_with_its_line(root: Path, target: str, words: str) -> None:
     text = f"# Start\n\n| a | b |\n|---|---|\n| x | [this]({target}) |\n\n`[code](gone.md)`\n"
     (root / "README.md").write_text(text)
     (problem,) = check_links.broken(root / "README.md", root)

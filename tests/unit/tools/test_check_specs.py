@@ -36,7 +36,7 @@ def found(text: str, *given: str) -> list[str]:
         ("- import_playbook: baremetal.inference.site\n", []),
     ],
 )
-def test_a_required_variable_that_a_play_does_not_set_is_named(text: str, names: list[str]) -> None:
+def test_a_required_variable_that_a_play_does_not_set_is_reported(text: str, names: list[str]) -> None:
     assert [problem.split()[-3].rstrip(":") for problem in found(text)] == names
     assert found(text, "gateway_agent_port", "backup_paths") == []
 

@@ -87,7 +87,7 @@ def test_an_owner_may_give_values_to_its_part() -> None:
     assert engine_classes.filled(Owner, "vision_config", Text) == ({}, {})
 
 
-def test_what_only_the_code_of_transformers_runs_is_adopted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_types_that_run_only_with_transformers_code_are_adopted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine_classes, "classes", lambda: {**KNOWN, "giver": Giver, "small": Small})
     monkeypatch.setattr(engine_classes, "served", lambda: ({"owner"}, {"giver", "step"}))
     found = engine_classes.describe()

@@ -107,7 +107,7 @@ def test_updates_alone_are_no_source(apt: Path) -> None:
     assert host.sources("trixie") == []
 
 
-def test_a_machine_that_is_not_debian_has_none(apt: Path) -> None:
+def test_a_machine_that_is_not_debian_has_no_sources(apt: Path) -> None:
     (apt / "os-release").unlink()
     (apt / "sources.list").write_text(f"deb {DEBIAN} bookworm main\n")
     assert host.sources("trixie") == []

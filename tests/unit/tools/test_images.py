@@ -66,7 +66,7 @@ def test_upstreams_engine_is_used_where_it_runs(monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.parametrize("failing", ["vllm", "python3"])
-def test_upstreams_engine_that_does_not_run_here_gives_way_to_wheels(
+def test_wheels_replace_an_upstream_engine_that_does_not_run_here(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], failing: str
 ) -> None:
     assert build_engine(monkeypatch, True, failing) == ["wheels"]

@@ -73,7 +73,7 @@ def qemu(directory: Path, script: str) -> None:
 
 
 @pytest.mark.parametrize(("script", "expected"), [("exit 0", "kvm"), ("kill -ABRT $$", "tcg"), ("exit 1", "tcg")])
-def test_kvm_is_used_where_a_try_shows_that_it_works(
+def test_kvm_is_used_only_if_qemu_starts_with_kvm(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, expected: str
 ) -> None:
     qemu(tmp_path, script)

@@ -77,6 +77,16 @@ def test_a_script_that_fails_leaves_no_machine(calls: list[str]) -> None:
     assert not (saved_machines.SAVED / saved_machines.key("fails")).exists()
 
 
+def test_a_machine_that_cannot_be_saved_is_ended(calls: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    def save(_machine: Machine) -> None:
+        raise ConnectionRefusedError("qmp")
+
+    monkeypatch.setattr(saved_machines, "save", save)
+    with pytest.raises(ConnectionRefusedError):
+        saved_machines.ensure("one")
+    assert calls == ["up", "one", "down"]
+
+
 def test_where_the_processor_is_not_emulated_the_machine_boots(
     tmp_path: Path, calls: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

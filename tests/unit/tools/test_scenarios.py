@@ -34,7 +34,7 @@ def test_a_scenario_that_names_a_controller_runs_there(tool: ModuleType) -> None
     ],
     ids=["passed", "passed, without an earlier run", "failed, with its nodes left"],
 )
-def test_nodes_are_left_where_a_scenario_failed(
+def test_only_the_nodes_of_a_failed_scenario_stay(
     tool: ModuleType, monkeypatch: pytest.MonkeyPatch, fails: str | None, remains: bool, ran: list[str]
 ) -> None:
     monkeypatch.setattr(tool, "has_remains", lambda _scenario: remains)

@@ -151,7 +151,7 @@ def test_a_user_gets_all_commands_at_once(machine: Path) -> None:
     assert not (machine / "apt.log").exists()
 
 
-def test_a_user_with_a_docker_engine_needs_no_other(machine: Path) -> None:
+def test_a_user_with_a_docker_engine_need_not_install_docker(machine: Path) -> None:
     become(machine, "ada")
     provide(machine, "docker", ENGINE_HERE)
     for name in ("ssh", "rsync"):
@@ -225,7 +225,7 @@ def test_a_docker_engine_whose_containers_cannot_be_reached_is_refused(machine: 
 @pytest.mark.parametrize(
     ("mode", "parts"), [("demo", "node engine models registry"), ("checks", "controller promtool"), ("all", "all")]
 )
-def test_a_machine_that_has_everything_builds(machine: Path, mode: str, parts: str) -> None:
+def test_setup_builds_on_a_machine_that_has_everything(machine: Path, mode: str, parts: str) -> None:
     become(machine, "root")
     for name in ("mmdebstrap", "ssh", "rsync"):
         provide(machine, name)

@@ -52,7 +52,7 @@ def ran(tool: ModuleType, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return names
 
 
-def test_a_scenario_waits_for_what_it_needs(tool: ModuleType) -> None:
+def test_a_scenario_waits_for_the_steps_that_it_needs(tool: ModuleType) -> None:
     waiting = tool.Steps(["molecule vm", "snapshots", "molecule default", "images", "lint"])
     assert [waiting.take(), waiting.take()] == ["images", "lint"]
     waiting.ended("lint")
