@@ -112,9 +112,12 @@ def _end(options: argparse.Namespace, now: datetime) -> str | None:
     if options.until is None and options.duration is None:
         return None
     try:
-        end = now + drains.parse_duration(options.duration) if options.duration else drains.parse_time(options.until)
+        if options.duration is not None:
+            end = now + drains.parse_duration(options.duration)
+        else:
+            end = drains.parse_time(options.until)
     except (ValueError, OverflowError) as error:
-        raise UsageError(f"{'--for' if options.duration else '--until'}: {error}") from error
+        raise UsageError(f"{'--until' if options.duration is None else '--for'}: {error}") from error
     if end <= now:
         raise UsageError(f"--until {options.until} is past: give a time after {drains.format_time(now)}")
     return drains.format_time(end)

@@ -71,6 +71,7 @@ def test_the_drain_of_another_owner_is_replaced_only_with_force(run: Run) -> Non
         (["main", "--reason", " "], "--reason is empty"),
         (["main", "--reason", "x", "--for", "30"], "--for: '30' is no duration"),
         (["main", "--reason", "x", "--for", "9999999d"], "--for: "),
+        (["main", "--reason", "x", "--for", ""], "--for: '' is no duration"),
         (["main", "--reason", "x", "--until", "2027-01-01T00:00:00"], "has no time zone"),
         (["main", "--reason", "x", "--until", "2020-01-01T00:00:00Z"], "is past: give a time after "),
     ],
