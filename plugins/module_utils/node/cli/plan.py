@@ -132,8 +132,9 @@ def _flags(words: Sequence[str]) -> dict[str, Any]:
     name = ""
     known = catalogues.choose("")
     for word in words:
-        # The engine has short names such as -tp; -1 is a value.
-        if word.startswith("--") or word.lstrip("-").partition("=")[0] in known.aliases:
+        # The engine has short names such as -tp; -1 is a value, and so is a short name without a dash.
+        short = word.startswith("-") and word.lstrip("-").partition("=")[0] in known.aliases
+        if word.startswith("--") or short:
             name, given, value = word.lstrip("-").partition("=")
             opposite = known.inverse.get(name)
             name = known.aliases.get(name, name)

@@ -251,6 +251,11 @@ def test_options_may_come_before_or_after_the_name(words: list[str], node: Node,
     assert (code, "--: json: " in text) == (2, True)
 
 
+def test_a_short_name_without_a_dash_is_a_value(call: Call) -> None:
+    _code, found = plan(call, "main", "--", "--tokenizer", "q")
+    assert found["argv"][-2:] == ["--tokenizer", "q"]
+
+
 def test_two_dashes_without_flags_change_nothing(call: Call) -> None:
     assert call("plan", "main", "--json", "--") == call("plan", "main", "--json")
 
