@@ -7,7 +7,9 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import json
+import os
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -155,7 +157,9 @@ def _show(options: argparse.Namespace, paths: Paths) -> int:
 
 def _judge(options: argparse.Namespace, paths: Paths) -> int:
     try:
-        text = files.text(options.file) or ""
+        text = files.text(options.file)
+        if text is None:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
         report = _read(text)
     except ValueError as error:
         raise UsageError(f"{options.file}: {error}") from error
@@ -206,7 +210,7 @@ def _together(paths: Paths, found: Sequence[rails.Port]) -> tuple[float | None, 
 
 
 def _possible(port: rails.Port, mtu: int | None) -> float | None:
-    """What a port can carry, in Gb/s; None if unknown. `mtu`: the packets of a test, if it says so."""
+    """What a port can carry, in Gb/s; None if unknown. `mtu`: the size of a test's packets, None if unknown."""
     rate, layer, size = port.facts["rate_gbps"], port.facts["link_layer"], mtu or port.facts["mtu_active"]
     if not size and port.layer == ETHERNET and port.facts["netdev_mtu"]:
         size = packet_size(port.facts["netdev_mtu"])

@@ -169,3 +169,5 @@ def test_judge_refuses_a_file_without_a_result(host: Host, capsys: pytest.Captur
     for path in (tmp_path / "missing", tmp_path):
         code, _out, err = call(host, capsys, "judge", str(path))
         assert code == 2 and str(path) in err
+    _code, _out, err = call(host, capsys, "judge", str(tmp_path / "missing"))
+    assert "No such file or directory" in err
