@@ -42,10 +42,13 @@ def _metrics(options: argparse.Namespace, paths: Paths) -> int:
     except ValueError as error:
         raise UsageError(str(error)) from error
     host = Host(paths, thresholds=doctor.thresholds(paths))
-    pages = [catalogue.collect(catalogue.COLLECTORS[name], host) for name in names]
-    for page in pages:
+    pages = []
+    for name in names:
+        page = catalogue.collect(catalogue.COLLECTORS[name], host)
+        pages.append(page)
         if page.problem:
             print(f"inferctl: collector {page.collector}: {page.problem}", file=sys.stderr, flush=True)
+        # At once: if further collectors hang, systemd ends this process before they are done.
         if options.publish:
             catalogue.publish(paths, page)
     if options.json:

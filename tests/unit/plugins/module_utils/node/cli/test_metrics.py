@@ -6,11 +6,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from ansible_collections.baremetal.inference.plugins.module_utils.core import files
 from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
+from ansible_collections.baremetal.inference.plugins.module_utils.node.collectors import catalogue
 from ansible_collections.baremetal.inference.plugins.module_utils.node.doctor import catalogue as doctor
 from ansible_collections.baremetal.inference.plugins.module_utils.node.doctor import check
 from ansible_collections.baremetal.inference.plugins.module_utils.node.doctor.host import Host, Thresholds
@@ -38,6 +40,23 @@ def test_the_doctors_limits_are_those_of_the_node(paths: Paths, run: Run, monkey
     # Only the doctor's collector reports damaged settings.
     assert run("metrics", "doctor")[0] == 1 and run("metrics", "state")[0] == 0
     assert seen == [Thresholds(free_percent=20)]
+
+
+def test_each_collector_publishes_before_the_next_one_begins(
+    paths: Paths, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """systemd ends a round in which all collectors hang."""
+    paths.textfiles.mkdir(parents=True)
+    published: list[int] = []
+    collect = catalogue.collect
+
+    def counted(*arguments: Any) -> catalogue.Page:
+        published.append(len(list(paths.textfiles.iterdir())))
+        return collect(*arguments)
+
+    monkeypatch.setattr(catalogue, "collect", counted)
+    assert run("metrics", "--publish", "node")[0] == 0
+    assert published == [0, 1, 2, 3]
 
 
 def test_metrics_are_published_or_printed(paths: Paths, run: Run) -> None:
