@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The acceptance probe: what an engine must do before it gets clients. Private to the collection.
 
-The probe of a start asks for one token alone. Each step here was seen to fail where all steps before it passed: a
+The probe of a start asks for one token only. Each step here was seen to fail where all steps before it passed: a
 stream, a long prompt, several requests at once, and answers that make sense.
 """
 
@@ -17,6 +17,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from ..adapters.contract import GENERATE, Body, json_body
@@ -65,19 +66,15 @@ def run(target: Target, prompts: Sequence[Golden], timeout: float) -> Result:
         speeds.extend(_stream(target, timeout) for _number in range(STREAMS))
         return "a stream came to its end"
 
-    generates: dict[str, Callable[[], str]] = {
-        "a stream": stream,
-        "a long prompt": lambda: _long_prompt(target, timeout),
-        _AT_ONCE: lambda: _warm_up(target, timeout),
-    }
-    steps: dict[str, Callable[[], str]] = {
-        **(generates if target.task == GENERATE else {_AT_ONCE: lambda: _at_once(target, timeout)}),
-        **{
-            item.step: lambda item=item: golden.ask(target, item, timeout)  # type: ignore[misc]
-            for item in prompts
-        },
-    }
-    for name, step in steps.items():
+    generates: list[tuple[str, Callable[[], str]]] = [
+        ("a stream", stream),
+        ("a long prompt", lambda: _long_prompt(target, timeout)),
+        (_AT_ONCE, lambda: _warm_up(target, timeout)),
+    ]
+    steps = generates if target.task == GENERATE else [(_AT_ONCE, partial(_at_once, target, timeout))]
+    # Several golden prompts may have the same text.
+    steps += [(item.step, partial(golden.ask, target, item, timeout)) for item in prompts]
+    for name, step in steps:
         try:
             passed.append(step())
         except (WrongAnswer, OSError, http.client.HTTPException, ValueError) as error:

@@ -160,6 +160,11 @@ def test_a_golden_prompt_that_fails(engine: Engine) -> None:
     assert len(raised.value.steps) == 3
 
 
+def test_golden_prompts_with_the_same_text_are_all_asked(engine: Engine) -> None:
+    with pytest.raises(ProbeFailed, match=r"in which 'London' does not occur"):
+        acceptance.run(engine.target, [Golden("Where?", "London"), Golden("Where?", "Paris")], 10)
+
+
 def test_an_engine_that_is_gone(engine: Engine) -> None:
     gone = Target("127.0.0.1", 1, ["main"])
     with pytest.raises(ProbeFailed, match=r"a stream: .*refused"):
