@@ -23,8 +23,11 @@ PROMPT = re.compile(rf"(?i)((?:{PROMPT_KEY})['\"]?\s*[:=]).*")
 
 _PROMPT_KEY = re.compile(rf"(?i)(?:{PROMPT_KEY})")
 
-SECRET_KEY = r"(?:pass(?:word|wd|phrase)|secret|(?:api|access|private|auth)[-_]?key|credentials?|(?<![A-Za-z])token)"
-"""Names of secret values. `token` counts only at the end of a word:
+SECRET_KEY = (
+    r"(?:pass(?:word|wd|phrase)|secret|(?:api|access|private|auth)[-_]?key|credentials?"
+    r"|(?<![A-Za-z])token|(?<=[a-z])(?-i:Token))"
+)
+"""Names of secret values. `token` counts only as the last word of a name, as in `hub_token` and `accessToken`:
 `max_tokens` and `tokenizer` are needed for support."""
 
 _SECRET_KEY = re.compile(rf"(?i).*{SECRET_KEY}")

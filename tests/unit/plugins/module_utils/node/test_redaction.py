@@ -29,6 +29,7 @@ KEY = "the-key-of-this-engine"
         ("GET /model.safetensors?X-Amz-Signature=0a1b2c&x=1", "0a1b2c"),
         ("GET /file?access_token=0a1b2c", "0a1b2c"),
         ("HF_TOKEN=hunter2", "hunter2"),
+        ('{"accessToken": "hunter2"', "hunter2"),
         ("password: 'hunter2 and more'", "and more"),
         ('"secret": "hunter2"', "hunter2"),
         ("vllm serve --api-key hunter2 --port 5005", "hunter2"),
@@ -53,7 +54,7 @@ def test_secrets_and_prompts_are_left_out(given: str, secret: str) -> None:
 @pytest.mark.parametrize(
     "given",
     [
-        "max_tokens=60, total_tokens: 7, tokenizer=/mnt/models/tiny-a, num_prompt_tokens 12",
+        "max_tokens=60, maxTokens=60, detoken=1, total_tokens: 7, tokenizer=/mnt/models/tiny-a, num_prompt_tokens 12",
         "NVRM: Xid (PCI:0000:1b:00): 79, pid=1, GPU has fallen off the bus.",
         "http://127.0.0.1:5005/v1/completions?x=1",
         "Avg prompt throughput: 0.0 tokens/s",
