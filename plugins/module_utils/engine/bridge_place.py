@@ -30,8 +30,8 @@ class Place:
 
 
 def place(paths: Paths, name: str, origin: int, target: int) -> Place:
-    """Where the target fits first beside the origin, and then beside another engine of the target. Raises ReleaseError,
-    OSError."""
+    """Where the bridge, an engine of the target, fits: first together with the engine of the origin, and then together
+    with the next engine of the target. Raises ReleaseError, OSError."""
     hardware = plans.Hardware(paths.root)
     wanted = releases.load(paths, name, target)
     if wanted.accelerator == "cpu":

@@ -18,7 +18,8 @@ from .release import Release
 from .state import history, pins, releases
 
 NOTHING, START, UPDATE = "none", "start", "update"
-"""Nothing; `site` starts the instance, which does not run; `update_model` replaces the release that serves."""
+"""The wanted release runs; the instance does not run, and `site` starts it; another release runs, and `update_model`
+replaces it."""
 
 _NUMBER = re.compile(r"release[ =]\d+")
 """The number of a release, which differs in every release."""

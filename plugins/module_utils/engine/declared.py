@@ -106,8 +106,8 @@ class Declared:
 def _checked(
     models: Any, instances: Sequence[Any], registry: Registry, own_catalogues: Mapping[str, Catalogue]
 ) -> Registry:
-    """The registry with the problems and warnings of each entry by the image that serves it. An entry that no instance
-    serves, or some instance with the image of all engines, keeps its own."""
+    """The registry with the problems and warnings of each entry by the image that serves it. An entry keeps its own
+    problems and warnings if no instance serves it, or if an instance with the image of all engines does."""
     if not own_catalogues or not isinstance(models, Mapping):
         return registry
     images: dict[str, set[str]] = {}

@@ -32,7 +32,7 @@ _INSTANCE, _PROCESS = "instance", "process"
 
 @dataclass(frozen=True)
 class _Holder:
-    """Who has a port."""
+    """The instance or process that has a port."""
 
     text: str
     """The holder in messages, after the port."""
@@ -100,8 +100,8 @@ def running_instances(paths: Paths) -> dict[str, Endpoint | None]:
 def port_problems(
     instances: Sequence[Instance], address: str, running: Mapping[str, Endpoint | None], gang_address: str = ""
 ) -> list[Problem]:
-    """Ports of instances that another instance or process has already. `gang_address` is that of this node for its
-    gangs."""
+    """Ports of instances that another instance or process has already. `gang_address` is the address of this node
+    for its gangs."""
     problems = []
     declared = {instance.name for instance in instances}
     for instance in instances:

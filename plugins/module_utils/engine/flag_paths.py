@@ -106,7 +106,7 @@ def _is_path(value: str, takes: PathFlag) -> bool:
 def place(
     flags: Mapping[str, Any], model_path: str, copied: Mapping[str, Copied], settings: Settings
 ) -> tuple[dict[str, Any], list[str]]:
-    """The flags with paths of the container, and the paths that must be mounted beside store and fast copies."""
+    """The flags with paths of the container, and the paths to mount in addition to store and fast copies."""
     placed, mounts = dict(flags), []
     for item in named(flags):
         path = item.value

@@ -31,7 +31,8 @@ def find(given: str, image: str, registry: Path, docker: str | None, run: Run) -
     """The version of the engine in an image, such as 0.32.0+cpu; empty where unknown.
 
     The first source that has a version counts: `given` by the operator; `registry`, the node's registry.json, where an
-    earlier run asked this image; the image itself, where the node has it (takes a second); the tag before the digest.
+    earlier run has recorded the version of this image; the image itself, where the node has the image (takes a second);
+    the tag before the digest.
     """
     return given or _kept(registry, image) or (docker and _asked(docker, image, run)) or _tagged(image)
 

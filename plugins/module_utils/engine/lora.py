@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The LoRA adapters that an instance serves beside its model. Private to the collection. Pure."""
+"""The LoRA adapters that an instance serves in addition to its model. Private to the collection. Pure."""
 
 from __future__ import annotations
 

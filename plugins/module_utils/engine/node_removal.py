@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Removes what the collection has on a node besides instances. Private to the collection."""
+"""Removes what the collection has on a node, except instances. Private to the collection."""
 
 from __future__ import annotations
 

@@ -1,7 +1,9 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What one instance sets for its container alone, beside the settings of all engines. Private to the collection. Pure.
+"""What one instance sets for its container alone, in addition to the settings of all engines.
+
+Private to the collection. Pure.
 
 Secret variables of an instance are no part of the instances that modules get: the filter instance_secrets takes them
 out, and an option that no log shows brings them to the node.

@@ -231,7 +231,7 @@ _LATER = frozenset({"lora", "draft", "memory_limit", "mounts", "warm_up", "gang"
 
 @dataclass(frozen=True)
 class Beside:
-    """What a release has beside model, flags and settings."""
+    """What a release has in addition to model, flags and settings."""
 
     lora: Mapping[str, str] = field(default_factory=dict)
     """The directory of each LoRA adapter that the flags serve, by name."""

@@ -21,7 +21,7 @@ class Terms:
     """The terms of a swap. The defaults are those of role `update`; engine/swap_settings.py has those of a node."""
 
     drain_seconds: int = defaults.SWAP_DRAIN_SECONDS
-    """How long running requests may take to end."""
+    """How long requests in flight may take to end."""
     watch_seconds: int = defaults.SWAP_WATCH_SECONDS
     """How long a release is watched before the release counts as proven."""
     speed_bound: float = defaults.SWAP_SPEED_BOUND

@@ -32,7 +32,8 @@ class Facts:
         self.now = now
 
     def of(self, name: str) -> UpdateFacts:
-        """The facts of one instance. Raises SystemdError, OSError, and ValueError where its state is damaged."""
+        """The facts of one instance. Raises ReleaseError, SystemdError, OSError, and ValueError where its state is
+        damaged."""
         active = releases.active_number(self.paths, name)
         if self.given["rollback"] and gangs.follows(self.paths, name):
             return self.following(name, active)
@@ -84,7 +85,7 @@ class Facts:
     def bridge(self, name: str, origin: int | None, target: int | None) -> BridgeFacts:
         """The bridge of an instance. Whether the bridge fits is checked only for a swap that is due.
 
-        Raises ReleaseError, OSError, and ValueError where the instance's state is damaged.
+        Raises OSError, and ValueError where the instance's state is damaged.
         """
         port, left = bridges.declared_port(self.paths, name), bridges.left(self.paths, name)
         place = bridge_place.Place(problem=bridges.NO_PORT if port is None else "it is not due")

@@ -47,7 +47,8 @@ LISTEN_INTERVAL = 2.0
 """Seconds between two attempts to listen, while the address is missing or the port is taken."""
 
 LONGEST_ROUND = 60.0
-"""Seconds that a probe takes at most, even if engine, systemd and Docker hang. After that, the agent itself hangs."""
+"""Seconds that a probe takes at most, even if engine, systemd and Docker hang. A longer probe shows that the agent
+itself hangs."""
 
 ANSWERS_INTERVAL = 0.5
 """Least seconds between two writes of the last answers to gateways, unless an answer changes."""
@@ -205,7 +206,8 @@ class Agent:
             watched.task = asyncio.create_task(self._watch(name, watched))
 
     def _begin(self, name: str) -> _Watched:
-        """A recent verdict of an earlier agent still counts: a restart must not undrain an engine that hangs."""
+        """A recent verdict of an earlier agent still counts: a restart of the agent must send no requests to
+        an engine that hangs."""
         now = self._now()
         known = probe_state.read(self._paths, name)
         if known is not None and probe_state.stale(known, now):

@@ -59,8 +59,8 @@ class Gateway:
     answer: str
     """The first word of the last answer: up, drain or down. Empty if the agent knows no answer."""
     seconds: float | None
-    """Seconds since the gateway's last check. None if the agent knows no check: a check was more than FORGET_SECONDS
-    ago, or before the agent started."""
+    """Seconds since the gateway's last check. None if the agent has forgotten it: the check was more than
+    FORGET_SECONDS ago, or before the agent started."""
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from . import vllm
 from .contract import Adapter
 
 ENGINES: Mapping[str, Adapter] = {adapter.name: adapter for adapter in (vllm.ADAPTER,)}
-"""Another engine is one more file beside this one, and one more item here."""
+"""A further engine needs a file of its own in this package, and an item here."""
 
 DEFAULT = vllm.ADAPTER.name
 """The engine of a model that names none."""

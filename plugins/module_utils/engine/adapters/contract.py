@@ -77,7 +77,7 @@ class Rank:
 
 @dataclass(frozen=True)
 class Executor:
-    """A program beside the engine that places the engine's processes on the members of a gang."""
+    """A program, apart from the engine, that places the engine's processes on the members of a gang."""
 
     argv: Callable[[Rank], list[str]]
     """The engine's last arguments."""
@@ -123,7 +123,7 @@ class Request:
     noun: str
     """The request in messages, with its article."""
     result: str
-    """What the request brings, in messages."""
+    """What the answer has, in messages."""
     names_model: bool = True
     """Whether an answer has the name of the model."""
 
@@ -159,7 +159,7 @@ class Metrics:
     tokens_cached: str
     """Of the tokens that were read, those that came from a cache."""
     answers: str
-    """Answers that have begun. The first token of each has no token before it to count the time from."""
+    """Answers that have begun. The first token of each is not in `seconds_between_tokens`."""
     seconds_between_tokens: str
 
     @property
@@ -315,4 +315,4 @@ class Adapter:
     claimed_share: Callable[[Mapping[str, Any]], float]
     """The share of a GPU's memory that must be free when the engine starts, from the flags of a registry entry."""
     server_mib: int
-    """MiB that a CPU engine takes for its processes beside the workers."""
+    """MiB that a CPU engine takes for its processes, without the workers."""

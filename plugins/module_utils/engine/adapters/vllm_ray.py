@@ -3,9 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """vLLM over several nodes by Ray. Private to the collection; data and pure functions.
 
-Each container has its own Ray node: that of the leader is the head, and the engine runs beside it. The engine starts
-its workers by Ray in all containers. Sources: `ray start --help` of Ray 2.60.0, and vllm/v1/executor/ray_executor_v2.py
-of vLLM 0.32.0.
+Each container has its own Ray node. The Ray node of the leader is the head, and the engine runs in the same container.
+The engine starts its workers by Ray in all containers. Sources: `ray start --help` of Ray 2.60.0, and
+vllm/v1/executor/ray_executor_v2.py of vLLM 0.32.0.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ ray.init(address=sys.argv[1], logging_level="ERROR", log_to_driver=False)
 while ray.cluster_resources().get("GPU", 0) < int(sys.argv[2]):
     time.sleep(1)
 """
-"""Waits until all members have brought their devices."""
+"""Waits until Ray has the GPUs of all members."""
 
 
 def executor(private: Iterable[str]) -> Executor:
@@ -84,7 +84,8 @@ def _environment(rank: Rank) -> dict[str, str]:
         # The leader's journal has the lines of all workers: each line whole, and without colours.
         "RAY_COLOR_PREFIX": "0",
         "RAY_DEDUP_LOGS": "0",
-        # The container has its own limit of memory, and its supervisor names it.
+        # Ray must kill no process to save memory: the container has a limit, and the supervisor reports it if memory
+        # runs out.
         "RAY_memory_monitor_refresh_ms": "0",
         # On a busy node, the default of a few seconds is too short.
         "RAY_raylet_start_wait_time_s": "240",

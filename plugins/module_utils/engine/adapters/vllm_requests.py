@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The smallest request of each task to vLLM. Private to the collection; pure.
+"""The requests to vLLM for each task: the smallest one, and those of golden prompts. Private to the collection; pure.
 
 Sources: vLLM 0.32.0, protocol.py of each task below vllm/entrypoints/pooling and vllm/entrypoints/speech_to_text.
 """
@@ -40,7 +40,7 @@ _RATE = 16000
 _SECONDS = 1
 
 _QUIET = 0.01
-"""The share of the full volume that the probe's sound has: almost silence, which brings few words."""
+"""The share of the full volume that the probe's sound has: almost silence, in which the model hears few words."""
 
 
 def _completion(model: str, text: str) -> Body:

@@ -28,8 +28,8 @@ def parts(
     environment: Mapping[str, str],
     engine: Adapter,
 ) -> dict[str, Any]:
-    """What all members must share. `environment` has the site's variables, and those of NCCL and Gloo. Those that a
-    member may have for itself, and those with keys of the API, are left out. Values are hashed, because they may be
+    """What all members must share. `environment` has the site's variables, and those of NCCL and Gloo. Variables
+    that may differ between members, and variables with API keys, are left out. Values are hashed, because they may be
     secrets. A report seals the hashes (compare.py), since a reader of a plain hash can try values.
     """
     free = {*engine.gangs.per_node, engine.variables.api_key, ENGINE_CONFIG}

@@ -41,7 +41,7 @@ def secret(key: str, gang: Gang) -> str:
 
 
 def ports(raw: Mapping[str, Any]) -> range:
-    """The ports of a declared gang's executor; empty where it needs none beside the rendezvous port."""
+    """The ports of a declared gang's executor; empty where it needs only the rendezvous port."""
     found, first = of(raw.get(KEY)), raw.get(RENDEZVOUS_PORT)
     return range(first, first + found.ports) if found and isinstance(first, int) else range(0)
 

@@ -50,7 +50,7 @@ async def ask(target: Target, method: str, path: str, body: Body | None, limit: 
             writer.write(_request(target, method, path, body))
             return parse(await _read(reader), method)
         finally:
-            # Close at once: nobody reads the rest of an answer that came too late.
+            # Close at once: the rest of an answer that came too late is not read.
             writer.transport.abort()
 
 

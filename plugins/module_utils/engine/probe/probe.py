@@ -45,7 +45,7 @@ class Target:
     task: str = GENERATE
     """The task that the engine is asked for."""
     lora_names: tuple[str, ...] = ()
-    """The LoRA adapters that it must serve beside its model."""
+    """The LoRA adapters that the engine must serve in addition to its model."""
 
     @property
     def request(self) -> Request:

@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The node's lock: one run at a time changes what serves. Private to the collection.
 
-A run that is cut off leaves its lock, which says what the run was doing. The holder renews the lock each time with the
-time of its next visit. After that time the lock is stale.
+A run that is cut off leaves its lock, which says what the run was doing. The holder renews the lock again and again,
+each time with the time of the next renewal. After that time the lock is stale.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ BY_HAND = "inferctl swap"
 
 @dataclass(frozen=True)
 class Lock:
-    """Who holds the lock. Times are ISO 8601 in UTC."""
+    """The lock and its holder. Times are ISO 8601 in UTC."""
 
     run_id: str
     user: str

@@ -211,7 +211,7 @@ def proven(paths: Paths, name: str, number: int) -> bool:
 def commit(paths: Paths, name: str, number: int) -> bool:
     """Mark a release as proven, and record the checksums of its files.
 
-    This is written once for a release: files that change later have proved nothing.
+    While a release stays the current one, a second call changes nothing: files that change later have proved nothing.
     Returns whether anything changed. Raises OSError.
     """
     if proven(paths, name, number):

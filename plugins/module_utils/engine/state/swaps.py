@@ -101,7 +101,7 @@ class Swap:
     other_port: int | None = None
     """The port of the other release, whose gate is closed too. None where both releases have the same port."""
     tries: int = 0
-    """How often the step has failed. Counted only at `prove`, and on the way back."""
+    """How often the step has failed. Counted only at `members`, at `prove`, and on the way back."""
     notes: Mapping[str, Any] = field(default_factory=dict)
     """What steps have measured, for later steps and for the report."""
     words: tuple[str, ...] = ()

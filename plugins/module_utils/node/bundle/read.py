@@ -80,9 +80,9 @@ class Reader:
 
     def tool(self, file: str, *command: str, limit: float = TOOL_LIMIT, optional: bool = False) -> Item:
         """The output of a program. `optional` means that the program fails if it has nothing to report."""
-        return Item(file, " ".join(command), lambda: self._say(command, limit, optional), limit + GRACE)
+        return Item(file, " ".join(command), lambda: self._output(command, limit, optional), limit + GRACE)
 
-    def _say(self, command: Sequence[str], limit: float, optional: bool) -> str:
+    def _output(self, command: Sequence[str], limit: float, optional: bool) -> str:
         outcome = self._run(command, limit)
         if outcome.failure == NOT_INSTALLED:
             raise Absent(outcome.message)

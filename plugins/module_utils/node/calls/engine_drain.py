@@ -19,8 +19,8 @@ def run(module: Call) -> None:
     try:
         present = drains.read(paths, name, now)
         own = present is not None and present.owner == owner
-        another = own and present is not None and present.reason != given["reason"]
-        changed = own if given["state"] == "undrained" else present is None or another
+        other_reason = own and present is not None and present.reason != given["reason"]
+        changed = own if given["state"] == "undrained" else present is None or other_reason
         if changed and given["state"] == "undrained":
             present = None if module.check_mode else drains.undrain(paths, name, owner, now).drain
         elif changed:

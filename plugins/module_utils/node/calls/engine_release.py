@@ -146,7 +146,8 @@ class Stage:
             self.write(self.paths.instance(instance.name), desired)
             self.remove_outdated_pin(instance.name, number)
         self.cache_directory(Path(settings.cache_path) / instance.name, settings)
-        # A release that lost a copied file is due as well: the role copies the file before it stages.
+        # The role copies the files of flags before it stages. In check mode, a copied file may still be missing: then
+        # the role is due.
         self.changed |= written or not all(Path(path).exists() for path in staged.release.mounts)
         state = systemd.active_state(self.paths.unit(instance.name).name)
         pin = pins.in_force(self.paths, instance.name, number)

@@ -69,7 +69,7 @@ class Service:
         return idle
 
     def left_alone(self, names: list[str]) -> list[str]:
-        """The names that are in no swap. Only the swap starts and proves a release that it has not tried."""
+        """The instances that are in no swap. During a swap, only the swap may start and prove releases."""
         swapped = [name for name in names if swaps.read(self.paths, name)]
         for name in swapped:
             self.warn(f"{name} was left alone: it is in a swap, or its swap was cut off. See inferctl status")

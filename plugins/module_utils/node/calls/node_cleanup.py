@@ -25,7 +25,7 @@ from ...maintenance import docker_disk, logs
 
 JOURNALS = (Path("/var/log/journal"), Path("/run/log/journal"))
 LOGROTATE = Path("/etc/logrotate.conf")
-MEMORY = Path("/var/lib/logrotate/status")
+LOGROTATE_STATUS = Path("/var/lib/logrotate/status")
 DAY = 86400
 
 
@@ -68,7 +68,8 @@ class Cleanup:
             self.lines.append(f"files of flags {directory}")
 
     def flag_files(self) -> list[Path]:
-        """Copied files of the controller that no kept release names. Empty if a release is damaged: it may name any."""
+        """Copied files of the controller that no kept release names. Empty if a release is damaged: the
+        release may name any of them."""
         named = set()
         for name in releases.names(self.paths):
             for number in releases.numbers(self.paths, name):
@@ -126,9 +127,9 @@ class Cleanup:
         if self.module.check_mode:
             rotated = logs.due(self.run("logrotate", "--debug", str(LOGROTATE)))
         else:
-            before = files.text(MEMORY) or ""
+            before = files.text(LOGROTATE_STATUS) or ""
             self.run("logrotate", str(LOGROTATE))
-            after = files.text(MEMORY) or ""
+            after = files.text(LOGROTATE_STATUS) or ""
             rotated = logs.rotated(before, after)
         self.lines += [f"rotate {path}" for path in rotated]
 

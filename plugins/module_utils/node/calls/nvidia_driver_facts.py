@@ -68,7 +68,7 @@ def ask(library: str, timeout: float, fabric_wait: float) -> cuda.Check:
 
 
 def shortfall(found: cuda.Check, devices: int | None, fabric_wait: float = 0) -> str:
-    """Why CUDA does not find what the options require; empty if it does, or if they require nothing."""
+    """Why CUDA does not find what the options require; empty if CUDA does, or if the options require nothing."""
     if not found.ok:
         fabric_down = fabric_wait and found.code in (0, fabric.NOT_READY)
         return found.message if devices is not None or fabric_down else ""

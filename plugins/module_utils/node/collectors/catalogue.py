@@ -100,7 +100,7 @@ COLLECTORS = {
 
 
 def names(wanted: Sequence[str]) -> list[str]:
-    """The collectors of these names or groups; all if there are none. Raises ValueError."""
+    """The collectors of these names or groups; all collectors if no name is given. Raises ValueError."""
     known = {**{name: (name,) for name in COLLECTORS}, **GROUPS}
     wrong = [f"there is no collector {name!r}: {nearest(name, known)}" for name in wanted if name not in known]
     if wrong:

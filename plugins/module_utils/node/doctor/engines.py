@@ -106,7 +106,7 @@ def weights(host: Host) -> Finding:
 
 
 def drained(host: Host) -> Finding:
-    """No instance is drained, and no breaker is open. An operator must end these."""
+    """No instance is drained, and no breaker is open. Only an operator ends such a drain, and closes a breaker."""
     now = datetime.now(UTC)
     warns = []
     for name in releases.names(host.paths):
@@ -136,7 +136,8 @@ def leftover_bridges(host: Host) -> Finding:
     """No update that was cut off has left a bridge."""
     found = bridges.unattended(host.paths, datetime.now(UTC))
     if found:
-        # The check does not know what the inventory declares, and baremetal.inference.update_model acts on that.
+        # The node does not have the inventory, and baremetal.inference.update_model removes bridges of declared
+        # instances alone.
         action = (
             "baremetal.inference.update_model removes bridges of instances that the inventory declares."
             " For other bridges, declare the instance again, or run"

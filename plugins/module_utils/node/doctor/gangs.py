@@ -69,7 +69,7 @@ def _engine(host: Host, release: Release, gang: Gang, state: GangState | None) -
 def _absent(gang: Gang, state: GangState | None) -> Iterator[str]:
     """The members that are not there, as far as this node knows."""
     for member in state.absent if state is not None else ():
-        # A follower's own state only repeats what it knows of its leader, unless the leader refuses it.
+        # A follower's own state only repeats the state of its leader, unless the leader refuses the follower.
         if member.rank != gang.rank or member.state == gangs.REFUSED:
             yield f"{member.node} is {member.state}{': ' + member.detail if member.detail else ''}"
 

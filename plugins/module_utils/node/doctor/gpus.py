@@ -106,8 +106,8 @@ def memory(host: Host) -> Finding:
 
 
 def xids(host: Host) -> Finding:
-    """The kernel's log has no serious XID since the driver was loaded, or recovery reset the GPU.
-    A table judges each XID."""
+    """The kernel's log has no serious XID since the driver was loaded or recovery last reset the GPU, whichever is
+    later. A table judges each XID."""
     if not host.has_gpus():
         return Finding(OK, "does not apply: there is no NVIDIA GPU")
     found, errors = xid.recent(host.kernel_log())

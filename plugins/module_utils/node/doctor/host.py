@@ -79,7 +79,7 @@ class Host:
         return any(release.accelerator == "nvidia" for release in self.releases().values())
 
     def has_gpus(self) -> bool:
-        """Whether the node has a GPU for NVIDIA's driver. GPUs that an operator has excluded are left alone."""
+        """Whether the node has a GPU for NVIDIA's driver. GPUs that an operator has excluded do not count."""
         return any(not gpu["excluded"] for gpu in self.gpus()["gpus"])
 
     def _gpus(self) -> Mapping[str, Any]:

@@ -172,7 +172,8 @@ class Follows:
             self._creating = Job(events, self._create)
 
     def _tend_releases(self, channel: Dialer, now: float) -> None:
-        """Offer the releases to the leader, mark the own one as proven, and move to another one, as the leader says."""
+        """Offer this node's releases to the leader. On the leader's order, mark the release that runs as proven,
+        or move to another release."""
         machine, own = self._machine, self._own
         if own is None:
             return

@@ -57,7 +57,7 @@ class Leads(Alone):
     ) -> None:
         """`drain` and `undrain` record and remove a drain with a reason. No callable here may raise anything.
 
-        `numbers`: the releases of followers, as the machine needs them. `proof`: the message to followers if the
+        `numbers`: the release that followers must run, by node (Leader). `proof`: the message to followers if the
         leader's release has proved itself.
         """
         self._machine = Leader(gang, record.epoch + 1, numbers)

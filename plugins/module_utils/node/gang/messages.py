@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 LONGEST_TEXT = 300
-"""Most characters of a text in a message. Two texts and a seal fit into a line of the channel."""
+"""Most characters of a text in a message. A message has one long text at most, which fits into a line."""
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,8 @@
 
 Each side opens with a line that has the version and a nonce. Both nonces and the gang's key make the key of the
 connection. Each further line is sealed: an HMAC over sender, number of the line, and message. So a line that was
-recorded, changed, repeated or moved opens no other line's seal. The channel does not encrypt: it carries no secret.
+changed, repeated, moved, or recorded from another connection has no valid seal. The channel does not encrypt: it
+carries no secret.
 """
 
 from __future__ import annotations

@@ -137,7 +137,8 @@ def _death(value: Mapping[str, Any]) -> Death:
 
 
 def record(paths: Paths, name: str, now: datetime, seen: Sequence[Seen] = (), node: str = "") -> Death:
-    """Record a death of the instance `name` with what the gateways know. `node` is the name of this node there.
+    """Record a death of the instance `name` with what the gateways know. `node` is the name of this node at the
+    gateways.
     Returns the death. Raises OSError."""
     known = read(paths, name)
     own = [each for each in seen if (each.name, each.node) == (name, node)]

@@ -66,7 +66,7 @@ class Situation:
     damaged_copies: tuple[str, ...] = ()
     """Damaged files of fast copies whose originals in the store are whole."""
     gpu_action: str = xid_actions.NONE
-    """The strongest action that the XIDs of the instance's GPUs need, since the last reset of these GPUs."""
+    """The strongest action that the instance's GPUs need, by the driver and the kernel's log since the last reset."""
     gpu_words: str = ""
     gpu_shared: bool = False
     """Whether another instance computes on a GPU of this instance."""
@@ -88,8 +88,8 @@ class Decision:
 
 
 def decide(situation: Situation, settings: Settings, now: datetime, *, by_hand: bool = False) -> Decision:
-    """The next step. With `by_hand`, the node's lock and the drain of an update count, but neither budget, back-off,
-    arming and breaker nor other drains."""
+    """The next step. With `by_hand`, the node's lock and the drain of an update count, but not budget, back-off,
+    arming, breaker and other drains."""
     if why := hold_reason(situation, settings, by_hand=by_hand):
         return Decision(NOTHING, why)
     if situation.stale or situation.verdict == health.UNKNOWN:

@@ -39,7 +39,7 @@ class Server:
     failures: int
     """Requests that failed at the engine since the gateway's process began."""
     addresses: tuple[str, ...] = ()
-    """Where the gateway reaches the engine, as ADDRESS:PORT. The next release may have another place."""
+    """Where the gateway reaches the engine, as ADDRESS:PORT. The second address is the next server's."""
 
 
 @dataclass(frozen=True)

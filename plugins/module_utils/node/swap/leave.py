@@ -34,7 +34,7 @@ QUIET_SECONDS = 15.0
 
 
 def drain(node: Node, swap: Swap) -> dict[str, Any]:
-    """Drain the instance, and wait until gateways know."""
+    """Drain the instance, and wait until gateways have read the drain."""
     limit = drain_limit(swap)
     serves = install_state.serving(node.paths, node.name, node.now())
     notes = {"drained": time.time(), **swap.notes, "served": serves}
@@ -186,7 +186,7 @@ def _verify(node: Node, number: int) -> None:
 
 
 def release(node: Node, swap: Swap) -> dict[str, Any]:
-    """Open the gates and undrain the instance, of which nothing was changed."""
+    """Open the gates and undrain the instance: its engine was not stopped."""
     open_gates(node, swap)
     drains.undrain(node.paths, node.name, drains.UPDATE, node.now())
     return {}

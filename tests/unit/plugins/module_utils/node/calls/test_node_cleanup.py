@@ -33,7 +33,7 @@ def journals(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (directory / name).write_bytes(b"x" * (mib << 20))
     monkeypatch.setattr(node_cleanup, "JOURNALS", (tmp_path / "journal",))
     monkeypatch.setattr(node_cleanup, "LOGROTATE", tmp_path / "logrotate.conf")
-    monkeypatch.setattr(node_cleanup, "MEMORY", tmp_path / "status")
+    monkeypatch.setattr(node_cleanup, "LOGROTATE_STATUS", tmp_path / "status")
     monkeypatch.setattr(node_cleanup.Docker, "path", tmp_path / "no.sock", raising=False)
     return directory
 
@@ -72,12 +72,12 @@ def test_the_age_of_a_journal_is_that_of_its_first_entry(journals: Path, run_mod
 
 def test_logs_are_rotated(journals: Path, run_module: RunModule, monkeypatch: pytest.MonkeyPatch) -> None:
     node_cleanup.LOGROTATE.write_text("")
-    node_cleanup.MEMORY.write_text('"/var/log/a.log" 2026-11-1-0:0:0\n')
+    node_cleanup.LOGROTATE_STATUS.write_text('"/var/log/a.log" 2026-11-1-0:0:0\n')
 
     def run(_module: object, argv: list[str], **_more: Any) -> tuple[int, str, str]:
         if "--debug" in argv:
             return 0, "", "considering log /var/log/a.log\n  log needs rotating\n"
-        node_cleanup.MEMORY.write_text('"/var/log/a.log" 2026-11-21-0:0:0\n')
+        node_cleanup.LOGROTATE_STATUS.write_text('"/var/log/a.log" 2026-11-21-0:0:0\n')
         return 0, "", ""
 
     monkeypatch.setattr(basic.AnsibleModule, "run_command", run)
