@@ -27,11 +27,16 @@ METHOD = "LORA"
 UNSUPPORTED = ("use_dora", "lora_bias", "alora_invocation_tokens", "layer_replication", "use_bdlora", "use_qalora")
 """Keys of the configuration that must be missing, false or empty."""
 
-INITIALISATIONS = frozenset({"gaussian", "eva", "orthogonal", "mica", "lora_ga"})
-"""Values of `init_lora_weights` that leave the weights of the base as they are."""
+INITIALISATIONS = frozenset({"gaussian", "eva", "orthogonal", "mica"})
+"""Texts in `init_lora_weights` that leave the weights of the base as they are (reset_lora_parameters and *_init in
+peft/tuners/lora/layer.py of PEFT 0.21)."""
 
 SAVED = frozenset({"classifier", "score"})
 """Modules that an adapter may bring as a whole."""
+
+TOWER = re.compile(r"vis|audio|tower|image|speech", re.IGNORECASE)
+"""Words in the names of modules that belong to a part for images or sound. Such a part has layers and sizes of its
+own."""
 
 _TENSOR = re.compile(r"(?P<module>.+)\.lora_(?P<side>[AB])(?:\.[^.]+)?\.weight")
 _LAYER = re.compile(r"\.layers\.(\d+)\.")
@@ -46,9 +51,10 @@ class AdapterFacts:
     base: str = ""
     """The model that the adapter was trained on, as its trainer named the model."""
     layers: int = 0
-    """The highest number of a layer that the adapter changes, plus 1."""
+    """The highest number of a layer of the language part that the adapter changes, plus 1."""
     shapes: tuple[tuple[str, int, int], ...] = ()
-    """Module of the language part's layers, its inputs and its outputs; each combination once."""
+    """Each module of the layers with its inputs and outputs, without the layer's number; each combination once. Parts
+    for images and sound have layers, too."""
     problems: tuple[FileProblem, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
@@ -121,7 +127,7 @@ def read(files: Mapping[str, Path]) -> tuple[AdapterFacts, int]:
         problems.append(FileProblem(WEIGHTS, message))
     ranks = [*_ranks(config), *(one.shape[0] for name, one in tensors.items() if _side(name) == "A" and one.shape)]
     # int() raises ValueError for thousands of digits.
-    numbers = [int(layer[1][:12]) for name in tensors if (layer := _LAYER.search(name))]
+    numbers = [int(layer[1][:12]) for name in tensors if not TOWER.search(name) and (layer := _LAYER.search(name))]
     facts = AdapterFacts(
         rank=max(ranks, default=None),
         base=str(config.get("base_model_name_or_path") or ""),
@@ -182,5 +188,5 @@ def _shapes(tensors: Mapping[str, safetensors.Tensor]) -> tuple[tuple[str, int, 
 
 
 def _path(module: str) -> str:
-    """A module's name with the parts of the model that it belongs to, without layers and the trainer's prefix."""
+    """A module's name with those of the modules above, without the layer's number and the trainer's prefix."""
     return re.sub(r"\.layers\.\d+\.", ".layers.", module.removeprefix("base_model.model."))

@@ -8,12 +8,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from ..adapter_facts import AdapterFacts
+from ..adapter_facts import TOWER, AdapterFacts
 from ..config.config import Config
 from ..file_names import ADAPTER_CONFIG
-
-_TOWER = re.compile(r"vis|audio|tower|image|speech", re.IGNORECASE)
-"""Words in the names of modules that belong to a part for images or sound. Such a part has other sizes."""
 
 _HUB = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 
@@ -33,7 +30,7 @@ def mistakes(facts: AdapterFacts, base: Config, base_model: str) -> Iterator[str
     for module, size, out in facts.shapes:
         name = module.rpartition(".")[2]
         known = wanted.get(name, ())
-        if known and not _TOWER.search(module) and (size, out) not in known:
+        if known and not TOWER.search(module) and (size, out) not in known:
             form = " or ".join(f"{inputs} x {outputs}" for inputs, outputs in known)
             yield f"has {name} of {size} x {out}, and its base has {form}: it belongs to another model"
 
@@ -57,7 +54,7 @@ def _sizes(base: Config) -> Mapping[str, tuple[tuple[int, int], ...]]:
     one_form = not (base.mla or base.full_heads or base.sliding_heads)
     if hidden and heads and size and kv_heads and one_form:
         queries, keys = heads * size, kv_heads * size
-        # With a gate beside each query, as in Qwen3-Next.
+        # The second form has a gate for each query, as in Qwen3-Next.
         found["q_proj"] = ((hidden, queries), (hidden, 2 * queries))
         found["k_proj"] = found["v_proj"] = ((hidden, keys),)
         found["o_proj"] = ((queries, hidden),)

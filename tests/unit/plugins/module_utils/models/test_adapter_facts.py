@@ -76,6 +76,12 @@ def test_the_highest_rank_counts(tmp_path: Path) -> None:
     assert adapter_facts.gather(write(tmp_path, shapes=larger)).rank == 24
 
 
+def test_layers_of_a_part_for_images_do_not_count(tmp_path: Path) -> None:
+    tower = "base_model.model.vision_tower.vision_model.encoder.layers.26.self_attn.q_proj"
+    shapes = {**SHAPES, f"{tower}.lora_A.weight": [16, 72], f"{tower}.lora_B.weight": [72, 16]}
+    assert adapter_facts.gather(write(tmp_path, shapes=shapes)).layers == 2
+
+
 def test_a_layer_with_thousands_of_digits_raises_nothing(tmp_path: Path) -> None:
     name = f"{LAYER}.{'9' * 5000}.self_attn.q_proj.lora_A.weight"
     assert adapter_facts.gather(write(tmp_path, shapes={name: [16, 128]})).problems == ()
@@ -93,6 +99,7 @@ def test_a_layer_with_thousands_of_digits_raises_nothing(tmp_path: Path) -> None
         ({"use_dora": True}, "has use_dora, which the engine does not serve"),
         ({"modules_to_save": ["embed_tokens"]}, "the engine takes only classifier, score"),
         ({"init_lora_weights": "pissa"}, "has init_lora_weights 'pissa', which changes the base"),
+        ({"init_lora_weights": "lora_ga"}, "has init_lora_weights 'lora_ga', which changes the base"),
     ],
 )
 def test_an_adapter_that_the_engine_does_not_serve_is_refused(
