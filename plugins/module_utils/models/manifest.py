@@ -27,7 +27,7 @@ MANIFEST = "manifest.json"
 
 
 INFO = "model_info.json"
-"""The file that names the base of a published variant. It is not part of a model."""
+"""The file that names the base of a published variant. Other models do not have it."""
 
 
 CONFIG = "config.json"
@@ -127,7 +127,7 @@ def find_files(root: Path, where: str) -> tuple[dict[str, Path], list[Problem]]:
             if name.startswith(".") or relative == MANIFEST:
                 continue
             if not relative.isprintable():
-                wrong(path.parent, f"contains a file with an unprintable name: {name!r}; rename it")
+                wrong(root, f"contains a file with an unprintable name: {relative!r}; rename it")
                 continue
             try:
                 real = path.resolve(strict=True)

@@ -43,7 +43,7 @@ ENCODER_FILES = tuple(
 POOLING_TYPES = frozenset(
     {"sentence_transformers.models.Pooling", "sentence_transformers.sentence_transformer.modules.pooling.Pooling"}
 )
-"""Types of that part (_ST_POOLING_MODULE_TYPES in vLLM 0.32.0, vllm/transformers_utils/config.py)."""
+"""Types of a pooling in POOLING_FILE (_ST_POOLING_MODULE_TYPES in vLLM 0.32.0, vllm/transformers_utils/config.py)."""
 
 TOKENIZERS = ("tokenizer.json", "tokenizer.model", "tekken.json", "vocab.json", "vocab.txt", "spiece.model")
 """Files of a tokenizer; *.tiktoken is another one."""
@@ -235,8 +235,12 @@ def _encoder_length(files: Mapping[str, Path]) -> int | None:
 def _revision(root: Path) -> tuple[str | None, list[FileProblem]]:
     """The revision in the store's manifest, None without one; and its problems."""
     path = root / manifest.MANIFEST
-    if not path.is_file():
-        return None, []
+    try:
+        if not path.is_file():
+            return None, []
+    except OSError as error:
+        # The directory can be listed, but its files cannot be reached.
+        return None, [FileProblem(manifest.MANIFEST, shards.unreadable(error))]
     data, message = shards.read_json(path)
     try:
         if not message:

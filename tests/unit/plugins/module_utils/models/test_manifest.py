@@ -135,6 +135,14 @@ def test_each_problem_of_a_directory_has_its_message_and_its_path(
     assert str(root) in problems[0]
 
 
+def test_an_unprintable_directory_is_named_with_escapes(tmp_path: Path, write_model: Callable[..., Path]) -> None:
+    root = write_model(tmp_path / "m")
+    (root / "a\nb").mkdir()
+    (root / "a\nb" / "x.txt").touch()
+    problem = f"{root} contains a file with an unprintable name: 'a\\nb/x.txt'; rename it"
+    assert list(map(str, find_files(root, "models.x")[1])) == [f"models.x: {problem}"]
+
+
 def test_a_file_that_is_removed_during_the_check_is_a_problem(
     tmp_path: Path, write_model: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:

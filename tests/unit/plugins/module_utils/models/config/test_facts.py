@@ -120,6 +120,18 @@ def test_a_broken_file_is_named(root: Path, name: str, content: bytes) -> None:
     assert [text for text in messages(found) if text.startswith(name)]
 
 
+def test_a_manifest_that_cannot_be_reached_is_a_problem(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    is_file = Path.is_file
+
+    def refuse(path: Path, **options: Any) -> bool:
+        if path.name == "manifest.json":
+            raise PermissionError(13, "Permission denied", str(path))
+        return is_file(path, **options)
+
+    monkeypatch.setattr(Path, "is_file", refuse)
+    assert messages(facts.gather(root)) == ["manifest.json cannot be read: Permission denied"]
+
+
 def test_without_a_dtype_the_dtype_of_the_weights_counts(root: Path) -> None:
     (root / "config.json").write_text(json.dumps({**CONFIG, "torch_dtype": None}))
     assert facts.gather(root).config.dtype == "float32"
