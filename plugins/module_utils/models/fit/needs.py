@@ -53,7 +53,8 @@ def needs(
 
     `facts` and `unknown` are from the module model_facts, by the name of the entry with the weights: facts, and reasons
     why there are none. `wrong` are mistakes in the sources of models. With `nodes`, a model is divided over this number
-    of nodes, each with `gpus`. Raises ValueError for unknown GPUs, and for nodes without GPUs.
+    of nodes, each with `gpus`. Raises ValueError for unknown GPUs, for a wrong number of nodes, and for
+    several nodes without GPUs.
     """
     if nodes != 1 and (not gpus or not 1 < nodes <= over_nodes.MOST_NODES):
         most = over_nodes.MOST_NODES
@@ -66,13 +67,13 @@ def needs(
             # Its base needs the GPUs.
             continue
         draft = registry.entries.get(drafts.named(entry.flags) or "")
-        beside = facts.get(draft.store_name) if draft else None
+        draft_facts = facts.get(draft.store_name) if draft else None
         known = facts.get(entry.store_name)
         if known is None:
             reason = (unknown or {}).get(entry.store_name, "")
             lines = iter([_row("unknown", f"the model: {reason or UNREAD}")])
         else:
-            lines = _model(entry, known, named, _facts(beside) if beside else None, nodes)
+            lines = _model(entry, known, named, _facts(draft_facts) if draft_facts else None, nodes)
         blocks.append("\n".join([f"{name}: {entry.model}", *lines]))
     if mistakes := [*registry.problems, *wrong]:
         blocks.append("\n".join([TO_CORRECT, *(_row("PROBLEM", str(one)) for one in mistakes)]))
@@ -135,8 +136,10 @@ def _fits_nodes(
 ) -> Iterator[str]:
     """Lines about whether a model fits nodes with named GPUs, and how to divide the model."""
     found = over_nodes.propose(facts, entry.flags, named, nodes, network, has_rdma=has_rdma, draft=draft)
-    yield _row("fits", f"{network}: {'no' if found.misfits else 'yes'}{_with(found.flags)}")
+    verdict = "no" if found.misfits else "unknown" if found.unknown else "yes"
+    yield _row("fits", f"{network}: {verdict}{_with(found.flags)}")
     yield from (_row("PROBLEM", str(one)) for one in found.misfits)
+    yield from (_row("unknown", one) for one in found.unknown)
     yield from (_row("because", reason) for reason in found.reasons)
 
 

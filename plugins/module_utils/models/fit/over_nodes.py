@@ -13,7 +13,7 @@ from . import division
 from .capabilities import Capability
 from .devices import Device
 from .division import PP, TP
-from .fit import fit
+from .fit import Fit, fit
 from .flags import PARALLEL_SIZES, read
 from .misfit import Misfit
 from .share import Share
@@ -30,7 +30,9 @@ class Proposal:
     reasons: tuple[str, ...]
     """Why these flags, and why not others: for an operator."""
     misfits: tuple[Misfit, ...] = ()
-    """Why the model does not fit with these flags, either."""
+    """Why the model does not fit even with these flags."""
+    unknown: tuple[str, ...] = ()
+    """Facts that could not be checked; only without misfits."""
 
 
 def propose(
@@ -54,15 +56,17 @@ def propose(
     on_cpu = any(device.is_cpu for device in devices)
     gpus = 1 if on_cpu else max(len(devices), 1)
     best: dict[str, int] = {}
-    misfits: tuple[Misfit, ...] | None = None
+    answer: Fit | None = None
     for flags in _divisions(gpus, nodes, across=has_rdma or on_cpu):
-        found = _misfits(facts, {**rest, **flags}, devices, nodes, environment, lowest_capability, draft)
-        if misfits is None or len(found) < len(misfits):
-            best, misfits = flags, found
-        if not found:
+        found = _fit(facts, {**rest, **flags}, devices, nodes, environment, lowest_capability, draft)
+        if answer is None or len(found.misfits) < len(answer.misfits):
+            best, answer = flags, found
+        if not found.misfits:
             break
     reasons = _reasons(facts, rest, best, gpus, nodes, network, has_rdma=has_rdma, on_cpu=on_cpu)
-    return Proposal(best, tuple(reasons), misfits or ())
+    if answer is None:
+        return Proposal(best, tuple(reasons))
+    return Proposal(best, tuple(reasons), answer.misfits, () if answer.misfits else answer.unknown)
 
 
 def _divisions(gpus: int, nodes: int, *, across: bool) -> Iterator[dict[str, int]]:
@@ -80,7 +84,7 @@ def _divisions(gpus: int, nodes: int, *, across: bool) -> Iterator[dict[str, int
         yield tensor
 
 
-def _misfits(
+def _fit(
     facts: ModelFacts,
     entry: Mapping[str, object],
     devices: Sequence[Device],
@@ -88,14 +92,14 @@ def _misfits(
     environment: Mapping[str, object] | None,
     lowest_capability: Capability | None,
     draft: ModelFacts | None,
-) -> tuple[Misfit, ...]:
-    """The misfits on the first node that has any."""
+) -> Fit:
+    """The answer for the first node with misfits; if no node has any, the answer for the last node."""
     for rank in range(nodes):
         share = Share(nodes, rank)
         found = fit(facts, entry, devices, environment, lowest_capability, draft=draft, share=share)
         if found.misfits:
-            return found.misfits
-    return ()
+            break
+    return found
 
 
 def _reasons(

@@ -65,6 +65,12 @@ def test_a_model_is_divided_over_nodes_with_and_without_rdma(facts: dict[str, An
             needs(MODELS, facts, gpus, nodes)
 
 
+def test_nodes_with_gpus_of_unknown_memory_are_unknown(facts: dict[str, Any]) -> None:
+    text = needs({"big": MODELS["big"]}, facts, "8xP40", 2)
+    assert "fits      without RDMA: unknown" in text and "fits      with RDMA: unknown" in text
+    assert text.count("unknown   the memory of P40") == 2
+
+
 def test_mistakes_of_the_registry_come_last(facts: dict[str, Any]) -> None:
     text = needs({"big": {**MODELS["big"], "gpus": 2}}, facts)
     assert "to correct:" in text and "set it in the instance" in text
