@@ -12,7 +12,7 @@ import ipaddress
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ...core.problems import Findings
+from ...core.problems import Findings, is_integer
 from .variables import Wish
 
 FIRST_TABLE = 1001
@@ -98,14 +98,18 @@ def of_peers(peers: Mapping[str, Sequence[Any]]) -> dict[str, list[str]]:
     another host are left out: that host reports them."""
     found = {}
     for host, (listed, subnets, index) in peers.items():
-        wish = Wish(addresses=tuple(listed or ()), subnets=tuple(subnets or ()), host_index=index or None)
-        texts = [text for text in (*wish.addresses, *wish.subnets) if isinstance(text, str)]
-        if wish.addresses:
-            found[host] = texts
-        elif texts and isinstance(index, int):
-            made = (_from_subnet(text, index, Findings()) for text in texts)
+        own, networks = _texts(listed), _texts(subnets)
+        if own:
+            found[host] = own
+        elif networks and is_integer(index) and index > 0:
+            made = (_from_subnet(text, index, Findings()) for text in networks)
             found[host] = [str(address) for address in made if address is not None]
     return found
+
+
+def _texts(value: Any) -> list[str]:
+    """The texts in a list; empty for any other value."""
+    return [text for text in value if isinstance(text, str)] if isinstance(value, (list, tuple)) else []
 
 
 def parsed(text: str) -> ipaddress.IPv4Interface | None:

@@ -12,6 +12,7 @@ from typing import Any
 from ...core.problems import Findings, is_integer, nearest
 from ..pci_config import SIZES
 from ..rdma.managers import MANAGERS
+from .desired import FULL_MEMBER
 
 ETHERNET, INFINIBAND, AUTO = "ethernet", "infiniband", "auto"
 
@@ -230,11 +231,13 @@ def _keys(value: Any) -> str:
         return "must be a list of texts such as '0x8001'"
     for item in value:
         try:
-            if 0 < int(item, 16) <= 0xFFFF:
-                continue
+            key = int(item, 16)
         except ValueError:
-            pass
-        return f"{item!r} is not a partition key from 0x0001 to 0xffff"
+            key = 0
+        if not 0 < key <= 0xFFFF:
+            return f"{item!r} is not a partition key from 0x0001 to 0xffff"
+        if not key & ~FULL_MEMBER:
+            return f"{item!r} is not a partition key: it only has the bit of full members; give the key of a partition"
     return ""
 
 

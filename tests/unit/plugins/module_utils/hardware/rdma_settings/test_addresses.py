@@ -108,6 +108,9 @@ def test_addresses_of_peers_by_their_variables() -> None:
         "node2": [None, ["10.1.0.0/16", "10.2.0.0/16"], 9],
         "node3": [[], ["nonsense"], 9],
         "node4": [[], [], None],
+        "node5": [None, ["10.1.0.0/30"], -9],
+        "node6": [7, "10.1.0.0/16", 9],
+        "node7": [None, ["10.1.0.0/16"], True],
     }
     assert addresses.of_peers(peers) == {
         "node1": ["10.1.0.8/16"],

@@ -70,6 +70,8 @@ def test_the_defaults_have_no_mistakes() -> None:
         ({"host_index": 0}, "from 1 to"),
         ({"partition_keys": ["8001x"]}, "not a partition key"),
         ({"partition_keys": ["0x0"]}, "not a partition key"),
+        ({"partition_keys": ["0x10001"]}, "not a partition key from 0x0001 to 0xffff"),
+        ({"partition_keys": ["0x8000"]}, "it only has the bit of full members"),
         ({"partition_keys": [32769]}, "a list of texts"),
         ({"ipoib_mode": "fast"}, "allowed are null, datagram, connected"),
     ],
