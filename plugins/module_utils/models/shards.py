@@ -20,8 +20,8 @@ INDEX = "model.safetensors.index.json"
 SUFFIX = ".safetensors"
 
 OTHER_WEIGHTS = (".bin", ".gguf", ".pt", ".pth")
-"""Endings of weights that are not served: pickles run code when they are loaded, and the other formats have no header
-to check."""
+"""Endings of weights that are not served: pickles, which run code when they are loaded, and GGUF, whose header this
+collection does not read."""
 
 CONSOLIDATED = "consolidated"
 """Prefix of files that the engine leaves out, because Mistral publishes the same weights twice (ignore_patterns in

@@ -48,8 +48,10 @@ def modinfo(output: str) -> Build | None:
 
 
 def difference(running: Build | None, on_disk: Build | None) -> str | None:
-    """How the loaded module differs from the one on disk. Until the module is loaded again, libraries can differ from
-    the loaded one. None if both are equal, or one is missing or unknown."""
+    """How the loaded module differs from the one on disk; None if both are equal, or one is missing or unknown.
+
+    Until the module is loaded again, the driver's libraries can be those of another version.
+    """
     if running is None or on_disk is None:
         return None
     pairs = ((running.version, on_disk.version), (running.flavor, on_disk.flavor))

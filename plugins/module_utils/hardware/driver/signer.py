@@ -89,7 +89,7 @@ class Signer:
             os.umask(before)
 
     def sign(self) -> None:
-        """Build modules again that lack the key's signature, because DKMS signs only at the end of a build.
+        """Rebuild the modules that lack the key's signature, because DKMS signs only at the end of a build.
 
         Raises SigningError if a module still lacks the signature afterwards.
         """
@@ -113,7 +113,8 @@ class Signer:
     def enrol(self) -> str | None:
         """Ask the firmware to enrol the key, if a password is set.
 
-        Returns the state of the key afterwards: enrolled, pending, missing, or None if unknown. Raises EnrolmentError.
+        Returns the state of the key afterwards: enrolled, pending or missing; None if unknown, or without Secure Boot.
+        Raises EnrolmentError.
         """
         if not self.reader.boot_state().enabled:
             return None

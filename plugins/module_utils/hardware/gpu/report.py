@@ -240,7 +240,7 @@ def _ecc(element: Element) -> Ecc:
 
 
 def _corrected(counts: Element | None) -> int | None:
-    """Corrected errors: by bit before Turing, for every driver; of SRAM and DRAM since."""
+    """Corrected errors. Cards before Turing count single bits, with every driver; later cards count SRAM and DRAM."""
     if counts is not None and counts.find("single_bit") is not None:
         return whole(counts.findtext("single_bit/total"))
     return _sum(counts, "sram_correctable", "dram_correctable")

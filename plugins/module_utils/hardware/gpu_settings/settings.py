@@ -148,8 +148,8 @@ def _mistakes(where: str, declared: Settings, whole: Settings) -> list[Problem]:
             found.append(Problem(where, "must be a profile such as 3g.40gb or 1g.10gb+me", "mig_devices", name))
     if declared.mig_devices and not whole.mig_mode:
         found.append(Problem(where, "MIG devices exist only in MIG mode: set mig_mode, too", "mig_devices"))
-    both = declared.mig_mode is not None or declared.compute_mode is not None
-    if both and whole.mig_mode and whole.compute_mode not in (None, "default"):
+    mode_declared = declared.mig_mode is not None or declared.compute_mode is not None
+    if mode_declared and whole.mig_mode and whole.compute_mode not in (None, "default"):
         found.append(Problem(where, "MIG mode allows only default", "compute_mode", whole.compute_mode))
     return found
 

@@ -54,7 +54,7 @@ and does not read the acknowledgement of its first request. If the second reques
 acknowledgement has the wrong number. Source: mnlu_msg_prepare and dcb_set_attribute_attr_cb of iproute2."""
 
 TRIES = 5
-"""How often a program is started that takes an answer for a foreign one. Each setting can be made several times."""
+"""How often a program is started at most, while it ends with FOREIGN_ANSWER. To make a setting twice does no harm."""
 
 CNP_FILES: Mapping[tuple[str, str], str] = {
     ("debugfs", "cnp_dscp"): "np_cnp_dscp",

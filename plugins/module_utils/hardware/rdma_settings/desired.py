@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The desired settings of a node's rails, as recorded for the next boot. Private to the collection.
 
-A rail is named by its place on the bus or by its permanent address, never by a name: names change with an upgrade of
-rdma-core, and with `mlx5_N` also from boot to boot.
+A rail is named by its place on the bus or by its permanent address. Only a software device without both is named by its
+name: names change with an upgrade of rdma-core, and with `mlx5_N` also from boot to boot.
 """
 
 from __future__ import annotations

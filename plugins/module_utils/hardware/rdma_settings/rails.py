@@ -47,7 +47,8 @@ class Port:
 
     @property
     def key(self) -> str:
-        """The identity over reboots and changes of names: the place on the bus, or the permanent address."""
+        """The identity over reboots and changes of names: the place on the bus, or the permanent address. A software
+        device without both has its name."""
         return f"{self.pci_address or self.mac or self.device}/{self.number}"
 
 

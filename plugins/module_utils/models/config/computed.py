@@ -76,7 +76,7 @@ def compute(config: Config) -> Weights | None:
         (split + replicated + kv_projections + shared) * linear + expert * experts_bytes + (router + norms) * one
     )
     without = round((split + replicated + kv_projections + (dense or 0)) * linear + norms * one)
-    # Dense layers come first.
+    # Dense layers count as the first ones, as in DeepSeek. Some models have them between layers with experts.
     by_layer = (without,) * (layers - expert_layers) + (with_experts,) * expert_layers
     table = vocabulary * hidden
     parts = Parts(

@@ -116,7 +116,7 @@ def parse(
     if mla is None and (unused := latent(read, None)) and unused.qk_nope_head_dim:
         full = Heads(usual.count, unused.qk_nope_head_dim + unused.qk_rope_head_dim)
     method = quantization(_quantization(raw, text), quantization_file)
-    modalities = {key: name for key, name in MODALITIES.items() if as_dict(_beside(raw).get(key))}
+    modalities = {key: name for key, name in MODALITIES.items() if as_dict(_with_towers(raw).get(key))}
     return Config(
         architectures=tuple(name for name in as_list(raw.get("architectures")) if isinstance(name, str)),
         model_type=model_type,
@@ -149,7 +149,7 @@ def parse(
             None,
         ),
         modalities=tuple(sorted(set(modalities.values()))),
-        tower_parameters=towers([_beside(whole)[key] for key in modalities], hidden),
+        tower_parameters=towers([_with_towers(whole)[key] for key in modalities], hidden),
         labels=labels(raw, given),
     ), read.problems
 
@@ -162,8 +162,8 @@ def _text(raw: Mapping[str, Any]) -> Mapping[str, Any]:
     return raw
 
 
-def _beside(raw: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The dictionary with the parts for images and sound: the part `thinker_config`, else the whole configuration."""
+def _with_towers(raw: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The dictionary that has the parts for images and sound: `thinker_config`, else the whole configuration."""
     return as_dict(raw.get("thinker_config")) or raw
 
 

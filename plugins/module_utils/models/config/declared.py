@@ -58,7 +58,8 @@ KEYS = frozenset(
         ),
     }
 )
-"""The keys that this package reads. class_defaults.py has defaults only for them, also under their second names."""
+"""The only keys for which class_defaults.py has defaults, also under their second names. This package reads
+nearly all of them."""
 
 
 def completed(raw: Mapping[str, Any], model_type: str = "") -> dict[str, Any]:

@@ -57,7 +57,7 @@ def latent(read: Reader, model_type: str | None) -> Mla | None:
 def _one_head(read: Reader) -> Mla | None:
     """The sizes of a model that compresses tokens, such as DeepSeek V4: one head of keys, which are also the values.
 
-    The last numbers of a head have the positions.
+    The last `qk_rope_head_dim` numbers of a head have the positions.
     """
     size, rope = read.size("head_dim"), read.size("qk_rope_head_dim") or 0
     return Mla(size - rope, rope, q_lora_rank=read.size("q_lora_rank")) if size and size > rope else None

@@ -12,4 +12,4 @@ GENERATE, TRANSCRIBE, EMBED, SCORE, CLASSIFY, REWARD = (
     *("generate", "transcribe", "embed", "score", "classify", "reward"),
 )
 TOKEN_EMBED, TOKEN_CLASSIFY = "token-embed", "token-classify"
-"""SCORE includes reranking. TOKEN_EMBED and TOKEN_CLASSIFY have only the engine's API /pooling."""
+"""SCORE includes reranking. Only the engine's API /pooling serves TOKEN_EMBED and TOKEN_CLASSIFY."""

@@ -42,7 +42,7 @@ class Reader:
         self.problems: list[str] = []
 
     def value(self, key: str) -> Any:
-        """The value of a key ; None without a value."""
+        """The value of a key; None without a value."""
         return self._data.get(key)
 
     def size(self, *keys: str, most: int = LIMIT) -> int | None:

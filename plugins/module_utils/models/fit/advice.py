@@ -30,7 +30,7 @@ HIGHEST_UTILIZATION = 0.97
 """Highest utilization in advice. The rest is for memory that driver, graphs and collectives take after the engine has
 measured."""
 
-MOST_GPUS = 64
+MOST_PROCESSES = 64
 """Largest number of processes of a CPU engine in advice."""
 
 USUAL_NODE = 8
@@ -70,7 +70,7 @@ class Case:
     def tensor_parallel_limit(self) -> int:
         """Number of devices for each pipeline stage and data-parallel rank."""
         others = self.flags.world_size // self.flags.tensor_parallel_size
-        return MOST_GPUS if self.on_cpu else len(self.devices) * self.share.nodes // others
+        return MOST_PROCESSES if self.on_cpu else len(self.devices) * self.share.nodes // others
 
     def divided(self) -> Division:
         return divide(self.facts, self.flags, self.device, self.environment, self.draft, self.share)

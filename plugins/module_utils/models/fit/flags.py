@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Reads the engine's flags that decide whether a model fits from a registry entry. Private to the collection.
+"""Reads from a registry entry the engine's flags that decide whether a model fits. Private to the collection.
 
 models/flags checks names and values of flags with the engine's catalogue. Here, a value that cannot be read is a
 misfit, and the flag's default counts.

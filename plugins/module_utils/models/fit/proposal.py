@@ -15,7 +15,7 @@ from .fit import fit
 from .flags import PARALLEL_SIZES
 
 MEMORY = frozenset({"weights", "kv_cache", "memory"})
-"""Checks that more GPUs may pass."""
+"""Checks of memory, which a model that fails on few GPUs may pass on more."""
 
 
 def propose(

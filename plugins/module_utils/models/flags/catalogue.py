@@ -27,7 +27,7 @@ _VERSION = re.compile(r"^v?(\d+(?:\.\d+)+)(.*)$")
 
 @dataclass(frozen=True)
 class Flag:
-    """One flag, by the name without its dashes."""
+    """One flag, by the name without leading dashes."""
 
     name: str
     type: str = ANY
@@ -35,7 +35,7 @@ class Flag:
     negatable: bool = False
     """Whether the flag has a ``--no-`` form."""
     aliases: tuple[str, ...] = ()
-    """Other names, without dashes."""
+    """Other names, without leading dashes."""
     inverse: tuple[str, ...] = ()
     """Further names that turn it off: in some versions ``--disable-x`` for ``--enable-x``."""
     choices: tuple[Any, ...] = ()

@@ -18,7 +18,7 @@ from .object_keys import CHOICES, KEYS, VERSION
 __all__ = ["VERSION", "no_object", "unknown", "unlisted"]
 
 ANY_KEYS = ("hf-overrides",)
-"""Flags with an object of any keys, whose values the catalogue does not restrict to objects."""
+"""Flags that take an object with any keys. The catalogue alone would also allow a value that is no object."""
 
 
 def _read(value: Any) -> Any:

@@ -17,8 +17,8 @@ from ...core.problems import did_you_mean
 from .catalogue import ANY, INTEGER, JSON, LIST, MAYBE, NUMBER, OBJECT, ONE, SIZE, SWITCH, TEXT_OR_JSON, Flag
 
 _SUFFIXED = re.compile(r"\b(?:\d+[KMGT]|\d+(?:\.\d+)?[kmgt])\b")
-"""An integer with k, m, g, t for powers of 1000 or K, M, G, T for powers of 1024 (vllm/utils/argparse_utils.py). The
-engine also accepts such numbers in objects, although they are not JSON."""
+"""A number with k, m, g, t for powers of 1000, or an integer with K, M, G, T for powers of 1024
+(vllm/utils/argparse_utils.py). The engine also accepts such numbers in objects, although they are not JSON."""
 
 _NEGATIVE = re.compile(r"-\d+")
 """Texts that begin with a dash, but are not flags for the engine's parser."""

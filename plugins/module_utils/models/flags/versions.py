@@ -14,7 +14,7 @@ from typing import Any
 from . import vllm_0_32_0, vllm_0_33_0
 
 Flags = Mapping[str, Mapping[str, Any]]
-"""The facts of each flag, by its name without dashes; the keys are the fields of catalogue.Flag."""
+"""The facts of each flag, by its name without leading dashes; the keys are the fields of catalogue.Flag."""
 
 BASE = vllm_0_32_0
 """The oldest version, with all its flags."""

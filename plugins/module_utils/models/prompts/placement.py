@@ -67,14 +67,14 @@ def _takes(template: str, placement: Placement, user: Message, render: Render) -
     if placement.role == USER:
         return True
     # A template may write any role, but a model that was not trained with this role would not follow it.
-    if placement.role == DEVELOPER and not _knows_developer(template):
+    if placement.role == DEVELOPER and not _supports_developer(template):
         return False
     message = {"role": placement.role, "content": _content(_SYSTEM_TEXT, placement.parts)}
     text = _rendered(template, render, [message, user])
     return text is not None and 0 <= text.find(_SYSTEM_TEXT) < text.find(_USER_TEXT)
 
 
-def _knows_developer(template: str) -> bool:
+def _supports_developer(template: str) -> bool:
     """Whether a template supports this role, by the engine's rule (vllm/renderers/hf.py,
     _detect_developer_role_support)."""
     return any(f"{quote}{DEVELOPER}{quote}" in template for quote in "'\"")

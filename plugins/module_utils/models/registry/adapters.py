@@ -17,7 +17,7 @@ from ...core.problems import Findings, names_secret, nearest
 KEY = "adapter"
 
 KEYS = frozenset({"base", KEY, "revision", "checksum", "description", "golden-prompts"})
-"""The keys of an adapter's entry. Every flag of the engine stands in the entry of the base."""
+"""The keys of an adapter's entry. All flags of the engine belong in the entry of the base."""
 
 PROMPTS = ("system-prompt", "system-prompt-policy")
 
@@ -46,7 +46,7 @@ def source(entry: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def check(where: str, name: str, entry: Mapping[Any, Any], models: Mapping[str, Any], found: Findings) -> None:
-    """Add every mistake of an adapter's entry, but for the values of its keys."""
+    """Add every mistake of an adapter's entry except wrong values of its own keys."""
     for key in entry:
         if not isinstance(key, str):
             found.problem(where, f"has the key {key!r}, which YAML does not read as a text: put it in quotes")

@@ -21,7 +21,7 @@ NO_MODEL = frozenset({"ngram", "ngram_gpu", "suffix", "custom_class", "extract_h
 TOKENS = "num_speculative_tokens"
 
 COUNTED = frozenset({"ngram", "ngram_gpu", "draft_model", "mtp"})
-"""Methods that the engine does not start without TOKENS, whatever the draft is."""
+"""Methods with which the engine does not start if TOKENS is missing, with any draft."""
 
 
 def asked(flags: Mapping[str, Any]) -> dict[str, Any]:
@@ -81,7 +81,7 @@ def check(where: str, name: str, flags: Mapping[str, Any], models: Mapping[str, 
 
 
 def _check_tokens(where: str, flags: Mapping[str, Any], found: Findings) -> None:
-    """Add a missing or wrong number of tokens that are guessed at a time."""
+    """Add the mistake of a missing or wrong TOKENS: how many tokens are guessed at a time."""
     config = asked(flags)
     if not config:
         return

@@ -76,7 +76,7 @@ class Entry:
     """Checksum of an archive."""
     description: str = ""
     flags: Mapping[str, Any] = field(default_factory=dict)
-    """The engine's flags, by name without dashes."""
+    """The engine's flags, by name without leading dashes."""
     system_prompt: str | None = None
     system_prompt_policy: str = POLICIES[0]
     golden_prompts: tuple[Mapping[str, Any], ...] = ()

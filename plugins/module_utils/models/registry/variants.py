@@ -47,7 +47,7 @@ def resolve(models: Mapping[str, Any], name: str) -> dict[str, Any] | None:
 
 
 def check_bases(models: Mapping[str, Any], found: Findings) -> None:
-    """Add every mistake in the entries' `base:`. A circle is reported once, for the first of its names."""
+    """Add every mistake in the entries' `base:`. A circle is reported once, for the alphabetically first name."""
     for name, entry in models.items():
         if not isinstance(name, str) or not isinstance(entry, Mapping) or "base" not in entry or is_adapter(entry):
             continue
