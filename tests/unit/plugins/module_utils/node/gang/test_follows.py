@@ -38,8 +38,8 @@ def serve(units: list[Unit]) -> None:
             unit.start()
     until(lambda: all(unit.notified("READY=1") for unit in units), report=logs(units))
     # A follower that was ready before stays ready for systemd.
-    until(lambda: all(unit.phase == gangs.SERVING for unit in units), report=logs(units))
-    assert all(unit.running for unit in units)
+    # On a busy machine, a member can be silent for so long that the gang ends, and starts once more.
+    until(lambda: all(unit.phase == gangs.SERVING and unit.running for unit in units), report=logs(units))
 
 
 def restart_leader(units: list[Unit]) -> None:
