@@ -103,7 +103,7 @@ def hub(tmp_path: Path, write_model: Callable[..., Path]) -> Iterator[FakeHub]:
     config = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "num_hidden_layers": 2, "vocab_size": 300}
     (root / "config.json").write_text(json.dumps({**config, "hidden_size": 128, "num_attention_heads": 2}))
     hub = FakeHub(root)
-    thread = Thread(target=hub.serve_forever, daemon=True)
+    thread = Thread(target=hub.serve_forever, args=(0.02,), daemon=True)
     thread.start()
     yield hub
     hub.shutdown()

@@ -150,7 +150,7 @@ def serve() -> Iterator[Callable[[int], str]]:
                 """Print nothing."""
 
         servers.append(ThreadingHTTPServer(("127.0.0.1", 0), Handler))
-        threading.Thread(target=servers[-1].serve_forever, daemon=True).start()
+        threading.Thread(target=servers[-1].serve_forever, args=(0.02,), daemon=True).start()
         return f"rest:http://127.0.0.1:{servers[-1].server_port}/gpu1"
 
     yield start

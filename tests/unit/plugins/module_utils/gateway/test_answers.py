@@ -46,7 +46,7 @@ class Gateway(BaseHTTPRequestHandler):
 def gateway(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(module, "LOCAL_SOCKET", str(tmp_path / "s"))
     with socketserver.UnixStreamServer(str(tmp_path / "s"), Gateway) as server:
-        thread = threading.Thread(target=server.serve_forever)
+        thread = threading.Thread(target=server.serve_forever, args=(0.02,))
         thread.start()
         yield
         server.shutdown()

@@ -53,7 +53,7 @@ class Nodes:
         server = Server("127.0.0.1", 0, TOKEN, files)
         # As Server does it, with another handler.
         server.RequestHandlerClass = lambda *given: handler(TOKEN, files, *given)
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+        threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
         self.servers.append(server)
         url = f"http://127.0.0.1:{server.server_port}/m/{self.manifest.revision}"
         return Peer(f"node{len(self.servers)}", url, token, self.manifest)

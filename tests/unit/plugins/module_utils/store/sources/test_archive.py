@@ -60,7 +60,7 @@ class Web:
         self.broken: int | None = None
         self.ranges: list[str] = []
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Handler, self))
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        threading.Thread(target=self.server.serve_forever, args=(0.02,), daemon=True).start()
         self.url = f"http://127.0.0.1:{self.server.server_port}/m.tar"
 
 
