@@ -22,7 +22,7 @@ AUTO = "auto"
 SOURCES = (DEBIAN, NVIDIA, RUNFILE)
 FLAVORS = (AUTO, OPEN, PROPRIETARY)
 
-VERSION = re.compile(r"(?P<branch>\d{3})(?P<exact>\.\d+(?:\.\d+)?)?(?P<revision>-[A-Za-z0-9.+~]+)?")
+VERSION = re.compile(r"(?P<branch>\d{3})(?:(?P<exact>\.\d+(?:\.\d+)?)(?P<revision>-[A-Za-z0-9.+~]+)?)?")
 """A branch, 580; a version, 580.105.08; or a version of a package, 580.105.08-1."""
 
 CUDA = re.compile(r"\d{1,2}(?:\.\d+)?")

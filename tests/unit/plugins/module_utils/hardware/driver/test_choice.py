@@ -54,6 +54,7 @@ def test_a_wish_overrides_a_default() -> None:
         (Wish("ubuntu"), node(), ["nvidia_driver_source", "debian, nvidia, runfile"]),
         (Wish("debian", flavor="opn"), node(), ["nvidia_driver_flavor", "did you mean 'open'"]),
         (Wish("nvidia", "latest"), node(), ["nvidia_driver_version", "'latest'", "580.105.08"]),
+        (Wish("nvidia", "580-1"), node(), ["nvidia_driver_version", "'580-1' is not a version"]),
         (Wish("nvidia"), node(), ["nvidia_driver_version", "set a branch", "580"]),
         (Wish("nvidia"), node("Hopper", nvswitch=True), ["nvidia_driver_version", "a full version", "580.105.08"]),
         (Wish("runfile"), node(), ["nvidia_driver_version", "a full version"]),
