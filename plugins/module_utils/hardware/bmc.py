@@ -105,8 +105,10 @@ class Redfish:
         chosen = [path for path in members if not self.system or path.rstrip("/").rpartition("/")[2] == self.system]
         if len(chosen) != 1:
             names = ", ".join(path.rstrip("/").rpartition("/")[2] for path in members) or "none"
-            wanted = f"none has the name {self.system!r}" if self.system else "set bmc_system to one of them"
-            raise BmcError(f"{self.base} has these systems: {names}; {wanted}")
+            action = f"none has the name {self.system!r}" if self.system else "set bmc_system to one of them"
+            if not members:
+                action = "check the user's rights at the BMC"
+            raise BmcError(f"{self.base} has these systems: {names}; {action}")
         return self.call(chosen[0])
 
     def state(self) -> str:

@@ -82,8 +82,8 @@ def test_a_broken_answer_does_not_leave_the_machine_off(
 @pytest.mark.parametrize(
     ("status", "answer", "words"),
     [
-        (200, {"Members": None}, "has these systems: none"),
-        (200, {"Members": ["busy", {}, {"@odata.id": 7}]}, "has these systems: none"),
+        (200, {"Members": None}, "has these systems: none; check the user's rights"),
+        (200, {"Members": ["busy", {}, {"@odata.id": 7}]}, "has these systems: none; check the user's rights"),
         (500, {"error": "Unauthorized"}, r"answers 500: \{"),
         (500, ["busy"], r"answers 500: \["),
         (200, ["busy"], "does not answer with an object"),
