@@ -3,9 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Renders the files that configure the rails at boot. Private to the collection; pure.
 
-Each file is named 60-inference-rdma-*. The MTU of Ethernet is in a .link file, which udev applies whichever program
-configures the network device. Such a file matches by the permanent address: a match by name would also give the MTU to
-devices of containers.
+The name of each file begins with 60-inference-rdma. The MTU of Ethernet is in a .link file, which udev applies
+whichever program configures the network device. Such a file matches by the permanent address: a match by name would
+also give the MTU to devices of containers.
 """
 
 from __future__ import annotations

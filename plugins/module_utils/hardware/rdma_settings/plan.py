@@ -244,7 +244,7 @@ def _manager(wish: Wish, chosen: Sequence[rails.Port], machine: Machine, address
                 )
     if wish.network_manager != AUTO:
         return wish.network_manager
-    # A rail that no program configures yet goes to the program that configures the management interface.
+    # The program that configures the management interface also configures rails that no program configures yet.
     for candidates in (owners, set(machine.managers)):
         if len(candidates) == 1:
             return next(iter(candidates))

@@ -78,7 +78,7 @@ def fit(
     misfits = _misfits(case, case.sizes(), lowest_capability)
     divisible = not any(one.check in INDIVISIBLE for one in misfits)
 
-    def holds(misfit: Misfit, advice: Mapping[str, Any]) -> bool:
+    def helps(misfit: Misfit, advice: Mapping[str, Any]) -> bool:
         """Whether the advice helps: with it, this misfit is gone, and there is no new one."""
         more = advice.get("gpus", len(devices)) - len(devices)
         variables = {key: str(value) for key, value in advice.items() if key == CPU_CACHE}
@@ -90,7 +90,7 @@ def fit(
         left = {one.check for one in _misfits(other, (), lowest_capability, advise=False)}
         return misfit.check not in left and left <= {one.check for one in misfits}
 
-    misfits = [replace(one, fits=[advice for advice in one.fits if holds(one, advice)]) for one in misfits]
+    misfits = [replace(one, fits=[advice for advice in one.fits if helps(one, advice)]) for one in misfits]
     return Fit(
         divided.estimate(asked.data_parallel_size) if divisible else Estimate(),
         (*unread, *broken, *misfits),

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Estimates the memory of the host that an engine takes, beside that of its GPUs. Private to the collection. Pure."""
+"""Estimates the host's memory that an engine takes, without the memory of its GPUs. Private to the collection. Pure."""
 
 from __future__ import annotations
 
