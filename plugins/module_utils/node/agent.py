@@ -123,7 +123,8 @@ class Agent:
         watched = self._watched.get(name)
         if watched is None:
             return agent_check.reply(health.STOPPED, "no instance of this name on this node", None, stale=False)
-        if question.endpoints and self._listens(name) not in question.endpoints:
+        listens = self._listens(name) if question.endpoints else ""
+        if listens and listens not in question.endpoints:
             # Not recorded: only the answers about the server of the running release count.
             return agent_check.ELSEWHERE
         drain = drains.read(self._paths, name, self._now()) or self._behind_gate(name)
@@ -133,7 +134,10 @@ class Agent:
         return text
 
     def _listens(self, name: str) -> str:
-        """Where the installed release of an instance listens, in the form of questions; empty if unknown."""
+        """Where the installed release of an instance listens, in the form of questions; empty if unknown.
+
+        Then the answer is for both servers of the engine: a damaged release must not stop requests.
+        """
         number = releases.active_number(self._paths, name)
         try:
             release = releases.load(self._paths, name, number) if number is not None else None

@@ -294,6 +294,17 @@ def test_behind_a_closed_gate_the_answer_is_drain_even_after_an_undrain(bench: B
     bench.run(story)
 
 
+def test_a_damaged_release_stops_no_requests(bench: Bench) -> None:
+    runs = f"127.0.0.1/{bench.add('main').port}"
+
+    async def story(bench: Bench) -> None:
+        await bench.until_answer(f"main\ngw1\n{runs}", "up ready")
+        files.write(bench.paths.release("main", 1) / releases.RELEASE_FILE, "{")
+        assert await bench.ask(f"main\ngw1\n{runs}") == "up ready"
+
+    bench.run(story)
+
+
 def test_of_two_servers_only_that_of_the_running_release_is_up(bench: Bench) -> None:
     """Only answers about this server are recorded, since swaps wait until gateways have the recorded answers."""
     runs = f"127.0.0.1/{bench.add('main').port}"
