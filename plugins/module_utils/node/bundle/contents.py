@@ -11,7 +11,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from ...core.paths import AGENT_UNIT, RECOVERY_DISPATCH, Paths, container_name, journal_tag, recovery_unit, unit_name
+from ...core.paths import (
+    AGENT_UNIT,
+    RECOVERY_DISPATCH,
+    Paths,
+    container_name,
+    journal_tag,
+    recovery_unit,
+    swap_unit,
+    unit_name,
+)
 from ...engine.state import drains, probe_state, releases
 from ...engine.state.drains import format_time
 from .. import status
@@ -161,6 +170,7 @@ def _journals(read: Reader, names: list[str], since: datetime | None) -> Iterato
         yield read.tool(f"journal/engine-{name}.log", *options, "-t", journal_tag(name))
         yield read.tool(f"journal/{unit_name(name)}.log", *options, "-u", unit_name(name))
         yield read.tool(f"journal/{recovery_unit(name)}.log", *options, "-u", recovery_unit(name))
+        yield read.tool(f"journal/{swap_unit(name)}.log", *options, "-u", swap_unit(name))
     for unit in UNITS:
         yield read.tool(f"journal/{unit}.log", *options, "-u", unit)
     # A journal in memory has no earlier boot.

@@ -64,6 +64,7 @@ def test_a_bundle_has_the_journals_of_all_instances_and_units(secret_node: Paths
     found = items(secret_node, tools, docker)
     journals = {file.removeprefix("journal/") for file in found if file.startswith("journal/")}
     assert {"engine-main.log", "vllm@main.service.log", "inference-recovery@main.service.log"} <= journals
+    assert "inference-swap@main.service.log" in journals
     assert {f"{unit}.log" for unit in contents.UNITS} <= journals
     assert f"--lines={contents.JOURNAL_LINES}" in found["journal/docker.service.log"].source
     assert "--since" not in found["journal/docker.service.log"].source
