@@ -24,7 +24,7 @@ class InstanceMetrics:
     since: float | None = None
     checked: float | None = None
     latency: float | None = None
-    """Latency of the last probe that succeeded, in seconds."""
+    """Latency of the last probe, in seconds; None if this probe failed."""
     swap: str = ""
     """The step of a swap that is under way or stuck; empty if there is none."""
     swap_since: float | None = None
@@ -36,7 +36,7 @@ _HELP = {
     "inference_probe_stale": "1 if the last verdict is too old to count. Gateways then get the answer up.",
     "inference_probe_since_timestamp_seconds": "When the verdict last changed.",
     "inference_probe_timestamp_seconds": "When the last probe ended.",
-    "inference_probe_latency_seconds": "Time until the answer of the last probe that succeeded.",
+    "inference_probe_latency_seconds": "Time until the answer of the last probe. Missing if this probe failed.",
     "inference_drained": "1 if the instance is drained.",
     "inference_drained_since_timestamp_seconds": "When the drain in force was recorded.",
     "inference_swap": "1 for the step of a swap that is under way, or stuck.",

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The probe of a start: has this engine answered a completion with the right model? Private to the collection.
+"""The probe of a start: has this engine answered the smallest request of its task? Private to the collection.
 
 The engine's health path answers 200 while its worker hangs, and an older process may still have the port. Only an
 answer that the engine has computed, from the process that was just started, counts.

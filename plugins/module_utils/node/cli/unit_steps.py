@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The commands of `inferctl` that the unit of an engine calls. Private to the collection.
 
-While they run, the engine does not serve. So this file imports little.
+Each start of an engine waits for these commands. So this file imports little.
 """
 
 # pylint: disable=ansible-bad-function  # a command, which prints

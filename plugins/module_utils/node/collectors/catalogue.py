@@ -32,7 +32,8 @@ from . import doctor, gpus, rdma, rdma_traffic, recovery, state
 SCHEMA = 1
 
 LIMIT = 40.0
-"""Limit for a collector, in seconds. The doctor's own limit is 30; the timer starts the collectors every 60."""
+"""Limit for a collector, in seconds. The doctor's own limit is 30. The timers start the collectors every 60, and the
+doctor every 300."""
 
 HELP: Help = {
     "inference_collector_success": "1 if the collector read everything, 0 if it failed.",
