@@ -8,17 +8,21 @@ Private to the collection.
 
 from __future__ import annotations
 
+import contextlib
 import os
 from pathlib import Path
 
+from ...core import files
 from ...core.commands import NOT_INSTALLED
 from ...debian import chrony
 from .check import FAIL, OK, WARN, CannotTell, Check, Finding
 from .host import TOOL_TIMEOUT, Host
 
 MEMLOCK_LIMIT = 1 << 30
-"""Least bytes that a container must be able to lock if it uses RDMA, since NCCL registers its buffers. The old default
-of 64 KiB is too little. limits.d alone does not change the limit of a service."""
+"""Least bytes that a container must be able to lock if it uses RDMA, since NCCL registers its buffers. The defaults of
+64 KiB and 8 MiB are too little."""
+
+DAEMON_JSON = "etc/docker/daemon.json"
 
 SHM = "dev/shm"
 
@@ -71,18 +75,39 @@ def shm(host: Host) -> Finding:
 
 
 def memlock(host: Host) -> Finding:
-    """Docker's containers may lock enough memory for RDMA. limits.d does not apply to services."""
-    text = host.ask("systemctl", "show", "--property=LimitMEMLOCK", "--value", "docker.service").strip()
-    if text == "infinity" or (text.isdigit() and int(text) >= MEMLOCK_LIMIT):
-        return Finding(OK, f"docker.service: {text}")
+    """The containers of engines over several nodes may lock enough memory for RDMA."""
+    # Engines of one node, and engines on CPUs, do not use RDMA.
+    on_gpus = {name: release for name, release in host.releases().items() if release.accelerator == "nvidia"}
+    members = {name: release for name, release in sorted(on_gpus.items()) if release.gang is not None}
+    if not members:
+        return Finding(OK, "does not apply: no engine on GPUs runs over several nodes")
     if not host.rdma()["rdma_devices"]:
-        return Finding(OK, f"docker.service: {text or 'unknown'}, and there is no RDMA")
-    action = "set LimitMEMLOCK=infinity for docker.service, or run baremetal.inference.site"
-    return Finding(WARN, f"docker.service may lock {text or 'an unknown number of'} bytes: RDMA fails", action)
+        return Finding(OK, "does not apply: there is no RDMA device")
+    limits = {name: release.settings.ulimits.get("memlock") or _inherited(host) for name, release in members.items()}
+    low = [f"{name} may lock {limit} bytes" for name, limit in limits.items() if not _suffices(limit)]
+    if low:
+        action = "set memlock: '-1' in vllm_ulimits, or in the instance's ulimits"
+        return Finding(WARN, f"{', '.join(low)}, and RDMA needs {MEMLOCK_LIMIT}", action)
+    return Finding(OK, f"{', '.join(members)} may lock enough memory")
+
+
+def _inherited(host: Host) -> str:
+    """The limit of a container without `--ulimit=memlock`: Docker's default, else the limit of containerd, which starts
+    the container. Raises CannotTell."""
+    with contextlib.suppress(OSError, ValueError, LookupError, TypeError):
+        return str(files.read_json(host.root / DAEMON_JSON, {})["default-ulimits"]["memlock"]["Soft"])
+    return host.ask("systemctl", "show", "--property=LimitMEMLOCK", "--value", "containerd.service").strip()
+
+
+def _suffices(limit: str) -> bool:
+    """Whether a limit of Docker (`SOFT:HARD`, or one number for both; -1 for none) or of systemd is enough. Processes
+    start with the soft limit."""
+    soft = limit.partition(":")[0]
+    return soft in ("-1", "infinity") or (soft.isdigit() and int(soft) >= MEMLOCK_LIMIT)
 
 
 def clock(host: Host) -> Finding:
-    """The clock is synchronised, and right by its sources."""
+    """The clock is synchronised, and its offset from the chosen source is within the threshold."""
     outcome = host.run(["chronyc", "-c", "-N", "sources"], TOOL_TIMEOUT)
     if outcome.failure == NOT_INSTALLED:
         return _timedated(host)

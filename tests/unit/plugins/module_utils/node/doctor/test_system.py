@@ -5,18 +5,25 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from ansible_collections.baremetal.inference.plugins.module_utils.core.commands import Outcome
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.release import Settings
 from ansible_collections.baremetal.inference.plugins.module_utils.node.doctor import system
 from ansible_collections.baremetal.inference.plugins.module_utils.node.doctor.check import (
     FAIL,
     OK,
     WARN,
     CannotTell,
+    Finding,
+    Once,
 )
+from ansible_collections.baremetal.inference.plugins.module_utils.node.doctor.host import Host
 
 from ..conftest import write
 from .conftest import host
@@ -46,15 +53,68 @@ def test_a_full_disk_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert found.status == FAIL and "of the space free" in found.message
 
 
+def member(ulimits: Mapping[str, str], gang: object = True, accelerator: str = "nvidia") -> Any:
+    return SimpleNamespace(gang=gang, accelerator=accelerator, settings=Settings(ulimits=dict(ulimits)))
+
+
+def host_of(one: Any, root: Path, answers: Mapping[str, Outcome] | None = None) -> Host:
+    """A host with one instance."""
+    seen = host(root, answers)
+    seen.releases = Once(lambda: {"main": one})
+    return seen
+
+
+def plug_rdma(root: Path) -> None:
+    texts = {"state": "4: ACTIVE", "link_layer": "Ethernet", "rate": "100 Gb/sec (4X EDR)"}
+    for name, text in texts.items():
+        write(root / "sys/class/infiniband/mlx5_0/ports/1" / name, text)
+
+
 def test_the_limit_of_locked_memory_matters_only_with_rdma(tmp_path: Path) -> None:
-    answers = {"systemctl": Outcome(0, "65536\n")}
-    assert system.memlock(host(tmp_path, answers)).status == OK
-    port = tmp_path / "sys/class/infiniband/mlx5_0/ports/1"
-    port.mkdir(parents=True)
-    for name, text in {"state": "4: ACTIVE", "link_layer": "Ethernet", "rate": "100 Gb/sec (4X EDR)"}.items():
-        (port / name).write_text(text)
-    assert system.memlock(host(tmp_path, answers)).status == WARN
-    assert system.memlock(host(tmp_path, {"systemctl": Outcome(0, "infinity\n")})).status == OK
+    """It also matters only to engines over several nodes on GPUs."""
+    low = {"memlock": "8388608"}
+    assert system.memlock(host_of(member(low), tmp_path)) == Finding(OK, "does not apply: there is no RDMA device")
+    plug_rdma(tmp_path)
+    for other in (member(low, None), member(low, accelerator="cpu")):
+        found = system.memlock(host_of(other, tmp_path))
+        assert found == Finding(OK, "does not apply: no engine on GPUs runs over several nodes")
+
+
+@pytest.mark.parametrize(
+    ("limit", "service", "found"),
+    [
+        # The limit of the container counts, whatever a service may lock.
+        ("-1", "65536\n", ""),
+        ("8388608", "infinity\n", "8388608"),
+        ("1073741824", "65536\n", ""),
+        ("8388608:-1", "infinity\n", "8388608:-1"),
+        ("-1:-1", "65536\n", ""),
+        # Without a limit, the container inherits the one of containerd.
+        (None, "65536\n", "65536"),
+        (None, "infinity\n", ""),
+    ],
+)
+def test_the_container_of_an_engine_may_lock_enough_memory(
+    tmp_path: Path, limit: str | None, service: str, found: str
+) -> None:
+    plug_rdma(tmp_path)
+    shown = "systemctl show --property=LimitMEMLOCK --value containerd.service"
+    seen = host_of(member({"memlock": limit} if limit else {}), tmp_path, {shown: Outcome(0, service)})
+    wanted = Finding(OK, "main may lock enough memory")
+    if found:
+        action = "set memlock: '-1' in vllm_ulimits, or in the instance's ulimits"
+        wanted = Finding(WARN, f"main may lock {found} bytes, and RDMA needs 1073741824", action)
+    assert system.memlock(seen) == wanted
+
+
+@pytest.mark.parametrize(
+    ("default", "status"),
+    [('{"Name": "memlock", "Soft": -1, "Hard": -1}', OK), ('{"Name": "memlock", "Soft": 65536, "Hard": -1}', WARN)],
+)
+def test_docker_s_default_limit_counts_for_an_engine_without_a_limit(tmp_path: Path, default: str, status: str) -> None:
+    plug_rdma(tmp_path)
+    write(tmp_path / "etc/docker/daemon.json", f'{{"default-ulimits": {{"memlock": {default}}}}}')
+    assert system.memlock(host_of(member({}), tmp_path)).status == status
 
 
 def test_shared_memory_that_is_used_up_is_a_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
