@@ -30,7 +30,15 @@ def load_registry(text: str, filename: str) -> dict[str, Any]:
                 message = f"this value is not valid ({error})"
                 raise yaml.constructor.ConstructorError(None, None, message, node.start_mark) from None
 
-        def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
+        def flatten_mapping(self, node: yaml.MappingNode) -> None:
+            # PyYAML adds the merged keys to the node itself, and may flatten the node again for a merge elsewhere. Only
+            # the keys before the first merge are the author's.
+            if id(node) not in flattened:
+                flattened.add(id(node))
+                self.refuse_equal_keys(node)
+            super().flatten_mapping(node)
+
+        def refuse_equal_keys(self, node: yaml.MappingNode) -> None:
             keys: dict[Any, yaml.Mark] = {}
             for key_node, _value in node.value:
                 if key_node.tag in ("tag:yaml.org,2002:merge", "tag:yaml.org,2002:value"):
@@ -43,8 +51,8 @@ def load_registry(text: str, filename: str) -> dict[str, Any]:
                     )
                 if isinstance(key, Hashable):
                     keys[key] = key_node.start_mark
-            return super().construct_mapping(node, deep)
 
+    flattened: set[int] = set()
     try:
         data = yaml.load(text, Loader)
     except yaml.MarkedYAMLError as error:

@@ -36,6 +36,40 @@ def test_merge_keys_are_no_duplicates() -> None:
     assert load_registry(text, "f")["b"] == {"model": "/m", "seed": 2}
 
 
+MERGED_TWICE = """
+common: &common {enforce-eager: true, dtype: auto}
+models:
+  a:
+    model: x/a
+    compilation-config: &config
+      <<: *common
+      dtype: half
+  b:
+    <<: *config
+    model: x/b
+"""
+
+
+def test_a_merge_into_a_mapping_that_is_merged_itself_is_no_duplicate() -> None:
+    merged = {"enforce-eager": True, "dtype": "half"}
+    assert load_registry(MERGED_TWICE, "f") == {
+        "a": {"model": "x/a", "compilation-config": merged},
+        "b": {"model": "x/b", **merged},
+    }
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "place"),
+    [
+        ("enforce-eager: true", "dtype: half", "2:31"),
+        ("<<: *common", "<<: *common\n      dtype: half", "9:7"),
+        ("<<: *config", "<<: *config\n    model: x/b", "12:5"),
+    ],
+)
+def test_equal_keys_beside_merge_keys_are_an_error(old: str, new: str, place: str) -> None:
+    assert refused(MERGED_TWICE.replace(old, new)).startswith(f"models.yml:{place}: is not valid YAML: the key ")
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
