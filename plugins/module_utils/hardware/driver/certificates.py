@@ -52,7 +52,7 @@ def serial(der: bytes) -> str:
 
 
 def check_pair(key: str, certificate: str) -> None:
-    """Check that a key without a passphrase and a certificate, both in PEM, match. Raises CertificateError."""
+    """Check that a key without a passphrase and its only certificate, both in PEM, match. Raises CertificateError."""
 
     def refuse() -> str:
         raise CertificateError("the key has a passphrase, which DKMS cannot enter when it signs: remove the passphrase")
@@ -60,6 +60,11 @@ def check_pair(key: str, certificate: str) -> None:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     # Accept keys of every length: the firmware checks the length.
     context.set_ciphers("DEFAULT@SECLEVEL=0")
+    try:
+        # Alone first: load_cert_chain reports a damaged certificate and a damaged key alike.
+        context.load_verify_locations(cadata=to_der(certificate))
+    except ssl.SSLError as error:
+        raise CertificateError(f"the certificate is damaged: {error}") from error
     with tempfile.TemporaryDirectory(prefix="inference-") as directory:
         # Only root can read the directory.
         paths = Path(directory, "key"), Path(directory, "certificate")
@@ -72,7 +77,9 @@ def check_pair(key: str, certificate: str) -> None:
                 raise CertificateError(
                     "the certificate does not match the key: give the certificate of this key"
                 ) from error
-            raise CertificateError(f"the key is damaged, or not in PEM: {error}") from error
+            # OpenSSL names X.509 only for the certificate.
+            damaged = "the certificate is damaged" if "X509" in str(error) else "the key is damaged, or not in PEM"
+            raise CertificateError(f"{damaged}: {error}") from error
 
 
 def _content(data: bytes, tag: int) -> tuple[bytes, bytes]:

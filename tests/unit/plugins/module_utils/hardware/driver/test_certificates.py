@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import ssl
 from contextlib import suppress
 
 import pytest
@@ -59,3 +60,17 @@ def test_only_a_matching_pair_is_accepted(pair: Pair, other_pair: Pair) -> None:
     ):
         with pytest.raises(CertificateError, match=words):
             certificates.check_pair(key, pair.certificate)
+
+
+def test_a_damaged_certificate_is_not_blamed_on_the_key(pair: Pair) -> None:
+    """Each byte after the serial number, which to_der reads. The pair may be accepted: its signature is not checked."""
+    found = set()
+    for place in range(pair.der.index(SERIAL.to_bytes(4)) + 4, len(pair.der)):
+        damaged = bytearray(pair.der)
+        damaged[place] ^= 0x15
+        try:
+            certificates.check_pair(pair.key, ssl.DER_cert_to_PEM_cert(bytes(damaged)))
+        except CertificateError as error:
+            found.add(str(error).partition(":")[0])
+    # Another byte in the key of the certificate may make it the certificate of another key.
+    assert found - {"the certificate does not match the key"} == {"the certificate is damaged"}
