@@ -26,6 +26,9 @@ UNDERSTOOD = frozenset(
 )
 """Keys whose effect is computed."""
 
+_UNDERSTOOD_IN_PART = UNDERSTOOD - {"architectures", "id2label", "num_labels", "is_original_qwen3_reranker"}
+"""Keys whose effect is computed also in a dictionary of TEXT_CONFIGS."""
+
 
 def read(value: Any) -> dict[str, Any]:
     """The overrides, from a dictionary or a text with JSON; empty for another value."""
@@ -38,8 +41,11 @@ def read(value: Any) -> dict[str, Any]:
 
 
 def unknown(overrides: Mapping[str, Any]) -> list[str]:
-    """The keys whose effect is not computed."""
-    return sorted(str(key) for key in set(overrides) - UNDERSTOOD - set(TEXT_CONFIGS))
+    """The keys whose effect is not computed; `PART.KEY` for the key of a language part."""
+    found = [str(key) for key in set(overrides) - UNDERSTOOD - set(TEXT_CONFIGS)]
+    for part in TEXT_CONFIGS:
+        found += [f"{part}.{key}" for key in set(as_dict(overrides.get(part))) - _UNDERSTOOD_IN_PART]
+    return sorted(found)
 
 
 def of_entry(config: Config, flags: Mapping[str, Any]) -> Config:

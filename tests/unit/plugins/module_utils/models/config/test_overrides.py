@@ -41,3 +41,9 @@ def test_reads_a_dictionary_or_its_text() -> None:
     assert overrides.read('{"a": 1}') == overrides.read({"a": 1}) == {"a": 1}
     assert overrides.read("{") == overrides.read("[" * 100_000) == overrides.read(None) == overrides.read(["a"]) == {}
     assert overrides.unknown({"num_labels": 2, "head_dim": 1, "text_config": {}}) == ["head_dim"]
+
+
+def test_keys_of_the_language_part_that_are_not_read_are_named() -> None:
+    part = {"num_hidden_layers": 2, "rope_scaling": {}, "classifier_from_token": ["no"], "num_labels": 2}
+    found = overrides.unknown({"text_config": part, "llm_config": "none"})
+    assert found == ["text_config.num_hidden_layers", "text_config.num_labels"]
