@@ -10,7 +10,7 @@ import os
 import platform
 import re
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,14 @@ from ...core.commands import Outcome
 Run = Callable[[list[str]], Outcome]
 """Runs a command within the time limit."""
 
-URI = re.compile(r"^(?:URIs:|deb(?:-src)?(?:\s+\[[^\]]*\])?)\s+(?P<uris>\S+.*)$", re.MULTILINE)
+ONE_LINE = re.compile(r"^deb(?:-src)?(?:\s+\[[^\]]*\])?\s+(?P<uris>\S+.*)$", re.MULTILINE)
+"""A repository in a file `*.list`."""
+
+FIELD = re.compile(r"^(?P<name>[^\s:]+)[ \t]*:(?P<value>.*(?:\n[ \t].*)*)", re.MULTILINE)
+"""A field of a stanza in a file `*.sources`."""
+
+DISABLED = frozenset({"no", "false", "without", "off", "disable", "0"})
+"""Values of the field Enabled that switch a stanza off. Source: StringToBool of APT (apt-pkg/contrib/strutl.cc)."""
 
 
 def read(root: Path, run: Run) -> dict[str, Any]:
@@ -69,22 +76,26 @@ def _virtualization(run: Run) -> str:
 
 
 def repositories(etc: Path) -> list[str]:
-    """The addresses of APT's enabled repositories without logins, each address once."""
+    """The addresses of APT's enabled repositories, each once. Leaves out the login in an address."""
     found: list[str] = []
     for path in sorted(
         [etc / "sources.list", *etc.glob("sources.list.d/*.list"), *etc.glob("sources.list.d/*.sources")]
     ):
         text = sysfs.read(path) or ""
-        if path.suffix == ".sources":
-            blocks = re.split(r"\n\s*\n", text)
-            text = "\n".join(
-                one for one in blocks if not re.search(r"^Enabled:\s*no", one, re.MULTILINE | re.IGNORECASE)
-            )
-        for match in URI.finditer(text):
-            words = match["uris"].split()
-            # In the old format, one address comes before suite and components.
-            found += [word for word in words if "://" in word]
+        # In the one-line format, the address comes before suite and components.
+        rows = _stanza_uris(text) if path.suffix == ".sources" else [match["uris"] for match in ONE_LINE.finditer(text)]
+        found += [word for row in rows for word in row.split() if "://" in word]
     return list(dict.fromkeys(re.sub(r"//[^/@]+@", "//", uri) for uri in found))
+
+
+def _stanza_uris(text: str) -> Iterator[str]:
+    """The field URIs of each enabled stanza of a file in deb822 format."""
+    lines = "\n".join(line for line in text.splitlines() if not line.startswith("#"))
+    for stanza in re.split(r"\n\s*\n", lines):
+        # A line that begins with a blank continues the field before it. Names of fields have no case.
+        fields = {match["name"].lower(): match["value"] for match in FIELD.finditer(stanza)}
+        if fields.get("enabled", "").strip().lower() not in DISABLED:
+            yield fields.get("uris", "")
 
 
 def _addresses(run: Run) -> dict[str, Any]:

@@ -7,6 +7,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from ansible_collections.baremetal.inference.plugins.module_utils.core.commands import Outcome
 from ansible_collections.baremetal.inference.plugins.module_utils.debian.survey import system
 
@@ -65,3 +67,22 @@ def test_repositories_of_both_formats_without_logins(tmp_path: Path) -> None:
         "http://deb.debian.org/debian",
         "https://enterprise.proxmox.com/debian/pve",
     ]
+
+
+def listed(etc: Path, text: str) -> list[str]:
+    (etc / "sources.list.d").mkdir()
+    (etc / "sources.list.d/site.sources").write_text(text)
+    return system.repositories(etc)
+
+
+def test_addresses_over_several_lines_and_fields_in_any_case_are_read(tmp_path: Path) -> None:
+    text = (
+        "types: deb\nUris: https://a.example/\n# URIs: https://off.example/\n https://b.example/ https://c.example/\n"
+        "Suites: trixie\nEnabled: yes\n \nURIs:\n https://d.example/\nSigned-By: https://key.example/\n"
+    )
+    assert listed(tmp_path, text) == [f"https://{name}.example/" for name in "abcd"]
+
+
+@pytest.mark.parametrize("value", ["no", "No", "false", "off", "without", "disable", "0"])
+def test_a_stanza_with_any_of_apt_s_words_for_no_is_left_out(tmp_path: Path, value: str) -> None:
+    assert listed(tmp_path, f"URIs: https://a.example/\nenabled: {value}\n") == []
