@@ -33,6 +33,10 @@ class GateError(Exception):
     """nftables did not do what was asked; the text is for the operator."""
 
 
+class NotInstalled(GateError):
+    """The node has no nftables, and so no gate."""
+
+
 def local_clients() -> set[int]:
     """The ids of the users on this node that connect to engines for clients."""
     try:
@@ -55,7 +59,7 @@ def open_(port: int) -> None:
 
 
 def closed() -> set[int]:
-    """The ports that are closed. Raises GateError."""
+    """The ports that are closed. Raises GateError; NotInstalled if the node has no nft."""
     if f'"{TABLE}"' not in _output(_tables()):
         return set()
     found = _output(commands.run(["nft", "--json", "list", "set", "inet", TABLE, "closed"], NFT_SECONDS))
@@ -99,8 +103,9 @@ def _load(text: str) -> None:
 
 
 def _output(outcome: commands.Outcome) -> str:
-    """What nft printed. Raises GateError."""
+    """What nft printed. Raises GateError; NotInstalled if the node has no nft."""
     if outcome.code != 0:
         words = outcome.message or outcome.stderr.strip() or f"nft ended with {outcome.code}"
-        raise GateError(f"the gate cannot be opened or closed: {words}. Install nftables, and run: nft list ruleset")
+        kind = NotInstalled if outcome.failure == commands.NOT_INSTALLED else GateError
+        raise kind(f"the gate cannot be opened or closed: {words}. Install nftables, and run: nft list ruleset")
     return outcome.stdout

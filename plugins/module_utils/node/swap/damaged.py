@@ -42,7 +42,8 @@ def rebuilt(paths: Paths, name: str, found: Swap) -> Swap:
 
 
 def _spans_nodes(paths: Paths, name: str, number: int | None) -> bool:
-    """Whether a release is a gang's. False if unknown: then followers mark the release once the gang serves."""
+    """Whether a release is a gang's. False if unknown: the swap then leaves out the steps of gangs, and the followers
+    mark the release as proven once the gang serves."""
     try:
         return number is not None and releases.load(paths, name, number).gang is not None
     except releases.ReleaseError:
@@ -62,7 +63,10 @@ def run_id(paths: Paths, name: str) -> str:
 
 
 def _untouched(paths: Paths, name: str) -> bool:
-    """Whether an engine runs that no swap has stopped, or that clients reach. Raises SystemdError, OSError."""
+    """Whether the engine runs, and either the swap has not stopped it, or its gate is open and clients reach it.
+
+    False if nft does not answer. Raises SystemdError, OSError.
+    """
     unit = unit_name(name)
     shown = systemd.show([unit], ["ActiveState", _STARTED])[unit]
     if shown["ActiveState"] != "active":
@@ -70,7 +74,11 @@ def _untouched(paths: Paths, name: str) -> bool:
     drain = drains.read(paths, name, datetime.now(UTC))
     if drain is None or drain.owner != drains.UPDATE:
         ports = {endpoint.port for endpoint in endpoints.of(paths, name, releases.numbers(paths, name))}
-        return not ports & _closed()
+        try:
+            return not ports & _closed()
+        except gate.GateError:
+            # The gate may be closed: then the engine has not proved itself.
+            return False
     try:
         return int(shown[_STARTED].removeprefix("@")) < parse_time(drain.since).timestamp()
     except ValueError:
@@ -78,8 +86,8 @@ def _untouched(paths: Paths, name: str) -> bool:
 
 
 def _closed() -> set[int]:
-    """The ports whose gate is closed. A node without nftables has no gate."""
+    """The ports whose gate is closed; none on a node without nftables. Raises GateError."""
     try:
         return gate.closed()
-    except gate.GateError:
+    except gate.NotInstalled:
         return set()

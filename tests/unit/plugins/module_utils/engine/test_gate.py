@@ -87,8 +87,9 @@ def test_a_port_that_is_not_closed_after_all_is_an_error(nft: Nft) -> None:
 def test_a_refusal_of_nft_is_reported(nft: Nft, failure: Outcome, words: str) -> None:
     nft.failure = failure
     for call in (lambda: gate.close(5005), lambda: gate.open_(5005), gate.closed):
-        with pytest.raises(gate.GateError, match=words):
+        with pytest.raises(gate.GateError, match=words) as caught:
             call()
+        assert isinstance(caught.value, gate.NotInstalled) is (failure.failure == "not_installed")
 
 
 def test_the_removal_of_the_table_opens_every_gate(nft: Nft) -> None:

@@ -79,10 +79,20 @@ def test_without_a_release_an_engine_is_stuck(fake: FakeNode) -> None:
 
 def test_a_node_without_nftables_has_no_gate(fake: FakeNode, monkeypatch: pytest.MonkeyPatch) -> None:
     def missing() -> set[int]:
-        raise gate.GateError("nft is not installed")
+        raise gate.NotInstalled("nft is not installed")
 
     monkeypatch.setattr(gate, "closed", missing)
     assert rebuilt(fake).step == swaps.RELEASE
+
+
+def test_an_engine_whose_gate_is_unknown_must_prove_itself(fake: FakeNode, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails() -> set[int]:
+        raise gate.GateError("nft gave no answer within 20 s")
+
+    monkeypatch.setattr(gate, "closed", fails)
+    drain(fake, owner="mira")
+    found = rebuilt(fake)
+    assert (found.step, found.returning, found.gated) == (swaps.DRAIN, True, True)
 
 
 def test_a_swap_by_hand_is_found_by_its_lock(fake: FakeNode) -> None:
