@@ -20,7 +20,7 @@ def present_instances(instances: Sequence[Any]) -> list[Any]:
 
 
 def own_images(instances: Sequence[Any]) -> list[str]:
-    """The images that single present instances have."""
+    """The images that present instances name themselves (`image`), in place of `engine_image`."""
     from ansible_collections.baremetal.inference.plugins.module_utils.engine import inventory
 
     return inventory.own_images(instances)

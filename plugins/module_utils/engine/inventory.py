@@ -46,7 +46,7 @@ def present_instances(instances: Sequence[Any]) -> list[Any]:
 
 
 def own_images(instances: Sequence[Any]) -> list[str]:
-    """The images that single present instances have, each once."""
+    """The images that present instances name themselves (`image`), in place of `engine_image`, each once."""
     present = (item for item in present_instances(instances) if isinstance(item, Mapping))
     return list(dict.fromkeys(str(item["image"]) for item in present if item.get("image")))
 

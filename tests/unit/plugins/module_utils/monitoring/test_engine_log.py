@@ -48,5 +48,5 @@ def test_only_the_name_of_an_exception_is_kept() -> None:
 
 
 def test_quotes_and_backslashes_are_escaped() -> None:
-    """In single quotes, only the backslash is special to rsyslog."""
+    """In single quotes, rsyslog needs a backslash before a backslash and before a single quote."""
     assert engine_log.quoted(r"it's \[") == r"'it\'s \\['"
