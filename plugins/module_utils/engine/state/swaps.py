@@ -207,6 +207,9 @@ def _from_json(value: Any) -> Swap:
         return _checked(Swap(**value))
     if schema != SCHEMA:
         raise ValueError(f"is no record of schema {SCHEMA}")
+    forms = {"terms": dict, "words": list, "moves": dict}
+    if wrong := [key for key, form in forms.items() if key in value and not isinstance(value[key], form)]:
+        raise ValueError(f"has values of another type: {', '.join(wrong)}")
     value["terms"] = Terms.from_dict(value["terms"])
     value["words"] = tuple(value["words"])
     value["moves"] = {node: Move(**move) for node, move in value.get("moves", {}).items()}
@@ -220,10 +223,11 @@ def _checked(swap: Swap) -> Swap:
         raise ValueError("has a release or a port that is no number")
     if not all(is_integer(number) for move in swap.moves.values() for number in (move.origin, move.target)):
         raise ValueError("has a member's release that is no number")
-    if swap.step not in STEPS or not isinstance(swap.notes, dict):
-        raise ValueError("has no step that this version knows")
-    if wrong := ill_typed(swap):
+    notes = [] if isinstance(swap.notes, dict) else ["notes"]
+    if wrong := [*ill_typed(swap), *notes]:
         raise ValueError(f"has values of another type: {', '.join(wrong)}")
+    if swap.step not in STEPS:
+        raise ValueError("has no step that this version knows")
     return swap
 
 

@@ -62,6 +62,8 @@ def test_a_swap_that_a_version_before_0_2_led_has_no_step(paths: Paths) -> None:
 
 OTHER = "has other keys than this version writes"
 
+TYPES = "has values of another type"
+
 WHOLE = {**asdict(swaps.Swap(1, 2, "a", NEVER)), "schema": swaps.SCHEMA}
 
 
@@ -75,17 +77,18 @@ WHOLE = {**asdict(swaps.Swap(1, 2, "a", NEVER)), "schema": swaps.SCHEMA}
         (files.to_json({**WHOLE, "schema": 3}), "is no record of schema 2"),
         (files.to_json({"schema": 1, "origin": 1}), OTHER),
         (files.to_json({**WHOLE, "later": 1}), OTHER),
-        (files.to_json({**WHOLE, "terms": None}), OTHER),
-        (files.to_json({**WHOLE, "words": None}), OTHER),
+        (files.to_json({**WHOLE, "terms": None}), f"{TYPES}: terms)"),
+        (files.to_json({**WHOLE, "words": None, "moves": []}), f"{TYPES}: words, moves)"),
         (files.to_json({**WHOLE, "target": "2"}), "has a release or a port that is no number"),
         (files.to_json({**WHOLE, "closed_port": [5005]}), "has a release or a port that is no number"),
         (files.to_json({**WHOLE, "step": "fly"}), "has no step that this version knows"),
-        (files.to_json({**WHOLE, "notes": None}), "has no step that this version knows"),
-        (files.to_json({**WHOLE, "tries": "1", "failure": None}), "has values of another type: failure, tries"),
+        (files.to_json({**WHOLE, "step": []}), f"{TYPES}: step)"),
+        (files.to_json({**WHOLE, "notes": None}), f"{TYPES}: notes)"),
+        (files.to_json({**WHOLE, "tries": "1", "failure": None}), f"{TYPES}: failure, tries)"),
     ],
     ids=[
         *("empty", "cut", "list", "null", "schema", "less", "more"),
-        *("terms", "words", "target", "port", "step", "notes", "types"),
+        *("terms", "words", "target", "port", "step", "steps", "notes", "types"),
     ],
 )
 def test_a_record_that_cannot_be_understood_is_a_swap(paths: Paths, content: str, words: str) -> None:
