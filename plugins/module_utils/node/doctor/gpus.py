@@ -26,8 +26,8 @@ BAD_THROTTLES = {
 nvml.h, ClocksEventReasons."""
 
 REMAPPED_LIMIT = 512
-"""Most uncorrectable rows remapped in a GPU. Clouds replace a GPU with more. Source:
-Azure's and OCI's health checks."""
+"""The highest number of rows of a GPU that may be remapped because of uncorrectable errors. Clouds take a GPU with more
+out of use. Source: Azure's and OCI's health checks."""
 
 
 ALL_DOWN = "all links are inactive"
@@ -125,7 +125,7 @@ def xids(host: Host) -> Finding:
             harmless += 1
     fails += [f"GPU {one.pci_bus_id or 'unknown'}: {one.kind}" for one in errors]
     unique_fails, unique_warns = list(dict.fromkeys(fails)), list(dict.fromkeys(warns))
-    fine = f"none that matters ({harmless} of applications)" if harmless else "none"
+    fine = f"none that matters ({harmless} harmless)" if harmless else "none"
     return _verdict(unique_fails, unique_warns, fine, "drain; reset the GPU or reboot; the second time, replace it")
 
 
