@@ -99,7 +99,7 @@ class Machine:
         nodes = self.system.get("numa_nodes") or 1
         parts += [f"{nodes} NUMA nodes"] if nodes > 1 else []
         ports = [port for device in self.rdma for port in device.get("ports") or ()]
-        parts += [f"{len(ports)} RDMA ports"] if ports else []
+        parts += [f"{len(ports)} RDMA port{'s' * (len(ports) > 1)}"] if ports else []
         parts += [f"{len(self.disks)} disk{'s' * (len(self.disks) > 1)}"] if self.disks else []
         release = f"Debian {self.debian}" if self.debian else str(self.system.get("pretty_name") or "unknown system")
         pve = self.system.get("proxmox")

@@ -120,8 +120,8 @@ def _network(machine: Machine, found: Proposed) -> None:
         up = sum(1 for _device, port in ports if str(port.get("state") or "").startswith("ACTIVE"))
         layers = sorted({str(port.get("link_layer")) for _device, port in ports})
         found.own.findings.append(
-            f"has {len(ports)} RDMA ports ({', '.join(layers)}), {up} of them up. One node needs none of them; for "
-            "instances over several nodes: docs/rdma.md"
+            f"has {len(ports)} RDMA port{'s' * (len(ports) > 1)} ({', '.join(layers)}), {up} of them up. One node "
+            "needs none of them; for instances over several nodes: docs/rdma.md"
         )
     for nic in machine.nics_without_driver:
         found.own.findings.append(f"network card {nic.get('pci_address')} could do RDMA, but has no driver for it")

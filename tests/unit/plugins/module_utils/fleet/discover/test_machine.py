@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from ansible_collections.baremetal.inference.plugins.module_utils.fleet.discover.machine import Machine, read
 
@@ -16,6 +17,8 @@ def test_the_summary_of_a_machine_is_one_line(machine: Make) -> None:
         "8 x H100-80GB, NVSwitch, 2048 GiB of main memory, 2 NUMA nodes, 8 RDMA ports, 3 disks, Debian 12"
     )
     assert machine("none", proxmox="8.4").summary().startswith("no NVIDIA GPU")
+    one = replace(machine("none"), rdma=[{"name": "mlx5_0", "ports": [{"port": 1}]}])
+    assert ", 1 RDMA port, " in one.summary()
     assert machine("none", proxmox="8.4").summary().endswith("Debian 12 with Proxmox VE 8.4")
 
 

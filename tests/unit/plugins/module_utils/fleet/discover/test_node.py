@@ -50,6 +50,7 @@ def test_clock_rdma_and_reboot_are_findings(machine: Make) -> None:
     assert "has 8 RDMA ports (InfiniBand), 8 of them up" in text and "needs one reboot for iommu=pt" in text
     rails = [{"ports": [{"link_layer": "Ethernet", "state": state}]} for state in ("ACTIVE_DEFER", "DOWN", None)]
     assert "has 3 RDMA ports (Ethernet), 1 of them up" in findings(replace(machine("hgx-h100"), rdma=rails))
+    assert "has 1 RDMA port (Ethernet), 1 of them up" in findings(replace(machine("hgx-h100"), rdma=rails[:1]))
     assert "reboot" not in findings(machine("hgx-h100", cmdline="quiet iommu=pt"))
 
 
