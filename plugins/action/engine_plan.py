@@ -12,8 +12,9 @@ from ansible_collections.baremetal.inference.plugins.plugin_utils.node_call impo
 class ActionModule(NodeCall):
     """Lets the node run the module's implementation.
 
-    A controller that is itself a node also runs the implementation from the installed library of the node: the module
-    compares the installed library with the library that runs, and the collection's own directory has more files.
+    On a controller that is itself a node, too, the implementation runs from the node's library or from the archive that
+    is sent, and not from the collection's directory. The module compares the installed library with the library that
+    runs: the collection's directory has more files, and would always differ.
     """
 
     _specification = SPECIFICATION

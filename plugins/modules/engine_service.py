@@ -161,7 +161,8 @@ removed:
   type: list
   elements: str
 also:
-  description: What else was removed, such as compile caches, containers, images, and entries of the node's registry.
+  description: >-
+    What else was removed, such as compile caches, containers, images, and entries of the node's model registry.
   returned: O(state=absent)
   type: list
   elements: str

@@ -28,7 +28,7 @@ from ..store import stored
 
 @dataclass(frozen=True)
 class Model:
-    """An entry of the node's registry. `path` and `revision` are None if no release has them."""
+    """An entry of the node's model registry. `path` and `revision` are None if no release has them."""
 
     name: str
     model: str

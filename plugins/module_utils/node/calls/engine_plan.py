@@ -374,7 +374,7 @@ def services(module: Call, paths: Paths) -> dict[str, Any]:
     service = engine_service.Service(module, paths)
     # Here, this service only compares, even outside check mode.
     service.check_mode = True
-    names = service.left_alone([raw["name"] for raw in present_instances(module.params["instances"])])
+    names = service.without_swap([raw["name"] for raw in present_instances(module.params["instances"])])
     starts = service.start(names)
     return {
         "tool_due": bool(node_tool.install(paths, check=True)["files"]),

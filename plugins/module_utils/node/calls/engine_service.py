@@ -50,26 +50,27 @@ class Service:
         An engine that runs keeps its release, since systemd needs the files of that release if the engine dies.
         """
         states = {outcome.instance: outcome.state for outcome in wait.outcomes(self.paths, names)}
-        idle = [name for name, state in states.items() if state == "failed"]
+        down = [name for name, state in states.items() if state == "failed"]
         self.waits = any(state != "ready" or self.unmarked(name) for name, state in states.items())
         # A unit that systemd restarts again and again without success gets the release that is desired now.
-        self.stop(idle)
+        self.stop(down)
         reload = self.install_target()
         for name in names:
-            reload |= self.install_idle(name) if name in idle else self.repair(name)
-        self.changed |= reload or bool(idle)
+            reload |= self.install_desired(name) if name in down else self.repair(name)
+        self.changed |= reload or bool(down)
         # An instance that runs and could not be repaired may have no unit file.
-        sound = [name for name in names if name in idle or self.paths.unit(name).exists()]
+        sound = [name for name in names if name in down or self.paths.unit(name).exists()]
         self.enable(["inference.target", *map(unit_name, sound)], reload)
-        if idle and not self.check_mode:
-            units = list(map(unit_name, idle))
+        if down and not self.check_mode:
+            units = list(map(unit_name, down))
             # An operator or playbook wants this start: earlier failures must not prevent it.
             systemd.systemctl("reset-failed", *units)
             systemd.systemctl("start", "--no-block", *units)
-        return idle
+        return down
 
-    def left_alone(self, names: list[str]) -> list[str]:
-        """The instances that are in no swap. During a swap, only the swap may start and prove releases."""
+    def without_swap(self, names: list[str]) -> list[str]:
+        """The names without a swap, and a warning for each other. During a swap, only the swap may start and prove
+        releases."""
         swapped = [name for name in names if swaps.read(self.paths, name)]
         for name in swapped:
             self.warn(f"{name} was left alone: it is in a swap, or its swap was cut off. See inferctl status")
@@ -81,7 +82,7 @@ class Service:
             return not files.same(self.paths.target, TARGET_UNIT)
         return files.write(self.paths.target, TARGET_UNIT)
 
-    def install_idle(self, name: str) -> bool:
+    def install_desired(self, name: str) -> bool:
         """Install the desired release. Returns whether anything changed. Raises ReleaseError."""
         if self.check_mode:
             # The release may not be on the node yet, and a start is a change in any case.
@@ -102,7 +103,7 @@ class Service:
                 return not releases.installed(self.paths, name, number)
             return releases.activate(self.paths, name, number)
         except releases.ReleaseError as error:
-            # The engine serves. Only its next start is in danger, and the desired release is another one.
+            # The engine runs: only its next start is in danger. Another release is a matter of the swap.
             self.warn(f"{name} runs, but may not start again after its end: {error}")
             return False
 
@@ -133,7 +134,7 @@ class Service:
             systemd.systemctl("stop", *running)
 
     def proven(self, name: str) -> bool:
-        """Whether the installed release has answered before, so that its failure may be temporary."""
+        """Whether the installed release is the one that last proved itself, so that its failure may be temporary."""
         active = releases.active_number(self.paths, name)
         return active is not None and active == releases.current_number(self.paths, name)
 
@@ -166,7 +167,7 @@ def run(module: Call) -> None:
 def serve(module: Call, service: Service, names: list[str]) -> None:
     """Start instances, stop them, or wait for them."""
     if module.params["prove"] and module.params["state"] != "stopped":
-        names = service.left_alone(names)
+        names = service.without_swap(names)
     try:
         if module.params["state"] == "started":
             started = service.start(names)
@@ -252,7 +253,10 @@ def remove(
 
 
 def await_ready(module: Call, service: Service, names: list[str]) -> None:
-    """Wait for engines, mark those that answered as proven, and stop those that never answered."""
+    """Wait for engines, mark releases that answered as proven, and stop instances whose start failed.
+
+    With `prove`, an instance whose release is proven is not stopped: systemd starts it again.
+    """
     if module.check_mode:
         # A real run would start the stopped instances first, with releases that may not be staged yet.
         changed = [
