@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Updates, clean-up and reboots under load: no client notices, and an update that breaks a node stops the run."""
+"""Updates, cleaning and reboots under load: no client notices, and an update that breaks a node stops the run."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ class CleanupError(Exception):
 
 
 class Cleanup:
-    """One clean-up. In check mode, it only lists what it would do."""
+    """One cleaning. In check mode, it only lists what it would do."""
 
     def __init__(self, module: Call, paths: Paths) -> None:
         self.module = module
