@@ -18,7 +18,8 @@ kernel kills."""
 
 
 def used_mib(node: Node, instance: str) -> int:
-    """The memory of a container that the kernel cannot take back, in MiB. The engine is not the first process."""
+    """The memory of a container's processes that the kernel cannot take back, in MiB. Adds up all processes, since the
+    engine is not the first one."""
     pids = [pid for pid in node.run(f"docker top vllm-{instance} -eo pid").split() if pid.isdigit()]
     status = node.run(f"cat {' '.join(f'/proc/{pid}/status' for pid in pids)}")
     return sum(int(number) for number in re.findall(r"^Rss(?:Anon|Shmem):\s+(\d+) kB", status, re.MULTILINE)) // 1024

@@ -133,7 +133,7 @@ def paths(form: str, certificate: str, key: str) -> tuple[str, str]:
 
 
 def coming() -> set[str]:
-    """The paths of certificates that a run makes or obtains."""
+    """The paths of certificates and keys that a run makes or obtains."""
     return {path for form in (CA, ACME) for path in paths(form, "", "") if path}
 
 

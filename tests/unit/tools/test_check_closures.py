@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A module that imports too much is reported, with the way to the import that brings in the most files."""
+"""A module that imports too much is reported, with the chain to the import with the largest part of the size."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ def estimate(
     nodes: int = 1,
 ) -> HostMemory:
     """The memory of the host that an engine with the flags `entry` takes; `shared` is the size of its /dev/shm.
-    Of an engine over several `nodes`, each takes its part.
+    With several `nodes`, the memory of one node: its share of the ranks and of --kv-offloading-size, and all weights.
 
     needed = 1.1 x (weights + offloaded + cache) + shared + processes, where
 
@@ -74,11 +74,12 @@ def estimate(
       an engine on processors holds them in its own dtype;
     - offloaded: --kv-offloading-size is the sum over all ranks in GiB (vllm/config/cache.py of vLLM 0.32.0),
       --cpu-offload-gb is for each GPU (vllm/config/offload.py);
-    - cache: on processors, CPU_CACHE of models/flags/variables.py for each rank, else --gpu-memory-utilization of the
-      memory of a NUMA node (vllm/platforms/cpu.py);
+    - cache: on processors, CPU_CACHE of models/flags/variables.py or --kv-cache-memory-bytes for each rank; else
+      --gpu-memory-utilization of the memory of a NUMA node for each rank, less the weights (vllm/platforms/cpu.py);
     - shared: files in /dev/shm count for the container (memory.stat, `shmem`);
-    - processes: one for each rank, one for the server, and more with --api-server-count; in models with images or
-      sound, --mm-processor-cache-gb for each server and each data-parallel rank (vllm/config/multimodal.py).
+    - processes: one for each rank and for each server, of which there are --api-server-count, else one for each
+      data-parallel rank; in models with images or sound, --mm-processor-cache-gb for each server and each data-parallel
+      rank (vllm/config/multimodal.py).
     """
     flags = engine_flags.read(entry)[0]
     ranks = max(1, flags.world_size // nodes)

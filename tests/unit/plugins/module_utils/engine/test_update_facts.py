@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The release that an instance must run, the seconds that it may load, and its endpoint."""
+"""The release that an instance must run, how many seconds its load may take, and its endpoint."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The metrics of an engine, also of an engine that does not answer."""
+"""Scrapes an engine's metrics: from an engine that answers, from one that hangs, and from a port without a listener."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The report of nvidia-smi -q -x, of the synthetic machine and of recorded ones, whole and mangled."""
+"""Parses reports of nvidia-smi -q -x: of a synthetic machine and of real machines, complete and damaged."""
 
 from __future__ import annotations
 
@@ -123,6 +123,7 @@ def test_a_gpu_of_an_old_driver(sample: Sample) -> None:
 
 
 def test_a_gpu_with_a_value_that_says_so_is_lost() -> None:
+    """In place of a value, nvidia-smi prints `GPU is lost`."""
     found = report.parse(NEW.replace("<gpu_temp>61 C</gpu_temp>", "<gpu_temp>GPU is lost</gpu_temp>"))
     assert [gpu.lost for gpu in found.gpus] == [True, False]
     assert found.gpus[0].temperature_c is None

@@ -86,6 +86,7 @@ def test_a_method_without_a_draft_takes_no_memory(given: dict[str, Any], model: 
 
 
 def test_layers_that_predict_count_as_one_more(model: Model) -> None:
+    """All layers for multi-token prediction together take the memory of one more layer of the model."""
     flags = {"tensor-parallel-size": 8, "max-model-len": 8192, **entry(method="mtp")}
     found = fit(model("deepseek-v3"), flags, hypothetical("8xH200"))
     # A layer with 256 experts of 3 x 7168 x 2048 in FP8 has 10.6 GiB.
@@ -115,7 +116,9 @@ def test_a_draft_with_another_vocabulary_is_refused_by_name_and_file(model: Mode
         {"model": "llama3-eagle"},
     ],
 )
-def test_a_draft_that_is_made_for_one_model_may_have_its_own_vocabulary(given: dict[str, Any], model: Model) -> None:
+def test_a_draft_made_for_a_model_or_with_use_heterogeneous_vocab_may_have_its_own_vocabulary(
+    given: dict[str, Any], model: Model
+) -> None:
     draft = drafts.read(entry(**{"model": "small", **given}), model("llama-3-8b"))
     assert list(drafts.check(model("qwen3-8b"), draft)) == []
 

@@ -173,7 +173,7 @@ def test_with_an_unknown_fact_the_fit_is_unknown(model: Model) -> None:
     )
     assert fit(model("llama-3-8b", full_attention_interval=4), {}, hypothetical("1xL40S")).ok is None
     assert fit(model_facts.from_config({}), {}, hypothetical("1xL40S")).ok is None
-    # A certain misfit counts, also if other facts are unknown.
+    # A misfit that is certain counts, even if other facts are unknown.
     assert (
         fit(model("llama-3-8b", model_type="unheard_of"), {"tensor-parallel-size": 3}, hypothetical("3xL40S")).ok
         is False

@@ -48,7 +48,7 @@ def test_deaths_and_the_keys_in_flight(tmp_path: Path) -> None:
     text = collect("recovery", paths)
     assert 'inference_recovery_deaths{name="main"} 2\n' in text
     assert 'inference_recovery_deaths_in_flight{name="main",key="bob"} 2\n' in text
-    # Each of the two deaths on node2 excuses one here.
+    # Each death on node2 with the same key in flight excuses one death here: no fault is left.
     assert 'inference_recovery_budget_left{name="main"} 3\n' in text
 
 

@@ -1,6 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A node that swaps itself in memory: engines, gate, agent, gateways, and clients that try to connect all the time.
+"""A simulated node that swaps its instance. Engines, gate, agent and gateways are in memory, and so are clients, which
+try to connect all the time.
 
 All changes that a swap makes to the node pass through `FakeNode.act`. There, a test may raise an error, kill the swap,
 or restart the node, and the invariants of a swap are checked before and after each act. State files are real, below a
@@ -141,7 +142,7 @@ class FakeNode:
         self.host = name
         """The node's name at the gateways."""
         self.other: FakeNode | None = None
-        """Another node of the set that swaps itself, in place of `others`."""
+        """Another node of the set, which swaps its instance, too, in place of `others`."""
         self.engines: dict[str, Engine] = {}
         self.enabled: set[str] = set()
         self.closed: set[int] = set()
@@ -166,7 +167,7 @@ class FakeNode:
         """The act from which on the disk is full. Files below /run can be written, and files can be removed."""
         self.gateway_lost_at: int | None = None
         """The act from which on the gateway neither asks the agent nor answers the node."""
-        self.outage: tuple[str, float] | None = None
+        self.fails_on_return: tuple[str, float] | None = None
         """An act that fails on the way back, and for how many seconds from its first failure on."""
         self._out_since: float | None = None
         self.killed_at_rest = False
@@ -276,10 +277,15 @@ class FakeNode:
 
     def _is_out(self, what: str) -> bool:
         swap = self.swap()
-        if self.outage is None or swap is None or not swap.returning or not what.startswith(self.outage[0]):
+        if (
+            self.fails_on_return is None
+            or swap is None
+            or not swap.returning
+            or not what.startswith(self.fails_on_return[0])
+        ):
             return False
         self._out_since = self.clock if self._out_since is None else self._out_since
-        return self.clock - self._out_since < self.outage[1]
+        return self.clock - self._out_since < self.fails_on_return[1]
 
     def sleep(self, seconds: float) -> None:
         self.clock += seconds
@@ -496,7 +502,8 @@ class FakeNode:
             self.settings, self.unknown = UNKNOWN, "swap.json is damaged: run baremetal.inference.site"
 
     def boot(self) -> None:
-        """The node restarts: gates and /run are empty. Gates close before the enabled engines start."""
+        """The node restarts: all gates are open, and /run is empty. `resume-swaps` closes gates before the enabled
+        engines start."""
         self.engines.clear()
         self.closed.clear()
         shutil.rmtree(self.paths.root / "run", ignore_errors=True)

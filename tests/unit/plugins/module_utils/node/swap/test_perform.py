@@ -158,7 +158,7 @@ def test_any_act_may_fail(make_node: MakeNode, name: str, kind: str, quick: bool
 def test_a_step_that_fails_for_a_while_on_the_way_back_is_not_stuck(make_node: MakeNode, name: str, what: str) -> None:
     node = make_node()
     scenario(node, SCENARIOS[name][0])
-    node.outage = (what, 40.0)
+    node.fails_on_return = (what, 40.0)
     assert node.check_end(node.run()) == swaps.RETURNED
     assert any("try 5 of 6" in words for words in node.said)
 
@@ -166,7 +166,7 @@ def test_a_step_that_fails_for_a_while_on_the_way_back_is_not_stuck(make_node: M
 def test_a_step_that_keeps_failing_on_the_way_back_is_stuck(make_node: MakeNode) -> None:
     node = make_node()
     scenario(node, SCENARIOS["unfit"][0])
-    node.outage = ("start main", 1000.0)
+    node.fails_on_return = ("start main", 1000.0)
     began = node.clock
     assert node.check_end(node.run()) == swaps.STUCK
     assert 60 <= node.clock - began <= 90
@@ -178,7 +178,7 @@ def test_the_gate_is_kept_closed_while_a_step_waits_for_its_next_try(make_node: 
     """`nft flush ruleset` opens every gate, and a step that waits does not check the gates."""
     node = make_node()
     scenario(node, SCENARIOS["unfit"][0])
-    node.outage = ("start main", 1000.0)
+    node.fails_on_return = ("start main", 1000.0)
     pause = node.sleep
 
     def flushed(seconds: float) -> None:
@@ -196,7 +196,7 @@ def test_the_gate_is_kept_closed_while_a_step_waits_for_its_next_try(make_node: 
 def test_the_count_of_tries_continues_after_a_kill(make_node: MakeNode) -> None:
     node = make_node()
     scenario(node, SCENARIOS["unfit"][0])
-    node.outage = ("start main", 1000.0)
+    node.fails_on_return = ("start main", 1000.0)
     node.killed_at_rest = True
     assert node.check_end(node.run()) == swaps.STUCK
     assert len([words for words in node.said if ": start, try" in words]) == 5
@@ -205,7 +205,7 @@ def test_the_count_of_tries_continues_after_a_kill(make_node: MakeNode) -> None:
 def test_the_release_before_serves_although_its_mark_cannot_be_written(make_node: MakeNode) -> None:
     node = make_node()
     scenario(node, SCENARIOS["failing"][0])
-    node.outage = ("write var/lib/inference/history", 1000.0)
+    node.fails_on_return = ("write var/lib/inference/history", 1000.0)
     report = node.run()
     assert report and node.check_end(report) == swaps.RETURNED
     assert report.unproven.startswith("a fault at: write var/lib/inference/history")

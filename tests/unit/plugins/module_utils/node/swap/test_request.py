@@ -82,6 +82,7 @@ def test_a_swap_is_recorded_before_it_starts(paths: Paths, units: Systemd) -> No
 
 
 def test_terms_of_the_run_come_before_the_node_s(paths: Paths) -> None:
+    """They replace the terms in the node's settings."""
     request.begin(paths, replace(ASKED, terms=Terms(drain_seconds=5)))
     found = swaps.read(paths, "main")
     assert found and found.terms == Terms(drain_seconds=5)
@@ -186,7 +187,8 @@ def test_one_swap_at_a_time(paths: Paths, units: Systemd) -> None:
 
 @pytest.mark.parametrize("step", [swaps.LED, swaps.STUCK, swaps.START])
 def test_a_new_swap_continues_the_state_of_a_swap_that_was_cut_off_or_is_stuck(paths: Paths, step: str) -> None:
-    """Its origin is the release that served. The engine counts as touched, so that no refusal undrains it unproven."""
+    """The new swap's origin is the release that served. The engine counts as touched: a refused swap would undrain an
+    engine that has not proved itself."""
     old = Swap(1, 2, "old", SINCE, step=step, touched=step != swaps.LED, bridged=True, closed_port=5005, failure="why")
     swaps.begin(paths, "main", old)
     releases.activate(paths, "main", 2)

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Two nodes of one set swap themselves at the same time, and one of them always serves.
+"""Two nodes of one set swap their instances at the same time, and one of them always serves.
 
 Each node is a thread. Only one of them runs at any time: it hands over at each act and each sleep, by a clock that both
 share. The seed decides how long an act takes, and so the order of the acts of both nodes.
