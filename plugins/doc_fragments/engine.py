@@ -59,7 +59,9 @@ options:
         type: bool
         default: false
       rails_connected:
-        description: Whether a rail reaches the other rails. If omitted, only rails with one subnet do.
+        description: >-
+          Whether a rail reaches the other rails of a node. If omitted, it does, unless all rails are RoCE and each
+          rail of a node has a subnet of its own.
         type: bool
       variables:
         description: Further variables of NCCL, UCX and Gloo. Variables that must not be set are refused.

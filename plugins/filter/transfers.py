@@ -23,7 +23,7 @@ def model_turns(
     source: int,
     peers: bool = True,
 ) -> dict[str, dict[str, str]]:
-    """The next turn of each host that has one: the model's name, the source and the source's revision.
+    """What each host fetches in the next turn, by host: the model's name, the source and the source's revision.
 
     The source is a host; for the network, source and revision are empty.
     """

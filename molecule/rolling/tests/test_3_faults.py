@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Faults below a swap: Docker, the agent, the firewall, the disk, the whole node."""
+"""Faults during a swap, in what the swap needs: Docker, the agent, the firewall, the disk, the whole node."""
 
 from __future__ import annotations
 
@@ -77,6 +77,7 @@ def _ended(node: Node) -> bool:
         pytest.param(("drain", "gate", "start", "watch"), docker_dies, nullcontext, id="docker"),
         pytest.param(("drain", "gate", "probe", "watch"), agent_dies, nullcontext, id="agent"),
         pytest.param(("gate", "start", "probe"), firewall_reloads, nullcontext, id="firewall"),
+        # Without steps, `breaks` is never called: the disk alone is the fault, during the whole swap.
         pytest.param((), firewall_reloads, full_disk, id="disk"),
     ],
 )

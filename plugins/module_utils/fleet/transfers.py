@@ -19,7 +19,7 @@ NETWORK = ""
 
 @dataclass(frozen=True)
 class Turn:
-    """A model that a node fetches now. `source` is the name of a node, or NETWORK."""
+    """The model that a node fetches in a turn. `source` is the name of a node, or NETWORK."""
 
     model: str
     source: str
@@ -72,7 +72,7 @@ def deal(nodes: Sequence[Node], limits: Limits) -> dict[str, Turn]:
     """The next turn of each node that has one. There is at least one while an active node wants a model.
 
     If no node has a model yet, only the first node that wants the model fetches it from the network. If this fails, all
-    nodes may fetch it: the failure can be the node's or the network's.
+    nodes may fetch it: the failure can be the node's or the network's. Without peers, all nodes may fetch it, too.
     """
     table = _Table()
     turns: dict[str, Turn] = {}

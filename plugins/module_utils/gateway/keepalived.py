@@ -23,7 +23,9 @@ class Keepalived(ServiceFiles):
     def inspect(self) -> None:
         self.program = self.module.get_bin_path("keepalived", opt_dirs=["/usr/sbin"])
         if self.program is None and not self.module.check_mode:
-            raise ServiceError("keepalived is not installed. Nothing of keepalived was changed.")
+            raise ServiceError(
+                "keepalived is not installed: install the package keepalived first. Nothing of keepalived was changed."
+            )
         self.compare({FLOATING: self.params["plan"]["floating"]})
         self.refuse_foreign(
             {FLOATING: "keepalived"},

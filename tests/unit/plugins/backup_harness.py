@@ -47,7 +47,10 @@ class TimerSystemd:
 
 
 def longest_gap(text: str) -> int | None:
-    """The longest time between two runs of a schedule, in seconds. Every schedule is daily, or on Sundays."""
+    """The longest time between two runs of a schedule, in seconds.
+
+    `soon` is no schedule, and `once` has no second run. Every other schedule is daily, or on Sundays.
+    """
     if text == "soon":
         raise ValueError("Failed to parse")
     return None if text == "once" else 604800 if "Sun" in text else 86400

@@ -24,13 +24,17 @@ def test_the_rows_have_the_costs_of_monitoring(monkeypatch: pytest.MonkeyPatch) 
     counter = itertools.count()
     # The first scrape warms up, and is not counted. Each scrape costs 30 ms of a processor.
     scrapes = (SCRAPE.replace("@used", f"{number * 0.03:.2f}") for number in counter)
-    commands: list[str] = []
+    steps: list[str] = []
+
+    def scrape(_url: str) -> tuple[str, float]:
+        steps.append("scrape")
+        return next(scrapes), 0.06
 
     def ssh(_site: Site, _node: str, command: str) -> str:
-        commands.append(command)
+        steps.append(command.split()[-1])
         return "a collector's words\n0.500 0.100\n" if "inferctl" in command else ""
 
-    monkeypatch.setattr(bench_monitoring, "scrape", lambda _url: (next(scrapes), 0.06))
+    monkeypatch.setattr(bench_monitoring, "scrape", scrape)
     monkeypatch.setattr(bench_monitoring, "ssh", ssh)
     site = Site.__new__(Site)
     site.addresses, site.own_address = {"n": "192.0.2.1"}, "192.0.2.9"
@@ -56,9 +60,10 @@ def test_the_rows_have_the_costs_of_monitoring(monkeypatch: pytest.MonkeyPatch) 
         "0.20% of a core: inferctl metrics doctor every 300 s": 0.6,
     }
     # The textfiles are there before the first scrape.
-    assert [command.split()[-1] for command in commands[:2]] == [
+    assert steps[:3] == [
         "inference-metrics@node.service",
         "inference-metrics@doctor.service",
+        "scrape",
     ]
 
 

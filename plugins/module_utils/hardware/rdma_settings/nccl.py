@@ -20,7 +20,8 @@ from .desired import Desired
 from .variables import ECT, ETHERNET, packet_size
 
 LONGEST_VALUE = 1023
-"""NCCL cuts longer lines of a configuration file without a message. Source: initEnvFunc of misc/param.cc of NCCL."""
+"""The most characters of a value. NCCL does not cut values in the environment, as this collection passes them. But NCCL
+cuts a longer value in a configuration file, without a message. Source: setEnvFile of misc/param.cc of NCCL."""
 
 MOST_DEVICES = 32
 """Source: MAX_IB_DEVS of transport/net_ib of NCCL."""
@@ -82,7 +83,8 @@ class Options:
     required: bool = False
     """Whether an engine must fail rather than use TCP (`rdma_required`)."""
     rails_connected: bool | None = None
-    """Whether a rail reaches the other rails. None: only if several rails have one subnet."""
+    """Whether a rail reaches the other rails. None: yes, unless all rails are RoCE and each rail of a node
+    has a subnet of its own."""
     overrides: Mapping[str, str] = field(default_factory=dict)
     """Further variables (`rdma_nccl`)."""
     version: tuple[int, int] | None = None
@@ -93,7 +95,8 @@ def node(facts: Mapping[str, Any], wanted: Desired | None, address: str, netdev:
     """A node by its facts of rdma_facts and its plan. Without a plan, its rails are all active ports, except the
     port of `netdev`.
 
-    Settings of the plan count as made, so that neither the end of a first run nor a drain changes a release.
+    Settings of the plan count as made before the role has made them. Otherwise, the end of a first run would change a
+    release, and so would a drain, in which the role makes settings that had to wait.
     """
     found = rails.ports(facts)
     if wanted is None:
@@ -196,12 +199,14 @@ def _each(values: Mapping[str, object]) -> str:
 def _rdma(name: str, one: Node, nodes: Mapping[str, Node], options: Options, findings: Findings) -> dict[str, str]:
     """The variables of a node whose rails are like those of the others."""
     found: dict[str, str] = {}
-    # The names of devices may differ from node to node.
+    # If one node needs the variable, all nodes get it. Each has its own value: devices may have other names there.
     if any(other.ports > len(other.rails) for other in nodes.values()):
         found["NCCL_IB_HCA"] = "=" + ",".join(f"{rail.device}:{rail.port}" for rail in one.rails)
         if len(found["NCCL_IB_HCA"]) > LONGEST_VALUE or len(one.rails) > MOST_DEVICES:
             findings.problem(
-                name, f"NCCL takes at most {MOST_DEVICES} rails and {LONGEST_VALUE} characters; use fewer", "rdma_rails"
+                name,
+                f"allowed are at most {MOST_DEVICES} rails, and {LONGEST_VALUE} characters of NCCL_IB_HCA; use fewer",
+                "rdma_rails",
             )
     if all(rail.layer == ETHERNET for rail in one.rails):
         if one.tos:
@@ -306,5 +311,5 @@ def _refusal(key: str, value: str, roce: bool, options: Options) -> str:
     if key == "NCCL_IB_TC" and not roce:
         return "has a meaning on RoCE only; remove it"
     if len(value) > LONGEST_VALUE:
-        return f"has more than {LONGEST_VALUE} characters, which NCCL cuts"
+        return f"has more than {LONGEST_VALUE} characters, which NCCL would cut in a configuration file; shorten it"
     return ""

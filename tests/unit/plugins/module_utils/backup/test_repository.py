@@ -33,7 +33,7 @@ def test_an_address_that_restic_cannot_use_is_refused(address: str) -> None:
     assert "secret" not in str(refused.value)
 
 
-def test_a_password_with_a_slash_is_not_shown() -> None:
+def test_an_address_that_cannot_be_read_is_not_shown() -> None:
     for address in ("rest:https://node:s3cret/word@store:8000/x", "s3:https://[s3cret/bucket"):
         with pytest.raises(ValueError, match="has a host or a port that cannot be read: use a form like") as refused:
             repository.parse(address)

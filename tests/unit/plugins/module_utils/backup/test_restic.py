@@ -98,7 +98,7 @@ def test_a_lock_that_stays_is_an_error() -> None:
         of(Script(Outcome(0), LOCKED_12)).patiently(["prune"], minutes=0, pause=1)
 
 
-def test_a_backup_is_the_root_of_its_snapshot() -> None:
+def test_the_content_of_the_directory_is_the_root_of_the_snapshot() -> None:
     script = Script(Outcome(0), Outcome(0, stdout='{"message_type":"summary","snapshot_id":"ab","data_added":5}'))
     assert of(script).backup(Path("/run/copy"), "n1", ["machine-1"], 1)["data_added"] == 5
     command = script.calls[1]

@@ -68,7 +68,7 @@ def test_what_keepalived_refuses_changes_nothing(machine: Machine) -> None:
 def test_without_keepalived_check_mode_predicts_and_a_run_is_an_error(machine: Machine) -> None:
     machine.installed = False
     assert machine.run("a", check=True)["changed"]
-    with pytest.raises(ServiceError, match="not installed"):
+    with pytest.raises(ServiceError, match="not installed: install the package keepalived"):
         machine.run("a")
 
 

@@ -46,7 +46,7 @@ def test_a_package_of_a_driver(name: str) -> None:
         "nvidia-openjdk-8-jre",
         "nvidia-fs-dkms",
         "datacenter-gpu-manager-4-core",
-        # Debian's free firmware for nouveau.
+        # NVIDIA's firmware for nouveau.
         "firmware-nvidia-graphics",
     ],
 )

@@ -1,6 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The base: every flag of vLLM 0.32.0. tests/unit/tools/test_catalogue.py shows that the tool has written it."""
+"""The oldest catalogue, with every flag of vLLM 0.32.0. tests/unit/tools/test_catalogue.py shows that `make catalogue`
+has written it."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.models.flags i
 from ansible_collections.baremetal.inference.plugins.module_utils.models.flags.catalogue import Flag
 
 
-def test_the_base_has_the_flags_that_the_engine_printed() -> None:
+def test_the_oldest_catalogue_has_the_flags_that_the_engine_printed() -> None:
     flags = vllm_0_32_0.FLAGS
     assert (vllm_0_32_0.VERSION, len(flags)) == ("0.32.0", 315)
     assert flags["tensor-parallel-size"] == {"aliases": ["tp"], "type": "integer"}

@@ -74,7 +74,7 @@ def test_the_client_continues_after_the_time_of_a_call(tmp_path: Path) -> None:
     assert len(docker.started) == 1
 
 
-def test_a_client_that_fetches_nothing_is_an_error_with_its_last_line(tmp_path: Path) -> None:
+def test_a_client_that_fetches_nothing_is_an_error_with_its_last_error_line(tmp_path: Path) -> None:
     with pytest.raises(TransferError, match=r"acme/tiny: no byte arrived .* the network is unreachable"):
         download(Docker(tmp_path, *[1] * 100_000, brings=0), tmp_path).fetch(FILES, 0.05)
 
@@ -122,7 +122,7 @@ def test_the_client_owns_what_it_fetches_and_its_token_until_the_end(tmp_path: P
 def test_a_store_where_root_cannot_take_files_back_is_refused_before_the_download(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As on NFS with root_squash: root acts as nobody, who may keep files and cannot give them to root."""
+    """As on NFS with root_squash: root acts as nobody, and can make nobody the owner of a file, but not root."""
 
     def lchown(_path: str, user: int, _group: int) -> None:
         if user != hub.FETCHER:
