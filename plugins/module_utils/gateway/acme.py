@@ -45,11 +45,13 @@ class Order:
     server: str
     """The URL of the authority's directory."""
 
-    def command(self) -> list[str]:
+    def command(self, etc: Path = ETC) -> list[str]:
         """The command line of certbot. It has no secret."""
+        # certbot keeps a valid certificate with the same names also if another authority is asked.
+        kept = "--force-renewal" if self._old_server(etc) else "--keep-until-expiring"
         return [
             *("certbot", "certonly", "--non-interactive", "--agree-tos", "--standalone", "--cert-name", NAME),
-            *("--server", self.server, "--email", self.email, "--keep-until-expiring", "--renew-with-new-domains"),
+            *("--server", self.server, "--email", self.email, kept, "--renew-with-new-domains"),
             *("--deploy-hook", f"{CERTIFICATE_COMMAND} update"),
             *(part for name in self.names for part in ("-d", name)),
         ]
@@ -58,11 +60,14 @@ class Order:
         """Whether certbot has this certificate, from this authority. certbot renews it by itself."""
         try:
             names = certificates.read(chain(etc)).names
-            renewal = (etc / f"renewal/{NAME}.conf").read_text(encoding="utf-8")
         except (OSError, CertificateError):
             return False
-        found = re.search(r"^server = (\S+)$", renewal, re.M)
-        return set(names) == set(self.names) and found is not None and found[1] == self.server
+        return set(names) == set(self.names) and server_of(etc) == self.server
+
+    def _old_server(self, etc: Path) -> str:
+        """The authority from which certbot has its certificate, if that is not this order's; otherwise empty."""
+        found = server_of(etc)
+        return found if found != self.server else ""
 
     def problems(self, etc: Path = ETC) -> list[str]:
         """What on this machine prevents the first certificate."""
@@ -81,20 +86,36 @@ class Order:
             )
         return found
 
-    def fill(self) -> None:
+    def fill(self, etc: Path = ETC) -> None:
         """Let certbot obtain the certificate. Raises CertificateError."""
-        outcome = commands.run(self.command(), SECONDS)
+        outcome = commands.run(self.command(etc), SECONDS)
         if outcome.code != 0:
             why = outcome.message or f"{outcome.stdout}\n{outcome.stderr}".strip()[-SHOWN:]
             raise CertificateError(
                 f"certbot obtained no certificate for {', '.join(self.names)}. The authority must reach port 80 of the"
                 f" gateway by these names. The log is {LOG}. certbot says:\n{why}"
             )
+        if old := self._old_server(etc):
+            raise CertificateError(
+                f"gateway_acme_server: {self.server!r}: certbot ended without an error, but its certificate"
+                f" {NAME} is still that of {old}. Find the reason in {LOG}, remove it, and run"
+                " baremetal.inference.site again"
+            )
 
 
 def chain(etc: Path = ETC) -> Path:
     """The certificate and its chain; renewals replace the target of this link."""
     return etc / f"live/{NAME}/fullchain.pem"
+
+
+def server_of(etc: Path = ETC) -> str:
+    """The URL of the authority from which certbot has the certificate, and renews it; empty if unknown."""
+    try:
+        renewal = (etc / f"renewal/{NAME}.conf").read_text(encoding="utf-8")
+    except OSError:
+        return ""
+    found = re.search(r"^server = (\S+)$", renewal, re.M)
+    return found[1] if found else ""
 
 
 def key(etc: Path = ETC) -> Path:

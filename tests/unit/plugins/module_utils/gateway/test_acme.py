@@ -55,7 +55,7 @@ def test_a_port_with_a_listener_is_taken(port: int) -> None:
     assert not acme.port_taken(port)
 
 
-def test_an_error_quotes_certbot(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_quotes_certbot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[list[str]] = []
 
     def run(command: list[str], _seconds: float) -> commands.Outcome:
@@ -64,7 +64,7 @@ def test_an_error_quotes_certbot(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(commands, "run", run)
     with pytest.raises(CertificateError, match=r"llm\.example\.com") as caught:
-        ORDER.fill()
+        ORDER.fill(tmp_path)
     assert "likely firewall problem" in str(caught.value) and acme.LOG in str(caught.value)
     assert asked[0][:2] == ["certbot", "certonly"] and asked[0][-4:] == [
         "-d",
@@ -74,4 +74,32 @@ def test_an_error_quotes_certbot(monkeypatch: pytest.MonkeyPatch) -> None:
     ]
     assert "/usr/local/sbin/inference-gateway-certificate update" in asked[0]
     monkeypatch.setattr(commands, "run", lambda *_given: commands.Outcome(0))
-    ORDER.fill()
+    ORDER.fill(tmp_path)
+
+
+def test_a_valid_certificate_of_another_authority_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """certbot keeps a valid certificate with the same names, unless it is told to renew it."""
+    etc = filled(tmp_path, "https://old.invalid/directory")
+    conf = etc / f"renewal/{acme.NAME}.conf"
+
+    def run(command: list[str], _seconds: float) -> commands.Outcome:
+        if "--force-renewal" in command:
+            conf.write_text(f"[renewalparams]\nserver = {command[command.index('--server') + 1]}\n")
+        return commands.Outcome(0)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(commands, "run", run)
+        ORDER.fill(etc)
+    assert ORDER.is_filled(etc)
+    # A certificate of the same authority is not due: also for other names, certbot asks for a new one by itself.
+    assert "--force-renewal" not in ORDER.command(etc) and "--keep-until-expiring" in ORDER.command(etc)
+
+
+def test_a_certificate_that_stays_that_of_another_authority_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    etc = filled(tmp_path, "https://old.invalid/directory")
+    monkeypatch.setattr(commands, "run", lambda *_given: commands.Outcome(0))
+    with pytest.raises(CertificateError, match=r"gateway_acme_server: 'https://acme\.invalid/directory'") as caught:
+        ORDER.fill(etc)
+    assert "is still that of https://old.invalid/directory" in str(caught.value)
