@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The instances that serve models of the registry. Private to the collection. Pure."""
+"""The instances that serve models of the model registry. Private to the collection. Pure."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def served_entries(instances: Sequence[Any], entries: Mapping[str, Entry]) -> li
 
 
 def needed_entries(models: Mapping[str, Any], instances: Sequence[Instance]) -> dict[str, Any]:
-    """The registry's entries that the engines of the present instances need."""
+    """The entries of the model registry that the engines of the present instances need."""
     wanted = needed(models, [item.model for item in instances if item.state == "present"])
     return {name: models[name] for name in sorted(wanted)}
 
@@ -78,7 +78,7 @@ def load_instances(
 ) -> list[Instance]:
     """The declared instances with their GPUs, from the fact `gpus` where the fact is given.
 
-    Raises InputError with every mistake in registry and instances.
+    Raises InputError with every mistake in model registry and instances.
     """
     problems = list(registry.problems)
     seen: dict[str, dict[Any, str]] = {"name": {}, "port": {}}
@@ -113,10 +113,10 @@ def sound_instances(
     registry: Registry,
     gpus: Sequence[Mapping[str, Any]] | None = None,
 ) -> tuple[list[Instance], list[Problem]]:
-    """The present instances that can be planned, and every mistake in registry and instances.
+    """The present instances that can be planned, and every mistake in model registry and instances.
 
     Where some instances have mistakes, each of the others is loaded by itself: several instances that ask for a number
-    of GPUs may then get the same GPUs. `models` is the registry as it was declared.
+    of GPUs may then get the same GPUs. `models` is the model registry as it was declared.
     """
     try:
         loaded, problems = load_instances(instances, registry, gpus), []
@@ -143,7 +143,7 @@ def _check_instance(where: str, raw: Mapping[str, Any], registry: Registry) -> l
     name, model, port = raw.get("name"), raw.get("model"), raw.get("port")
     if not isinstance(name, str) or not NAME.fullmatch(name):
         problems.append(Problem(where, "must be 1 to 40 lower-case letters, digits and inner dashes", "name", name))
-    elif name in registry.names and name != model:
+    elif raw.get("state") != "absent" and name in registry.names and name != model:
         message = "is the name of another model in the registry: clients that ask for that model would get this one"
         problems.append(Problem(where, message, "name", name))
     if raw.get("state") != "absent" and model is None:

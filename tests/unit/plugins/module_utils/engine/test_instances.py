@@ -158,6 +158,13 @@ def test_an_absent_instance_needs_no_model() -> None:
     assert served_models(MODELS, instances) == {"tiny-a": MODELS["tiny-a"]}
 
 
+def test_an_absent_instance_may_have_the_name_of_a_model() -> None:
+    """Nothing serves under its name, so no client can get another model than the one that it asked for."""
+    absent = {"name": "big", "port": 5006, "state": "absent"}
+    assert [item.state for item in load([instance(), absent])] == ["present", "absent"]
+    assert "the name of another model" in messages([instance(), {**absent, "state": "present", "model": "wide"}])
+
+
 def test_another_model_for_once_takes_no_gpu_that_the_others_have() -> None:
     instances: list[Any] = [instance(), instance(name="next", port=5006), "odd"]
     other = [instances[0], {**instances[1], "model": "wide"}, "odd"]
