@@ -123,7 +123,7 @@ served:
       description: The number of the release.
       type: int
     model:
-      description: The model's name in the registry.
+      description: The model's name in the model registry.
       type: str
     revision:
       description: The model's revision in the store.

@@ -43,7 +43,8 @@ options:
     default: []
     suboptions:
       name:
-        description: The name, from which the label C(inf-NAME) is made. 1 to 8 characters of a-z, 0-9 and dash.
+        description: The name, from which the label C(inf-NAME) is made. 1 to 8 characters of a-z, 0-9 and dash, the
+          first not a dash.
         type: str
         required: true
       devices:

@@ -29,8 +29,8 @@ options:
       - V(instances) is the state of each instance. V(update) compares the running release of each instance with the
         release that it must run, and checks that the node has all files of that release. V(counters) reads each
         engine's counters.
-      - V(all) is everything, V(min) nothing. An exclamation mark leaves a subset out; without any other item, all
-        other subsets of V(all) are read.
+      - V(all) is everything, V(min) nothing. An exclamation mark leaves a subset out. If the list has only
+        such items, all remaining subsets of V(all) are read.
     type: list
     elements: str
     default: [instances]

@@ -32,8 +32,8 @@ options:
       - What to read.
       - V(servers) reads the gateway's server of the instance O(name) on O(host). V(answers) requests a token from each
         replica set in O(names).
-      - V(all) is everything, V(min) nothing. An exclamation mark leaves a subset out; without any other item, all
-        other subsets of V(all) are read.
+      - V(all) is everything, V(min) nothing. An exclamation mark leaves a subset out. If the list has only
+        such items, all remaining subsets of V(all) are read.
     type: list
     elements: str
     default: [servers]

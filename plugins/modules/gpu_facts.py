@@ -31,8 +31,8 @@ options:
       - What to read, in addition to the PCI bus and the driver's files, which are always read.
       - V(nvidia_smi) runs C(nvidia-smi -q -x), and C(nvidia-smi -L) if a GPU has MIG devices; V(nvlink) runs
         C(nvidia-smi nvlink -s); V(topology) runs C(nvidia-smi topo -m); V(xids) reads the kernel's log.
-      - V(all) is these four, V(min) none. An exclamation mark leaves a subset out; without any other item, all other
-        subsets of V(all) are read.
+      - V(all) is these four, V(min) none. An exclamation mark leaves a subset out. If the list has only
+        such items, all remaining subsets of V(all) are read.
       - V(cdi) and V(containers) are not part of V(all). With only these two, the module returns no facts about the GPUs
         themselves.
       - V(cdi) reads the CDI specifications in C(/etc/cdi) and C(/var/run/cdi). It compares those of the kind

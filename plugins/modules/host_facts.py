@@ -30,8 +30,8 @@ options:
         is on them. V(services) finds listening programs, and asks those that serve models for the names of
         their models. V(docker), V(firewall) and V(clock) find the programs that manage each of these. V(secure_boot)
         reads the state of the firmware.
-      - V(all) is everything, V(min) nothing. An exclamation mark leaves a subset out; without any other item, all
-        other subsets of V(all) are read.
+      - V(all) is everything, V(min) nothing. An exclamation mark leaves a subset out. If the list has only
+        such items, all remaining subsets of V(all) are read.
     type: list
     elements: str
     choices:

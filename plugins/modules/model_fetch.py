@@ -26,7 +26,7 @@ options:
     type: path
     required: true
   name:
-    description: The model's name in the registry.
+    description: The model's name in the model registry.
     type: str
     required: true
   entry:

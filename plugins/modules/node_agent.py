@@ -55,7 +55,7 @@ options:
         elements: dict
         required: true
       golden:
-        description: The golden prompts of each model, by its name in the registry.
+        description: The golden prompts of each model, by its name in the model registry.
         type: dict
         default: {}
       terms:

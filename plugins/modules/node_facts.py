@@ -27,8 +27,8 @@ options:
         not write does not count.
       - V(in_use) finds what a reboot would end. These are instances that have answered a request since their start. If
         there is none, these are other programs with an open GPU.
-      - V(all) is everything, V(min) nothing. An exclamation mark leaves a subset out; without any other item, all
-        other subsets of V(all) are read. Values of a subset that is left out are not returned.
+      - V(all) is everything, V(min) nothing. An exclamation mark leaves a subset out. If the list has only
+        such items, all remaining subsets of V(all) are read. Values of a subset that is left out are not returned.
       - V(doctor) and V(status) take up to 30 seconds each if something hangs.
     type: list
     elements: str

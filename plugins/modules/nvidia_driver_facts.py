@@ -34,8 +34,8 @@ attributes:
 options:
   gather_subset:
     description:
-      - What to read. V(all) is everything, V(min) nothing. An exclamation mark leaves a subset out; without any other
-        item, all other subsets of V(all) are read.
+      - What to read. V(all) is everything, V(min) nothing. An exclamation mark leaves a subset out. If the list
+        has only such items, all remaining subsets of V(all) are read.
       - Facts that are not read are not returned, so that earlier facts stay.
     type: list
     elements: str

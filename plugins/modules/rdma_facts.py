@@ -15,7 +15,8 @@ description:
     C(rdma), C(ibv_devinfo) and C(ip) add further facts.
   - Works without these programs, without RDMA, and without a driver for the network controllers, and reports what is
     missing. If a program fails or hangs, the module does not fail. The facts of this program are then V(null), and
-    RV(ansible_facts.rdma_tools) has the reason.
+    RV(ansible_facts.rdma_tools) has the reason. For C(dcb), RV(ansible_facts.rdma_devices[].ports[].dcb.errors) has
+    the reason, and for dma-buf RV(ansible_facts.rdma_dma_buf_error).
   - Unknown facts, and facts that O(gather_subset) leaves out of a device, are V(null).
   - Changes nothing, and loads no kernel module. C(rdma) would load one, so the programs run only if the kernel already
     has RDMA, or if an option names them.
@@ -34,8 +35,8 @@ options:
         C(ip). V(tools) runs C(rdma) and C(ibv_devinfo). V(gpus) finds the nearest GPUs and GPUDirect. V(nics) finds
         controllers without an RDMA device. V(settings) reads PFC, ETS and DSCP by C(dcb), the PCIe settings, the IOMMU,
         and which program configures each network device. V(dma_buf) asks each device for dma-buf by libibverbs.
-      - V(all) is everything, V(min) nothing. An exclamation mark leaves a subset out; without any other item, all
-        other subsets of V(all) are read.
+      - V(all) is everything, V(min) nothing. An exclamation mark leaves a subset out. If the list has only
+        such items, all remaining subsets of V(all) are read.
       - Facts that are not read are not returned, so that earlier facts stay. Values of a device or port that are not
         read are V(null).
     type: list
@@ -223,8 +224,9 @@ ansible_facts:
               returned: always
               sample: true
             acs_bridges:
-              description: The bridges above the function, and above GPUs below the same PCIe switches, that send
-                packets between functions through the CPU, by ACS.
+              description: PCIe bridges that, by ACS, send packets between functions through the CPU. The module looks
+                at the bridges above this function, and above each GPU that has only PCIe switches between itself and
+                this function.
               type: list
               elements: str
               returned: always
@@ -595,7 +597,7 @@ ansible_facts:
           returned: always
           sample: no kernel driver is bound to it
     rdma_tools:
-      description: Whether each program answered, or why it did not.
+      description: Whether C(rdma), C(ibv_devinfo) and C(ip) answered, or why they did not.
       returned: always
       type: dict
       contains:

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The driver from a fake of NVIDIA's repository.
 
-Tests: from Debian's driver to NVIDIA's, another version, another branch, upgrades that must not change the driver,
+Tests: another version, another flavour, another branch, the fabric manager, upgrades that must not change the driver,
 and a module that does not build."""
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Composes the release of an instance from inventory, registry and store. Private to the collection.
+"""Composes the release of an instance from inventory, model registry and store. Private to the collection.
 
 A plan and a staging compose the same release, so that a plan reports exactly what a run would do.
 """
@@ -35,9 +35,9 @@ class Common:
 
     declared: Declared
     image: str
-    """The image of all engines."""
+    """The image of each engine whose instance names no image."""
     settings: Settings
-    """The settings of all containers."""
+    """The settings of all containers, but for what an instance sets for its own."""
     ids: Ids
     secrets: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, repr=False)
     """Secret variables by instance."""

@@ -34,7 +34,7 @@ _PRIVATE = (
     *("/", "/boot", "/dev", "/etc", "/home", "/proc", "/root", "/run", "/sys"),
     *(DOCKER_DATA_ROOT, str(Paths().state)),
 )
-"""Directories that no engine gets, with everything in them but what the collection itself has put there."""
+"""No engine gets these directories, or anything in them, except what the collection itself has put there."""
 
 
 @dataclass(frozen=True)

@@ -188,5 +188,5 @@ def _shapes(tensors: Mapping[str, safetensors.Tensor]) -> tuple[tuple[str, int, 
 
 
 def _path(module: str) -> str:
-    """A module's name with those of the modules above, without the layer's number and the trainer's prefix."""
+    """The full path of a module, such as `model.layers.mlp.up_proj`: without the layer's number and PEFT's prefix."""
     return re.sub(r"\.layers\.\d+\.", ".layers.", module.removeprefix("base_model.model."))

@@ -62,7 +62,7 @@ def test_all_nodes_boot_at_once_and_the_inventory_leads_to_each(tool: ModuleType
     assert inventory["all"]["vars"] == {"ansible_user": "root"}
 
 
-def test_nodes_from_snapshots_keep_the_lists_of_packages_and_wait_for_no_address(
+def test_nodes_from_snapshots_keep_the_lists_of_packages_and_boot_without_the_agent(
     tool: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[list[str]] = []

@@ -37,8 +37,8 @@ class Pcie:
     """Bytes."""
     relaxed_ordering: bool | None
     acs_bridges: list[str]
-    """The bridges that send packets between functions through the CPU, among the bridges above the function and above
-    GPUs below the same switches. Only root can read this."""
+    """The bridges that send packets between functions through the CPU: among the bridges above this function, and above
+    each GPU that has only PCIe switches between itself and this function. Only root can read this."""
     iommu: str | None
     """The type of the function's IOMMU group: identity, DMA, DMA-FQ, …; None without an IOMMU."""
 

@@ -108,7 +108,7 @@ def test_check_mode_reports_whether_the_module_is_due(
     assert (found["due"], found["missing"], found["repository_state"]) == (True, ["restic"], "unknown") and calls == []
 
 
-def test_another_system_is_refused_with_the_other_mistakes(
+def test_an_untested_operating_system_is_refused_together_with_all_other_mistakes(
     call_backup: Call, timers: TimerSystemd, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tested, "refusal", lambda what, package: f"{what} needs {package}")
@@ -245,7 +245,7 @@ def test_a_repository_that_was_there_is_not_made_anew(
     assert not any("init" in call for call in calls)
 
 
-def test_a_server_that_allows_deletions_stops_before_any_change(
+def test_a_server_that_allows_deletions_is_refused_before_any_change(
     call_backup: Call, timers: TimerSystemd, monkeypatch: pytest.MonkeyPatch, places: Places
 ) -> None:
     calls = answer_restic(monkeypatch, {"config": THERE})

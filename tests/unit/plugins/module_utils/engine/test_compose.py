@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A release composed from inventory, registry and store."""
+"""A release composed from inventory, model registry and store."""
 
 from __future__ import annotations
 

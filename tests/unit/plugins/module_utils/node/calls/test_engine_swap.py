@@ -61,7 +61,7 @@ def test_a_missing_release_is_refused(swap: Swap) -> None:
     assert said["failed"] and "main has no release 9; it has 1, 2" in said["msg"]
 
 
-def test_missing_swap_settings_are_an_error_that_names_site(swap: Swap, two_instances: Paths) -> None:
+def test_missing_swap_settings_are_an_error_that_names_the_playbook_to_run(swap: Swap, two_instances: Paths) -> None:
     two_instances.swap_settings.unlink()
     said = swap(release=2)
     assert said["failed"] and "run baremetal.inference.site" in said["msg"]

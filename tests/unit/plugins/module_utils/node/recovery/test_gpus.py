@@ -47,7 +47,7 @@ def test_a_reset_in_the_future_has_an_unknown_time() -> None:
 
 
 @pytest.mark.recordings("kernel_xid")
-def test_kernel_logs_of_real_machines_lead_to_a_step(recording: Any, gpu_machine: GpuMachine) -> None:
+def test_kernel_logs_of_real_machines_ask_for_an_action(recording: Any, gpu_machine: GpuMachine) -> None:
     log = recording.text()
     found, errors = xid.find(log)
     named = [*(one.pci_bus_id for one in found), *(one.pci_bus_id for one in errors)]
@@ -64,7 +64,7 @@ def test_kernel_logs_of_real_machines_lead_to_a_step(recording: Any, gpu_machine
 
 
 @pytest.mark.recordings("nvidia_smi_xml")
-def test_reports_of_real_machines_lead_to_a_step(recording: Any, gpu_machine: GpuMachine) -> None:
+def test_reports_of_real_machines_ask_for_an_action(recording: Any, gpu_machine: GpuMachine) -> None:
     gpu_machine.smi = Outcome(0, recording.text())
     found = inspect._gpus(gpu_machine.paths.root, gpu_machine.run)
     real = [gpu for gpu in found if gpu["reported"]]
@@ -90,7 +90,7 @@ def test_the_gpus_that_a_release_names(paths: Paths, name: str) -> None:
     release = releases.load(paths, "side", 1)
     second = gpu(1, SECOND, mig_devices=[{"uuid": "MIG-7"}])
     assert gpus.used_by(release, [gpu(0, FIRST), second]) == [second]
-    # If a GPU is lost, the GPUs after it keep their numbers.
+    # If a GPU is lost, the driver gives its index to the next GPU. A number in the release still means the same GPU.
     if name[0] == "1":
         moved = {**second, "index": 0}
         assert gpus.used_by(release, [gpu(None, FIRST), moved]) == [moved]
@@ -124,7 +124,7 @@ def test_a_reset_counts_from_its_time_since_boot(monkeypatch: pytest.MonkeyPatch
     assert gpus.last_reset(State("main", gpus_reset=ago[200]), NOW) == 0.0
 
 
-def test_a_start_that_failed_counts_while_the_gpu_is_missing() -> None:
+def test_a_failed_initialisation_of_a_gpu_counts_while_the_driver_does_not_list_the_gpu() -> None:
     log = "[  95.0] NVRM: GPU 0000:9d:00.0: RmInitAdapter failed! (0x62:0xffff:2477)\n"
     assert gpus.needed_by_log(log, {SECOND}, 0) == ("none", "")
     assert gpus.needed_by_log(log, {SECOND}, 0, {SECOND}) == ("reboot", f"the driver cannot start GPU {SECOND}")
