@@ -98,7 +98,7 @@ class Order:
         if old := self._old_server(etc):
             raise CertificateError(
                 f"gateway_acme_server: {self.server!r}: certbot ended without an error, but its certificate"
-                f" {NAME} is still that of {old}. Find the reason in {LOG}, remove it, and run"
+                f" {NAME} is still that of {old}. Correct what {LOG} reports, and run"
                 " baremetal.inference.site again"
             )
 
