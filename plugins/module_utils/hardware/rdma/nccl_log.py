@@ -44,6 +44,11 @@ IB, SOCKET = "IB", "Socket"
 
 OK, UNKNOWN, WARN, FAIL = "ok", "unknown", "warn", "fail"
 
+RAISE_MEMLOCK = (
+    "set memlock: '-1' in vllm_ulimits, or in the instance's ulimits; then run baremetal.inference.update_model"
+)
+"""The next step if a container may not lock enough memory."""
+
 
 @dataclass(frozen=True)
 class Fault:
@@ -86,9 +91,7 @@ FAULTS: Sequence[tuple[re.Pattern[str], Fault]] = (
     ),
     (
         re.compile(r"(?:ibv_create_qp|ibv_reg_mr\w*)\b.*(?:failed|Cannot allocate memory)|Cannot allocate memory"),
-        Fault(
-            "memlock", "NCCL could not lock memory", "set memlock: '-1' in vllm_ulimits, or in the instance's ulimits"
-        ),
+        Fault("memlock", "NCCL could not lock memory", RAISE_MEMLOCK),
     ),
     (
         re.compile(r"incompatible devices"),

@@ -15,6 +15,7 @@ from pathlib import Path
 from ...core import files
 from ...core.commands import NOT_INSTALLED
 from ...debian import chrony
+from ...hardware.rdma.nccl_log import RAISE_MEMLOCK
 from .check import FAIL, OK, WARN, CannotTell, Check, Finding
 from .host import TOOL_TIMEOUT, Host
 
@@ -86,8 +87,7 @@ def memlock(host: Host) -> Finding:
     limits = {name: release.settings.ulimits.get("memlock") or _inherited(host) for name, release in members.items()}
     low = [f"{name} may lock {limit} bytes" for name, limit in limits.items() if not _suffices(limit)]
     if low:
-        action = "set memlock: '-1' in vllm_ulimits, or in the instance's ulimits"
-        return Finding(WARN, f"{', '.join(low)}, and RDMA needs {MEMLOCK_LIMIT}", action)
+        return Finding(WARN, f"{', '.join(low)}, and RDMA needs {MEMLOCK_LIMIT}", RAISE_MEMLOCK)
     return Finding(OK, f"{', '.join(members)} may lock enough memory")
 
 

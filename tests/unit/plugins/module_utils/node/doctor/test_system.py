@@ -102,7 +102,9 @@ def test_the_container_of_an_engine_may_lock_enough_memory(
     seen = host_of(member({"memlock": limit} if limit else {}), tmp_path, {shown: Outcome(0, service)})
     wanted = Finding(OK, "main may lock enough memory")
     if found:
-        action = "set memlock: '-1' in vllm_ulimits, or in the instance's ulimits"
+        action = (
+            "set memlock: '-1' in vllm_ulimits, or in the instance's ulimits; then run baremetal.inference.update_model"
+        )
         wanted = Finding(WARN, f"main may lock {found} bytes, and RDMA needs 1073741824", action)
     assert system.memlock(seen) == wanted
 
