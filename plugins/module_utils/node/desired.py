@@ -28,7 +28,8 @@ from ..store import stored
 
 @dataclass(frozen=True)
 class Model:
-    """An entry of the node's model registry. `path` and `revision` are None if no release has them."""
+    """An entry of the node's model registry. `path` and `on_disk` are None if no release has the entry's weights. Then
+    `revision` is the one that the entry names, or None."""
 
     name: str
     model: str

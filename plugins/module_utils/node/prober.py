@@ -85,14 +85,14 @@ class Prober:
             release = self._release()
             if release.gang is not None and not release.gang.leads:
                 return Finding(health.UNKNOWN, f"follows {release.gang.leader.node}, whose engine alone can be probed")
-            # Its first call reads files of the model, perhaps from a slow disk.
+            # task.of() reads files of the model once, perhaps from a slow disk.
             target = await asyncio.to_thread(self._target, release)
         except (releases.ReleaseError, OSError, ValueError) as error:
             return Finding(health.UNKNOWN, str(error))
         observation, stranger = await asyncio.gather(
             observe(target, self._limit), self._stranger(target, release) if check_owner else _no_stranger()
         )
-        # The engine may have been stopped meanwhile, or may have died and load again.
+        # Meanwhile, the engine may have been stopped, or may have died and be loading again.
         if observation.seen is not Seen.TOKEN and (finding := await self._of_unit()):
             return finding
         if stranger:

@@ -199,8 +199,8 @@ def _gateways(paths: Paths, name: str, listed: set[str] | None) -> list[Gateway]
         for each in answers
         if listed is None or each.gateway in listed or now - each.asked <= SILENT_SECONDS
     ]
-    # In the agent's first seconds, a gateway without an answer may only not have asked yet. A gateway asks each second:
-    # more answers than SILENT_SECONDS show that these seconds are over.
+    # In the agent's first seconds, a gateway without an answer may not have asked yet. A gateway asks each second: more
+    # answers than SILENT_SECONDS show that these seconds are over.
     if listed and any(each.times > SILENT_SECONDS for each in answers):
         found += [Gateway(each, "", None) for each in sorted(listed - {each.gateway for each in answers})]
     return found
@@ -252,7 +252,7 @@ def _time(text: str) -> str:
 
 
 def healthy(statuses: Sequence[Status]) -> bool:
-    """Whether every declared instance serves, and no recent verdict condemns it."""
+    """Whether every declared instance serves, has sound files, and no recent verdict condemns it."""
     return all(
         status.serving and not status.problems and not _condemned(status) for status in statuses if status.desired
     )

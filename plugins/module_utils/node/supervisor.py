@@ -367,7 +367,7 @@ class Supervisor:
         pause = self.stop.idle_grace if idle else self.gang.poll or limit
         while not events.died and self.gang.order().engine != KILL and (left := deadline - time.monotonic()) > 0:
             events.wait(min(left, pause), signals=False)
-            # The engine counts a request only after the request's first step, and a drain only asks gateways to stay
+            # The engine counts a request only after it has begun to work on it, and a drain only asks gateways to stay
             # away: while a client is connected, an engine that reports no request is not killed.
             if idle and not listeners.connections(self.release.port, self.proc):
                 break

@@ -79,7 +79,7 @@ TOOLS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("docker/unit.txt", ("systemctl", "--no-pager", "cat", "docker.service")),
 )
 """Programs and their options, by the file for the output.
-`rdma` loads kernel modules, so those of RDMA run only on a node with RDMA."""
+The program `rdma` loads kernel modules, so all programs of RDMA run only on a node with RDMA."""
 
 FILES = (
     "etc/os-release",

@@ -65,8 +65,8 @@ from . import engine_service, node_tool
 
 
 def image_space(module: Call) -> tuple[dict[str, int], list[Problem]]:
-    """Space in GiB that the missing images need, by directory, and a problem if too little is free. Empty if the node
-    has all images."""
+    """Either the space in GiB that the missing images need, by directory, or a problem if too little is free. Both are
+    empty if the node has all images, or if `image_gib` is not given."""
     if module.params["image_gib"] is None:
         return {}, []
     root = Path(module.params["docker_data_root"])

@@ -93,7 +93,8 @@ class Stage:
     def instance(self, instance: Instance, common: Common, stored: dict[str, StoredModel]) -> dict[str, Any]:
         """Stage one instance, with the engine's arguments from its registry entry. Returns the instance's state.
 
-        Raises InputError if its engine could not serve an adapter, find a file, or stay below its memory limit.
+        Raises InputError if its engine could not serve an adapter, find a file, or stay below its memory limit, or if
+        the node does not have its user.
         """
         declared, entry = common.declared, common.declared.entries[instance.model]
         drafter, model = declared.draft_of(entry), stored[entry.served_as]

@@ -262,7 +262,7 @@ def await_ready(module: Call, service: Service, names: list[str]) -> None:
         changed = [
             outcome.instance
             for outcome in wait.outcomes(service.paths, names)
-            if outcome.state == "failed" or service.unmarked(outcome.instance)
+            if outcome.state == "failed" or (module.params["prove"] and service.unmarked(outcome.instance))
         ]
         module.exit_json(changed=bool(changed), ready=[], loading=[], progress=[])
     found = wait.wait_ready(service.paths, names, module.params["timeout"])

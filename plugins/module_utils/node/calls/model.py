@@ -44,7 +44,7 @@ def describe(module: Call) -> None:
         module.fail_json(
             msg=f"The cache {values['cache']} cannot be used: {error}. Set another path, or correct its owner."
         )
-    # An entry without a usable source belongs to no machine. The task on the node reports it, so it is reported once.
+    # An entry without a usable source belongs to no machine. Only the call for the node reports the entry.
     problems = [*problems, *found] if values["origin"] == NODE else found
     module.exit_json(
         changed=False,

@@ -150,7 +150,7 @@ class Checker:
     def check(self, entry: Entry) -> list[Problem]:
         """Reasons why a model cannot get the prompt of its entry. Raises OSError."""
         root = self._directory(entry)
-        # The tasks for models report a missing model.
+        # The module `model` reports a missing model.
         if root is None or not root.is_dir():
             return []
         self.checked.append(entry.name)

@@ -68,7 +68,7 @@ def known(paths: Paths, names: Sequence[str]) -> list[str]:
 
 
 def wait_seconds(text: str) -> float:
-    """The value of an option that limits a wait: 0 looks once."""
+    """The value of an option that limits a wait, in seconds. With 0, the command looks once."""
     value = float(text)
     if not 0 <= value < math.inf:
         raise argparse.ArgumentTypeError("must be a number of seconds, 0 or more")

@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The start of the command `inferctl`. Private to the collection.
 
-All commands together import 200 files, which takes half a second. So the commands of an engine's unit import only what
-they need.
+All commands together import more than 300 files, which takes most of a second. So the commands of an engine's unit
+import only what they need.
 """
 
 from __future__ import annotations

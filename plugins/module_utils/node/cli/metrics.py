@@ -25,7 +25,7 @@ def add(commands: Commands) -> None:
     """Add the command to the parser."""
     command = commands.add_parser(
         "metrics",
-        help="print metrics of GPUs, RDMA, releases and the doctor for Prometheus",
+        help="print metrics of GPUs, RDMA, releases, recovery and the doctor for Prometheus",
         description="Gather metrics. Print them, or write them where node_exporter reads. Changes nothing else.",
         epilog=f"Collectors: {', '.join(catalogue.COLLECTORS)}; groups: {', '.join(GROUPS)}. Exit codes: 0 "
         "success, 1 a collector failed, which its metrics report, too, 2 wrong usage.",

@@ -193,8 +193,8 @@ def _read(text: str) -> perftest.Report | nccl_tests.Report:
 
 
 def _together(paths: Paths, found: Sequence[rails.Port]) -> tuple[float | None, int]:
-    """What all rails carry together, in GB/s, None if unknown; and how many GPUs use all rails. Without recorded rails,
-    all active ports count."""
+    """What all rails can carry together, in GB/s, None if unknown; and how many GPUs use the rails. Without recorded
+    rails, all active ports count."""
     try:
         wanted = boot.read(paths)
     except ValueError as error:

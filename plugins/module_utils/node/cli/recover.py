@@ -31,9 +31,9 @@ def add(commands: Commands) -> None:
     command = commands.add_parser(
         "recover",
         help="recover an engine that hangs or does not start; without NAME, show the state of recovery",
-        description="Take the next step of recovery now, whatever budget, back-off and arming say. The node's lock, or "
-        "a drain by an update, stops the step. Without NAME and options: show budgets and breakers. With --dry-run: "
-        "only print the next step of the named instances, or of all.",
+        description="Take the next step of recovery now, whatever budget, back-off, arming and breaker say. The node's "
+        "lock, or a drain by an update, stops the step. Without NAME and options: show budgets and breakers. With "
+        "--dry-run: only print the next step of the named instances, or of all.",
         epilog="Exit codes: 0 success, 1 a breaker is open or a step failed, 2 wrong usage.",
     )
     command.add_argument("names", nargs="*", metavar="NAME", help="instances")

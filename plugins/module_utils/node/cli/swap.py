@@ -114,7 +114,7 @@ def _begin(options: argparse.Namespace, paths: Paths, number: int, *, back: bool
     run_id = f"{now.strftime('%Y%m%dT%H%M%S')}-{secrets.token_hex(2)}"
     until = lock.until(now, perform.LOCK_SECONDS)
     wanted = lock.Lock(run_id, user, socket.gethostname(), lock.BY_HAND, format_time(now), until)
-    # An earlier swap of this command that was cut off or is stuck has left its lock. This one adopts the lock.
+    # An earlier swap of this command that was cut off or is stuck has left its lock. The new swap adopts the lock.
     _changed, adopted = lock.take(paths, wanted, now, _last_run(paths, options.name))
     reason = f"inferctl {options.command} by {user}"
     try:
@@ -205,7 +205,7 @@ def _perform(options: argparse.Namespace, paths: Paths) -> int:
 
 
 def _rest(restarts: int) -> float:
-    """Seconds to wait in addition to systemd's delay: none at first, then twice as many each time."""
+    """Seconds to wait in addition to systemd's delay. Both together double with each restart, up to LONGEST_REST."""
     return min(LONGEST_REST, RESTART_SECONDS * (2.0 ** min(restarts, 16) - 1))
 
 

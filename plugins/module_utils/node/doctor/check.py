@@ -23,8 +23,8 @@ OK, UNKNOWN, WARN, FAIL = "ok", "unknown", "warn", "fail"
 STATUSES = (OK, UNKNOWN, WARN, FAIL)
 
 LIMIT = 30.0
-"""Limit for a check, in seconds. All checks run at once. nvidia-smi with 8 GPUs takes 3 s without persistence mode, and
-up to this limit if a GPU is faulty."""
+"""Limit for a check, in seconds. All checks run at once. nvidia-smi with 8 GPUs takes 3 s without persistence mode. If
+a GPU is faulty, two calls take up to TOOL_TIMEOUT each (host.py)."""
 
 SYSTEMD = "systemctl is-system-running; systemctl --failed"
 """What to do if systemd does not answer."""

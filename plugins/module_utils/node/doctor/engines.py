@@ -106,7 +106,7 @@ def weights(host: Host) -> Finding:
 
 
 def drained(host: Host) -> Finding:
-    """No instance is drained, and no breaker is open. Only an operator ends such a drain, and closes a breaker."""
+    """No instance is drained, and no breaker is open. Only an operator closes a breaker."""
     now = datetime.now(UTC)
     warns = []
     for name in releases.names(host.paths):
@@ -149,7 +149,7 @@ def leftover_bridges(host: Host) -> Finding:
 
 def swapping(host: Host) -> Finding:
     """No swap is stuck, cut off or unfinished, and no gate is closed without a swap."""
-    fails, left, closed = [], list[str](), set[int]()
+    fails, left, closed, unknown = [], list[str](), set[int](), ""
     for name in releases.names(host.paths):
         found = swaps.read(host.paths, name)
         if found is None:
@@ -168,11 +168,15 @@ def swapping(host: Host) -> Finding:
             closed |= _bridge_port(host, name)
     try:
         open_ = gate.closed() - closed
-    except gate.GateError:
+    except gate.NotInstalled:
         # A node without nftables has no gate. A swap there reports that before it begins.
         open_ = set()
+    except gate.GateError as error:
+        open_, unknown = set(), str(error)
     if fails:
         return Finding(FAIL, "; ".join(fails), "inferctl status; then inferctl swap NAME --to RELEASE")
+    if unknown:
+        raise CannotTell(f"whether a gate is closed without a swap is unknown: {unknown}", "nft list ruleset")
     if open_:
         ports = ", ".join(map(str, sorted(open_)))
         return Finding(

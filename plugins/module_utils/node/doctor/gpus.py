@@ -85,7 +85,8 @@ def state(host: Host) -> Finding:
 
 
 def memory(host: Host) -> Finding:
-    """The GPUs' memory has few remapped rows and retired pages, and no uncorrected errors."""
+    """The GPUs' memory has few remapped rows and waits for no repair. It has had no uncorrected errors since the driver
+    was loaded."""
     fails, warns = [], []
     for gpu in _gpus(host):
         rows, ecc, pages, name = gpu["remapped_rows"], gpu["ecc"], gpu["retired_pages"], _name(gpu)
@@ -195,7 +196,7 @@ def fabric(host: Host) -> Finding:
 
 
 def nvlink(host: Host) -> Finding:
-    """All GPUs have as many NVLinks up as the one with most."""
+    """All GPUs have as many NVLinks up as the GPU with the most."""
     links: dict[str, int] = {}
     unknown = []
     for gpu in _gpus(host):

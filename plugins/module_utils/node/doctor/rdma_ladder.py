@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The ladder of `inferctl doctor --rdma`: why are packets between nodes slow? Private to the collection.
 
-Each step needs those before. So the ladder ends at the first step that is not fine: later results would mislead.
+Each step needs the steps before. So the ladder ends at the first step that finds a fault: later results would mislead.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def silent_managers(facts: Mapping[str, Any], run: subnet_manager.Run) -> list[s
 def climb(
     facts: Mapping[str, Any], desired: Desired | None, drift: boot.Report | None, silent: Sequence[str] = ()
 ) -> list[Step]:
-    """The steps up to the first that is not fine. An unknown result does not end the ladder. `silent` has the ports
+    """The steps up to the first that finds a fault. An unknown result does not end the ladder. `silent` has the ports
     whose subnet manager does not answer.
     """
     found = []
@@ -98,7 +98,7 @@ def _steps(
 
 
 def _rails(facts: Mapping[str, Any], desired: Desired | None) -> list[rails.Port]:
-    """The rails of the plan; without a plan, all ports."""
+    """The ports of the recorded rails; without recorded rails, all ports."""
     ports = rails.ports(facts)
     if desired is None:
         return ports

@@ -199,7 +199,7 @@ class Channel:
         """Take a new connection."""
 
     def _shut_down(self) -> None:
-        """Close what is no connection."""
+        """Close the socket that listens, if there is one."""
 
     def _connected(self, peer: _Peer) -> None:
         """The connection of a follower is made, or has failed."""

@@ -33,7 +33,8 @@ DRAIN_SLACK = 60
 """Seconds by which a drain outlasts the stop for which it was recorded. Then the drain ends by itself."""
 
 LEAVE_SLACK = 10
-"""Seconds that the leader may take longer to drain the gang than its engine: less than CLEAN_UP of the unit."""
+"""Seconds that the leader may take to drain the gang, in addition to the time for the drain and the kill of its engine.
+Less than CLEAN_UP of the unit."""
 
 PROVEN = frozenset({swaps.MEMBERS, swaps.PROVE, swaps.UNBRIDGE})
 """Steps of a swap at which the leader's release has passed all checks."""

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Takes one step of the ladder, records the step and reports it. Private to the collection."""
+"""Takes the next step of the ladder, records the step and reports it. Private to the collection."""
 
 from __future__ import annotations
 
@@ -74,7 +74,8 @@ class Ladder:
         self._now = now
 
     def recover(self, name: str, *, by_hand: bool = False) -> Report:
-        """Take the next step for an instance, if one is due. Raises SystemdError, OSError."""
+        """Take the next step for an instance, if a step is due. After a restart of Docker, also take the step that is due
+        then. Raises SystemdError, OSError."""
         with self._locked(RUN_LOCK):
             for _time in range(STEPS_PER_RUN):
                 inspection, decision = self._decide(name, by_hand)
@@ -96,8 +97,11 @@ class Ladder:
         return inspection, policy.decide(inspection.situation, self._settings, self._now(), by_hand=by_hand)
 
     def reset(self, name: str) -> bool:
-        """Close the breaker, restore the whole budget, undrain what recovery has drained, and start an engine that does
-        not run. Returns whether anything changed. Raises SystemdError, OSError."""
+        """Close the breaker, restore the whole budget, and undrain what recovery has drained. If a breaker was open or
+        recovery had drained the instance, also start an engine that does not run.
+
+        Returns whether anything changed. Raises SystemdError, OSError.
+        """
         with self._locked(RUN_LOCK):
             with self._locked(STATE_LOCK):
                 before = state.read(self._paths, name)

@@ -32,7 +32,7 @@ class Fallback:
 class Damage:
     """A damaged file of a model, an adapter or a draft.
 
-    `fallback` is the way to an intact one; None if there is none.
+    `fallback` is the way to an intact file; None if there is none.
     """
 
     path: Path

@@ -4,7 +4,7 @@
 """The ladder: chooses the next step from the situation of an instance. Private to the collection; pure.
 
 systemd restarts an engine that died. Recovery handles engines that hang, answer wrongly, or that systemd no longer
-restarts. One budget counts both.
+restarts. One budget counts the deaths and the restarts by recovery.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ SUSPECTS = 5
 
 @dataclass(frozen=True)
 class Situation:
-    """The facts of an instance by which the policy chooses the next step. None if unknown."""
+    """The facts of an instance by which the policy chooses the next step."""
 
     name: str
     verdict: str
@@ -142,7 +142,7 @@ def _why_futile(situation: Situation) -> str:
 def _while_it_starts(
     situation: Situation, settings: Settings, now: datetime, futile: str, *, by_hand: bool
 ) -> Decision:
-    """The step while systemd starts the unit: none, unless the start cannot succeed."""
+    """The step while systemd starts the unit: none, unless the start cannot succeed or the engine dies too often."""
     failed = situation.attempt > FAILED_STARTS
     # With a truncated file, vLLM 0.32 may hang until the start times out: damage counts before any start has failed.
     if futile and (failed or situation.damaged_models):

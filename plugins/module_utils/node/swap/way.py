@@ -133,7 +133,7 @@ def drained(views: Views, own: Collection[str]) -> list[str]:
 
 
 def yields_to(node: str, views: Views, own: Collection[str]) -> list[str]:
-    """The nodes that drain the same set now, and go first: those whose names sort before this one's."""
+    """The nodes that drain the same set now, and go first: those whose names sort before the name of this node."""
     return [server for server in drained(views, own) if server < node]
 
 

@@ -79,6 +79,13 @@ def test_a_release_that_lost_its_proof_is_proven_again(serving_node: EngineNode)
     assert serving_node.site() == (["ready"], [])
 
 
+def test_check_mode_without_prove_predicts_no_mark(serving_node: EngineNode, run_module: RunModule) -> None:
+    serving_node.paths.known_good("main").unlink()
+    given: dict[str, Any] = {"names": ["main"], "state": "ready", "prove": False}
+    foreseen = run_module(engine_service, check=True, **given)
+    assert foreseen["changed"] is run_module(engine_service, **given)["changed"] is False
+
+
 def test_an_active_release_without_sound_files_is_a_warning(serving_node: EngineNode) -> None:
     """The module cannot repair the unit. It warns, leaves the engine alone, and goes on."""
     serving_node.entry["dtype"] = "half"

@@ -250,10 +250,22 @@ def test_the_open_work_of_a_swap_is_a_warning(tmp_path: Path, closed: set[int]) 
 
 def test_a_node_without_nftables_has_no_gate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def missing() -> set[int]:
-        raise gate.GateError("nft is not installed")
+        raise gate.NotInstalled("nft is not installed")
 
     monkeypatch.setattr(gate, "closed", missing)
     assert engines.swapping(host(tmp_path)).status == OK
+
+
+def test_gates_that_cannot_be_read_are_unknown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused() -> set[int]:
+        raise gate.GateError("nft ended with 1")
+
+    monkeypatch.setattr(gate, "closed", refused)
+    with pytest.raises(CannotTell, match="whether a gate is closed without a swap is unknown: nft ended with 1"):
+        engines.swapping(host(tmp_path))
+    paths = serve(tmp_path)
+    at(paths, swaps.STUCK)
+    assert engines.swapping(host(tmp_path)).status == FAIL
 
 
 def test_missing_swap_settings_are_a_warning(tmp_path: Path, closed: set[int]) -> None:

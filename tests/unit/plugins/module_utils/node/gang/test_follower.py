@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The follower's decisions. test_leader.py has gangs of both."""
+"""The follower's decisions. test_leader.py simulates whole gangs of a leader and followers."""
 
 from __future__ import annotations
 
