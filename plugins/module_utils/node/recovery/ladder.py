@@ -74,8 +74,8 @@ class Ladder:
         self._now = now
 
     def recover(self, name: str, *, by_hand: bool = False) -> Report:
-        """Take the next step for an instance, if a step is due. After a restart of Docker, also take the step that is due
-        then. Raises SystemdError, OSError."""
+        """Take the next step for an instance, if a step is due. After a restart of Docker, also take the step that
+        follows. Raises SystemdError, OSError."""
         with self._locked(RUN_LOCK):
             for _time in range(STEPS_PER_RUN):
                 inspection, decision = self._decide(name, by_hand)
