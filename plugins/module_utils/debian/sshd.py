@@ -239,12 +239,25 @@ _USER_LISTS = ("denyusers", "allowusers", "denygroups", "allowgroups")
 
 
 def _is_user(pattern: str, user: str, address: str) -> bool:
-    """Whether a pattern of AllowUsers matches a user. An unknown address matches every pattern."""
+    """Whether an item of AllowUsers or DenyUsers matches a user. An unknown address matches every item."""
     name, _at, host = pattern.partition("@")
     return fnmatch.fnmatchcase(user, name) and (not host or not address or _is_host(host, address))
 
 
-def _is_host(pattern: str, address: str) -> bool:
+def _is_host(patterns: str, address: str) -> bool:
+    """Whether patterns with commas between them match an address. If one after an exclamation mark matches, none does.
+
+    Source: match_host_and_ip() in OpenSSH's match.c. Names of users and groups have no such patterns.
+    """
+    listed = patterns.split(",")
+    refused = (pattern.removeprefix("!") for pattern in listed if pattern.startswith("!"))
+    return not any(_fits(pattern, address) for pattern in refused) and any(
+        _fits(pattern, address) for pattern in listed if not pattern.startswith("!")
+    )
+
+
+def _fits(pattern: str, address: str) -> bool:
+    """Whether a single pattern, an address or a network, matches an address."""
     try:
         return ipaddress.ip_address(address) in ipaddress.ip_network(pattern, strict=False)
     except ValueError:
