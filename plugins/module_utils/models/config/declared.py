@@ -58,8 +58,8 @@ KEYS = frozenset(
         ),
     }
 )
-"""The only keys for which class_defaults.py has defaults, also under their second names. This package reads
-nearly all of them."""
+"""The only keys for which class_defaults.py has defaults, also under their second names. `make catalogue` reads this
+list. This package reads nearly all of the keys."""
 
 
 def completed(raw: Mapping[str, Any], model_type: str = "") -> dict[str, Any]:

@@ -51,11 +51,12 @@ def _of_blocks(text: Mapping[str, Any]) -> int | None:
 
 def _expert_layers(text: Mapping[str, Any], layers: int | None) -> int | None:
     """The number of layers with experts. DeepSeek's first layers are dense. Qwen lists dense layers, or gives a step:
-    then only every step-th layer has experts."""
+    then only every step-th layer has experts. MiMo has a list with 0 for each dense layer."""
     if layers is None:
         return None
     dense = set(range(min(positive(text.get("first_k_dense_replace")) or 0, layers)))
     dense |= {index for index in as_list(text.get("mlp_only_layers")) if isinstance(index, int)}
+    dense |= {index for index, has_experts in enumerate(as_list(text.get("moe_layer_freq"))) if not has_experts}
     steps = ("decoder_sparse_step", "moe_layer_freq", "interleave_moe_layer_step")
     step = next((found for key in steps if (found := positive(text.get(key)))), 1)
     return sum(index not in dense and (index + 1) % step == 0 for index in range(layers))

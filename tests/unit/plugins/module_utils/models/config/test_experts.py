@@ -31,6 +31,10 @@ from ansible_collections.baremetal.inference.plugins.module_utils.models.config.
             Experts(60, 4, 1408, None, 6),
         ),
         (
+            {"n_routed_experts": 256, "moe_intermediate_size": 2048, "moe_layer_freq": [0, 0, *[1] * 10]},
+            Experts(256, None, 2048, None, 10),
+        ),
+        (
             {
                 "num_experts": 16,
                 "moe_intermediate_size": 9,
