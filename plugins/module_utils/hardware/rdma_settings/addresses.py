@@ -31,10 +31,12 @@ def wanted(wish: Wish, rails: int, findings: Findings) -> list[ipaddress.IPv4Int
     if wish.addresses:
         found = [_address(text, findings) for text in wish.addresses]
     else:
-        found = [_from_subnet(text, wish.host_index or 0, findings) for text in wish.subnets]
+        # A missing number is reported with the variables: number 1 is then only for the check of the subnets.
+        found = [_from_subnet(text, wish.host_index or 1, findings) for text in wish.subnets]
     known = [address for address in found if address is not None]
     _disjoint(known, key, findings)
-    return known if len(known) == len(texts) == rails else []
+    named = bool(wish.addresses) or wish.host_index is not None
+    return known if named and len(known) == len(texts) == rails else []
 
 
 def variable(wish: Wish) -> str:

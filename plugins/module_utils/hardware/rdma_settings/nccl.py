@@ -19,10 +19,6 @@ from . import addresses, desired, rails
 from .desired import Desired
 from .variables import ECT, ETHERNET, packet_size
 
-LONGEST_VALUE = 1023
-"""The most characters of a value. NCCL does not cut values in the environment, as this collection passes them. But NCCL
-cuts a longer value in a configuration file, without a message. Source: setEnvFile of misc/param.cc of NCCL."""
-
 MOST_DEVICES = 32
 """Source: MAX_IB_DEVS of transport/net_ib of NCCL."""
 
@@ -202,12 +198,8 @@ def _rdma(name: str, one: Node, nodes: Mapping[str, Node], options: Options, fin
     # If one node needs the variable, all nodes get it. Each has its own value: devices may have other names there.
     if any(other.ports > len(other.rails) for other in nodes.values()):
         found["NCCL_IB_HCA"] = "=" + ",".join(f"{rail.device}:{rail.port}" for rail in one.rails)
-        if len(found["NCCL_IB_HCA"]) > LONGEST_VALUE or len(one.rails) > MOST_DEVICES:
-            findings.problem(
-                name,
-                f"allowed are at most {MOST_DEVICES} rails, and {LONGEST_VALUE} characters of NCCL_IB_HCA; use fewer",
-                "rdma_rails",
-            )
+        if len(one.rails) > MOST_DEVICES:
+            findings.problem(name, f"allowed are at most {MOST_DEVICES} rails; use fewer", "rdma_rails")
     if all(rail.layer == ETHERNET for rail in one.rails):
         if one.tos:
             found["NCCL_IB_TC"] = str(one.tos)
@@ -310,6 +302,4 @@ def _refusal(key: str, value: str, roce: bool, options: Options) -> str:
         return "NCCL 2.21 and later find the GID of each device; a fixed index is right only by luck. Remove it"
     if key == "NCCL_IB_TC" and not roce:
         return "has a meaning on RoCE only; remove it"
-    if len(value) > LONGEST_VALUE:
-        return f"has more than {LONGEST_VALUE} characters, which NCCL would cut in a configuration file; shorten it"
     return ""

@@ -167,7 +167,8 @@ def _lossless(wish: Wish) -> dict[str, Any]:
     if wish.trust == "dscp":
         values["dscp"] = {str(wish.dscp): priority, str(wish.cnp_dscp): wish.cnp_priority}
     if wish.ets:
-        # One traffic class for each priority with a share, of the same number; all others share class 0.
+        # Each priority with a share, and that of congestion packets, has the traffic class of its number. All other
+        # priorities have class 0.
         shares = [wish.ets.get(number, 0) for number in range(8)]
         classes = [number if number in wish.ets or number == wish.cnp_priority else 0 for number in range(8)]
         values.update(
@@ -391,9 +392,8 @@ def gpudirect(wish: Wish, machine: Machine, findings: Findings) -> tuple[str, st
         return "none", "rdma_gpudirect is none"
     if wish.gpudirect == "dma_buf":
         if found.get("dma_buf") is False or refusing:
-            findings.problem(
-                "rdma", f"{reason}; install the open kernel modules, or set none", "rdma_gpudirect", "dma_buf"
-            )
+            action = "set none" if refusing else "install the open kernel modules, or set none"
+            findings.problem("rdma", f"{reason}; {action}", "rdma_gpudirect", "dma_buf")
         return "dma_buf", reason
     if wish.gpudirect == "peermem":
         if not found.get("peermem") and machine.peer_memory is False:

@@ -53,6 +53,12 @@ def test_mistakes(wish: dict[str, Any], words: str) -> None:
     assert any(words in problem for problem in problems), problems
 
 
+def test_subnets_without_the_number_of_the_host_give_no_addresses_and_no_second_mistake() -> None:
+    assert wanted(subnets=["10.1.0.0/16", "10.2.0.0/16"]) == ([], [])
+    (problem,) = wanted(subnets=["10.1.0.1/16", "10.2.0.0/16"])[1]
+    assert "is not an IPv4 subnet" in problem
+
+
 def foreign(own: list[str], peers: dict[str, list[str]], management: list[str], **wish: Any) -> list[str]:
     findings, asked = Findings(), Wish(**wish) if wish else Wish(addresses=own)
     found = addresses.wanted(asked, len(own), Findings())

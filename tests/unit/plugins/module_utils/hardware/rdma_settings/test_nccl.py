@@ -130,7 +130,6 @@ def test_too_many_rails_are_a_problem() -> None:
         ("NCCL_IB_SL", "3", "has no effect on RoCE"),
         ("NCCL_IB_GID_INDEX", "3", "right only by luck"),
         ("NCCL_TOPO_FILE", "/x", "virtual machines"),
-        ("NCCL_DEBUG_FILE", "x" * 2000, "more than 1023"),
         ("NCCL_IB_QPS_PER_CONNECTION", 4, "must be a text"),
     ],
 )
@@ -145,6 +144,8 @@ def test_good_overrides_are_set() -> None:
     assert not problems and wanted.items() <= found["node1"].items()
     assert both(node(layer="infiniband"), overrides={"NCCL_IB_SL": "1"})[1] == []
     assert both(node(), version=(2, 20), overrides={"NCCL_IB_GID_INDEX": "3"})[1] == []
+    # NCCL cuts long values only in its configuration file, which this collection does not write.
+    assert both(node(), overrides={"NCCL_DEBUG_FILE": "x" * 2000})[1] == []
 
 
 def test_a_node_by_its_facts() -> None:

@@ -228,6 +228,7 @@ def test_refusals_of_infiniband(raw: dict[str, Any], words: str) -> None:
             "rdma_acs: 'off': a virtual machine or a program has 0000:3b:00.0",
         ),
         (facts(device(0, dma_buf=False)), {}, {"gpudirect": "dma_buf"}, "the driver of rocep0s0 does not take"),
+        (facts(device(0, dma_buf=False)), {}, {"gpudirect": "dma_buf"}, "does not take dma-buf; set none"),
         (None, {"peer_memory": False}, {"gpudirect": "peermem"}, "needs the ib_core of DOCA-OFED"),
         (facts(device(0, port(0, netdev=None))), {}, {"addresses": ADDRESSES[:1]}, "has no network device"),
     ],
