@@ -20,7 +20,7 @@ from .devices import Device, hypothetical
 from .fit import fit
 from .flags import read as read_flags
 from .overhead import GIB
-from .proposal import propose
+from .proposal import MEMORY, propose
 
 SERVERS = ("L4", "L40S", "RTX-PRO-6000-Server", "A100-80GB", "H100-80GB", "H200", "B200", "B300")
 """Common GPUs of servers, from small to large, for which the need is computed if no GPUs are named."""
@@ -104,14 +104,28 @@ def _model(
                 f"GPUs: the configuration of a {facts.config.model_type} model does not show the size of its weights",
             )
     elif named is None:
-        found = [line for product in SERVERS if (line := _enough(facts, entry, product, draft))]
-        yield _row("needs", found[0] if found else f"more than {COUNTS[-1]} x {SERVERS[-1]}")
-        yield from (_row("or", line) for line in found[1:])
+        yield from _needs(facts, entry, draft)
     elif nodes > 1:
         for has_rdma, network in ((False, WITHOUT_RDMA), (True, WITH_RDMA)):
             yield from _fits_nodes(facts, entry, named, draft, nodes, network, has_rdma=has_rdma)
     else:
         yield from _fits(facts, entry, named, draft)
+
+
+def _needs(facts: ModelFacts, entry: Entry, draft: ModelFacts | None) -> Iterator[str]:
+    """Lines with the sufficient GPUs. If none are sufficient for sure, lines with the reasons for the largest GPUs."""
+    found = [line for product in SERVERS if (line := _enough(facts, entry, product, draft))]
+    for number, line in enumerate(found):
+        yield _row("or" if number else "needs", line)
+    if found:
+        return
+    devices = hypothetical(f"{COUNTS[-1]}x{SERVERS[-1]}")
+    proposed = propose(facts, entry.flags, devices, draft=draft)
+    answer = fit(facts, {**entry.flags, **proposed}, devices, draft=draft)
+    if any(one.check in MEMORY for one in answer.misfits):
+        yield _row("needs", f"more than {COUNTS[-1]} x {SERVERS[-1]}")
+    yield from (_row("PROBLEM", str(one)) for one in answer.misfits if one.check not in MEMORY)
+    yield from (_row("unknown", one) for one in answer.unknown)
 
 
 def _fits(facts: ModelFacts, entry: Entry, named: Sequence[Device], draft: ModelFacts | None) -> Iterator[str]:

@@ -96,6 +96,26 @@ def test_a_configuration_alone_is_enough_where_the_weights_can_be_computed(facts
     assert "needs     " not in text
 
 
+def test_a_model_that_no_node_can_hold_needs_more_than_the_largest_gpus(facts: dict[str, Any]) -> None:
+    weights = {**facts["big"]["weights"], "bytes": 1 << 43, "parameters": 1 << 42}
+    parts = {**weights["parts"], "layers": [(1 << 43) // 80] * 80}
+    text = needs({"big": MODELS["big"]}, {"big": {**facts["big"], "weights": {**weights, "parts": parts}}})
+    assert "needs     more than 8 x B300" in text
+
+
+def test_without_a_known_kv_cache_the_needed_gpus_are_unknown(facts: dict[str, Any]) -> None:
+    text = needs({"big": MODELS["big"]}, {"big": {**facts["big"], "attention": None}})
+    assert "unknown   the KV cache: its layout in a llama model is unknown" in text and "needs" not in text
+
+
+def test_a_wrong_draft_is_a_problem_and_needs_no_further_gpus(model: Model) -> None:
+    draft = {"speculative-config": {"model": "small", "num_speculative_tokens": 3}}
+    models = {"big": {**MODELS["big"], **draft}, "small": {"model": "example/Small", "revision": "1" * 40}}
+    text = needs(models, {"big": model("llama-3-70b").to_dict(), "small": model("qwen3-8b").to_dict()})
+    big = text.split("\n\n")[0]
+    assert "PROBLEM   speculative-config: 'small'" in big and "needs" not in big
+
+
 def test_a_draft_counts_by_its_entry(model: Model) -> None:
     draft = {"speculative-config": {"model": "small", "num_speculative_tokens": 3}}
     models = {"big": {**MODELS["big"], **draft}, "small": {"model": "example/Small", "revision": "1" * 40}}
