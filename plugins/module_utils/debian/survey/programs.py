@@ -38,7 +38,7 @@ class Program:
 
     kind: str
     model: str
-    """The model as the command line names it: a hub's name or a path; empty if it names none."""
+    """The model in the command line: a hub id or a path; empty without a model."""
     name: str
     """The file name of the program."""
 
@@ -57,12 +57,16 @@ def _model(words: Sequence[str]) -> str:
         if flag in MODEL_FLAGS and sign:
             return value
         following = words[number + 1] if number + 1 < len(words) else ""
-        # python -m MODULE: the flag -m belongs to Python.
-        if word in MODEL_FLAGS and not (number == 1 and word == "-m" and "python" in PurePosixPath(words[0]).name):
+        if word in MODEL_FLAGS and not (word == "-m" and _of_python(words[:number])):
             return following
-        if PurePosixPath(word).name in SUBCOMMANDS and following and not following.startswith("-"):
+        if PurePosixPath(word).name in SUBCOMMANDS and following not in ("", *SUBCOMMANDS) and following[0] != "-":
             return following
     return ""
+
+
+def _of_python(before: Sequence[str]) -> bool:
+    """Whether a flag after these words belongs to Python, as in python3 -u -m MODULE."""
+    return "python" in PurePosixPath(before[0]).name and all(word.startswith("-") for word in before[1:])
 
 
 def proxied(words: Sequence[str]) -> int:
