@@ -59,7 +59,7 @@ class Part:
             if change.after is None:
                 change.path.unlink(missing_ok=True)
             else:
-                files.write(change.path, change.after)
+                files.write(change.path, _encoded(change.after))
 
     def undo(self) -> None:
         """Restore the files that write() replaced."""
@@ -67,7 +67,7 @@ class Part:
             if change.before is None:
                 change.path.unlink(missing_ok=True)
             else:
-                files.write(change.path, change.before)
+                files.write(change.path, _encoded(change.before))
 
     def inspect(self) -> None:
         """Read the present state, check the options and plan the changes. Changes nothing."""
@@ -76,6 +76,11 @@ class Part:
     def apply(self) -> None:
         """Make the changes. Raises SettingsError."""
         self.write()
+
+
+def _encoded(text: str) -> bytes:
+    """The bytes of a text from Node.read, also those that are not UTF-8."""
+    return text.encode("utf-8", errors="surrogateescape")
 
 
 class Node:
@@ -91,7 +96,7 @@ class Node:
         return self.root / path.lstrip("/")
 
     def read(self, path: str) -> str | None:
-        """A file's text; None if there is no file."""
+        """A file's text; None if there is no file. Bytes that are not UTF-8 become surrogates."""
         try:
             return self.path(path).read_text(encoding="utf-8", errors="surrogateescape")
         except FileNotFoundError:

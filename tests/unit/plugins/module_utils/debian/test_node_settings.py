@@ -29,6 +29,16 @@ def test_files_are_written_and_restored(tmp_path: Path) -> None:
     assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"old": "old\n", "gone": "gone\n"}
 
 
+def test_bytes_that_are_not_utf_8_are_kept(tmp_path: Path) -> None:
+    (tmp_path / "old").write_bytes(b"# caf\xe9\nold\n")
+    part = Part(node(tmp_path), {})
+    part.want("/old", (part.node.read("/old") or "") + "new\n")
+    part.write()
+    assert (tmp_path / "old").read_bytes() == b"# caf\xe9\nold\nnew\n"
+    part.undo()
+    assert (tmp_path / "old").read_bytes() == b"# caf\xe9\nold\n"
+
+
 @pytest.mark.parametrize(
     ("active", "file", "on"), [("active", "enabled", True), ("active", "disabled", False), ("inactive", "", False)]
 )
