@@ -198,7 +198,7 @@ def read_components(output: str) -> list[str]:
 
 
 def unknown(words: str) -> list[str]:
-    """The packages that no source has, from the error messages of apt-get."""
+    """The packages that no source has, at all or in the wanted version, from the error messages of apt-get."""
     patterns = (
         r"^E: Unable to locate package (\S+)$",
         r"^E: Package '(\S+)' has no installation candidate$",

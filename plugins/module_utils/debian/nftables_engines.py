@@ -18,7 +18,7 @@ from .nftables import HEADER, Rule
 FIRST_OWN_PORT = 32768
 """The first port at which the processes of an engine find each other. A process that asks the kernel for any port gets
 a port from 32768 on, unless net.ipv4.ip_local_port_range begins lower. ZeroMQ takes ports from 49152 on. nft cannot
-see whose process listens at a port. So services of the node with such a port stay open to engines."""
+see which process listens at a port. So services of the node with such a port stay open to engines."""
 
 LOG = "inference-firewall-engine: "
 """The beginning of the kernel's log line about a refused connection."""

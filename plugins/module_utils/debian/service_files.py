@@ -198,7 +198,10 @@ class ServiceFiles:
     # --- apply
 
     def apply(self, result: dict[str, Any]) -> None:
-        """Write the files, and let services load them. Restores the old files on errors, and raises ServiceError."""
+        """Write the files, let the services load them, and enable the services. Raises ServiceError.
+
+        If the files cannot be written or loaded, restores the old files.
+        """
         result.update(self.back_up())
         try:
             self.put(self.wanted)

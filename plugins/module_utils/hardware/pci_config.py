@@ -71,7 +71,8 @@ def device_control(space: bytes) -> Register | None:
 
 
 def acs_control(space: bytes) -> Register | None:
-    """The control register of Access Control Services; None for a function without them."""
+    """The control register of Access Control Services; None for a function without them, or if the known bytes end
+    before the register."""
     start = next((offset for offset, number in _extended(space) if number == ACS), None)
     return None if start is None else _register(space, start + ACS_CONTROL)
 

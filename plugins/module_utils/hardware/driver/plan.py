@@ -16,7 +16,8 @@ from .compatibility import Compatibility
 from .kernels import header_packages
 
 PINNING = "nvidia-driver-pinning-"
-"""NVIDIA's package of an apt pin. A branch or version follows in its name. Any other pin would conflict with ours."""
+"""Start of the names of NVIDIA's packages that contain an apt pin. A branch or version follows in the name. The pin of
+another branch or version would conflict with ours."""
 
 FABRIC_MANAGER, SUBNET_MANAGER = "nvidia-fabricmanager", "nvlsm"
 

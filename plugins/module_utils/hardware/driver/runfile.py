@@ -75,7 +75,7 @@ class Installed:
     version: str | None
     """None if unknown."""
     flavor: str | None
-    """Flavour of the module that the running kernel would load; None if it has none."""
+    """Flavour of the module that the running kernel would load; None if unknown, or if no module has this version."""
     registered: bool
     """Whether DKMS has the module, and builds it for new kernels."""
 

@@ -154,7 +154,7 @@ def _complete(gpu: Gpu) -> None:
 
 
 def _name_mig_devices(tool: Tool, gpus: list[Gpu]) -> None:
-    """Add profiles and UUIDs, which the report does not have."""
+    """Add profiles, which the report does not have, and UUIDs, which it may lack."""
     if not any(gpu.mig_devices for gpu in gpus):
         return
     outcome = tool.ask("-L")

@@ -68,8 +68,8 @@ def netdev(port: Path, index: int) -> str | None:
 
 
 def recommended(entries: Sequence[Gid], link_layer: str | None, device: str | None) -> Choice:
-    """The index of RoCE v2 with an IPv4 address of the port's own network device. Routers forward such
-    packets, and every kernel has such a GID.
+    """The index of a GID of RoCE v2 with an IPv4 address: if possible, an address that routers forward, and one of the
+    port's own network device. Routers forward RoCE v2, and every kernel makes such a GID from an IPv4 address.
 
     The index depends on the order in which addresses were added: 3 after one boot may be 5 after the next.
     """

@@ -18,7 +18,7 @@ NCCL = re.compile(r"\bNCCL (?:INFO|WARN|version)\b")
 VERSION = re.compile(r"\bNCCL version ([0-9]+(?:\.[0-9]+)+)")
 
 NETWORK = re.compile(r"\bUsing network (\S.*?)\s*$|\bAssigned NET plugin (\S.*?) to comm\b")
-"""Before the second message, which has no channels yet, NCCL may try other networks."""
+"""The network that NCCL has chosen. Before the second message, NCCL may try other networks."""
 
 DEVICES = re.compile(r"\bNET/IB ?: Using (.*)$")
 DEVICE = re.compile(r"\[[0-9]+\] ?([\w.-]+):([0-9]+)(?:/(\w+))?")

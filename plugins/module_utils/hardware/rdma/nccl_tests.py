@@ -56,14 +56,14 @@ RING = re.compile("all_?reduce|all_?gather|reduce_?scatter|broadcast|^reduce")
 
 @dataclass(frozen=True)
 class Result:
-    """The result with a message size. Bandwidths are in GB/s of each rank (`busbw`); None if this way was left out."""
+    """The result with a message size. Bandwidths are in GB/s of each rank (`busbw`); None for a way that was left out."""
 
     size: int
     """Bytes."""
     out_of_place: float | None
     in_place: float | None
     wrong: float
-    """The number of wrong elements, of both."""
+    """The number of wrong elements, out of place and in place together."""
 
     @property
     def busbw(self) -> float | None:

@@ -76,7 +76,7 @@ def certain(facts: ModelFacts, flags: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def runner(facts: ModelFacts, flags: Mapping[str, Any]) -> str:
-    """The engine's runner: GENERATE or POOLING."""
+    """The engine's runner: the flag `runner`, or else GENERATE or POOLING."""
     asked = str(flags.get("runner") or AUTO).lower()
     if asked != AUTO:
         return asked

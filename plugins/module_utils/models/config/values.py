@@ -30,7 +30,7 @@ def text_or_none(value: Any) -> str | None:
 
 
 def positive(value: Any, most: int = LIMIT) -> int | None:
-    """The value if it is a whole number from 1 on, else None. JSON's true is not a number."""
+    """The value if it is a whole number from 1 to `most`, else None. JSON's true is not a number."""
     return value if is_integer(value) and 0 < value <= most else None
 
 
@@ -46,7 +46,7 @@ class Reader:
         return self._data.get(key)
 
     def size(self, *keys: str, most: int = LIMIT) -> int | None:
-        """The size of the first of these keys that has one. None, 0 and -1 mean no size."""
+        """The size of the first of these keys that has one. None, 0, -1 and an empty list mean no size."""
         for key in keys:
             value = self._data.get(key)
             if value is None or value in (0, -1) or value == []:

@@ -80,7 +80,7 @@ class Parts:
 class Weights:
     """Bytes and parameters that the engine loads, also by dtype of the files.
 
-    `unused_bytes` are in the files, but not loaded: a head that is tied to the embedding, and layers only for
+    `unused_bytes` are in the files, but not loaded, such as a head that is tied to the embedding, and layers only for
     speculative decoding. `measured` is False if the sizes were computed from the configuration, without files.
     """
 

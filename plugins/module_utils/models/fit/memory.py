@@ -110,7 +110,7 @@ def divide(
 ) -> Division:
     """Divide the memory of `device`, the smallest of the used devices of the node with this share.
 
-    For a GPU, budget = --gpu-memory-utilization x memory, and the cache is the budget minus weights and overhead
+    For a GPU, budget = --gpu-memory-utilization x memory, and the cache is the budget minus all other parts
     (determine_available_memory in vLLM 0.32.0, vllm/v1/worker/gpu_worker.py). If the size of the cache is set, the
     utilization does not matter.
     """

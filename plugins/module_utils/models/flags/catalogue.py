@@ -54,7 +54,7 @@ class Flag:
 
 @dataclass(frozen=True)
 class Catalogue:
-    """The flags of a version of the engine. `exact` means that it is the requested version."""
+    """The flags of a version of the engine."""
 
     version: str
     flags: Mapping[str, Flag]
@@ -67,7 +67,8 @@ class Catalogue:
 
     @property
     def exact(self) -> bool:
-        """Whether a flag outside of this catalogue is a mistake for sure. Another known version may have more flags."""
+        """Whether a flag outside of this catalogue is a mistake for sure. A requested version without a catalogue may
+        have more flags."""
         return not self.wanted or _release(self.wanted) == (_numbers(self.version), "")
 
     @property

@@ -81,7 +81,7 @@ MAY_HOLD_SECRETS = frozenset(name for name, hint in MEANT.items() if hint in (_E
 """Wrong keys whose values no message shows: variables and command lines may have a token in them."""
 
 CLOSE = 0.75
-"""Least similarity of two names (difflib), about one wrong letter in five."""
+"""Least similarity of two names (difflib), about one wrong letter in four."""
 
 PART = 4
 """Least number of letters of a key that is a part of a flag's name."""

@@ -70,7 +70,7 @@ class Entry:
     store_name: str
     """Name of the entry whose weights it serves: its own, or that of its last base, which has the key `model`."""
     model: str
-    """Source of the weights: a hub's name, a URL, a path on the node, or ``controller:`` with a path there."""
+    """Source of the weights: a hub id, a URL, a path on the node, or ``controller:`` with a path there."""
     revision: str | None = None
     checksum: str | None = None
     """Checksum of an archive."""
