@@ -51,7 +51,7 @@ options:
     type: bool
     default: true
   journal_max_mib:
-    description: The largest size of the journal, in MiB; 0 for no limit.
+    description: The largest size of the journal's archived files, in MiB; 0 for no limit.
     type: int
     default: 0
   journal_max_days:

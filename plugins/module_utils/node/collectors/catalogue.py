@@ -36,7 +36,7 @@ LIMIT = 40.0
 doctor every 300."""
 
 HELP: Help = {
-    "inference_collector_success": "1 if the collector read everything, 0 if it failed.",
+    "inference_collector_success": "1 if the collector ended without an error, 0 if it failed.",
     "inference_collector_duration_seconds": "How long the collector took.",
     "inference_collector_timestamp_seconds": "When the collector ended.",
 }
