@@ -29,6 +29,9 @@ CUDA = re.compile(r"\d{1,2}(?:\.\d+)?")
 
 LONG_TERM = "long-term support"
 
+FIRST_OPEN_BRANCH = 515
+"""First branch whose installer has two kernel modules. Source: NVIDIA's release notes of 515.43.04."""
+
 
 @dataclass(frozen=True)
 class Wish:
@@ -295,6 +298,10 @@ class Chooser:
             if forced:
                 self.refuse("flavor", f"{self.wish.flavor} cannot work: {reason}. Set auto or {chosen}")
             chosen, reason = self.wish.flavor, "nvidia_driver_flavor asks for it"
+        installer = self.wish.source == RUNFILE and not no_open
+        if installer and self.wish.flavor == OPEN and branch < FIRST_OPEN_BRANCH:
+            message = f"branch {branch} has no open kernel module, only branches from {FIRST_OPEN_BRANCH} on"
+            self.refuse("flavor", f"{message}. Set auto or {PROPRIETARY}")
         if driver and chosen not in driver.flavors:
             has = " and ".join(driver.flavors)
             message = f"{chosen} ({reason}) is not available: Debian {driver.release} has {driver.branch} only as {has}"

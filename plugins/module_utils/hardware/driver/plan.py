@@ -11,7 +11,7 @@ from typing import Any
 from ..gpu.driver import OPEN
 from . import packages as pk
 from . import runfile
-from .choice import VERSION, Choice, Chooser, Node, Wish
+from .choice import FIRST_OPEN_BRANCH, VERSION, Choice, Chooser, Node, Wish
 from .compatibility import Compatibility
 from .kernels import header_packages
 
@@ -49,9 +49,6 @@ RUNFILE_OPTIONS = [
 ]
 """Options for NVIDIA's installer, if it supports them. The role itself handles nouveau, initial RAM disks and loading.
 Source: --advanced-options of the installers of 470 to 580."""
-
-FIRST_OPEN_BRANCH = 515
-"""First branch whose installer has two kernel modules. Source: NVIDIA's release notes of 515.43.04."""
 
 
 @dataclass(frozen=True)

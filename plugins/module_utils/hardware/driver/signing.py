@@ -18,6 +18,8 @@ CONFIGURATION_TEXT = f"""\
 mok_signing_key={OWN_KEY}
 mok_certificate={OWN_CERTIFICATE}
 """
+"""Names a module that no longer exists: with another text, every node with a site's key would get a new file without
+need."""
 
 TOKEN = "pkcs11:"
 """Prefix of the name of a key in a hardware token, which is not a file."""

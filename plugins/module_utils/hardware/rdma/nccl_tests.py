@@ -56,7 +56,7 @@ RING = re.compile("all_?reduce|all_?gather|reduce_?scatter|broadcast|^reduce")
 
 @dataclass(frozen=True)
 class Result:
-    """The result with a message size. Bandwidths are in GB/s of each rank (`busbw`); None for a way that was left out."""
+    """The result with a message size. Bandwidths are in GB/s of each rank (`busbw`); None for a way left out."""
 
     size: int
     """Bytes."""

@@ -14,7 +14,7 @@ ADAPTERS = "adapters"
 
 
 GOLDEN = "golden-prompts"
-"""The check of golden prompts. A misfit is a mistake in the input: it stops a run also for a release that has served."""
+"""The check of golden prompts. A misfit is a mistake in the input, which stops a run even if the release has served."""
 
 
 def in_words(fits: Iterable[Mapping[str, Any]]) -> str:

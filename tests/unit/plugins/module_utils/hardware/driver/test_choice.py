@@ -81,6 +81,7 @@ def test_a_wish_overrides_a_default() -> None:
             ["set nvidia_driver_source to debian and nvidia_driver_version to 470"],
         ),
         (Wish("nvidia", "580"), node("Kepler", debian=13), ["Kepler", "remove this GPU from the node"]),
+        (installer("470.7", "open"), node("Ampere"), ["470 has no open kernel module, only branches from 515 on"]),
         (installer("595.7"), node("Volta"), ["use an installer of branch 580"]),
         (Wish("nvidia", "595"), node("Pascal"), ["Pascal", "up to branch 580", "set 580"]),
         (Wish("nvidia", "580", "open"), node("Volta"), ["open cannot work", "Volta", "proprietary"]),
