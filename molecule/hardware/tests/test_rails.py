@@ -78,7 +78,7 @@ def test_rails_get_addresses_and_rules_and_mistakes_are_refused(rails: Node, tmp
     for options in ((), ("--check",)):
         output = rails.site(*options, **wanted)
         assert not changes(output), output
-    assert rails.run("inferctl rdma check") == "2 rails have all recorded settings"
+    assert rails.run("inferctl rdma check") == "rails with all recorded settings: 2"
 
     rails.run("ip rule del table 1001")
     assert "rail 0 (mlx5_0/1): rule: false -> true" in rails.run("inferctl rdma check", check=False)
@@ -105,4 +105,4 @@ def test_rails_get_addresses_and_rules_and_mistakes_are_refused(rails: Node, tmp
     ):
         assert words in output, output
     assert_addresses_and_rules(rails)
-    assert rails.run("inferctl rdma check") == "2 rails have all recorded settings"
+    assert rails.run("inferctl rdma check") == "rails with all recorded settings: 2"

@@ -83,5 +83,5 @@ def test_a_change_waits_for_the_drain_and_no_client_notices(fleet: Fleet, rail: 
     assert not any("maintenance" in drains for drains in fleet.drains())
     assert rail.engine_pid() == pid and rail.ask() == "I am tiny-a."
     assert CHANGE not in rail.run("inferctl status")
-    assert rail.run("inferctl rdma check") == "1 rails have all recorded settings"
+    assert rail.run("inferctl rdma check") == "rails with all recorded settings: 1"
     assert not changes(maintain(fleet))

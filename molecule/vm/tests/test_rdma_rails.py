@@ -127,7 +127,7 @@ def made_by_units(machine: Machine, since: str) -> str:
 def test_the_rails_have_all_settings(rails: Railed) -> None:
     have_all_settings(rails)
     assert "active_mtu:\t\t4096" in rails.run("ibv_devinfo -d roce1")
-    assert rails.run("inferctl rdma check") == "2 rails have all recorded settings"
+    assert rails.run("inferctl rdma check") == "rails with all recorded settings: 2"
 
 
 def test_a_device_that_is_added_again_gets_its_settings(rails: Railed) -> None:

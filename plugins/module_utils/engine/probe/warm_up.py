@@ -39,7 +39,8 @@ def run(target: Target, prompts: Sequence[Mapping[str, Any]], progress: Callable
         except (OSError, http.client.HTTPException) as error:
             message = f"{place}: no answer on {target}: {str(error) or type(error).__name__}"
             return Verdict(False, message), time.monotonic() - began
-    return Verdict(True, f"warmed up by {len(prompts)} prompts"), time.monotonic() - began
+    counted = f"{len(prompts)} {'prompt' if len(prompts) == 1 else 'prompts'}"
+    return Verdict(True, f"warmed up by {counted}"), time.monotonic() - began
 
 
 def _send(target: Target, prompt: Mapping[str, Any]) -> None:

@@ -117,7 +117,7 @@ def _check(options: argparse.Namespace, paths: Paths) -> int:
             print(change)
         _print_rest(wanted, report)
         if not (report.changes or report.missing or report.unknown):
-            print(f"{len(wanted.rails)} rails have all recorded settings")
+            print(f"rails with all recorded settings: {len(wanted.rails)}")
     return FAILED if report.changes or report.missing else OK
 
 

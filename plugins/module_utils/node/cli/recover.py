@@ -98,7 +98,8 @@ def _line(one: dict[str, object], found: Settings) -> str:
     keys = one["in_flight"]
     if isinstance(keys, dict) and keys:
         shown = ", ".join(f"{key} ({count})" for key, count in keys.items())
-        parts.append(f"{one['deaths']} deaths within an hour, keys in flight: {shown}")
+        deaths = f"{one['deaths']} {'death' if one['deaths'] == 1 else 'deaths'}"
+        parts.append(f"{deaths} within an hour, keys in flight: {shown}")
     steps = one["steps"]
     if isinstance(steps, tuple | list) and steps:
         last = steps[-1]

@@ -121,7 +121,7 @@ def settings(host: Host) -> Finding:
     if report.changes:
         return Finding(WARN, "; ".join(map(str, report.changes)), "inferctl rdma apply; drain the node for MTU and PFC")
     rest = f", except what cannot be set: {'; '.join(report.unknown)}" if report.unknown else ""
-    return Finding(OK, f"{len(recorded.rails)} rails have their settings{rest}")
+    return Finding(OK, f"rails with their settings: {len(recorded.rails)}{rest}")
 
 
 def nccl(host: Host) -> Finding:

@@ -32,6 +32,11 @@ def run(server: ApiServer, *prompts: Mapping[str, Any], task: str = "generate") 
     return verdict, said
 
 
+def test_one_prompt_is_counted_in_the_singular(server: ApiServer) -> None:
+    verdict, _said = run(server, {"prompt": "Once upon"})
+    assert verdict == Verdict(True, "warmed up by 1 prompt")
+
+
 def test_texts_and_chats(server: ApiServer) -> None:
     chat = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hello"}]
     verdict, said = run(server, {"prompt": "Once upon"}, {"messages": chat, "max-tokens": 5})

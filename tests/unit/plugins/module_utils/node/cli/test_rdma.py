@@ -44,7 +44,7 @@ def test_check_apply_check(host: Host, capsys: pytest.CaptureFixture[str]) -> No
     code, out, err = call(host, capsys, "apply")
     assert (code, err) == (0, "") and "rail 1 (rocep1s0/1): pfc: none -> 3" in out and host.mtu("ens0") == 9000
     code, out, _err = call(host, capsys, "check")
-    assert (code, out.splitlines()[-1]) == (0, "2 rails have all recorded settings")
+    assert (code, out.splitlines()[-1]) == (0, "rails with all recorded settings: 2")
 
 
 def test_json(host: Host, capsys: pytest.CaptureFixture[str]) -> None:

@@ -122,6 +122,12 @@ def test_a_death_costs_budget_and_a_failed_start_does_not(machine: Machine) -> N
     assert not deaths.died_last(deaths.read(machine.paths, "main"), state.read(machine.paths, "main"))
 
 
+def test_one_death_is_counted_in_the_singular(machine: Machine, capsys: pytest.CaptureFixture[str]) -> None:
+    deaths.record(machine.paths, "main", datetime.now(UTC), [Seen("main", "node1", 1, ("bob",), ())], "node1")
+    assert inferctl.main(["recover"], machine.paths) == 0
+    assert "1 death within an hour, keys in flight: bob (1)" in capsys.readouterr().out
+
+
 def test_the_keys_in_flight_at_deaths_are_shown(machine: Machine, capsys: pytest.CaptureFixture[str]) -> None:
     for seconds, keys in ((60, ("bob", "alice")), (30, ("bob",))):
         seen = [Seen("main", "node1", 1, keys, ())]

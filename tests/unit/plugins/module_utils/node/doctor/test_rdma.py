@@ -109,7 +109,7 @@ def rails(tmp_path: Path) -> tuple[RailHost, Host]:
 
 def test_settings_that_differ_are_named(rails: tuple[RailHost, Host]) -> None:
     one, seen = rails
-    assert rdma.settings(seen).message == "2 rails have their settings"
+    assert rdma.settings(seen).message == "rails with their settings: 2"
     one.dcb["ens1"]["pfc"]["prio_pfc"] = [False] * 8
     found = rdma.settings(seen)
     assert found.status == WARN and found.message == "rail 1 (rocep1s0/1): pfc: none -> 3" and found.action
