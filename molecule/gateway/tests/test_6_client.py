@@ -117,7 +117,7 @@ def test_each_refusal_raises_the_error_of_its_status(
         request_(gateway)
     error = caught.value
     assert (type(error), error.status_code, error.code) == (kind, status, code)
-    # The client reads type and parameter from the body, and the request's number from the header.
+    # The client reads type and parameter from the body, and the request's id from the header.
     assert error.type and error.param is None and len(error.request_id or "") == 36
     assert status not in (429, 503) or int(error.response.headers["retry-after"]) > 0
 

@@ -38,7 +38,7 @@ def test_the_text_has_the_verdict_and_the_change_of_an_instance(node: Node) -> N
 
 
 def test_a_wrong_plan_names_every_problem_and_touches_nothing(node: Node) -> None:
-    """A length beyond the model's, a mistyped flag, and a model without a place for its prompt."""
+    """A length beyond the model's, a mistyped flag, and an instance that the inventory does not declare."""
     pids = [node.engine_pid(name) for name in ("main", "office")]
     models = {
         "tiny-a": {"model": "/srv/none", "dtype": "float32", "enforce-eager": True, "max-model-len": 99999},
@@ -67,9 +67,11 @@ def test_a_cut_shard_and_a_model_without_a_template_are_reported(node: Node) -> 
     models = {"cut": {"model": "/srv/cut"}, "bot": {"base": "cut", "system-prompt": "Be kind."}}
     instances = [{"name": "third", "model": "bot", "port": 5007, "accelerator": "cpu"}]
     found = plan(node, check=False, models=models, instances=instances)
-    problems = {problem["check"]: problem["message"] for problem in found["plans"][0]["problems"]}
-    assert "has no chat template" in problems["system-prompt"]
-    assert "model.safetensors" in problems["files"] or "cut" in problems["files"]
+    problems = {(problem["check"], problem["key"]): problem["message"] for problem in found["plans"][0]["problems"]}
+    assert problems["files", "model.safetensors"].startswith("is cut: expected "), problems
+    assert any(
+        check == "system-prompt" and "has no chat template" in message for (check, _key), message in problems.items()
+    )
     output = node.site("--check", check=False, models=models, instances=instances)
     assert "the model has no chat template" in output
     node.run("rm -r /srv/cut")

@@ -16,7 +16,10 @@ import pytest
 from node import PROJECT, Node, changes, wait_for
 from watcher import Watcher, shipped_rules, without
 
-PASSWORDS = ("molecule-watcher-9b7c31", "molecule-hook-51ac", "molecule-beat-77c1")
+WEBHOOKS = ("molecule-hook-51ac", "molecule-beat-77c1")
+"""The paths of the webhooks, which are secrets."""
+
+PASSWORDS = ("molecule-watcher-9b7c31", *WEBHOOKS)
 
 
 def shipped() -> set[str]:
@@ -68,6 +71,8 @@ def test_passwords_are_in_no_file_that_others_read_and_in_no_log(watcher: Watche
         found = node.run(f"grep -rl -e {password} /etc /var/lib/inference /var/log /run 2>/dev/null", check=False)
         readers = [node.run(f"stat -c '%a %G' {path}") for path in found.splitlines()]
         assert set(readers) <= {"640 prometheus"}, found
+        # Without this file, the test would search the wrong places.
+        assert password not in WEBHOOKS or "/etc/prometheus/alertmanager.yml" in found.splitlines()
         assert password not in node.run("journalctl --no-pager --quiet | grep -v curl", check=False)
     # The file has the hash of the password, and not the password.
     assert not node.run(f"grep -rl {watcher.password} /etc", check=False)

@@ -211,7 +211,7 @@ def test_a_slow_first_load_is_no_fault(deb12: Node) -> None:
     assert deb12.unit("ActiveState") == "activating"
     deb12.run("docker unpause vllm-main")
     wait_for("the engine serves", lambda: deb12.ask() == "I am tiny-a.")
-    untouched(deb12, "a load that stands still for 155 s", began)
+    untouched(deb12, "a load that pauses for 155 s", began)
     assert deb12.unit("InvocationID") == invocation and steps(deb12) == []
 
 

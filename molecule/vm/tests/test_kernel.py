@@ -32,7 +32,7 @@ def test_the_command_line_waits_for_a_reboot(machine: Machine) -> None:
     assert machine.run("cat /run/reboot-required.pkgs") == "inference-kernel-cmdline"
 
 
-# These runs use only the kernel's part of the role. The checks before it would take long here.
+# These runs use only the kernel's part of the role, without the preflight, which would take long here.
 KERNEL: dict[str, Any] = {"common_due": True}
 
 
