@@ -149,7 +149,7 @@ class Watcher:
     def listen(self) -> None:
         """Start the receiver, and delete all earlier notifications.
 
-        A receiver that runs already goes on: Alertmanager raises an alert itself if it does not reach its receiver.
+        A receiver that runs already keeps running: without a receiver, the alert NotificationsFail would fire.
         """
         self.node.run(f"rm -f {RECEIVED}")
         if self.node.run("systemctl is-active hook.service", check=False) == "active":

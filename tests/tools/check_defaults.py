@@ -4,7 +4,7 @@
 """Checks that only plugins/module_utils/core/defaults.py has the value of a shared default, and that the default of its
 role has the same value.
 
-Only plugins/module_utils/core/paths.py may have paths of the collection's files on a node.
+Of the Python files in plugins/, only module_utils/core/paths.py may have paths of the collection's files on a node.
 """
 
 from __future__ import annotations

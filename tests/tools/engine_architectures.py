@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Runs inside an engine's image: prints what each architecture that the engine knows can do.
+"""Runs inside an engine's image: prints what each architecture of the engine's registry can do.
 
 tests/tools/architectures sends this file there. The engine's modules import packages for pictures and sounds, which a
 CPU image lacks. No answer here depends on these packages, so empty packages take their place.

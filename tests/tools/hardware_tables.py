@@ -61,8 +61,8 @@ def render(data: dict[str, Any]) -> str:
 - The open kernel module is NVIDIA's default from branch {since["open_by_default_from"]} on, and the only one from \
 {since["open_only_from"]} on.
 - NVIDIA's repository has packages for computing alone from branch {since["compute_packages_from"]} on.
-- GPUs in containers need the container toolkit {toolkit} or later, but not {excluded}; Docker knows CDI from {docker} \
-on."""
+- GPUs in containers need the container toolkit {toolkit} or later, but not {excluded}; Docker supports CDI from \
+{docker} on."""
     parts = [
         table(["GPUs", "compute capability", "kernel module", "branches"], architectures),
         table(["branch", "kind", "CUDA", "NVIDIA's updates until"], lifetimes),

@@ -226,7 +226,7 @@ class World:
         for gateway in self.gateways:
             gateway.start(replicas)
         wait_for("all engines are up", self.is_up, 30)
-        # A young process asks the agents itself. The tests begin with processes that do not.
+        # A new process asks the agents itself. The tests begin with processes that no longer do.
         time.sleep(4)
 
     def is_up(self) -> bool:
