@@ -105,7 +105,9 @@ EXAMPLES = r"""
 
 RETURN = r"""
 differs:
-  description: The changes, or in check mode the changes to come, one phrase each. Also whether sudo is missing.
+  description:
+    - The changes, or in check mode the changes to come, one phrase each.
+    - Also whether sudo is missing, and in check mode whether the change of an earlier run is on trial.
   returned: with O(phase=apply) and O(phase=trial)
   type: list
   elements: str
@@ -154,6 +156,8 @@ SUDOERS = Path("/etc/sudoers.d")
 VISUDO = Path("/usr/sbin/visudo")
 PROC = Path("/proc")
 SHADOW = Path("/etc/shadow")
+LOGINS = Path("/run/systemd/users")
+"""A file for each user with sessions, by the user's number. logind writes these files."""
 
 TRIAL_NAME = "admins"
 
@@ -182,7 +186,7 @@ END = 5.0
 
 
 class AccountError(Exception):
-    """The node does not allow the declared state. The text is for the operator."""
+    """A command failed, or the node does not allow the declared state. The text is for the operator."""
 
 
 def run(*command: str, text: str = "") -> tuple[int, str]:
@@ -521,9 +525,16 @@ class Manager:
         if not self.applies:
             return
         must("usermod", "--lock", "--expiredate", REMOVED, admin.name)
-        with suppress(OSError), acting_as(account):
-            for name in KEY_FILES:
-                Path(account.pw_dir, ".ssh", name).unlink(missing_ok=True)
+        try:
+            # A home that is no directory has no keys.
+            with suppress(NotADirectoryError), acting_as(account):
+                for name in KEY_FILES:
+                    Path(account.pw_dir, ".ssh", name).unlink(missing_ok=True)
+        except OSError as error:
+            self.module.warn(
+                f"{admin.name}: its keys could not be removed: {error}. The home directory stays: delete"
+                f" {account.pw_dir}/.ssh before you create this user again."
+            )
         self.end_sessions(account)
         must("userdel", admin.name)
 
@@ -531,13 +542,19 @@ class Manager:
         """End all processes of a user: none may keep the user's number after the removal. Raises AccountError."""
         # This ends shells that sudo has started as well. Without logind, there are no such sessions.
         with suppress(FileNotFoundError):
-            run("loginctl", "terminate-user", account.pw_name)
+            code, output = run("loginctl", "terminate-user", account.pw_name)
+            # logind also refuses a user without sessions.
+            if code and LOGINS.joinpath(str(account.pw_uid)).exists():
+                raise AccountError(
+                    f"{account.pw_name}: loginctl cannot end the sessions ({code}): {output}. The account is locked,"
+                    " and stays. Correct the cause or reboot the machine, then run again."
+                )
         deadline = time.monotonic() + END
         while processes := [path for path in PROC.glob("[0-9]*") if owner(path) == account.pw_uid and is_ours(path)]:
             if time.monotonic() > deadline:
                 raise AccountError(
-                    f"{account.pw_name}: process {processes[0].name} cannot be killed, so the account stays. Its keys"
-                    " are removed. End the process or reboot the machine, then run again."
+                    f"{account.pw_name}: process {processes[0].name} cannot be killed, so the account stays. It is"
+                    " locked. End the process or reboot the machine, then run again."
                 )
             for path in processes:
                 with suppress(ProcessLookupError):

@@ -305,7 +305,7 @@ class Manager:
         """The changes, as apt-get simulates them. Raises PackageError and OSError."""
         names = [*self.lists.present, *self.lists.absent, *self.lists.optional]
         before = self.installed(names) if names else {}
-        gap = ap.gap(self.lists, before, lambda names: self.run("apt-cache", "policy", *names)[1])
+        gap = ap.gap(self.lists, before, self.policy)
         if not gap.missing and not gap.surplus:
             return Plan(unavailable=gap.unavailable)
         changes = [*gap.missing, *(f"{name}-" for name in gap.surplus)]
@@ -313,6 +313,14 @@ class Manager:
             changes.insert(0, "--allow-downgrades")
         unknown, installed, removed = self.simulate(changes)
         return Plan(changes, installed, removed, gap.unavailable + unknown)
+
+    def policy(self, names: list[str]) -> str:
+        """The versions that the sources have of packages, as apt-cache prints them. Raises PackageError."""
+        code, output, words = self.run("apt-cache", "policy", *names)
+        # apt-cache prints nothing about a package that no source has, and does not fail.
+        if code:
+            raise PackageError(f"apt-cache policy failed ({code}): {ap.tail(output, words)}. Nothing was changed")
+        return output
 
     def carry_out(self, plan: Plan) -> None:
         """Install and remove. Raises PackageError."""

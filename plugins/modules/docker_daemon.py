@@ -134,8 +134,8 @@ options:
         default: /
   files:
     description:
-      - Files that other tasks write. The module only compares them, for RV(due). C($(CODENAME\)) in a text stands for
-        the name of the node's Debian release.
+      - Files that other tasks write. The module only compares them, for RV(due). With O(engine), C($(CODENAME\)) in a
+        text stands for the name of the node's Debian release.
     type: list
     elements: dict
     default: []
@@ -482,7 +482,7 @@ class Host:
         return found
 
     def containers(self) -> int:
-        """The number of running containers, -1 without an answer. Only for an active daemon: the query starts it."""
+        """The number of running containers, -1 without an answer. A query would start a daemon that does not run."""
         code, output = self.run("docker", "--host", SOCKET, "ps", "--quiet", "--no-trunc")
         return len(re.findall(r"^[0-9a-f]{64}$", output, re.MULTILINE)) if code == 0 else -1
 
@@ -559,7 +559,7 @@ class DockerDaemon(ServiceFiles):
         self.drop_ins = frozenset({DROP_IN})
         self.client_config = Path(self.params["client_config"])
         self.secret = (ENVIRONMENT_FILE, self.client_config)
-        # These files keep the owner and the mode that the operator gave them.
+        # The owner and the mode of these files are no difference, because an operator may change them.
         self.operators = (self.path, ENVIRONMENT_FILE, DROP_IN)
 
     def command(self, *words: str) -> tuple[int, str, str]:
@@ -855,7 +855,11 @@ class DockerDaemon(ServiceFiles):
         return "level=info" in line or "level=debug" in line
 
     def put_back(self) -> str:
-        files.write(self.state_path, self.old_state_text, 0o600)
+        try:
+            files.write(self.state_path, self.old_state_text, 0o600)
+        except OSError as error:
+            # The caller also reports the error of the change, so this error must not replace it.
+            return f"{super().put_back()} {self.state_path} could not be restored: {error}."
         return super().put_back()
 
 

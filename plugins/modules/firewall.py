@@ -582,11 +582,16 @@ class Manager:
             self.node.must("systemctl", "enable", "--quiet", SERVICE)
             self.node.must("systemctl", "start", SERVICE)
         except (FirewallError, OSError) as error:
-            for path, content in before.items():
-                if files.text(path) != content:
-                    files.write(path, content)
-            self.node.run("systemctl", "daemon-reload")
             words = f"The rules could not be made permanent; the old files are back: {error}"
+            # No second error must replace the first one.
+            try:
+                for path, content in before.items():
+                    if files.text(path) != content:
+                        files.write(path, content)
+            except OSError as second:
+                words = f"The rules could not be made permanent: {error}\nNot all old files could be restored: {second}"
+            with suppress(FirewallError):
+                self.node.run("systemctl", "daemon-reload")
             if not (RUN / "trial.json").exists():
                 try:
                     self.node.must(str(NFT), "-f", "-", text=nftables.listed(running))

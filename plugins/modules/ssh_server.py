@@ -13,8 +13,8 @@ author:
 description:
   - Manages C(/etc/ssh/sshd_config.d/10-inference.conf), and changes no other file of the server.
   - Before anything is written, sshd checks the whole new configuration. The module reads from sshd the values that
-    would be in effect, for all users, for admins and for the connection's user. If another file overrides a value,
-    the module fails with the name and the line of this file.
+    would be in effect, for all users, for root, for admins and for the connection's user. If another file overrides a
+    value, the module fails with the name and the line of the other file.
   - Refuses a configuration that would shut out an admin, or the user of Ansible's current connection.
   - Reloads the server and never restarts it, so that sessions stay. If the reload fails, the old file is put back.
   - With O(phase=trial), a timer of systemd puts the old file back after O(seconds), also if Ansible is cut off.
@@ -369,7 +369,7 @@ class Manager:
             raise InputError(found)
 
     def apply(self) -> dict[str, Any]:
-        """Apply the change, and return the result. On SshdError, TrialError and OSError, the old file is put back."""
+        """Apply the change, and return the result. Puts the old file back on an error. Raises SshdError, TrialError."""
         changed = self.new != self.old
         on_trial = changed and self.module.params["phase"] == TRIAL and not self.module.check_mode
         if changed and not self.module.check_mode:
@@ -404,13 +404,23 @@ class Manager:
         self.trial.begin([back, RELOAD], self.module.params["seconds"])
 
     def put_back(self) -> str:
-        """Put the old file back and reload. Returns a sentence for the message. Raises OSError."""
+        """Put the old file back and reload. Returns the result, with the next step after an error."""
         try:
             if not self.trial.rollback():
                 files.write(OURS, self.old)
                 self.server.reload()
         except (SshdError, TrialError) as error:
-            return f"The old file was put back, but the server may not have loaded it: {error}"
+            return (
+                f"The old file was put back, but the server may not have loaded it: {error}\n"
+                "Keep a session open, read `journalctl --unit=ssh.service` on the node, correct the cause, and run"
+                " again."
+            )
+        except OSError as error:
+            # The caller also reports the error of the change, so this error must not replace it.
+            return (
+                f"The old file could not be put back: {error}\n"
+                f"Keep a session open, and correct {OURS}: the next start of the server loads this file."
+            )
         return "The old file was put back and is in effect."
 
     def change(self) -> None:

@@ -101,8 +101,10 @@ def _table(models: Sequence[Model]) -> str:
 
 
 def _row(model: Model) -> tuple[str, ...]:
-    revision, base, serving = (model.revision or "-")[:12], model.base or "-", ", ".join(model.instances) or "-"
-    return model.name, model.model, revision, base, serving, {True: "yes", False: "no", None: "?"}[model.on_disk]
+    # In a registry that was edited by hand, a value can have any type.
+    kept, revision, base = (str(value or "-") for value in (model.model, model.revision, model.base))
+    serving, on_disk = ", ".join(model.instances) or "-", {True: "yes", False: "no", None: "?"}[model.on_disk]
+    return model.name, kept, revision[:12], base, serving, on_disk
 
 
 def _plan(options: argparse.Namespace, paths: Paths) -> int:

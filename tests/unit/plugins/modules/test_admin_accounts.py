@@ -37,6 +37,7 @@ class Node:
         self.groups: dict[str, set[str]] = {"adm": set()}
         self.commands: list[tuple[str, ...]] = []
         self.visudo_accepts = True
+        self.logind_refuses = False
         self.warnings: list[str] = []
         self.homes: dict[str, str] = {}
         self.shells: dict[str, str] = {}
@@ -53,6 +54,8 @@ class Node:
         if Path(command[0]).name == "visudo":
             return (0, "") if self.visudo_accepts else (1, "syntax error near line 2")
         self.commands.append(command)
+        if command[0] == "loginctl" and self.logind_refuses:
+            return 1, "Connection timed out"
         if command[0] == "useradd":
             self.users[command[-1]] = 59999
             (self.root / command[-1]).mkdir(exist_ok=True)
@@ -109,6 +112,7 @@ def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Node:
     monkeypatch.setattr(module, "VISUDO", visudo)
     monkeypatch.setattr(module, "PROC", tmp_path / "proc")
     monkeypatch.setattr(module, "SHADOW", tmp_path / "shadow")
+    monkeypatch.setattr(module, "LOGINS", tmp_path / "logins")
     monkeypatch.setattr(module, "run", node.run)
     monkeypatch.setattr(module, "acting_as", acting_as)
     # All files belong to the user who runs the tests, so owners are not compared.
@@ -201,6 +205,33 @@ def test_an_absent_admin_loses_access_before_the_account_is_removed(node: Node) 
     assert not (node.root / "alice/.ssh/authorized_keys").exists()
     assert list(node.sudoers.iterdir()) == []
     assert node.apply({"state": "absent"})["changed"] is False
+
+
+def test_an_account_stays_if_its_sessions_cannot_be_ended(node: Node) -> None:
+    node.apply({})
+    node.logind_refuses = True
+    (node.root / "logins").mkdir()
+    (node.root / "logins/59999").touch()
+    with pytest.raises(admin_accounts.AccountError, match=r"loginctl cannot end the sessions \(1\): Connection timed"):
+        node.apply({"state": "absent"})
+    assert "alice" in node.users
+
+
+def test_logind_may_refuse_a_user_without_sessions(node: Node) -> None:
+    node.apply({})
+    node.logind_refuses = True
+    node.apply({"state": "absent"})
+    assert "alice" not in node.users
+
+
+def test_keys_that_cannot_be_removed_are_in_a_warning(node: Node) -> None:
+    node.apply({})
+    key_file = node.root / "alice/.ssh/authorized_keys"
+    key_file.unlink()
+    key_file.mkdir()
+    node.apply({"state": "absent"})
+    assert "alice: its keys could not be removed" in "".join(node.warnings)
+    assert "alice" not in node.users
 
 
 def test_processes_in_containers_are_not_killed(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,6 +26,7 @@ class Node:
         self.offered = {"jq", "intel-microcode"}
         self.plan = ""
         self.code = 0
+        self.damaged = False
         self.words = ""
         self.asked: list[list[str]] = []
         self.preferences: dict[str, str] = {}
@@ -53,6 +54,8 @@ class Node:
                 if name in self.installed
             ]
             return int(len(rows) < len(names)), "".join(rows), ""
+        if argv[1] == "policy" and self.damaged:
+            return 100, "", "E: The package cache file is corrupted"
         if argv[1] == "policy":
             return 0, "".join(f"{n}:\n  Installed: (none)\n  Candidate: 1\n" for n in argv[2:] if n in self.offered), ""
         if argv[1] == "madison":
@@ -251,6 +254,15 @@ def test_packages_that_an_earlier_task_removes_count_as_not_installed(
     node.plan = "Inst old (2)\n"
     assert node.apply("old", gone=["old"], check=True)["installed"] == ["old"]
     assert node.status == "Package: older\nVersion: 1\n\nPackage: curl\nVersion: 8.14\n\n"
+
+
+def test_lists_of_packages_that_cannot_be_read_are_an_error(node: Node) -> None:
+    node.damaged = True
+    with pytest.raises(
+        apt_packages.PackageError, match=r"policy failed \(100\): E: The package cache file is corrupted"
+    ):
+        node.apply(optional=["jq"])
+    assert node.asked == []
 
 
 class Apt:

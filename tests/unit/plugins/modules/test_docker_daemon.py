@@ -286,6 +286,25 @@ def test_a_failed_reload_puts_the_old_file_back(node: Node) -> None:
     assert node.config() == {"labels": ["x"]} and not node.state.exists()
 
 
+def test_a_record_that_cannot_be_restored_does_not_hide_the_first_error(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    node.write({"labels": ["x"]})
+    node.refuses = {"reload"}
+    write = module_under_test.files.write
+
+    def full(path: Path, content: Any, mode: int = 0o644) -> bool:
+        if path == node.state and content is None:
+            raise OSError(30, "Read-only file system")
+        return write(path, content, mode)
+
+    monkeypatch.setattr(module_under_test.files, "write", full)
+    with pytest.raises(ServiceError, match="did not reload") as caught:
+        node.apply({"debug": True})
+    assert f"{node.state} could not be restored: [Errno 30] Read-only file system" in str(caught.value)
+    assert node.config() == {"labels": ["x"]}
+
+
 def test_a_run_that_was_cut_off_is_finished_by_the_next(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(verb: str) -> tuple[int, str]:
         raise KeyboardInterrupt

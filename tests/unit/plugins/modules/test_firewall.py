@@ -254,6 +254,24 @@ def test_old_rules_that_cannot_be_loaded_again_do_not_hide_the_first_error(node:
     assert "The old rules could not be loaded again: " in found["msg"] and "proto-dst 80 " in found["msg"]
 
 
+def test_old_files_that_cannot_be_restored_do_not_hide_the_first_error(
+    node: Firewall, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    node(**WEB)
+    node.kernel.broken = "systemctl enable"
+    write, old = firewall.files.write, (firewall.PARTS / "50-inference-site.nft").read_text()
+
+    def full(path: Path, content: str | None, mode: int = 0o644) -> bool:
+        if content == old:
+            raise OSError(30, "Read-only file system")
+        return write(path, content, mode)
+
+    monkeypatch.setattr(firewall.files, "write", full)
+    found = node(**OTHER)
+    assert f"could not be made permanent: systemctl enable --quiet {firewall.SERVICE} failed" in found["msg"]
+    assert "Not all old files could be restored: [Errno 30] Read-only file system" in found["msg"]
+
+
 def test_rules_that_nft_refuses_change_nothing(node: Firewall) -> None:
     node.kernel.refused = "proto-dst 80 "
     assert "nft refuses the rules. Nothing was changed." in node(**WEB)["msg"]

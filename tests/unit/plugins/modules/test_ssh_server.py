@@ -169,6 +169,25 @@ def test_the_old_file_is_restored_if_the_server_does_not_reload(node: Node) -> N
     # The server does not reload the old file either.
     assert str(caught.value).startswith(f"{node.ours}: ")
     assert "The old file was put back, but the server may not have loaded it: it does not reload" in str(caught.value)
+    assert "read `journalctl --unit=ssh.service` on the node" in str(caught.value)
+
+
+def test_an_old_file_that_cannot_be_put_back_does_not_hide_the_first_error(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    node.ours.write_text("PasswordAuthentication yes\n")
+    node.reload_works = False
+    write = ssh_server.files.write
+
+    def full(path: Path, content: str | None) -> bool:
+        if content == "PasswordAuthentication yes\n":
+            raise OSError(30, "Read-only file system")
+        return write(path, content)
+
+    monkeypatch.setattr(ssh_server.files, "write", full)
+    with pytest.raises(SshdError, match="it does not reload") as caught:
+        node.apply()
+    assert "The old file could not be put back: [Errno 30] Read-only file system" in str(caught.value)
 
 
 @pytest.mark.parametrize(("unit", "verbs"), [("ssh.service", ["reload"]), ("ssh.socket", ["stop"]), ("neither", [])])

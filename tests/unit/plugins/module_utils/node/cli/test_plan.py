@@ -99,6 +99,20 @@ def test_models(call: Call) -> None:
     assert found["models"][1]["instances"] == ["main"]
 
 
+@pytest.mark.parametrize(
+    ("entry", "row"),
+    [
+        ({"model": 5}, ["odd", "5", "-", "-", "-", "?"]),
+        ({"model": None}, ["odd", "-", "-", "-", "-", "?"]),
+        ({"model": "/m", "revision": 7}, ["odd", "/m", "7", "-", "-", "?"]),
+    ],
+)
+def test_a_registry_that_was_edited_by_hand_is_shown(node: Node, call: Call, entry: Any, row: list[str]) -> None:
+    files.write_json(node.paths.registry, {"schema": 1, "models": {"odd": entry}})
+    code, text = call("models")
+    assert (code, [line.split() for line in text.splitlines()[1:]]) == (0, [row])
+
+
 def test_a_model_that_was_deleted_is_not_on_disk(node: Node, call: Call) -> None:
     (node.stored / "config.json").unlink()
     assert [model["on_disk"] for model in json.loads(call("models", "--json")[1])["models"]] == [False, False]
