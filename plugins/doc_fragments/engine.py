@@ -44,7 +44,7 @@ options:
     type: str
     default: ""
   network:
-    description: What the environment of NCCL needs to know. Used only if the node has a gang.
+    description: Networks and settings for the environment of NCCL. Used only if the node has a gang.
     type: dict
     default: {}
     suboptions:
@@ -60,7 +60,7 @@ options:
         default: false
       rails_connected:
         description: >-
-          Whether a rail reaches the other rails of a node. If omitted, it does, unless all rails are RoCE and each
+          Whether a rail reaches the other rails of a node. The default is true, unless all rails are RoCE and each
           rail of a node has a subnet of its own.
         type: bool
       variables:

@@ -20,7 +20,7 @@ VAULT = "$ANSIBLE_VAULT;"
 def file_texts(entries: Any, key: str) -> Any:
     """Entries whose `key` has the text of a file in place of its path. Raises AnsibleFilterError.
 
-    Values of another form stay: the module that gets them says what is wrong.
+    Values of another form stay: the module that gets them reports what is wrong.
     """
     if not isinstance(entries, list):
         return entries

@@ -12,8 +12,8 @@ version_added: 0.1.0
 description:
   - Installs the command C(inference-backup), its settings and secrets (mode 0600), services and timers.
   - Before that, restic checks whether the repository exists and whether the password opens it. The module creates a
-    missing repository. If this node has made backups there before, the repository was removed or is not mounted, and
-    the module fails.
+    missing repository, but fails if this node has made backups in the repository before. The repository was then
+    removed, or is not mounted.
   - O(state=absent) removes the command and its files. The repository with its snapshots stays.
   - Reports all mistakes of the input at once, before anything changes.
   - restic gets secrets by files of mode 0600 and by its environment, never on a command line.

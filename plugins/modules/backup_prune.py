@@ -141,12 +141,12 @@ def main() -> None:
                 check=module.check_mode,
             )
     except restic.ResticError as error:
-        said = {
+        messages = {
             restic.NOT_THERE: "restic is not installed on this machine: install the package restic",
             restic.UNREACHABLE: f"{error}. The credentials are those of backup_prune_environment, for the server of"
             " backup_prune_repository",
         }
-        module.fail_json(msg=said.get(error.kind, str(error)))
+        module.fail_json(msg=messages.get(error.kind, str(error)))
     except (ValueError, OSError) as error:
         module.fail_json(msg=str(error))
     module.exit_json(changed=bool(done["removed"]), **done)

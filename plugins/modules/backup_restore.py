@@ -19,7 +19,7 @@ author:
   - The baremetal.inference contributors (@baremetal-inference)
 options:
   snapshot:
-    description: The first characters of the snapshot's ID; V(latest) for the last snapshot.
+    description: The first characters of the snapshot's ID, at least four; V(latest) for the last snapshot.
     type: str
     required: true
   host:
@@ -233,7 +233,10 @@ def _crooked(path: str) -> bool:
 def run(
     places: Places, settings: Settings, target: restic.Restic, params: dict[str, Any], check: bool
 ) -> dict[str, Any]:
-    """Compare, and restore unless `drill` is set. Raises ResticError, RestoreError, ValueError and OSError."""
+    """Compare, and restore unless `check` or the option `drill` is set.
+
+    Raises ResticError, RestoreError, ValueError and OSError.
+    """
     host = params["host"] or settings.host
     snapshot = restore.choose(target.snapshots(host), params["snapshot"], host)
     with restore.fetched(places, target, str(snapshot["id"])) as saved:

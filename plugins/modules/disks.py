@@ -246,7 +246,7 @@ def main() -> None:
     if result["undeclared"]:
         module.warn(
             f"no longer declared, but still mounted at boot: {'; '.join(result['undeclared'])}. To remove a mount, stop"
-            f" what uses it, unmount it, and remove its line from {FSTAB}."
+            f" the programs that use it, unmount it, and remove its line from {FSTAB}."
         )
     module.exit_json(**result)
 

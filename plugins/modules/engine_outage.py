@@ -13,8 +13,8 @@ author:
 description:
   - Drains instances of the node, and waits until every gateway has the drain and no client is connected any more. The
     engines keep running.
-  - Reads from the gateways in C(/etc/inference/swap.json) which other engines serve, and leaves each gateway at least
-    one server of each set.
+  - Reads which other engines serve from the gateways that C(/etc/inference/swap.json) lists, and leaves each gateway at
+    least one server of each set.
   - Internal to this collection; its options may change without notice.
 extends_documentation_fragment:
   - baremetal.inference.attributes

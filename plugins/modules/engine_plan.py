@@ -263,7 +263,7 @@ plans:
       description: The registry's entry.
       type: str
     revision:
-      description: The revision of the weights; null if only their source knows it.
+      description: The revision of the weights; null if unknown.
       type: str
     argv:
       description: The exact command inside the container.

@@ -12,8 +12,8 @@ version_added: 0.1.0
 description:
   - Renders a release (unit, container command and environment) of every declared instance. Stages the release in
     C(/var/lib/inference/releases/NAME/N) on the node, unless an identical release is already staged.
-  - Starts, stops and restarts nothing. An instance that serves another release than the desired one is reported as
-    pending.
+  - Starts, stops and restarts nothing. An instance that serves another release than RV(releases[].wanted) is reported
+    as pending.
   - Warns of a damaged release and ignores it. Damaged state files are written again.
   - Writes the desired state to C(/etc/inference), and creates the directory of each instance's compile cache.
   - Internal to this collection; its options may change without notice.

@@ -26,8 +26,8 @@ options:
         else of the desired release, and does not wait for an answer. For an instance that runs, it repairs the files of
         the running release, so that systemd can start the engine again.
       - V(ready) waits until every instance has answered a request of its task, and marks the release as proven. If a
-        start fails and the release has never answered, the unit is stopped; otherwise, systemd tries again. The module
-        then fails with the engine's last log lines.
+        start fails, the module stops the unit, and fails with the engine's last log lines. With O(prove=true), it does
+        not stop the unit of the current release, so that systemd tries again.
       - V(stopped) stops the instances, and keeps their units.
       - V(absent) stops the engines, and removes their units, containers, environments, releases, histories, probes,
         drains, compile caches and records of recovery. It also removes images that only their releases needed. Models

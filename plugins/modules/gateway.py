@@ -44,8 +44,8 @@ options:
   parts:
     description:
       - What to configure or remove. V(haproxy) is HAProxy, V(floating) is keepalived, which holds the floating address.
-      - O(state=absent) with V(floating) alone removes the floating address, and the machine stays a gateway. With
-        V(haproxy), it removes both.
+      - O(state=absent) with V(floating) alone removes the floating address, and the machine stays a gateway.
+        O(state=absent) with V(haproxy) removes both.
     type: list
     elements: str
     choices: [haproxy, floating]

@@ -18,7 +18,8 @@ description:
     CA, hands renewed certificates of any form to the running HAProxy, and writes metrics.
   - Hands a changed certificate to the running HAProxy by its runtime API. If the API refuses the certificate, HAProxy
     reloads. No connection ends.
-  - Without TLS, and with O(state=absent), removes command, timer, settings and metrics. Certificates and keys stay.
+  - Without TLS, and with O(state=absent), removes command, timer, settings, metrics, and the copy of the root that
+    clients can read. Certificates and keys stay.
   - Internal to this collection; its options may change without notice.
 extends_documentation_fragment:
   - baremetal.inference.attributes
@@ -142,7 +143,7 @@ LOST = (
     " anew, with a CA that all clients must trust: remove {directory} on all gateways. Nothing was changed"
 )
 
-Made = dict[str, Any]
+Result = dict[str, Any]
 
 
 class Manager:
@@ -163,7 +164,7 @@ class Manager:
         self.request = ""
         self.new_root = False
 
-    def run(self) -> Made:
+    def run(self) -> Result:
         """Bring all parts into effect. Raises CertificateError, SystemdError, OSError, ValueError, ImportError."""
         # Before any change, as the message says.
         self._refuse_lost()
@@ -292,7 +293,7 @@ class Manager:
             self.serving.publish(self.ask, self.now)
 
 
-def sign(params: dict[str, Any], *, check: bool) -> Made:
+def sign(params: dict[str, Any], *, check: bool) -> Result:
     """Sign the request of another gateway. Raises CertificateError, OSError."""
     if check:
         return {"changed": False, "issued": ""}

@@ -93,7 +93,7 @@ system:
       description: The id of this boot, which no other machine has.
       type: str
     debian:
-      description: The major version of Debian; null on another system.
+      description: The major version of Debian; null on another operating system.
       type: int
       sample: 12
     pretty_name:

@@ -350,7 +350,7 @@ ansible_facts:
           elements: str
           sample: [config.json]
         pooled:
-          description: Whether C(modules.json) of Sentence Transformers says how vectors are pooled. Such a model is
+          description: Whether C(modules.json) of Sentence Transformers defines how vectors are pooled. Such a model is
             served for its vectors.
           type: bool
         revision:

@@ -100,7 +100,7 @@ dropped:
   type: list
   elements: str
 notes:
-  description: Why a model is served from the store. The module also warns of these.
+  description: Why a model is served from the store, or why no copy is removed. The module also warns of each reason.
   returned: success
   type: list
   elements: str

@@ -239,8 +239,8 @@ class DcgmExporter(Exporter):
 
     def why_not_up(self, unit: str, action: str, began: float) -> str:
         # No failure: Docker may have to pull the image first.
-        if said := silence(self.params["address"], self.params["dcgm_port"], of_dcgm):
-            self.module.warn(f"{DCGM_UNIT}: {said}. See journalctl -u {DCGM_UNIT}: Docker may still pull the image.")
+        if why := silence(self.params["address"], self.params["dcgm_port"], of_dcgm):
+            self.module.warn(f"{DCGM_UNIT}: {why}. See journalctl -u {DCGM_UNIT}: Docker may still pull the image.")
         return ""
 
 

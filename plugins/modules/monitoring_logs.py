@@ -233,7 +233,7 @@ def unit_files() -> dict[Path, str]:
 def remove(check: bool) -> dict[str, Any]:
     """Stop log shipping and remove its files; in check mode, only report. Raises SystemdError and OSError.
 
-    Not by `service_files.remove`: this also removes a service without a unit file, and the service's state.
+    Not by `service_files.remove`: this function also stops a service without a unit file, and removes the state.
     """
     before = {path: text for path in [*unit_files(), logs.CONFIG] if (text := files.text(path)) is not None}
     states = [path for path in shipping_states() if os.path.lexists(path)]
@@ -242,8 +242,8 @@ def remove(check: bool) -> dict[str, Any]:
     changed = bool(before or running or states)
     if changed and not check:
         if running:
-            # systemctl cannot disable a unit whose file is missing.
             systemd.systemctl("stop", *running)
+        # systemctl cannot disable a unit whose file is missing.
         there = [unit for unit in Shipper.units if Paths().units / unit in before]
         if there:
             systemd.systemctl("disable", *there)

@@ -64,7 +64,7 @@ options:
         default: {}
   state:
     description:
-      - V(absent) stops agent and timers, and removes their units and the metrics that they wrote.
+      - V(absent) stops agent and timers, and removes all units of this module, and the metrics.
     type: str
     choices: [present, absent]
     default: present

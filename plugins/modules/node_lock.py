@@ -76,7 +76,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 adopted:
-  description: The ID of the cut-off run whose lock was adopted; empty if the lock was free.
+  description: The ID of the earlier run whose stale lock, or whose lock by O(take), this run has adopted; else empty.
   returned: success
   type: str
 holder:

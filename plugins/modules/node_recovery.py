@@ -19,11 +19,11 @@ author:
   - The baremetal.inference contributors (@baremetal-inference)
 options:
   armed:
-    description: Whether recovery acts by itself. C(inferctl recover --disarm) disarms a single instance.
+    description: Whether recovery takes steps by itself. C(inferctl recover --disarm) disarms a single instance.
     type: bool
     default: true
   budget:
-    description: The number of an instance's faults per hour that recovery acts on. The next fault opens the breaker.
+    description: The number of an instance's faults per hour that recovery answers. The next fault opens the breaker.
     type: int
     default: 3
   backoff:
@@ -32,8 +32,8 @@ options:
     default: 30
   restart_docker:
     description:
-      - Whether recovery may restart a Docker that does not answer. Without live-restore, it does not restart Docker
-        while other instances serve.
+      - Whether recovery may restart a Docker that does not answer. Without live-restore, recovery does not restart
+        Docker while another engine runs.
     type: bool
     default: true
   reset_gpus:

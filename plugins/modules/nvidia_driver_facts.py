@@ -78,7 +78,8 @@ options:
       - For V(cuda) on a node with NVSwitches, how long to wait for their fabric, in seconds. The fabric manager
         registers the GPUs after its start. Until then, CUDA returns code 802, or C(nvidia-smi) a state other than
         C(Completed).
-      - The module fails if the fabric is not up at the end. V(0) checks once.
+      - The module fails if the fabric is not up at the end. With V(0), the module does not wait, and fails only by
+        O(devices).
     type: int
     default: 0
   library:

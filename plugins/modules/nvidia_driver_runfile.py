@@ -107,7 +107,7 @@ before:
       description: Whether the driver is registered with DKMS.
       type: bool
 kernels:
-  description: The kernels for which the module was built, except the running kernel.
+  description: The kernels for which DKMS has built the module in this call, after the installer's own build.
   returned: O(state=present), outside check mode
   type: list
   elements: str

@@ -59,7 +59,8 @@ options:
     default: false
   drained:
     description:
-      - Instances over several nodes that this node follows, and that are drained on their leaders. With O(recorded).
+      - Instances over several nodes of which this node is a follower, and that are drained on their leaders. Only used
+        with O(recorded).
     type: list
     elements: str
     default: []

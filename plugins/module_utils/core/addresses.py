@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 VARIABLES = ("inference_address", "ansible_host")
-"""Variables with a host's address, in this order. Without an address there, the host's name is resolved."""
+"""Variables with a host's address or DNS name, in this order. If none is usable, the host's own name is resolved."""
 
 
 class AddressError(ValueError):

@@ -6,4 +6,4 @@
 from __future__ import annotations
 
 ON_CONTROLLER = "controller:"
-"""In front of the path."""
+"""The prefix of the path of such a file."""

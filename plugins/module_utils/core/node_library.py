@@ -42,7 +42,7 @@ raise SystemExit(main())
 def sources(*starts: str) -> dict[str, str]:
     """The sources of modules of the library, and of all modules and packages that they import from it, by name.
 
-    Raises ImportError if the source of one is missing.
+    Raises ImportError if a source is missing.
     """
     found: dict[str, str] = {}
     waiting = list(starts)

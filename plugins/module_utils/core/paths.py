@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Paths of the collection's files on a node. Private to the collection.
 
-Every path is defined only here. Tests use another root.
+Each path has only one definition, here or in the file places.py of a part. Tests use another root.
 """
 
 from __future__ import annotations
@@ -334,7 +334,7 @@ def recovery_unit(instance: str) -> str:
 
 
 def unit_name(instance: str) -> str:
-    """The systemd unit of an instance; also the journal tag without its suffix."""
+    """The systemd unit of an instance."""
     return f"vllm@{instance}.service"
 
 

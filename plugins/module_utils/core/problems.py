@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TypeGuard
 
 CLOSE = (0.5, 0.75)
-"""Least similarity of two names (difflib): with the same numbers in both, and with others."""
+"""Least similarity of two names (difflib): if the known name has all numbers of the other name, and otherwise."""
 
 _SECRET = re.compile(
     r"(?:^|[-_])(?:token|(?:api|access|private|secret)?key|secret|pass(?:word|wd|phrase)|credentials?)$", re.IGNORECASE

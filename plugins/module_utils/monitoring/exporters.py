@@ -98,7 +98,8 @@ def node_drop_in(address: str, port: int) -> str:
 def dcgm_unit(image: str, address: str, port: int, gpu_request: str) -> str:
     """The unit of dcgm-exporter in a container.
 
-    The unit stops and starts with Docker's daemon, and restarts with the driver's service nvidia-persistenced.
+    systemd starts the unit after Docker's daemon, and again 10 s after each end. The unit restarts with the driver's
+    service nvidia-persistenced.
     """
     argv = [
         *("--rm", "--name", DCGM_CONTAINER, "--network", "host"),

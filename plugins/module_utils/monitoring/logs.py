@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Ships a machine's log by an rsyslog of this collection, beside the site's own. Private to the collection; pure.
+"""Ships a machine's log by an rsyslog of this collection, in addition to the site's. Private to the collection; pure.
 
 The journal is the queue: rsyslog reads the next line only after the server has accepted the line before. So no program
 waits for a server that is down, and the disk keeps no second copy of the lines. Source: rsyslog's documentation of
@@ -167,7 +167,10 @@ def config(settings: Settings, authorities: str = "") -> str:
 
 
 def _which(units: Sequence[str]) -> list[str]:
-    """Finds the unit of a line by fields that journald itself sets, and stops if this unit is not shipped."""
+    """Finds the unit of a line, and stops if this unit is not shipped.
+
+    A field that a program can set decides only together with a field that journald itself sets.
+    """
     return [
         # Ansible's modules log their options, and system prompts are among these.
         "if $!SYSLOG_IDENTIFIER startswith 'ansible-' then { stop }",

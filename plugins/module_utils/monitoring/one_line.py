@@ -12,7 +12,7 @@ from typing import Any
 def dump(value: Mapping[str, Any]) -> str:
     """YAML in the order of the value's keys.
 
-    Each value stands on the line of its key, so that a diff can leave a secret out by its key.
+    Each value is on the line of its key, so that a diff can leave a secret out by its key.
     """
     # Imported here, because only the controller is sure to have PyYAML.
     import yaml

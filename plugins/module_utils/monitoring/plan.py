@@ -23,7 +23,7 @@ Dump = Callable[[Mapping[str, Any]], str]
 
 @dataclass(frozen=True)
 class Plan:
-    """The files that a monitoring host must have, or the problems for which there are none."""
+    """The files that a monitoring host must have, or only the problems in the input."""
 
     problems: list[str] = field(default_factory=list)
     files: Mapping[str, str] = field(default_factory=dict)

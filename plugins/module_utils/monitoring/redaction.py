@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Removes secrets from the diff of a configuration. Private to the collection; pure."""
+"""Removes secrets from a configuration's diff and from messages. Private to the collection; pure."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The targets of Prometheus, from the inventory and the nodes' reports. Private to the collection.
-Pure but for resolver."""
+Pure, except for the resolver."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PORT = re.compile(r"[1-9][0-9]{0,4}")
 
 @dataclass(frozen=True)
 class Inventory:
-    """A site as Ansible knows it: the host names of each group, and the hosts' variables."""
+    """The inventory of a site: the host names of each group, and the hosts' variables."""
 
     nodes: tuple[str, ...]
     gateways: tuple[str, ...]
@@ -47,7 +47,7 @@ class Inventory:
 
 @dataclass
 class Targets:
-    """The targets of all jobs, and the hosts for which there are none."""
+    """The targets of all jobs, the engines that Prometheus cannot reach, and the mistakes in the inventory."""
 
     groups: dict[str, list[dict[str, Any]]] = field(default_factory=lambda: {job: [] for job in JOBS})
     """By job, in the form of file_sd: `targets` and `labels`."""
