@@ -122,6 +122,8 @@ def main() -> None:
             models = {str(name): str(revision) for name, revision in values["models"].items()}
             share = sharing.start(Path(values["store"]), models, values["address"], values["port"], values["seconds"])
     except (ShareError, OSError) as error:
+        if values["state"] == "stopped":
+            module.fail_json(msg=str(error))
         problem = str(error)
     module.exit_json(
         changed=changed,

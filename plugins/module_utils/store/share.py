@@ -45,7 +45,7 @@ SANDBOX = (
 
 
 class ShareError(Exception):
-    """A node cannot share its models; the message says why."""
+    """A node cannot share its models, or cannot stop sharing them; the message says why."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class Sharing:
         self._given = paths.share / "given.json"
 
     def start(self, store: Path, models: Mapping[str, str], address: str, port: int, seconds: int) -> Share:
-        """Start the server for these revisions, by the model's name. It ends by itself after `seconds`.
+        """Start the server for these revisions, by the model's name. The server ends by itself after `seconds`.
 
         Raises ShareError and OSError.
         """
@@ -124,9 +124,15 @@ class Sharing:
         return code == 0
 
     def stop(self) -> bool:
-        """Stop the server, and remove its files. Returns whether it ran."""
+        """Stop the server, and remove its files. Returns whether the server ran. Raises ShareError."""
         ran = self.runs()
-        self._run(["systemctl", "stop", "--quiet", UNIT])
+        code, _output, errors = self._run(["systemctl", "stop", "--quiet", UNIT])
+        # systemctl also fails for a unit that does not exist, such as after the end of the server.
+        if code and self.runs():
+            raise ShareError(
+                f"the server for other nodes does not stop: {errors.strip() or f'exit code {code}'}; see systemctl"
+                f" status {UNIT}"
+            )
         shutil.rmtree(self._directory, ignore_errors=True)
         return ran
 

@@ -28,6 +28,7 @@ class Node:
         self.calls: list[list[str]] = []
         self.active = False
         self.code = 0
+        self.stop_code = 0
 
     def command(self, argv: list[str]) -> tuple[int, str, str]:
         self.calls.append(argv)
@@ -35,6 +36,8 @@ class Node:
             return (0 if self.active else 3), "", ""
         if argv[0] == "systemd-run":
             return self.code, "", ""
+        if argv[:2] == ["systemctl", "stop"]:
+            return self.stop_code, "", "Job failed"
         return 0, "OSError: cannot bind", ""
 
     def run(self, check: bool = False, **arguments: Any) -> dict[str, Any]:
@@ -85,6 +88,13 @@ def test_a_stop_is_a_change_only_if_models_were_shared(node: Node) -> None:
     result = node.run(state="stopped")
     assert (result["changed"], result["url"], result["problem"]) == (True, "", "")
     assert ["systemctl", "stop", "--quiet", "inference-share.service"] in node.calls
+
+
+def test_a_server_that_does_not_stop_is_a_failure(node: Node) -> None:
+    node.active, node.stop_code = True, 1
+    result = node.run(state="stopped")
+    assert result["failed"] and "does not stop: Job failed" in result["msg"]
+    assert "does not stop" in node.start()["problem"] and node.started == []
 
 
 def test_a_node_that_cannot_share_is_no_failure(node: Node) -> None:

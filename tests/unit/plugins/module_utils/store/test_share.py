@@ -25,10 +25,14 @@ REMOTE = Remote("hub", "acme/tiny", "0123456789" * 4)
 
 
 class Machine:
-    """Records commands, and the input of the server."""
+    """Records commands, and the input of the server. `code` is the exit code of systemd-run, `stop` of a stop."""
 
-    def __init__(self, code: int = 0) -> None:
-        self.code = code
+    def __init__(self, code: int = 0, stop: int = 0, *, runs: bool = True) -> None:
+        self.codes = {
+            ("systemd-run", "--quiet"): code,
+            ("systemctl", "stop"): stop,
+            ("systemctl", "is-active"): not runs,
+        }
         self.calls: list[list[str]] = []
         self.given: dict[str, Any] = {}
 
@@ -39,7 +43,8 @@ class Machine:
                 file = Path(word.partition("file:")[2])
                 assert stat.S_IMODE(file.stat().st_mode) == 0o600
                 self.given = json.loads(file.read_text())
-        return (self.code if command[0] == "systemd-run" else 0), "Traceback\nOSError: cannot bind\nexited", ""
+        code = int(self.codes.get((command[0], command[1]), 0))
+        return code, "Traceback\nOSError: cannot bind\nexited", "Job failed\n" if code else ""
 
 
 @pytest.fixture
@@ -106,3 +111,14 @@ def test_a_node_that_cannot_share_is_an_error_with_the_reason(
     (shared.root / "m" / manifest.revision / "manifest.json").write_text("{}")
     with pytest.raises(ShareError, match="its manifest"):
         Sharing(Machine(), Paths(tmp_path)).start(*given, "192.0.2.7", 5003, 600)
+
+
+def test_a_server_that_does_not_stop_is_an_error(tmp_path: Path) -> None:
+    """Its files stay. A unit that has ended cannot be stopped, which is no error."""
+    paths = Paths(tmp_path)
+    paths.share.mkdir(parents=True)
+    with pytest.raises(ShareError, match=r"does not stop: Job failed; see systemctl status inference-share\.service"):
+        Sharing(Machine(stop=1), paths).stop()
+    assert paths.share.is_dir()
+    assert not Sharing(Machine(stop=5, runs=False), paths).stop()
+    assert not paths.share.exists()
