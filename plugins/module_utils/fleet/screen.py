@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections import Counter
 from collections.abc import Sequence
 
@@ -16,10 +17,10 @@ WIDTH = 112
 
 HEADER = ("NODE", "INSTANCE", "MODEL", "REL", "VERDICT", "SINCE", "GPUS", "DOCTOR", "UPDATED", "BACKUP")
 ELASTIC = ("NODE", "INSTANCE", "MODEL", "BACKUP")
-"""Columns that are cut if a line is too long, the widest first."""
+"""Columns that are cut first if a line is too long."""
 
 LEAST = 8
-"""The least width of a cut column, in characters."""
+"""The least width of these columns, in characters, before other columns are cut, too."""
 
 NOTES = 40
 """The largest number of notes: with more of them, the table would scroll off the screen."""
@@ -28,7 +29,7 @@ NOTES = 40
 def render(fleet: Fleet, width: int = WIDTH) -> list[str]:
     """The lines: totals, the gateways, a row for each instance, and the notes."""
     rows = [HEADER, *(row for node in fleet.nodes for row in _rows(node, fleet))]
-    lines = [_summary(fleet), *_gateways(fleet, width), "", *table.lines(fit(rows, width))]
+    lines = [*textwrap.wrap(_summary(fleet), width), *_gateways(fleet, width), "", *table.lines(fit(rows, width))]
     notes = [f"{name}: UNREACHABLE: {why}" for name, why in fleet.unreachable.items()]
     notes += [f"{node.name}: {note}" for node in fleet.nodes for note in node.notes]
     if notes:
@@ -89,15 +90,17 @@ def _loud(text: str, tone: str) -> str:
 
 
 def fit(rows: Sequence[Sequence[str]], width: int) -> list[list[str]]:
-    """Cut cells of the elastic columns, until lines have at most `width` characters or no column can be cut further."""
+    """Cut cells, the widest column first, until lines have at most `width` characters: first cells of the elastic
+    columns, then cells of all columns."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     elastic = [rows[0].index(name) for name in ELASTIC]
     gaps = 2 * (len(widths) - 1)
-    while sum(widths) + gaps > width:
-        widest = max(elastic, key=lambda index: widths[index])
-        if widths[widest] <= LEAST:
-            break
-        widths[widest] -= 1
+    for columns, least in ((elastic, LEAST), (range(len(widths)), 1)):
+        while sum(widths) + gaps > width:
+            widest = max(columns, key=lambda index: widths[index])
+            if widths[widest] <= least:
+                break
+            widths[widest] -= 1
     return [[cut(cell, limit) for cell, limit in zip(row, widths, strict=True)] for row in rows]
 
 

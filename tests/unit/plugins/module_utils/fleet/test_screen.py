@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.baremetal.inference.plugins.module_utils.core import table
 from ansible_collections.baremetal.inference.plugins.module_utils.fleet import screen
 from ansible_collections.baremetal.inference.plugins.module_utils.fleet.report import read
 
@@ -68,6 +69,15 @@ def test_no_line_is_too_wide(length: int) -> None:
     shown = lines(reported)
     assert max(map(len, shown)) <= screen.WIDTH
     assert any("healthy" in line and "9h" in line for line in shown)
+
+
+def test_no_line_is_too_wide_where_the_elastic_columns_cannot_be_cut_further() -> None:
+    shown = screen.fit([screen.HEADER, ["n" * 30] * len(screen.HEADER)], screen.WIDTH)
+    assert max(map(len, table.lines(shown))) == screen.WIDTH
+    # A fleet with many different verdicts has a long summary.
+    probes = [{"verdict": "v" * 20 + str(number), "since": None, "stale": False} for number in range(9)]
+    reported = {f"gpu{number}": node(instance(probe=probe)) for number, probe in enumerate(probes)}
+    assert max(map(len, lines(reported))) <= screen.WIDTH
 
 
 def test_a_fleet_in_trouble_keeps_its_table() -> None:
