@@ -222,7 +222,12 @@ _TYPES: Mapping[str, type] = {"str": str, "int": int, "bool": bool, "list": list
 
 def _fits(declared: Any, value: Any) -> bool:
     """Whether a value of JSON has the type of a field; True for fields with a check of their own, gang and settings."""
-    return isinstance(value, _TYPES.get(str(declared).partition("[")[0], object))
+    kind, _bracket, inner = str(declared).removesuffix("]").partition("[")
+    if not isinstance(value, _TYPES.get(kind, object)) or (kind == "int" and isinstance(value, bool)):
+        return False
+    # Keys are always texts: JSON has no others.
+    items = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return all(_fits(inner.partition(", ")[2] if kind == "dict" else inner, item) for item in items)
 
 
 _LATER = frozenset({"lora", "draft", "memory_limit", "mounts", "warm_up", "gang", "read_only"})

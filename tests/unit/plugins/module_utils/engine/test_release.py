@@ -192,6 +192,14 @@ def test_release_file_round_trip() -> None:
         Release.from_json('{"schema": 1}')
 
 
+def test_an_item_of_another_type_is_damage() -> None:
+    """Also a truth value in place of a number, which is a number to Python."""
+    items = {"port": True, "engine_argv": ["serve", 1], "gpus": [0], "lora": {"x": None}, "warm_up": ["hi"]}
+    damaged = {**json.loads(rendered().release.to_json()), **items}
+    with pytest.raises(ValueError, match=r"has values of another type: port, engine_argv, gpus, lora, warm_up$"):
+        Release.from_json(json.dumps(damaged))
+
+
 @pytest.mark.parametrize("recorded", RECORDED, ids=lambda path: path.stem)
 def test_releases_of_older_versions_are_read(recorded: Path) -> None:
     """A node keeps its releases when the collection is upgraded: recorded files are added, and never changed."""
