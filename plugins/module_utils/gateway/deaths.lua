@@ -46,7 +46,7 @@ local ENDING_MILLISECONDS = 35000
 local DYING_MILLISECONDS = 6000
 local DEATHS_MILLISECONDS = 3600 * 1000
 local MOST_DEATHS, MOST_REQUESTS = 50, 64
--- Deaths of the last hour, as nodes have reported them, in the order of the reports.
+-- Deaths of the last hour, MOST_DEATHS at most, as nodes have reported them, in the order of the reports.
 local deaths = {}
 -- By name of a key: the time until which its requests are refused, in ms.
 local refused = {}
@@ -132,6 +132,7 @@ local function report_death(set, node, at, now)
   local requests = in_flight(set .. "/" .. node, at)
   local death = { set = set, node = node, at = at, reported = now, keys = keys_of(requests), requests = requests }
   deaths[#deaths + 1] = death
+  if #deaths > MOST_DEATHS then table.remove(deaths, 1) end
   return death
 end
 
@@ -156,11 +157,11 @@ local function death_view(death, now)
   )
 end
 
--- /deaths of the frontend `metrics`. A node reports the death of an engine by POST ?set=NAME&node=HOST&age=SECONDS. All answers have all
--- deaths of the last hour.
+-- /deaths of the frontend `metrics`. A node reports the death of an engine by POST ?set=NAME&node=HOST&age=SECONDS. All answers have the
+-- deaths of the last hour, at most MOST_DEATHS of them.
 core.register_service("deaths", "http", function(applet)
   local now = applet:get_var("txn.now")
-  while deaths[1] and (now - deaths[1].reported > DEATHS_MILLISECONDS or #deaths >= MOST_DEATHS) do table.remove(deaths, 1) end
+  while deaths[1] and now - deaths[1].reported > DEATHS_MILLISECONDS do table.remove(deaths, 1) end
   local set, node, age = applet.qs:match("^set=([^&]+)&node=([^&]+)&age=(%d+%.?%d*)$")
   if applet.method == "POST" and set then
     local death = report_death(set, node, now - math.floor(tonumber(age) * 1000), now)

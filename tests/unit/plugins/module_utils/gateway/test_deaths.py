@@ -273,6 +273,18 @@ def test_a_report_about_an_unknown_engine_is_ignored(serve: Serve) -> None:
 
 
 @real
+def test_the_last_50_deaths_are_kept(serve: Serve) -> None:
+    """Reading them removes none."""
+    with serve() as (haproxy, one, _other):
+        # Two reports within 6 s would be about the same death.
+        for number in range(50, 0, -1):
+            report(haproxy, one, number * 10)
+        assert len(haproxy.deaths()) == len(haproxy.deaths()) == 50
+        found = report(haproxy, one)
+        assert len(found) == 50 and found[0]["age"] < 491 and found[-1]["age"] < 5
+
+
+@real
 def test_a_key_that_is_not_alone_is_not_refused(serve: Serve) -> None:
     """The requests of a client with much traffic are in flight at each death."""
     with serve(refuse_deaths=2) as (haproxy, one, other):
