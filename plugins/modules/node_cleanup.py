@@ -11,7 +11,8 @@ version_added: 0.1.0
 author:
   - The baremetal.inference contributors (@baremetal-inference)
 description:
-  - Removes old releases, if O(keep_releases) is above 0.
+  - Removes old releases, if O(keep_releases) is above 0. With O(images) or O(keep_releases), also removes copied files
+    of flags that no kept release names.
   - Removes stopped containers of this collection, and the build cache.
   - Removes images that neither a kept release nor a container needs, if they are from the repository of a release's
     image or of O(keep). Also removes images without a name. All other images stay.

@@ -56,8 +56,8 @@ class Cleanup:
         return f"{output}\n{words}"
 
     def releases(self) -> None:
-        """Remove superseded releases. Must run before docker(), since releases need images.
-        Raises OSError, ValueError."""
+        """Remove superseded releases, and copied files that no kept release names. Must run before docker(), since
+        releases need images. Raises OSError, ValueError."""
         for name, number in sorted(self.superseded):
             if not self.module.check_mode:
                 releases.remove(self.paths, name, number)
@@ -140,7 +140,8 @@ def run(module: Call) -> None:
     try:
         cleanup = Cleanup(module, Paths())
         lines = cleanup.lines
-        cleanup.releases()
+        if module.params["images"] or module.params["keep_releases"]:
+            cleanup.releases()
         if module.params["images"]:
             cleanup.docker(Docker())
         if module.params["logs"]:

@@ -169,3 +169,14 @@ def test_copied_files_that_no_release_names_are_removed(
     files.write(paths.flag_file("c" * 64) / "t.jinja", "x")
     run_module(node_cleanup, **given)
     assert len(list(paths.flag_files.iterdir())) == 2
+
+
+def test_a_cleaning_of_logs_alone_removes_no_copied_files(
+    run_module: RunModule, journals: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    paths = Paths(tmp_path)
+    copied = paths.flag_file("c" * 64) / "t.jinja"
+    files.write(copied, "x")
+    monkeypatch.setattr(node_cleanup, "Paths", lambda: paths)
+    assert journals.is_dir() and run_module(node_cleanup, images=False)["changed"] is False and copied.exists()
+    assert run_module(node_cleanup, logs=False)["changed"] and not copied.exists()
