@@ -29,7 +29,7 @@ TRIES = 3
 """How often a follower moves to the same release at once."""
 
 PAUSE = 60.0
-"""Seconds between further moves to the same release: more moves at once would use up the starts of the unit."""
+"""Seconds between further moves to the same release, because each move restarts the unit."""
 
 Say = Callable[[str], None]
 
