@@ -57,7 +57,7 @@ def add(commands: Commands) -> None:
 def _drain(options: argparse.Namespace, paths: Paths) -> int:
     now = datetime.now(UTC)
     names = known(paths, options.names)
-    reason, owner = (_one_line(text) for text in (options.reason, options.owner or _caller()))
+    reason, owner = _one_line(options.reason), _one_line(options.owner or "") or _caller()
     if not reason:
         raise UsageError("--reason is empty: say what the drain is for; the person on call reads the reason")
     for name in names:

@@ -81,10 +81,19 @@ def _add_options(command: argparse.ArgumentParser) -> None:
     force = "cut requests that do not end in time, and those of an engine that hangs"
     command.add_argument("--force", action="store_true", help=force)
     command.add_argument("--allow-downtime", action="store_true", help="swap even if clients find no engine meanwhile")
-    command.add_argument("--drain-seconds", type=int, metavar="S", help="how long requests in flight may take to end")
-    command.add_argument("--watch-seconds", type=int, metavar="S", help="how long the release is watched")
+    command.add_argument(
+        "--drain-seconds", type=_seconds, metavar="S", help="how long requests in flight may take to end"
+    )
+    command.add_argument("--watch-seconds", type=_seconds, metavar="S", help="how long the release is watched")
     command.add_argument("--no-wait", action="store_true", help="only start the swap; inferctl status shows its steps")
     command.add_argument("--json", action="store_true", help="print JSON")
+
+
+def _seconds(text: str) -> int:
+    value = int(text)
+    if value < 0:
+        raise argparse.ArgumentTypeError("must be a whole number of seconds, 0 or more")
+    return value
 
 
 def _swap(options: argparse.Namespace, paths: Paths) -> int:

@@ -26,7 +26,7 @@ from .messages import LONGEST_TEXT, Move, Offers, Prove
 SCHEMA = 1
 
 TRIES = 3
-"""How often a follower moves to the same release at once."""
+"""How often a follower moves to the same release without a pause."""
 
 PAUSE = 60.0
 """Seconds between further moves to the same release, because each move restarts the unit."""
@@ -82,7 +82,8 @@ class Own:
         try:
             tries = self._count(number, wanted.digest)
             if tries is None:
-                return f"has moved to release {number} {TRIES} times, and tries again once a minute"
+                tries = self._recorded().get("tries")
+                return f"has moved {tries} times to release {number}, and tries again once a minute"
             self._say(f"moves to release {number}, as its leader says{f', try {tries}' if tries > 1 else ''}")
             activation.restart(self._paths, self._name, number)
         except (releases.ReleaseError, systemd.SystemdError, OSError, ValueError) as error:

@@ -121,7 +121,7 @@ class Performance:
         try:
             if self._swap:
                 act(self._paths, self._swap)
-        except (OSError, ValueError) as error:
+        except (lock.Locked, OSError, ValueError) as error:
             self._log(f"swap: the node's lock: {error}", journal.WARNING)
 
     def _log(self, words: str, priority: int) -> None:

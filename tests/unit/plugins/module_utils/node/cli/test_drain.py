@@ -64,6 +64,12 @@ def test_the_drain_of_another_owner_is_replaced_only_with_force(run: Run) -> Non
     assert "alice@node1" in run("drains")[1]
 
 
+@pytest.mark.parametrize("owner", ["", " "])
+def test_without_a_name_of_an_owner_the_caller_owns_the_drain(run: Run, owner: str) -> None:
+    assert run("drain", "main", "--reason", "new disk", "--owner", owner)[0] == 0
+    assert run("drains")[1] == "main: drained by alice@node1 until undrained: new disk\n"
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

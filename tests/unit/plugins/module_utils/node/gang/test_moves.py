@@ -112,8 +112,13 @@ def test_moves_that_do_not_arrive_become_rare(paths: Paths, ordered: list[tuple[
     assert "tries again once a minute" in own(paths, clock=clock).move(Move(2, NEW))
     assert own(paths, clock=clock).move(Move(1, OLD)) == "", "another release is another move"
     clock.now += PAUSE
+    for turn in range(TRIES):
+        assert own(paths, clock=clock).move(Move(2, NEW)) == ""
+        clock.now += PAUSE if turn >= TRIES - 1 else 0.0
     assert own(paths, clock=clock).move(Move(2, NEW)) == ""
-    assert len([words for words in ordered if words[0] == "restart"]) == TRIES + 2
+    rare = "has moved 4 times to release 2, and tries again once a minute"
+    assert own(paths, clock=clock).move(Move(2, NEW)) == rare
+    assert len([words for words in ordered if words[0] == "restart"]) == 2 * TRIES + 2
 
 
 def test_an_error_of_systemd_is_the_reason(paths: Paths, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.baremetal.inference.plugins.module_utils.core import files
-from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import swaps
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import lock, swaps
 from ansible_collections.baremetal.inference.plugins.module_utils.node.swap import perform
 
 from .fake_node import NAME, FakeNode, Fault, scenario
@@ -191,6 +191,18 @@ def test_the_gate_is_kept_closed_while_a_step_waits_for_its_next_try(make_node: 
     assert node.check_end(node.run()) == swaps.STUCK
     # About once in each of the 60 seconds, outside of steps.
     assert node.acts.count(": close 5005") >= 50
+
+
+def test_a_lock_that_another_run_has_taken_stops_no_swap(make_node: MakeNode, monkeypatch: pytest.MonkeyPatch) -> None:
+    node = make_node()
+    scenario(node, {})
+
+    def taken(_paths: object, wanted: lock.Lock, *_given: object) -> None:
+        raise lock.Locked("this node is locked by run other", wanted)
+
+    monkeypatch.setattr(lock, "take", taken)
+    assert node.check_end(node.run()) == swaps.DONE
+    assert any(words.endswith("the node's lock: this node is locked by run other") for words in node.said)
 
 
 def test_the_count_of_tries_continues_after_a_kill(make_node: MakeNode) -> None:
