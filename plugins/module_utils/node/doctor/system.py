@@ -30,12 +30,12 @@ SHM = "dev/shm"
 SHM_MINIMUM = 64 << 20
 """Least free bytes, which processes of the node itself need to share memory."""
 
-SYSTEM_FILES = ("", "var/lib/docker", "var/log", "mnt/models", "mnt/nvme/workspace")
+PLACES = ("", "var/lib/docker", "var/log", "mnt/models", "mnt/nvme/workspace")
 
 
 def _places(host: Host) -> list[Path]:
     """The file systems that engines need, each once."""
-    wanted = [host.root / place for place in SYSTEM_FILES]
+    wanted = [host.root / place for place in PLACES]
     wanted += [host.paths.state, *(Path(release.model_path) for release in host.releases().values())]
     found: dict[int, Path] = {}
     for path in wanted:

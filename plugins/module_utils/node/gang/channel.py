@@ -4,8 +4,8 @@
 """The connections of a gang's supervisor, on a thread of their own. Private to the collection.
 
 The thread moves bytes, sends beats and judges silence, also while the supervisor waits for Docker or for an engine's
-end. Everything on which a supervisor must decide comes out as an event. A connection that has not yet proved that it
-has the key takes one descriptor for some seconds, and causes no event but a remark.
+end. Everything on which a supervisor must decide comes out as an event. At the leader, a connection that has not yet
+proved that it has the key takes one descriptor for some seconds, and causes no event but a remark.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Keeps evidence of an engine before recovery restarts it. Private to the collection.
+"""Keeps evidence of an engine before each step of recovery. Private to the collection.
 
 Masks secrets and leaves prompts out. Keeps the evidence of the last few steps.
 """
@@ -26,7 +26,7 @@ from .. import redaction
 Run = Callable[[Sequence[str], float], Outcome]
 
 TOOL_TIMEOUT = 15.0
-"""Limit for a program, in seconds. The restart of the engine waits for it."""
+"""Limit for a program, in seconds. The step of recovery waits for the program."""
 
 LOG_LINES = 500
 KERNEL_LINES = 400

@@ -3,7 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Reports the death of an engine to all gateways, and reads which requests were in flight. Private to the collection.
 
-A gateway answers at /deaths on its metrics port (gateway/deaths.lua). No answer has a prompt or a key.
+A gateway answers at /deaths on its metrics port (gateway/deaths.lua). No answer has a prompt or an API key,
+only the names of keys.
 """
 
 from __future__ import annotations

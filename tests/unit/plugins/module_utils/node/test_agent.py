@@ -224,7 +224,7 @@ def test_the_agent_requests_recovery_only_of_an_engine_that_hangs(bench: Bench) 
     assert asked() == ["main"]
 
 
-def test_state_metrics_and_systemd(bench: Bench) -> None:
+def test_a_verdict_reaches_state_file_metrics_and_systemd(bench: Bench) -> None:
     bench.add("main")
 
     async def story(bench: Bench) -> None:
@@ -251,7 +251,7 @@ def test_state_metrics_and_systemd(bench: Bench) -> None:
     assert {"WATCHDOG": 1, "STATUS": "1 healthy"} in bench.systemd.sent
 
 
-def test_drains(bench: Bench) -> None:
+def test_the_answer_is_drain_until_the_drain_ends(bench: Bench) -> None:
     engine = bench.add("main")
 
     async def story(bench: Bench) -> None:

@@ -31,7 +31,7 @@ DRAIN = Drain("alice", "new disk", "2026-01-01T00:00:00Z")
         ("wrong", "down #wrong: why"),
     ],
 )
-def test_replies(verdict: str, answer: str) -> None:
+def test_the_answer_follows_from_drain_age_and_verdict(verdict: str, answer: str) -> None:
     assert reply(verdict, "why", None, stale=False) == answer
     assert reply(verdict, "why", DRAIN, stale=False) == "drain"
     assert reply(verdict, "why", DRAIN, stale=True) == "drain"

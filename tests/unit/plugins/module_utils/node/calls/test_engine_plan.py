@@ -376,13 +376,13 @@ def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run_module: Callable[.
     return call
 
 
-def test_a_sound_registry(plan: Plan) -> None:
+def test_a_sound_registry_has_no_warnings(plan: Plan) -> None:
     result, warnings = plan({"a": {"model": "/m", "dtype": "half"}, "b": {"base": "a"}})
     assert (result["engine_version"], result["catalogue_version"]) == ("0.32.0", "0.32.0")
     assert warnings == []
 
 
-def test_every_mistake_at_once(plan: Plan) -> None:
+def test_all_mistakes_are_in_one_refusal(plan: Plan) -> None:
     result, _warnings = plan(
         {"a": {"model": "/m", "dtypee": "half", "port": 1}, "b": {"base": "c"}},
         settings={**SETTINGS, "shm_size": "big"},

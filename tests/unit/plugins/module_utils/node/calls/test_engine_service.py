@@ -20,7 +20,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.node.calls imp
 from ....modules.conftest import MAIN, STEPS, TARGET, EngineNode, RunModule
 
 
-def test_a_fresh_node(fresh_node: EngineNode) -> None:
+def test_a_fresh_node_gets_its_engine_once(fresh_node: EngineNode) -> None:
     assert fresh_node.site() == (list(STEPS), [])
     assert fresh_node.systemd.calls == ["daemon-reload", "enable", "reset-failed", "start"]
     assert fresh_node.systemd.enabled == {MAIN, TARGET}

@@ -56,7 +56,7 @@ def bed(tmp_path: Path, write_model: Callable[..., Path], run_module: RunModule)
     return Bed(tmp_path, write_model, run_module)
 
 
-def test_plans_without_touching_anything(bed: Bed) -> None:
+def test_a_plan_changes_nothing(bed: Bed) -> None:
     result = bed.run(state="planned", check=True)
     assert not result["changed"]
     assert [(item["name"], item["origin"], item["files"]) for item in result["transfers"]] == [
@@ -74,7 +74,7 @@ def test_plans_without_touching_anything(bed: Bed) -> None:
     assert sorted(path.name for path in bed.store.parent.iterdir()) == ["far", "near"]
 
 
-def test_publishes_and_then_changes_nothing(bed: Bed) -> None:
+def test_models_are_published_once_as_check_mode_predicts(bed: Bed) -> None:
     bed.bring()
     predicted = bed.run(check=True)
     result = bed.run()
@@ -90,14 +90,14 @@ def test_publishes_and_then_changes_nothing(bed: Bed) -> None:
     assert bed.run(state="planned")["transfers"] == []
 
 
-def test_publishes_nothing_that_has_not_arrived(bed: Bed) -> None:
+def test_files_that_have_not_arrived_are_not_published(bed: Bed) -> None:
     result = bed.run()
     assert result["failed"]
     assert result["msg"].count("did not arrive") == 5
     assert not (bed.store / "far").exists()
 
 
-def test_names_damage_and_repairs_it(bed: Bed) -> None:
+def test_damage_is_named_and_repaired(bed: Bed) -> None:
     bed.bring()
     path = Path(bed.run()["places"]["near"]["path"])
     (path / SHARDS[0]).write_bytes(b"")
@@ -122,13 +122,13 @@ def test_problems_come_all_at_once_and_before_any_change(bed: Bed, state: str) -
     assert not bed.store.exists()
 
 
-def test_does_not_publish_without_the_manifest(bed: Bed) -> None:
+def test_a_model_without_its_manifest_is_not_published(bed: Bed) -> None:
     bed.manifests = {}
     assert "manifests.far: is missing" in bed.run()["msg"]
     assert bed.run(state="planned")["problems"] == []
 
 
-def test_does_not_trust_a_manifest_that_was_edited(bed: Bed) -> None:
+def test_a_manifest_that_was_edited_is_a_problem(bed: Bed) -> None:
     bed.manifests["far"]["files"]["config.json"]["size"] = 1
     assert "was edited" in bed.run(state="planned")["problems"][0]
 
@@ -141,7 +141,7 @@ def describe(run_module: RunModule) -> RunModule:
     return partial(run_module, model, state="described")
 
 
-def test_describes_the_models_of_one_side(
+def test_only_the_models_of_one_origin_are_described(
     describe: RunModule, tmp_path: Path, write_model: Callable[..., Path]
 ) -> None:
     root = write_model(tmp_path / "m")
@@ -154,7 +154,7 @@ def test_describes_the_models_of_one_side(
         assert result["problems"] == []
 
 
-def test_reports_all_problems_of_all_models(
+def test_all_problems_of_all_models_are_reported(
     describe: RunModule, tmp_path: Path, write_model: Callable[..., Path]
 ) -> None:
     whole, broken = write_model(tmp_path / "whole"), write_model(tmp_path / "broken")
@@ -174,7 +174,7 @@ def test_reports_all_problems_of_all_models(
     assert describe(models=models, origin="controller")["problems"] == []
 
 
-def test_writes_its_cache_but_not_in_check_mode(
+def test_the_cache_is_written_but_not_in_check_mode(
     describe: RunModule, tmp_path: Path, write_model: Callable[..., Path]
 ) -> None:
     models = {"m": {"model": str(write_model(tmp_path / "m"))}}
@@ -185,7 +185,7 @@ def test_writes_its_cache_but_not_in_check_mode(
     assert cache.exists()
 
 
-def test_names_a_cache_that_cannot_be_used(describe: RunModule, tmp_path: Path) -> None:
+def test_the_error_names_a_cache_that_cannot_be_used(describe: RunModule, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     result = describe(models={}, cache=str(tmp_path / "file" / "manifests.json"))
     assert result["failed"]

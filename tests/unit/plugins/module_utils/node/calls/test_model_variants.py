@@ -93,7 +93,7 @@ def bed(
     return bed
 
 
-def test_publishes_once_what_check_mode_predicts(bed: Bed) -> None:
+def test_variants_are_published_once_as_check_mode_predicts(bed: Bed) -> None:
     predicted = bed.run(check=True)
     assert not (bed.store / "bot").exists()
     result = bed.run()

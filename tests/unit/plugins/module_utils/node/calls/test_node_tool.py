@@ -88,7 +88,7 @@ def test_the_code_for_the_engines_image_renders_prompts(installed: Path, tmp_pat
     assert "Be kind." in json.loads(answer.stdout)["files"]["chat_template.jinja"]
 
 
-def test_the_version_is_the_collections() -> None:
+def test_the_version_is_that_of_the_collection() -> None:
     assert yaml.safe_load((ROOT / "galaxy.yml").read_text())["version"] == VERSION
 
 

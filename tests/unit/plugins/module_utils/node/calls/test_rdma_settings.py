@@ -156,7 +156,9 @@ def test_a_damaged_record_is_replaced(run: RunModule, host: Host) -> None:
     assert json.loads(path.read_text())["schema"] == 1
 
 
-def test_a_machine_without_rdma(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run_module: RunModule) -> None:
+def test_a_machine_without_rdma_has_no_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run_module: RunModule
+) -> None:
     host = Host(tmp_path, rails=0)
     monkeypatch.setattr(module, "ROOT", tmp_path)
     monkeypatch.setattr(module.commands, "run", lambda command, timeout: host.run(command))

@@ -335,7 +335,7 @@ def test_a_damaged_registry_is_named(node: Node, call: Call) -> None:
     )
 
 
-def test_over_several_nodes_like_this_one(call: Call) -> None:
+def test_a_model_is_planned_over_several_nodes_like_this_one(call: Call) -> None:
     _code, found = plan(call, "llama", "--nodes", "3", "--gpus", "1xL4")
     assert (found["nodes"], found["rank"], len(found["devices"])) == (3, 0, 1)
     assert found["argv"][-2:] == ["--pipeline-parallel-size", "3"]

@@ -38,7 +38,7 @@ def call(host: Host, capsys: pytest.CaptureFixture[str], *words: str) -> tuple[i
     return code, out, err
 
 
-def test_check_apply_check(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
+def test_apply_makes_the_settings_that_check_has_shown(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _err = call(host, capsys, "check")
     assert code == 1 and "rail 0 (rocep0s0/1): mtu: 1500 -> 9000" in out and host.mtu("ens0") == 1500
     code, out, err = call(host, capsys, "apply")
@@ -98,7 +98,7 @@ def test_a_setting_that_does_not_stay_is_an_error(host: Host, capsys: pytest.Cap
     assert code == 1 and "inferctl: rail 0 (rocep0s0/1): mtu: 1500 -> 9000: the value did not stay" in err
 
 
-def test_show(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
+def test_show_prints_each_port_with_its_rail(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
     mapped = "0000:0000:0000:0000:0000:ffff:0a01:0007"
     host.machine.gid("sys/class/infiniband/rocep0s0/ports/1", 3, mapped, "RoCE v2", "ens0")
     code, out, _err = call(host, capsys, "show")
@@ -133,7 +133,7 @@ def test_a_node_without_recorded_rails_is_wrong_usage(
         ("rocep9s0", "391.00", 4, "what the rail can carry is unknown"),
     ],
 )
-def test_judge(
+def test_a_result_is_judged_by_what_the_rail_can_carry(
     host: Host, capsys: pytest.CaptureFixture[str], tmp_path: Path, device: str, rate: str, code: int, words: str
 ) -> None:
     result = f'test_info: {{\nDevice: "{device}",\nMtu: 4096,\n}},\nresults: {{\nBW_average: {rate},\n}}\n'

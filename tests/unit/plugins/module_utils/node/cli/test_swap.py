@@ -93,7 +93,7 @@ def test_a_finished_swap_prints_its_messages_and_its_report(node: Node, run: Run
     assert lock.read(paths) is None
 
 
-def test_terms_by_options(node: Node, run: Run) -> None:
+def test_options_replace_the_terms_of_the_node(node: Node, run: Run) -> None:
     seen: list[Terms] = []
 
     def performed(swap: Swap) -> None:
@@ -104,6 +104,13 @@ def test_terms_by_options(node: Node, run: Run) -> None:
     options = ["--force", "--allow-downtime", "--drain-seconds", "5", "--watch-seconds", "0"]
     assert run("swap", "main", "--to", "2", *options)[0] == 0
     assert seen == [Terms(5, 0, speed_bound=0.7, force=True, allow_downtime=True)]
+
+
+@pytest.mark.parametrize("option", ["--drain-seconds=-5", "--watch-seconds=-1", "--drain-seconds=soon"])
+def test_an_impossible_number_of_seconds_is_wrong_usage(node: Node, run: Run, option: str) -> None:
+    with pytest.raises(SystemExit) as error:
+        run("swap", "main", "--to", "2", option)
+    assert error.value.code == 2 and node.calls == []
 
 
 @pytest.mark.parametrize(
@@ -172,13 +179,13 @@ def test_ctrl_c_ends_the_command_and_not_the_swap(
     assert swaps.read(paths, "main") and lock.read(paths)
 
 
-def test_no_wait(node: Node, run: Run, paths: Paths) -> None:
+def test_no_wait_ends_while_the_swap_is_under_way(node: Node, run: Run, paths: Paths) -> None:
     node.perform = lambda _swap: None
     assert run("swap", "main", "--to", "2", "--no-wait") == (3, "", "")
     assert swaps.read(paths, "main")
 
 
-def test_nothing_to_do(node: Node, run: Run, paths: Paths) -> None:
+def test_a_swap_to_the_release_that_serves_does_nothing(node: Node, run: Run, paths: Paths) -> None:
     assert run("swap", "main", "--to", "1") == (0, "release 1 already serves\n", "")
     assert lock.read(paths) is None
 

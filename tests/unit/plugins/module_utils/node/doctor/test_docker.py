@@ -40,7 +40,7 @@ def test_the_action_names_what_a_restart_of_docker_ends(tmp_path: Path, text: st
     assert words in docker.answers(host(tmp_path)).action
 
 
-def test_docker_that_answers(tmp_path: Path) -> None:
+def test_docker_that_answers_is_ok(tmp_path: Path) -> None:
     one = host(tmp_path)
     answering: Any = SimpleNamespace(ping=lambda: None)
     one.docker = answering

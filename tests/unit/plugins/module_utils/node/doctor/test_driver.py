@@ -94,7 +94,9 @@ def test_the_device_nodes_that_cuda_opens(machine: Machine) -> None:
         (cuda.Check(False, message="CUDA did not answer"), UNKNOWN, "CUDA did not answer"),
     ],
 )
-def test_cuda(machine: Machine, monkeypatch: pytest.MonkeyPatch, found: cuda.Check, status: str, words: str) -> None:
+def test_cuda_that_fails_is_a_failure_and_no_answer_is_unknown(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, found: cuda.Check, status: str, words: str
+) -> None:
     machine.plug("0000:1b:00.0")
     monkeypatch.setattr(cuda, "check", lambda _library, _timeout, _run: found)
     result = machine.check()["driver-cuda"]

@@ -62,7 +62,7 @@ def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Node:
 SERVES = MemberState("gpu-1", 1, "10.0.0.2", gangs.SERVING)
 
 
-def test_a_complete_gang(node: Node) -> None:
+def test_a_complete_gang_is_ok(node: Node) -> None:
     node.state(0, gangs.SERVING, SERVES)
     node.runs(OLD)
     assert node.check() == Finding(OK, "1 gangs are complete, or stopped")
@@ -109,5 +109,5 @@ def test_a_missing_or_empty_key_fails(node: Node) -> None:
     assert node.check().status == FAIL
 
 
-def test_a_node_without_gangs(tmp_path: Path) -> None:
+def test_the_check_does_not_apply_to_a_node_without_gangs(tmp_path: Path) -> None:
     assert members(host(tmp_path)) == Finding(OK, "does not apply: no instance over several nodes")

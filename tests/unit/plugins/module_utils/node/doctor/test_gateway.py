@@ -27,7 +27,7 @@ def found(root: Path, settings: dict[str, Any], days: float | None = None) -> An
     return gateway.certificate(host(root, {"openssl": Outcome(0, text)}))
 
 
-def test_a_node_without_a_gateway(tmp_path: Path) -> None:
+def test_a_node_without_a_gateway_is_ok(tmp_path: Path) -> None:
     assert gateway.certificate(host(tmp_path)).status == OK
 
 

@@ -58,7 +58,7 @@ def test_a_port_that_is_down_or_has_no_address_is_a_warning(tmp_path: Path) -> N
     assert rdma.ports(host(tmp_path)).status == WARN
 
 
-def test_a_port_without_a_subnet_manager(tmp_path: Path) -> None:
+def test_a_port_without_a_subnet_manager_is_a_warning(tmp_path: Path) -> None:
     plug_port(tmp_path, "mlx5_0", link_layer="InfiniBand", state="2: INIT", phys_state="5: LinkUp")
     found = rdma.ports(host(tmp_path))
     assert (found.status, found.message) == (WARN, "mlx5_0/1 is INIT (LinkUp)")

@@ -111,7 +111,7 @@ def test_the_worst_faults_fail() -> None:
     assert links.status == "fail" and links.message == "rocep1s0/1 is DOWN"
 
 
-def test_infiniband_without_a_subnet_manager() -> None:
+def test_infiniband_without_a_subnet_manager_ends_the_ladder() -> None:
     found = facts(infiniband(0, mtu_active=4096, sm_lid=0))
     assert climb(found)[-1].message == "ibp0s0/1: no subnet manager"
     # A port that never had a subnet manager is not active.
@@ -119,7 +119,7 @@ def test_infiniband_without_a_subnet_manager() -> None:
     assert (last.name, last.status) == ("links", "fail") and last.message.startswith("ibp0s0/1 is INIT: no subnet man")
 
 
-def test_a_subnet_manager_that_has_ended() -> None:
+def test_a_subnet_manager_that_has_ended_is_a_warning() -> None:
     found = facts(infiniband(0, mtu_active=4096, sm_lid=1), infiniband(1, state="DOWN"), *healthy()["rdma_devices"])
     asked = []
 
@@ -134,7 +134,7 @@ def test_a_subnet_manager_that_has_ended() -> None:
     assert (last.name, last.status) == ("gids", "warn") and "does not answer (ibp0s0/1: LID 1)" in last.message
 
 
-def test_an_iommu_that_translates() -> None:
+def test_an_iommu_that_translates_ends_the_ladder() -> None:
     found = healthy()
     found["rdma_devices"][0]["pcie"]["iommu"] = "DMA-FQ"
     assert climb(found)[-1].message == "the IOMMU translates addresses (DMA-FQ)"

@@ -34,7 +34,9 @@ CHRONY = "^,{state},192.0.2.123,2,6,377,20,{offset},{offset},0.000021\n"
 @pytest.mark.parametrize(
     ("state", "offset", "status"), [("*", "0.0001", OK), ("*", "-90.5", WARN), ("?", "0.0001", WARN)]
 )
-def test_the_clock(tmp_path: Path, state: str, offset: str, status: str) -> None:
+def test_a_clock_that_is_off_or_has_no_source_is_a_warning(
+    tmp_path: Path, state: str, offset: str, status: str
+) -> None:
     answers = {"chronyc": Outcome(0, CHRONY.format(state=state, offset=offset))}
     assert system.clock(host(tmp_path, answers)).status == status
 

@@ -102,17 +102,17 @@ def _stopped(node: Node) -> None:
     node.container["State"] = {"Running": False, "Pid": 0}
 
 
-def _of_before(node: Node) -> None:
+def _of_release_2(node: Node) -> None:
     assert node.container
     node.container["Config"]["Labels"] = {LABEL: "2"}
 
 
-def _of_nobody(node: Node) -> None:
+def _unlabelled(node: Node) -> None:
     assert node.container
     node.container["Config"]["Labels"] = {}
 
 
-def _strange(node: Node) -> None:
+def _stranger_answers(node: Node) -> None:
     node.verdict = probe.Verdict(False, STRANGER)
 
 
@@ -121,9 +121,9 @@ def _strange(node: Node) -> None:
     [
         (_gone, "the container vllm-main does not run"),
         (_stopped, "the container vllm-main does not run"),
-        (_of_before, "the container vllm-main runs release 2 instead of 3"),
-        (_of_nobody, "the container vllm-main runs release None instead of 3"),
-        (_strange, STRANGER),
+        (_of_release_2, "the container vllm-main runs release 2 instead of 3"),
+        (_unlabelled, "the container vllm-main runs release None instead of 3"),
+        (_stranger_answers, STRANGER),
     ],
 )
 def test_no_other_process_is_probed_in_its_place(node: Node, state: Callable[[Node], None], words: str) -> None:
