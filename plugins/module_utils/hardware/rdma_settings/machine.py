@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -54,7 +55,7 @@ def read(
             " management interface is not known. Run that command on the node, and correct the error"
         )
     by_netdev = listed.by_netdev
-    upper = {name for name, netdev in by_netdev.items() if address in [one.partition("/")[0] for one in netdev]}
+    upper = {name for name, netdev in by_netdev.items() if any(_same(address, one.partition("/")[0]) for one in netdev)}
     for command in DEFAULT_ROUTES if (root / IPV6).exists() else DEFAULT_ROUTES[:1]:
         default = _of_default_routes(command, run)
         if default is None and facts["rdma_devices"]:
@@ -85,6 +86,14 @@ def read(
         lldpad=run(["systemctl", "is-active", "--quiet", "lldpad.service"]).code == 0,
         peer_memory=_peer_memory(root),
     )
+
+
+def _same(one: str, other: str) -> bool:
+    """Whether two texts are the same address: one of IPv6 has several forms."""
+    try:
+        return ipaddress.ip_address(one) == ipaddress.ip_address(other)
+    except ValueError:
+        return False
 
 
 def _unmanaged(run: Run) -> list[str]:

@@ -36,6 +36,13 @@ def test_the_management_interface_by_its_address_and_by_the_default_route(tmp_pa
     assert read(host).management == ["eno1", "ens0", "ens1"]
 
 
+def test_each_form_of_an_ipv6_address_names_the_management_interface(tmp_path: Path) -> None:
+    host = Host(tmp_path)
+    host.addresses["ens1"] = ["2001:db8::7/64"]
+    assert "ens1" in read(host, "2001:DB8:0::7").management
+    assert "ens1" not in read(host, "").management
+
+
 def test_the_device_of_an_ipv6_default_route_is_a_management_interface(tmp_path: Path) -> None:
     host = Host(tmp_path)
     host.defaults, host.defaults_v6 = [], [{"dst": "default", "gateway": "fe80::1", "dev": "ens1"}]
