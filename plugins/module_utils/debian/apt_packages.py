@@ -177,7 +177,7 @@ class Gap:
 
 def gap(lists: Lists, installed: Mapping[str, Installed], policy: Callable[[list[str]], str]) -> Gap:
     """Compare the lists with the installed packages. `policy` returns the output of ``apt-cache policy``."""
-    wanted = [name for name in lists.optional if name not in installed]
+    wanted = [name for name in lists.optional if name not in installed or not installed[name].whole]
     offered = read_candidates(policy(wanted)) if wanted else set()
     return Gap(
         [*lists.missing(installed), *(name for name in wanted if name in offered)],

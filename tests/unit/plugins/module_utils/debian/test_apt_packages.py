@@ -115,7 +115,7 @@ def test_microcode_is_for_bare_metal(vendor: str, virtual: bool, package: str) -
     assert ap.microcode(f"processor\t: 0\nvendor_id\t: {vendor}\nmodel\t: 1\n", virtual) == package
 
 
-def test_apt_is_asked_only_for_optional_packages_that_are_not_installed() -> None:
+def test_apt_is_asked_only_for_optional_packages_that_are_not_completely_installed() -> None:
     lists = ap.Lists({"curl": ""}, frozenset({"nano"}), ("there", "offered", "nowhere"))
     asked: list[list[str]] = []
 
@@ -127,3 +127,5 @@ def test_apt_is_asked_only_for_optional_packages_that_are_not_installed() -> Non
     assert ap.gap(lists, installed, policy) == ap.Gap(["curl", "offered"], ["nano"], ["nowhere"])
     assert asked == [["offered", "nowhere"]]
     assert ap.gap(ap.Lists({}), installed, policy) == ap.Gap([], [], []) and len(asked) == 1
+    half = {"there": ap.Installed("1"), "offered": ap.Installed("1.0", whole=False)}
+    assert ap.gap(lists, half, policy).missing == ["curl", "offered"]
