@@ -230,7 +230,7 @@ class Verdict:
 def verdict(found: Log, expected: Sequence[str] = (), near: bool = True) -> Verdict:
     """Whether NCCL uses RDMA, and whether NICs reach GPU memory (GPUDirect).
 
-    `expected` are the rails of the plan, such as mlx5_0:1. `near` says whether each GPU has a rail at PIX or PXB, where
+    `expected` are the rails of the plan, such as mlx5_0:1. `near`: whether each GPU has a rail at PIX or PXB, where
     GPUDirect is NCCL's default.
     """
     network = _name(found)

@@ -157,7 +157,7 @@ def judge(report: Report, limit_gbps: float | None) -> Verdict:
     result = max(report.results, key=_size)
     rate = result.get("BW_average", result.get("bw_avg"))
     if not rate:
-        return Verdict(None, f"the file has neither bandwidth nor latency: {NO_CLOCK}")
+        return Verdict(None, f"the result has neither bandwidth nor latency: {NO_CLOCK}")
     if 0 < _size(result) < LARGE:
         return Verdict(None, f"{rate:g} with messages of {_size(result):g} bytes: too small; use -s {LARGE} or more")
     if limit_gbps is None:

@@ -15,7 +15,7 @@ from ...core.commands import Outcome
 Run = Callable[[Sequence[str]], Outcome]
 
 NO_ANSWER = "failed: query"
-"""Other failures say nothing about the manager: the node may lack /dev/infiniband/umad0. Source: sminfo.c of
+"""Other failures do not show whether the manager runs: the node may lack /dev/infiniband/umad0. Source: sminfo.c of
 infiniband-diags."""
 
 MASTER = "SMINFO_MASTER"

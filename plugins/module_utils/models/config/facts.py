@@ -74,7 +74,7 @@ class ModelFacts:
     chat_template: str | None = None
     remote_code: tuple[str, ...] = ()
     pooled: bool = False
-    """Whether the model's files say how its vectors are pooled: then it is served for its vectors."""
+    """Whether POOLING_FILE has a pooling: then the engine serves the model for its vectors."""
     revision: str | None = None
     problems: tuple[FileProblem, ...] = ()
 

@@ -27,7 +27,7 @@ from .task_names import CLASSIFY, EMBED, GENERATE, REWARD, SCORE, TOKEN_CLASSIFY
 from .values import as_dict
 
 POOLING = "pooling"
-"""The other value of the flag `runner`, beside GENERATE."""
+"""The value of the flag `runner` for vectors, scores and classes."""
 
 AUTO, NONE = "auto", "none"
 """Values of the flags `runner` and `convert`."""

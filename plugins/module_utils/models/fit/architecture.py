@@ -23,6 +23,9 @@ from .misfit import Misfit
 
 CONVERT = "convert"
 
+DRAFTS = "drafts"
+"""The word in ARCHITECTURES for a draft of another model."""
+
 
 def check(facts: ModelFacts, config: Config, entry: Mapping[str, Any], flags: Flags) -> Iterator[Misfit]:
     """All misfits of the engine's class; `config` is the configuration with the entry's overrides."""
@@ -31,6 +34,9 @@ def check(facts: ModelFacts, config: Config, entry: Mapping[str, Any], flags: Fl
         return
     asked, name = runner(facts, entry), config.architectures[0]
     if asked == GENERATE and "generates" not in words:
+        if DRAFTS in words:
+            yield Misfit(RUNNER, RUNNER, entry.get(RUNNER), f"{name} is a draft of another model, and cannot generate")
+            return
         message = f"{name} gives vectors or classes, and cannot generate: remove the flag"
         yield Misfit(RUNNER, RUNNER, entry.get(RUNNER), message, [{RUNNER: POOLING}])
     if asked == POOLING and "pools" not in words and str(entry.get(CONVERT, AUTO)).lower() == NONE:

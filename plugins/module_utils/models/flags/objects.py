@@ -43,7 +43,7 @@ def unknown(name: str, value: Any) -> str:
         return ""
     wrong = sorted(str(key) for key in value if str(key) not in KEYS[name])
     hints = [f"{key!r}: {nearest(key, KEYS[name])}" for key in wrong]
-    return f"has keys that vLLM {VERSION} does not know: {'; '.join(hints)}" if wrong else ""
+    return f"has keys that vLLM {VERSION} does not have: {'; '.join(hints)}" if wrong else ""
 
 
 def unlisted(name: str, value: Any) -> str:
@@ -55,6 +55,6 @@ def unlisted(name: str, value: Any) -> str:
         if isinstance(given, str) and given not in allowed:
             same = next((one for one in allowed if one.lower() == given.lower()), "")
             hint = f"did you mean {same!r}?" if same else did_you_mean(given, allowed)
-            known = f"vLLM {VERSION} knows {', '.join(allowed)}"
+            known = f"vLLM {VERSION} allows {', '.join(allowed)}"
             found.append(f"has {key}: {given!r}, {known}{hint and f'; {hint}'}")
     return "; ".join(found)

@@ -25,6 +25,7 @@ def check(name: str, entry: dict[str, Any]) -> list[Misfit]:
     ("name", "entry", "keys", "words"),
     [
         ("BertModel", {"runner": "generate"}, ["runner"], "BertModel gives vectors or classes"),
+        ("ExaoneMoeMTP", {}, ["runner"], "ExaoneMoeMTP is a draft of another model, and cannot generate"),
         ("LlamaForCausalLM", {"runner": "pooling", "convert": "none"}, ["convert"], "embed or classify"),
         ("BertModel", {"tool-call-parser": "hermes"}, ["tool-call-parser"], "for generated text"),
         (
