@@ -199,6 +199,9 @@ TRIAL_SECONDS = 300
 LOCK_SECONDS = 120
 """How long to wait in seconds while another apt, for example one of a timer, locks the lists."""
 
+BACK = "The old sources are back, because "
+"""The beginning of an error after which the old files are put back."""
+
 # apt reads this after all other files. The trial needs no descriptions, uses compressed lists, and calls no hook.
 TRIAL = """\
 Dir::Etc::SourceList "{root}/sources.list";
@@ -357,14 +360,20 @@ class Manager:
                 moved.append((path, path.rename(saved(path))))
             if self.present:
                 self.refresh()
-        except (SourceError, OSError):
-            for path, place in moved:
-                place.rename(path)
-            for path, file in old.items():
-                if file:
-                    write(path, file)
-                else:
-                    path.unlink(missing_ok=True)
+        except (SourceError, OSError) as error:
+            try:
+                for path, place in moved:
+                    place.rename(path)
+                for path, file in old.items():
+                    if file:
+                        write(path, file)
+                    else:
+                        path.unlink(missing_ok=True)
+            except OSError as second:
+                # This error must not replace the first one.
+                raise SourceError(
+                    f"{str(error).removeprefix(BACK)}\n- Not all old files could be put back: {second}"
+                ) from error
             raise
 
     def refresh(self) -> None:
@@ -388,8 +397,8 @@ class Manager:
                     break
                 time.sleep(5)
         if code:
-            reason = "The old sources are back, because APT's lists could not be refreshed from the new ones:"
-            raise self.failure(reason, words.replace(str(root), f"{ETC_APT}/sources.list.d"), output)
+            reason = "APT's lists could not be refreshed from the new ones:"
+            raise self.failure(BACK + reason, words.replace(str(root), f"{ETC_APT}/sources.list.d"), output)
 
 
 @contextmanager

@@ -408,7 +408,11 @@ class Clock(Part):
         """Restore the earlier configuration, if this run has changed it. Returns a sentence for the message."""
         if not self.changes:
             return ""
-        self.undo()
+        try:
+            self.undo()
+        except OSError as error:
+            # The caller also reports why the clock is not synchronised, so this error must not replace it.
+            return f" The earlier configuration could not be restored: {error}"
         self.node.run("systemctl", "restart", "chrony.service")
         return " The earlier configuration was restored"
 

@@ -59,6 +59,14 @@ def basic_auth_users(users: Mapping[str, str], before: str, hasher: Crypt = cryp
     lines = []
     for name, password in sorted(users.items()):
         old = known.get(name, "")
-        kept = old if old and hasher(password, old) == old else hasher(password, salt())
+        kept = old if old and _fits(password, old, hasher) else hasher(password, salt())
         lines.append(f'  "{name}": "{kept}"\n')
     return "basic_auth_users:\n" + "".join(lines)
+
+
+def _fits(password: str, old: str, hasher: Crypt) -> bool:
+    """Whether a hash is of this password. False for a hash that libcrypt refuses, such as one edited by hand."""
+    try:
+        return hasher(password, old) == old
+    except CryptError:
+        return False

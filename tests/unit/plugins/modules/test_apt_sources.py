@@ -139,6 +139,25 @@ def test_a_write_that_fails_undoes_the_others(node: Node, monkeypatch: pytest.Mo
     assert node.files() == before
 
 
+def test_old_files_that_cannot_be_put_back_do_not_hide_the_first_error(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    node.apply({**TEST, "components": ["contrib"]})
+    node.answers = {"refresh": (100, "", "E: The repository does not answer")}
+    write = apt_sources.write
+
+    def full(path: Path, file: apt_sources.File) -> None:
+        if path.parent == node.etc / "sources.list.d" and "contrib" in file.text:
+            raise OSError(30, "Read-only file system")
+        write(path, file)
+
+    monkeypatch.setattr(apt_sources, "write", full)
+    with pytest.raises(apt_sources.SourceError, match="The repository does not answer") as error:
+        node.apply(TEST)
+    assert "Not all old files could be put back: [Errno 30] Read-only file system" in str(error.value)
+    assert "are back" not in str(error.value)
+
+
 def test_exclusive_renames_sources_that_are_not_declared(node: Node) -> None:
     (node.etc / "sources.list.d/docker.sources").write_text("Types: deb\n")
     (node.etc / "sources.list.d/comment.list").write_text("# deb x\n")

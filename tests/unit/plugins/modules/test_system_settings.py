@@ -257,6 +257,19 @@ def test_a_clock_without_a_source_that_answers_is_an_error(node: Node) -> None:
         node.apply(clock=CLOCK)
 
 
+def test_a_configuration_that_cannot_be_restored_does_not_hide_the_first_error(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_self: object) -> None:
+        raise OSError(30, "Read-only file system")
+
+    node.write("etc/chrony/chrony.conf", CHRONY)
+    node.state = "?"
+    monkeypatch.setattr(module_under_test.Clock, "undo", full)
+    with pytest.raises(module_under_test.SettingsError, match=r"not synchronised after 1 s.*could not be restored"):
+        node.apply(clock=CLOCK)
+
+
 def test_a_journald_with_another_limit_is_an_error(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module_under_test, "JOURNAL_SECONDS", 0.1)
     node.journal_bytes = 10**6

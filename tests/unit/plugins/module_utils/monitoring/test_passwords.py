@@ -37,6 +37,13 @@ def test_a_hash_that_still_fits_stays() -> None:
     assert second.splitlines()[2] != first.splitlines()[2]
 
 
+def test_a_hash_that_libcrypt_refuses_is_replaced() -> None:
+    first = basic_auth_users({"a": "password-a"}, "")
+    edited = first.replace("$2b$10$", "$2b$99$")
+    second = basic_auth_users({"a": "password-a"}, edited)
+    assert second not in (first, edited) and basic_auth_users({"a": "password-a"}, second) == second
+
+
 def test_without_users_there_is_no_section() -> None:
     assert basic_auth_users({}, "basic_auth_users:\n") == ""
 
