@@ -47,8 +47,8 @@ options:
     required: true
   action:
     description:
-      - V(cycle) switches the power off for O(pause) seconds, V(reset) resets the machine with the power on, V(status)
-        only reads the state.
+      - V(cycle) switches the power off for O(pause) seconds, V(reset) resets the machine, if possible with the power
+        on. V(status) only reads the state.
       - V(cycle) and V(reset) switch on a machine that is off.
     type: str
     choices: [cycle, reset, status]

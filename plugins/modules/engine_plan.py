@@ -136,7 +136,7 @@ RETURN = r"""
 ok:
   description:
     - Whether everything fits and there is no mistake. Null if no check has failed, but not everything is known, or
-      without O(fit).
+      O(fit) is false.
   returned: success
   type: bool
 text:

@@ -33,7 +33,8 @@ options:
     required: true
   state:
     description:
-      - V(begun) starts the swap, and does not wait. A swap of the same run to the same release stays unchanged.
+      - V(begun) starts the swap, and does not wait. A swap to the same release that is under way stays unchanged. If
+        the instance serves the release already, only removes a drain that a cut-off update has left.
       - V(awaited) waits up to O(seconds) until the swap of the run has ended or is stuck.
     type: str
     choices: [begun, awaited]

@@ -88,7 +88,8 @@ options:
     default: []
   everything:
     description:
-      - V(absent) removes all models, unfinished transfers, and the directories if nothing else is in them.
+      - V(absent) removes all models and unfinished transfers. It also removes the directories O(store) and O(fast_path)
+        if they are then empty.
     type: bool
     default: false
   fast_path:

@@ -44,7 +44,7 @@ options:
     type: int
     default: 0
   build_cache:
-    description: Whether to remove the build cache.
+    description: Whether to remove the build cache. Used only with O(images).
     type: bool
     default: true
   logs:
