@@ -82,6 +82,8 @@ def _probe(options: argparse.Namespace, paths: Paths) -> int:
         for result in results:
             latency = "" if result.latency_ms is None else f" ({result.latency_ms} ms)"
             print(f"{result.instance}: {result.verdict}: {result.detail}{latency}")
+        if not results:
+            print("no instance on this node")
     return _code({result.verdict for result in results})
 
 

@@ -38,7 +38,11 @@ def add(commands: Commands) -> None:
     )
     command.add_argument("names", nargs="*", metavar="NAME", help="instances")
     verb = command.add_mutually_exclusive_group()
-    verb.add_argument("--reset", action="store_true", help="close breakers, renew budgets, remove recovery's drains")
+    verb.add_argument(
+        "--reset",
+        action="store_true",
+        help="close breakers, renew budgets, remove recovery's drains, and start engines that recovery has given up",
+    )
     verb.add_argument("--arm", action="store_true", help="let recovery take steps without an operator")
     verb.add_argument("--disarm", action="store_true", help="let recovery take no step without an operator")
     verb.add_argument("--dry-run", action="store_true", help="print the next step and its reason, and take none")

@@ -13,7 +13,7 @@ from typing import Any
 
 from ...core.paths import Paths
 from ...engine.state import history, lock, pins, releases, swaps
-from .command import OK, known
+from .command import FAILED, OK, fail, known
 
 SCHEMA = 1
 
@@ -54,13 +54,17 @@ def add(commands: Any) -> None:
 
 def _releases(options: argparse.Namespace, paths: Paths) -> int:
     found = [collect(paths, name) for name in known(paths, options.names)]
-    holder = lock.read(paths)
+    try:
+        holder, problem = lock.read(paths), ""
+    except (OSError, ValueError) as error:
+        # A damaged lock must not hide the releases.
+        holder, problem = None, str(error)
     if options.json:
         instances = [asdict(instance) for instance in found]
         print(
             json.dumps({"schema": SCHEMA, "lock": asdict(holder) if holder else None, "instances": instances}, indent=2)
         )
-        return OK
+        return fail(problem, FAILED) if problem else OK
     for instance in found:
         print(instance.name)
         for kept in reversed(instance.releases):
@@ -72,9 +76,11 @@ def _releases(options: argparse.Namespace, paths: Paths) -> int:
         elif instance.swap:
             origin = "nothing" if instance.swap.origin is None else f"release {instance.swap.origin}"
             print(f"  being swapped: {origin} for {instance.swap.target}, by run {instance.swap.run_id}")
+    if not found:
+        print("no instance on this node")
     if holder:
         print(f"locked by {holder}")
-    return OK
+    return fail(problem, FAILED) if problem else OK
 
 
 def collect(paths: Paths, name: str) -> Instance:

@@ -31,7 +31,7 @@ _MAC_DIGITS = 64
 
 
 class WireError(Exception):
-    """The other end does not speak this protocol, or lacks the key."""
+    """The other end does not use this protocol, or lacks the key."""
 
 
 def gang_key(secret: bytes, instance: str) -> bytes:
@@ -51,10 +51,10 @@ def read_opening(line: bytes) -> str:
     except (ValueError, RecursionError):
         value = None
     if not isinstance(value, dict) or "v" not in value:
-        raise WireError("does not speak the protocol of gangs")
+        raise WireError("does not use the protocol of gangs")
     if value["v"] != VERSION:
         version = value["v"] if isinstance(value["v"], int) else "unknown"
-        raise WireError(f"speaks version {version} of the protocol of gangs, this node speaks version {VERSION}")
+        raise WireError(f"uses version {version} of the protocol of gangs, and this node uses version {VERSION}")
     nonce = value.get("nonce")
     if not isinstance(nonce, str) or not _NONCE.fullmatch(nonce):
         raise WireError("sends no nonce")

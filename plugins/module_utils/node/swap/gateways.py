@@ -158,7 +158,7 @@ class Views:
         going = set(own)
         return [view.gateway for view in self.shown if view.up() and not view.up() - going]
 
-    def nobody_at(self, own: Iterable[str]) -> list[str]:
+    def without_others(self, own: Iterable[str]) -> list[str]:
         """The gateways that have no server up except the servers `own`, whether those are up or not."""
         going = set(own)
         return [view.gateway for view in self.shown if view.known and not view.up() - going]

@@ -105,17 +105,17 @@ def _refuse_last(node: Node, swap: Swap) -> None:
     deadline = node.traffic.clock() + way.FIRST_SECONDS
     while True:
         views = node.ask_settled()
-        nobody = [gateway for gateway in views.nobody_at(own) if gateway not in spared]
-        if not nobody and (views.shown or not node.settings.gateways):
+        lacking = [gateway for gateway in views.without_others(own) if gateway not in spared]
+        if not lacking and (views.shown or not node.settings.gateways):
             return
         first = way.yields_to(node.settings.node, views, node.own)
         if first:
             raise StepFailed(
-                f"{way.nobody_words(node.name, nobody)}: {', '.join(first)} drains the same set, and goes first."
+                f"{way.no_other_server(node.name, lacking)}: {', '.join(first)} drains the same set, and goes first."
                 " Swap again when that node serves"
             )
         if node.traffic.clock() >= deadline:
-            raise StepFailed(way.nobody_words(node.name, nobody or list(views.silent)))
+            raise StepFailed(way.no_other_server(node.name, lacking or list(views.silent)))
         node.traffic.sleep(POLL_SECONDS)
 
 

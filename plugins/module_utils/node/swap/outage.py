@@ -110,7 +110,7 @@ def _last(node: Node) -> str:
     if blind:
         return "; ".join(blind)
     alone = views.alone_at(node.own)
-    return way.nobody_words(node.name, alone) if alone else ""
+    return way.no_other_server(node.name, alone) if alone else ""
 
 
 def _requests(node: Node, *, contested: bool) -> list[str]:
@@ -139,15 +139,15 @@ def _contested(node: Node, views: Views) -> list[str]:
     """
     own = set(node.own)
     # The drain of this node takes no server from a gateway that has none of this node.
-    nobody = [
+    lacking = [
         view.gateway
         for view in views.shown
         if view.servers.keys() & own and not view.up() - own and way.drained(Views((view,), {}), own)
     ]
-    if not nobody:
+    if not lacking:
         return []
     first = way.yields_to(node.settings.node, views, node.own)
-    words = way.nobody_words(node.name, nobody)
+    words = way.no_other_server(node.name, lacking)
     if first:
         raise Refused(f"{words}: {', '.join(first)} drains the same set, and goes first")
     return [words]

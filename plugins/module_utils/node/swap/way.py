@@ -73,7 +73,7 @@ def choose(question: Question, views: Views) -> Way:
         )
     if not views.shown:
         return _unasked(question)
-    if not views.nobody_at(own):
+    if not views.without_others(own):
         return Way(OTHERS)
     if not views.alone_at(own):
         # A gateway without any server, as after a stuck swap, loses nothing. The others have another server.
@@ -137,6 +137,6 @@ def yields_to(node: str, views: Views, own: Collection[str]) -> list[str]:
     return [server for server in drained(views, own) if server < node]
 
 
-def nobody_words(name: str, gateways: Collection[str]) -> str:
+def no_other_server(name: str, gateways: Collection[str]) -> str:
     """That the gateways have no other server, in words."""
     return f"{', '.join(gateways)} would have no server left for {name} without this node"

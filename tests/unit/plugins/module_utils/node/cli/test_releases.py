@@ -84,6 +84,13 @@ def test_json_has_releases_pin_and_lock(main: Paths, run_json: RunJson) -> None:
     assert run_json("releases")[1]["lock"]["run_id"] == "run7"
 
 
+def test_a_damaged_lock_is_an_error_and_hides_no_release(paths: Paths, run: Run) -> None:
+    files.write(paths.lock, "{")
+    for arguments in (["releases"], ["releases", "--json"]):
+        code, out, errors = run(*arguments)
+        assert code == 1 and str(paths.lock) in errors and "side" in out
+
+
 def test_an_unknown_instance(run: Run) -> None:
     code, _out, errors = run("releases", "mian")
     assert code == 2 and "did you mean 'main'?" in errors

@@ -74,12 +74,12 @@ def test_an_opening_has_version_and_nonce() -> None:
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        (b"GET / HTTP/1.1", "does not speak the protocol"),
-        (b"\xff\x00", "does not speak the protocol"),
-        (b"[" * 2000, "does not speak the protocol"),
-        (b"[1]", "does not speak the protocol"),
-        (json.dumps({"v": 2, "nonce": "ab" * 16}).encode(), "speaks version 2 .* this node speaks version 1"),
-        (json.dumps({"v": "x" * 99}).encode(), "speaks version unknown"),
+        (b"GET / HTTP/1.1", "does not use the protocol"),
+        (b"\xff\x00", "does not use the protocol"),
+        (b"[" * 2000, "does not use the protocol"),
+        (b"[1]", "does not use the protocol"),
+        (json.dumps({"v": 2, "nonce": "ab" * 16}).encode(), "uses version 2 .* this node uses version 1"),
+        (json.dumps({"v": "x" * 99}).encode(), "uses version unknown"),
         (json.dumps({"v": 1, "nonce": "short"}).encode(), "sends no nonce"),
         (json.dumps({"v": 1, "nonce": 5}).encode(), "sends no nonce"),
     ],

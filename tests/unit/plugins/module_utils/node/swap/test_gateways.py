@@ -117,7 +117,7 @@ def test_gateways_without_another_server() -> None:
         {},
     )
     assert views.alone_at(OWN) == ["alone"]
-    assert views.nobody_at(OWN) == ["alone", "none"]
+    assert views.without_others(OWN) == ["alone", "none"]
     assert gateways.own_servers("node1", "main") == OWN
 
 

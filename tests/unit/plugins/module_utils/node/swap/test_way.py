@@ -124,7 +124,9 @@ def test_of_nodes_that_drain_at_once_the_first_by_name_goes_first() -> None:
     assert way.yields_to("node1", views, OWN) == ["node0"]
     assert way.yields_to("node0", views, ("node0",)) == []
     assert way.yields_to("node2", views, ("node2",)) == ["node0", "node1"]
-    assert way.nobody_words("main", ["gw1", "gw2"]) == "gw1, gw2 would have no server left for main without this node"
+    assert (
+        way.no_other_server("main", ["gw1", "gw2"]) == "gw1, gw2 would have no server left for main without this node"
+    )
 
 
 @pytest.mark.parametrize("count", range(2, 6))
