@@ -11,11 +11,15 @@ its batch; plan.py decides how its clients are served meanwhile.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 
 from .serving import Serving
+
+_NUMBER = re.compile("[0-9]{1,9}")
+"""Python refuses to convert thousands of digits."""
 
 
 @dataclass(frozen=True, order=True)
@@ -42,7 +46,7 @@ def size_of(text: str | int, total: int) -> int:
     """The number of instances in a batch, at least one. A percentage refers to `total`. Raises BatchError."""
     words = str(text).strip()
     number = words.removesuffix("%")
-    if not number.isdecimal() or int(number) == 0 or (number != words and int(number) > 100):
+    if not _NUMBER.fullmatch(number) or int(number) == 0 or (number != words and int(number) > 100):
         raise BatchError(f"update_batches contains {text!r}: use a whole number from 1, or 1% to 100%")
     return max(1, math.floor(total * int(number) / 100)) if number != words else int(number)
 

@@ -48,7 +48,7 @@ def test_a_size_is_a_number_or_a_share(size: str | int, total: int, expected: in
     assert size_of(size, total) == expected
 
 
-@pytest.mark.parametrize("size", ["0", "0%", "101%", "half", "-1", "", 0, "1.5"])
+@pytest.mark.parametrize("size", ["0", "0%", "101%", "half", "-1", "", 0, "1.5", pytest.param("1" * 5000, id="digits")])
 def test_an_invalid_size_is_an_error(size: str | int) -> None:
     with pytest.raises(BatchError, match=r"use a whole number from 1, or 1% to 100%"):
         size_of(size, 10)
