@@ -79,7 +79,7 @@ def test_checksums_of_a_proven_release_are_updated(tmp_path: Path, live: Path) -
     assert [wrong.path for wrong in managed.verify(saved, "main")] == [saved.env("main")]
 
 
-def test_an_id_that_this_version_cannot_compute_still_changes(tmp_path: Path, live: Path) -> None:
+def test_a_release_id_that_this_version_cannot_compute_still_changes(tmp_path: Path, live: Path) -> None:
     saved = stage(tmp_path / "saved", 1)
     kept = saved.release("main", 1) / "vllm@main.service"
     kept.write_text(kept.read_text().replace("Restart=always", "Restart=on-failure"))
@@ -101,7 +101,7 @@ def test_a_second_restore_makes_the_same_files(tmp_path: Path, live: Path) -> No
             assert (first.root / path).read_text() == (second.root / path).read_text()
 
 
-def test_an_own_address_stays(tmp_path: Path, live: Path) -> None:
+def test_a_release_that_listens_on_an_address_of_this_machine_is_unchanged(tmp_path: Path, live: Path) -> None:
     saved = stage(tmp_path / "saved", 1, address="0.0.0.0")
     assert addresses.move(saved.root, live, own) == ([], [])
 
@@ -124,7 +124,7 @@ def make_member(saved: Paths, number: int, address: str) -> Path:
     return file
 
 
-def test_a_member_that_the_others_cannot_reach_is_refused(tmp_path: Path, live: Path) -> None:
+def test_a_gang_member_that_the_other_members_cannot_reach_is_refused(tmp_path: Path, live: Path) -> None:
     """Also where its engine listens on all addresses. A release that does not start is left as it is."""
     for name, address in (("one", OLD), ("any", "0.0.0.0")):
         saved = stage(tmp_path / name, 1, 2, address=address)
@@ -136,7 +136,7 @@ def test_a_member_that_the_others_cannot_reach_is_refused(tmp_path: Path, live: 
         assert "give this machine 10.0.0.77" in problem
 
 
-def test_a_member_that_the_others_reach_gets_an_address_for_clients(tmp_path: Path, live: Path) -> None:
+def test_a_gang_member_that_the_other_members_reach_gets_an_address_for_clients(tmp_path: Path, live: Path) -> None:
     saved = stage(tmp_path / "saved", 1)
     make_member(saved, 1, NEW)
     moved, problems = addresses.move(saved.root, live, own)
@@ -145,14 +145,14 @@ def test_a_member_that_the_others_reach_gets_an_address_for_clients(tmp_path: Pa
     assert release.address == NEW and release.gang is not None and release.gang.leader.address == "10.0.0.9"
 
 
-def test_a_release_that_is_only_staged_has_the_address_of_this_machine(tmp_path: Path, live: Path) -> None:
+def test_the_address_of_this_machine_is_found_in_a_release_that_is_only_staged(tmp_path: Path, live: Path) -> None:
     """On a machine that was blank, a gang does not run before the restore."""
     Paths(live).active("main").unlink()
     moved, problems = addresses.move(stage(tmp_path / "saved", 1).root, live, own)
     assert problems == [] and [each.new for each in moved] == [NEW]
 
 
-def test_a_damaged_gang_is_restored_as_it_is(tmp_path: Path, live: Path) -> None:
+def test_a_release_with_a_damaged_gang_is_restored_as_it_is(tmp_path: Path, live: Path) -> None:
     saved = stage(tmp_path / "saved", 1, address="0.0.0.0")
     file = make_member(saved, 1, OLD)
     file.write_text(json.dumps({**json.loads(file.read_text()), "gang": {"name": "main"}}))

@@ -23,7 +23,7 @@ ENABLED = Answer(200, "<VersioningConfiguration><Status>Enabled</Status></Versio
 
 
 class Server:
-    """A server that answers by the first rule of which all words are in the request; 403 without one."""
+    """A server that answers by the first rule whose words are all in the request, and 403 if no rule matches."""
 
     def __init__(self, *rules: tuple[str, Answer]) -> None:
         self.rules = rules
@@ -51,7 +51,7 @@ def test_a_rest_server_that_refuses_deletions_is_proven() -> None:
     kinds = [request.rsplit("/", 2)[1] for request in server.requests]
     assert kinds == ["data", "index", "keys", "snapshots", "locks"]
     names = {request.rsplit("/", 1)[1] for request in server.requests}
-    assert len(names) == 5 and {len(name) for name in names} == {64}, "a name could be that of an object"
+    assert len(names) == 5 and {len(name) for name in names} == {64}, "otherwise, a name could be that of an object"
     assert all(request.startswith("DELETE https://store:8000/gpu1/") for request in server.requests)
     token = base64.b64encode(b"gpu1:s3cret").decode()
     assert server.headers[0] == {"Authorization": f"Basic {token}"}
@@ -62,7 +62,7 @@ def test_an_s3_bucket_that_refuses_deletions_is_proven() -> None:
     append_only.prove(S3, server)
     append_only.prove(S3, server)
     locks = {request for request in server.requests if "/locks/" in request}
-    assert len(locks) == 1, "each run would leave another mark"
+    assert len(locks) == 1, "otherwise, each run would leave another delete marker"
     assert any("/fleet/gpu1/data/" in request and request.endswith("?versionId=null") for request in server.requests)
     assert {request.split("/")[2] for request in server.requests} == {"store"}
     whole = Server(("/locks/", Answer(204)), ("GET versioning", ENABLED))
@@ -94,11 +94,13 @@ def test_an_s3_bucket_that_refuses_deletions_is_proven() -> None:
         (S3, [("DELETE", Answer(404, "<Code>NoSuchBucket</Code>"))], "there is no such bucket"),
     ],
 )
-def test_another_server_is_refused(access: Access, rules: list[tuple[str, Answer]], words: str) -> None:
+def test_a_server_that_is_not_proven_append_only_is_refused(
+    access: Access, rules: list[tuple[str, Answer]], words: str
+) -> None:
     assert words in refused(access, Server(*rules))
 
 
-def test_a_bucket_in_another_region_is_asked_there() -> None:
+def test_a_bucket_in_another_region_is_asked_with_that_region() -> None:
     elsewhere = Answer(400, "<Code>AuthorizationHeaderMalformed</Code><Region>eu-central-1</Region>")
 
     class Regional(Server):

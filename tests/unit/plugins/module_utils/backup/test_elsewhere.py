@@ -62,7 +62,7 @@ def test_a_damaged_repository_is_not_pruned() -> None:
     assert not any("--prune" in call for call in fake.calls)
 
 
-def test_a_server_that_still_refuses_is_an_error() -> None:
+def test_a_server_that_still_refuses_deletions_is_an_error() -> None:
     """The exit code of restic 0.18 is 0 all the same."""
     fake = Fake([OLD, GOOD], [OLD])
     fake.refuses = True
@@ -70,11 +70,11 @@ def test_a_server_that_still_refuses_is_an_error() -> None:
         fake.prune()
 
 
-def test_a_snapshot_of_the_future_is_named() -> None:
+def test_a_snapshot_of_the_future_is_reported_as_ahead() -> None:
     assert Fake([GOOD, AHEAD]).prune() == {"removed": [], "kept": ["bbbbbbbb", "cccccccc"], "ahead": ["cccccccc"]}
 
 
-def test_without_old_snapshots_nothing_runs() -> None:
+def test_without_old_snapshots_nothing_is_unlocked_or_pruned() -> None:
     for fake in (Fake([]), Fake([GOOD])):
         assert fake.prune()["removed"] == []
         assert not any("--prune" in call or "unlock" in call for call in fake.calls)

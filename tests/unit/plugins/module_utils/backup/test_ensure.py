@@ -19,7 +19,7 @@ ABSENT = Outcome(10, stderr="Fatal: repository does not exist")
 
 
 class FakeRestic:
-    """A restic whose `cat config` answers this, and that makes a repository."""
+    """A restic that gives one answer until `init` makes a repository."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, answer: Outcome) -> None:
         self.answer = answer

@@ -186,12 +186,7 @@ def test_an_interrupted_job_counts_as_failed(places: Places, fake: Fake, capsys:
         assert lines[1].endswith("was interrupted") and lines[3].endswith("still runs")
 
 
-def test_another_repository_has_a_new_state(places: Places, fake: Fake) -> None:
+def test_a_job_of_another_repository_begins_a_new_state(places: Places, fake: Fake) -> None:
     assert jobs.run(places, "backup")["ok"]
     state.begin(places, Settings("/srv/other", "n1", ("/etc/inference",)), "check", 1000.0)
     assert list(state.read(places)["jobs"]) == ["check"]
-
-
-def test_a_node_that_was_not_set_up_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert program.main(["backup"], Places(tmp_path)) == 1
-    assert "baremetal.inference.backup" in capsys.readouterr().err

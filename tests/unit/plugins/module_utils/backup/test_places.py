@@ -32,7 +32,7 @@ def test_the_paths_are_outside_of_the_saved_directories() -> None:
     assert Places().etc == Path("/etc/inference-backup")
 
 
-def test_a_unit_for_each_job() -> None:
+def test_each_job_has_its_unit() -> None:
     assert [places.service(job) for job in places.JOBS] == [
         "inference-backup.service",
         "inference-backup-prune.service",

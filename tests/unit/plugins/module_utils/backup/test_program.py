@@ -60,7 +60,7 @@ def test_the_status_decides_the_exit_code(capsys: pytest.CaptureFixture[str], tm
     assert '"repository": "/srv/x"' in capsys.readouterr().out
 
 
-def test_the_state_as_text() -> None:
+def test_the_text_of_the_state_has_the_result_of_each_job() -> None:
     ended = {"began": NOW - 7300, "ended": NOW - 7200}
     jobs_of = {
         "backup": {**ended, "ok": True, **DONE, "behind": 7200},

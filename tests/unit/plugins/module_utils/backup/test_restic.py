@@ -98,7 +98,7 @@ def test_a_lock_that_stays_is_an_error() -> None:
         of(Script(Outcome(0), LOCKED_12)).patiently(["prune"], minutes=0, pause=1)
 
 
-def test_the_content_of_the_directory_is_the_root_of_the_snapshot() -> None:
+def test_the_content_of_the_saved_directory_is_the_root_of_the_snapshot() -> None:
     script = Script(Outcome(0), Outcome(0, stdout='{"message_type":"summary","snapshot_id":"ab","data_added":5}'))
     assert of(script).backup(Path("/run/copy"), "n1", ["machine-1"], 1)["data_added"] == 5
     command = script.calls[1]
@@ -119,7 +119,7 @@ def test_snapshots_are_ordered_by_time_and_not_by_text() -> None:
     assert of(script).newest("node1") == datetime(2026, 10, 25, 1, 1, 0, 123456, tzinfo=UTC).timestamp()
 
 
-def test_sftp_has_its_command_and_s3_its_certificate() -> None:
+def test_sftp_gets_an_ssh_command_and_s3_a_certificate() -> None:
     access = restic.Access("sftp:me@h:/x", "/p", {}, key="/k", known_hosts="/h", cache="/c")
     assert access.options()[0] == "-o" and "-i /k" in access.options()[1]
     assert access.variables()["RESTIC_CACHE_DIR"] == "/c"

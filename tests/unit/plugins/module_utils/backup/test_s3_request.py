@@ -17,7 +17,7 @@ KEY = {
 }
 
 
-def test_amazons_example() -> None:
+def test_the_signature_of_amazons_example_is_the_published_one() -> None:
     url = "https://examplebucket.s3.amazonaws.com/?lifecycle"
     found = s3_request.headers("GET", url, KEY, "us-east-1", MOMENT)
     assert found["Authorization"] == (

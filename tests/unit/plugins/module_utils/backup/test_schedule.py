@@ -43,7 +43,7 @@ class Fake:
         return self.outcome
 
 
-def test_the_longest_gap_counts() -> None:
+def test_the_longest_gap_between_two_runs_is_returned() -> None:
     fake = Fake(Outcome(0, WORKDAYS))
     assert longest_gap("Mon..Fri 02:30", fake) == 3 * DAY
     command, environment = fake.called
@@ -80,7 +80,7 @@ def test_a_refusal_of_systemd_is_an_error_with_its_text(outcome: Outcome) -> Non
 
 
 @pytest.mark.usefixtures("systemd_analyze")
-def test_the_gaps_by_the_real_systemd() -> None:
+def test_the_gaps_of_the_real_systemd_are_right() -> None:
     expected = {
         "02:30": DAY,
         "Sun 02:30": 7 * DAY,

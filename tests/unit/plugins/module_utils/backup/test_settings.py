@@ -13,7 +13,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.backup.setting
 GOOD = Settings("/srv/x", "n1", ("/etc/inference",), ("/etc/inference/tmp",), {"daily": 7}, intervals={"backup": 9})
 
 
-def test_what_is_written_is_read_again() -> None:
+def test_settings_that_were_written_are_read_again() -> None:
     value = GOOD.to_json()
     assert value["schema"] == 1 and Settings.from_json(value) == GOOD
     assert Settings.from_json({**value, "of a later version": 1, "paths": list(GOOD.paths)}) == GOOD
@@ -72,7 +72,7 @@ def test_a_password_must_have_one_line() -> None:
     assert found == "backup_password has several lines: it must have one"
 
 
-def test_append_only_needs_a_server_that_can_refuse() -> None:
+def test_append_only_needs_a_server_that_can_refuse_deletions() -> None:
     rest = replace(GOOD, repository="rest:https://store:8000/n1", append_only=True)
     assert problems(rest, {}, password="a-long-password") == []
     for address in ("/srv/x", "sftp:me@store:/srv/x"):

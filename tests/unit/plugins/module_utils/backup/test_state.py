@@ -68,7 +68,7 @@ def test_a_failed_job_keeps_the_last_success(places: Places) -> None:
     assert not any('interval_seconds{job="check"}' in line for line in lines)
 
 
-def test_another_repository_has_a_new_state(places: Places) -> None:
+def test_settings_with_another_repository_begin_a_new_state(places: Places) -> None:
     state.set_up(places, SETTINGS, 100.0)
     state.begin(places, SETTINGS, "backup", 200.0)
     state.set_up(places, Settings("/srv/y", "n1", ("/etc",)), 300.0)

@@ -1,6 +1,9 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Programs with a time limit: the answer always comes in time, and no process or open file stays behind."""
+"""Programs with a time limit: the answer comes in time, and neither a child nor an open file stays.
+
+Only a process that hangs in the kernel is left behind.
+"""
 
 from __future__ import annotations
 
@@ -58,18 +61,18 @@ def test_everything_printed_is_read_also_more_than_a_pipe_holds(tool: Tool) -> N
     assert (len(outcome.stdout), len(outcome.stderr)) == (3000000, 3000000)
 
 
-def test_text_is_english_and_bytes_that_are_no_text_do_no_harm(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_output_is_english_and_invalid_bytes_are_replaced(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LANG", "de_DE.UTF-8")
     monkeypatch.setenv("LANGUAGE", "de")
     outcome = commands.run(tool(r"printf '%s %s \377' $LC_ALL ${LANGUAGE:-none}"), 10)
     assert outcome.stdout == "C.UTF-8 none \ufffd"
 
 
-def test_input_is_empty(tool: Tool) -> None:
+def test_a_program_has_no_input_by_default(tool: Tool) -> None:
     assert commands.run(tool("cat; echo done"), 10).stdout == "done\n"
 
 
-def test_input_is_what_is_given(tool: Tool) -> None:
+def test_a_program_reads_the_given_input(tool: Tool) -> None:
     assert commands.run(tool("cat"), 7, stdin="pass\nword\n").stdout == "pass\nword\n"
     # A program that does not read its input is no error.
     assert commands.run(tool("exec 0<&-; exit 3"), 7, stdin="x" * 4096).code == 3

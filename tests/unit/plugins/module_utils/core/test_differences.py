@@ -39,7 +39,7 @@ def test_a_missing_file_is_a_difference(tmp_path: Path) -> None:
     assert differences.of_files(declared, tmp_path) == ["/file is missing", "/other is missing"]
 
 
-def test_the_mode_counts(tmp_path: Path) -> None:
+def test_a_file_with_another_mode_is_a_difference(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("ours\n")
     (tmp_path / "file").chmod(0o600)
     assert differences.of_files([{"path": "/file", "text": "ours\n"}], tmp_path) == ["/file has another text or mode"]

@@ -24,6 +24,7 @@ def test_a_file_is_written_once_with_its_mode(tmp_path: Path) -> None:
     before = path.stat().st_ino
     assert files.write(path, "x", 0o600) is False and path.stat().st_ino == before
     assert files.write(path, b"x") is True and mode(path) == 0o644
+    assert [child.name for child in path.parent.iterdir()] == ["secret"]
     assert files.same(path, "x") and not files.same(path, "x", 0o600) and not files.same(path, "y")
     assert files.write(path, None) is True and not path.exists()
     assert files.write(path, None) is False
@@ -42,7 +43,7 @@ def test_a_write_that_fails_leaves_the_old_file_alone(tmp_path: Path, monkeypatc
     assert path.read_text() == "old" and [child.name for child in tmp_path.iterdir()] == ["a"]
 
 
-def test_damaged_text_is_read_with_marks(tmp_path: Path) -> None:
+def test_invalid_bytes_of_a_text_are_replaced(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"a\xffb")
     assert files.text(tmp_path / "a") == "a\ufffdb"
 
@@ -61,7 +62,7 @@ def test_state_files_are_json(tmp_path: Path) -> None:
 
 def test_a_link_is_replaced(tmp_path: Path) -> None:
     link = tmp_path / "active"
-    (tmp_path / f".active.{os.getpid()}").write_text("a run that was cut off")
+    (tmp_path / f".active.{os.getpid()}").write_text("from a run that was interrupted")
     assert files.link(link, "1") is True
     assert files.link(link, "1") is False
     assert files.link(link, "2") is True

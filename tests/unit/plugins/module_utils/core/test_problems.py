@@ -26,7 +26,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.core.problems 
         (Problem("models.a", "no key", value=1), "models.a: no key"),
     ],
 )
-def test_a_problem_as_text(problem: Problem, text: str) -> None:
+def test_the_text_of_a_problem_has_its_place_key_and_value(problem: Problem, text: str) -> None:
     assert str(problem) == text
 
 
@@ -40,7 +40,7 @@ def test_all_problems_are_raised_at_once() -> None:
     assert [str(warning) for warning in found.warnings] == ["c: is odd"]
 
 
-def test_the_nearest_name() -> None:
+def test_a_similar_name_is_suggested_unless_its_numbers_differ() -> None:
     assert did_you_mean("mian", ["other", "main"]) == "did you mean 'main'?"
     assert did_you_mean("xyz", ["other", "main"]) == ""
     # Two different numbers are never near each other, also inside names.
@@ -56,10 +56,10 @@ def test_the_nearest_name() -> None:
 @pytest.mark.parametrize(
     "key", ["hub-token", "SORT_KEY", "passphrase", "db_passwd", "apikey", "x-accesskey", "credential"]
 )
-def test_a_key_that_may_have_a_secret(key: str) -> None:
+def test_a_key_that_may_have_a_secret_is_recognized(key: str) -> None:
     assert names_secret(key)
 
 
 @pytest.mark.parametrize("key", ["max-tokens", "tokenizer", "keys", "monkey", "key-file"])
-def test_a_key_that_has_no_secret(key: str) -> None:
+def test_a_key_without_a_secret_is_not_taken_for_one(key: str) -> None:
     assert not names_secret(key)

@@ -11,7 +11,7 @@ from pathlib import Path
 from ansible_collections.baremetal.inference.plugins.module_utils.core import sysfs
 
 
-def test_names_and_numbers_of_a_directory(tmp_path: Path) -> None:
+def test_the_names_and_numbers_of_a_directory_are_sorted(tmp_path: Path) -> None:
     for name in ("10", "9", "1st", "-1", "²"):
         (tmp_path / name).touch()
     assert sysfs.names(tmp_path) == ["-1", "10", "1st", "9", "²"]
@@ -25,7 +25,7 @@ def test_a_path_that_is_no_directory_has_no_names(tmp_path: Path) -> None:
         assert sysfs.read_each(path) == {}
 
 
-def test_a_path_with_a_null_byte_is_not_there(tmp_path: Path) -> None:
+def test_a_path_with_a_null_byte_is_none(tmp_path: Path) -> None:
     assert sysfs.read(tmp_path / "a\0b") is None
 
 
@@ -35,7 +35,7 @@ def test_no_more_is_read_than_asked_for(tmp_path: Path) -> None:
     assert sysfs.read_bytes(str(tmp_path / "config")) == bytes(range(64))
 
 
-def test_each_attribute_of_a_directory(tmp_path: Path) -> None:
+def test_each_attribute_of_a_directory_is_read(tmp_path: Path) -> None:
     (tmp_path / "state").write_text("4: ACTIVE\n")
     (tmp_path / "rate").write_text("400\n")
     (tmp_path / "refuses").mkdir()

@@ -100,7 +100,7 @@ def test_a_notification_has_one_line_per_value(short_tmp: Path) -> None:
     systemd.Notifier({}).send(READY=1)
 
 
-def test_notify_in_the_abstract_namespace() -> None:
+def test_a_notification_reaches_a_socket_in_the_abstract_namespace() -> None:
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as receiver:
         receiver.bind("")
         address = receiver.getsockname()

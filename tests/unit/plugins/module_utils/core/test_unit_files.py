@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The text of systemd units, byte for byte: the ids of releases depend on this text."""
+"""The text of systemd units, byte for byte: the ids of releases depend on sandbox() and systemd_quote()."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ LockPersonality=yes
 """
 
 
-def test_the_sandbox_of_the_node_tool() -> None:
+def test_the_sandbox_of_the_node_tool_does_not_change() -> None:
     text = sandbox("Why\nso", "CAP_KILL", "/var/lib/inference")
     assert text.startswith("\n# Why\n# so\nCapabilityBoundingSet=CAP_KILL\nNoNewPrivileges=yes\n")
     assert "ProtectSystem=strict\nReadWritePaths=/var/lib/inference\nProtectHome=read-only\n" in text
@@ -66,7 +66,7 @@ def test_the_sandbox_of_the_node_tool() -> None:
     )
 
 
-def test_the_sandbox_of_a_dynamic_user() -> None:
+def test_the_sandbox_of_a_dynamic_user_does_not_change() -> None:
     assert dynamic_user_sandbox() == DYNAMIC
 
 

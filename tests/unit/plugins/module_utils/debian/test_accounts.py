@@ -105,7 +105,7 @@ def test_each_mistake_of_an_admin_is_found(entry: dict[str, Any], words: str) ->
     assert words in understood({"name": "alice", "keys": [GOOD], **entry})[1]
 
 
-def test_all_mistakes_at_once() -> None:
+def test_all_mistakes_are_found_at_once() -> None:
     _found, problems = understood({"name": "alice", "keys": []}, {"name": "alice", "keys": [GOOD]}, {"name": "X"})
     for words in ("[0] alice: keys: must have", "[1] alice: name: is declared twice", "[2] X: name: must be"):
         assert f"common_admins{words}" in problems

@@ -19,7 +19,7 @@ def lists(*present: str, absent: tuple[str, ...] = (), optional: tuple[str, ...]
     return reading.lists
 
 
-def test_missing_and_surplus_packages() -> None:
+def test_missing_and_surplus_packages_are_found() -> None:
     wanted = lists("curl", "jq", "curl=8.14.1-*", absent=("old", "gone"))
     assert wanted.missing(INSTALLED) == ["jq"]
     assert wanted.surplus(INSTALLED) == ["old"]
@@ -57,7 +57,7 @@ def test_a_package_in_both_lists_is_present_and_not_optional() -> None:
         (([], ["docker.io"], [], ["docker*"]), "also declared as held"),
     ],
 )
-def test_mistakes(arguments: tuple[list[str], ...], words: str) -> None:
+def test_each_mistake_of_the_lists_is_found(arguments: tuple[list[str], ...], words: str) -> None:
     problems = ap.read_lists(*arguments).problems
     assert [words in str(problem) for problem in problems] == [True]
 

@@ -25,7 +25,7 @@ UNCHANGED: dict[str, Any] = {"held": [], "released": [], "diff": []}
 
 
 class Node:
-    """A node's packages, as dpkg knows them."""
+    """A node's packages, as dpkg lists them."""
 
     def __init__(self, etc: Path) -> None:
         self.etc = etc
@@ -58,7 +58,7 @@ def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Node:
     return Node(tmp_path)
 
 
-def test_check_predicts_and_the_second_run_changes_nothing(node: Node) -> None:
+def test_check_mode_predicts_the_changes_and_the_second_run_changes_nothing(node: Node) -> None:
     predicted = node.apply(check=True)
     assert node.files() == {} and node.wants["runc"] == "install"
     assert predicted == node.apply()

@@ -30,7 +30,7 @@ def mistakes(**changed: Any) -> str:
     return str(error.value)
 
 
-def test_a_source_as_deb822() -> None:
+def test_a_source_is_written_as_deb822() -> None:
     (source,) = apt.read_sources([{**DEBIAN, "architectures": ["amd64"]}])
     assert source.text("/etc/apt", "trixie").splitlines()[1:] == [
         "Types: deb",
@@ -110,7 +110,7 @@ def test_a_key_with_one_of_the_fingerprints_is_accepted(text: str) -> None:
     assert apt.check_key(replace(source, fingerprints=()), b"<html>") == []
 
 
-def test_another_key_is_refused_with_both_fingerprints() -> None:
+def test_a_key_that_does_not_match_its_fingerprints_is_refused() -> None:
     words = mistakes(key=PUBLIC, fingerprints=["0" * 40])
     assert f"key: has the fingerprint {PIN}, but fingerprints allows {'0' * 40}" in words
     assert "cannot be compared with the fingerprints: its armour is damaged" in mistakes(key=KEY, fingerprints=[PIN])
@@ -120,14 +120,14 @@ def test_another_key_is_refused_with_both_fingerprints() -> None:
     assert "key: is missing: fingerprints are for a key" in mistakes(key="", fingerprints=[PIN])
 
 
-def test_all_mistakes_at_once_and_no_login_in_them() -> None:
+def test_all_mistakes_are_found_at_once_and_show_no_login() -> None:
     with pytest.raises(InputError) as error:
         apt.read_sources([{**DEBIAN, "uris": ["https://me:secret@x/"]}, {**DEBIAN, "types": ["x"]}])
     assert len(error.value.problems) == 3 and "is used twice" in str(error.value)
     assert "secret" not in str(error.value) and "auth.conf.d" in str(error.value)
 
 
-def test_proxies_and_hosts_without_a_proxy() -> None:
+def test_a_proxy_and_hosts_without_a_proxy_are_written() -> None:
     transport = apt.Transport("http://u:p@proxy:3128", "", ("mirror.example",))
     assert transport.problems() == []
     assert transport.text("/etc/apt").splitlines()[1:] == [
@@ -213,7 +213,7 @@ def test_of_two_sources_with_one_address_the_suite_decides() -> None:
     assert apt.attribute(line, sources, "trixie").startswith("source a")
 
 
-def test_duplicates() -> None:
+def test_sources_that_are_configured_twice_are_found() -> None:
     line = (
         "W: Target Packages (main/binary-amd64/Packages) is configured multiple times in /a.list:1 and /b.sources:1\n"
     )

@@ -27,7 +27,7 @@ def test_a_created_directory_has_the_declared_owner_and_mode(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("kind", ["link", "file"])
-def test_neither_a_link_nor_a_file_is_followed(tmp_path: Path, kind: str) -> None:
+def test_a_link_or_a_file_in_place_of_a_directory_is_refused(tmp_path: Path, kind: str) -> None:
     """With a link, a user could have root write below /etc."""
     root, elsewhere = tmp_path / "root", tmp_path / "elsewhere"
     root.mkdir()
@@ -40,7 +40,7 @@ def test_neither_a_link_nor_a_file_is_followed(tmp_path: Path, kind: str) -> Non
     assert list(elsewhere.iterdir()) == []
 
 
-def test_names_and_numbers_of_owners() -> None:
+def test_owners_are_found_by_name_and_by_number() -> None:
     assert directories.identity("1234", "passwd") == 1234
     assert directories.identity("root", "passwd") == directories.identity("root", "group") == 0
     with pytest.raises(DirectoryError, match="'no-one-at-all' is not in the node's group database"):

@@ -83,7 +83,7 @@ def test_missing_has_the_packages_of_tools_that_are_not_installed(monkeypatch: p
     assert host.missing([xfs], [share]) == []
 
 
-def test_volume_groups_by_the_number_of_the_device(tools: Tools) -> None:
+def test_volume_groups_are_read_by_device_number(tools: Tools) -> None:
     volumes = [{"pv_name": "/dev/null", "vg_name": "inf-fast"}, {"pv_name": "[unknown]", "vg_name": "inf-fast"}]
     tools.result = (0, json.dumps({"report": [{"pv": volumes}]}), "")
     assert Host().groups() == {"1:3": "inf-fast"}
@@ -92,7 +92,7 @@ def test_volume_groups_by_the_number_of_the_device(tools: Tools) -> None:
         Host().groups()
 
 
-def test_logical_volumes_and_which_are_active(tools: Tools) -> None:
+def test_each_logical_volume_is_read_as_active_or_not(tools: Tools) -> None:
     volumes = [{"lv_name": "data", "lv_active": "active"}, {"lv_name": "old", "lv_active": ""}]
     tools.result = (0, json.dumps({"report": [{"lv": volumes}]}), "")
     assert Host().volumes("inf-fast") == {"data": True, "old": False}
@@ -169,5 +169,5 @@ def test_a_file_system_without_flags_cannot_protect_a_mount_point(
     assert len(os.listdir("/proc/self/fd")) == handles
 
 
-def test_the_number_of_a_device() -> None:
+def test_a_device_number_is_major_and_minor() -> None:
     assert disk_host.number("/dev/null") == "1:3"

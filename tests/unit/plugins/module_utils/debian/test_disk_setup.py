@@ -109,7 +109,7 @@ def test_one_device_under_two_names_is_found(node: Node) -> None:
     assert not node.writes()
 
 
-def test_new_options_are_a_remount(node: Node) -> None:
+def test_new_mount_options_cause_a_remount(node: Node) -> None:
     node.run(disks_=[node.store()])
     node.done.clear()
     node.run(disks_=[node.store(options=["noatime", "commit=30"])])

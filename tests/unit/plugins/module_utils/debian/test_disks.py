@@ -154,7 +154,7 @@ def test_no_line_of_fstab_can_block_a_boot() -> None:
         ({"directories": [{"path": "x"}, {"path": "x"}]}, "more than once"),
     ],
 )
-def test_mistakes_in_a_disk(changes: dict[str, Any], words: str) -> None:
+def test_each_mistake_in_a_disk_is_found(changes: dict[str, Any], words: str) -> None:
     _disks, problems = dk.declared_disks([{**ENTRY, **changes}])
     assert [str(problem) for problem in problems if words in str(problem)], list(map(str, problems))
 
@@ -178,7 +178,7 @@ def test_a_good_declaration_has_no_mistakes() -> None:
         ({"path": "relative"}, "must be absolute"),
     ],
 )
-def test_mistakes_in_a_share(changes: dict[str, Any], words: str) -> None:
+def test_each_mistake_in_a_share_is_found(changes: dict[str, Any], words: str) -> None:
     good = {"source": "nas:/x", "path": "/mnt/x", "options": [], "version": "4.2"}
     _shares, problems = dk.declared_shares([{**good, **changes}])
     assert words in str(problems[0])
@@ -193,7 +193,7 @@ def test_a_path_declared_twice_or_below_a_share_is_a_problem() -> None:
 @pytest.mark.parametrize(
     ("options", "port"), [((), 2049), (("port=20049",), 20049), (("proto=udp",), 0), (("proto=tcp6", "port=0"), 2049)]
 )
-def test_the_port_that_a_server_must_answer_on(options: tuple[str, ...], port: int) -> None:
+def test_the_port_of_an_nfs_server_depends_on_the_mount_options(options: tuple[str, ...], port: int) -> None:
     assert Share("nas:/x", "/mnt/x", options).port == port
 
 

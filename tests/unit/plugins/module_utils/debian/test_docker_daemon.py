@@ -62,7 +62,7 @@ MERGES: list[tuple[str, dict[str, Any], dict[str, Any], list[list[str]], dict[st
 @pytest.mark.parametrize(
     ("existing", "declared", "owned", "expected"), [row[1:] for row in MERGES], ids=[r[0] for r in MERGES]
 )
-def test_merge(
+def test_declared_keys_are_merged_and_owned_keys_are_removed(
     existing: dict[str, Any], declared: dict[str, Any], owned: list[list[str]], expected: dict[str, Any]
 ) -> None:
     before = json.dumps(existing)
@@ -97,7 +97,9 @@ def test_a_merge_has_all_declared_values_and_a_second_merge_changes_nothing(
 
 
 @given(st.dictionaries(st.sampled_from(["x", "y"]), LEAVES), CONFIGS)
-def test_undeclared_keys_leave_only_the_foreign_ones(foreign: dict[str, Any], declared: dict[str, Any]) -> None:
+def test_after_all_keys_are_undeclared_only_foreign_keys_stay(
+    foreign: dict[str, Any], declared: dict[str, Any]
+) -> None:
     merged = dd.merge(foreign, declared)
     assert dd.same(dd.merge(merged.config, {}, merged.owned).config, foreign)
 
@@ -147,7 +149,9 @@ PENDING = [
 
 
 @pytest.mark.parametrize(("loaded", "config", "reload", "restart"), PENDING)
-def test_pending(loaded: dict[str, Any], config: dict[str, Any], reload: tuple[str], restart: tuple[str]) -> None:
+def test_a_changed_key_needs_a_reload_or_a_restart(
+    loaded: dict[str, Any], config: dict[str, Any], reload: tuple[str], restart: tuple[str]
+) -> None:
     snapshot = dd.Snapshot(loaded, "e")
     assert dd.pending(snapshot, config, "e") == dd.Pending(reload, restart)
     assert dd.pending(snapshot, config, "other").restart == (*restart, dd.ENVIRONMENT)
@@ -196,7 +200,7 @@ PROBLEMS = [
 
 
 @pytest.mark.parametrize(("config", "count"), PROBLEMS)
-def test_problems(config: dict[str, Any], count: int) -> None:
+def test_each_problem_of_the_configuration_is_found(config: dict[str, Any], count: int) -> None:
     assert len(dd.problems(config)) == count
 
 
@@ -221,7 +225,9 @@ FLAGS = ["-H", "fd://", "--containerd=/run/containerd/containerd.sock"]
         (DEBIAN.replace("$DOCKER_OPTS", "--config-file=/etc/d.json --validate"), {}, FLAGS),
     ],
 )
-def test_daemon_flags(exec_start: str, variables: dict[str, str], expected: list[str]) -> None:
+def test_the_flags_of_the_daemon_are_read_from_its_unit(
+    exec_start: str, variables: dict[str, str], expected: list[str]
+) -> None:
     assert dd.daemon_flags(exec_start, variables) == expected
 
 
@@ -240,7 +246,7 @@ VERDICTS = [
 
 
 @pytest.mark.parametrize(("code", "output", "accepted", "words"), VERDICTS)
-def test_verdict(code: int, output: str, accepted: bool, words: str) -> None:
+def test_the_result_of_the_daemons_own_check_is_read(code: int, output: str, accepted: bool, words: str) -> None:
     assert dd.verdict(code, output) == (accepted, words)
 
 
@@ -265,5 +271,5 @@ def test_invalid_names_and_values_of_the_environment_are_refused(environment: di
         ({"data-root": ""}, "/var/lib/docker"),
     ],
 )
-def test_data_root(config: dict[str, Any], expected: str) -> None:
+def test_the_data_root_is_read_from_the_configuration(config: dict[str, Any], expected: str) -> None:
     assert dd.data_root(config) == expected

@@ -68,7 +68,7 @@ def test_installed_packages_of_the_other_source_are_found() -> None:
     assert set(docker_engine.names("debian", "12")) == {"docker.io", "containerd", "runc", "docker-ce", "containerd.io"}
 
 
-def test_how_containers_get_gpus() -> None:
+def test_docker_of_debian_13_gives_gpus_by_cdi_and_docker_of_debian_12_by_a_runtime() -> None:
     assert engine(release="13").keys(cdi=True, gpus=False) == {"features": {"cdi": True}}
     assert engine(release="13").keys(cdi=False, gpus=True) == {}
     assert list(engine(release="12").keys(cdi=True, gpus=True)["runtimes"]) == ["nvidia"]

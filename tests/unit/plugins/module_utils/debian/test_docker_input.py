@@ -64,5 +64,5 @@ def test_all_problems_are_found_at_once() -> None:
     ("data_root", "client_config", "good"),
     [("", "/c", True), ("/d", "/c", True), ("d", "/c", False), ("", "c", False), ("//d", "/c", False)],
 )
-def test_paths_are_absolute(data_root: str, client_config: str, good: bool) -> None:
+def test_a_path_that_is_not_absolute_is_a_problem(data_root: str, client_config: str, good: bool) -> None:
     assert bool(docker_input.path_problems(data_root, client_config)) is not good

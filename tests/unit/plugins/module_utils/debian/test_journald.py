@@ -20,14 +20,14 @@ OPTIONS: dict[str, Any] = {
 }
 
 
-def test_the_drop_in() -> None:
+def test_the_drop_in_has_all_settings() -> None:
     text = journald.render(journald.settings(OPTIONS), "header")
     assert text.splitlines()[:4] == ["# header", "[Journal]", "Storage=persistent", "SystemMaxUse=4G"]
     assert text.endswith("RateLimitBurst=100\n")
 
 
 @pytest.mark.parametrize(("text", "wanted"), [("1000", 1000), ("16M", 16 * 2**20), ("2T", 2 * 2**40)])
-def test_sizes(text: str, wanted: int) -> None:
+def test_a_size_is_read_in_bytes(text: str, wanted: int) -> None:
     assert journald.size(text) == wanted
 
 

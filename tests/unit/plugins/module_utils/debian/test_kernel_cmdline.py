@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The kernel's command line: drop-in, menu and missing parameters. The scenario vm boots with these."""
+"""The kernel's command line: drop-in, menu and missing parameters. The scenario vm boots with such parameters."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_the_drop_in_adds_its_parameters_to_those_of_other_files() -> None:
 @pytest.mark.parametrize(
     ("parameters", "there"), [(["iommu=pt"], True), (["iommu=pt", "quiet"], False), (["iommu"], False), ([], True)]
 )
-def test_every_entry_of_the_menu_counts(parameters: list[str], there: bool) -> None:
+def test_every_kernel_of_the_menu_must_have_the_parameters(parameters: list[str], there: bool) -> None:
     assert in_menu(parameters, MENU) is there
 
 
@@ -146,10 +146,10 @@ def test_a_failure_leaves_the_old_files(files: tuple[Path, Path], grub: Grub, wo
 @pytest.mark.parametrize(
     "text", ["iommu=pt", "default_hugepagesz=1G", "console=ttyS0,115200n8", "quiet", "pci=realloc=on"]
 )
-def test_parameters(text: str) -> None:
+def test_a_kernel_parameter_is_accepted(text: str) -> None:
     assert PARAMETER.fullmatch(text)
 
 
 @pytest.mark.parametrize("text", ["", "a b", "x=$(reboot)", 'x="1"', "x='1'", "a\nb", "x=`id`"])
-def test_texts_that_are_not_parameters(text: str) -> None:
+def test_a_text_that_is_not_a_kernel_parameter_is_refused(text: str) -> None:
     assert not PARAMETER.fullmatch(text)

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The running kernel and the boot parameters in the module system_settings, each only where its options are given."""
+"""Kernel settings and boot parameters by the module system_settings, which changes neither without its option."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ def test_parameters_that_left_the_list_are_surplus(call: Call, node: Node) -> No
     assert not node.drop_in.exists()
 
 
-def test_a_file_without_a_menu_is_removed(call: Call, node: Node) -> None:
+def test_the_drop_in_of_a_machine_without_a_menu_is_removed(call: Call, node: Node) -> None:
     call(cmdline=["iommu=pt"])
     node.menu.unlink()
     assert call(cmdline=[])["changed"] is True

@@ -26,7 +26,7 @@ def test_the_kernels_notation_of_a_value_is_understood(value: str, found: str, s
     assert ks.Setting("x", "x", value).matches(found) is same
 
 
-def test_dots_and_slashes_change_places() -> None:
+def test_the_name_of_a_sysctl_with_dots_or_slashes_gives_its_path() -> None:
     assert ks.sysctl_path("net.ipv4.ip_forward") == "proc/sys/net/ipv4/ip_forward"
     assert ks.sysctl_path("net.ipv4.conf.eth0/7.rp_filter") == "proc/sys/net/ipv4/conf/eth0.7/rp_filter"
     assert ks.sysctl_path("net/ipv4/conf/eth0.7/rp_filter") == "proc/sys/net/ipv4/conf/eth0.7/rp_filter"
@@ -38,11 +38,11 @@ def test_a_text_that_is_not_the_name_of_a_sysctl_is_a_problem(key: str) -> None:
 
 
 @pytest.mark.parametrize(("value", "good"), [(1, True), ("1 2", True), (True, False), ("", False), ("1\n2", False)])
-def test_values(value: object, good: bool) -> None:
+def test_a_value_of_a_sysctl_is_a_number_or_one_line_of_text(value: object, good: bool) -> None:
     assert (ks.key_problem("kernel.panic", value) == "") is good
 
 
-def test_the_hint_for_a_sysctl_that_does_not_exist(tmp_path: Path) -> None:
+def test_the_error_about_a_missing_sysctl_has_a_hint(tmp_path: Path) -> None:
     (tmp_path / "proc/sys/kernel").mkdir(parents=True)
     (tmp_path / "proc/sys/kernel/panic").touch()
     assert ks.absent(tmp_path, "kernel.panik") == " Did you mean kernel.panic?"
@@ -62,7 +62,7 @@ def test_a_later_file_that_overrides_a_value_is_a_problem(tmp_path: Path) -> Non
     assert found.startswith("kernel.panic: /etc/sysctl.d/90-x.conf sets '3' at boot, and overrides '30'.")
 
 
-def test_the_texts_of_our_files() -> None:
+def test_the_files_set_all_values_at_boot() -> None:
     assert ks.sysctl_file({"b": "2", "a": "1"}) == f"# {ks.HEADER}\na = 1\nb = 2\n"
     cpus = [ks.Setting(f"cpu{n}", f"sys/devices/system/cpu/cpu{n}/x", "performance") for n in (0, 1)]
     assert ks.tmpfiles_file(cpus) == f"# {ks.HEADER}\nw- /sys/devices/system/cpu/cpu*/x - - - - performance\n"
@@ -147,7 +147,7 @@ def test_a_value_that_is_not_text_is_a_problem(root: Path) -> None:
     assert problem.startswith("vm.swappiness: cannot be read back")
 
 
-def test_a_file_that_comes_before_ours_does_not_matter(root: Path) -> None:
+def test_a_file_that_comes_before_ours_overrides_nothing(root: Path) -> None:
     (root / "usr/lib/sysctl.d").mkdir(parents=True)
     (root / "usr/lib/sysctl.d/50-default.conf").write_text("vm.swappiness=30\n")
     assert kernel(root, sysctl={"vm.swappiness": 10}).problems() == []
@@ -206,16 +206,16 @@ def test_values_that_no_kernel_accepts_are_mistakes() -> None:
     assert ks.mistakes({**NOTHING, "sysctl": {"vm.swappiness": None, "net/ipv4/conf/eth0.7/rp_filter": 2}}) == []
 
 
-def test_null_keeps_the_systems_value(root: Path) -> None:
+def test_a_sysctl_that_is_null_keeps_the_value_of_the_system(root: Path) -> None:
     assert kernel(root, sysctl={"vm.swappiness": None}, sysctl_where_present={"vm.swappiness": 10}).sysctls == []
 
 
-def test_two_ways_to_write_a_name_are_one_file(root: Path) -> None:
+def test_two_spellings_of_a_sysctl_are_one_setting(root: Path) -> None:
     found = kernel(root, sysctl={"vm/swappiness": 1}, sysctl_where_present={"vm.swappiness": 10})
     assert [(setting.name, setting.value) for setting in found.sysctls] == [("vm/swappiness", "1")]
 
 
-def test_a_module_that_is_not_loaded_is_named(root: Path) -> None:
+def test_a_kernel_module_that_is_not_loaded_is_named(root: Path) -> None:
     (problem,) = kernel(root, sysctl={"net.netfilter.nf_conntrack_max": 1}).problems()
     assert "The module nf_conntrack" in problem
 

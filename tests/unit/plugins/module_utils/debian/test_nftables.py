@@ -53,7 +53,7 @@ def lines(allow: list[dict[str, Any]]) -> list[str]:
         ),
     ],
 )
-def test_rules(entry: dict[str, Any], expected: list[str]) -> None:
+def test_each_entry_becomes_rules_of_nftables(entry: dict[str, Any], expected: list[str]) -> None:
     assert lines([{"name": "x", **entry}]) == expected
 
 
@@ -87,7 +87,7 @@ def test_rules_that_let_the_operators_client_in_are_accepted(declared: dict[str,
         {"port": 22, "sources": ["192.0.2.0/24", "2001:db8::/64"]},
     ],
 )
-def test_sources_without_the_operator_are_refused(allowed: dict[str, Any]) -> None:
+def test_rules_that_shut_out_the_operators_client_are_refused(allowed: dict[str, Any]) -> None:
     """The error also has all other mistakes."""
     declared = {"ssh_sources": ["192.0.2.0/24"], "allow": [{"name": "other", **allowed}], "seconds": 1}
     with pytest.raises(InputError) as caught:
@@ -107,7 +107,7 @@ def test_a_part_that_opens_nothing_has_no_file() -> None:
     assert nftables.part_text("site", []) is None
 
 
-def test_every_mistake_at_once() -> None:
+def test_all_mistakes_are_found_at_once() -> None:
     allow = [
         {"name": "a", "port": 70000},
         {"name": "a", "port": "90-80"},

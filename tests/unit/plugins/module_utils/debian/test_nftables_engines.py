@@ -53,7 +53,7 @@ def test_without_entries_an_engine_only_answers() -> None:
         ({"port": 1, "destinations": ["0.0.0.0/0"]}, ['meta nfproto ipv4 tcp dport 1 accept comment "x"']),
     ],
 )
-def test_entries(entry: dict[str, Any], expected: list[str]) -> None:
+def test_each_entry_becomes_rules_of_nftables(entry: dict[str, Any], expected: list[str]) -> None:
     assert lines({"name": "x", **entry}) == [*FIRST, *expected, *LAST]
 
 
@@ -61,7 +61,7 @@ def test_a_part_without_users_has_no_file() -> None:
     assert nftables_engines.text("site", set(), [], log=True) is None
 
 
-def test_every_mistake_at_once() -> None:
+def test_all_mistakes_are_found_at_once() -> None:
     wrong: list[dict[str, Any]] = [
         {"name": "a", "port": 443, "sources": ["192.0.2.1"]},
         {"name": "a", "port": 70000},
@@ -89,7 +89,7 @@ def test_the_parts_of_engines_are_in_the_chain_output() -> None:
     assert "ct state established,related accept" in complete[output:].partition("meta skuid")[0]
 
 
-def test_users_are_read_back() -> None:
+def test_the_users_of_engines_are_read_back() -> None:
     """From our file, and from the listings of nft 1.0.6 and 1.1.3."""
     assert nftables_engines.users(nftables_engines.text("a", {7, 8}, [], log=False) or "") == {7, 8}
     assert nftables_engines.users("\t\tmeta skuid 2000 reject with icmpx admin-prohibited\n") == {2000}

@@ -53,22 +53,22 @@ KEY = sha1(BODY)
 
 
 @pytest.mark.parametrize("size", [1, 2, 4])
-def test_a_key_behind_headers_of_the_old_form(size: int) -> None:
+def test_a_key_with_a_header_of_the_old_form_is_found(size: int) -> None:
     """User ids, signatures and subkeys are no primary keys."""
     data = old(6, BODY, size) + old(13, b"NVIDIA <nobody@example.com>") + old(2, bytes(300), 2) + old(14, V6)
     assert fingerprints(data) == [KEY]
 
 
 @pytest.mark.parametrize("length", [10, 191, 192, 1000, 8383, 8384, 70000])
-def test_a_key_between_packets_of_each_length(length: int) -> None:
+def test_a_key_between_packets_of_each_length_is_found(length: int) -> None:
     assert fingerprints(new(13, bytes(length)) + new(6, BODY) + new(2, bytes(length))) == [KEY]
 
 
-def test_a_key_of_version_6() -> None:
+def test_a_key_of_version_6_has_a_sha256_fingerprint() -> None:
     assert fingerprints(new(6, V6)) == [hashlib.sha256(b"\x9b" + len(V6).to_bytes(4, "big") + V6).hexdigest().upper()]
 
 
-def test_armour_with_headers_with_windows_lines_and_with_several_keys() -> None:
+def test_keys_in_armour_with_headers_or_windows_line_ends_are_found() -> None:
     other = BODY + b"x"
     first, second = armoured(old(6, BODY), "Version: GnuPG v1\nComment: a key\n"), armoured(new(6, other))
     assert fingerprints(b"words\n" + first + second) == [KEY, sha1(other)]

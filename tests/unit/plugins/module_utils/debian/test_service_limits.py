@@ -28,7 +28,7 @@ def with_watchdog(root: Path, max_timeout: str) -> None:
     (device / "max_timeout").write_text(f"{max_timeout}\n")
 
 
-def test_the_texts_of_our_files() -> None:
+def test_the_files_set_all_declared_limits() -> None:
     files = module.files({"memlock": "64G", "nofile": 4096, "watchdog_seconds": 60, "keep_pstore": True})
     texts = {name: text.removeprefix(module.HEADER) for name, text in files.items()}
     assert all(text.startswith(module.HEADER) for text in files.values())
@@ -64,11 +64,11 @@ def test_a_setting_that_is_not_declared_has_no_file() -> None:
         ({"watchdog_seconds": 9}, "watchdog_seconds is 9: it must be 10 or more"),
     ],
 )
-def test_mistakes(root: Path, params: dict[str, Any], words: str) -> None:
+def test_each_mistake_of_the_limits_is_found(root: Path, params: dict[str, Any], words: str) -> None:
     assert [words in problem for problem in module.problems({**NOTHING, **params}, root)] == [True]
 
 
-def test_every_mistake_at_once(root: Path) -> None:
+def test_all_mistakes_are_found_at_once(root: Path) -> None:
     wrong = {**NOTHING, "memlock": "lots", "nofile": 5, "watchdog_seconds": 1}
     assert len(module.problems(wrong, root)) == 3
     assert module.problems({**NOTHING, "memlock": "8M", "nofile": 1048576, "watchdog_seconds": 10}, root) == []

@@ -97,7 +97,7 @@ def test_a_match_ends_with_its_file() -> None:
     assert found == {("/etc/ssh/sshd_config.d/05-x.conf", "User bob"), (OURS, ""), (MAIN, "")}
 
 
-def test_the_copy_includes_the_copies() -> None:
+def test_an_include_in_the_copied_configuration_names_the_copied_files() -> None:
     files = Files(_05_x="Banner none", main="Port 22\n" + INCLUDE + "UsePAM yes")
     main = sshd.copied(MAIN, files.read, files.glob, files.write)
     assert files.copies[main] == "Port 22\nInclude /tmp/0 /tmp/1\nUsePAM yes\n"

@@ -12,7 +12,7 @@ import pytest
 from ansible_collections.baremetal.inference.plugins.module_utils.debian import users
 
 
-def test_ids_by_name_and_by_number() -> None:
+def test_ids_are_found_by_name_and_by_number() -> None:
     me = pwd.getpwuid(os.getuid())
     assert users.ids(me.pw_name) == users.ids_or_root(me.pw_name) == (me.pw_uid, me.pw_gid)
     assert users.ids("5") == (5, 5) and users.ids("5:6") == (5, 6)

@@ -133,7 +133,7 @@ def test_the_settings_of_swaps_are_written_for_root_alone(node: Paths, fake: Age
     assert with_settings("1\n").settings_due, "only root may read golden prompts"
 
 
-def test_another_address_or_port_is_due(node: Paths) -> None:
+def test_a_changed_address_or_port_restarts_the_agent(node: Paths) -> None:
     assert units(node, address="127.0.0.2").restart and units(node, port=5014).restart
 
 
@@ -158,7 +158,7 @@ def test_a_timer_that_was_stopped_is_started(node: Paths, fake: AgentSystemd, na
     assert fake.calls == [f"enable --now {name}"]
 
 
-def test_a_timer_that_changed_begins_anew(node: Paths, fake: AgentSystemd) -> None:
+def test_a_timer_that_changed_is_restarted(node: Paths, fake: AgentSystemd) -> None:
     node.metrics_units[METRICS_TIMERS[0]].write_text("")
     found = units(node)
     assert found.changed
@@ -192,7 +192,7 @@ def test_a_port_whose_process_is_unknown_counts_as_taken(monkeypatch: pytest.Mon
     assert words in agent_service.problem_with("127.0.0.1", PORT, os.getpid())
 
 
-def test_the_last_status_of_the_agent(fake: AgentSystemd) -> None:
+def test_the_last_status_of_the_agent_is_read(fake: AgentSystemd) -> None:
     fake.unit["StatusText"] = "cannot listen"
     assert agent_service.last_words() == "cannot listen"
 

@@ -52,7 +52,7 @@ def test_other_exit_codes_refuse_nothing(code: int) -> None:
     assert argument_check.refusal(ADAPTER.argument_check, code, TRACEBACK) == ""
 
 
-def test_the_command() -> None:
+def test_the_command_has_the_gpus_and_the_mounts_of_the_release() -> None:
     instance = Instance(name="main", model="tiny-a", port=5005, gpus=("0",))
     settings = Settings(environment={"VLLM_API_KEY": "s3cret"}, memory="8g")
     stored = StoredModel("/mnt/models/tiny-a/r", "r")
@@ -67,7 +67,7 @@ def test_the_command() -> None:
         "--tmpfs=/tmp",
     ):
         assert wanted in argv
-    # The container of the question must not take name, network, memory or labels of the container that serves.
+    # The container that checks arguments must not take name, network, memory or labels of the container that serves.
     assert not [item for item in argv if item.startswith(("--name", "--network=host", "--memory", "--label"))]
     image = argv.index("image@sha256:0")
     assert argv[image + 1] == "-c"

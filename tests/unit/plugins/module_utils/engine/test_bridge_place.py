@@ -38,7 +38,9 @@ def paths(tmp_path: Path) -> Paths:
         (3 * GIB, 3 * GIB, None, "the memory that both engines would take is unknown"),
     ],
 )
-def test_memory_of_the_host(origin: int | None, target: int, available: int | None, problem: str) -> None:
+def test_both_engines_must_fit_into_the_memory_of_the_host(
+    origin: int | None, target: int, available: int | None, problem: str
+) -> None:
     found = bridge_place._in_memory(origin, target, available)
     assert problem in found and bool(problem) == bool(found)
 
@@ -71,7 +73,9 @@ def test_a_gpu_whose_processes_cannot_be_listed_is_not_free() -> None:
         ({"kv-cache-memory-bytes": "8G", "gpu-memory-utilization": 0.4}, 20 * GIB, None, "is not known"),
     ],
 )
-def test_the_same_gpus(paths: Paths, flags: dict[str, Any], needed: int | None, free: int | None, problem: str) -> None:
+def test_two_engines_share_gpus_only_with_a_fixed_cache_and_enough_free_memory(
+    paths: Paths, flags: dict[str, Any], needed: int | None, free: int | None, problem: str
+) -> None:
     stage(paths, "main", 5005)
     release = dataclasses.replace(releases.load(paths, "main", 1), flags=flags)
     found = bridge_place._on_the_same(release, needed, [gpu(0, memory_free_mib=free), gpu(1, memory_free_mib=free)])

@@ -102,7 +102,7 @@ def test_all_that_a_bridge_lacks_is_named_at_once(
         assert bridges.place(paths, "main", 1, 1, None).problem == f"it has no bridge_port{problem}"
 
 
-def test_the_port_is_the_inventorys(paths: Paths) -> None:
+def test_the_port_of_a_bridge_is_that_of_the_inventory(paths: Paths) -> None:
     assert bridges.declared_port(paths, "main") is None
     for port in (None, 5105):
         files.write_json(paths.instance("main"), {"schema": 1, "release": 1, "bridge_port": port})

@@ -96,7 +96,9 @@ def test_a_release_that_cannot_be_read_is_empty(paths: Paths) -> None:
     assert changes.kept(paths, "main", 9) == Texts()
 
 
-def test_the_container_of_a_release_stays_once_it_serves_or_runs(paths: Paths, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_release_that_runs_or_has_served_keeps_its_writable_container(
+    paths: Paths, monkeypatch: pytest.MonkeyPatch
+) -> None:
     first, second = (releases.load(paths, "main", number) for number in (1, 2))
     assert not first.read_only and changes.read_only(paths, None, True) and not changes.read_only(paths, None, False)
     # The first release runs, the second one is only staged.

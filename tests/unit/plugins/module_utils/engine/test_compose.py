@@ -38,7 +38,7 @@ def composed(
     return made.rendered(3, "now", "48g")
 
 
-def test_a_plain_instance() -> None:
+def test_an_instance_without_own_settings_gets_those_of_all_engines() -> None:
     release = composed().release
     assert (release.image, release.number, release.created) == (IMAGE, 3, "now")
     assert "--memory=48g" in release.container_argv and release.memory_limit == "48g"
@@ -47,7 +47,7 @@ def test_a_plain_instance() -> None:
 
 @pytest.mark.parametrize("executor", ["", "ray"])
 def test_a_gang_gets_the_secret_of_its_executor(executor: str) -> None:
-    """Made from the key, which is in no release. Without an executor, the key makes no difference."""
+    """The secret is made from the gang key, which is in no release. Without an executor, the key has no effect."""
     key = "0123456789abcdef"
     gang = Gang("main", 0, (Member("n1", 0, "10.0.0.1"), Member("n2", 1, "10.0.0.2")), 5110, 29510, executor=executor)
     instance = replace(INSTANCE, nodes=("n1", "n2"), gang_port=5110, rendezvous_port=29510, executor=executor)
@@ -58,7 +58,7 @@ def test_a_gang_gets_the_secret_of_its_executor(executor: str) -> None:
     assert (made.release.id == other.release.id) == (not executor)
 
 
-def test_the_limit_is_no_part_of_the_id() -> None:
+def test_the_memory_limit_is_no_part_of_the_id() -> None:
     declared = Declared.read({"tiny": {"model": "/srv/tiny"}}, [], "0.32.0")
     made = compose.compose(
         Common(declared, IMAGE, SETTINGS, users.ids), INSTANCE, declared.entries["tiny"], STORED, [], None
@@ -67,7 +67,7 @@ def test_the_limit_is_no_part_of_the_id() -> None:
     assert made.rendered(memory_limit="48g").unit != made.rendered().unit
 
 
-def test_an_instance_with_its_own_settings() -> None:
+def test_the_own_settings_of_an_instance_are_in_its_release() -> None:
     own = replace(
         INSTANCE, image=OWN, environment={"A": "1"}, shm_size="2g", memory="9g", ulimits={"core": "0"}, user="77:78"
     )
@@ -90,7 +90,7 @@ def test_flags_are_spelt_for_the_instances_own_image() -> None:
     )
 
 
-def test_files_and_prompts() -> None:
+def test_copied_files_and_warm_up_prompts_are_part_of_the_id() -> None:
     copied = {"controller:/srv/t.jinja": Copied("t.jinja", "ab" * 32)}
     entry = {"chat-template": "controller:/srv/t.jinja", "warm-up-prompts": ["Hello"]}
     release = composed(entry=entry, copied=copied).release
@@ -106,7 +106,7 @@ def test_files_and_prompts() -> None:
     assert composed(entry={**entry, "warm-up-prompts": ["Bye"]}, copied=copied).release.id != release.id
 
 
-def test_users() -> None:
+def test_a_user_who_does_not_exist_is_an_error() -> None:
     with pytest.raises(KeyError):
         composed(replace(INSTANCE, user="nobody-has-this"))
     assert "create the user first" in str(compose.user_problem(replace(INSTANCE, user="nobody-has-this")))

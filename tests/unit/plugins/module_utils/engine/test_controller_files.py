@@ -24,7 +24,7 @@ def entry(**flags: Any) -> dict[str, Any]:
     return {"bot": {"model": "controller:/srv/weights", **flags}}
 
 
-def test_a_file_and_a_directory(tmp_path: Path) -> None:
+def test_a_file_and_a_directory_have_a_digest_of_their_content(tmp_path: Path) -> None:
     template, tokenizer = tmp_path / "chat.jinja", tmp_path / "tokenizer"
     template.write_text("{{ messages }}")
     (tokenizer / "deep").mkdir(parents=True)
@@ -42,7 +42,7 @@ def test_a_file_and_a_directory(tmp_path: Path) -> None:
     assert all(changed[text]["digest"] != found[text]["digest"] for text in found)
 
 
-def test_only_what_instances_need_and_only_flags(tmp_path: Path) -> None:
+def test_only_files_in_flags_of_models_that_instances_need_are_read(tmp_path: Path) -> None:
     (tmp_path / "t").write_text("x")
     text = f"controller:{tmp_path / 't'}"
     models = {
@@ -62,7 +62,7 @@ def test_only_what_instances_need_and_only_flags(tmp_path: Path) -> None:
     assert controller_files.read(models, []) == {}
 
 
-def test_what_cannot_be_copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_path_that_cannot_be_copied_is_a_problem(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     missing = f"controller:{tmp_path / 'missing'}"
     assert read(entry(tokenizer=missing)) == {
         missing: {"problem": "cannot be read on the controller: No such file or directory"}
@@ -72,7 +72,9 @@ def test_what_cannot_be_copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert "at most 0 files" in read(entry(tokenizer=f"controller:{tmp_path}"))[f"controller:{tmp_path}"]["problem"]
 
 
-def test_a_directory_with_a_part_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_directory_with_a_part_that_cannot_be_read_is_a_problem(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "tokenizer/deep").mkdir(parents=True)
     listed = os.scandir
 

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The registry and the instances, read once: sound entries and instances, mistakes, and warnings."""
+"""The model registry and the instances, read once: sound entries and instances, mistakes, and warnings."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ GPUS = [{"index": 0, "uuid": "GPU-0", "reported": True}]
 MAIN: dict[str, Any] = {"name": "main", "model": "bot", "port": 5005}
 
 
-def test_a_sound_site() -> None:
+def test_sound_models_and_instances_have_no_problem() -> None:
     gone = {"name": "old", "model": "spare", "port": 5006, "state": "absent"}
     declared = Declared.read(MODELS, [MAIN, gone], "0.32.0", GPUS)
     assert (declared.problems, declared.warnings, declared.catalogue.version) == ((), (), "0.32.0")
@@ -31,7 +31,7 @@ def test_a_sound_site() -> None:
     assert declared.needed == {name: MODELS[name] for name in ("bot", "tiny")}
 
 
-def test_a_registry_without_instances() -> None:
+def test_a_model_registry_without_instances_serves_no_model() -> None:
     declared = Declared.read(MODELS)
     assert (declared.served, declared.instances, declared.problems, declared.needed) == ((), (), (), {})
     assert declared.entries["bot"].store_name == "tiny"
@@ -55,7 +55,7 @@ def test_mistakes_are_collected_and_sound_instances_stay() -> None:
     assert str(refused.value) == text
 
 
-def test_gpus_that_the_node_does_not_have() -> None:
+def test_gpus_that_the_node_does_not_have_are_a_problem() -> None:
     declared = Declared.read(
         MODELS, [{**MAIN, "gpus": [7]}], "0.32.0", [{"index": 0, "uuid": "GPU-0", "reported": True}]
     )

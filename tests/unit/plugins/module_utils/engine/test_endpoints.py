@@ -39,7 +39,7 @@ def found(instance: Instance, running: Mapping[str, Endpoint | None]) -> list[Pr
     return port_problems([instance], "127.0.0.1", running)
 
 
-def test_another_port_must_be_free_and_comes_with_the_next_release() -> None:
+def test_a_changed_port_of_an_instance_must_be_free() -> None:
     port, other = free_port(), free_port()
     instance = Instance(name="main", model="tiny-a", port=port)
     assert found(instance, {"main": Endpoint("127.0.0.1", port)}) == []
@@ -80,7 +80,7 @@ def test_the_endpoint_of_an_engine_is_that_of_its_active_release(
     assert in_use(paths, "stopped") == (serves, comes)
 
 
-def test_a_port_that_another_instance_has() -> None:
+def test_a_port_that_another_instance_has_is_a_problem() -> None:
     port = free_port()
     (problem,) = found(Instance(name="next", model="tiny-a", port=port), {"main": Endpoint("127.0.0.1", port)})
     assert "held by instance main, which the inventory no longer declares" in problem.message

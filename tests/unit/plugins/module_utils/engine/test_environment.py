@@ -14,7 +14,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.engine import 
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.adapters.contract import Rank
 
 
-def test_the_environment_of_the_installed_release(tmp_path: Path) -> None:
+def test_the_environment_of_the_installed_release_is_read(tmp_path: Path) -> None:
     paths = Paths(tmp_path)
     assert environment.read(paths, "main") == {}
     files.write(paths.env("main"), "A=1\n\nB=x=y\nno value\n")
@@ -29,7 +29,7 @@ def test_secrets_of_an_installed_release_are_masked(tmp_path: Path) -> None:
     assert environment.mask(text, values) == "/mnt/cache *** *** 1234567890 Authorization: Bearer *** ***"
 
 
-def test_long_values_may_be_secret() -> None:
+def test_api_keys_and_long_unknown_values_count_as_secrets() -> None:
     known = {"HOME": "/mnt/nvme/cache", "USER": "inference", "VLLM_CACHE_ROOT": "/mnt/nvme/cache"}
     variables = {**known, "VLLM_API_KEY": "short", "TOKEN": "long-enough", "N": "12345678", "MODE": "fast"}
     assert environment.secrets(variables) == ["short", "long-enough"]
@@ -41,7 +41,7 @@ def test_of_the_variables_of_an_executor_only_its_secret_is_masked() -> None:
     assert environment.secrets(variables) == ["s3cret-value"]
 
 
-def test_the_keys_that_an_engine_accepts() -> None:
+def test_the_keys_that_an_engine_accepts_are_read() -> None:
     assert environment.keys({}) == environment.keys({"VLLM_API_KEY": ""}) == []
     assert environment.keys({"VLLM_API_KEY": "new"}) == ["new"]
     both = {"VLLM_API_KEY": "new", environment.ENGINE_CONFIG: '{"api-key": ["new", "old"]}'}

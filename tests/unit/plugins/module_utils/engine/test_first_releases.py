@@ -31,7 +31,7 @@ def without_data(release: Release) -> str:
     return json.dumps({key: value for key, value in json.loads(release.to_json()).items() if key not in ADDED})
 
 
-def test_the_recorded_release() -> None:
+def test_the_recorded_release_of_version_0_1_0_is_read() -> None:
     release = Release.from_json(RECORDED.read_text())
     assert release.flags == {"dtype": "bfloat16", "tensor-parallel-size": "2"}
     assert release.arguments == ["--dtype", "bfloat16", "--tensor-parallel-size", "2"]
@@ -68,7 +68,7 @@ OTHERS: dict[str, Any] = {
 
 @pytest.mark.parametrize("path", ["/mnt/models/a/r", "/srv/nfs/m"])
 @pytest.mark.parametrize("number", range(2 ** len(SETTINGS)))
-def test_what_was_rendered_is_read_back(number: int, path: str) -> None:
+def test_the_data_of_a_release_are_read_from_its_argv(number: int, path: str) -> None:
     chosen = list(itertools.product(*SETTINGS.values()))[number]
     settings = Settings(**OTHERS, **dict(zip(SETTINGS, chosen, strict=True)))
     arguments = ["--dtype", "half", "--stop=-1", "--json", '{"a": 1}', "--list", "a", "b"]
@@ -79,7 +79,7 @@ def test_what_was_rendered_is_read_back(number: int, path: str) -> None:
         assert dataclasses.replace(read, flags={}) == one
 
 
-def test_flags_of_a_command_line() -> None:
+def test_the_flags_of_a_command_line_are_read() -> None:
     line = ["--dtype", "float32", "--enforce-eager", "--no-async-scheduling", "--max-model-len=512"]
     assert first_releases._flags([*line, "--seed", "1"]) == {
         "dtype": "float32",

@@ -29,7 +29,7 @@ def said(flags: dict[str, Any], **more: Any) -> str:
     return "\n".join(map(str, problems("models.tiny", flags, **given)))
 
 
-def test_each_way_into_the_container() -> None:
+def test_each_path_gets_its_place_in_the_container() -> None:
     flags = {
         "chat-template": "controller:/srv/chat.jinja",
         "tokenizer": "controller:/srv/tokenizer",
@@ -76,7 +76,7 @@ def test_a_value_that_is_no_path_stays_as_it_is(flags: dict[str, Any]) -> None:
     assert said(flags) == ""
 
 
-def test_files_of_the_model(tmp_path: Path) -> None:
+def test_a_file_of_the_model_must_exist(tmp_path: Path) -> None:
     (tmp_path / "t.jinja").write_text("x")
     assert said({"chat-template": "t.jinja"}, model_files=tmp_path) == ""
     words = said({"chat-template": "u.jinja"}, model_files=tmp_path)
@@ -87,7 +87,7 @@ def test_files_of_the_model(tmp_path: Path) -> None:
     assert "engines are offline, so a hub's name does not work" in said({"tokenizer": "org/name"}, model_files=tmp_path)
 
 
-def test_paths_of_the_node(tmp_path: Path) -> None:
+def test_a_path_of_the_node_must_exist_and_be_of_the_right_kind(tmp_path: Path) -> None:
     plugin = tmp_path / "plugin.py"
     plugin.write_text("")
     assert said({"tool-parser-plugin": str(plugin)}) == ""
@@ -102,11 +102,11 @@ def test_paths_of_the_node(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "path", ["/", "/etc/shadow", "/root/t", "/var/lib/docker/x", "/proc/1/environ", "/var", "/var/lib"]
 )
-def test_private_directories_of_the_node(path: str) -> None:
+def test_no_engine_gets_a_private_directory_of_the_node(path: str) -> None:
     assert "which no engine gets" in said({"allowed-local-media-path": path})
 
 
-def test_a_link_to_a_private_directory(tmp_path: Path) -> None:
+def test_a_link_to_a_private_directory_is_refused(tmp_path: Path) -> None:
     (tmp_path / "run").symlink_to("/run")
     assert "is in /run, which no engine gets" in said({"allowed-local-media-path": f"{tmp_path}/run"})
 
@@ -116,7 +116,7 @@ def test_a_path_with_dots_or_a_comma_is_refused(path: str) -> None:
     assert "must be a path without a comma" in said({"tokenizer": path})
 
 
-def test_files_of_the_controller() -> None:
+def test_a_path_of_the_controller_must_be_readable_and_of_the_right_kind() -> None:
     assert said({"chat-template": "controller:/srv/chat.jinja", "tokenizer": "controller:/srv/tokenizer"}) == ""
     assert "must have an absolute path of the controller" in said({"chat-template": "controller:chat.jinja"})
     assert "was not read on the controller" in said({"chat-template": "controller:/srv/x"})
@@ -143,7 +143,7 @@ def test_a_flag_that_takes_no_path_gets_no_file_of_the_controller(flags: dict[st
     assert "chat-template, tokenizer" in words and "default-mm-loras" in words and "cache_dir" not in words
 
 
-def test_places_that_the_engine_writes_to() -> None:
+def test_a_path_that_the_engine_writes_must_be_in_its_cache() -> None:
     flags = {"mm-encoder-fp8-scale-save-path": "/srv/scales", "profiler-config": {"torch_profiler_dir": "/tmp/traces"}}
     words = said(flags)
     assert words.count("is written by the engine") == 1 and "/mnt/cache/INSTANCE" in words

@@ -86,7 +86,7 @@ def test_counted_gpus_are_whole_and_free() -> None:
         ((1, [0, uuid(1), 3]), "is more than the 0 free GPUs of this node, which has 4 GPUs (b has 0, "),
     ],
 )
-def test_mistakes_that_the_driver_shows(wishes: tuple[Any, ...], text: str) -> None:
+def test_each_mistake_that_the_driver_shows_is_named(wishes: tuple[Any, ...], text: str) -> None:
     _given, problems = assigned(*wishes, gpus=NODE)
     assert len(problems) == 1
     assert text in problems[0]
@@ -103,7 +103,7 @@ def test_mistakes_that_the_driver_shows(wishes: tuple[Any, ...], text: str) -> N
         ((["0:1"], [0]), "has the MIG device 0:1, which is given to a already"),
     ],
 )
-def test_mistakes_that_are_known_without_the_driver(wishes: tuple[Any, ...], text: str) -> None:
+def test_each_mistake_that_is_known_without_the_driver_is_named(wishes: tuple[Any, ...], text: str) -> None:
     _given, problems = assigned(*wishes, gpus=BARE)
     assert len(problems) == 1
     assert text in problems[0]
@@ -123,7 +123,7 @@ def test_no_instance_gets_a_gpu_that_does_not_work() -> None:
     assert "more than the 1 free GPUs of this node, which has 3 GPUs" in assigned(2, gpus=node)[1][0]
 
 
-def test_mig_mode_without_slices() -> None:
+def test_a_gpu_in_mig_mode_without_mig_devices_is_refused() -> None:
     assert "the GPU has no MIG devices yet" in assigned([0], gpus=[gpu(0, mig_mode="enabled")])[1][0]
 
 

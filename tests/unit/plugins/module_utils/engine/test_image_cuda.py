@@ -68,7 +68,9 @@ def test_without_the_image_its_tag_may_have_the_cuda(image: str, expected: str) 
         ("13.0", "0.19.1", (7, 5)),
     ],
 )
-def test_the_least_compute_capability_of_an_image(cuda: str, version: str, least: tuple[int, int] | None) -> None:
+def test_the_least_compute_capability_depends_on_cuda_and_on_the_version_of_vllm(
+    cuda: str, version: str, least: tuple[int, int] | None
+) -> None:
     assert image_cuda.lowest(cuda, version) == least
 
 
@@ -82,7 +84,7 @@ def test_the_least_compute_capability_of_an_image(cuda: str, version: str, least
         ("13.0", None, False),
     ],
 )
-def test_a_driver_runs_images_of_its_own_major_version(cuda: str, driver: str | None, refused: bool) -> None:
+def test_a_driver_with_an_older_major_version_of_cuda_is_refused(cuda: str, driver: str | None, refused: bool) -> None:
     found = image_cuda.driver_misfits(cuda, "535.261.03", driver)
     assert bool(found) is refused
     if refused:

@@ -49,12 +49,12 @@ def registry(server: ImageServer, tmp_path: Path, **access: object) -> Registry:
         ("debian@sha256:0", ("docker.io", "library/debian", "sha256:0")),
     ],
 )
-def test_the_parts_of_a_name(name: str, parts: tuple[str, str, str]) -> None:
+def test_the_name_of_an_image_is_parsed(name: str, parts: tuple[str, str, str]) -> None:
     assert parse(name) == Image(*parts)
     assert parse(name).name == f"{parts[0]}/{parts[1]}"
 
 
-def test_manifests_and_blobs_that_exist_and_that_do_not(server: ImageServer, tmp_path: Path) -> None:
+def test_a_manifest_or_blob_that_does_not_exist_is_none(server: ImageServer, tmp_path: Path) -> None:
     server.put("/v2/vllm/manifests/tag", b'{"layers": []}')
     server.put("/v2/vllm/blobs/sha256:1", b"content")
     asked = registry(server, tmp_path)
@@ -62,7 +62,7 @@ def test_manifests_and_blobs_that_exist_and_that_do_not(server: ImageServer, tmp
     assert asked.blob("sha256:1") == b"content" and asked.blob("sha256:2") is None
 
 
-def test_referrers_by_question_or_by_tag(server: ImageServer, tmp_path: Path) -> None:
+def test_referrers_are_found_by_the_api_or_by_a_tag(server: ImageServer, tmp_path: Path) -> None:
     assert registry(server, tmp_path).referrers() == []
     server.put(f"/v2/vllm/manifests/{DIGEST.replace(':', '-')}", b'{"manifests": [{"digest": "a"}, "odd"]}')
     assert registry(server, tmp_path).referrers() == [{"digest": "a"}]
@@ -72,7 +72,7 @@ def test_referrers_by_question_or_by_tag(server: ImageServer, tmp_path: Path) ->
     assert registry(server, tmp_path).referrers() == [{"digest": "b"}]
 
 
-def test_a_login_by_password(server: ImageServer, tmp_path: Path) -> None:
+def test_a_login_by_password_is_sent(server: ImageServer, tmp_path: Path) -> None:
     server.put("/v2/vllm/blobs/sha256:1", b"content")
     server.authorization, server.challenge = f"Basic {LOGIN}", 'Basic realm="images"'
     assert registry(server, tmp_path, logins={server.name: LOGIN}).blob("sha256:1") == b"content"
@@ -85,7 +85,7 @@ def test_a_login_by_password(server: ImageServer, tmp_path: Path) -> None:
     assert registry(server, tmp_path).blob("sha256:1") == b"content"
 
 
-def test_a_login_by_token(server: ImageServer, tmp_path: Path) -> None:
+def test_a_login_gets_a_token_that_serves_for_all_requests(server: ImageServer, tmp_path: Path) -> None:
     server.put("/v2/vllm/blobs/sha256:1", b"content")
     server.authorization = "Bearer t0ken"
     server.challenge = f'Bearer realm="http://{server.name}/token",service="images",error="invalid_token"'
@@ -140,20 +140,22 @@ def test_the_storage_behind_a_registry_does_not_get_the_login(server: ImageServe
         (200, b"[]", "must answer with a JSON object"),
     ],
 )
-def test_a_registry_that_refuses(server: ImageServer, tmp_path: Path, status: int, content: bytes, words: str) -> None:
+def test_a_refusal_of_the_image_registry_is_an_error(
+    server: ImageServer, tmp_path: Path, status: int, content: bytes, words: str
+) -> None:
     server.put("/v2/vllm/manifests/tag", content, status)
     with pytest.raises(RegistryError, match=words):
         registry(server, tmp_path).manifest("tag")
 
 
-def test_an_endless_answer(server: ImageServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_endless_answer_is_an_error(server: ImageServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(image_registry, "LARGEST_ANSWER", 1 << 20)
     server.put("/v2/vllm/blobs/sha256:1", b" " * (2 << 20))
     with pytest.raises(RegistryError, match="gives no answer that can be used: the answer has more than 1 MiB"):
         registry(server, tmp_path).blob("sha256:1")
 
 
-def test_a_registry_that_does_not_answer(server: ImageServer, tmp_path: Path) -> None:
+def test_an_image_registry_that_does_not_answer_is_an_error(server: ImageServer, tmp_path: Path) -> None:
     asked = registry(server, tmp_path)
     server.close()
     with pytest.raises(RegistryError, match=r"does not answer: .*refused.*whether the node reaches the image registry"):
@@ -168,7 +170,7 @@ def test_a_server_of_tokens_that_does_not_answer_is_named(server: ImageServer, t
         registry(server, tmp_path).blob("sha256:1")
 
 
-def test_a_wrong_name_of_a_registry(tmp_path: Path) -> None:
+def test_a_wrong_name_of_an_image_registry_is_an_error(tmp_path: Path) -> None:
     image = image_registry.parse("[fd00::1/vllm@sha256:0")
     with pytest.raises(RegistryError, match=r"^\[fd00::1 is no name of an image registry .*: correct the image's name"):
         image_registry.Registry(image, image_registry.Access(tmp_path))
@@ -198,7 +200,9 @@ def secure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Im
     found.close()
 
 
-def test_certificates(secure: tuple[ImageServer, str], tmp_path: Path) -> None:
+def test_a_certificate_needs_a_trusted_authority_or_an_insecure_registry(
+    secure: tuple[ImageServer, str], tmp_path: Path
+) -> None:
     server, certificate = secure
     with pytest.raises(RegistryError, match="does not trust the image registry's certificate: set docker_registry_cas"):
         registry(server, tmp_path).blob("sha256:1")
@@ -234,7 +238,9 @@ def test_plain_http_must_be_declared(server: ImageServer, tmp_path: Path, monkey
         (["*"], False),
     ],
 )
-def test_proxies(server: ImageServer, tmp_path: Path, direct: list[str], passes: bool) -> None:
+def test_a_proxy_is_used_except_for_the_names_in_no_proxy(
+    server: ImageServer, tmp_path: Path, direct: list[str], passes: bool
+) -> None:
     """The proxy answers for a name that the resolver does not know."""
     proxies = {"http": f"http://{server.name}", "https": ""}
     access = Access(tmp_path / "none", insecure=["registry.example.com"], proxies=proxies, no_proxy=direct)
@@ -246,7 +252,7 @@ def test_proxies(server: ImageServer, tmp_path: Path, direct: list[str], passes:
         assert asked.blob("sha256:1") == b"content"
 
 
-def test_the_login_of_docker_hub(tmp_path: Path) -> None:
+def test_the_login_of_docker_hub_is_found_by_its_old_name(tmp_path: Path) -> None:
     config = tmp_path / "config.json"
     config.write_text(json.dumps({"auths": {image_registry.HUB_LOGIN: {"auth": LOGIN}}}))
     assert Registry(parse("vllm/vllm-openai"), Access(config))._login() == LOGIN

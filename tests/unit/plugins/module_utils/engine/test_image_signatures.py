@@ -92,7 +92,7 @@ def site(tmp_path: Path) -> Iterator[Site]:
 
 
 @pytest.mark.parametrize("form", ["tag", "referrer", "bundle", "statement"])
-def test_signatures_that_cosign_has_written(site: Site, keys: dict[str, SigningKey], form: str) -> None:
+def test_signatures_that_cosign_has_written_are_verified(site: Site, keys: dict[str, SigningKey], form: str) -> None:
     """Recorded from Debian's cosign 2.5.0 and docker-registry 2.8.
 
     `tag` by `cosign sign`, `referrer` with --registry-referrers-mode oci-1-1. `bundle` by `cosign attest` with
@@ -111,7 +111,7 @@ def test_signatures_that_cosign_has_written(site: Site, keys: dict[str, SigningK
 
 
 @pytest.mark.parametrize("name", ["ours", "rsa", "ed25519"])
-def test_a_signature_of_cosign_2(site: Site, keys: dict[str, SigningKey], name: str) -> None:
+def test_a_signature_of_cosign_2_is_verified(site: Site, keys: dict[str, SigningKey], name: str) -> None:
     site.tag((keys[name], signing.payload(DIGEST)))
     assert site.verify(keys[name]) == 1
     site.record.unlink()
@@ -119,14 +119,14 @@ def test_a_signature_of_cosign_2(site: Site, keys: dict[str, SigningKey], name: 
 
 
 @pytest.mark.parametrize("name", ["ours", "rsa", "ed25519"])
-def test_a_signature_of_cosign_3(site: Site, keys: dict[str, SigningKey], name: str) -> None:
+def test_a_signature_of_cosign_3_is_verified(site: Site, keys: dict[str, SigningKey], name: str) -> None:
     site.refer(signing.bundle(keys[name], DIGEST))
     assert site.verify(keys[name]) == 1
     site.record.unlink()
     assert "Found: 1 of other keys." in site.refusal(keys["next"])
 
 
-def test_one_of_several_keys_and_signatures(site: Site, keys: dict[str, SigningKey]) -> None:
+def test_a_signature_by_one_of_several_keys_is_enough(site: Site, keys: dict[str, SigningKey]) -> None:
     """While a site changes its key, images of the old and of the new key are used."""
     site.tag((keys["strange"], signing.payload(DIGEST)), (keys["next"], signing.payload(DIGEST)))
     assert site.verify(keys["ours"], keys["rsa"], keys["next"]) == 3
@@ -134,14 +134,14 @@ def test_one_of_several_keys_and_signatures(site: Site, keys: dict[str, SigningK
     assert site.verify(keys["ours"]) == 1
 
 
-def test_no_signature(site: Site, keys: dict[str, SigningKey]) -> None:
+def test_an_image_without_a_signature_is_refused(site: Site, keys: dict[str, SigningKey]) -> None:
     said = site.refusal(keys["ours"])
     assert f"The image {site.image} must have a signature by a key of engine_image_keys: entry 1 (SHA-256 " in said
     assert f"Found: none at {site.server.name}/a/vllm." in said and "cosign sign --key" in said
     assert not site.record.exists()
 
 
-def test_a_signature_of_another_image(site: Site, keys: dict[str, SigningKey]) -> None:
+def test_a_signature_of_another_image_is_refused(site: Site, keys: dict[str, SigningKey]) -> None:
     """Anybody who can write to the image registry can copy a signature."""
     site.tag((keys["ours"], signing.payload(OTHER)))
     said = site.refusal(keys["next"], keys["ours"])
@@ -151,7 +151,7 @@ def test_a_signature_of_another_image(site: Site, keys: dict[str, SigningKey]) -
     assert "a signature of another image" in site.refusal(keys["ours"])
 
 
-def test_a_changed_payload(site: Site, keys: dict[str, SigningKey]) -> None:
+def test_a_changed_payload_is_refused(site: Site, keys: dict[str, SigningKey]) -> None:
     changed = signing.layer(keys["ours"], signing.payload(OTHER))
     content = signing.payload(DIGEST)
     site.server.put(f"/v2/a/vllm/blobs/{signing.descriptor('', content)['digest']}", content)
@@ -209,14 +209,14 @@ def test_all_images_that_must_not_be_used_are_named(site: Site, keys: dict[str, 
     assert str(refused.value).count("the key of entry 1 must be a public key") == 1, "a mistake in an entry, once"
 
 
-def test_a_registry_that_does_not_answer(site: Site, keys: dict[str, SigningKey]) -> None:
+def test_an_error_of_the_image_registry_is_a_refusal(site: Site, keys: dict[str, SigningKey]) -> None:
     site.server.put(f"/v2/a/vllm/manifests/{DIGEST.replace(':', '-')}.sig", b"", 503)
     said = site.refusal(keys["ours"])
     assert f"The signature of the image {site.image} cannot be verified: {site.server.name} refuses a/vllm" in said
     assert "HTTP 503" in said and said.endswith("engine_image_keys asks for a signature.")
 
 
-def test_a_digest_is_asked_once_for_each_key(site: Site, keys: dict[str, SigningKey]) -> None:
+def test_a_verified_digest_is_asked_again_only_if_its_key_was_removed(site: Site, keys: dict[str, SigningKey]) -> None:
     site.tag((keys["ours"], signing.payload(DIGEST)))
     assert site.verify(keys["ours"], keep=False) == 1 and not site.record.exists()
     assert site.verify(keys["ours"]) == 1
@@ -269,17 +269,17 @@ def test_a_bare_node_keeps_no_answer(site: Site, keys: dict[str, SigningKey]) ->
         ("localhost", "localhost/vllm", True),
     ],
 )
-def test_which_images_a_prefix_names(prefix: str, image: str, named: bool) -> None:
+def test_a_prefix_names_the_images_below_it(prefix: str, image: str, named: bool) -> None:
     assert bool(names([{"prefix": prefix, "key": "k"}], f"{image}@{DIGEST}")) == named
 
 
-def test_an_image_that_no_prefix_names(site: Site, keys: dict[str, SigningKey]) -> None:
+def test_an_image_that_no_prefix_names_needs_no_signature(site: Site, keys: dict[str, SigningKey]) -> None:
     assert site.verify(entries=[{"prefix": "registry.example.com", "key": keys["ours"].pem}]) is None
     assert site.verify() is None and site.server.asked == []
 
 
 @pytest.mark.parametrize("prefix", ["https://registry.example.com", "r.org/vllm:v1", "r.org/vllm@sha256:0", "r.org/*"])
-def test_a_prefix_that_can_name_no_image(site: Site, keys: dict[str, SigningKey], prefix: str) -> None:
+def test_a_prefix_that_can_name_no_image_is_refused(site: Site, keys: dict[str, SigningKey], prefix: str) -> None:
     said = site.refusal(entries=[{"prefix": "", "key": keys["ours"].pem}, {"prefix": prefix, "key": keys["ours"].pem}])
     assert f"the prefix of entry 2 is '{prefix}'" in said
 
@@ -294,7 +294,7 @@ def test_a_prefix_that_can_name_no_image(site: Site, keys: dict[str, SigningKey]
         ([{"key": "k", "prefx": "registry.example.com"}], "entry 1 also has prefx."),
     ],
 )
-def test_keys_of_another_form(declared: Any, wrong: str) -> None:
+def test_keys_of_another_form_are_refused(declared: Any, wrong: str) -> None:
     with pytest.raises(image_signatures.SignatureError) as raised:
         image_signatures.entries(declared)
     assert str(raised.value) == f"engine_image_keys must be a list of mappings with key and prefix; {wrong}"
@@ -314,7 +314,9 @@ def test_a_key_that_cannot_be_used_is_refused(site: Site, keys: dict[str, Signin
     assert "must be named by its digest" in site.refusal(keys["ours"], image=f"{site.server.name}/vllm:v1")
 
 
-def test_a_node_without_openssl(site: Site, keys: dict[str, SigningKey], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_node_without_openssl_is_an_error(
+    site: Site, keys: dict[str, SigningKey], monkeypatch: pytest.MonkeyPatch
+) -> None:
     missing = commands.Outcome(None, failure=commands.NOT_INSTALLED, message="openssl is not installed")
     monkeypatch.setattr(commands, "run", lambda *_words: missing)
     assert "openssl is not installed. Install the package openssl" in site.refusal(keys["ours"])

@@ -76,6 +76,6 @@ def test_the_tag_counts_where_the_image_gives_no_version(registry: Path, image: 
         ("example.com/vllm:1.2.0.4", ""),
     ],
 )
-def test_tags(registry: Path, name: str, expected: str) -> None:
+def test_only_the_tag_of_an_image_named_vllm_has_the_version(registry: Path, name: str, expected: str) -> None:
     """The tag of another program's image counts other versions."""
     assert find("", f"{name}@{DIGEST}", registry, None, Image().run) == expected

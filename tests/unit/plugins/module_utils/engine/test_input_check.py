@@ -19,7 +19,7 @@ DIGEST = "sha256:" + "0f" * 32
 
 
 @pytest.mark.parametrize("image", [f"registry.example.com/vllm@{DIGEST}", f"registry:5000/vllm:0.32.0@{DIGEST}"])
-def test_an_image_by_digest(image: str) -> None:
+def test_an_image_by_digest_is_accepted(image: str) -> None:
     assert input_check.image_problems(image) == []
 
 
@@ -27,7 +27,7 @@ def test_an_image_by_digest(image: str) -> None:
     "image",
     ["", "vllm", "registry.example.com/vllm:0.32.0", "vllm@sha256:0f", f"vllm@{DIGEST}0", f"a b@{DIGEST}", DIGEST],
 )
-def test_an_image_that_is_not_pinned(image: str) -> None:
+def test_an_image_without_a_digest_is_a_problem(image: str) -> None:
     (problem,) = input_check.image_problems(image)
     assert (problem.key, problem.value) == ("vllm_image", image)
     assert "site variable engine_image" in str(problem) and "must name the image by digest" in str(problem)
@@ -52,7 +52,9 @@ def test_wrong_sources_of_needed_models_are_reported() -> None:
     assert input_check.source_problems(models, [{"name": "a", "model": "good"}]) == []
 
 
-def test_an_agent_on_an_engine_s_port_and_a_foreign_address(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_agent_on_the_port_of_an_engine_or_at_a_foreign_address_is_a_problem(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Both mistakes are reported at once. An absent instance has no port."""
     monkeypatch.setattr(agent_service, "problem_with", lambda address, port, pid: f"{address}:{port} of {pid}")
     leaves = {"name": "side", "port": 5005, "state": "absent"}
@@ -82,7 +84,7 @@ def test_the_node_checks_the_prompts_of_its_own_models(entries: dict[str, Entry]
     assert [str(problem).partition(" the model has no chat template")[0] for problem in found] == ["models.own-bot:"]
 
 
-def test_golden_prompts_of_another_task_than_a_model_in_the_store(tmp_path: Path) -> None:
+def test_golden_prompts_of_another_task_than_that_of_the_model_are_a_problem(tmp_path: Path) -> None:
     source = tmp_path / "llama"
     source.mkdir()
     (source / "config.json").write_text(json.dumps({"architectures": ["LlamaForCausalLM"]}))
@@ -104,7 +106,7 @@ def test_golden_prompts_of_another_task_than_a_model_in_the_store(tmp_path: Path
     assert "the model's task is generate: use prompt and expect" in found[0].message
 
 
-def test_files_of_golden_prompts_that_the_node_cannot_send(tmp_path: Path) -> None:
+def test_files_of_golden_prompts_that_the_node_cannot_send_are_named(tmp_path: Path) -> None:
     right, empty, large = (tmp_path / name for name in ("right.wav", "empty.wav", "large.wav"))
     right.write_bytes(b"RIFF")
     empty.touch()
@@ -121,7 +123,7 @@ def test_files_of_golden_prompts_that_the_node_cannot_send(tmp_path: Path) -> No
     assert len(list(input_check.wrong_golden(entry, ("generate",)))) == 5 + 4, "all mistakes at once"
 
 
-def test_an_affinity_key_that_no_request_to_a_model_in_the_store_has(tmp_path: Path) -> None:
+def test_an_affinity_key_that_no_request_to_the_model_has_is_a_problem(tmp_path: Path) -> None:
     source = tmp_path / "whisper"
     source.mkdir()
     (source / "config.json").write_text(json.dumps({"architectures": ["WhisperForConditionalGeneration"]}))

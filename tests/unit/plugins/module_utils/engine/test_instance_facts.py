@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What engine_facts returns is what its readers get."""
+"""The results of engine_facts as JSON, and read from JSON."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ def messages(instances: list[Any], models: dict[str, Any] | None = None) -> str:
         ({**GANG, "model": "pair", "executor": "ray", "gang_port": 29511}, "29511 is gang_port of instances[0] (main)"),
     ],
 )
-def test_instance_mistakes(changes: dict[str, Any], text: str) -> None:
+def test_each_mistake_of_an_instance_is_named(changes: dict[str, Any], text: str) -> None:
     assert text in messages([instance(**changes)])
 
 
@@ -204,7 +204,7 @@ def test_a_variant_gets_as_many_gpus_as_its_base_spreads_over() -> None:
     assert [len(item.gpus) for item in loaded] == [8, 4]
 
 
-def test_more_gpus_than_any_machine_has() -> None:
+def test_more_gpus_than_any_machine_has_are_refused() -> None:
     models = {"huge": {"model": "/m", "tensor-parallel-size": 1024, "data-parallel-size": 1024}}
     assert "more than a machine has" in messages([instance(model="huge")], models)
 

@@ -30,7 +30,7 @@ def test_absent_instances_are_left_out_and_mistakes_stay() -> None:
     assert present_instances(instances) == [instances[0], "a mistake"]
 
 
-def test_the_images_of_single_instances() -> None:
+def test_each_image_of_a_single_instance_is_listed_once() -> None:
     images = [instance(image="a"), instance(image="b"), instance(image="a"), instance(image="c", state="absent")]
     assert own_images([*images, instance(), "a mistake"]) == ["a", "b"]
 
@@ -56,7 +56,9 @@ def test_a_node_has_its_own_instances_and_leads_some() -> None:
         ([instance(state="absent"), instance(name="b", accelerator="cpu"), "a mistake"], False),
     ],
 )
-def test_whether_a_node_needs_gpus(instances: list[Any], wanted: bool) -> None:
+def test_a_node_needs_gpus_unless_all_its_instances_are_absent_or_on_processors(
+    instances: list[Any], wanted: bool
+) -> None:
     assert want_gpus(instances) is wanted
 
 

@@ -38,7 +38,9 @@ ANY6, MAPPED_LOOPBACK = "0" * 32, "0000000000000000FFFF00000100007F"
         (f"{LOOPBACK}:138D", "01", "127.0.0.1", False),
     ],
 )
-def test_listening(proc: FakeProc, local: str, state: str, wanted: str, taken: bool) -> None:
+def test_a_listener_on_the_address_or_on_all_addresses_is_found(
+    proc: FakeProc, local: str, state: str, wanted: str, taken: bool
+) -> None:
     name = "tcp6" if len(local) > 20 else "tcp"
     (proc.root / "net" / name).write_text(HEADER + ROW.format(address=local, state=state, inode=77) + "\n")
     assert listeners.listening(5005, wanted, proc.root) == ({77} if taken else set())
@@ -72,7 +74,7 @@ MAPPED_OWN, MAPPED_LOCAL = (f"{'0' * 16}FFFF0000{end}" for end in (OWN, LOCAL))
         ([row("0200000A:138E", REMOTE)], 0),
     ],
 )
-def test_clients(proc: FakeProc, rows: list[str], count: int) -> None:
+def test_only_connections_of_clients_are_counted(proc: FakeProc, rows: list[str], count: int) -> None:
     for name in ("tcp", "tcp6"):
         there = [each for each in rows if (len(each.split()[1]) > 20) == (name == "tcp6")]
         (proc.root / "net" / name).write_text(HEADER + "".join(f"{each}\n" for each in there))
@@ -80,7 +82,7 @@ def test_clients(proc: FakeProc, rows: list[str], count: int) -> None:
     assert len(found) == count and set(found) <= {"10.0.0.9", "10.0.0.2"}
 
 
-def test_ours_by_pid_namespace(proc: FakeProc) -> None:
+def test_a_listener_in_the_pid_namespace_of_the_container_is_ours(proc: FakeProc) -> None:
     proc.listen(5005, inode=7)
     proc.process(100, namespace=2)
     proc.process(140, namespace=2, inode=7)
@@ -116,7 +118,7 @@ def test_a_socket_without_a_process_is_counted(proc: FakeProc) -> None:
     assert listeners.ownership(5005, "127.0.0.1", 100, proc.root) == listeners.Ownership(False, [], unknown=1)
 
 
-def test_the_real_proc(port: int) -> None:
+def test_a_listener_of_this_process_is_found_in_the_real_proc(port: int) -> None:
     with socket.socket() as server:
         server.bind(("127.0.0.1", port))
         server.listen()

@@ -26,7 +26,7 @@ from ..conftest import stage
         ("activating", "1000000", "41500000", None),
     ],
 )
-def test_from_the_start_to_the_first_answer(
+def test_the_load_time_is_that_from_the_start_to_the_first_answer(
     monkeypatch: pytest.MonkeyPatch, state: str, began: str, ready: str, seconds: float | None
 ) -> None:
     shown = {
@@ -50,7 +50,7 @@ def test_more_bytes_take_longer(tmp_path: Path) -> None:
         assert load_time.of_another(20.0, small, unknown) is None
 
 
-def test_how_long_a_swap_keeps_requests_away() -> None:
+def test_a_swap_keeps_requests_away_longer_than_the_load_time() -> None:
     assert load_time.swap_seconds(None) is None
     assert load_time.swap_seconds(100.0) == 140
 

@@ -53,7 +53,7 @@ def test_the_least_rank_that_is_enough_is_chosen() -> None:
     assert lora.flags(BASE, [one("legal", None)], SETTINGS)["max-lora-rank"] == 1
 
 
-def test_the_entry_of_the_base_wins() -> None:
+def test_flags_in_the_entry_of_the_base_win() -> None:
     found = lora.flags(with_flags(max_lora_rank=128, max_loras=4), LORAS, SETTINGS)
     assert (found["max-lora-rank"], found["max-loras"]) == (128, 4)
 
@@ -74,7 +74,7 @@ def test_a_rank_above_the_limit_is_refused(entry: Entry, rank: int, words: str) 
     assert str(problem).startswith("models.legal: adapter: it ") and words in str(problem)
 
 
-def test_every_adapter_is_judged() -> None:
+def test_every_adapter_is_checked() -> None:
     found = lora.misfits(with_flags(max_lora_rank=8), Config(layers=1), [*LORAS, one("none", None)])
     assert [each.key for each in found] == ["models.legal"] * 2 + ["models.medical"] * 2
     assert "its base has 1: it belongs to another model" in found[0].message

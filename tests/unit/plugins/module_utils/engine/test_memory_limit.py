@@ -29,7 +29,7 @@ def held(entry: dict[str, Any] | None = None, facts: ModelFacts | None = FACTS, 
 @pytest.mark.parametrize(
     ("text", "wanted"), [("16g", 16 * GIB), ("512M", 512 << 20), ("1024", 1024), ("5k", 5120), ("0", 0), ("x", 0)]
 )
-def test_sizes(text: str, wanted: int) -> None:
+def test_a_size_is_parsed(text: str, wanted: int) -> None:
     assert size(text) == wanted
 
 
@@ -39,13 +39,13 @@ def test_the_limit_is_what_the_engine_needs_in_whole_gib() -> None:
     assert limit(held(shm_size="1g"), 512 * 1024) == "34g"
 
 
-def test_the_node_keeps_something_for_itself() -> None:
+def test_the_limit_leaves_memory_to_the_node() -> None:
     assert limit(held({"kv-offloading-size": 400}), 400 * 1024) == "380g"
     assert limit(held(), 32 * 1024) == "28g"
     assert limit(held(), 6 * 1024) == "3g"
 
 
-def test_what_is_unknown() -> None:
+def test_without_a_known_need_the_limit_is_that_of_the_node() -> None:
     assert limit(held(facts=None), 100 * 1024) == "95g"
     assert limit(held(facts=None), None) == ""
     assert limit(held(), None) == "49g"

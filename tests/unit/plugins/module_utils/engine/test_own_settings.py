@@ -68,7 +68,7 @@ def test_right_settings_have_no_mistake() -> None:
         ({"secret_environment": {"A": "s3cret-value"}}, "set it in vllm_instance_secrets"),
     ],
 )
-def test_mistakes(raw: dict[str, Any], words: str) -> None:
+def test_each_mistake_of_own_settings_is_named(raw: dict[str, Any], words: str) -> None:
     assert words in said(raw)
     assert "s3cret" not in said(raw)
 

@@ -44,7 +44,7 @@ def plan(**more: Any) -> dict[str, Any]:
     }
 
 
-def test_a_plan_that_fits() -> None:
+def test_a_plan_that_fits_has_its_command_and_its_estimate() -> None:
     assert plan_text.render([plan()]).splitlines() == [
         "main: fits",
         "  model     tiny-a, revision abc",
@@ -57,7 +57,7 @@ def test_a_plan_that_fits() -> None:
     ]
 
 
-def test_a_plan_of_which_little_is_known() -> None:
+def test_unknown_values_are_left_out_of_a_plan() -> None:
     nothing = dict.fromkeys(ESTIMATE)
     bare = plan(
         ok=None, instance=None, revision=None, gpus=None, devices=[], argv=[], estimate=nothing, unknown=[], notes=[]
@@ -106,7 +106,7 @@ def test_a_refusal_has_the_misfits_and_the_problems_of_the_node() -> None:
     assert "command" not in text and plan_text.refusal([], []) == ""
 
 
-def test_a_node() -> None:
+def test_the_text_of_a_node_has_its_warnings_and_its_orphans() -> None:
     lines = plan_text.of_node([], [], ["old flag"], ["side"]).splitlines()
     assert lines == [
         "no instance that can be planned",

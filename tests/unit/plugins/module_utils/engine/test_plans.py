@@ -95,7 +95,7 @@ def test_a_plan_uses_only_the_deciding_variables(monkeypatch: pytest.MonkeyPatch
 @pytest.mark.parametrize(
     ("verdicts", "all_fit"), [([], True), ([True], True), ([True, None], None), ([None, False, True], False)]
 )
-def test_the_verdict_over_all(verdicts: list[bool | None], all_fit: bool | None) -> None:
+def test_the_result_for_all_plans_is_that_of_the_worst_plan(verdicts: list[bool | None], all_fit: bool | None) -> None:
     assert plans.verdict([{"ok": ok} for ok in verdicts]) is all_fit
 
 

@@ -45,7 +45,7 @@ def test_a_leftover_container_is_removed(release: Release, docker: FakeDocker) -
     assert run(release, docker) == []
 
 
-def test_every_problem_at_once(release: Release, docker: FakeDocker) -> None:
+def test_all_problems_are_reported_at_once(release: Release, docker: FakeDocker) -> None:
     Path(release.model_path, "config.json").unlink()
     with socket.socket() as stranger:
         stranger.bind(("127.0.0.1", release.port))
@@ -75,7 +75,7 @@ def test_the_holder_of_the_port_is_named_with_its_container(
     assert f"(python3 -m server) in container {identity}" in problem
 
 
-def test_a_model_that_is_not_there(release: Release, docker: FakeDocker, tmp_path: Path) -> None:
+def test_a_missing_model_is_a_problem(release: Release, docker: FakeDocker, tmp_path: Path) -> None:
     docker.images.add(IMAGE)
     (tmp_path / "model").rename(tmp_path / "elsewhere")
     with pytest.raises(prepare.NotPrepared, match="the model tiny-a is not at"):
@@ -95,7 +95,7 @@ def test_dockerd_is_not_awaited_for_ever(release: Release, docker: FakeDocker) -
         run(release, docker, timeout=0.1)
 
 
-def test_a_file_that_a_flag_names_is_missing(release: Release, docker: FakeDocker, tmp_path: Path) -> None:
+def test_a_missing_file_that_a_flag_names_is_a_problem(release: Release, docker: FakeDocker, tmp_path: Path) -> None:
     docker.images.add(IMAGE)
     there, lost = tmp_path / "there", tmp_path / "lost"
     there.mkdir()

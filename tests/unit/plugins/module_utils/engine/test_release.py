@@ -173,7 +173,7 @@ def test_an_environment_value_is_one_line() -> None:
     assert "secret" not in str(caught.value)
 
 
-def test_release_file_round_trip() -> None:
+def test_a_release_is_read_as_it_was_written() -> None:
     settings = dataclasses.replace(SETTINGS, cap_add=["IPC_LOCK"], ulimits={"memlock": "-1"}, memory="8g", uid=77)
     flags = {"dtype": "float32", "enforce-eager": True, "stop": ["a", "b"]}
     release = rendered(arguments=["--dtype", "float32"], settings=settings, flags=flags).release
@@ -348,7 +348,7 @@ def test_members_with_another_secret_have_another_digest() -> None:
     assert plain and plain.digest == "732d30c8223c2564440758e376f00c2433117473d896f2eb3f6d01c7f33ed9ea"
 
 
-def test_an_executor_beside_a_configuration_file() -> None:
+def test_an_executor_starts_after_the_configuration_file_is_written() -> None:
     environment = {**SETTINGS.environment, ENGINE_CONFIG: '{"api-key": ["a", "b"]}'}
     script = next(word for word in by_ray(0, environment=environment).release.container_argv if "umask" in word)
     assert script.index("engine.yaml") < script.index("ray start")
@@ -368,7 +368,7 @@ def test_a_release_keeps_its_gang() -> None:
     assert '"gang"' not in rendered().release.to_json() and Release.from_json(rendered().release.to_json()).gang is None
 
 
-def test_what_a_release_has_beside_its_model_is_part_of_its_bridge() -> None:
+def test_limit_mounts_and_warm_up_of_a_release_are_those_of_its_bridge() -> None:
     beside = Beside(memory_limit="48g", mounts=["/srv/a"], warm_up=[{"prompt": "Hello"}], read_only=True)
     release = render(INSTANCE, [], STORED, IMAGE, SETTINGS, beside=beside).release
     assert Release.from_json(release.to_json()) == release

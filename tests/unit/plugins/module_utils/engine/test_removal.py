@@ -50,7 +50,9 @@ def test_a_removal_that_was_cut_off_is_finished_by_the_next(
     assert not path.exists()
 
 
-def test_entries_that_no_instance_needs_leave_the_registry(paths: Paths, calls: list[tuple[str, ...]]) -> None:
+def test_entries_that_no_instance_needs_are_removed_from_the_model_registry(
+    paths: Paths, calls: list[tuple[str, ...]]
+) -> None:
     assert removal.forget_models(paths, ["main"], check=True) == ["main-base", "main-model"]
     removal.remove(paths, "main", check=False)
     assert removal.forget_models(paths, ["main"], check=False) == ["main-base", "main-model"]

@@ -107,5 +107,5 @@ def test_a_damaged_release_is_left_alone(paths: Paths, damage: str) -> None:
     assert renewal.wanted(paths) == {}
 
 
-def test_a_node_without_releases(tmp_path: Path) -> None:
+def test_a_node_without_releases_has_no_unit_to_renew(tmp_path: Path) -> None:
     assert renewal.wanted(Paths(tmp_path)) == {}

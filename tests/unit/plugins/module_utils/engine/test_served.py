@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which entries of the registry the instances need, and how many files a worker process compiles for that."""
+"""Which entries of the model registry the instances need, and how many files a worker compiles for them."""
 
 from __future__ import annotations
 

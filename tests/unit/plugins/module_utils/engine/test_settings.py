@@ -26,7 +26,7 @@ GOOD: dict[str, Any] = {
 }
 
 
-def test_the_defaults_pass() -> None:
+def test_right_settings_have_no_mistake() -> None:
     assert check_settings(GOOD) == []
     assert check_settings({**GOOD, "fast_path": ""}) == []
     assert check_settings({**GOOD, "fast_path": "/mnt/nvme/workspace/models"}) == []
@@ -56,7 +56,7 @@ def test_the_defaults_pass() -> None:
         ({"cap_add": ["IPC_LOCK\n"]}, "like IPC_LOCK"),
     ],
 )
-def test_mistakes(change: dict[str, Any], text: str) -> None:
+def test_each_mistake_of_the_settings_is_named(change: dict[str, Any], text: str) -> None:
     assert text in "\n".join(map(str, check_settings({**GOOD, **change})))
 
 
@@ -65,7 +65,7 @@ def test_all_mistakes_are_reported_at_once() -> None:
 
 
 @pytest.mark.parametrize("key", ["", " ", "#A", "B C", "1X", "A=B", "A\n"])
-def test_names_of_variables(key: str) -> None:
+def test_a_text_that_is_no_name_of_a_variable_is_refused(key: str) -> None:
     assert "is no name" in str(check_environment({key: "x"}, {})[0])
 
 

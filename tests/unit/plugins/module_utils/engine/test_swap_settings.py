@@ -66,6 +66,6 @@ def test_without_settings_the_error_names_the_playbook(tmp_path: Path, text: str
 
 
 @pytest.mark.parametrize("wrong", [{"node": "node1"}, {**GIVEN, "gateways": [{"name": "gw1"}]}, {"gateways": []}])
-def test_an_option_that_lacks_something_is_refused(wrong: dict[str, Any]) -> None:
+def test_an_option_that_lacks_a_key_is_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="swap cannot be understood: KeyError"):
         swap_settings.text(wrong)

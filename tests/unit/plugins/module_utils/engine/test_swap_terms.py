@@ -17,7 +17,7 @@ def test_terms_come_back_as_they_were_written() -> None:
     assert Terms.from_dict({}) == Terms()
 
 
-def test_numbers_get_their_kind() -> None:
+def test_numbers_get_the_type_of_their_field() -> None:
     """Ansible's templates make text of numbers, and whole numbers of shares."""
     found = Terms.from_dict({"drain_seconds": "70", "speed_bound": 1, "force": True})
     assert found == Terms(drain_seconds=70, speed_bound=1.0, force=True)

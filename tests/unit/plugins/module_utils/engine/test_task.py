@@ -41,7 +41,9 @@ def model(path: Path, architecture: str) -> Path:
         ("WhisperForConditionalGeneration", {}, "transcribe"),
     ],
 )
-def test_the_task(tmp_path: Path, architecture: str, flags: dict[str, Any], wanted: str) -> None:
+def test_the_task_follows_from_the_architecture_and_the_flags(
+    tmp_path: Path, architecture: str, flags: dict[str, Any], wanted: str
+) -> None:
     found = release(model(tmp_path / "model", architecture), flags)
     assert task.of(found) == wanted == task.certain(found)[0]
     assert probe.target(found, {}, wanted).request is found.adapter.requests[wanted]

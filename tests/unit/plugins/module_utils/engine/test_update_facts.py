@@ -40,7 +40,7 @@ def facts(paths: Paths, *unstaged: dict[str, Any], check: bool = False, **change
     return update_facts.Facts(paths, Docker(), values, NOW, check)
 
 
-def test_check_mode_knows_the_model_of_a_release_that_it_did_not_stage(
+def test_check_mode_returns_the_model_of_a_release_that_it_did_not_stage(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     unstaged = {"name": "main", "model": "tiny-b", "model_path": "/mnt/models/b"}
@@ -56,7 +56,7 @@ def test_check_mode_knows_the_model_of_a_release_that_it_did_not_stage(
     assert found["coming"] is None
 
 
-def test_how_long_another_model_may_load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_load_time_of_another_model_follows_from_its_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, size in (("8b", 1000), ("70b", 9000), ("1b", 100)):
         (tmp_path / name).mkdir()
         (tmp_path / name / "model.safetensors").write_bytes(b"0" * size)
@@ -127,7 +127,9 @@ def test_the_coming_endpoint_is_reported_where_it_differs(
     assert found["coming"] == (coming and dict(zip(("address", "port", "marks"), coming, strict=True)))
 
 
-def test_the_members_of_a_gang(tmp_path: Path, rollback: Callable[..., dict[str, Any]]) -> None:
+def test_in_a_rollback_a_follower_has_no_target_of_its_own(
+    tmp_path: Path, rollback: Callable[..., dict[str, Any]]
+) -> None:
     assert rollback()["gang"] == []
     paths = Paths(tmp_path)
     for number in (1, 2):

@@ -43,7 +43,7 @@ def test_only_a_process_of_this_machine_and_boot_is_known_to_have_ended(proc: Pa
     assert process.has_ended(said, proc) is ended
 
 
-def test_without_proc_nothing_is_known(tmp_path: Path) -> None:
+def test_without_proc_no_process_counts_as_ended(tmp_path: Path) -> None:
     assert process.of_this_run(tmp_path) == ""
     assert process.has_ended(f"{BOOT}:{SPACE}:7:4711", tmp_path) is False
 

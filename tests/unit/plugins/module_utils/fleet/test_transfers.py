@@ -44,7 +44,7 @@ def fresh(count: int) -> list[Node]:
         # A node that left the play is no source, and fetches nothing.
         ([Node("a", has={"m"}, active=False), *fresh(1)], {"n0": Turn("m", NETWORK)}),
         ([Node("a", wants=["m"], active=False), *fresh(1)], {"n0": Turn("m", NETWORK)}),
-        # A node that is refused is no source again for this node: another node is, or else the network.
+        # A node does not fetch again from a node that gave wrong data: another node is the source, or else the network.
         (
             [Node("a", has={"m"}), Node("b", has={"m"}), Node("c", wants=["m"], refuses={"a"})],
             {"c": Turn("m", "b")},
@@ -82,7 +82,7 @@ def test_each_node_gets_its_next_turn(nodes: list[Node], expected: dict[str, Tur
     assert deal(nodes, LIMITS) == expected
 
 
-def test_without_peers_each_fetches_for_itself() -> None:
+def test_without_peers_nodes_fetch_from_the_network_alone() -> None:
     nodes = [Node("a", has={"m"}), *fresh(3)]
     assert deal(nodes, Limits(2, 2, peers=False)) == {"n0": Turn("m", NETWORK), "n1": Turn("m", NETWORK)}
 

@@ -176,7 +176,7 @@ class Haproxy:
         connection.close()
 
     def deaths(self, query: str = "") -> list[dict[str, Any]]:
-        """The deaths that the gateway knows; with a query, after a node's report."""
+        """The deaths that the gateway has recorded; with a query, after a node's report."""
         connection = http.client.HTTPConnection("127.0.0.1", self.metrics_port, timeout=SECONDS)
         connection.request("POST" if query else "GET", f"/deaths{query}")
         found = json.loads(connection.getresponse().read())["deaths"]

@@ -78,7 +78,7 @@ def test_an_error_quotes_certbot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_valid_certificate_of_another_authority_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """certbot keeps a valid certificate with the same names, unless it is told to renew it."""
+    """certbot keeps a valid certificate with the same names, unless the command has --force-renewal."""
     etc = filled(tmp_path, "https://old.invalid/directory")
     conf = etc / f"renewal/{acme.NAME}.conf"
 

@@ -52,7 +52,7 @@ def test_an_engine_has_the_address_of_the_inventory(variables: dict[str, str], o
     assert found == [Replica("gpu1", address, "chat", "large", 5005, "secret", declared="large")]
 
 
-def test_a_name_is_resolved() -> None:
+def test_an_address_that_is_a_name_is_resolved() -> None:
     hostvars = {"gpu1": {"instances": INSTANCES, "inference_address": "gpu1.internal"}}
     found = replicas_of(["gpu1"], hostvars, "gw1", {"gpu1.internal": ["192.0.2.11"]}.__getitem__)
     assert [replica.address for replica in found] == ["192.0.2.11"]
@@ -108,7 +108,7 @@ def test_an_engine_that_runs_as_declared_has_one_server() -> None:
     assert placed().running_marks == ("1a2b3c4d",) and placed(runs=[]).running_marks is None
 
 
-def test_another_port_is_a_second_server() -> None:
+def test_an_engine_that_moves_to_another_port_has_two_servers() -> None:
     for found in (
         placed(runs=[{**RUNS, "port": 5055}]),
         placed(runs=[{**RUNS, "port": 5055}], coming={**RUNS, "port": 5005}),
@@ -121,7 +121,7 @@ def test_another_port_is_a_second_server() -> None:
     assert back.next and (back.next.server, back.next.agent_name, back.next.set) == ("chat_next.gpu1", "chat", "chat")
 
 
-def test_another_address_is_a_second_server_only_if_gateways_reach_it_elsewhere() -> None:
+def test_an_engine_that_moves_to_another_address_has_two_servers_if_gateways_must_connect_elsewhere() -> None:
     moves = placed(runs=[{**RUNS, "address": "192.0.2.99"}])
     assert (moves.endpoint, moves.agent_address) == ("192.0.2.99:5005", "192.0.2.11")
     assert moves.next and (moves.next.endpoint, moves.next.agent_address) == ("192.0.2.11:5005", "")
@@ -134,7 +134,7 @@ def test_another_address_is_a_second_server_only_if_gateways_reach_it_elsewhere(
     assert placed(runs=[{**RUNS, "address": "127.0.0.1", "port": 5055}]).endpoint == "192.0.2.11:5005"
 
 
-def test_replicas_survive_json() -> None:
+def test_a_replica_is_read_from_json_as_it_was_written() -> None:
     """A site may declare gateway_replicas itself, with lists."""
     moves = placed(runs=[{**RUNS, "port": 5055}], coming={**RUNS, "port": 5055, "marks": []})
     moves = replace(moves, other_keys=("an-earlier-key",))

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The command of an operator and of the timer."""
+"""The command inference-gateway-certificate, which an operator or the timer runs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,9 @@ def command(own: Serving, haproxy: HAProxy, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.usefixtures("command")
-def test_update_and_status(own: Serving, capsys: pytest.CaptureFixture[str]) -> None:
+def test_update_serves_a_renewed_certificate_and_status_reports_a_damaged_one(
+    own: Serving, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert certificate_program.main(["update"]) == 0 and capsys.readouterr().out == ""
     assert certificate_program.main(["update", "--renew"]) == 0
     assert capsys.readouterr().out.splitlines()[1] == "HAProxy serves the new certificate"

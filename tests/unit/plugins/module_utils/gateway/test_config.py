@@ -169,7 +169,7 @@ def test_an_old_process_may_finish_the_longest_request(
     assert "hard-stop-after 2160s" in made(settings, replicas).config
 
 
-def test_nodes_read_what_the_gateway_sends_to_its_sets(
+def test_nodes_read_the_servers_of_each_set_on_the_metrics_port(
     settings: dict[str, Any], replicas: list[Replica], made: Callable[..., Plan]
 ) -> None:
     """On the metrics port, and only for replica sets: the backend of a model borrows engines of sets."""

@@ -158,7 +158,7 @@ def test_a_death_names_its_requests(serve: Serve, how: dict[str, bool], status: 
 
 
 @real
-def test_requests_that_meet_a_dead_engine_are_not_its_cause(serve: Serve) -> None:
+def test_requests_to_a_dead_engine_are_not_the_cause_of_its_death(serve: Serve) -> None:
     with serve() as (haproxy, one, _other):
         only(haproxy, "gpu1")
         one.fails = True
@@ -347,7 +347,7 @@ def test_an_id_that_could_break_the_answer_is_replaced(serve: Serve, request_id:
 
 
 @real
-def test_what_a_rule_let_through_by_mistake_is_escaped(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_id_that_a_rule_accepts_by_mistake_is_escaped(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     """In this test, HAProxy accepts every id."""
     monkeypatch.setattr(config, "VALID_ID", ".")
     with serve() as (haproxy, one, _other):

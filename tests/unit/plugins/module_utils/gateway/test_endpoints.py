@@ -66,7 +66,7 @@ def test_the_name_is_one_word_as_the_agent_has_it() -> None:
     assert endpoints(["gate way"], {"gate way": {"ansible_host": "192.0.2.21"}}, "gpu1")[0].name == "gate_way"
 
 
-def test_an_inventory_without_gateways_has_none() -> None:
+def test_an_inventory_without_gateways_has_no_endpoints() -> None:
     assert found() == []
 
 

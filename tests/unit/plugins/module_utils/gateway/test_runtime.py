@@ -55,7 +55,7 @@ def test_a_refusal_is_an_error_with_haproxys_words(replies: dict[str, str], word
         runtime.replace_map(answers([], replies), "keys.map", "a 1\n")
 
 
-def test_states_of_servers_are_by_backend() -> None:
+def test_states_of_servers_are_grouped_by_backend() -> None:
     found = runtime.server_states(answers([], {"show stat": STAT}))
     assert found == {"set_main": {"one": "UP", "two": "DRAIN (agent)"}}
 
@@ -70,7 +70,7 @@ def test_without_a_socket_there_is_no_worker(tmp_path: Path) -> None:
 
 
 def test_the_end_of_the_input_ends_a_command(tmp_path: Path) -> None:
-    """HAProxy answers when it has seen the end, and closes."""
+    """HAProxy answers after the end of the input, and closes the connection."""
     path = tmp_path / "s"
     heard = []
 

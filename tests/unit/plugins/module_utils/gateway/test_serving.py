@@ -71,7 +71,7 @@ def test_a_haproxy_that_refuses_the_certificate_is_reloaded(
     assert calls == [("reload", "haproxy.service")] and "was reloaded" in message
 
 
-def test_metrics_and_status(own: Serving, haproxy: HAProxy) -> None:
+def test_metrics_and_status_have_the_end_and_the_served_certificate(own: Serving, haproxy: HAProxy) -> None:
     own.update(haproxy, NOW)
     text = own.metrics.read_text()
     end = certificates.read(Path(own.certificate)).end.timestamp()

@@ -15,7 +15,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.gateway.settin
 )
 
 
-def test_the_roles_defaults_are_settings(settings: dict[str, Any]) -> None:
+def test_the_roles_defaults_have_no_mistake(settings: dict[str, Any]) -> None:
     found, problems = read_settings({**settings, "clients": ["192.0.2.0/24", "2001:db8::1"]})
     assert problems == [] and found.port == 8000
     assert found.clients == ("192.0.2.0/24", "2001:db8::1")

@@ -14,7 +14,7 @@ set_main,BACKEND,2,UP,,
 """
 
 
-def test_rows_by_their_columns() -> None:
+def test_each_row_has_its_values_by_column() -> None:
     server, backend = rows(STAT)
     assert (server["pxname"], server["svname"], server["scur"], server["status"]) == ("set_main", "n1", "2", "UP")
     assert server["last_chk"] == 'Layer7 check passed, in "time" again'

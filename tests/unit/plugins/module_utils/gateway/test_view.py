@@ -9,7 +9,7 @@ import json
 from ansible_collections.baremetal.inference.plugins.module_utils.gateway.view import GatewayView
 
 
-def test_a_view_survives_json() -> None:
+def test_a_view_is_read_from_json_as_it_was_written() -> None:
     view = GatewayView("gw", "main", True, "", False, frozenset({"b", "a"}), 90)
     sent = json.loads(json.dumps(view.to_dict()))
     assert sent["up"] == ["a", "b"]

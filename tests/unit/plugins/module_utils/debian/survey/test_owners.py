@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Who owns Docker, firewall and clock."""
+"""Which programs provide Docker, the firewall and the clock."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_the_owner_of_docker_is_found_by_packages_or_snap(tmp_path: Path) -> Non
     assert owners.docker(tmp_path, runner({}))["owner"] == "snap"
 
 
-def test_other_firewalls_and_foreign_rules(tmp_path: Path) -> None:
+def test_other_firewalls_and_foreign_rules_are_found(tmp_path: Path) -> None:
     (tmp_path / "etc/ufw").mkdir(parents=True)
     (tmp_path / "etc/ufw/ufw.conf").write_text("ENABLED=yes\n")
     (tmp_path / "etc/nftables.conf").write_text("table inet mine { chain a { tcp dport 22 accept\n} }\n")

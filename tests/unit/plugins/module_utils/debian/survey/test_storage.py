@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The disks by their lasting names."""
+"""The disks by their names in /dev/disk/by-id."""
 
 from __future__ import annotations
 

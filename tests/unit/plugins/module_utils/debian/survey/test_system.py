@@ -27,7 +27,7 @@ def run(command: list[str]) -> Outcome:
     return Outcome(0, answers[command[0]])
 
 
-def test_the_facts_of_a_machine(tmp_path: Path) -> None:
+def test_the_facts_of_a_machine_are_read_from_its_files_and_commands(tmp_path: Path) -> None:
     for path, content in {
         "etc/os-release": 'ID=debian\nVERSION_ID="12"\nPRETTY_NAME="Debian GNU/Linux 12 (bookworm)"\n',
         "etc/machine-id": "abc\n",
@@ -54,7 +54,7 @@ def test_without_files_and_commands_the_facts_are_empty(tmp_path: Path) -> None:
     assert found["debian"] is None and found["addresses"] == [] and found["default_device"] is None
 
 
-def test_repositories_of_both_formats_without_logins(tmp_path: Path) -> None:
+def test_repositories_of_both_formats_are_listed_without_logins(tmp_path: Path) -> None:
     (tmp_path / "sources.list.d").mkdir()
     (tmp_path / "sources.list").write_text(
         "# deb http://off/ x main\ndeb [arch=amd64] http://deb.debian.org/debian bookworm main\n"

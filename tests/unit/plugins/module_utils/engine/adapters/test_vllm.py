@@ -33,7 +33,7 @@ SAMPLE = Path(__file__).parents[4] / "monitoring/samples/vllm-0.32.0.txt"
 """The names of all metrics of an engine, recorded."""
 
 
-def test_the_command_line() -> None:
+def test_the_command_line_has_the_model_and_the_address() -> None:
     assert ADAPTER.model_argv("/models/a", ["main", "a"]) == ["serve", "/models/a", "--served-model-name", "main", "a"]
     assert ADAPTER.model_argv("/models/a", ()) == ["serve", "/models/a"]
     assert " ".join(ADAPTER.server_argv(SERVING)) == "--host 10.0.0.5 --port 5005 --shutdown-timeout 300"
@@ -46,7 +46,7 @@ def test_the_flags_are_in_the_catalogue() -> None:
     assert ADAPTER.config_file.api_keys in choose().flags
 
 
-def test_the_environment() -> None:
+def test_the_environment_has_the_timeouts_and_the_cache() -> None:
     assert ADAPTER.environment(SERVING) == {
         "VLLM_NO_USAGE_STATS": "1",
         "VLLM_WORKER_SHUTDOWN_TIMEOUT_SECONDS": "5",
@@ -56,7 +56,7 @@ def test_the_environment() -> None:
     assert ADAPTER.variables.api_key not in ADAPTER.variables.public
 
 
-def test_the_ranks_of_a_gang() -> None:
+def test_each_rank_of_a_gang_has_its_own_flags() -> None:
     leader = Rank(0, nodes=2, address="10.0.0.1", leader="10.0.0.1", port=29510)
     follower = replace(leader, number=1, address="10.0.0.2")
     assert " ".join(ADAPTER.gangs.argv(leader)) == (
@@ -69,7 +69,7 @@ def test_the_ranks_of_a_gang() -> None:
     assert ADAPTER.gangs.flags == flags - OWNED_FLAGS.keys()
 
 
-def test_the_environment_of_a_rank() -> None:
+def test_the_environment_of_a_rank_has_its_address_and_network() -> None:
     network = {"GLOO_SOCKET_IFNAME": "bond0", "NCCL_IB_HCA": "=mlx5_0:1"}
     rank = Rank(1, nodes=2, address="10.0.0.2", leader="10.0.0.1", port=29510, network=network)
     assert ADAPTER.gangs.environment(rank) == {
@@ -101,10 +101,12 @@ def test_every_task_has_a_request() -> None:
     assert ADAPTER.requests.keys() == tasks
 
 
-def test_the_question_to_the_image_is_python() -> None:
+def test_the_script_that_checks_arguments_in_the_image_is_python() -> None:
     ast.parse(ADAPTER.argument_check.question)
 
 
 @pytest.mark.parametrize(("entry", "share"), [({}, 0.92), ({"gpu-memory-utilization": 0.4}, 0.4)])
-def test_the_share_of_memory_that_must_be_free(entry: dict[str, Any], share: float) -> None:
+def test_the_share_of_memory_that_an_engine_claims_is_the_flag_or_the_default(
+    entry: dict[str, Any], share: float
+) -> None:
     assert ADAPTER.claimed_share(entry) == share

@@ -59,7 +59,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_a_pattern_finds_what_it_is_for_and_nothing_else(name: str) -> None:
+def test_each_pattern_finds_only_the_lines_that_it_is_for(name: str) -> None:
     pattern = getattr(LOG, name)
     assert {text: bool(re.search(pattern, text)) for text in CASES[name]} == CASES[name]
     # rsyslog reads the pattern as a POSIX expression, as grep -E does.
@@ -69,7 +69,7 @@ def test_a_pattern_finds_what_it_is_for_and_nothing_else(name: str) -> None:
     assert found.stdout.splitlines() == [text for text, finds in CASES[name].items() if finds], found.stderr
 
 
-def test_a_line_is_taken_apart() -> None:
+def test_a_log_line_is_split_into_process_level_and_place() -> None:
     found = re.search(LOG.line, CORE + "words")
     assert found is not None
     parts = (LOG.process, LOG.level, LOG.place)

@@ -93,7 +93,7 @@ def test_only_its_owner_may_read_the_file_with_the_secret(rank: Rank, tmp_path: 
 
 @pytest.mark.parametrize("name", ["ray.token", "ray_non_carry_over_env_vars.json"])
 @pytest.mark.parametrize("rank", [LEADER, FOLLOWER])
-def test_nothing_starts_without_one_of_the_files(rank: Rank, name: str, tmp_path: Path) -> None:
+def test_no_program_starts_if_a_file_cannot_be_written(rank: Rank, name: str, tmp_path: Path) -> None:
     (tmp_path / name).mkdir()
     assert run(rank, tmp_path) == (1, [])
 
@@ -107,7 +107,7 @@ def test_nothing_starts_without_one_of_the_files(rank: Rank, name: str, tmp_path
         ('__version__ = "3.0.0"', ""),
     ],
 )
-def test_the_version_of_ray(program: str, words: str, tmp_path: Path) -> None:
+def test_an_image_without_ray_2_52_or_later_is_refused(program: str, words: str, tmp_path: Path) -> None:
     (tmp_path / "ray.py").write_text(program)
     question = next(word for word in shlex.split(RAY.script(LEADER, START)) if word.startswith("import "))
     argv = [sys.executable, "-c", question]
@@ -144,19 +144,19 @@ def test_every_port_is_one_of_the_gang(port: int, nodes: int, devices: int, numb
     assert f"--num-gpus={devices}" in text and (f"{nodes * devices} &&" in text) == (number == 0)
 
 
-def test_a_dashboard_only_for_the_leader_itself() -> None:
+def test_only_the_leader_has_a_dashboard_and_on_its_loopback_alone() -> None:
     shown = replace(LEADER, dashboard=True)
     text = RAY.script(shown, START)
     assert "--include-dashboard=true --dashboard-host=127.0.0.1 --dashboard-port=29635 " in text
     assert "dashboard-port" not in RAY.script(LEADER, START) + RAY.script(replace(FOLLOWER, dashboard=True), START)
 
 
-def test_an_address_of_ipv6() -> None:
+def test_an_ipv6_address_is_in_brackets() -> None:
     rank = replace(FOLLOWER, address="fd00::2", leader="fd00::1")
     assert "'--address=[fd00::1]:29510'" in RAY.script(rank, START)
 
 
-def test_the_flags_and_programs_are_right() -> None:
+def test_the_flag_is_in_the_catalogue_and_the_programs_are_python() -> None:
     (flag, value) = RAY.argv(LEADER)
     assert value in str(choose().flags[flag.removeprefix("--")])
     programs = [word for word in shlex.split(RAY.script(LEADER, START)) if word.startswith("import ")]

@@ -53,7 +53,7 @@ RIGHT: dict[str, dict[str, Any]] = {
         (TOKEN_CLASSIFY, "/pooling", {"model": "m", "input": "unique"}),
     ],
 )
-def test_the_request(task: str, path: str, body: dict[str, Any]) -> None:
+def test_each_task_has_its_own_request(task: str, path: str, body: dict[str, Any]) -> None:
     request = REQUESTS[task]
     made = request.body("m", "unique")
     assert (request.path, json.loads(made.data), made.content_type) == (path, body, "application/json")
@@ -76,7 +76,7 @@ def test_speech_is_a_form_with_a_sound_of_one_second() -> None:
     assert other.data != made.data, "two probes must not send the same sound: a cache could answer"
 
 
-def test_the_transcription_of_a_file() -> None:
+def test_a_file_is_sent_as_a_form_with_its_language() -> None:
     made = transcription("m", 'a "talk".wav', b"\r\nRIFF", "de")
     head = f"Content-Type: {made.content_type}\r\n\r\n".encode()
     parsed = email.message_from_bytes(head + made.data, policy=email.policy.default)
@@ -97,7 +97,7 @@ def test_every_request_has_a_path_of_its_task() -> None:
 
 
 @pytest.mark.parametrize("task", RIGHT)
-def test_a_right_answer(task: str) -> None:
+def test_the_right_answer_of_each_task_has_no_mistake(task: str) -> None:
     assert REQUESTS.keys() == RIGHT.keys()
     assert REQUESTS[task].mistake(RIGHT[task]) == ""
 
@@ -122,5 +122,5 @@ def test_a_right_answer(task: str) -> None:
         (TOKEN_EMBED, {}, "answers no embedding of finite numbers"),
     ],
 )
-def test_a_wrong_answer(task: str, answer: dict[str, Any], mistake: str) -> None:
+def test_each_mistake_of_an_answer_is_named(task: str, answer: dict[str, Any], mistake: str) -> None:
     assert REQUESTS[task].mistake(answer) == mistake

@@ -47,17 +47,17 @@ def test_equal_members_do_not_differ_in_any_order(order: list[int]) -> None:
         ({"network": Network("eth1", None, None, ("mlx5_0",))}, "gpu-1 has an active RDMA port, and gpu-0 has none"),
     ],
 )
-def test_each_difference(changes: dict[str, Any], text: str) -> None:
+def test_each_difference_is_reported_on_the_leader_alone(changes: dict[str, Any], text: str) -> None:
     reports = [report(1, **changes), report(0)]
     assert compare.differences(reports, "gpu-0") == [f"instance big: {text}; make both nodes the same"]
     assert compare.differences(reports, "gpu-1") == []
 
 
-def test_gangs_of_one_name_are_not_compared_with_each_other() -> None:
+def test_two_gangs_with_one_name_are_not_compared_with_each_other() -> None:
     assert compare.differences([report(0), report(0, nodes=3, devices=())], "gpu-0") == []
 
 
-def test_a_member_alone_has_nothing_to_differ_from() -> None:
+def test_a_report_of_one_member_has_no_differences() -> None:
     assert compare.differences([report(1)], "gpu-1") == compare.differences([], "gpu-1") == []
 
 
@@ -66,7 +66,7 @@ def test_without_its_leader_the_first_member_gets_the_differences() -> None:
     assert len(compare.differences(reports, "gpu-1")) == 1 and compare.differences(reports, "gpu-2") == []
 
 
-def test_values_of_variables_cannot_be_tried_without_the_key() -> None:
+def test_values_of_variables_cannot_be_guessed_without_the_key() -> None:
     plain = digest.parts(gang(0), "i@sha256:0", "llama", "abc", 5010, [], {"A": "1"}, adapters.get())["environment"]
     sealed = [report(0, key=key)["shared"]["environment"] for key in (KEY, "another key of 16", "")]
     assert len({*map(str, sealed), str(plain)}) == 4

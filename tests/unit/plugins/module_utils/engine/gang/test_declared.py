@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The keys of an instance over several nodes, each mistake with what the operator reads."""
+"""The keys of an instance over several nodes, each mistake with its message."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def found(entry: str = "big", **changes: Any) -> str:
 
 
 @pytest.mark.parametrize("changes", [{}, {"gpus": 8}, {"gpus": list(range(8))}, {"accelerator": "cpu", "gpus": 1}])
-def test_a_sound_gang(changes: dict[str, Any]) -> None:
+def test_a_gang_without_mistakes_is_accepted(changes: dict[str, Any]) -> None:
     assert found(**changes) == ""
 
 
@@ -62,7 +62,7 @@ def test_a_sound_gang(changes: dict[str, Any]) -> None:
         ({"nodes": ...}, "belongs to an instance over several nodes"),
     ],
 )
-def test_each_mistake(changes: dict[str, Any], text: str) -> None:
+def test_each_mistake_of_the_keys_is_reported(changes: dict[str, Any], text: str) -> None:
     assert text in found(**changes)
 
 
@@ -98,13 +98,13 @@ def test_a_flag_that_each_member_gets_is_refused_with_all_other_mistakes() -> No
         assert part in text
 
 
-def test_a_division_may_be_left_open() -> None:
+def test_the_division_of_a_model_over_nodes_may_be_left_open() -> None:
     assert found("open") == ""
     assert declared.undivided(ENTRIES["open"]) and not declared.undivided(ENTRIES["big"])
 
 
 @pytest.mark.parametrize(("entry", "nodes", "gpus"), [("big", 2, 8), ("big", 4, 4), ("open", 2, 1)])
-def test_gpus_of_a_node(entry: str, nodes: int, gpus: int) -> None:
+def test_the_ranks_of_a_model_are_shared_evenly_by_the_gpus_of_the_nodes(entry: str, nodes: int, gpus: int) -> None:
     one: Entry = ENTRIES[entry]
     assert declared.gpus_per_node(one, nodes) == gpus
 

@@ -52,7 +52,7 @@ def test_each_member_has_the_same_digest() -> None:
         {"gang": replace(gang(), dashboard=True)},
     ],
 )
-def test_what_members_must_share(changes: dict[str, Any]) -> None:
+def test_each_part_that_members_must_share_changes_the_digest(changes: dict[str, Any]) -> None:
     assert of(**changes) != of()
 
 

@@ -18,7 +18,7 @@ BIG: dict[str, Any] = {"name": "big", "port": 5010, "gang_port": 5110, "rendezvo
 KEYS = ("port", "bridge_port", "gang_port", "rendezvous_port")
 
 
-def test_names() -> None:
+def test_only_an_executor_other_than_the_default_has_a_normal_name() -> None:
     assert executors.names() == ["mp", "ray"]
     assert executors.normal("ray") == "ray"
     for name in ("mp", None, "slurm", ["ray"]):
@@ -49,7 +49,7 @@ def test_names() -> None:
         ({"executor_dashboard": True, "executor": None}, "belongs to another executor than mp"),
     ],
 )
-def test_each_mistake(changes: dict[str, Any], text: str) -> None:
+def test_each_mistake_of_the_executor_is_reported(changes: dict[str, Any], text: str) -> None:
     found = "\n".join(map(str, executors.problems("instance big", {**BIG, **changes})))
     assert text in found and bool(text) == bool(found)
 
@@ -60,7 +60,7 @@ def test_all_mistakes_are_reported_at_once() -> None:
     assert len(executors.problems("x", {**wrong, "executor": "slurm"})) == 2
 
 
-def test_ports() -> None:
+def test_ray_needs_128_ports_and_mp_one() -> None:
     assert executors.ports(BIG) == range(29510, 29638)
     assert executors.opened(BIG) == ["29510-29629"]
     plain = {**BIG, "executor": "mp"}
@@ -82,15 +82,15 @@ def test_ports() -> None:
         ({"name": "main", "port": 29638}, ""),
     ],
 )
-def test_ports_that_an_instance_has(other: dict[str, Any], text: str) -> None:
+def test_a_port_of_ray_that_an_instance_has_is_a_mistake(other: dict[str, Any], text: str) -> None:
     found = "\n".join(map(str, executors.conflicts("instance big", BIG, [(other["name"], other)], KEYS)))
     assert text in found and bool(text) == bool(found)
     assert not text or found.endswith(": take another rendezvous_port, or another port there")
     assert list(executors.conflicts("x", {**BIG, "executor": "mp"}, [(other["name"], other)], KEYS)) == []
 
 
-def test_the_secret() -> None:
-    """The same on each member, another one for each gang and key, and without the key in it."""
+def test_each_gang_has_its_own_secret_for_ray() -> None:
+    """The secret is the same on each member, differs between gangs and keys, and does not contain the key."""
     key = "0123456789abcdef"
     one = executors.secret(key, gang())
     assert one == executors.secret(key, gang(1)) and len(one) == 64 and key not in one

@@ -42,7 +42,7 @@ def port(root: Path, device: str, state: str) -> None:
     write(root / f"sys/class/infiniband/{device}/ports/1/rate", "400 Gb/sec (4X NDR)")
 
 
-def test_the_interface_that_has_the_address(root: Path) -> None:
+def test_the_interface_that_has_the_address_is_found(root: Path) -> None:
     found = network.find("10.0.0.1", root, ip)
     assert found == Network("bond0", 9000, 25.0) and not found.has_rdma
     assert str(found) == "no RDMA, bond0 of 25 Gb/s"
@@ -56,7 +56,7 @@ def test_a_virtual_interface_has_no_speed(root: Path) -> None:
     assert str(network.find("10.0.0.1", root, ip)) == "no RDMA"
 
 
-def test_only_active_ports_count(root: Path) -> None:
+def test_only_active_rdma_ports_count(root: Path) -> None:
     port(root, "mlx5_0", "4: ACTIVE")
     port(root, "mlx5_1", "1: DOWN")
     found = network.find("10.0.0.1", root, ip)
@@ -65,6 +65,6 @@ def test_only_active_ports_count(root: Path) -> None:
     assert Network.from_dict(json.loads(json.dumps(found.to_dict()))) == found
 
 
-def test_without_the_program_the_interface_is_unknown(root: Path) -> None:
+def test_without_the_program_ip_the_interface_is_unknown(root: Path) -> None:
     failed = network.find("10.0.0.1", root, lambda command: Outcome(None, failure="not_installed"))
     assert failed == Network()

@@ -65,7 +65,7 @@ def test_a_node_whose_kernel_gives_ports_that_the_firewalls_do_not_open_is_refus
 
 
 @pytest.mark.parametrize(("now", "wanted", "refused"), [(60999, 65535, "32768 65535"), (65535, 60999, "")])
-def test_the_range_that_this_run_sets_counts(tmp_path: Path, now: int, wanted: int, refused: str) -> None:
+def test_the_port_range_that_this_run_sets_counts(tmp_path: Path, now: int, wanted: int, refused: str) -> None:
     (tmp_path / node.PORT_RANGE_FILE).parent.mkdir(parents=True)
     (tmp_path / node.PORT_RANGE_FILE).write_text(f"32768\t{now}\n")
     problems = node.problems([DECLARED], replace(SITE, port_range=f"32768 {wanted}"), KEY, {}, {}, tmp_path)
@@ -73,7 +73,7 @@ def test_the_range_that_this_run_sets_counts(tmp_path: Path, now: int, wanted: i
 
 
 @pytest.mark.parametrize("key", ["", "short", f"{KEY}\n", "change-me-with-openssl"])
-def test_the_key_is_needed_and_never_shown(key: str) -> None:
+def test_the_gang_key_is_needed_and_never_shown(key: str) -> None:
     text = found(key=key)
     assert "vllm_gang_key: (site variable gang_key) must be 16 characters or more" in text
     assert not key or f"'{key}'" not in text
@@ -107,7 +107,7 @@ def test_an_address_that_the_node_does_not_have_is_refused() -> None:
     assert node.problems([DECLARED], replace(SITE, hosts={"n2": Host("nonsense")}), KEY, {}, {}, NO_ROOT) == []
 
 
-def test_the_place_of_this_node(tmp_path: Path) -> None:
+def test_a_member_has_its_rank_its_address_and_its_network(tmp_path: Path) -> None:
     addresses = json.dumps([{"ifname": "lo", "addr_info": [{"local": "127.0.0.1", "prefixlen": 8}]}])
     gang, network = node.member(BIG, SITE, tmp_path, lambda command: Outcome(0, addresses))
     assert gang and (gang.rank, gang.me.address, gang.leader.address) == (1, "127.0.0.1", "192.0.2.1")

@@ -55,7 +55,7 @@ def found_on(node: str, **changes: dict[str, Any]) -> str:
     return "\n".join(map(str, site.problems(own, of(node, **changes))))
 
 
-def test_only_members_are_read() -> None:
+def test_only_the_variables_of_members_are_read() -> None:
     given = of()
     assert list(given.hosts) == ["gpu-01", "gpu-02"] and given.group == tuple(GROUP)
     assert given.hosts["gpu-02"].address == "10.0.0.2"
@@ -74,7 +74,9 @@ def test_only_members_are_read() -> None:
         ({"net/ipv4/ip_local_port_range": "1024 60999"}, "1024 60999"),
     ],
 )
-def test_the_range_of_ports_that_this_run_sets(sysctl: dict[str, Any] | None, port_range: str) -> None:
+def test_the_port_range_that_this_run_sets_is_read_from_its_sysctl(
+    sysctl: dict[str, Any] | None, port_range: str
+) -> None:
     given = site.collect([BIG], variables(), GROUP, "gpu-01", sysctl)
     assert site.Site.from_dict(given).port_range == port_range
 
@@ -119,7 +121,7 @@ def test_a_sound_gang_has_no_mistake_on_any_member() -> None:
         ),
     ],
 )
-def test_each_mistake(changes: dict[str, dict[str, Any]], text: str) -> None:
+def test_each_mistake_between_members_is_reported(changes: dict[str, dict[str, Any]], text: str) -> None:
     assert text in found(**changes)
 
 
@@ -163,7 +165,7 @@ def test_the_firewall_opens_the_ports_of_a_gang_to_its_members_alone() -> None:
     assert parsed and not problems and parsed.ports == ((5110, 5110), (29510, 29510), (32768, 60999))
 
 
-def test_an_executor_needs_more_ports() -> None:
+def test_the_executor_ray_needs_more_ports() -> None:
     ray = {**BIG, "executor": "ray"}
     (rule,) = site.rules([ray], of("gpu-02"))
     assert rule["port"] == [5110, "29510-29629", "32768-60999"]

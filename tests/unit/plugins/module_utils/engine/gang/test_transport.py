@@ -37,7 +37,7 @@ def problems(paths: Paths, given: Transport, *instances: Any, starts: bool = Tru
     return "\n".join(map(str, found.problems))
 
 
-def test_the_variables_of_each_node(paths: Paths) -> None:
+def test_each_node_gets_the_variables_of_its_own_interfaces(paths: Paths) -> None:
     made = ALL.variables(paths, "big", BIG["nodes"], "n2")
     assert made == {"NCCL_SOCKET_IFNAME": "=eno1", "GLOO_SOCKET_IFNAME": "eno1", "NCCL_IB_TC": "106"}
     assert ALL.variables(paths, "big", BIG["nodes"], "n3") == {}
@@ -46,7 +46,7 @@ def test_the_variables_of_each_node(paths: Paths) -> None:
     assert made["NCCL_NET"] == "IB" and made["NCCL_ALGO"] == "Ring"
 
 
-def test_the_option_of_the_modules() -> None:
+def test_the_option_of_the_modules_is_parsed() -> None:
     given = {
         "nodes": {name: node.to_dict() for name, node in NODES.items()},
         "required": True,
@@ -73,7 +73,7 @@ def test_a_node_that_the_run_leaves_out_has_its_last_network(paths: Paths) -> No
     assert "is unknown" in problems(paths, alone)
 
 
-def test_all_mistakes_at_once_and_each_once(paths: Paths) -> None:
+def test_all_mistakes_are_reported_at_once_and_each_once(paths: Paths) -> None:
     other = replace(NODES["n2"], rails=(), ports=0)
     given = Transport({**NODES, "n2": other}, Options(overrides={"NCCL_TOPO_FILE": "/x"}))
     own = {**BIG, "name": "other", "environment": {"NCCL_IB_DISABLE": "1"}}
@@ -94,7 +94,7 @@ def test_a_node_without_a_gang_may_set_anything(paths: Paths) -> None:
     assert problems(paths, Transport(), {"name": "main"}, NCCL_P2P_DISABLE="1") == ""
 
 
-def test_warnings(paths: Paths) -> None:
+def test_different_rates_of_rails_are_a_warning(paths: Paths) -> None:
     slow = replace(NODES["n2"], rails=(replace(RAIL, rate_gbps=200.0),))
     found = transport.check([BIG], Transport({**NODES, "n2": slow}), paths, {}, {}, starts=True)
     assert not found.problems and "the rates of the rails differ" in str(found.warnings[0])

@@ -107,7 +107,7 @@ def test_a_stream_that_comes_late_and_at_once_is_not_fast(engine: Engine) -> Non
     assert speed is not None and speed <= acceptance.STREAM_TOKENS / LATE
 
 
-def test_an_engine_that_passes_all_steps(engine: Engine) -> None:
+def test_a_sound_engine_passes_all_steps(engine: Engine) -> None:
     found = acceptance.run(engine.target, [Golden("Where?", "(?i)paris")], 10)
     assert found.steps == [
         "a stream came to its end",
@@ -140,7 +140,7 @@ def test_a_step_that_fails_is_named(engine: Engine, fault: str, words: str) -> N
         acceptance.run(engine.target, [], 10)
 
 
-def test_an_engine_that_embeds(engine: Engine) -> None:
+def test_an_engine_that_embeds_gets_8_requests_and_no_stream(engine: Engine) -> None:
     target = replace(engine.target, task="embed")
     found = acceptance.run(target, [], 10)
     assert (found.steps, found.tokens_per_second) == (["8 requests at once were answered"], None)
@@ -152,7 +152,7 @@ def test_an_engine_that_embeds(engine: Engine) -> None:
         acceptance.run(target, [], 10)
 
 
-def test_a_golden_prompt_that_fails(engine: Engine) -> None:
+def test_a_golden_prompt_that_fails_is_named_with_its_answer(engine: Engine) -> None:
     with pytest.raises(
         ProbeFailed, match=r"golden prompt 'Where\?': answered 'Bonjour from Paris\.', in which"
     ) as raised:
@@ -165,7 +165,7 @@ def test_golden_prompts_with_the_same_text_are_all_asked(engine: Engine) -> None
         acceptance.run(engine.target, [Golden("Where?", "London"), Golden("Where?", "Paris")], 10)
 
 
-def test_an_engine_that_is_gone(engine: Engine) -> None:
+def test_an_engine_that_does_not_run_fails_the_first_step(engine: Engine) -> None:
     gone = Target("127.0.0.1", 1, ["main"])
     with pytest.raises(ProbeFailed, match=r"a stream: .*refused"):
         acceptance.run(gone, [], 10)

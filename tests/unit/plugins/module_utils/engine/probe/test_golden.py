@@ -52,7 +52,7 @@ def ask(item: Golden, task: str) -> str:
     return golden.ask(Target("127.0.0.1", 5005, ["main", "tiny"], task=task), item, 5)
 
 
-def test_golden_prompts_of_an_entry() -> None:
+def test_the_golden_prompts_of_an_entry_are_read() -> None:
     entry = {
         "golden-prompts": [
             {"prompt": "a", "expect": "b"},
@@ -73,7 +73,7 @@ def test_golden_prompts_of_an_entry() -> None:
     assert Golden("Where?", "x", model="legal").step == "golden prompt 'Where?' to legal"
 
 
-def test_a_text(engine: Engine) -> None:
+def test_a_text_must_match_the_expression(engine: Engine) -> None:
     assert ask(Golden("Where?", "(?i)paris", 7), "generate") == "'Where?' was answered as expected"
     ((path, body),) = engine.asked
     assert (path, body["model"], body["max_tokens"]) == ("/v1/chat/completions", "main", 7)
@@ -81,7 +81,7 @@ def test_a_text(engine: Engine) -> None:
         ask(Golden("Where?", "London"), "generate")
 
 
-def test_vectors(engine: Engine) -> None:
+def test_vectors_must_have_the_order_the_dimension_and_the_norm(engine: Engine) -> None:
     engine.gives("embedding", VECTORS)
     ask(Golden("a cat", order=ORDER, dimension=2, norm=1, model="legal"), "embed")
     ((path, body),) = engine.asked
@@ -104,13 +104,13 @@ def test_vectors(engine: Engine) -> None:
 
 
 @pytest.mark.parametrize("number", [float("inf"), float("nan"), 0.0])
-def test_a_vector_without_a_direction(engine: Engine, number: float) -> None:
+def test_a_vector_without_a_direction_is_a_wrong_answer(engine: Engine, number: float) -> None:
     engine.gives("embedding", [[number, 0.0]])
     with pytest.raises(WrongAnswer, match="has a vector of zeros, or a vector with a number that is not finite"):
         ask(Golden("a", dimension=2), "embed")
 
 
-def test_scores(engine: Engine) -> None:
+def test_scores_must_fall_in_the_given_order(engine: Engine) -> None:
     engine.gives("score", [0.9, 0.5, 0.1])
     ask(Golden("a cat", order=ORDER), "score")
     ((path, body),) = engine.asked
@@ -121,7 +121,7 @@ def test_scores(engine: Engine) -> None:
             ask(Golden("a cat", order=ORDER), "score")
 
 
-def test_rewards(engine: Engine) -> None:
+def test_rewards_must_fall_in_the_given_order(engine: Engine) -> None:
     engine.gives("data", [[0.9], [[0.8, 0.1], [0.2, 0.5]], [-1.0]])
     ask(Golden("a cat: ", order=ORDER), "reward")
     ((path, body),) = engine.asked
@@ -135,7 +135,7 @@ def test_rewards(engine: Engine) -> None:
 
 
 @pytest.mark.parametrize("task", ["transcribe", "generate"])
-def test_speech(engine: Engine, tmp_path: Path, task: str) -> None:
+def test_a_transcription_must_match_the_expression(engine: Engine, tmp_path: Path, task: str) -> None:
     file = tmp_path / "talk.wav"
     file.write_bytes(b"RIFF sound")
     item = Golden(str(file), "(?i)hello", speech=True, language="en")
@@ -150,7 +150,7 @@ def test_speech(engine: Engine, tmp_path: Path, task: str) -> None:
 
 
 @pytest.mark.parametrize("task", ["classify", "score"])
-def test_a_label(engine: Engine, task: str) -> None:
+def test_the_label_must_be_the_expected_label(engine: Engine, task: str) -> None:
     engine.gives("label", ["positive"])
     ask(Golden("I like it", label="positive"), task)
     assert engine.asked == [("/classify", {"model": "main", "input": "I like it"})]
@@ -174,7 +174,7 @@ def test_a_golden_prompt_for_another_task_is_not_sent(engine: Engine, item: Gold
     assert engine.asked == []
 
 
-def test_an_answer_of_another_form(engine: Engine) -> None:
+def test_an_answer_of_another_form_is_a_wrong_answer(engine: Engine) -> None:
     engine.data = [{"object": "x"}]
     with pytest.raises(WrongAnswer, match=r"/v1/score answers in another form: \{'data'"):
         ask(Golden("a", order=ORDER), "score")
@@ -201,7 +201,9 @@ def test_numbers_of_another_form_are_a_wrong_answer(engine: Engine, task: str, k
     "answer",
     [{}, {"choices": []}, {"choices": [{}]}, {"choices": None}, {"choices": ["x"]}, {"choices": [{"message": None}]}],
 )
-def test_a_text_of_another_form(monkeypatch: pytest.MonkeyPatch, answer: dict[str, Any]) -> None:
+def test_a_chat_answer_of_another_form_is_a_wrong_answer(
+    monkeypatch: pytest.MonkeyPatch, answer: dict[str, Any]
+) -> None:
     monkeypatch.setattr(probe, "ask", lambda *_given: answer)
     with pytest.raises(WrongAnswer, match=r"/v1/chat/completions answers in another form: \{"):
         ask(Golden("Where?", "Paris"), "generate")

@@ -32,7 +32,7 @@ def verdicts(*observations: Observation, verdict: str = "unknown") -> list[str]:
     return [history.judge(observation).verdict for observation in observations]
 
 
-def test_a_token_is_health() -> None:
+def test_an_engine_that_makes_a_token_is_healthy() -> None:
     finding = History().judge(TOKEN)
     assert (finding.verdict, finding.latency_ms, finding.pending) == ("healthy", 12, False)
 
@@ -50,7 +50,7 @@ def test_progress_is_no_hang_however_long_it_takes() -> None:
     assert verdicts(nothing(1, 1), nothing(2, 2), nothing(3, 3)) == ["unknown", "busy", "busy"]
 
 
-def test_time_outs_count_in_a_row() -> None:
+def test_only_time_outs_in_a_row_are_a_hang() -> None:
     assert verdicts(nothing(5, 5), TOKEN, nothing(5, 5), TOKEN) == ["unknown", "healthy", "unknown", "healthy"]
     assert verdicts(nothing(5, 5), nothing(6, 7), nothing(7, 7)) == ["unknown", "busy", "unknown"]
 
@@ -76,7 +76,7 @@ def test_silence_is_a_hang_after_a_while() -> None:
     ("seen", "verdict"),
     [(Seen.FULL, "busy"), (Seen.WRONG, "wrong"), (Seen.REFUSED, "dead"), (Seen.UNCLEAR, "unknown")],
 )
-def test_other_answers(seen: Seen, verdict: str) -> None:
+def test_each_other_observation_has_its_verdict(seen: Seen, verdict: str) -> None:
     assert verdicts(Observation(seen, "")) == [verdict]
 
 
@@ -137,6 +137,8 @@ def test_a_deleted_unit_is_dead_and_not_stopped() -> None:
         (unit("inactive", Job="7"), 0, "starting"),
     ],
 )
-def test_of_unit(properties: dict[str, str] | None, attempt: int, verdict: str | None) -> None:
+def test_the_state_of_a_unit_gives_a_verdict(
+    properties: dict[str, str] | None, attempt: int, verdict: str | None
+) -> None:
     finding = of_unit(properties, attempt)
     assert (finding.verdict if finding else None) == verdict

@@ -31,14 +31,14 @@ def ask(engine: Engine, method: str, path: str, body: Body | None = None, limit:
     return asyncio.run(http.ask(target, method, path, body, limit))
 
 
-def test_an_answer_to_a_body_with_a_key(engine: Engine) -> None:
+def test_a_request_sends_its_body_and_its_key(engine: Engine) -> None:
     engine.key = "secret-key-1"
     found = ask(engine, "POST", "/v1/completions", json_body(prompt="x"))
     assert found.status == 200 and json.loads(found.body)["model"] == "main"
     assert engine.completions == [{"prompt": "x"}]
 
 
-def test_an_answer_in_chunks(engine: Engine) -> None:
+def test_an_answer_in_chunks_is_read(engine: Engine) -> None:
     found = ask(engine, "GET", "/metrics")
     assert found.status == 200 and found.body.endswith(b"process_start_time_seconds 1.7e+09\n")
 

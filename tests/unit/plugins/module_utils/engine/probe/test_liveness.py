@@ -55,7 +55,7 @@ def test_a_healthy_engine_is_asked_for_one_unique_token_and_nothing_else(
     assert engine.scrapes == 0
 
 
-def test_a_hung_worker(engine: Engine) -> None:
+def test_an_engine_that_hangs_answers_metrics_without_progress(engine: Engine) -> None:
     engine.delay = 60
     found = look(engine)
     assert (found.seen, found.silent, found.latency_ms) == (Seen.NOTHING, False, None)
@@ -63,13 +63,13 @@ def test_a_hung_worker(engine: Engine) -> None:
     assert metrics.progress(*found.samples) is False
 
 
-def test_a_slow_engine_with_progress(engine: Engine) -> None:
+def test_a_slow_engine_shows_progress(engine: Engine) -> None:
     engine.delay, engine.works = 60, True
     found = look(engine)
     assert metrics.progress(*found.samples) is True
 
 
-def test_a_slow_engine_that_answers_in_time(engine: Engine) -> None:
+def test_a_slow_engine_that_answers_in_time_makes_a_token(engine: Engine) -> None:
     engine.delay = 0.2
     found = look(engine)
     assert found.seen is Seen.TOKEN and found.latency_ms is not None and found.latency_ms >= 200
@@ -86,13 +86,13 @@ def test_an_api_server_that_answers_nothing_is_silent(engine: Engine) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "no metrics at all", "\x00\xff"])
-def test_broken_metrics(engine: Engine, text: str) -> None:
+def test_broken_metrics_give_no_samples(engine: Engine, text: str) -> None:
     engine.delay, engine.metrics = 60, text
     found = look(engine)
     assert (found.seen, found.silent, found.samples) == (Seen.NOTHING, False, ())
 
 
-def test_another_model(engine: Engine) -> None:
+def test_an_answer_of_another_model_is_wrong(engine: Engine) -> None:
     engine.model = "llama"
     found = look(engine)
     assert found.seen is Seen.WRONG and "'llama' instead of 'main' or 'tiny-a'" in found.detail
@@ -109,14 +109,14 @@ def test_another_model(engine: Engine) -> None:
         (403, Seen.UNCLEAR),
     ],
 )
-def test_status(engine: Engine, status: int, seen: Seen) -> None:
+def test_each_http_status_gives_an_observation(engine: Engine, status: int, seen: Seen) -> None:
     engine.status = status
     found = look(engine)
     assert found.seen is seen
     assert f"HTTP {status}" in found.detail
 
 
-def test_the_key(engine: Engine) -> None:
+def test_an_engine_with_a_key_answers_only_to_the_key(engine: Engine) -> None:
     engine.key = "secret-key-1"
     assert look(engine).seen is Seen.UNCLEAR
     assert look(engine, "secret-key-1").seen is Seen.TOKEN
@@ -134,7 +134,7 @@ def test_the_key(engine: Engine) -> None:
         (b"HTTP/1.1 200 OK\r\n\r\n" + b"[" * 100_000, Seen.WRONG),
     ],
 )
-def test_an_answer_that_cannot_be_read(engine: Engine, raw: bytes, seen: Seen) -> None:
+def test_an_answer_that_cannot_be_read_is_wrong_or_unclear(engine: Engine, raw: bytes, seen: Seen) -> None:
     engine.raw = raw
     assert look(engine).seen is seen
 

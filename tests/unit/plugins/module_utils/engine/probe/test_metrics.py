@@ -21,7 +21,7 @@ def sample(generation: float = 12, cache: float = 0.25, start: str = "1.7e+09") 
     return found
 
 
-def test_a_sample() -> None:
+def test_a_sample_has_the_counters_and_the_start_of_the_process() -> None:
     found = sample()
     assert dict(found.values) == {
         "vllm:generation_tokens_total": 12,
@@ -45,7 +45,7 @@ def test_a_sample() -> None:
         ("vllm:prompt_tokens_total 5\nvllm:prompt_tokens_total NaN\nvllm:prompt_tokens_total five", 5),
     ],
 )
-def test_lines(line: str, value: float) -> None:
+def test_the_values_of_a_counter_are_summed_over_its_labels(line: str, value: float) -> None:
     assert metrics.parse(line, ADAPTER.metrics) == Sample((("vllm:prompt_tokens_total", value),))
 
 
@@ -56,13 +56,13 @@ def test_a_text_without_counters_of_progress_gives_no_sample(text: str) -> None:
     assert metrics.parse(text, ADAPTER.metrics) is None
 
 
-def test_requests_in_flight() -> None:
+def test_requests_in_flight_are_those_that_run_or_wait() -> None:
     text = 'vllm:num_requests_running{engine="0"} 2.0\nvllm:num_requests_running{engine="1"} 1.0\n'
     assert metrics.in_flight(text, ADAPTER.metrics) is None
     assert metrics.in_flight(text + 'vllm:num_requests_waiting{engine="0"} 4.0\n', ADAPTER.metrics) == 7
 
 
-def test_progress() -> None:
+def test_a_counter_that_changes_is_progress() -> None:
     assert metrics.progress(sample(), sample()) is False
     assert metrics.progress(sample(), sample(generation=13)) is True
     # A lone long prefill changes only the usage of the cache.
@@ -72,7 +72,7 @@ def test_progress() -> None:
 
 
 @given(st.text(), st.integers(0, 400), st.integers(0, 400))
-def test_mangled_metrics(noise: str, start: int, end: int) -> None:
+def test_mangled_metrics_are_no_error(noise: str, start: int, end: int) -> None:
     """Metrics that are cut, or have other text in the middle, give a sample or None, and never an error."""
     text = METRICS.format(generation=1, cache=0)
     for mangled in (noise, text[:start] + noise + text[end:]):

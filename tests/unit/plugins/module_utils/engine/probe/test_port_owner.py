@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which process listens on an instance's port, and when all of /proc is searched for it."""
+"""Which process listens on an instance's port, and when all of /proc is searched for this process."""
 
 from __future__ import annotations
 

@@ -116,7 +116,7 @@ def test_another_process_on_the_port_is_named_and_gets_no_request(server: ApiSer
     assert server.requests == {}
 
 
-def test_a_port_without_a_listener_or_with_an_unknown_one(server: ApiServer, proc: FakeProc) -> None:
+def test_a_port_without_a_listener_or_with_an_unknown_listener_is_not_ready(server: ApiServer, proc: FakeProc) -> None:
     proc.lines.clear()
     proc.listen(server.port, inode=99)
     assert "cannot be found in /proc" in check(server, proc).message

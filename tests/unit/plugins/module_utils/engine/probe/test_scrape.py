@@ -31,7 +31,7 @@ def read(engine: Engine, root: Path) -> str:
     return scrape.scrape(paths, "main", releases.load(paths, "main", 1))
 
 
-def test_an_engine_that_answers(engine: Engine, tmp_path: Path) -> None:
+def test_the_metrics_of_an_engine_that_answers_are_read(engine: Engine, tmp_path: Path) -> None:
     assert read(engine, tmp_path).endswith("process_start_time_seconds 1.7e+09\n")
 
 

@@ -40,7 +40,7 @@ LATER = Counters("tiny-a", at=110.0, started=1.7e9, tokens=1400.0, seconds=60.0,
 BEFORE = Throughput("tiny-a", tokens=400, speed=40.0, concurrency=1.0, work=60.0)
 
 
-def test_the_counters_in_the_metrics() -> None:
+def test_the_counters_in_the_metrics_are_summed_over_engines() -> None:
     assert parse(METRICS, ADAPTER.metrics, "tiny-a", 100.0) == COUNTERS
     # Two ranks of data parallelism.
     both = METRICS + METRICS.replace('engine="0"', 'engine="1"').replace("process_start", "another")
@@ -63,7 +63,7 @@ def test_without_a_cache_all_prompt_tokens_count_as_work() -> None:
     assert found == replace(COUNTERS, work=10100.0)
 
 
-def test_the_throughput_between_two_samples() -> None:
+def test_two_samples_give_a_throughput() -> None:
     assert between(COUNTERS, LATER) == BEFORE
     assert between(COUNTERS, replace(COUNTERS, at=110.0)) == Throughput("tiny-a", 0, 0.0, 0.0, 0.0)
 
@@ -85,7 +85,7 @@ def test_samples_of_two_processes_give_no_throughput(first: Counters | None, las
     assert between(first, last) is None
 
 
-def test_as_fast_as_before() -> None:
+def test_a_speed_at_the_limit_is_not_too_slow() -> None:
     slow, words = judge(BEFORE, Throughput("tiny-a", tokens=900, speed=10.0, concurrency=1.5, work=50.0), 0.25)
     assert not slow
     assert words == (
@@ -94,7 +94,7 @@ def test_as_fast_as_before() -> None:
     )
 
 
-def test_too_slow() -> None:
+def test_a_speed_below_the_limit_is_too_slow() -> None:
     slow, words = judge(BEFORE, Throughput("tiny-a", tokens=900, speed=9.9, concurrency=1.5, work=90.0), 0.25)
     assert slow
     assert words == (
@@ -148,5 +148,5 @@ def test_the_counters_of_the_active_release_are_read(
     assert throughput.read(Paths(tmp_path), "main") is None
 
 
-def test_an_instance_that_has_not_run_yet(tmp_path: Path) -> None:
+def test_an_instance_that_has_not_run_yet_has_no_counters(tmp_path: Path) -> None:
     assert throughput.read(Paths(tmp_path), "main") is None

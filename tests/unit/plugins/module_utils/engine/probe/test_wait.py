@@ -47,7 +47,9 @@ def unit(active: str, sub: str = "", restarts: int = 0, **more: str) -> dict[str
         (unit("deactivating", "stop-post"), 1, "loading"),
     ],
 )
-def test_judge(properties: dict[str, str], attempt: int, state: str) -> None:
+def test_the_properties_of_a_unit_give_the_state_of_its_start(
+    properties: dict[str, str], attempt: int, state: str
+) -> None:
     assert wait.judge(properties, attempt)[0] == state
 
 
@@ -99,6 +101,6 @@ def test_the_cause_above_a_long_traceback_is_kept(cause: list[str]) -> None:
     assert words[-wait.LAST_WORDS :] == lines[-wait.LAST_WORDS :]
 
 
-def test_colours_and_bytes() -> None:
+def test_colours_are_removed_and_bytes_are_decoded() -> None:
     raw = json.dumps({"MESSAGE": list(b"\x1b[31mbroken\x1b[0m")}).encode() + b"\nno json\n"
     assert wait.select(wait.parse_journal(raw), retrying=False) == "broken"

@@ -37,7 +37,7 @@ def test_one_prompt_is_counted_in_the_singular(server: ApiServer) -> None:
     assert verdict == Verdict(True, "warmed up by 1 prompt")
 
 
-def test_texts_and_chats(server: ApiServer) -> None:
+def test_texts_and_chats_are_sent_in_order(server: ApiServer) -> None:
     chat = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hello"}]
     verdict, said = run(server, {"prompt": "Once upon"}, {"messages": chat, "max-tokens": 5})
     assert verdict == Verdict(True, "warmed up by 2 prompts")
@@ -64,7 +64,7 @@ def test_another_task_gets_its_own_request(server: ApiServer) -> None:
 
 
 @pytest.mark.parametrize(("status", "final"), [(400, True), (404, True), (429, False), (500, False), (503, False)])
-def test_a_prompt_that_fails(server: ApiServer, status: int, final: bool) -> None:
+def test_a_prompt_that_fails_is_named_and_ends_the_warm_up(server: ApiServer, status: int, final: bool) -> None:
     server.answers["/v1/chat/completions"] = (status, {"error": "too long"})
     prompts: list[Mapping[str, Any]] = [
         {"prompt": "a"},
@@ -77,12 +77,12 @@ def test_a_prompt_that_fails(server: ApiServer, status: int, final: bool) -> Non
     assert len(said) == 2
 
 
-def test_an_engine_that_is_gone(server: ApiServer) -> None:
+def test_an_engine_that_does_not_run_is_not_ready(server: ApiServer) -> None:
     server.close()
     verdict, _said = run(server, {"prompt": "a"})
     assert not verdict.ready and not verdict.final and "no answer on 127.0.0.1" in verdict.message
 
 
-def test_an_answer_without_a_choice(server: ApiServer) -> None:
+def test_an_answer_without_a_choice_is_reported(server: ApiServer) -> None:
     server.answers["/v1/completions"] = (200, {"choices": []})
     assert "answers without a choice" in run(server, {"prompt": "a"})[0].message

@@ -24,7 +24,7 @@ def test_restarts_are_counted_until_the_engine_answers(tmp_path: Path) -> None:
     assert attempts.begin(paths, "main", 7) == 1
 
 
-def test_a_start_on_purpose_is_the_first(tmp_path: Path) -> None:
+def test_a_start_on_purpose_is_the_first_attempt(tmp_path: Path) -> None:
     paths = Paths(tmp_path)
     assert [attempts.begin(paths, "main", restarts) for restarts in (0, 1, 0)] == [1, 2, 1]
 

@@ -71,7 +71,7 @@ def test_a_drain_of_another_owner_stays_unless_forced(paths: Paths) -> None:
     assert drains.drain(paths, ["side"], afterwards)[0].drain == afterwards
 
 
-def test_undrain(paths: Paths) -> None:
+def test_only_the_owner_or_a_call_without_an_owner_removes_a_drain(paths: Paths) -> None:
     drains.drain(paths, ["main"], ALICE)
     assert drains.undrain(paths, "main", "bob@node1", NOW) == drains.Outcome("main", ALICE, False)
     assert drains.undrain(paths, "main", ALICE.owner, NOW) == drains.Outcome("main", None, True)
@@ -113,12 +113,12 @@ def test_a_file_with_any_bytes_is_a_drain(tmp_path_factory: pytest.TempPathFacto
     ("text", "seconds"),
     [("90s", 90), ("30m", 1800), ("2h", 7200), ("1d", 86400), ("1h30m", 5400), ("007m", 420)],
 )
-def test_durations(text: str, seconds: int) -> None:
+def test_a_duration_is_parsed(text: str, seconds: int) -> None:
     assert drains.parse_duration(text) == timedelta(seconds=seconds)
 
 
 @pytest.mark.parametrize("text", ["", "30", "m", "0m", "-5m", "1.5h", "5 m", "5x", "5m3", "²m", "9" * 30 + "d"])
-def test_what_is_no_duration(text: str) -> None:
+def test_a_text_that_is_no_duration_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"duration|longer"):
         drains.parse_duration(text)
 

@@ -39,8 +39,8 @@ def test_a_state_is_read_as_it_was_written(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("active", ["activating", "inactive", "failed"])
-def test_only_a_unit_that_is_active_serves(active: str) -> None:
-    """A node that loses power leaves a record of `serving`. Records of other states stay true until the next start."""
+def test_a_record_of_serving_is_outdated_if_the_unit_does_not_serve(active: str) -> None:
+    """As after a loss of power. Records of other states stay true until the next start."""
     serves = replace(STATE, state=gangs.SERVING)
     assert gangs.of_last_supervisor(serves, active)
     assert not gangs.of_last_supervisor(STATE, active)
@@ -75,7 +75,7 @@ def test_a_damaged_state_counts_as_none(tmp_path: Path, change: dict[str, object
 @pytest.mark.parametrize(
     "text", ["", "[]", "null", "{", pytest.param("[" * 100_000, id="deep"), json.dumps({"schema": 1})]
 )
-def test_a_file_that_is_no_state(tmp_path: Path, text: str) -> None:
+def test_a_file_without_a_state_counts_as_none(tmp_path: Path, text: str) -> None:
     paths = Paths(tmp_path)
     files.write(paths.gang("big"), text)
     assert gangs.read(paths, "big") is None

@@ -25,7 +25,7 @@ def written(paths: Paths, answers: GatewayAnswers) -> list[GatewayAnswer]:
     return gateway_answers.read(paths, "main")
 
 
-def test_the_same_word_in_a_row_is_counted(tmp_path: Path) -> None:
+def test_equal_answers_in_a_row_are_counted(tmp_path: Path) -> None:
     answers = GatewayAnswers()
     changes = [answers.record("gw1", text, float(second)) for second, text in enumerate(["up ready", "drain", "drain"])]
     assert changes == [True, True, False]
@@ -36,7 +36,7 @@ def test_the_same_word_in_a_row_is_counted(tmp_path: Path) -> None:
     ]
 
 
-def test_another_word_begins_anew() -> None:
+def test_another_answer_begins_a_new_count() -> None:
     answers = GatewayAnswers()
     for text in ("drain", "drain", "up ready", "drain"):
         answers.record("gw1", text, 1.0)

@@ -46,7 +46,7 @@ def probed(paths: Paths, verdict: str, checked: str = "2026-11-21T03:00:00Z") ->
     return install_state.serving(paths, "main", NOW)
 
 
-def test_an_instance_that_serves(paths: Paths) -> None:
+def test_an_instance_that_serves_has_its_facts(paths: Paths) -> None:
     assert install_state.of(paths, "main", NOW) == InstanceFacts(
         name="main",
         model="tiny-a",

@@ -37,7 +37,7 @@ def test_a_pin_holds_until_the_inventory_changes(paths: Paths) -> None:
     assert pins.wanted_number(paths, "main") == 3
 
 
-def test_a_pin_in_the_place_of_an_earlier_release_is_outdated(paths: Paths) -> None:
+def test_a_pin_is_outdated_if_the_inventory_now_asks_for_a_third_release(paths: Paths) -> None:
     keep(paths, 2, 1, 2, 3)
     assert pins.outdated(paths, "main", 2) is False
     pins.settle(paths, "main", 1, "rolled back", NEVER)

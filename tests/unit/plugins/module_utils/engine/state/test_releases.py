@@ -140,7 +140,7 @@ def test_a_damaged_release_is_left_out_and_named(paths: Paths, damage: bytes) ->
 
 
 @pytest.mark.parametrize("name", ["vllm@main.service", releases.ENV_FILE])
-def test_a_kept_release_is_repaired(paths: Paths, name: str) -> None:
+def test_a_damaged_file_of_a_kept_release_is_repaired(paths: Paths, name: str) -> None:
     stage(paths, "float32")
     file = paths.release("main", 1) / name
     sound = file.read_text()
@@ -170,16 +170,6 @@ def test_installed_is_false_where_activate_would_write(paths: Paths) -> None:
     assert not releases.installed(paths, "main", 1)
 
 
-def test_write_is_atomic_and_keeps_the_mode(tmp_path: Path) -> None:
-    target = tmp_path / "deep/secret"
-    assert files.write(target, "a", mode=0o600) is True
-    assert files.write(target, "a", mode=0o600) is False
-    assert files.write(target, "a", mode=0o644) is True
-    assert files.write(target, "b", mode=0o600) is True
-    assert target.stat().st_mode & 0o777 == 0o600
-    assert [path.name for path in target.parent.iterdir()] == ["secret"]
-
-
 def numbered(paths: Paths, *served: int) -> None:
     """Ten releases, the last of which is desired; `served` are those that have served, in this order."""
     for number in range(1, 11):
@@ -203,7 +193,7 @@ def test_releases_beyond_the_last_and_the_newest_are_superseded(paths: Paths) ->
     assert left(paths, 10) == list(range(1, 11))
 
 
-def test_what_is_in_use_is_never_superseded(paths: Paths) -> None:
+def test_a_release_in_use_is_never_superseded(paths: Paths) -> None:
     numbered(paths)
     files.link(paths.active("main"), "3")
     files.link(paths.current("main"), "4")

@@ -91,7 +91,7 @@ WHOLE = {**asdict(swaps.Swap(1, 2, "a", NEVER)), "schema": swaps.SCHEMA}
         *("terms", "words", "target", "port", "step", "steps", "notes", "types"),
     ],
 )
-def test_a_record_that_cannot_be_understood_is_a_swap(paths: Paths, content: str, words: str) -> None:
+def test_a_damaged_record_counts_as_a_swap(paths: Paths, content: str, words: str) -> None:
     """The node must not go on as if nothing had happened: a drain or a closed gate may be left."""
     files.write_json(paths.swap("main"), WHOLE)
     assert swaps.read(paths, "main") == swaps.Swap(1, 2, "a", NEVER)
@@ -113,7 +113,7 @@ def test_a_record_that_cannot_be_read_is_a_swap(paths: Paths) -> None:
     assert found and found.step == swaps.DAMAGED and "Is a directory" in found.failure
 
 
-def test_where_memory_is_damaged_the_disk_counts(paths: Paths) -> None:
+def test_if_the_record_in_memory_is_damaged_the_record_on_disk_counts(paths: Paths) -> None:
     files.write(paths.swap_meanwhile("main"), "{")
     found = swaps.read(paths, "main")
     assert found and found.step == swaps.DAMAGED and str(paths.swap_meanwhile("main")) in found.failure
@@ -220,11 +220,11 @@ def test_a_report_with_a_value_of_another_type_counts_as_damaged(paths: Paths, c
         (swaps.STUCK, True, True),
     ],
 )
-def test_when_the_gate_has_to_be_closed(step: str, touched: bool, gated: bool) -> None:
+def test_the_step_of_a_swap_decides_whether_the_gate_is_closed(step: str, touched: bool, gated: bool) -> None:
     assert swaps.Swap(1, 2, "a", NEVER, step=step, touched=touched, closed_port=5005).gated is gated
     assert not swaps.Swap(1, 2, "a", NEVER, step=step, touched=touched).gated
 
 
-def test_where_a_swap_leads_to() -> None:
+def test_a_swap_leads_to_its_target_and_a_return_to_its_origin() -> None:
     assert swaps.Swap(1, 2, "a", NEVER).release == 2
     assert swaps.Swap(1, 2, "a", NEVER, returning=True).release == 1

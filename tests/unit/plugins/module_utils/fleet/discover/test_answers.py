@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Why nothing is known about a machine."""
+"""The answers of a machine: its facts, or the reason why there are none."""
 
 from __future__ import annotations
 

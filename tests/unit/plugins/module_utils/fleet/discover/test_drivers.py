@@ -49,7 +49,7 @@ def test_docker_comes_from_a_source_with_cdi(machine: Make) -> None:
     assert "docker_source" not in values(snap) and "docker_source" in [one.variable for one in snap.questions]
 
 
-def test_a_machine_without_gpus_gets_nothing(machine: Make) -> None:
+def test_a_machine_without_gpus_gets_no_proposal(machine: Make) -> None:
     assert propose(machine("none"), KNOWN) == Proposal()
 
 

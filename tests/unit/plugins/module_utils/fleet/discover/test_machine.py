@@ -33,11 +33,11 @@ def test_gpus_of_virtual_machines_are_not_usable(machine: Make) -> None:
     assert len(machine("l40s", gpus=gpus).usable_gpus) == 1
 
 
-def test_other_systems_are_unsupported(machine: Make) -> None:
+def test_other_architectures_and_other_releases_of_debian_are_unsupported(machine: Make) -> None:
     assert machine("l40s").unsupported == ""
     assert machine("gb10").unsupported.startswith("is aarch64")
     assert machine("l40s", debian=11).unsupported.startswith("runs Debian 11")
 
 
-def test_an_error_is_the_reason() -> None:
+def test_a_machine_with_an_error_is_read_as_the_error() -> None:
     assert read("a", {"error": "cannot be reached"}) == "cannot be reached"

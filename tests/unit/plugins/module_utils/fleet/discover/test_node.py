@@ -29,7 +29,7 @@ def test_proxmox_is_named_with_kernel_and_repositories(machine: Make) -> None:
     assert "names" in [one.variable for one in propose("gpu-01", found, [], KNOWN).own.questions]
 
 
-def test_another_firewall_is_a_question(machine: Make) -> None:
+def test_a_firewall_that_this_collection_did_not_set_up_is_a_question(machine: Make) -> None:
     for firewall in ({"others": ["ufw"]}, {"others": [], "foreign_rules": True}):
         found = propose("gpu-01", machine("l40s", firewall=firewall), [], KNOWN)
         assert "common_firewall_replace" in [one.variable for one in found.own.questions]

@@ -59,7 +59,7 @@ def test_at_least_one_size_is_required() -> None:
         batches([], Serving(), [])
 
 
-def test_a_canary_and_then_growing_batches() -> None:
+def test_batches_have_the_declared_sizes() -> None:
     due = fleet(20)
     made = batches(due, all_healthy(due), SIZES)
     assert sizes(made) == [1, 5, 10, 4]
@@ -67,7 +67,7 @@ def test_a_canary_and_then_growing_batches() -> None:
     assert not any(batch.alone for batch in made)
 
 
-def test_one_replica_stays() -> None:
+def test_one_replica_of_a_set_keeps_serving() -> None:
     due = fleet(4)
     assert sizes(batches(due, all_healthy(due), ["100%"])) == [3, 1]
     two = fleet(2)
@@ -136,7 +136,7 @@ SERVERS = st.sets(st.tuples(st.integers(0, 9), st.sampled_from(SETS)), max_size=
     st.lists(SERVERS, min_size=1, max_size=3),
     st.lists(st.sampled_from([1, 2, "10%", "25%", "50%", "100%"]), min_size=1, max_size=4),
 )
-def test_every_instance_has_one_turn_and_only_instances_marked_alone_leave_a_gateway_without_server(
+def test_every_instance_is_in_one_batch_and_only_one_marked_alone_leaves_a_gateway_without_a_server(
     due: set[tuple[int, str]], gateways: list[set[tuple[int, str]]], wanted: list[str | int]
 ) -> None:
     """Nodes outside the run count as servers if a gateway sends them requests."""

@@ -57,14 +57,14 @@ def plan(
     return plan_maintenance(read, Terms(sizes, seconds, **more))
 
 
-def test_a_canary_and_then_growing_batches() -> None:
+def test_batches_have_the_declared_sizes() -> None:
     made = plan(fleet(9))
     assert order(made) == [["n1"], ["n2", "n3"], ["n4", "n5", "n6", "n7"], ["n8", "n9"]]
     assert made.problems == []
     assert made.lines[0] == "batch 1: n1: update curl 1 -> 2, drained"
 
 
-def test_one_replica_stays() -> None:
+def test_one_replica_of_a_set_keeps_serving() -> None:
     assert order(plan(fleet(2), ("100%",))) == [["n1"], ["n2"]]
     assert order(plan(fleet(3), ("100%",))) == [["n1", "n2"], ["n3"]]
 
@@ -77,7 +77,7 @@ def gangs(*, others: bool = True, **more: Any) -> dict[str, dict[str, Any]]:
     return {**hosts, "n3": node("main", up=up, **more)} if others else hosts
 
 
-def test_the_members_of_a_gang_take_one_server_with_them() -> None:
+def test_a_batch_has_only_one_member_of_a_gang_and_then_no_other_replica() -> None:
     made = plan(gangs(), ("100%",))
     assert made.problems == []
     assert not any(turn.alone for batch in made.batches for turn in batch)
@@ -117,7 +117,7 @@ def test_work_without_a_drain_needs_no_order() -> None:
     assert "drained" not in made.lines[0]
 
 
-def test_a_node_without_work_has_no_turn() -> None:
+def test_a_node_without_work_is_in_no_batch() -> None:
     hosts = fleet(2) | {"n3": node("main", up=("n1", "n2"), due=[], drain=False)}
     made = plan(hosts)
     assert order(made) == [["n1"], ["n2"]]
@@ -131,7 +131,9 @@ def test_a_node_without_work_has_no_turn() -> None:
         ("", ["gw2"], "gw2: the gateway cannot be reached, so it is unknown where it sends requests: repair"),
     ],
 )
-def test_a_silent_gateway_is_a_problem_with_a_way_out(silent: str, gone: list[str], problem: str) -> None:
+def test_a_gateway_that_does_not_answer_is_a_problem_with_a_next_step(
+    silent: str, gone: list[str], problem: str
+) -> None:
     hosts = fleet(2)
     hosts["n1"]["gateways"][0] |= {"silent": silent, "up": []}
     hosts["n1"]["unreachable"] = gone
@@ -200,7 +202,7 @@ def test_a_run_that_failed_is_continued() -> None:
     assert made.lines[0] == "batch 1: n1: continues an earlier run that was cut off or failed, drained"
 
 
-def test_a_node_without_instances_has_a_turn() -> None:
+def test_a_node_without_instances_is_in_a_batch() -> None:
     made = plan({"n1": node()})
     assert made.problems == [] and order(made) == [["n1"]]
 
@@ -234,7 +236,7 @@ def test_each_gateway_keeps_a_server() -> None:
     st.lists(st.lists(st.booleans(), min_size=7, max_size=7), min_size=1, max_size=3),
     st.lists(st.sampled_from(["1", "2", "50%", "100%"]), min_size=1, max_size=3),
 )
-def test_every_node_has_one_turn_and_only_sets_marked_alone_lose_a_gateways_last_server(
+def test_every_node_is_in_one_batch_and_only_sets_marked_alone_lose_a_gateways_last_server(
     nodes: list[set[str]], gateways: list[list[bool]], sizes: list[str]
 ) -> None:
     """Each gateway has lost some nodes, and sends the other nodes requests for all of their sets."""

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The turns of nodes during an update, and the report."""
+"""Which node swaps next during an update, which node goes back, and the report."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def run(playing: str = "ab", untold: dict[str, str] | None = None, left_out: tup
     return Run(nodes, "baremetal.inference.update_model", untold or {}, left_out)
 
 
-def test_every_node_has_a_turn_until_a_node_fails() -> None:
+def test_every_node_swaps_until_a_node_fails() -> None:
     assert outcomes.turn(BATCH, "b", run(a={"swaps": [DONE]})) == BATCH[1]
     assert outcomes.turn(BATCH, "c", run()) == {}
     assert outcomes.turn(BATCH, "b", run(a={"swaps": [FAILED]})) == {}
@@ -42,7 +42,7 @@ def test_a_lost_node_stops_the_others_only_during_its_swap() -> None:
     )
 
 
-def test_a_swap_is_reversed_once() -> None:
+def test_an_instance_goes_back_once() -> None:
     failed = run(a={"swaps": [DONE]}, b={"swaps": [FAILED]})
     assert outcomes.way_back(BATCH, "a", failed) == {**BATCH[0], "origin": 2, "release": 1}
     # The failed swap has returned already.
@@ -52,12 +52,12 @@ def test_a_swap_is_reversed_once() -> None:
 
 
 @pytest.mark.parametrize(("origin", "release"), [(None, 2), (1, 1)])
-def test_an_instance_without_an_earlier_release_stays(origin: int | None, release: int) -> None:
+def test_an_instance_without_an_earlier_release_does_not_go_back(origin: int | None, release: int) -> None:
     batch = [{**BATCH[0], "origin": origin, "release": release}]
     assert outcomes.way_back(batch, "a", run(a={"swaps": [DONE]})) == {}
 
 
-def test_after_a_failed_reversal_the_others_stay() -> None:
+def test_after_a_failed_return_the_other_instances_do_not_go_back() -> None:
     stays = {**DONE, "returns": True, "outcome": "refused", "failure": "it is the last one"}
     assert outcomes.way_back(BATCH, "b", run(a={"swaps": [DONE, stays]}, b={"swaps": [DONE]})) == {}
     said = outcomes.failure("a", run(a={"swaps": [DONE, stays]}, b={"swaps": [FAILED]}))
@@ -103,7 +103,7 @@ def test_a_refusal_names_the_variable_of_the_playbooks(permission: str, words: s
     assert "the probe failed. The instance was not changed. -e " in said and words in said
 
 
-def test_a_reversal_has_a_line() -> None:
+def test_an_instance_that_went_back_has_a_line() -> None:
     went = run(a={"swaps": [DONE, {**DONE, "release": 1, "returns": True}]}, b={"swaps": [FAILED]})
     assert outcomes.lines("a", went)[1:] == ["main on a went back to the release that served before"]
 

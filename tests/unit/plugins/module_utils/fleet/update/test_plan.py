@@ -152,7 +152,7 @@ def test_requests_of_the_only_replica_are_held_or_downtime_is_allowed() -> None:
     assert "; clients may find no engine meanwhile, because no bridge can serve: " in found.lines[0]
 
 
-def test_without_a_gateway_the_nodes_vouch_for_each_other() -> None:
+def test_without_a_gateway_a_node_that_reports_a_serving_engine_counts_as_a_replica() -> None:
     found = made({"a": host(instance()), "b": host(instance())})
     assert found.problems == [] and [(batch[0].way, batch[0].vouched) for batch in found.batches] == [
         ("others", True),
@@ -210,7 +210,7 @@ def test_a_line_names_a_swap_that_was_cut_off_and_a_drain() -> None:
     assert "finishing a swap that was cut off; stays drained by mira@a" in line
 
 
-def test_a_wrong_size_is_a_problem_like_others() -> None:
+def test_a_wrong_size_of_a_batch_is_a_problem() -> None:
     found = plan({"a": Host.from_dict(host(instance(), up=["a", "b"]))}, ["many"], Choice(), allow_downtime=False)
     assert found.problems == ["update_batches contains 'many': use a whole number from 1, or 1% to 100%"]
 
@@ -247,7 +247,7 @@ def test_a_gateway_that_does_not_answer_is_one_problem() -> None:
 
 
 def test_a_gateway_that_cannot_be_reached_is_the_only_problem_that_it_makes() -> None:
-    """Only this gateway may know whether the instance is the last server."""
+    """Only an answer of this gateway would show whether the instance is the last server."""
     hosts = {"a": {**host(instance(), up=["a"], hold=0), "unreachable": ["gw2"]}, "b": host(instance(), up=["a"])}
     found = made(hosts)
     assert found.problems == [

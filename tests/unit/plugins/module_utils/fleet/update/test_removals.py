@@ -36,7 +36,7 @@ def host(*names: str, declared: tuple[str, ...] = ("main",), up: tuple[str, ...]
     }
 
 
-def leaving(hosts: dict[str, dict[str, Any]], wanted: Selection, allow_downtime: bool) -> RemovalPlan:
+def planned(hosts: dict[str, dict[str, Any]], wanted: Selection, allow_downtime: bool) -> RemovalPlan:
     read = {name: Host.from_dict(facts) for name, facts in hosts.items()}
     return plan_removals(read, wanted, allow_downtime=allow_downtime)
 
@@ -45,10 +45,10 @@ TWO = {"n1": host("main", up=("n1", "n2")), "n2": host("main", up=("n1", "n2"))}
 
 
 def test_without_a_selection_undeclared_instances_are_reported() -> None:
-    found = leaving({"n1": host("main", "old")}, Selection(), allow_downtime=False)
+    found = planned({"n1": host("main", "old")}, Selection(), allow_downtime=False)
     assert found.names == {"n1": []} and found.problems == []
     assert found.lines == ["n1: old is on the node, and the inventory does not declare it"]
-    assert leaving({"n1": host("main")}, Selection(), allow_downtime=False).lines == [
+    assert planned({"n1": host("main")}, Selection(), allow_downtime=False).lines == [
         "the inventory declares all instances on the nodes"
     ]
 
@@ -65,22 +65,22 @@ def test_without_a_selection_undeclared_instances_are_reported() -> None:
     ],
 )
 def test_the_selection_names_the_instances(wanted: Selection, expected: list[str]) -> None:
-    found = leaving({"n1": host("main", "old", declared=("main", "gone"))}, wanted, allow_downtime=True)
+    found = planned({"n1": host("main", "old", declared=("main", "gone"))}, wanted, allow_downtime=True)
     assert found.names == {"n1": expected}
 
 
 def test_an_instance_that_is_declared_absent_is_an_orphan() -> None:
     facts = host("main") | {"declared": [{"name": "main", "model": "a", "state": "absent"}]}
-    assert leaving({"n1": facts}, Selection(orphans=True), allow_downtime=True).names == {"n1": ["main"]}
+    assert planned({"n1": facts}, Selection(orphans=True), allow_downtime=True).names == {"n1": ["main"]}
 
 
 def test_items_without_a_name_are_no_instances() -> None:
     facts = host("main") | {"declared": [{"name": ["main"]}, {"model": "a"}, "main", {"name": "main"}]}
-    assert leaving({"n1": facts}, Selection(everything=True), allow_downtime=True).names == {"n1": ["main"]}
+    assert planned({"n1": facts}, Selection(everything=True), allow_downtime=True).names == {"n1": ["main"]}
 
 
 def test_the_line_warns_about_an_instance_that_is_still_declared() -> None:
-    found = leaving({"n1": host("main", "old")}, Selection(everything=True), allow_downtime=True)
+    found = planned({"n1": host("main", "old")}, Selection(everything=True), allow_downtime=True)
     assert found.lines == [
         "n1: main (main-model) is removed; the inventory still declares it:"
         " baremetal.inference.site would start it again",
@@ -89,60 +89,60 @@ def test_the_line_warns_about_an_instance_that_is_still_declared() -> None:
 
 
 def test_without_a_match_nothing_is_removed() -> None:
-    assert leaving({"n1": host()}, Selection(orphans=True), allow_downtime=False).lines == [
+    assert planned({"n1": host()}, Selection(orphans=True), allow_downtime=False).lines == [
         "no instance matches: nothing is removed"
     ]
 
 
 def test_the_last_server_of_a_set_stays() -> None:
-    one = leaving({"n1": TWO["n1"]}, Selection(instance="main"), allow_downtime=False)
+    one = planned({"n1": TWO["n1"]}, Selection(instance="main"), allow_downtime=False)
     assert one.problems == []
-    (both,) = leaving(TWO, Selection(instance="main"), allow_downtime=False).problems
+    (both,) = planned(TWO, Selection(instance="main"), allow_downtime=False).problems
     assert both.startswith("main on n1, n2: gw has no other server for it")
-    assert leaving(TWO, Selection(instance="main"), allow_downtime=True).problems == []
+    assert planned(TWO, Selection(instance="main"), allow_downtime=True).problems == []
 
 
 def test_each_gateway_keeps_a_server() -> None:
     """Another server at gw does not help gw2."""
     second = [{**GATEWAY, "name": "main", "gateway": "gw2", "up": ["n1"]}]
     hosts = {**TWO, "n1": {**TWO["n1"], "gateways": TWO["n1"]["gateways"] + second}}
-    (problem,) = leaving({"n1": hosts["n1"]}, Selection(instance="main"), allow_downtime=False).problems
+    (problem,) = planned({"n1": hosts["n1"]}, Selection(instance="main"), allow_downtime=False).problems
     assert problem.startswith("main on n1: gw2 has no other server for it")
 
 
 @pytest.mark.parametrize("up", [("n1",), None])
 def test_a_gang_ends_with_any_of_its_members(up: tuple[str, ...] | None) -> None:
     follower = {"n2": host("main", up=up, gang=("n1", "n2"))}
-    (problem,) = leaving(follower, Selection(everything=True), allow_downtime=False).problems
+    (problem,) = planned(follower, Selection(everything=True), allow_downtime=False).problems
     assert problem.startswith("main on n1: ") and "clients would get errors" in problem
     both = {**follower, "n1": host("main", up=up, gang=("n1", "n2"))}
-    assert len(leaving(both, Selection(instance="main"), allow_downtime=False).problems) == 1
+    assert len(planned(both, Selection(instance="main"), allow_downtime=False).problems) == 1
     other = {"n2": host("main", up=("n1", "n3"), gang=("n1", "n2"))}
-    assert leaving(other, Selection(everything=True), allow_downtime=False).problems == []
+    assert planned(other, Selection(everything=True), allow_downtime=False).problems == []
 
 
-def test_a_gateway_that_does_not_answer_may_send_requests_to_what_is_removed() -> None:
+def test_a_removal_is_refused_while_a_gateway_cannot_be_reached() -> None:
     hosts = {**TWO, "n1": {**TWO["n1"], "unreachable": ["gw2"]}}
-    (problem,) = leaving({"n1": hosts["n1"]}, Selection(instance="main"), allow_downtime=True).problems
+    (problem,) = planned({"n1": hosts["n1"]}, Selection(instance="main"), allow_downtime=True).problems
     assert problem.startswith("gw2: the gateway cannot be reached") and "leave it out" in problem
-    assert leaving(hosts, Selection(), allow_downtime=False).problems == []
+    assert planned(hosts, Selection(), allow_downtime=False).problems == []
 
 
 def test_the_bridge_of_an_instance_is_no_other_server() -> None:
     facts = {"n1": host("main", up=("n1", "main_bridge.n1"))}
-    assert leaving(facts, Selection(instance="main"), allow_downtime=False).problems
+    assert planned(facts, Selection(instance="main"), allow_downtime=False).problems
 
 
 def test_without_a_gateway_the_reports_of_nodes_count() -> None:
-    (problem,) = leaving({"n1": host("main")}, Selection(instance="main"), allow_downtime=False).problems
+    (problem,) = planned({"n1": host("main")}, Selection(instance="main"), allow_downtime=False).problems
     assert problem.startswith("main on n1: no other node serves it, so clients would get errors")
-    assert not leaving({"n1": host("main", serving=False)}, Selection(instance="main"), allow_downtime=False).problems
+    assert not planned({"n1": host("main", serving=False)}, Selection(instance="main"), allow_downtime=False).problems
 
 
 def test_a_set_without_a_server_can_be_removed() -> None:
-    assert not leaving({"n1": host("main", up=())}, Selection(instance="main"), allow_downtime=False).problems
+    assert not planned({"n1": host("main", up=())}, Selection(instance="main"), allow_downtime=False).problems
 
 
 def test_a_swap_that_was_cut_off_is_a_problem() -> None:
-    (problem,) = leaving({"n1": host("main", swapping=True)}, Selection(instance="main"), allow_downtime=True).problems
+    (problem,) = planned({"n1": host("main", swapping=True)}, Selection(instance="main"), allow_downtime=True).problems
     assert "run baremetal.inference.update_model first" in problem

@@ -22,7 +22,7 @@ def view(gateway: str, name: str, *up: str) -> GatewayView:
 SEEN = [view("gw1", "main", "a", "b"), view("gw2", "main", "b"), view("gw2", "main", "b")]
 
 
-def test_two_gateways_are_not_merged() -> None:
+def test_the_views_of_two_gateways_are_not_merged() -> None:
     serving = Serving.of(SEEN, {"main": {"a"}, "side": {"a"}})
     assert serving.views["main"] == [View("gw1", frozenset("ab")), View("gw2", frozenset("b"))]
     assert [serving.count("main", host) for host in "abc"] == [1, 2, 0]
