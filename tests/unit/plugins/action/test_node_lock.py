@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The action of node_lock: it adds the run's process, and takes over the lock of a run that was killed here."""
+"""The action node_lock adds the run's process, and takes over the lock of a run that was killed on this controller."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_the_module_gets_the_process_of_the_run(monkeypatch: pytest.MonkeyPatch)
     assert locked(monkeypatch, [TAKEN], ended=False) == (TAKEN, [{**GIVEN, "process": "this process"}])
 
 
-def test_the_lock_of_a_run_that_was_killed_here_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_lock_of_a_run_that_was_killed_on_this_controller_is_taken_over(monkeypatch: pytest.MonkeyPatch) -> None:
     result, calls = locked(monkeypatch, [HELD, TAKEN], ended=True)
     assert result == TAKEN
     assert [call.get("take") for call in calls] == [None, "run1"]

@@ -22,7 +22,7 @@ MACHINE: dict[str, Any] = {
 }
 
 
-def test_a_new_inventory_and_then_its_changes(tmp_path: Path) -> None:
+def test_a_second_discovery_has_no_questions_and_no_changes(tmp_path: Path) -> None:
     results = {"10.0.0.11": MACHINE, "10.0.0.12": {"login": {"unreachable": True, "msg": "no route"}}}
     found = FILTERS["discovery"](results, str(tmp_path), {})
     assert not found["known"] and found["changes"] == [] and found["questions"]

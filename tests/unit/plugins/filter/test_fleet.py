@@ -13,14 +13,14 @@ FILTERS = FilterModule().filters()
 PACKAGE = "ansible_collections.baremetal.inference.plugins.module_utils"
 
 
-def test_a_fleet_as_screen_and_as_page() -> None:
+def test_a_fleet_is_rendered_as_screen_and_as_page() -> None:
     reported = {"gpu1": {"unreachable": True, "msg": "no route"}}
     assert FILTERS["fleet_screen"](reported).splitlines()[-1] == "gpu1: UNREACHABLE: no route"
     page = FILTERS["fleet_page"](reported)
     assert page.startswith("<!doctype html>") and "0 of 1 nodes answered" in page
 
 
-def test_only_one_thing_is_singular() -> None:
+def test_a_count_of_one_has_the_singular() -> None:
     assert FILTERS["counted"](["gpu1"], "node") == "1 node"
     assert FILTERS["counted"](["gpu1", "gpu2"], "node") == "2 nodes"
     assert FILTERS["counted"]([], "node") == "0 nodes"

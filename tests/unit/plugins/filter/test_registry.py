@@ -14,17 +14,17 @@ from ansible_collections.baremetal.inference.plugins.module_utils.models.config.
 FILTERS = FilterModule().filters()
 
 
-def test_reads_the_entries_of_a_file() -> None:
+def test_the_entries_of_a_file_are_read() -> None:
     assert FILTERS["model_registry"]("models: {a: {model: /srv/a}}", "models.yml") == {"a": {"model": "/srv/a"}}
 
 
-def test_finds_golden_prompts_of_bases_too() -> None:
+def test_a_variant_has_the_golden_prompts_of_its_base() -> None:
     golden = [{"prompt": "2 + 2 =", "expect": "4"}]
     models = {"a": {"model": "/srv/a", "golden-prompts": golden}, "b": {"base": "a"}, "c": {"model": "/srv/c"}}
     assert FILTERS["golden_prompts"](models) == {"a": golden, "b": golden}
 
 
-def test_lists_the_gpus_that_models_need(model: Callable[..., ModelFacts]) -> None:
+def test_the_gpus_that_models_need_are_listed(model: Callable[..., ModelFacts]) -> None:
     facts: dict[str, Any] = {"a": model("llama-3-8b").to_dict()}
     assert "1 x L4" in FILTERS["model_needs"]({"a": {"model": "/srv/a"}}, facts)
     assert "fits      no" in FILTERS["model_needs"]({"a": {"model": "/srv/a"}}, facts, "1xT4")
@@ -57,7 +57,7 @@ def test_all_mistakes_of_a_registry_are_in_one_list(model: Callable[..., ModelFa
     assert "unknown   the model: no answer" in text
 
 
-def test_reads_files_of_the_controller(tmp_path: Path) -> None:
+def test_files_of_the_controller_are_read(tmp_path: Path) -> None:
     (tmp_path / "t.jinja").write_text("x")
     text = f"controller:{tmp_path}/t.jinja"
     models = {"a": {"model": "controller:/srv/a", "chat-template": text}}

@@ -30,7 +30,7 @@ def test_a_path_becomes_the_text_and_a_text_stays(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("given", ["/keys/a.pub", {"key": "text"}, ["/keys/a.pub", 3, {"key": 7}], [], None])
-def test_another_form_stays(given: object) -> None:
+def test_a_value_of_another_form_stays(given: object) -> None:
     assert file_texts(given, "key") == given
 
 

@@ -53,7 +53,7 @@ def test_a_node_that_fetches_goes_on() -> None:
     assert turns(hostvars) == {"b": ("m", "", "")}
 
 
-def test_no_node_waits_for_a_host_that_others_do_not_reach() -> None:
+def test_no_node_waits_for_a_host_that_other_nodes_do_not_reach() -> None:
     hostvars = {host: facts(__model_store_gives=False) for host in "ab"}
     assert turns(hostvars) == {"a": ("m", "", ""), "b": ("m", "", "")}
 

@@ -57,7 +57,7 @@ UPDATE = UpdateFacts(
 ).to_dict()
 
 
-def test_the_plan_of_an_update() -> None:
+def test_the_plan_of_an_update_has_batches_problems_and_lines() -> None:
     hosts = {host: {"instances": [UPDATE], "gateways": [GATEWAY], "unreachable": []} for host in ("a", "b")}
     made = FILTERS["update_plan"](hosts, ["1"], allow_downtime=False)
     assert json.loads(json.dumps(made)) == made
@@ -69,7 +69,7 @@ def test_the_plan_of_an_update() -> None:
     ]
 
 
-def test_the_plan_of_a_maintenance() -> None:
+def test_the_plan_of_a_maintenance_has_batches_problems_and_lines() -> None:
     host = {"due": ["update curl"], "drain": True, "reboot": False, "gateway": False, "unreachable": []}
     hosts = {"a": {**host, "instances": [INSTANCE], "gateways": [{**GATEWAY, "up": ["a"]}]}}
     made = FILTERS["maintenance_plan"](hosts, ["1"], 90)
@@ -93,7 +93,7 @@ def test_the_plan_of_a_maintenance() -> None:
         ({}, []),
     ],
 )
-def test_the_plan_of_a_removal(chosen: dict[str, Any], names: list[str]) -> None:
+def test_the_plan_of_a_removal_names_the_chosen_instances(chosen: dict[str, Any], names: list[str]) -> None:
     declared = [{"name": "side", "model": "tiny-b"}]
     hosts = {"a": {"instances": [INSTANCE], "declared": declared, "gateways": [GATEWAY], "unreachable": []}}
     made = FILTERS["removal_plan"](hosts, **chosen)
@@ -119,7 +119,7 @@ def test_an_update_reports_its_swaps_and_the_failed_nodes() -> None:
     assert report["state"] == ["b: its instances are unknown: gone"] and "c could not be reached" in report["failure"]
 
 
-def test_the_texts_of_a_maintenance_and_of_waiting_changes() -> None:
+def test_the_texts_of_a_maintenance_and_of_waiting_changes_are_returned() -> None:
     settings = dict.fromkeys(("journal_max_mib", "journal_max_days", "keep_models", "keep_releases"), 0)
     days = {"certificate_warn_days": 3, "certificate_fail_days": 1}
     named = {f"maintenance_{key}": value for key, value in {**settings, **days, "updates": "all"}.items()}

@@ -131,7 +131,7 @@ def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Node:
     return node
 
 
-def test_check_predicts_and_the_second_run_changes_nothing(node: Node) -> None:
+def test_check_mode_predicts_the_changes_and_the_second_run_changes_nothing(node: Node) -> None:
     admin = {"groups": ["adm", "gpu"]}
     predicted = node.apply(admin, check=True)
     assert node.commands == [] and "alice" not in node.users
@@ -152,7 +152,7 @@ def test_check_predicts_and_the_second_run_changes_nothing(node: Node) -> None:
     assert node.apply(admin)["changed"] is False
 
 
-def test_a_key_that_is_not_declared_is_gone_from_both_files(node: Node) -> None:
+def test_a_key_that_is_not_declared_is_removed_from_both_files(node: Node) -> None:
     node.apply({"keys": [KEY, OTHER]})
     second = node.root / "alice/.ssh/authorized_keys2"
     second.write_text(OTHER)
@@ -162,7 +162,7 @@ def test_a_key_that_is_not_declared_is_gone_from_both_files(node: Node) -> None:
     assert "SHA256:" in shown and "AAAA" not in shown
 
 
-def test_others_cannot_write_to_the_directory_of_keys(node: Node) -> None:
+def test_other_users_cannot_write_to_the_directory_of_keys(node: Node) -> None:
     node.apply({})
     directory = node.root / "alice/.ssh"
     directory.chmod(0o777)
@@ -170,14 +170,14 @@ def test_others_cannot_write_to_the_directory_of_keys(node: Node) -> None:
     assert directory.stat().st_mode & 0o777 == 0o755
 
 
-def test_groups_are_left_alone_unless_declared(node: Node) -> None:
+def test_groups_stay_unless_they_are_declared(node: Node) -> None:
     node.apply({"groups": ["adm"]})
     assert node.apply({})["changed"] is False
     assert node.apply({"groups": []})["differs"] == ["put alice into the groups (none)"]
     assert node.groups["adm"] == set()
 
 
-def test_a_rule_that_visudo_refuses_stops_everything(node: Node) -> None:
+def test_a_rule_that_visudo_refuses_changes_nothing(node: Node) -> None:
     node.visudo_accepts = False
     with pytest.raises(InputError, match="syntax error near line 2"):
         node.apply({})
@@ -333,7 +333,7 @@ def test_a_trial_ends_without_an_inspection_of_the_node(
     assert run_module(admin_accounts, phase=phase)["changed"]
     rollback = [("/bin/sh", str(tmp_path / "admins/rollback"))] if phase == "rollback" else []
     assert commands == [*rollback, ("systemctl", "stop", "inference-trial-admins.timer")]
-    assert pending.exists() == (phase == "rollback"), "the script removes it"
+    assert pending.exists() == (phase == "rollback"), "in a rollback, the script removes the file"
 
 
 def test_a_trial_that_has_ended_cannot_be_confirmed(

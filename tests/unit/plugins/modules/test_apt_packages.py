@@ -111,7 +111,7 @@ def node() -> Node:
     return Node()
 
 
-def test_what_is_as_declared_is_not_touched(node: Node) -> None:
+def test_without_a_difference_apt_get_does_not_run(node: Node) -> None:
     result = node.apply("curl", absent=["gone"])
     assert result["installed"] == result["removed"] == result["differs"] == []
     assert node.asked == []
@@ -134,7 +134,7 @@ def test_a_plan_that_removes_a_declared_package_is_not_carried_out(node: Node) -
     assert len(node.asked) == 1
 
 
-def test_what_is_optional_is_installed_where_a_source_has_it(node: Node) -> None:
+def test_an_optional_package_is_installed_if_a_source_has_it(node: Node) -> None:
     node.plan = "Inst intel-microcode (1)\n"
     result = node.apply(optional=["intel-microcode", "firmware-x"])
     assert result["installed"] == ["intel-microcode"] and result["unavailable"] == ["firmware-x"]
@@ -183,7 +183,7 @@ def test_the_simulation_uses_the_new_pins(node: Node, tmp_path: Path, monkeypatc
     assert (tmp_path / "preferences.d/52-driver").read_text() == node.preferences["52-driver"]
 
 
-def test_packages_are_pinned_before_they_come_and_held_afterwards(
+def test_packages_are_pinned_before_their_installation_and_held_afterwards(
     node: Node, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An installed package is held at once, and loses the hold when its version changes."""
@@ -354,7 +354,7 @@ def test_a_held_package_is_updated_only_if_released_and_stays_held(apt: Apt, run
         ("Inst docker.io [1] (2 Debian:12/stable [amd64])", "it would change docker.io, which is on hold"),
     ],
 )
-def test_an_update_that_removes_or_changes_others_is_refused(
+def test_an_update_that_removes_or_changes_other_packages_is_refused(
     apt: Apt, run_module: RunModule, line: str, words: str
 ) -> None:
     apt.takes_along = [line]
@@ -387,7 +387,7 @@ def test_a_failed_update_is_an_error_with_the_reason(apt: Apt, run_module: RunMo
     assert "disk full" in upgrade(run_module)["msg"]
 
 
-def test_every_mistake_is_named_at_once_and_nothing_done(apt: Apt, run_module: RunModule) -> None:
+def test_all_mistakes_are_named_at_once_and_nothing_is_changed(apt: Apt, run_module: RunModule) -> None:
     unattended = {"enabled": True, "origins": ["Debian"]}
     found = run_module(
         apt_packages, present=["curl!"], pins=[{"name": "../x", "packages": ["a b"]}], unattended=unattended

@@ -69,7 +69,7 @@ def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Node:
     return Node(tmp_path / "apt")
 
 
-def test_check_predicts_and_the_second_run_changes_nothing(node: Node) -> None:
+def test_check_mode_predicts_the_changes_and_the_second_run_changes_nothing(node: Node) -> None:
     before = node.files()
     predicted = node.apply(TEST, check=True, http_proxy=PROXY)
     assert node.files() == before and node.calls == ["update", "indextargets"]
@@ -113,7 +113,7 @@ def test_a_refusal_of_apt_leaves_nothing_changed(node: Node, answer: tuple[str, 
     assert "s3cret" not in str(error.value)
 
 
-def test_a_lock_is_waited_for(node: Node) -> None:
+def test_a_run_waits_for_the_lock_of_apt(node: Node) -> None:
     answers = iter([(100, "", "E: Could not get lock /var/lib/apt/lists/lock."), (0, "", "")])
     run = node.run_command
 
@@ -124,7 +124,7 @@ def test_a_lock_is_waited_for(node: Node) -> None:
     assert node.apply(TEST)["changed"]
 
 
-def test_a_write_that_fails_undoes_the_others(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_write_that_fails_undoes_the_other_writes(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
     before = node.files()
     write = apt_sources.write
 

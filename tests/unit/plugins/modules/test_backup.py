@@ -230,7 +230,7 @@ def test_a_refusal_of_the_repository_changes_nothing(
     assert "repository_state" not in call_backup(backup, **{**given, "repository_checked": False})
 
 
-def test_a_repository_that_was_there_is_not_made_anew(
+def test_a_repository_that_existed_before_is_not_made_anew(
     call_backup: Call, timers: TimerSystemd, monkeypatch: pytest.MonkeyPatch, places: Places, tmp_path: Path
 ) -> None:
     calls = answer_restic(monkeypatch, {"config": ABSENT})

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The module bmc_power against a Redfish service over HTTPS that plays a machine."""
+"""The module bmc_power against a Redfish service over HTTPS that simulates a machine."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_the_power_is_read_and_predicted_and_refusals_are_named(
     assert predicted["changed"] and machine.orders == []
 
     def call(**changes: Any) -> dict[str, Any]:
-        """The module in this process: the start of a Python takes longer than the call."""
+        """The module in this process, because the start of another process takes longer than the call."""
         answer = run_module(bmc_power, **{**given, **changes})
         assert PASSWORD not in json.dumps(answer, ensure_ascii=False)
         return answer

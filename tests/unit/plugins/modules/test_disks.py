@@ -17,7 +17,7 @@ def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Node:
     return made_up_node(tmp_path, monkeypatch)
 
 
-def test_check_predicts_a_run_acts_and_the_second_changes_nothing(node: Node) -> None:
+def test_check_mode_predicts_the_changes_and_the_second_run_changes_nothing(node: Node) -> None:
     wanted = [node.store(), node.fast("raid0")]
     before = node.fstab()
     predicted = node.run(check=True, disks_=wanted)
@@ -66,7 +66,7 @@ def test_missing_tools_are_named_and_nothing_is_begun(node: Node) -> None:
     assert not node.writes()
 
 
-def test_a_dead_server_is_found_before_any_disk_is_touched(node: Node) -> None:
+def test_an_nfs_server_that_does_not_answer_is_refused_before_any_disk_is_changed(node: Node) -> None:
     node.dead_servers.add("nas")
     with pytest.raises(DiskError, match="server nas does not answer on TCP port 2049"):
         node.run(disks_=[node.store()], shares=[{"source": "nas:/x", "path": "/mnt/x"}])

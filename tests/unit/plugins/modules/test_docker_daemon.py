@@ -183,7 +183,7 @@ def test_dockerd_checks_the_file_before_any_change(node: Node, old_engine: bool)
     assert result["validated_by"] == ("dockerd without privileges" if old_engine else "dockerd --validate")
 
 
-def test_reload_under_a_running_container(node: Node) -> None:
+def test_a_reload_needs_no_end_of_running_containers(node: Node) -> None:
     node.containers = 1
     result = node.apply({"debug": True})
     assert node.verbs() == ["reload"]
@@ -218,7 +218,7 @@ def test_no_restart_is_required_after_a_restart_by_hand(node: Node) -> None:
     assert not result["restart_required"] and not result["changed"]
 
 
-def test_restart_when_allowed_or_idle(node: Node) -> None:
+def test_the_daemon_restarts_if_it_may_or_runs_no_container(node: Node) -> None:
     node.containers = 1
     assert node.apply({"bip": "10.0.0.1/24"}, restart_allowed=True)["restarted"]
     node.containers = 0
@@ -226,7 +226,7 @@ def test_restart_when_allowed_or_idle(node: Node) -> None:
     assert node.config() == {}
 
 
-def test_a_silent_daemon_counts_as_serving(node: Node) -> None:
+def test_a_daemon_that_does_not_answer_counts_as_one_with_containers(node: Node) -> None:
     node.answers = False
     result = node.apply({"bip": "10.0.0.1/24"})
     assert result["restart_required"] and result["containers_running"] == -1 and node.verbs() == []
@@ -249,7 +249,7 @@ def test_containers_are_counted_while_the_daemon_is_down(node: Node) -> None:
     assert node.verbs() == ["start"]
 
 
-def test_a_dead_daemon_without_containers_is_just_started(node: Node) -> None:
+def test_a_daemon_that_does_not_run_is_started_if_no_container_runs(node: Node) -> None:
     leave_behind(node, shims=0)
     assert node.apply({"live-restore": False})["containers_running"] == 0
     assert node.verbs() == ["start"]
@@ -447,7 +447,7 @@ SIMPLE = [edit, stop, disable, lose_authority, log_in_again, publish_logins]
 
 
 @pytest.mark.parametrize("harm", [unhold, upgrade, uninstall, unpin, *SIMPLE])
-def test_whatever_is_not_as_declared_is_due(node: Node, harm: Callable[[Node], None]) -> None:
+def test_each_difference_is_due(node: Node, harm: Callable[[Node], None]) -> None:
     settle(node)
     harm(node)
     assert inspect(node)["due"]
@@ -519,7 +519,7 @@ def test_the_files_and_units_for_gpus_count_only_with_gpus(node: Node, monkeypat
     assert inspect(node, **down, **always)["due"]
 
 
-def test_a_gpu_on_the_bus_is_seen(node: Node) -> None:
+def test_a_gpu_on_the_bus_is_found_unless_a_virtual_machine_has_it(node: Node) -> None:
     settle(node)
     for address, driver in (("0000:1b:00.0", "vfio-pci"), ("0000:1c:00.0", "nvidia")):
         device = node.root / "sys/bus/pci/devices" / address
@@ -567,7 +567,7 @@ def test_docker_of_the_other_source_is_refused(node: Node) -> None:
         inspect(node)
 
 
-def test_another_system_is_refused(node: Node) -> None:
+def test_an_untested_release_of_debian_is_refused(node: Node) -> None:
     (node.root / "os-release").write_text('PRETTY_NAME="Debian 11"\nID=debian\nVERSION_ID="11"\n')
     with pytest.raises(ServiceError, match="supports Debian 12 and 13, found Debian 11"):
         inspect(node)

@@ -134,7 +134,7 @@ def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run_module: RunModule)
     return Firewall(kernel, run_module)
 
 
-def test_check_predicts_and_the_second_run_changes_nothing(node: Firewall) -> None:
+def test_check_mode_predicts_the_changes_and_the_second_run_changes_nothing(node: Firewall) -> None:
     predicted = node(check=True, **WEB)
     assert (predicted["changed"], node.port, firewall.MAIN.exists()) == (True, 0, False)
     done = node(**WEB)
@@ -287,7 +287,7 @@ def test_another_active_firewall_is_refused(node: Firewall) -> None:
     assert "systemctl disable --now firewalld" in found["msg"] and node.kernel.table is None
 
 
-def test_rules_of_others_are_replaced_only_where_that_is_declared(
+def test_rules_of_other_origin_are_replaced_only_if_the_inventory_says_so(
     node: Firewall, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     foreign = "table inet mine {\n chain x {\n tcp dport 22 accept\n }\n}\n"
@@ -306,7 +306,7 @@ def test_without_nftables_check_mode_predicts_and_a_run_is_an_error(node: Firewa
     assert "install the package nftables first" in node(**WEB)["msg"]
 
 
-def test_mistakes_are_named_at_once(node: Firewall) -> None:
+def test_all_mistakes_are_named_at_once(node: Firewall) -> None:
     found = node(allow=[{"name": "web", "port": 70000}, {"name": "x", "port": 80, "sources": ["nowhere"]}])
     assert "70000" in found["msg"] and "nowhere" in found["msg"] and "Nothing was changed" in found["msg"]
 
@@ -356,7 +356,7 @@ def test_a_user_of_engines_is_in_one_part_only(node: Firewall) -> None:
     assert f"{part} already has the rules for connections of user 2000, and" in found["msg"]
     assert "in firewall_engine_allow" in found["msg"] and "Nothing was changed." in found["msg"]
     assert node.kernel.table == before and not (firewall.PARTS / "50-inference-other.nft").exists()
-    # Other users, and a part of somebody else, are no conflict.
+    # Other users, and a part of other origin, are no conflict.
     (firewall.PARTS / "engines/60-mine.nft").write_text("meta skuid 2001 reject with icmpx admin-prohibited\n")
     assert node(name="other", engine_users=["2001"])["changed"]
     assert not node(**WEB, engine_users=["2000"])["changed"]

@@ -225,7 +225,7 @@ def test_a_run_that_was_cut_off_is_finished(machine: Machine) -> None:
     assert run(machine, **changed)["changed"] is False
 
 
-def test_what_haproxy_refuses_changes_nothing(machine: Machine) -> None:
+def test_a_configuration_that_haproxy_refuses_changes_nothing(machine: Machine) -> None:
     run(machine)
     machine.config_is_good = False
     with pytest.raises(ServiceError, match=r"haproxy/haproxy.cfg:2: unknown keyword"):
@@ -329,7 +329,7 @@ def test_a_floating_address_that_is_no_longer_declared_is_due_and_removed(
     assert fake.calls[:2] == [f"stop {KEEPALIVED}", f"disable {KEEPALIVED}"]
 
 
-def test_only_the_named_part_is_touched(machine: Machine) -> None:
+def test_only_the_named_part_is_changed(machine: Machine) -> None:
     assert "action" not in run(machine, floating=FLOATS, parts=["floating"])
     assert not module.DIRECTORY.exists() and removal.FLOATING.exists()
     removal.FLOATING.unlink()
@@ -439,7 +439,7 @@ def test_a_file_that_is_no_longer_wanted_is_removed(machine: Machine) -> None:
     assert json.loads(module.STATE.read_text())["files"] == ["haproxy.cfg", "keys.map", "models.json"]
 
 
-def test_a_map_that_others_can_read_is_closed(machine: Machine) -> None:
+def test_a_map_that_other_users_can_read_gets_its_mode_back(machine: Machine) -> None:
     run(machine)
     (module.DIRECTORY / "keys.map").chmod(0o644)
     assert run(machine)["changed"] is True
@@ -503,7 +503,7 @@ def test_only_the_floating_address_is_removed(run_module: Call, fake: Any, root:
     assert run_module(module, state="absent", parts=["floating"])["changed"] is False
 
 
-def test_keepalived_is_removed_first_and_files_of_others_stay(run_module: Call, fake: Any, root: Path) -> None:
+def test_keepalived_is_removed_first_and_files_of_other_origin_stay(run_module: Call, fake: Any, root: Path) -> None:
     ours = serves(root)
     foreign = {root / name for name in ("ssl/chain.pem", "haproxy/own.http", "haproxy/haproxy.cfg.1~", "states/own")}
     for path in foreign:

@@ -147,12 +147,12 @@ def test_another_name_needs_another_certificate_of_the_same_ca(machine: Machine)
     assert run(names=["gw1", "llm.example.com"])["changed"]
     assert certificates.read(machine.root / "tls/served.pem").names == ("gw1", "llm.example.com")
     assert (machine.root / "site-ca.pem").read_text() == root
-    # The running HAProxy has it at once.
+    # The running HAProxy serves the new certificate at once.
     assert machine.serves == certificates.fingerprint(machine.root / "tls/served.pem")
     assert "commit ssl cert tls.pem" in machine.asked
 
 
-def test_a_second_gateway_is_signed_by_the_first(
+def test_the_first_gateway_signs_for_a_second_gateway(
     machine: Machine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     run()
@@ -261,7 +261,7 @@ def test_a_certificate_is_obtained_once_by_acme(machine: Machine, monkeypatch: p
     assert run(form="acme", names=["gw.example.com"])["changed"] is False
 
 
-def test_the_command_has_what_it_needs(machine: Machine) -> None:
+def test_the_command_has_all_files_that_it_imports(machine: Machine) -> None:
     run()
     library = machine.root / "lib/inference_gateway"
     assert (library / "gateway/certificate_program.py").is_file() and (library / "core/commands.py").is_file()

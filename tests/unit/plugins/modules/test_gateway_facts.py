@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The module gateway_facts on a gateway whose HAProxy is dead, or has prepared answers."""
+"""The module gateway_facts on a gateway whose HAProxy does not run, or has prepared answers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def gateway(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_a_dead_haproxy_is_the_reason_in_silent(
+def test_a_haproxy_that_does_not_answer_is_the_reason_in_silent(
     gateway: Path, monkeypatch: pytest.MonkeyPatch, run_module: RunModule
 ) -> None:
     said = run_module(gateway_facts, name="main", host="a", seconds=0)

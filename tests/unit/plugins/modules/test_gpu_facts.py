@@ -120,7 +120,7 @@ def docker(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
         (["!xids", "containers"], GPU_FACTS | {"gpu_topology", "container_gpus"}),
     ],
 )
-def test_only_what_was_asked_for_is_gathered(
+def test_only_the_facts_of_the_chosen_subsets_are_gathered(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, docker: list[Path], subset: list[str], expected: set[str]
 ) -> None:
     result = run(monkeypatch, root=str(tmp_path), nvidia_smi=str(tmp_path / "none"), gather_subset=subset)
@@ -128,7 +128,7 @@ def test_only_what_was_asked_for_is_gathered(
     assert docker == ([tmp_path] if "containers" in subset else [])
 
 
-def test_containers_and_their_gpus(monkeypatch: pytest.MonkeyPatch, docker: list[Path]) -> None:
+def test_containers_that_have_lost_their_gpus_are_named(monkeypatch: pytest.MonkeyPatch, docker: list[Path]) -> None:
     gpus = run(monkeypatch, gather_subset=["containers"])["ansible_facts"]["container_gpus"]
     assert (gpus["error"], gpus["lost"], len(docker)) == (None, ["main"], 1)
     assert gpus["containers"][0] == {

@@ -144,7 +144,7 @@ def test_an_invalid_time_limit_is_refused(run: RunModule) -> None:
     assert "timeout" in run(timeout=0)["msg"]
 
 
-def test_everything_is_documented(run: RunModule) -> None:
+def test_every_setting_and_every_result_is_documented(run: RunModule) -> None:
     names = [field.name for field in fields(Settings)]
     options = yaml.safe_load(module.DOCUMENTATION)["options"]
     assert list(module.SETTINGS) == list(options["settings"]["suboptions"]) == names

@@ -9,7 +9,7 @@ from pathlib import Path
 from ansible_collections.baremetal.inference.plugins.modules import host_facts
 
 
-def test_every_subset_has_a_reader_that_survives_an_empty_root(tmp_path: Path) -> None:
+def test_every_subset_has_a_reader_and_files_may_be_missing(tmp_path: Path) -> None:
     (tmp_path / "proc").mkdir()
     found = host_facts.readers(tmp_path, 10)
     assert tuple(found) == host_facts.PARTS

@@ -27,7 +27,7 @@ def run(run_module: Any) -> Any:
     return partial(run_module, model_facts)
 
 
-def test_reports_complete_and_missing_models(run: Any, tmp_path: Path, write_model: Callable[..., Path]) -> None:
+def test_complete_and_missing_models_are_reported(run: Any, tmp_path: Path, write_model: Callable[..., Path]) -> None:
     whole = write_model(tmp_path / "whole")
     result = run(directories={"whole": str(whole), "gone": str(tmp_path / "gone")}, check=True)
     found = result["ansible_facts"]["model_facts"]
@@ -53,7 +53,7 @@ def keys(value: Any, documented: dict[str, Any]) -> None:
                 keys(item, inner)
 
 
-def test_documents_every_key(model: Callable[..., ModelFacts], tmp_path: Path) -> None:
+def test_every_fact_is_documented(model: Callable[..., ModelFacts], tmp_path: Path) -> None:
     returned = yaml.safe_load(model_facts.RETURN)["ansible_facts"]["contains"]["model_facts"]["contains"]
     for name in ("deepseek-v3", "llama-3.1-70b", "gpt-oss-20b"):
         keys(model(name).to_dict(), returned)
@@ -115,7 +115,7 @@ def test_a_model_without_facts_is_unknown_with_the_reason(remote: Run, hub: Fake
     assert "127.0.0.1:9 does not answer as expected" in unreachable["unknown"]["tiny"]
 
 
-def test_a_model_on_the_controller_is_read_where_it_lies(remote: Run, hub: FakeHub) -> None:
+def test_a_model_on_the_controller_is_read_from_its_directory(remote: Run, hub: FakeHub) -> None:
     result = remote({"near": {"model": f"controller:{hub.root}"}})
     assert {**result["facts"]["near"], "path": None} == of_files(hub.root)
 
@@ -130,7 +130,7 @@ def test_directories_or_models_are_required(run: Any) -> None:
     assert "missing parameter(s) required by 'models': cache" in run(models={})["msg"]
 
 
-def test_the_facts_of_an_adapter(run: Any, tmp_path: Path) -> None:
+def test_the_facts_of_an_adapter_have_its_rank_and_its_base(run: Any, tmp_path: Path) -> None:
     source = f"controller:{write_adapter(tmp_path / 'legal')}"
     models = {"legal": {"base": "large", "adapter": source, "model": source}}
     found = run(models=models, cache=str(tmp_path / "cache"))["facts"]["legal"]

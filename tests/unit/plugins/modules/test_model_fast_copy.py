@@ -103,7 +103,7 @@ def limit(bed: Bed, copies: float) -> float:
     return copies * bed.size / GIB
 
 
-def test_copies_once_what_check_mode_predicts(bed: Bed) -> None:
+def test_check_mode_predicts_the_copies_and_the_second_run_copies_nothing(bed: Bed) -> None:
     predicted = bed.run("a", "b", check=True)
     planned = bed.run("a", "b", state="planned")
     assert (planned["due"], planned["changed"], planned["copied"]) == (True, False, predicted["copied"])
@@ -135,7 +135,7 @@ def test_on_the_stores_own_disk_there_are_only_links(bed: Bed, monkeypatch: pyte
     assert not bed.run("a")["changed"]
 
 
-def test_what_a_rollback_or_a_container_needs_is_never_dropped(bed: Bed) -> None:
+def test_a_copy_that_a_rollback_or_a_container_needs_is_never_dropped(bed: Bed) -> None:
     bed.run("a", "b")
     bed.release("a")
     bed.docker = (0, f'["vllm serve {bed.link("b")}"]', "")

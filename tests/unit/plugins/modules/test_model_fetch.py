@@ -73,7 +73,7 @@ def fetch(run_module: RunModule, tmp_path: Path) -> RunModule:
     return run
 
 
-def test_a_turn_from_the_network(transfer: Transfer, fetch: RunModule, tmp_path: Path) -> None:
+def test_a_turn_from_the_network_returns_the_revision(transfer: Transfer, fetch: RunModule, tmp_path: Path) -> None:
     given = {"seconds": 7, "image": "vllm@sha256:1", "hub_endpoint": "https://hub.example.org", "hub_token": "hf_x"}
     result = fetch(**given)
     assert transfer.calls == [("network", "https://hub.example.org", "hf_x", "vllm@sha256:1")]
@@ -85,7 +85,7 @@ def test_a_turn_from_the_network(transfer: Transfer, fetch: RunModule, tmp_path:
     assert result["text"].startswith("m: 2.0 MiB of 2.0 MiB, ")
 
 
-def test_a_turn_that_was_too_short_goes_on_later(transfer: Transfer, fetch: RunModule) -> None:
+def test_a_turn_that_was_too_short_returns_no_revision(transfer: Transfer, fetch: RunModule) -> None:
     transfer.progress = HALF
     result = fetch()
     assert (result["done"], result["revision"], result["text"]) == (False, None, "m: 1.0 MiB of 2.0 MiB")
@@ -104,7 +104,9 @@ def test_a_turn_from_another_node_ends_the_download_first(transfer: Transfer, fe
 @pytest.mark.parametrize(
     "error", [TransferError("it breaks off"), InputError([Problem("x", "it breaks off")]), ValueError("it breaks off")]
 )
-def test_a_node_that_gives_nothing_is_no_failure(transfer: Transfer, fetch: RunModule, error: Exception) -> None:
+def test_a_failed_transfer_from_another_node_is_no_failure(
+    transfer: Transfer, fetch: RunModule, error: Exception
+) -> None:
     transfer.errors = [error]
     result = fetch(peer=PEER)
     assert not result.get("failed") and (result["done"], result["revision"]) == (False, None)

@@ -187,7 +187,7 @@ def test_all_mistakes_are_named_at_once(run_module: Call, machine: Machine, want
 def test_certificates_must_be_readable_by_the_service(
     run_module: Call, machine: Machine, wanted: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # A test's own directories are closed to others.
+    # Other users cannot read the directories of a test.
     monkeypatch.setattr(Path, "parents", property(lambda path: [machine.root]))
     machine.root.chmod(0o755)
     path = machine.root / "ca.pem"
@@ -203,7 +203,9 @@ def test_certificates_must_be_readable_by_the_service(
     assert f"chmod a+x {machine.root}" in run_module(module, True, **wanted)["msg"]
 
 
-def test_what_rsyslog_refuses_is_not_written(run_module: Call, machine: Machine, wanted: dict[str, Any]) -> None:
+def test_a_configuration_that_rsyslog_refuses_is_not_written(
+    run_module: Call, machine: Machine, wanted: dict[str, Any]
+) -> None:
     run_module(module, **wanted)
     before = machine.files()
     for check in (True, False):
@@ -212,7 +214,7 @@ def test_what_rsyslog_refuses_is_not_written(run_module: Call, machine: Machine,
     assert machine.files() == before
 
 
-def test_without_rsyslog_check_mode_predicts_and_a_run_says_what_is_missing(
+def test_without_rsyslog_check_mode_predicts_and_a_run_is_an_error(
     run_module: Call, machine: Machine, wanted: dict[str, Any]
 ) -> None:
     Path(logs.PROGRAM).unlink()

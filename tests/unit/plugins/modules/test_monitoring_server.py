@@ -188,7 +188,7 @@ def test_targets_need_no_reload_and_rules_do(machine: Machine) -> None:
 
 
 @pytest.mark.parametrize("tool", ["promtool", "amtool"])
-def test_what_a_tool_refuses_changes_nothing(machine: Machine, tool: str) -> None:
+def test_files_that_promtool_or_amtool_refuses_change_nothing(machine: Machine, tool: str) -> None:
     run(machine)
     before = {path: path.read_bytes() for path in module.DIRECTORY.rglob("*") if path.is_file()}
     machine.calls.clear()
@@ -225,7 +225,7 @@ def test_a_run_that_was_cut_off_is_finished(machine: Machine) -> None:
     assert (result["written"], result["actions"][module.PROMETHEUS]) == ([], "reload")
 
 
-def test_what_was_altered_by_hand_is_put_back_and_loaded(machine: Machine) -> None:
+def test_a_file_that_was_edited_by_hand_is_restored_and_loaded(machine: Machine) -> None:
     run(machine)
     for name, actions in (
         ("rules/a.yml", {module.PROMETHEUS: "reload", module.ALERTMANAGER: "none"}),

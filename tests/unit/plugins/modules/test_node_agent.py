@@ -210,7 +210,7 @@ def test_absent_removes_only_the_metrics_of_the_agent_and_its_timers(
     units = [paths.agent_unit, *paths.metrics_units.values(), *paths.swap_units.values()]
     metrics = [paths.metrics("gpus"), paths.probe_metrics]
     assert gone["files"] == sorted(map(str, [*units, *metrics]))
-    # Metrics of others stay.
+    # Metrics of other programs stay.
     assert [path.name for path in paths.textfiles.iterdir()] == ["inference-backup.prom"]
     assert not any(paths.units.iterdir())
 

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The module node_lock: one run at a time holds a node."""
+"""The module node_lock: only one run at a time has the lock of a node."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ def host(monkeypatch: pytest.MonkeyPatch) -> Host:
     return found
 
 
-def test_check_predicts_and_the_second_run_changes_nothing(host: Host, run_module: RunModule) -> None:
+def test_check_mode_predicts_the_changes_and_the_second_run_changes_nothing(host: Host, run_module: RunModule) -> None:
     assert run_module(nvidia_driver_runfile, check=True, **WANTED)["changed"] and host.done == []
     found = run_module(nvidia_driver_runfile, **WANTED)
     assert (found["changed"], found["kernels"]) == (True, ["6.1.0-77-amd64"])

@@ -95,7 +95,7 @@ def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Node:
     return node
 
 
-def test_check_predicts_and_the_second_run_changes_nothing(node: Node) -> None:
+def test_check_mode_predicts_the_changes_and_the_second_run_changes_nothing(node: Node) -> None:
     predicted = node.apply(check=True)
     assert predicted["changed"] and predicted["closes"]
     assert not node.ours.exists() and not node.reloads
@@ -107,7 +107,7 @@ def test_check_predicts_and_the_second_run_changes_nothing(node: Node) -> None:
     assert (again["changed"], again["closes"], len(node.reloads)) == (False, False, 1)
 
 
-def test_passwords_that_stay_are_not_closed(node: Node) -> None:
+def test_passwords_that_stay_allowed_are_not_reported_as_closed(node: Node) -> None:
     assert not node.apply(base={**BASE, "PasswordAuthentication": True})["closes"]
 
 
@@ -115,7 +115,7 @@ def test_passwords_that_stay_are_not_closed(node: Node) -> None:
     ("theirs", "words"),
     [("PasswordAuthentication yes", "05-x.conf line 1"), ("PermitRootLogin no", "05-x.conf line 1")],
 )
-def test_a_file_that_overrides_is_named(node: Node, theirs: str, words: str) -> None:
+def test_a_file_that_overrides_a_value_is_named(node: Node, theirs: str, words: str) -> None:
     node.ours.with_name("05-x.conf").write_text(theirs)
     with pytest.raises(InputError, match=words):
         node.apply()
@@ -249,7 +249,7 @@ def test_a_trial_ends_without_an_inspection_of_the_node(
     assert run_module(ssh_server, phase=phase)["changed"]
     rollback = [("/bin/sh", str(tmp_path / "ssh/rollback"))] if phase == "rollback" else []
     assert commands == [*rollback, ("systemctl", "stop", "inference-trial-ssh.timer")]
-    assert pending.exists() == (phase == "rollback"), "the script removes it"
+    assert pending.exists() == (phase == "rollback"), "in a rollback, the script removes the file"
 
 
 def test_a_trial_that_has_ended_cannot_be_confirmed(

@@ -134,7 +134,7 @@ ALL: dict[str, Any] = {
 }
 
 
-def test_check_predicts_and_the_second_run_changes_nothing(node: Node) -> None:
+def test_check_mode_predicts_the_changes_and_the_second_run_changes_nothing(node: Node) -> None:
     node.write("etc/chrony/chrony.conf", CHRONY)
     before = node.files()
     predicted = node.apply(check=True, **ALL)
@@ -220,7 +220,7 @@ def test_without_chrony_check_mode_predicts_its_files(node: Node) -> None:
     assert node.calls == []
 
 
-def test_what_chronyd_refuses_is_not_written(node: Node) -> None:
+def test_a_configuration_that_chronyd_refuses_is_not_written(node: Node) -> None:
     node.write("etc/chrony/chrony.conf", CHRONY)
     node.write("etc/chrony/conf.d/site.conf", "allow 10.0.0.0/8\n")
     before = node.files()
@@ -293,7 +293,7 @@ def test_a_journald_older_than_its_file_is_restarted(node: Node) -> None:
     assert "systemctl restart systemd-journald.service" in node.calls
 
 
-def test_cloud_init_is_kept_off_the_hosts_file(node: Node) -> None:
+def test_cloud_init_must_not_write_the_hosts_file(node: Node) -> None:
     node.write("etc/cloud/cloud.cfg", "manage_etc_hosts: false\n")
     node.write("etc/cloud/cloud.cfg.d/50-provider.cfg", "#cloud-config\nmanage_etc_hosts: 'localhost'\n")
     node.apply(names=NAMES)
@@ -357,7 +357,7 @@ def test_systemd_with_other_values_reads_its_files(node: Node) -> None:
     assert node.apply(services=SERVICES)["changed"] and len(node.calls) == 2
 
 
-def test_a_later_file_that_wins_is_an_error(node: Node) -> None:
+def test_a_later_file_that_overrides_a_limit_is_an_error(node: Node) -> None:
     node.limits_then = node.limits
     with pytest.raises(module_under_test.SettingsError, match="DefaultLimitNOFILE: declared 4096, systemd has 524288"):
         node.apply(services=SERVICES)
