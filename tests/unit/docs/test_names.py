@@ -80,7 +80,7 @@ def is_named(unit: str) -> bool:
     return re.search(rf"\b{re.escape(unit)}(?=[.@\"'` ,{{}}]|$)", code(), re.MULTILINE) is not None
 
 
-def test_units_exist() -> None:
+def test_the_code_names_every_unit_of_the_guides() -> None:
     """Code names each unit, also units of Debian's packages."""
     wrong, count = [], 0
     for place, command in [*shown("systemctl "), *shown("journalctl ")]:
@@ -92,7 +92,7 @@ def test_units_exist() -> None:
     assert count > 100
 
 
-def test_queries_of_the_journal_find_lines() -> None:
+def test_queries_of_the_journal_use_only_tags_and_fields_that_exist() -> None:
     wrong, count = [], 0
     fields = {f"INFERENCE_{name.upper()}" for name in (*logs.FIELDS, "instance")}
     in_code = [("code", words) for words in re.findall(r"journalctl -(?:(?! shows)[^\n\"'`;])*", code())]
@@ -130,7 +130,7 @@ def test_make_has_the_targets_variables_and_scenarios_of_the_guides() -> None:
     assert count > 40
 
 
-def test_files_of_the_repository_exist() -> None:
+def test_the_repository_has_the_files_that_guides_name() -> None:
     wrong, count = [], 0
     for file in GUIDES:
         for words in spans(file.read_text(encoding="utf-8")):
@@ -165,7 +165,7 @@ def paths() -> set[str]:
     return found
 
 
-def test_files_of_machines_are_those_of_the_code() -> None:
+def test_the_code_has_the_files_of_machines_that_guides_name() -> None:
     """The code has each path: whole, in the class Paths, or as a name in a directory that the code has."""
     listed = paths()
 
@@ -193,7 +193,7 @@ def test_files_of_machines_are_those_of_the_code() -> None:
 # --- variables
 
 
-def test_variables_and_metrics_are_those_of_the_code() -> None:
+def test_the_code_has_the_variables_and_metrics_that_guides_name() -> None:
     """A word between backquotes that begins like a variable of a role, or like a metric of ours."""
     roles = "|".join(sorted(file.name for file in (ROOT / "roles").iterdir() if file.is_dir()))
     form = re.compile(rf"(?<!\w)(?:{roles}|engine|firewall|inference)_[a-z0-9_]*[a-z0-9](?!\w)")

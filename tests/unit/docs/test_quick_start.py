@@ -37,7 +37,7 @@ def test_the_settings_of_ansible_are_those_that_the_tests_run_with() -> None:
     assert all(f"`{key.partition('.')[2]}`" in GUIDE for key in shown), "each setting is explained"
 
 
-def test_roles_or_playbooks_read_every_variable() -> None:
+def test_roles_or_playbooks_read_every_variable_of_the_inventory() -> None:
     """A variable of a role that the site may set, or one that the playbooks read."""
     site = (ROOT / "playbooks/vars/roles.yml").read_text(encoding="utf-8")
     of_roles: dict[str, bool] = {}

@@ -26,7 +26,7 @@ BASES: dict[str, Any] = {"qwen3-8b": {"model": "Qwen/Qwen3-8B", "revision": COMM
 
 
 def blocks() -> Iterator[tuple[str, dict[str, Any]]]:
-    """Place and content of each block with entries of a registry."""
+    """Place and content of each block with entries of a model registry."""
     for file in sorted(DOCS.glob("*.md")):
         text = file.read_text(encoding="utf-8")
         for found in re.finditer(r"^```yaml\n(.*?)^```", text, re.DOTALL | re.MULTILINE):
@@ -39,7 +39,7 @@ BLOCKS = dict(blocks())
 
 
 @pytest.mark.parametrize("place", BLOCKS)
-def test_a_block_is_accepted_unchanged(place: str) -> None:
+def test_the_checks_accept_each_block_with_models(place: str) -> None:
     shown = BLOCKS[place]
     models = {**BASES, **shown["models"]}
     # If a block has no instances, each entry gets one, except adapters: their base serves them.
@@ -51,7 +51,7 @@ def test_a_block_is_accepted_unchanged(place: str) -> None:
     assert declared.warnings == ()
 
 
-def test_each_task_has_a_block() -> None:
+def test_the_guide_to_models_shows_an_entry_of_each_kind() -> None:
     shown = "".join(str(BLOCKS[place]) for place in BLOCKS if place.startswith("models.md:"))
     for words in ("expect", "order", "dimension", "label", "audio", "adapter", "qwen3-0.6b", "ngram", "image"):
         assert f"'{words}'" in shown, words

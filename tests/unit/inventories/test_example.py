@@ -77,7 +77,7 @@ def gpus(kind: str, *, recorded: bool) -> list[Variables]:
 
 
 @pytest.mark.parametrize("kind", PRODUCTS)
-def test_each_mark_has_an_answer(kind: str) -> None:
+def test_each_file_with_a_change_mark_has_an_entry(kind: str) -> None:
     answers = yaml.safe_load((HERE / f"{kind}.yml").read_text())
     marked = {str(path.relative_to(EXAMPLE)) for path in EXAMPLE.rglob("*.yml") if "CHANGE:" in path.read_text()}
     assert marked <= set(answers), marked - set(answers)
@@ -123,7 +123,7 @@ def test_the_filled_example_passes_the_checks_of_the_roles(kind: str, recorded: 
     assert decide(wish, Node(12, machine, kind == "hgx-h100"), load()).problems == []
 
 
-def test_the_unchanged_example_reports_every_placeholder() -> None:
+def test_every_secret_of_the_unchanged_example_is_reported_as_a_placeholder() -> None:
     lines = weak(filled({}))
     assert {line.partition(":")[0].partition("[")[0] for line in lines} == {
         "vllm_api_key",
@@ -133,7 +133,7 @@ def test_the_unchanged_example_reports_every_placeholder() -> None:
     }
 
 
-def test_the_key_of_the_example_is_refused() -> None:
+def test_the_ssh_key_of_the_example_is_refused() -> None:
     (admin,) = filled({})["common_admins"]
     for key in admin["keys"]:
         with pytest.raises(ssh_keys.KeyProblem, match="is the key of the example inventory"):

@@ -67,7 +67,7 @@ def test_prometheus_understands_every_query(promtool: str, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("name", queries())
-def test_every_metric_exists(name: str, rules: Any, names_in: Any, real_metrics: set[str]) -> None:
+def test_every_metric_of_a_query_exists(name: str, rules: Any, names_in: Any, real_metrics: set[str]) -> None:
     known = real_metrics | set(rules.records)
     unknown = {query: sorted(names_in(query) - known) for query in queries()[name]}
     assert {query: found for query, found in unknown.items() if found} == {}
@@ -93,6 +93,6 @@ def test_a_dashboard_can_be_provisioned_unchanged(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", CONSOLES, ids=lambda path: path.stem)
-def test_a_console_loads_nothing(path: Path) -> None:
+def test_a_console_loads_no_other_file(path: Path) -> None:
     """Debian's Prometheus has neither the scripts nor the styles of upstream's example consoles."""
     assert not re.search(r"<script|<link|src=|url\(|@import", path.read_text())

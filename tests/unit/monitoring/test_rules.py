@@ -206,7 +206,7 @@ def test_an_alert_continues_over_a_change_of_the_release(
     try_rules([("1m", test)], rules, promtool, tmp_path)
 
 
-def test_a_replica_set_is_down_unless_operators_have_drained_all_of_it(
+def test_a_replica_set_is_reported_as_down_unless_operators_have_drained_all_of_it(
     rules: Any, promtool: str, tmp_path: Path
 ) -> None:
     """These are no cases of the file, because InstanceDrained fires as well."""
@@ -254,7 +254,7 @@ def test_every_alert_has_a_severity_a_subject_and_an_action(rules: Any) -> None:
         assert len(annotations["action"]) > 20, name
 
 
-def test_every_alert_has_its_section(rules: Any) -> None:
+def test_every_alert_has_a_section_in_the_guide(rules: Any) -> None:
     """Each alert has a complete section, and each section has an alert."""
     sections = dict(re.findall(r"^### (\w+)\n(.*?)(?=^##|\Z)", (ROOT / "docs/alerts.md").read_text(), re.M | re.S))
     assert list(sections) == [name for subject in sections_order() for name in rules.files[subject]]
@@ -274,33 +274,33 @@ def sections_order() -> list[str]:
     return found
 
 
-def test_alerts_that_inhibit_others_are_informational(rules: Any) -> None:
+def test_alerts_that_inhibit_other_alerts_are_informational(rules: Any) -> None:
     """Alertmanager's inhibit rules compare these labels of the two alerts."""
     for name, scope in (("InstanceDrained", "instance"), ("NodeInMaintenance", "node")):
         assert rules.alerts[name]["labels"] == {"severity": "info", "scope": scope}
 
 
-def test_every_metric_exists(rules: Any, names_in: Any, real_metrics: set[str]) -> None:
+def test_every_metric_of_a_rule_exists(rules: Any, names_in: Any, real_metrics: set[str]) -> None:
     """An alert with a mistyped metric, or a metric that an exporter has renamed, would never fire."""
     expressions = {**{name: rule["expr"] for name, rule in rules.alerts.items()}, **rules.records}
     unknown = {name: sorted(names_in(text) - real_metrics - set(rules.records)) for name, text in expressions.items()}
     assert {name: found for name, found in unknown.items() if found} == {}
 
 
-def test_names_are_found_in_an_expression(names_in: Any) -> None:
+def test_the_metrics_of_an_expression_are_found(names_in: Any) -> None:
     text = 'sum by (le) (rate(vllm:a_bucket{le="x"}[5m])) / on (node) group_left () (up{job=~"b{2}"} > 0)'
     text += " offset 1h unless c"
     assert names_in(text) == {"vllm:a_bucket", "up", "c"}
 
 
-def test_a_test_has_the_recordings_that_its_series_feed() -> None:
+def test_a_promtool_test_has_the_recordings_that_its_series_feed() -> None:
     expressions = {"rate": "rate(tokens[5m])", "sum": "sum(rate)", "other": "queue", "none": "absent(up)"}
     rules = Rules({"recordings": [{"record": name, "expr": text} for name, text in expressions.items()]}, {})
     assert rules.fed(['tokens{node="n1"}']) == {"rate", "sum", "none"}
     assert rules.fed([]) == {"none"}
 
 
-def test_a_test_has_the_alerts_that_can_fire_with_its_series() -> None:
+def test_a_promtool_test_has_the_alerts_that_can_fire_with_its_series() -> None:
     alerts = {
         "Slow": "sum > 5",
         "Queue": "queue > 1",
@@ -317,6 +317,6 @@ def test_a_test_has_the_alerts_that_can_fire_with_its_series() -> None:
     assert rules.awake(["up", "x"]) == {"Both", "Gone", "Quiet"}
 
 
-def test_every_metric_of_ours_is_in_the_guide(real_metrics: set[str]) -> None:
+def test_every_metric_of_the_collection_is_in_the_guide(real_metrics: set[str]) -> None:
     listed = re.findall(r"^\| `(inference_\w+)", (ROOT / "docs/metrics.md").read_text(), re.M)
     assert sorted(listed) == sorted(name for name in real_metrics if name.startswith("inference_"))

@@ -35,7 +35,7 @@ def hosts(fleet: bench_fleet.Fleet) -> dict[str, Any]:
     return written
 
 
-def test_sizes_of_the_fleet() -> None:
+def test_the_fleet_is_measured_in_growing_sizes() -> None:
     assert bench_fleet.counts(100) == [10, 30, 100]
     assert bench_fleet.counts(50) == [10, 30, 50]
     assert bench_fleet.counts(400) == [10, 30, 100, 400]
@@ -56,7 +56,7 @@ def test_the_run_that_is_recorded_has_all_simulated_nodes_in_its_inventory(fleet
     assert hosts(fleet)["simulated-003"]["ansible_host"] == bench_fleet.address(3)
 
 
-def test_the_cost_of_each_further_node() -> None:
+def test_the_cost_of_a_further_node_is_that_between_two_sizes() -> None:
     assert bench_fleet.further([10, 30, 100], [20.0, 40.0, 180.0]) == [1.0, 2.0]
     assert bench_fleet.further([10], [20.0]) == []
 

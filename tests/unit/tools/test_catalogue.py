@@ -98,7 +98,9 @@ def either(text: str) -> Any:
         ({"help": "Allow deprecated things."}, {"type": "text"}),
     ],
 )
-def test_the_facts_of_a_flag(introspection: ModuleType, arguments: dict[str, Any], expected: dict[str, Any]) -> None:
+def test_each_kind_of_flag_has_its_facts(
+    introspection: ModuleType, arguments: dict[str, Any], expected: dict[str, Any]
+) -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--enable-x", **arguments)
     assert introspection.catalogue(parser) == {"enable-x": expected}

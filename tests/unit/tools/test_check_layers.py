@@ -36,7 +36,7 @@ def found(file: str, text: str) -> list[str]:
         ("plugins/module_utils/core/files.py", "import json"),
     ],
 )
-def test_imports_up_the_list_are_right(file: str, text: str) -> None:
+def test_imports_from_the_same_or_an_earlier_folder_are_accepted(file: str, text: str) -> None:
     assert found(file, text) == []
 
 

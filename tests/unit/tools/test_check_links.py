@@ -30,7 +30,7 @@ def root(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_anchors_are_those_of_the_pages() -> None:
+def test_each_heading_has_its_anchor() -> None:
     assert check_links.anchors(GUIDE) == {
         "the-site-playbook-what-it-does",
         "what-happens-and-when",

@@ -98,7 +98,7 @@ def test_an_update_without_nodes_is_an_error_with_the_next_step(demo: ModuleType
         demo.gateway()
 
 
-def test_the_end_leaves_no_key(demo: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_end_of_the_demo_leaves_no_key(demo: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     removed: list[str] = []
     monkeypatch.setattr(demo, "existing", lambda prefix: [f"{prefix}1"])
     monkeypatch.setattr(demo, "remove", removed.append)

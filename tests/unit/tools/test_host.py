@@ -76,12 +76,12 @@ DEB822: dict[str, tuple[str, list[str]]] = {
 
 
 @pytest.mark.parametrize(("text", "expected"), ONE_LINE.values(), ids=ONE_LINE.keys())
-def test_one_line_sources(text: str, expected: list[str]) -> None:
+def test_one_line_sources_are_read(text: str, expected: list[str]) -> None:
     assert host.parse(text, "bookworm", "trixie", deb822=False) == expected
 
 
 @pytest.mark.parametrize(("text", "expected"), DEB822.values(), ids=DEB822.keys())
-def test_deb822_sources(text: str, expected: list[str]) -> None:
+def test_deb822_sources_are_read(text: str, expected: list[str]) -> None:
     assert host.parse(text, "bookworm", "trixie", deb822=True) == expected
 
 

@@ -73,7 +73,7 @@ def test_wheels_replace_an_upstream_engine_that_does_not_run_here(
     assert f"does not run here ({failing}: Illegal instruction)" in capsys.readouterr().out
 
 
-def test_without_a_registry_the_engine_comes_from_wheels(
+def test_without_upstreams_image_the_engine_comes_from_wheels(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert build_engine(monkeypatch, False, "") == ["wheels"]

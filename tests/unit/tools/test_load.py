@@ -157,7 +157,7 @@ def test_an_error_of_the_clients_themselves_is_raised(engine: Engine, monkeypatc
 
 
 @pytest.mark.parametrize("stream", [True, False])
-def test_the_answer_of_another_model_has_failed_and_is_quoted(engine: Engine, stream: bool) -> None:
+def test_the_answer_of_another_model_is_a_failure_and_is_quoted(engine: Engine, stream: bool) -> None:
     """The answer has the name from the request, whichever model the engine serves: only the text differs."""
     engine.texts["other"] = TEXTS["main"]
     report = engine.load(Shape(stream, 20), models=("main", "other"))

@@ -29,7 +29,7 @@ def test_the_first_sector_holds_the_boot_code_and_one_active_partition() -> None
     assert (status, kind, first) == (0x80, 0x83, 2048)
     assert (first + sectors) * 512 == image.GIB << 30
     assert not any(written[462:510])
-    # Where GRUB's boot.img looks for it.
+    # GRUB's boot.img reads the core image from here.
     assert written[512:] == b"CORE" * 1000
 
 
@@ -47,7 +47,7 @@ def test_the_key_reaches_root_as_a_credential_of_systemd(tmp_path: Path) -> None
     assert base64.b64decode(value) == b"ssh-ed25519 AAAA me\n"
 
 
-def test_every_disk_is_known_by_its_serial_and_the_first_one_boots(tmp_path: Path) -> None:
+def test_every_disk_has_its_serial_and_the_root_disk_boots(tmp_path: Path) -> None:
     words = machines.arguments(tmp_path, "tcg", 2222, "key", ["one", "two"])
     disks = [word for word in words if word.startswith("virtio-blk-pci,")]
     assert disks[0].endswith("drive=root,bootindex=0")

@@ -26,7 +26,7 @@ def test_a_prompt_finds_the_blocks_that_it_shares_from_its_beginning() -> None:
     assert cache.use("a" * (BLOCK + 8)) == (18, 16)
 
 
-def test_the_cache_forgets_what_was_unused_for_longest() -> None:
+def test_the_cache_drops_the_block_that_was_unused_for_longest() -> None:
     cache = PrefixCache(2)
     cache.use(text("a"))
     cache.use(text("b"))

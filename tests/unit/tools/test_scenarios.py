@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How a scenario is run: by which controller, and what becomes of its nodes."""
+"""How a scenario is run: by which controller, and which of its nodes stay."""
 
 from __future__ import annotations
 

@@ -104,7 +104,7 @@ def test_debian_13_has_the_command_docker_in_a_package_of_its_own(machine: Path)
     assert "sudo apt-get install --no-install-recommends docker-cli\n" in setup(machine).stderr
 
 
-def test_machine_and_browser_are_for_the_tests_alone(machine: Path) -> None:
+def test_only_the_tests_need_the_virtual_machine_and_the_browser(machine: Path) -> None:
     become(machine, "root")
     provide(machine, "docker", ENGINE_HERE)
     for name in ("mmdebstrap", "ssh", "rsync"):
@@ -127,14 +127,14 @@ def test_unit_tests_need_no_docker_and_missing_packages_are_reported_first(machi
     assert (result.returncode, result.stdout) == (0, "built: images/build promtool\n"), result.stderr
 
 
-def test_root_gets_python3_venv_for_the_tools_alone(machine: Path) -> None:
+def test_the_mode_tools_needs_only_python3_venv(machine: Path) -> None:
     become(machine, "root")
     fresh_python(machine)
     setup(machine, "tools")
     assert installed(machine) == "python3-venv"
 
 
-def test_a_user_gets_all_commands_at_once(machine: Path) -> None:
+def test_a_user_who_is_not_root_gets_all_commands_at_once(machine: Path) -> None:
     become(machine, "ada")
     fresh_python(machine)
     result = setup(machine)
@@ -161,7 +161,7 @@ def test_a_user_with_a_docker_engine_need_not_install_docker(machine: Path) -> N
     assert "group" not in result.stderr
 
 
-def test_a_user_whose_engine_does_not_answer_gets_the_commands(machine: Path) -> None:
+def test_a_user_whose_docker_engine_does_not_answer_gets_the_commands_that_start_it(machine: Path) -> None:
     become(machine, "ada")
     provide(machine, "docker", ENGINE_SILENT)
     for name in ("dockerd", "iptables", "mmdebstrap", "ssh", "rsync", "newuidmap"):
@@ -173,7 +173,7 @@ def test_a_user_whose_engine_does_not_answer_gets_the_commands(machine: Path) ->
     assert "apt-get" not in result.stderr
 
 
-def test_a_machine_without_apt_gets_the_list(machine: Path) -> None:
+def test_a_machine_without_apt_gets_the_list_of_packages(machine: Path) -> None:
     provide(machine, "id", "echo 0")
     result = setup(machine)
     assert result.returncode != 0
@@ -190,14 +190,14 @@ def test_an_old_python_is_refused(machine: Path) -> None:
     assert (machine / ".cache/ansible_collections/baremetal/inference").is_symlink()
 
 
-def test_another_processor_is_refused(machine: Path) -> None:
+def test_a_processor_other_than_amd64_is_refused(machine: Path) -> None:
     become(machine, "root")
     provide(machine, "uname", "echo aarch64")
     assert "amd64 only, this is: aarch64" in setup(machine).stderr
 
 
 @pytest.mark.parametrize("endpoint", ["tcp://build.example:2376", "ssh://ada@build.example"])
-def test_a_remote_engine_is_refused(machine: Path, endpoint: str) -> None:
+def test_a_remote_docker_engine_is_refused(machine: Path, endpoint: str) -> None:
     become(machine, "root")
     for name in ("mmdebstrap", "ssh", "rsync"):
         provide(machine, name)
@@ -225,7 +225,7 @@ def test_a_docker_engine_whose_containers_cannot_be_reached_is_refused(machine: 
 @pytest.mark.parametrize(
     ("mode", "parts"), [("demo", "node engine models registry"), ("checks", "controller promtool"), ("all", "all")]
 )
-def test_setup_builds_on_a_machine_that_has_everything(machine: Path, mode: str, parts: str) -> None:
+def test_a_machine_that_has_everything_gets_the_images_of_the_mode(machine: Path, mode: str, parts: str) -> None:
     become(machine, "root")
     for name in ("mmdebstrap", "ssh", "rsync"):
         provide(machine, name)

@@ -38,7 +38,9 @@ def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return record
 
 
-def test_other_images_need_another_snapshot(engine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_change_of_the_node_image_or_the_engine_image_needs_another_snapshot(
+    engine: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     docker(monkeypatch, Id="sha256:1")
     first = snapshots.origin("bookworm")
     assert snapshots.origin("bookworm") == first
@@ -59,14 +61,14 @@ def test_other_images_need_another_snapshot(engine: Path, monkeypatch: pytest.Mo
     ],
     ids=["none", "of yesterday", "without its disk", "of last week"],
 )
-def test_an_old_or_incomplete_snapshot_is_made_anew(
+def test_an_old_or_incomplete_snapshot_is_not_fresh(
     monkeypatch: pytest.MonkeyPatch, created: str, disk: str, fresh: bool
 ) -> None:
     docker(monkeypatch, Created=created, Name=disk)
     assert snapshots.is_fresh(nodes.Origin("image", "volume"), NOW) is fresh
 
 
-def test_only_missing_snapshots_are_made(engine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_snapshots_that_are_not_fresh_are_made(engine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     docker(monkeypatch, Id="sha256:1")
     made: list[dict[str, nodes.Origin]] = []
     monkeypatch.setattr(snapshots, "make", made.append)
@@ -77,7 +79,7 @@ def test_only_missing_snapshots_are_made(engine: Path, monkeypatch: pytest.Monke
     assert [list(one) for one in made] == [["trixie"]]
 
 
-def test_a_copy_shares_layers_and_nothing_that_docker_writes_to(tmp_path: Path) -> None:
+def test_a_copy_of_a_disk_shares_layers_and_nothing_that_docker_writes_to(tmp_path: Path) -> None:
     source, target = tmp_path / "source/_data", tmp_path / "target/_data"
     target.mkdir(parents=True)
     for path in ("overlay2/aa/diff/opt/weights", "image/overlay2/repositories.json"):

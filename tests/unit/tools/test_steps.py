@@ -24,7 +24,7 @@ def test_every_step_runs_once(tool: ModuleType, ran: list[str], full: bool, scen
     assert sorted(ran) == sorted(steps) == sorted(result.name for result in results)
 
 
-def test_the_order_names_steps_of_ci_alone(tool: ModuleType) -> None:
+def test_the_order_has_exactly_the_steps_of_ci(tool: ModuleType) -> None:
     assert sorted(tool.ORDER) == sorted(tool.plan(False, None))
 
 

@@ -82,7 +82,7 @@ def test_nodes_from_snapshots_keep_the_lists_of_packages_and_boot_without_the_ag
     assert asked == [["bookworm"]]
 
 
-def test_nodes_from_an_image_with_a_kernel_get_todays_packages(
+def test_nodes_from_an_image_with_a_kernel_get_todays_lists_of_packages(
     tool: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(machine_images, "ensure", lambda releases: {one: nodes.Origin(f"m-{one}") for one in releases})
