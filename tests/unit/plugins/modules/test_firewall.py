@@ -356,7 +356,7 @@ def test_a_user_of_engines_is_in_one_part_only(node: Firewall) -> None:
     assert f"{part} already has the rules for connections of user 2000, and" in found["msg"]
     assert "in firewall_engine_allow" in found["msg"] and "Nothing was changed." in found["msg"]
     assert node.kernel.table == before and not (firewall.PARTS / "50-inference-other.nft").exists()
-    # Other users, and a part of other origin, are no conflict.
+    # Other users, and a file that an operator added, are no conflict.
     (firewall.PARTS / "engines/60-mine.nft").write_text("meta skuid 2001 reject with icmpx admin-prohibited\n")
     assert node(name="other", engine_users=["2001"])["changed"]
     assert not node(**WEB, engine_users=["2000"])["changed"]
