@@ -40,7 +40,8 @@ KERNEL, TOOL = "kernel", "inferctl"
 """Names that are no units: `kernel` for the kernel's log, `inferctl` for the commands of operators."""
 
 FIELDS = ("event", "verdict", "was", "act", "evidence", "latency_ms")
-"""Fields that our own services log in addition to the message and the instance (core/journal.py)."""
+"""Fields of our own services that are shipped, in addition to the message and the instance (core/journal.py). The step
+of a swap is in its message."""
 
 HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?|[0-9A-Fa-f]*:[0-9A-Fa-f:.]*:[0-9A-Fa-f.]*")
 """A name, an IPv4 address or an IPv6 address, without a port."""
