@@ -9,8 +9,10 @@ A filter that several tasks use imports this file, so the file imports little.
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -42,9 +44,12 @@ def read(models: Mapping[str, Any], instances: Sequence[Any]) -> dict[str, dict[
 
 
 def texts(value: Any) -> Iterator[str]:
-    """The texts in a value that name a path of the controller."""
+    """The texts in a value that name a path of the controller. A flag may have its object as a text with JSON."""
     if isinstance(value, str) and value.startswith(ON_CONTROLLER):
         yield value
+    elif isinstance(value, str) and value.lstrip().startswith("{"):
+        with suppress(ValueError, RecursionError):
+            yield from texts(json.loads(value))
     elif isinstance(value, Mapping):
         for each in value.values():
             yield from texts(each)

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 from typing import Any
@@ -40,6 +41,15 @@ def test_a_file_and_a_directory_have_a_digest_of_their_content(tmp_path: Path) -
     (tokenizer / "deep" / "tokenizer.json").write_text("[]")
     changed = read(models)
     assert all(changed[text]["digest"] != found[text]["digest"] for text in found)
+
+
+def test_a_path_in_an_object_that_is_a_text_is_read(tmp_path: Path) -> None:
+    (tmp_path / "t").write_text("x")
+    text = f"controller:{tmp_path / 't'}"
+    models = entry(
+        **{"default-mm-loras": json.dumps({"image": text}), "chat-template": "{% for", "hf-overrides": "{" * 9}
+    )
+    assert list(read(models)) == [text]
 
 
 def test_only_files_in_flags_of_models_that_instances_need_are_read(tmp_path: Path) -> None:

@@ -161,3 +161,8 @@ def test_all_mistakes_are_reported_at_once() -> None:
 def test_copied_files_are_read_from_the_filter() -> None:
     assert Copied.from_dict({"name": "a", "digest": "b", "directory": True}) == Copied("a", "b", True)
     assert Copied.from_dict({"problem": "why"}).problem == "why"
+
+
+def test_an_object_that_is_nested_too_deeply_has_no_path() -> None:
+    deep = "[" * 100_000
+    assert list(named({"structured-outputs-config": deep})) == [] and said({"hf-overrides": deep}) == ""
