@@ -33,7 +33,7 @@ def add(commands: Commands) -> None:
         help="collect everything that support or an RMA needs in one file",
         description="Collect logs, states, facts, configuration and NVIDIA's own report into one .tar.gz for root. Its "
         "manifest lists what was collected and what was not. Secrets are masked, prompts are left out. Changes "
-        "nothing. Takes a minute or two, and longer if GPUs hang: each part has a time limit.",
+        "nothing. Takes a few minutes, and longer if GPUs hang: each part has a time limit.",
     )
     command.add_argument(
         "--output", type=Path, metavar="FILE", help=f"file to write, or directory (default: {archive.DIRECTORY})"

@@ -55,7 +55,7 @@ def inspect_instance(
     run: Run,
     hold_reason: Callable[[Situation], str] = lambda _situation: "",
 ) -> Inspection:
-    """The situation of an instance. Takes a minute at most, even if all programs hang. Raises SystemdError.
+    """The situation of an instance. Takes a minute at most if Docker and nvidia-smi hang. Raises SystemdError.
 
     `hold_reason` returns why recovery must do nothing. If there is a reason, nvidia-smi does not run.
     """
