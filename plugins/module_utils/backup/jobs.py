@@ -73,7 +73,10 @@ def running(places: Places, value: dict[str, Any]) -> str:
 
 
 def run(places: Places, job: str, clock: Callable[[], float] = time.time) -> dict[str, Any]:
-    """Do a job and return its result, with `ok` and `error`. A failed job does not raise. Raises NotSetUp, NotHere."""
+    """Do a job and return its result, with `ok` and `error`. A failed job does not raise.
+
+    Raises NotSetUp, NotHere, and OSError without the lock.
+    """
     settings, restic = open_node(places)
     if job == "prune" and settings.append_only:
         raise NotHere(
@@ -140,7 +143,7 @@ def prune(places: Places, settings: Settings, restic: Restic) -> dict[str, Any]:
 def check(places: Places, settings: Settings, restic: Restic) -> dict[str, Any]:
     """Check the structure of the repository, and read a sample of its data.
 
-    With append_only, also check that the server still lets the host delete nothing. Raises ResticError, NotProven.
+    With append_only, also check that the server still lets the host delete no backup. Raises ResticError, NotProven.
     """
     restic.patiently(["check", f"--read-data-subset={settings.check_subset}"], settings.lock_minutes)
     if settings.append_only:

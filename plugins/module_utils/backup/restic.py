@@ -198,7 +198,7 @@ class Restic:
             time.sleep(pause)
 
     def newest(self, host: str) -> float:
-        """Time of our last snapshot of a host, in seconds since 1970; 0 without a snapshot. Raises ResticError."""
+        """Time of the last of snapshots(), in seconds since 1970; 0 without a snapshot. Raises ResticError."""
         found = self.snapshots(host)
         return datetime.fromisoformat(found[-1]["time"]).timestamp() if found else 0.0
 

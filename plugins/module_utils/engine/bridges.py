@@ -52,7 +52,7 @@ def declared_port(paths: Paths, name: str) -> int | None:
 
 
 def place(paths: Paths, name: str, origin: int, target: int, port: int | None) -> bridge_place.Place:
-    """Where the bridge of an instance would run, or everything that prevents a bridge. Raises ReleaseError, OSError."""
+    """Where the bridge of an instance would run, or why no bridge can run. Raises ReleaseError, OSError."""
     bridge = bridge_name(name)
     number = releases.active_number(paths, bridge)
     wanted = releases.load(paths, name, target)
@@ -107,7 +107,7 @@ def start(paths: Paths, wish: Wish, now: datetime, *, check: bool) -> tuple[bool
 
 
 def remove(paths: Paths, name: str, *, check: bool) -> bool:
-    """Stop the bridge of an instance, and remove everything of the bridge but its logs. Returns whether there was one.
+    """Stop the bridge of an instance, and remove everything of the bridge but its logs. Returns whether one existed.
 
     Raises SystemdError and OSError.
     """

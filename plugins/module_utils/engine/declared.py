@@ -3,7 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What a site declares: the model registry and the instances that serve from it. Private to the collection.
 
-This is the only place that reads a registry. It is pure: it reads dictionaries and returns values and problems.
+Only this file checks the entries of a registry against the flags of an engine. The file is pure: it reads dictionaries
+and returns values and problems.
 """
 
 from __future__ import annotations
@@ -57,8 +58,9 @@ class Declared:
         """Read a registry and instances, and assign GPUs of the fact `gpus` to the instances.
 
         Without a version of the engine, the flags of the newest version count. `own_versions` has the version of each
-        image that single instances have: an entry that they alone serve is checked against its flags. Mistakes are
-        collected, not raised: the module engine_plan reports them before anything changes, and `require` raises them.
+        image that single instances have: an entry that only these instances serve is checked against the image's flags.
+        Mistakes are collected, not raised: the module engine_plan reports them before anything changes, and `require`
+        raises them.
         """
         catalogue = choose(version)
         own_catalogues = {image: choose(own) for image, own in (own_versions or {}).items()}

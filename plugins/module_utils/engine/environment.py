@@ -58,7 +58,7 @@ def refusal(name: str) -> str:
     """Why an instance cannot set a variable of ours(), and what to use instead."""
     if name in adapters.get().variables.ranks:
         return RANKS
-    other = "remove it; vllm_start_timeout, vllm_drain_timeout and vllm_cache_path decide its value"
+    other = "remove it; its value is fixed, or vllm_start_timeout or vllm_cache_path decides it"
     use = "use vllm_api_key" if name == adapters.get().variables.api_key else _OURS.get(name, other)
     return f"is set by the role: {use}"
 

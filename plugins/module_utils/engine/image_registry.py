@@ -42,7 +42,7 @@ MANIFESTS = (
 """The kinds of manifests that can list signatures."""
 
 UNSUPPORTED = (400, 404, 405, 501)
-"""Statuses by which image registries say that they have no referrers, or do not know the question."""
+"""Statuses of image registries that have no referrers, or do not support this request."""
 
 
 class RegistryError(Exception):
@@ -131,7 +131,7 @@ class Registry:
     def referrers(self) -> list[dict[str, Any]]:
         """Descriptors of the manifests that refer to the image. Raises RegistryError."""
         answer = self._get(f"referrers/{self._image.digest}", UNSUPPORTED)
-        # Image registries that do not know this question have the list of referrers at a tag.
+        # Image registries that do not support this request have the list of referrers at a tag.
         index = self.manifest(self._image.digest.replace(":", "-")) if answer is None else self._object(answer)
         found = (index or {}).get("manifests")
         return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []

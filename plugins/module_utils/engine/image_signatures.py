@@ -29,7 +29,8 @@ SECONDS = 20
 """Limit for each call of openssl, which takes milliseconds."""
 
 MOST = 100
-"""The most signatures, and the most referrers, that are read of an image: an image registry could list any number."""
+"""The most referrers of an image, and the most signatures of a manifest, that are read: an image registry could list
+any number."""
 
 SIMPLE = "application/vnd.dev.cosign.simplesigning.v1+json"
 SIMPLE_SIGNATURE = "dev.cosignproject.cosign/signature"

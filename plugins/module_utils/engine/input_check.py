@@ -1,7 +1,8 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Mistakes in the role vllm's input, without instances, registry and settings. Private to the collection."""
+"""Mistakes in the role vllm's input that the checks of registry, instances and settings do not find. Private to the
+collection."""
 
 from __future__ import annotations
 

@@ -3,7 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """One engine as the site declares it. Private to the collection.
 
-This file imports nothing of the collection: a step of a unit makes the instance of a bridge, and reads no registry.
+This file imports nothing of the collection: each command of an engine's unit imports this file, by release.py, and
+needs no registry.
 """
 
 from __future__ import annotations

@@ -57,7 +57,7 @@ def mistakes(entry: Entry, base: Config | None, loras: Sequence[Lora]) -> Iterat
             way = (
                 f"raise {engine.adapter_rank} in {entry.name}, or remove it"
                 if given is not None
-                else "train a smaller one"
+                else "train an adapter of a lower rank"
             )
             limit = f"{engine.adapter_rank} of {entry.name}" if given is not None else f"{engine.title}'s limit"
             yield lora.entry.name, f"has rank {lora.facts.rank}, more than {limit}, {most}: {way}"

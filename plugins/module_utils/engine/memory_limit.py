@@ -50,7 +50,7 @@ def of(
 ) -> HostMemory:
     """The host's memory that the engine of an instance takes. `entry` are the flags of its registry entry, and
     `numa_mib` is the memory of the smallest NUMA node."""
-    # Only whether the engine computes on processors matters here.
+    # Of this device, the estimate reads only the kind of accelerator and the memory.
     device = Device(instance.accelerator, numa_mib, accelerator=instance.accelerator)
     shared, nodes = size(settings.shm_size), len(instance.nodes) or 1
     return estimate(facts or ModelFacts(), draft, entry, device, settings.environment, shared, nodes)

@@ -74,8 +74,8 @@ def remove_node_traces(paths: Paths, keep: Sequence[Path] = (), *, check: bool) 
 
 
 def remove_services(paths: Paths, *, check: bool) -> list[Path]:
-    """Stop agent, metrics and recovery, and remove their units, slices and gates. Returns the unit files
-    that were there.
+    """Stop agent, metrics and recovery. Remove their units, the units of swaps, slices and gates. Returns the unit
+    files that were there.
 
     Raises SystemdError, GateError, OSError.
     """

@@ -43,7 +43,7 @@ class Engine:
     """An engine that would run."""
 
     model: str
-    """The registry's name."""
+    """The model's name in the registry."""
     argv: Sequence[str]
     """The command line in the container."""
     flags: Mapping[str, Any]

@@ -306,10 +306,10 @@ def render(
 
 
 def bridge_of(release: Release, environment: str, port: int, gpus: Sequence[str], number: int = 0) -> Rendered:
-    """The bridge of a release: the same engine on another port and other GPUs, for the time of a swap.
+    """The bridge of a release: the same engine on another port, and on these GPUs, for the time of a swap.
 
-    The bridge is made from the release alone, so that a changed or broken inventory does not matter. It shares the
-    compile cache: the instance uses what the bridge has compiled.
+    The bridge is made from the release alone, so that a changed or broken inventory does not matter. The
+    bridge shares the compile cache: the instance uses what the bridge has compiled.
     """
     instance = Instance(
         bridge_name(release.instance), release.model, port, gpus=tuple(gpus), accelerator=release.accelerator

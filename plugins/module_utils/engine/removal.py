@@ -87,7 +87,7 @@ def _await_forgotten(probe: Path) -> None:
 
 
 def remove_container(docker: docker_api.Docker, name: str) -> bool:
-    """Remove the container that a killed supervisor has left. Returns whether there was one.
+    """Remove the container that a killed supervisor has left. Returns whether there was a container.
 
     Raises DockerUnavailable and DockerError.
     """
@@ -99,7 +99,7 @@ def remove_container(docker: docker_api.Docker, name: str) -> bool:
 
 
 def forget_models(paths: Paths, gone: Iterable[str], *, check: bool) -> list[str]:
-    """Remove the entries from the node's registry that only the instances `gone` need. Returns their names.
+    """Remove the entries from the node's registry that no instance but those in `gone` needs. Returns their names.
 
     Raises OSError, and ValueError where the desired state is damaged.
     """

@@ -21,7 +21,7 @@ ULIMITS = frozenset(
         *("rttime", "sigpending", "stack"),
     }
 )
-"""Names that Docker knows (go-units, ulimit.go)."""
+"""Names that Docker accepts (go-units, ulimit.go)."""
 
 _SIZE = re.compile(r"\d{1,18}[bkmg]?", re.IGNORECASE)
 _ULIMIT = re.compile(r"(?:-1|\d+)(?::(?:-1|\d+))?")

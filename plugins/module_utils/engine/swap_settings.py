@@ -59,7 +59,7 @@ class SwapSettings:
 
 
 UNKNOWN = SwapSettings("")
-"""The settings of a node that knows neither its gateways nor its name there."""
+"""Settings without gateways, and without the node's name at gateways."""
 
 
 class NoSettings(Exception):

@@ -38,7 +38,7 @@ def _read(release: Release) -> tuple[tuple[str, ...], tuple[str, ...]]:
 @lru_cache(maxsize=256)
 def _tasks(path: str, flags: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Raises LookupError where unknown, which is not cached: the disk of the models may be mounted later."""
-    # Most starts of the unit's steps need none of the tables of models.
+    # Most commands of an engine's unit need none of the tables of models.
     from ..models.config import facts, tasks
 
     gathered, entry = facts.gather(Path(path)), json.loads(flags)

@@ -4,7 +4,7 @@
 """The parts of an engine's unit that may change without another release, and the id of a release. Private to the
 collection. Pure.
 
-It imports nothing of a release, so that modules which only move or renew kept releases stay small.
+This file imports nothing of a release, so that modules which only move or renew kept releases stay small.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ READ_ONLY = ("--read-only", "--tmpfs=/tmp:exec")
 compile in /tmp."""
 
 PREPARE_TIMEOUT = 120
-"""Seconds for the steps before the engine is started."""
+"""Seconds for the unit's commands before the engine starts."""
 
 CLEAN_UP = 30
 """Seconds that systemd gives the supervisor to clean up, after it has killed an engine that hangs."""

@@ -24,9 +24,10 @@ ROOT = Path(__file__).parents[1]
 """The directory module_utils. The library of nodes is a part of it."""
 
 STARTS = ("node/cli/entry.py", "models/prompts/command.py")
-"""Programs in the library, besides modules: the command inferctl, and a command for containers of the engine image."""
+"""Programs in the library: the command inferctl, and a command for containers of the engine image."""
 
 CALLS = "node/calls"
+"""The implementations of modules, which are also in the library."""
 
 KEPT = "inference-library"
 
@@ -56,7 +57,10 @@ def imported(path: str, text: str) -> Iterator[str]:
 
 
 def read(root: Path = ROOT) -> dict[str, bytes]:
-    """Read the library: the programs, and all files that they import, by path in the library. Raises OSError."""
+    """Read the library, by path in it: programs, implementations of modules, and all files that these import.
+
+    Raises OSError.
+    """
     there = {str(path.relative_to(root)) for path in root.rglob("*.py")}
     waiting = [*STARTS, *(path for path in there if path.startswith(f"{CALLS}/"))]
     found = {"__init__.py": b""}

@@ -85,7 +85,7 @@ class Replica:
     agent_address: str = ""
     """Address of the node's agent; empty if it is the engine's address."""
     adapters: tuple[str, ...] = ()
-    """The LoRA adapters that the engine serves beside its model."""
+    """The LoRA adapters that the engine serves in addition to its model."""
     declared_adapters: tuple[str, ...] = ()
     """The adapters that the inventory asks for. The engine may serve others until the next update."""
     tasks: tuple[str, ...] = ()

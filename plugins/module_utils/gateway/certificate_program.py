@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The command `inference-gateway-certificate`. Its timer calls it, certbot after a renewal, and an operator.
+"""The command `inference-gateway-certificate`. A timer and operators call it, and certbot after a renewal.
 
 Private to the collection. Exit codes: 0 success, 1 failed, 2 wrong usage.
 """

@@ -41,7 +41,7 @@ AWK = Path(__file__).with_name(STATES_AWK)
 
 @dataclass(frozen=True)
 class Plan:
-    """The files that a gateway must have, or the problems for which there are none."""
+    """The files that a gateway must have, or the problems because of which there are no files."""
 
     problems: list[Problem] = field(default_factory=list)
     config: str = ""

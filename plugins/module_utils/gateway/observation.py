@@ -27,7 +27,8 @@ def hold_seconds() -> int:
 
 @dataclass(frozen=True)
 class Observation:
-    """What HAProxy shows: whether it has servers for the instance and its bridge, and which hosts of the set are up."""
+    """What HAProxy shows: whether it has servers for the instance and its bridge, and which servers of the set are up
+    (servers.up_hosts)."""
 
     known: bool = False
     bridge_known: bool = False

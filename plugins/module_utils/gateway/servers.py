@@ -19,7 +19,7 @@ def has_server(stat: str, host: str, name: str) -> bool:
 
 
 def up_hosts(stat: str, name: str) -> list[str]:
-    """The hosts of a replica set to which this gateway sends requests.
+    """The hosts of a replica set to which this gateway sends requests, and bridges as INSTANCE_bridge.HOST.
 
     A host counts if its server or its next server is up.
     """

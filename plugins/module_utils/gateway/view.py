@@ -26,7 +26,7 @@ class GatewayView:
     bridge_known: bool
     """Whether the gateway has a server for the bridge of the instance."""
     up: frozenset[str]
-    """The hosts of the set to which the gateway sends requests."""
+    """The hosts of the set to which the gateway sends requests, and bridges as INSTANCE_bridge.HOST."""
     hold_seconds: int
     """How long the gateway holds requests while no instance of the set serves, in seconds."""
 

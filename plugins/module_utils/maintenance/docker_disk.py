@@ -4,7 +4,8 @@
 """Finds what Docker's disk no longer needs, and removes it. Private to the collection.
 
 An image is needed by every kept release that names it, since a rollback may start that release. It is also needed by
-every container, even a stopped one. An image of a repository that no release uses belongs to others, and stays.
+every container, even a stopped one. An image of a repository that neither a release nor the inventory uses belongs to
+others, and stays.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ def kept_images(paths: Paths, without: Collection[tuple[str, int]] = ()) -> set[
 
 
 def containers(found: Iterable[Mapping[str, Any]], paths: Paths) -> list[Item]:
-    """The stopped containers of our engines whose units do not run. A killed supervisor leaves such a container.
+    """The stopped containers of engines whose units do not run. A killed supervisor leaves such a container.
 
     `found` is Docker's list of all containers. Raises SystemdError.
     """
@@ -103,7 +104,7 @@ class Disk:
     docker: Docker
     paths: Paths
     repositories: frozenset[str] = frozenset()
-    """More repositories of ours than those of releases: those of the images that the inventory names now."""
+    """The repositories of the images that the inventory names now, in addition to those of releases."""
     keep: frozenset[str] = frozenset()
     """Images to keep in addition to those of releases."""
     without: frozenset[tuple[str, int]] = frozenset()

@@ -197,7 +197,7 @@ def _touched(path: Path) -> float:
 
 
 def _statuses(directory: Path) -> list[os.stat_result]:
-    """The statuses of a directory and of all files below it; empty for another file. Raises OSError.
+    """The statuses of a directory and of all files below it; empty if the path is no directory. Raises OSError.
 
     A file that vanishes meanwhile is left out: the client of a hub may still fetch files.
     """

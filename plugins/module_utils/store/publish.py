@@ -143,7 +143,7 @@ class Publisher:
 
 
 def check_place(root: Path, name: str, source: Path) -> list[Problem]:
-    """Refuse a source on this node that lies in the directory of the model in the store."""
+    """Refuse a source on this node that contains the store's directory of the model, or lies in it."""
     kept, real = (root / name).resolve(), source.resolve()
     if real == kept or real.is_relative_to(kept) or kept.is_relative_to(real):
         message = f"{source} overlaps the store's directory of this model ({kept}): put the source elsewhere"

@@ -39,7 +39,7 @@ COPY_THREADS = 4
 
 @dataclass(frozen=True)
 class Plan:
-    """The steps until one model is published. Sizes in bytes."""
+    """What is missing until one model is published. Sizes in bytes."""
 
     name: str
     manifest: Manifest
@@ -82,7 +82,10 @@ class Store:
         self.verify = verify
 
     def plan(self, name: str, manifest: Manifest) -> Plan:
-        """Compare the published revision with the manifest. Reads only files that changed since the last comparison."""
+        """Compare the published revision with the manifest.
+
+        Reads only files that changed since the last comparison, or all files with `verify`.
+        """
         path = self.root / name / manifest.revision
         incoming = self.root / INCOMING / f"{name}-{manifest.revision}"
         damage, donors = self._compare(path, manifest)

@@ -74,7 +74,7 @@ def _weights(store: Path, entry: Entry, in_use: str | None, coming: str | None) 
 
 
 def _remote(entry: Entry) -> remote_source.Remote | None:
-    """The remote source of an entry; None if it has none or is wrong. The store reports mistakes."""
+    """The remote source of an entry; None without a valid one. The store reports mistakes."""
     try:
         return remote_source.parse({"model": entry.model, "revision": entry.revision, "checksum": entry.checksum})
     except ValueError:

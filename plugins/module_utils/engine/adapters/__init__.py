@@ -3,7 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The adapters of the engines, by name. Private to the collection; pure.
 
-An adapter is the only place that knows an engine's flags, variables, requests and metrics.
+An adapter has the flags, variables, requests and metrics of one engine. models/flags and models/fit have flags of vLLM,
+too.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ ENGINES: Mapping[str, Adapter] = {adapter.name: adapter for adapter in (vllm.ADA
 """A further engine needs a file of its own in this package, and an item here."""
 
 DEFAULT = vllm.ADAPTER.name
-"""The engine of a model that names none."""
+"""The engine of all models: an entry of the registry cannot name another engine."""
 
 
 def get(name: str = DEFAULT) -> Adapter:

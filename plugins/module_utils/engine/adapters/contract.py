@@ -209,7 +209,7 @@ class Variables:
 
 @dataclass(frozen=True)
 class ConfigFile:
-    """The engine's configuration file, for what must not stand in the command line. JSON, which is also YAML."""
+    """The engine's configuration file, for values that must not be in the command line. JSON, which is also YAML."""
 
     flag: str
     """The flag with the path of the file."""

@@ -25,7 +25,8 @@ PORT_RANGE = "net.ipv4.ip_local_port_range"
 
 EPHEMERAL = (32768, 60999)
 """First and last port that the kernel takes for connections from a node: the kernel's own net.ipv4.ip_local_port_range.
-Engines of a gang listen on such ports, which they choose at each start. A node with another range is refused (node.py).
+Engines of a gang listen on such ports, which they choose at each start. A node whose range has other ports is
+refused (node.py).
 """
 
 

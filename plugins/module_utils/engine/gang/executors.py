@@ -19,7 +19,7 @@ from .members import Gang
 
 
 def names() -> list[str]:
-    """The values of the key. The first is the default."""
+    """The values of the key `executor`. The first is the default."""
     gangs = adapters.get().gangs
     return [gangs.executor, *sorted(gangs.executors)]
 
@@ -82,7 +82,7 @@ def conflicts(
     where: str, raw: Mapping[str, Any], others: Iterable[tuple[str, Mapping[str, Any]]], keys: Sequence[str]
 ) -> Iterator[Problem]:
     """Ports of a gang's executor that an instance of the same node has. `others` are instances with their names in
-    messages, also the gang itself. `keys` are the keys of an instance that have a port."""
+    messages, and may include the gang itself. `keys` are the keys of an instance that have a port."""
     needed = ports(raw)
     for label, other in others if needed else ():
         for key in keys:

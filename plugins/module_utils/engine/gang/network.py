@@ -19,7 +19,7 @@ from ...hardware.rdma import tools
 IP = "ip"
 
 TIMEOUT = 10.0
-"""Seconds that the command `ip` may take."""
+"""Seconds that each command may take."""
 
 
 @dataclass(frozen=True)

@@ -38,7 +38,7 @@ ONE_NODE = Span()
 
 @dataclass(frozen=True)
 class Planned:
-    """The flags of an engine over several nodes, with what a plan says about them."""
+    """The flags of an engine over several nodes, with the problems and notes of its plan about these flags."""
 
     flags: Mapping[str, Any]
     added: Mapping[str, int]

@@ -21,7 +21,7 @@ SECONDS = 10.0
 def scrape(paths: Paths, name: str, release: Release) -> str:
     """The metrics of the engine that runs a release, as text; empty where the engine does not answer.
 
-    Raises ConnectionRefusedError where no process listens.
+    Raises OSError: ConnectionRefusedError where no process listens.
     """
     engine = target(release, environment.read(paths, name))
     try:

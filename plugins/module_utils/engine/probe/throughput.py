@@ -33,12 +33,12 @@ class Counters:
     at: float
     started: float | None
     tokens: float
-    """Tokens made, without the first of each answer. Pauses are not counted, because with speculative decoding,
+    """Tokens made, without the first of each answer. The number of pauses is no measure: with speculative decoding,
     several tokens come after one pause."""
     seconds: float
     """Seconds that all requests together have waited for these tokens."""
     work: float
-    """Tokens read and made."""
+    """Tokens made, and tokens read that did not come from a cache."""
 
 
 @dataclass(frozen=True)

@@ -48,7 +48,7 @@ class MemberState:
     active: int = 0
     current: int = 0
     desired: int = 0
-    """The releases of a follower, by its own numbers; 0: none. Only the leader knows them."""
+    """The releases of a follower, by its own numbers; 0: none. Only the leader's file has them."""
     releases: str = ""
     """Number and first digits of the gang digest of each release that a follower keeps, as `3:0123456789ab 4:…`."""
 
@@ -109,7 +109,7 @@ def follows(paths: Paths, name: str) -> bool:
 
 
 def leader(paths: Paths, name: str) -> str:
-    """The node that an instance of this node follows; empty if the instance leads a gang, or is none.
+    """The node that an instance of this node follows; empty if the instance leads a gang, or is no gang.
 
     The installed release counts, or the desired release before the first start. Empty where the release is unreadable.
     """

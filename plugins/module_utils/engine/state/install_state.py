@@ -39,7 +39,7 @@ def of(paths: Paths, name: str, now: datetime) -> InstanceFacts:
 
 
 def serving(paths: Paths, name: str, now: datetime) -> bool:
-    """Whether clients get answers from an instance. Raises SystemdError."""
+    """Whether an instance serves: its unit is active, and no recent verdict is against it. Raises SystemdError."""
     if systemd.active_state(unit_name(name)) != "active":
         return False
     state = probe_state.read(paths, name)

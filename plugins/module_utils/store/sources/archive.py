@@ -105,7 +105,8 @@ def unpack(path: Path, target: Path) -> None:
 
 
 def needed(total: int, have: Path) -> int:
-    """Free bytes that the file system needs: for the missing part of the archive, and for all of it unpacked."""
+    """Free bytes that the file system needs: for the missing part of the archive, and as much as the whole archive for
+    the unpacked files."""
     return 2 * total - min(_size(have), total)
 
 

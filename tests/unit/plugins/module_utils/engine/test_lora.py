@@ -66,7 +66,7 @@ def test_flags_in_the_entry_of_the_base_win() -> None:
             16,
             "has rank 16, more than max-lora-rank of large, 8: raise max-lora-rank in large",
         ),
-        (BASE, 600, "has rank 600, more than vLLM's limit, 512: train a smaller one"),
+        (BASE, 600, "has rank 600, more than vLLM's limit, 512: train an adapter of a lower rank"),
     ],
 )
 def test_a_rank_above_the_limit_is_refused(entry: Entry, rank: int, words: str) -> None:

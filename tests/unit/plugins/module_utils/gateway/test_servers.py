@@ -13,6 +13,7 @@ set_main,n2,DOWN 1/2
 set_main,n4,UP 1/3
 set_main,main_next.n1,DOWN (agent)
 set_main,main_next.n5,UP
+set_main,main_bridge.n2,UP
 set_main,BACKEND,UP
 set_side,n1,UP
 model_tiny,main.n3,UP
@@ -26,4 +27,6 @@ def test_an_instance_has_a_server_in_its_set_or_in_another_backend() -> None:
 
 def test_a_host_is_up_if_one_of_its_servers_is_up() -> None:
     # Of an engine with two servers, one is up.
-    assert servers.up_hosts(STAT, "main") == ["n1", "n4", "n5"] and servers.up_hosts(STAT, "mai") == []
+    # A bridge counts by its own name.
+    assert servers.up_hosts(STAT, "main") == ["main_bridge.n2", "n1", "n4", "n5"]
+    assert servers.up_hosts(STAT, "mai") == []
