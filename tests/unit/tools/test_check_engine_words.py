@@ -41,7 +41,7 @@ def test_a_word_of_an_engine_is_refused(line: str, kind: str) -> None:
         "SIZE = 1  # of vLLM",
     ],
 )
-def test_other_words_are_accepted(line: str) -> None:
+def test_words_that_are_not_of_an_engine_are_accepted(line: str) -> None:
     assert check_engine_words.problems({FILE: line}, {}) == []
 
 

@@ -52,7 +52,7 @@ def test_each_heading_has_its_anchor() -> None:
         "mailto:a@b.c",
     ],
 )
-def test_a_good_link_is_no_fault(root: Path, target: str) -> None:
+def test_a_good_link_is_not_reported(root: Path, target: str) -> None:
     (root / "README.md").write_text(f"# Start\n\nSee [this]({target}).\n")
     assert check_links.broken(root / "README.md", root) == []
 

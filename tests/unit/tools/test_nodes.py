@@ -103,7 +103,7 @@ def test_the_curl_line_to_a_gateway_has_no_key(tmp_path: Path) -> None:
     assert "Authorization" not in nodes.Question("10.0.0.1", "Who?").as_curl()
 
 
-def test_the_question_has_the_key_of_the_file(tmp_path: Path) -> None:
+def test_the_request_has_the_api_key_from_the_file(tmp_path: Path) -> None:
     key, seen = tmp_path / "key", []
     key.write_text("a-key")
 

@@ -44,7 +44,7 @@ def test_lines_are_wrapped_with_their_indents() -> None:
     assert max(map(len, lines)) <= plugin_markup.WIDTH
 
 
-def test_code_is_never_broken() -> None:
+def test_a_line_never_ends_inside_of_code() -> None:
     text = plugin_markup.wrap("x" * 110 + " " + plugin_markup.code("one two - three"))
     assert text.splitlines()[1] == "`one two - three`"
 

@@ -96,7 +96,7 @@ def test_where_the_processor_is_not_emulated_the_machine_boots(
 
 
 @pytest.mark.usefixtures("calls")
-def test_without_a_disk_nothing_starts(home: Path) -> None:
+def test_without_a_disk_no_machine_starts(home: Path) -> None:
     (home / "disk.qcow2").unlink()
     with pytest.raises(MachineError, match="make setup"):
         saved_machines.up(Machine(home / "box"), "one")

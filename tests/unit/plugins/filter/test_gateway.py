@@ -100,7 +100,7 @@ def test_a_key_may_name_a_declared_model_that_no_engine_serves(settings: dict[st
     assert FILTERS["gateway_plan"](settings, engines, keys, ["later"])["problems"] == []
 
 
-def test_mistakes_are_text_and_leave_no_files(settings: dict[str, Any]) -> None:
+def test_a_plan_with_mistakes_names_them_and_has_no_files(settings: dict[str, Any]) -> None:
     made = FILTERS["gateway_plan"]({**settings, "port": 0}, replicas(), [])
     assert any("gateway_port" in problem for problem in made["problems"])
     assert any("gateway_keys" in problem for problem in made["problems"])

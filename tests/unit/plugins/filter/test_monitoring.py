@@ -61,7 +61,7 @@ def test_a_plan_holds_all_files(settings: dict[str, Any], targets: dict[str, Any
     assert "192.0.2.11:5005" in made["files"]["targets/engine.json"]
 
 
-def test_a_mistake_leaves_no_files(settings: dict[str, Any], targets: dict[str, Any]) -> None:
+def test_a_plan_with_a_mistake_has_no_files(settings: dict[str, Any], targets: dict[str, Any]) -> None:
     made = FILTERS["monitoring_plan"]({**settings, "port": 0}, targets, str(ROLE / "files"))
     (problem,) = made["problems"]
     assert "monitoring_port" in str(problem)

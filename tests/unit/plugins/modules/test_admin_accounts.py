@@ -184,7 +184,7 @@ def test_a_rule_that_visudo_refuses_changes_nothing(node: Node) -> None:
     assert node.commands == []
 
 
-def test_no_rule_removes_the_file(node: Node) -> None:
+def test_without_a_sudo_rule_the_file_of_the_admin_is_removed(node: Node) -> None:
     node.apply({})
     assert node.apply({"sudo": []})["differs"] == ["remove the sudo rule of alice"]
     assert list(node.sudoers.iterdir()) == []

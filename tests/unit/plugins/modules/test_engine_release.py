@@ -22,6 +22,6 @@ def test_the_implementation_gets_the_options(take: RunModule) -> None:
     assert "node_call" not in given and "s3cret-value" not in str(given)
 
 
-def test_places_are_required(run_module: RunModule) -> None:
+def test_the_option_places_is_required(run_module: RunModule) -> None:
     said = run_module(engine_release, instances=[], models={}, image="i", user="u")
     assert said["failed"] and "places" in said["msg"]

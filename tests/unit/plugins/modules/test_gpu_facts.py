@@ -66,7 +66,7 @@ def script(path: Path, text: str) -> str:
     return str(path)
 
 
-def test_a_tool_that_hangs_ends_in_time(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_an_nvidia_smi_that_hangs_is_stopped_in_time(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     tool = script(tmp_path / "nvidia-smi", "sleep 60 & sleep 60")
     start = time.monotonic()
     result = run(monkeypatch, root=str(tmp_path), nvidia_smi=tool, timeout=0.5)

@@ -223,7 +223,7 @@ def test_metrics_without_a_unit_are_removed(run: RunModule, fake: AgentSystemd, 
     assert gone["changed"] and gone["files"] == [str(left)] and fake.calls == [] and not left.exists()
 
 
-def test_without_the_tool_nothing_is_changed(run: RunModule, fake: AgentSystemd, paths: Paths) -> None:
+def test_without_the_command_inferctl_nothing_is_changed(run: RunModule, fake: AgentSystemd, paths: Paths) -> None:
     paths.command.unlink()
     refused = run()
     assert refused["failed"] and "run baremetal.inference.site, which installs" in refused["msg"] and fake.calls == []

@@ -262,6 +262,6 @@ def test_a_trial_that_has_ended_cannot_be_confirmed(
 
 
 @pytest.mark.parametrize("phase", ["apply", "trial"])
-def test_a_change_needs_base(run_module: RunModule, phase: str) -> None:
+def test_a_change_needs_the_option_base(run_module: RunModule, phase: str) -> None:
     found = run_module(ssh_server, phase=phase)
     assert found["failed"] and "missing: base" in found["msg"]

@@ -81,7 +81,7 @@ def test_an_erased_flash_drive_is_blank_too(machine: Machine) -> None:
 
 
 @pytest.mark.parametrize("position", [0, 512, HEAD - 1])
-def test_one_byte_in_the_head_is_content(machine: Machine, position: int) -> None:
+def test_one_byte_in_the_head_of_a_device_counts_as_content(machine: Machine, position: int) -> None:
     with machine.image.open("r+b") as stream:
         stream.seek(position)
         stream.write(b"\x01")

@@ -55,7 +55,7 @@ def assigned(*wishes: Any, gpus: list[dict[str, Any]] | None) -> tuple[list[tupl
     return given, [str(problem) for problem in problems]
 
 
-def test_names_stay_as_they_are_written() -> None:
+def test_names_of_gpus_stay_as_they_are_written() -> None:
     """The CDI specification has both forms, so that a release is the same with and without the driver."""
     wish = [1, uuid(3), "2:0", uuid(33, "MIG")]
     given = (["1", uuid(3), "2:0", uuid(33, "MIG")],)

@@ -156,7 +156,7 @@ def test_on_the_fast_path_an_engine_gets_both_roots_and_the_path_of_the_link() -
     assert "--mount=type=bind,source=/srv/nfs/m,target=/srv/nfs/m,readonly" in outside.container_argv
 
 
-def test_time_limits_nest() -> None:
+def test_the_time_limits_of_a_unit_are_longer_than_those_of_its_engine() -> None:
     """Drain of the engine < stop of the unit; start of the engine < start of the unit; five slowest starts fit into the
     start limit's window."""
     unit = rendered(settings=dataclasses.replace(SETTINGS, drain_timeout=100, start_timeout=600)).unit

@@ -312,7 +312,7 @@ def test_a_refusal_says_why_and_for_how_long(serve: Serve) -> None:
 
 
 @real
-def test_a_refusal_ends(serve: Serve) -> None:
+def test_a_refused_key_is_accepted_again_after_the_time_of_the_refusal(serve: Serve) -> None:
     with serve(refuse_deaths=2, refuse_seconds=1) as (haproxy, one, other):
         die(haproxy, one, (BOB, "bob-1"), breaks=True)
         die(haproxy, other, (BOB, "bob-2"), breaks=True)

@@ -20,7 +20,7 @@ def test_haproxys_own_errors_have_the_form_of_the_api() -> None:
         assert set(json.loads(error.body)["error"]) == {"message", "type", "param", "code"}
 
 
-def test_an_error_is_a_directive_of_haproxys() -> None:
+def test_an_error_is_written_as_arguments_of_a_haproxy_rule() -> None:
     directive = errors.TOO_MANY.directive()
     assert directive.startswith("status 429 content-type application/json string '{") and directive.endswith(
         ' hdr Retry-After "60"'
