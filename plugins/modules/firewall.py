@@ -473,18 +473,18 @@ class Manager:
         result = self.inspect()
         if self.module.check_mode or not result["changed"]:
             return result
-        self.demand(result)
+        self.require_nft(result)
         with locked():
-            self.over()
+            self.end_left_trial()
             self.node.must(str(NFT), "--check", "-f", "-", text=self.text)
             result |= self.keep(self.text, {str(path): text for path, text in self.files.items()}, self.running)
         return result
 
-    def demand(self, result: dict[str, Any]) -> None:
+    def require_nft(self, result: dict[str, Any]) -> None:
         if not result["installed"]:
             raise FirewallError(f"{NFT} is missing: install the package nftables first. Nothing was changed.")
 
-    def over(self) -> None:
+    def end_left_trial(self) -> None:
         """End a trial that an earlier run has left. The caller must hold the lock."""
         if (RUN / "trial.json").exists():
             self.node.must(str(NFT), "-f", str(RUN / "old.nft"))
@@ -496,10 +496,10 @@ class Manager:
         result = self.inspect()
         if self.module.check_mode or not result["changed"]:
             return result
-        self.demand(result)
+        self.require_nft(result)
         text = nftables.with_flows(self.text, self.flows)
         with locked():
-            self.over()
+            self.end_left_trial()
             self.node.must(str(NFT), "--check", "-f", "-", text=text)
             files.write(RUN / "old.nft", self.way_back(), 0o600)
             files.write(RUN / "rollback", ROLLBACK.format(directory=RUN, nft=NFT), 0o700)

@@ -151,7 +151,7 @@ def of_dcgm(metrics: bytes) -> bool:
     return DCGM_FIELD.search(metrics) is not None
 
 
-def silence(address: str, port: int, ours: Callable[[bytes], bool], seconds: float = START_SECONDS) -> str:
+def no_answer(address: str, port: int, ours: Callable[[bytes], bool], seconds: float = START_SECONDS) -> str:
     """Wait until the expected exporter answers. Returns why it does not, or an empty text.
 
     `ours` recognises the metrics of the expected exporter, because another exporter may answer on the port.
@@ -223,7 +223,7 @@ class NodeExporter(Exporter):
             )
 
     def why_not_up(self, unit: str, action: str, began: float) -> str:
-        return silence(self.params["address"], self.params["port"], partial(is_young, began))
+        return no_answer(self.params["address"], self.params["port"], partial(is_young, began))
 
 
 class DcgmExporter(Exporter):
@@ -239,7 +239,7 @@ class DcgmExporter(Exporter):
 
     def why_not_up(self, unit: str, action: str, began: float) -> str:
         # No failure: Docker may have to pull the image first.
-        if why := silence(self.params["address"], self.params["dcgm_port"], of_dcgm):
+        if why := no_answer(self.params["address"], self.params["dcgm_port"], of_dcgm):
             self.module.warn(f"{DCGM_UNIT}: {why}. See journalctl -u {DCGM_UNIT}: Docker may still pull the image.")
         return ""
 

@@ -546,8 +546,8 @@ class Names(Part):
     @staticmethod
     def manages(texts: list[str]) -> bool:
         """Whether the last text with manage_etc_hosts lets cloud-init write /etc/hosts."""
-        said = [match.lower() for text in texts for match in CLOUD_HOSTS.findall(text)]
-        return bool(said) and said[-1] not in CLOUD_FALSE
+        values = [match.lower() for text in texts for match in CLOUD_HOSTS.findall(text)]
+        return bool(values) and values[-1] not in CLOUD_FALSE
 
     def apply(self) -> None:
         if self.orders:

@@ -62,7 +62,7 @@ def _usable(text: str) -> bool:
     return not (address.is_loopback or address.is_unspecified)
 
 
-def _one(host: str, variables: Mapping[str, Any], resolver: Callable[[str], list[str]]) -> list[str]:
+def _addresses_of(host: str, variables: Mapping[str, Any], resolver: Callable[[str], list[str]]) -> list[str]:
     for name in [*(str(variables[key]) for key in VARIABLES if variables.get(key)), host]:
         if _usable(name):
             return [name]
@@ -80,7 +80,7 @@ def host_addresses(
     required: bool = True,
 ) -> list[str]:
     """The addresses of hosts, each once, in the hosts' order. With `required`, raises AddressError for missing ones."""
-    found = {host: _one(host, hostvars.get(host, {}), resolver) for host in hosts}
+    found = {host: _addresses_of(host, hostvars.get(host, {}), resolver) for host in hosts}
     without = [host for host, addresses in found.items() if not addresses]
     if without and required:
         raise AddressError(

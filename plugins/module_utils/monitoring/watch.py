@@ -53,7 +53,7 @@ class Observation:
             if target["health"] != "up"
         ]
 
-    def asked_since(self, moment: datetime) -> bool:
+    def scraped_since(self, moment: datetime) -> bool:
         """Whether every target was scraped after a moment. An older result may be out of date."""
         return all(datetime.fromisoformat(target["lastScrape"]) > moment for target in self.targets)
 
@@ -73,7 +73,7 @@ def watch(
         try:
             seen = Observation(prometheus, alertmanager)
             missing = seen.missing(targets, rules)
-            settled = not missing and (seen.asked_since(began) or not seen.down())
+            settled = not missing and (seen.scraped_since(began) or not seen.down())
             found["down"] = seen.down()
             found["up"] = len(seen.targets) - len(found["down"])
             found["rules"] = sum(len(group["rules"]) for group in seen.groups)

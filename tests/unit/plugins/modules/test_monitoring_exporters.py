@@ -20,8 +20,8 @@ from ansible_collections.baremetal.inference.plugins.module_utils.monitoring.pla
 from ansible_collections.baremetal.inference.plugins.modules import monitoring_exporters as module
 from ansible_collections.baremetal.inference.plugins.modules.monitoring_exporters import (
     is_young,
+    no_answer,
     of_dcgm,
-    silence,
 )
 
 Call = Callable[..., dict[str, Any]]
@@ -72,7 +72,7 @@ def test_another_program_on_the_port_is_recognized(
 ) -> None:
     monkeypatch.setattr(Exporter, "status", status)
     monkeypatch.setattr(Exporter, "text", text)
-    found = silence("", port, partial(is_young, NOW), LIMIT)
+    found = no_answer("", port, partial(is_young, NOW), LIMIT)
     assert found == (f"{said} on port {port} within 1 s" if said else "")
 
 
@@ -99,12 +99,12 @@ def test_dcgm_exporter_is_recognized_by_its_fields(
     port: int, monkeypatch: pytest.MonkeyPatch, text: str, said: str
 ) -> None:
     monkeypatch.setattr(Exporter, "text", text)
-    found = silence("", port, of_dcgm, LIMIT)
+    found = no_answer("", port, of_dcgm, LIMIT)
     assert found == (f"{said} on port {port} within 1 s" if said else "")
 
 
 def test_a_port_without_a_server_does_not_answer() -> None:
-    assert silence("127.0.0.1", 1, partial(is_young, NOW), 0.4).startswith("it does not answer on port 1 ")
+    assert no_answer("127.0.0.1", 1, partial(is_young, NOW), 0.4).startswith("it does not answer on port 1 ")
 
 
 def test_absent_removes_only_dcgm_exporter(
@@ -191,7 +191,7 @@ def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Machine:
     monkeypatch.setattr(module.systemd, "show", found.show)
     monkeypatch.setattr(module.systemd, "systemctl", found.systemctl)
     monkeypatch.setattr(AnsibleModule, "run_command", run_command)
-    monkeypatch.setattr(module, "silence", lambda *_given: found.silence)
+    monkeypatch.setattr(module, "no_answer", lambda *_given: found.silence)
     monkeypatch.setattr(tested, "refusal", lambda _what, _package: "")
     return found
 

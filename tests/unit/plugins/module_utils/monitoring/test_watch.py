@@ -76,9 +76,9 @@ def test_a_target_that_does_not_answer_is_named_with_the_reason() -> None:
 def test_every_target_must_have_been_scraped_since() -> None:
     moment = datetime(2026, 11, 22, 8, 52, tzinfo=UTC)
     never = {**TARGET, "lastScrape": "0001-01-01T00:00:00Z"}
-    assert Observation(Fake(), Fake()).asked_since(moment)
-    assert not Observation(Fake(), Fake()).asked_since(moment.replace(minute=53))
-    assert not Observation(Fake(targets=[TARGET, never]), Fake()).asked_since(moment)
+    assert Observation(Fake(), Fake()).scraped_since(moment)
+    assert not Observation(Fake(), Fake()).scraped_since(moment.replace(minute=53))
+    assert not Observation(Fake(targets=[TARGET, never]), Fake()).scraped_since(moment)
 
 
 def test_targets_and_rules_are_counted() -> None:
