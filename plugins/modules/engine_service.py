@@ -28,6 +28,7 @@ options:
       - V(ready) waits until every instance has answered a request of its task, and marks the release as proven. If a
         start fails, the module stops the unit, and fails with the engine's last log lines. With O(prove=true), it does
         not stop the unit of the current release, so that systemd tries again.
+      - With O(prove=true), V(started) and V(ready) skip an instance in a swap, with a warning.
       - V(stopped) stops the instances, and keeps their units.
       - V(absent) stops the engines, and removes their units, containers, environments, releases, histories, probes,
         drains, compile caches and records of recovery. It also removes images that only their releases needed. Models

@@ -159,7 +159,8 @@ disks:
       type: list
       elements: str
 services:
-  description: The programs that listen on an address of the network, and those on loopback that serve models.
+  description:
+    - The programs that listen on an address of the network, and those on loopback that serve models or notebooks.
   returned: with the subset V(services)
   type: list
   elements: dict
