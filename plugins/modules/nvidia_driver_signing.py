@@ -47,8 +47,8 @@ options:
     default: ""
   existing:
     description:
-      - Whether to sign existing modules, and to enrol the certificate. Otherwise, only DKMS is configured, for future
-        builds.
+      - Whether to sign existing modules, and to enrol the certificate. If O(key) is empty and DKMS's key is missing,
+        the module also makes it. With V(false), only DKMS is configured, for future builds.
     type: bool
     default: true
   firmware_root:
