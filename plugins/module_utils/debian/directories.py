@@ -23,7 +23,7 @@ class DirectoryError(Exception):
 
 def identity(name: str, database: str) -> int:
     """The number of a user or a group. Raises DirectoryError."""
-    if name.isdigit():
+    if name.isdecimal():
         return int(name)
     try:
         return pwd.getpwnam(name).pw_uid if database == "passwd" else grp.getgrnam(name).gr_gid

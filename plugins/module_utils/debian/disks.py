@@ -128,7 +128,7 @@ class Share:
     def port(self) -> int:
         """The TCP port on which the server must answer; 0 if the server does not use TCP."""
         values = dict(option.split("=", 1) for option in self.options if "=" in option)
-        if values.get("proto", "tcp") not in ("tcp", "tcp6") or not values.get("port", "0").isdigit():
+        if values.get("proto", "tcp") not in ("tcp", "tcp6") or not values.get("port", "0").isdecimal():
             return 0
         return int(values.get("port", "0")) or NFS_PORT
 

@@ -47,7 +47,7 @@ def parse_line(text: str) -> Line | None:
         return None
     source, path, kind = (decode(word) for word in words[:3])
     options = tuple(words[3].split(",")) if len(words) > 3 else ("defaults",)
-    check = int(words[5]) if len(words) > 5 and words[5].isdigit() else 0
+    check = int(words[5]) if len(words) > 5 and words[5].isdecimal() else 0
     return Line(source, path.rstrip("/") or "/", kind, options, check)
 
 

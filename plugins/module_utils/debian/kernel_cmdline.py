@@ -73,7 +73,7 @@ def kernel_lines(menu: str) -> list[list[str]]:
     section = ""
     for line in menu.splitlines():
         if line.startswith("### BEGIN "):
-            section = line.split()[2]
+            section = line.removeprefix("### BEGIN ").partition(" ")[0]
         elif section == KERNELS and line.strip().startswith("linux"):
             found.append(line.split())
     return found

@@ -38,7 +38,7 @@ def first_own_port(port_range: str) -> int:
     """The first port of connections within an engine, from the text of net.ipv4.ip_local_port_range. FIRST_OWN_PORT if
     the text has no number."""
     first = port_range.partition("\t")[0].strip()
-    return min(FIRST_OWN_PORT, int(first)) if first.isdigit() else FIRST_OWN_PORT
+    return min(FIRST_OWN_PORT, int(first)) if first.isdecimal() else FIRST_OWN_PORT
 
 
 def text(

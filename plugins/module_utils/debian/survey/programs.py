@@ -74,4 +74,4 @@ def proxied(words: Sequence[str]) -> int:
     if not words or PurePosixPath(words[0]).name != "docker-proxy" or "-container-port" not in words:
         return 0
     port = words[words.index("-container-port") + 1 :][:1]
-    return int(port[0]) if port and port[0].isdigit() else 0
+    return int(port[0]) if port and port[0].isdecimal() else 0

@@ -165,7 +165,7 @@ def _below(path: str, directory: str) -> bool:
 
 
 def _processes(proc: Path) -> list[int]:
-    return [int(name) for name in os.listdir(proc) if name.isdigit()]
+    return [int(name) for name in os.listdir(proc) if name.isdecimal()]
 
 
 def _command(proc: Path, pid: int) -> list[str]:

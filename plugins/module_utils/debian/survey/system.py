@@ -41,7 +41,7 @@ def read(root: Path, run: Run) -> dict[str, Any]:
         "hostname": sysfs.read(root / "proc/sys/kernel/hostname") or socket.gethostname(),
         "machine_id": sysfs.read(root / "etc/machine-id"),
         "boot_id": sysfs.read(root / "proc/sys/kernel/random/boot_id"),
-        "debian": int(debian) if debian.isdigit() else None,
+        "debian": int(debian) if debian.isdecimal() else None,
         "pretty_name": release.get("PRETTY_NAME", ""),
         "proxmox": _proxmox(run),
         "architecture": platform.machine(),

@@ -139,4 +139,4 @@ def _fact(gpu: Mapping[str, Any]) -> Device:
 
 def _capability(text: str | None) -> tuple[int, int] | None:
     major, dot, minor = (text or "").partition(".")
-    return (int(major), int(minor)) if dot and major.isdigit() and minor.isdigit() else None
+    return (int(major), int(minor)) if dot and major.isdecimal() and minor.isdecimal() else None

@@ -191,7 +191,8 @@ def test_a_path_declared_twice_or_below_a_share_is_a_problem() -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "port"), [((), 2049), (("port=20049",), 20049), (("proto=udp",), 0), (("proto=tcp6", "port=0"), 2049)]
+    ("options", "port"),
+    [((), 2049), (("port=20049",), 20049), (("proto=udp",), 0), (("port=²",), 0), (("proto=tcp6", "port=0"), 2049)],
 )
 def test_the_port_of_an_nfs_server_depends_on_the_mount_options(options: tuple[str, ...], port: int) -> None:
     assert Share("nas:/x", "/mnt/x", options).port == port

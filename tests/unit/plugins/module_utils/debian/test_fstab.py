@@ -49,6 +49,11 @@ def test_only_lines_of_this_collection_can_be_undeclared() -> None:
     assert fstab.undeclared(text, ["/mnt/models"]) == []
 
 
+def test_an_order_that_is_no_decimal_number_means_no_check() -> None:
+    line = fstab.parse_line("UUID=1 /data ext4 noatime 0 ²")
+    assert line is not None and line.check == 0
+
+
 def test_blanks_in_a_path_are_read() -> None:
     line = fstab.parse_line(TEXT.splitlines()[3])
     assert line is not None and line.path == "/srv/my data" and line.options == ("defaults",)

@@ -153,3 +153,7 @@ def test_a_kernel_parameter_is_accepted(text: str) -> None:
 @pytest.mark.parametrize("text", ["", "a b", "x=$(reboot)", 'x="1"', "x='1'", "a\nb", "x=`id`"])
 def test_a_text_that_is_not_a_kernel_parameter_is_refused(text: str) -> None:
     assert not PARAMETER.fullmatch(text)
+
+
+def test_a_section_without_a_name_has_no_kernels() -> None:
+    assert module.kernel_lines(f"### BEGIN \nlinux /boot/other\n{OLD}") == [OLD.splitlines()[1].split()]
