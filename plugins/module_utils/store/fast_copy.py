@@ -173,7 +173,7 @@ class FastStore:
             size, could_go = plan.manifest.bytes, sum(held[each] for each in idle)
             allowed = not room.limit or used - could_go + size <= room.limit
             if not allowed or free + could_go < plan.missing_bytes + room.reserve:
-                found.notes.append(self._refusal(plan, room, used, free, allowed))
+                found.notes.append(self._refusal(plan, room, used - could_go, free, allowed))
                 continue
             while idle and ((room.limit and used + size > room.limit) or free < plan.missing_bytes + room.reserve):
                 drop()
@@ -183,14 +183,15 @@ class FastStore:
         while idle and room.limit and used > room.limit:
             drop()
 
-    def _refusal(self, plan: Plan, room: Room, used: int, free: int, allowed: bool) -> str:
+    def _refusal(self, plan: Plan, room: Room, needed: int, free: int, allowed: bool) -> str:
+        """Why no copy is made. `needed` is the size of the copies that cannot be removed. Sizes are in bytes."""
         where = f"{plan.name} {plan.manifest.revision}"
         if not allowed:
             return (
                 f"{where} has no fast copy, engines load it from the store: the copy needs "
-                f"{human(plan.manifest.bytes)}, but only {human(max(0, room.limit - used))} of "
-                f"model_store_fast_limit_gib ({room.limit / GIB:g}) are free. Instances or their kept releases need "
-                "all other copies: raise model_store_fast_limit_gib"
+                f"{human(plan.manifest.bytes)}, but copies that are needed, or may be needed, leave only "
+                f"{human(max(0, room.limit - needed))} of model_store_fast_limit_gib ({room.limit / GIB:g}) free: "
+                "raise model_store_fast_limit_gib"
             )
         return (
             f"{where} has no fast copy, engines load it from the store: the copy needs {human(plan.missing_bytes)}, "

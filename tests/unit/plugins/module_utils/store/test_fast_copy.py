@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.baremetal.inference.plugins.module_utils.core.problems import InputError
-from ansible_collections.baremetal.inference.plugins.module_utils.core.sizes import GIB
+from ansible_collections.baremetal.inference.plugins.module_utils.core.sizes import GIB, human
 from ansible_collections.baremetal.inference.plugins.module_utils.models.config.facts import gather
 from ansible_collections.baremetal.inference.plugins.module_utils.models.manifest import INFO, MANIFEST, Manifest
 from ansible_collections.baremetal.inference.plugins.module_utils.store import fast_copy, store
@@ -163,7 +163,9 @@ def test_a_smaller_limit_drops_copies_that_the_run_does_not_want(bed: Bed) -> No
 
 def test_a_limit_below_the_size_of_a_copy_leaves_no_copy(bed: Bed) -> None:
     bed.run("a")
-    assert bed.run("c", limit_gib=limit(bed, 0.5))["notes"]
+    (note,) = bed.run("c", limit_gib=limit(bed, 0.5))["notes"]
+    # No instance needs the earlier copy, so that copy does not count.
+    assert f"leave only {human(round(bed.size / 2))} of model_store_fast_limit_gib" in note
     # The limit is also below the size of the earlier copy, so this copy is dropped.
     assert not bed.copied("a")
     bed.run("a")
