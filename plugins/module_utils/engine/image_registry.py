@@ -222,7 +222,7 @@ class Registry:
             raise self._refused(http.client.UNAUTHORIZED)
         settings.setdefault("scope", f"repository:{self._image.repository}:pull")
         settings.pop("error", None)
-        request = urllib.request.Request(f"{realm}?{urlencode(settings)}")
+        request = urllib.request.Request(f"{realm}{'&' if '?' in realm else '?'}{urlencode(settings)}")
         # Logins and images often have different servers.
         server = request.host or self._server
         if login:

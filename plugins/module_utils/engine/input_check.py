@@ -19,6 +19,7 @@ from ..models.registry.entries import Entry
 from ..store import stored, variants
 from ..store.sources.source import load_sources
 from . import adapters, agent_service
+from .gang import executors
 from .inventory import present_instances
 from .served import served_models
 from .settings import BY_DIGEST
@@ -53,7 +54,8 @@ def agent_problems(address: str, port: int, pid: int, instances: Sequence[Any]) 
     """
     found = []
     keys = ("port", "bridge_port", "gang_port", "rendezvous_port")
-    if port in [raw.get(key) for raw in present_instances(instances) for key in keys]:
+    declared = [raw for raw in present_instances(instances) if isinstance(raw, Mapping)]
+    if any(port in [raw.get(key) for key in keys] or port in executors.ports(raw) for raw in declared):
         message = (
             "(site variable inference_agent_port) is the port of an instance as well: give one of the two another port"
         )

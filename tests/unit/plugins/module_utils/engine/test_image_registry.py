@@ -101,6 +101,14 @@ def test_a_login_gets_a_token_that_serves_for_all_requests(server: ImageServer, 
         registry(server, tmp_path).blob("sha256:1")
 
 
+def test_an_address_of_tokens_may_have_parameters(server: ImageServer, tmp_path: Path) -> None:
+    server.put("/v2/vllm/blobs/sha256:1", b"content")
+    server.put("/token?account=a&scope=repository%3Avllm%3Apull", b'{"token": "t0ken"}')
+    server.authorization = "Bearer t0ken"
+    server.challenge = f'Bearer realm="http://{server.name}/token?account=a"'
+    assert registry(server, tmp_path).blob("sha256:1") == b"content"
+
+
 def test_a_password_does_not_go_to_a_plain_address(
     server: ImageServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

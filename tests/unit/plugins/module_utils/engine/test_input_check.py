@@ -64,6 +64,11 @@ def test_the_agent_on_the_port_of_an_engine_or_at_a_foreign_address_is_a_problem
     assert foreign.endswith("the agent cannot listen: 192.0.2.1:5004 of 7") and "inference_address" in foreign
     monkeypatch.setattr(agent_service, "problem_with", lambda *where: "")
     assert input_check.agent_problems("192.0.2.1", 5005, 7, instances) == []
+    gang = {"name": "wide", "port": 5006, "nodes": ["n1", "n2"], "gang_port": 5110, "rendezvous_port": 29510}
+    assert input_check.agent_problems("192.0.2.1", 29520, 7, [gang]) == []
+    # Ray takes 128 ports.
+    (taken,) = map(str, input_check.agent_problems("192.0.2.1", 29520, 7, [{**gang, "executor": "ray"}]))
+    assert "vllm_agent_port: 29520" in taken
 
 
 @pytest.fixture
