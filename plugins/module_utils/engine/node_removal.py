@@ -39,6 +39,7 @@ def node_traces(paths: Paths) -> list[Path]:
         paths.recovery_requests,
         paths.recovered_meanwhile("").parent,
         paths.swap_meanwhile("").parent,
+        paths.gateway_answers("").parent,
         paths.share,
         paths.gpu_clocks,
     ]

@@ -23,7 +23,7 @@ FORGET_SECONDS = 15.0
 
 
 def traces(paths: Paths, name: str) -> list[Path]:
-    """The files of an instance on a node, without its releases, its probe and its drain."""
+    """The files of an instance on a node, without its releases, its drain, and the files that the agent writes."""
     return [
         paths.unit(name),
         paths.env(name),
@@ -73,6 +73,7 @@ def remove(paths: Paths, name: str, *, check: bool) -> bool:
     if paths.releases(name).exists():
         shutil.rmtree(paths.releases(name))
     _await_forgotten(paths.probe(name))
+    files.write(paths.gateway_answers(name), None)
     files.write(paths.drain(name), None)
     return True
 

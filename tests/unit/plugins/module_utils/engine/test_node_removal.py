@@ -33,6 +33,9 @@ NOW = datetime(2026, 11, 21, 3, 0, tzinfo=UTC)
 def test_only_the_files_that_must_be_kept_stay(paths: Paths, calls: list[tuple[str, ...]]) -> None:
     kept = paths.state / "docker-daemon.json"
     metrics = paths.textfiles / "inference-probe.prom"
+    # systemd keeps this directory when the agent stops.
+    answers = paths.gateway_answers("main").parent
+    answers.mkdir(parents=True)
     for path in (kept, paths.target, paths.state / "manifests.json", metrics, paths.textfiles / "smart.prom"):
         files.write(path, "x")
     with pytest.raises(ValueError, match="the node still has main, other: remove each instance first"):
@@ -44,8 +47,8 @@ def test_only_the_files_that_must_be_kept_stay(paths: Paths, calls: list[tuple[s
     )
     lock.take(paths, wanted, NOW)
     going = node_removal.remove_node_traces(paths, [kept], check=True)
-    assert going == [paths.target, paths.etc, paths.state, metrics]
-    assert node_removal.remove_node_traces(paths, [kept], check=False) == going
+    assert going == [paths.target, paths.etc, paths.state, answers, metrics]
+    assert node_removal.remove_node_traces(paths, [kept], check=False) == going and not answers.exists()
     left = {str(kept.relative_to(paths.root)), "var/lib/prometheus/node-exporter/smart.prom"}
     assert written(paths.root) == left
     # The next run takes the lock again. The lock alone is no change, and is removed again.

@@ -20,7 +20,7 @@ from .conftest import written
 
 def fill(paths: Paths, name: str) -> None:
     """Everything that may be kept of an instance."""
-    for path in (*removal.traces(paths, name), paths.probe(name), paths.drain(name)):
+    for path in (*removal.traces(paths, name), paths.probe(name), paths.gateway_answers(name), paths.drain(name)):
         if not path.exists():
             files.write(path, "x")
     for directory in removal.directories(paths, name):
