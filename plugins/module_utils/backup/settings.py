@@ -25,7 +25,7 @@ ACCESS: dict[str, Any] = {
     "known_hosts": {"type": "list", "elements": "str", "default": []},
     "ca_file": {"type": "str", "default": ""},
 }
-"""Options of the module `backup` that say how restic reaches a repository."""
+"""Options of the modules `backup` and `backup_prune` that say how restic reaches a repository."""
 
 _SUBSET = re.compile(r"\d+(?:\.\d+)?%|\d+/\d+|\d+[KMGT]?")
 """The values of `restic check --read-data-subset`. Source: restic-check(1)."""
