@@ -352,7 +352,7 @@ class MonitoringServer(ServiceFiles):
             ALERTMANAGER: (self.texts["alertmanager.yml"],),
         }
         self.loaded = {
-            # A service reads its certificate (in `web`) only at its start.
+            # A service decides only at its start whether to serve TLS (in `web`).
             unit: {"config": digest(*configs[unit]), "unit": digest(text, self.plan["web"])}
             for unit, text in self.plan["units"].items()
         }
