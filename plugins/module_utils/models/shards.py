@@ -68,7 +68,7 @@ def read(files: Mapping[str, Path]) -> Shards:
     def wrong(name: str, message: str) -> None:
         shards.problems.append(FileProblem(name, message))
 
-    for name, path in files.items():
+    for name, path in sorted(files.items()):
         if name.endswith(SUFFIX):
             try:
                 shards.headers[name] = safetensors.read(path)

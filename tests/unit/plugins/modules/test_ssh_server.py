@@ -38,13 +38,14 @@ class Node:
     def values(self, path: str) -> dict[str, str]:
         found: dict[str, str] = {}
         for line in Path(path).read_text().splitlines():
-            keyword, _blank, value = line.strip().lower().partition(" ")
+            keyword, _blank, value = line.strip().partition(" ")
+            keyword = keyword.lower()
             if keyword == "include":
                 names = [name for pattern in value.split() for name in ssh_server.listed(pattern)]
                 for name in names:
                     found = self.values(name) | found
             elif keyword and keyword[0] != "#":
-                found.setdefault(keyword, value)
+                found.setdefault(keyword, value.lower())
         return found
 
     def run(self, *command: str) -> tuple[int, str]:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.baremetal.inference.plugins.module_utils.engine import flag_paths
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.flag_paths import (
     Copied,
     named,
@@ -27,6 +28,12 @@ COPIED = {"controller:/srv/chat.jinja": TEMPLATE, "controller:/srv/tokenizer": D
 def said(flags: dict[str, Any], **more: Any) -> str:
     given = {"copied": COPIED, "settings": SETTINGS, "on_node": True, **more}
     return "\n".join(map(str, problems("models.tiny", flags, **given)))
+
+
+@pytest.fixture
+def engines_get_dev(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files in /dev are allowed: temporary directories may be in /dev/shm."""
+    monkeypatch.setattr(flag_paths, "_PRIVATE", tuple(path for path in flag_paths._PRIVATE if path != "/dev"))
 
 
 def test_each_path_gets_its_place_in_the_container() -> None:
@@ -87,6 +94,7 @@ def test_a_file_of_the_model_must_exist(tmp_path: Path) -> None:
     assert "engines are offline, so a hub's name does not work" in said({"tokenizer": "org/name"}, model_files=tmp_path)
 
 
+@pytest.mark.usefixtures("engines_get_dev")
 def test_a_path_of_the_node_must_exist_and_be_of_the_right_kind(tmp_path: Path) -> None:
     plugin = tmp_path / "plugin.py"
     plugin.write_text("")
@@ -106,6 +114,7 @@ def test_no_engine_gets_a_private_directory_of_the_node(path: str) -> None:
     assert "which no engine gets" in said({"allowed-local-media-path": path})
 
 
+@pytest.mark.usefixtures("engines_get_dev")
 def test_a_link_to_a_private_directory_is_refused(tmp_path: Path) -> None:
     (tmp_path / "run").symlink_to("/run")
     assert "is in /run, which no engine gets" in said({"allowed-local-media-path": f"{tmp_path}/run"})
