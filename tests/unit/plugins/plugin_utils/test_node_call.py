@@ -68,22 +68,22 @@ def called(
     return result, calls
 
 
-def test_a_node_with_this_library_is_asked_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_node_with_the_library_of_the_run_is_called_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert called(monkeypatch, ANSWER) == (ANSWER, [{"digest": "d1"}])
 
 
-def test_a_node_without_this_library_gets_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_node_without_the_library_of_the_run_gets_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
     archive = {"digest": "d1", "archive": "the archive"}
     assert called(monkeypatch, ASKS, ANSWER) == (ANSWER, [{"digest": "d1"}, archive])
 
 
-def test_a_failure_is_the_result(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_failure_of_a_module_is_the_result(monkeypatch: pytest.MonkeyPatch) -> None:
     failed = {"failed": True, "msg": "no"}
     assert called(monkeypatch, failed)[0] == failed
     assert called(monkeypatch, ASKS, failed)[0] == failed
 
 
-def test_the_controller_runs_the_collection_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_local_call_uses_the_collection_of_the_controller(monkeypatch: pytest.MonkeyPatch) -> None:
     assert called(monkeypatch, ANSWER, transport="local")[1] == [{"digest": "d1", "path": str(node_library.ROOT)}]
 
 
@@ -97,7 +97,7 @@ class Own(node_call.NodeCall):
         return {"own": True}
 
 
-def test_the_controller_answers_its_own_question_as_its_own_user_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_controller_answers_its_own_question_only_without_become(monkeypatch: pytest.MonkeyPatch) -> None:
     assert called(monkeypatch, transport="local", action=Own) == ({"own": True}, [])
     assert called(monkeypatch, ANSWER, transport="local", action=Own, become="sudo")[0] == ANSWER
     assert called(monkeypatch, ANSWER, action=Own)[0] == ANSWER
@@ -117,7 +117,7 @@ def test_models_on_the_controller_are_described_in_this_process(
     assert f"{tmp_path}/lost" in problem
 
 
-def test_a_job_in_the_background_starts_when_the_library_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_job_in_the_background_starts_only_after_the_node_has_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
     job, only = {"ansible_job_id": "j1", "started": 1}, {"digest": "d1", "only": True}
     started = {"digest": "d1", "wrap_async": True}
     there = {"changed": False}
@@ -128,7 +128,7 @@ def test_a_job_in_the_background_starts_when_the_library_is_there(monkeypatch: p
     assert called(monkeypatch, failed, background=60) == (failed, [only])
 
 
-def test_messages_name_the_module_of_the_task(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ansible_gets_the_name_of_the_tasks_module_for_its_messages(monkeypatch: pytest.MonkeyPatch) -> None:
     named: list[str] = []
     monkeypatch.setattr(ActionBase, "_update_module_args", lambda _self, name, *_others, **_more: named.append(name))
     plugin: Any = node_call.NodeCall.__new__(node_call.NodeCall)
@@ -147,13 +147,13 @@ def test_each_implementation_has_its_module_and_its_action(name: str) -> None:
     module = import_module(f"ansible_collections.baremetal.inference.plugins.modules.{name}")
     action = import_module(f"ansible_collections.baremetal.inference.plugins.action.{name}").ActionModule
     assert issubclass(action, node_call.NodeCall) and action._specification is module.SPECIFICATION
-    # These two compare the installed library with the library that runs.
+    # node_tool and engine_plan compare the installed library with the library that runs.
     assert action._runs_collection is (name not in ("node_tool", "engine_plan"))
     wanted = Wanted(name, module.SPECIFICATION, "d1")
     assert json.loads(json.dumps(module.SPECIFICATION)) == Wanted.from_text(wanted.to_text()).specification
 
 
-def test_only_modules_with_an_implementation_have_such_an_action() -> None:
+def test_only_modules_with_an_implementation_have_an_action_that_calls_the_node() -> None:
     refusing = {path.stem for path in (PLUGINS / "modules").glob("*.py") if "node_call.refuse(" in path.read_text()}
     acting = {path.stem for path in (PLUGINS / "action").glob("*.py") if "NodeCall" in path.read_text()}
     assert refusing == acting == set(CALLED)

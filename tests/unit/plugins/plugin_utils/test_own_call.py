@@ -64,7 +64,7 @@ def test_wrong_options_are_refused_as_in_a_module(given: dict[str, Any], words: 
     assert result["failed"] and words in result["msg"]
 
 
-def test_programs_have_their_path_and_do_not_run() -> None:
+def test_get_bin_path_finds_programs_and_run_command_is_refused() -> None:
     def implementation(module: Call) -> None:
         with pytest.raises(NotImplementedError):
             module.run_command(["true"])

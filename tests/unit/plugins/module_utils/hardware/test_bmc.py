@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The power of a machine that a Redfish service over HTTPS simulates, and of one by ipmitool's recorded output."""
+"""The power of a machine, by a simulated Redfish service over HTTPS and by a fake of ipmitool."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ def test_an_order_that_the_bmc_does_not_support_is_not_sent(machine: Machine, se
     assert machine.orders == []
 
 
-def test_one_of_several_systems_has_to_be_named(machine: Machine, service: tuple[str, Path]) -> None:
+def test_bmc_system_must_name_one_of_several_systems(machine: Machine, service: tuple[str, Path]) -> None:
     machine.members = [SYSTEM, "/redfish/v1/Systems/HGX_Baseboard_0"]
     with pytest.raises(bmc.BmcError, match="node, HGX_Baseboard_0; set bmc_system to one of them"):
         redfish(service).state()
@@ -189,7 +189,7 @@ class Ipmitool:
         return 0, f"Chassis Power Control: {command[-1]}\n", ""
 
 
-def test_a_cycle_by_ipmi() -> None:
+def test_a_cycle_by_ipmi_switches_the_power_off_and_on() -> None:
     tool = Ipmitool()
     assert bmc.cycle(bmc.Ipmi("bmc:6230", "admin", PASSWORD, tool), "cycle", 10, 60, Clock()) == "on"
     assert tool.calls == ["status", "off", "status", "on", "status"]
@@ -197,7 +197,7 @@ def test_a_cycle_by_ipmi() -> None:
     assert command[4:7] == ["2001:db8::1", "-p", "6230"]
 
 
-def test_errors_of_ipmi_name_the_cause() -> None:
+def test_the_error_of_ipmi_names_the_cause() -> None:
     def missing(*_: Any, **__: Any) -> tuple[int, str, str]:
         raise FileNotFoundError("ipmitool")
 

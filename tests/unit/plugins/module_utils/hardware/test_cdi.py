@@ -109,7 +109,7 @@ def test_an_unreadable_text_is_an_error(text: str, path: str, error: str) -> Non
     assert error in cdi.parse(text, path).error
 
 
-def test_without_yaml_on_the_node(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_python3_yaml_only_json_can_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cdi, "HAS_YAML", False)
     assert "install it (apt-get install python3-yaml)" in cdi.parse(yaml.safe_dump(spec()), "/etc/cdi/x.yaml").error
     assert cdi.parse(json.dumps(spec()), "/etc/cdi/x.json").error == ""
@@ -122,7 +122,7 @@ def test_mangled_text_is_never_an_exception(start: int, length: int, other: str,
     assert bool(found.error) != bool(found.kind)
 
 
-def test_a_specification_that_matches_the_machine(machine: Machine) -> None:
+def test_a_specification_that_matches_the_machine_stays(machine: Machine) -> None:
     machine.spec(cdi.OWN, spec())
     machine.spec("/etc/cdi/other.json", {"cdiVersion": "0.6.0", "kind": "example.com/nic", "devices": [{"name": "n"}]})
     facts = machine.facts(Gpu(index=0, uuid=UUID, reported=True))
@@ -152,7 +152,7 @@ def other_uuid(machine: Machine) -> None:
         (lambda machine: machine.spec(cdi.OWN, spec(names=("0", UUID, "GPU-gone"))), "has removed devices: GPU-gone"),
     ],
 )
-def test_the_reasons_to_write_the_own_specification_again(
+def test_each_difference_is_a_reason_to_write_our_specification_again(
     machine: Machine, change: Callable[[Machine], Any], reason: str
 ) -> None:
     machine.spec(cdi.OWN, spec())
@@ -170,7 +170,7 @@ def test_a_path_that_cannot_exist_is_missing(machine: Machine, path: str) -> Non
     assert (found["missing_paths"], found["renumbered"]) == ([path], [])
 
 
-def test_device_nodes_that_were_renumbered(machine: Machine) -> None:
+def test_old_numbers_of_a_device_node_are_a_reason_to_write_our_specification_again(machine: Machine) -> None:
     """The numbers of nvidia-uvm may change at each boot. /dev/null is in its place, with the numbers 1 and 3."""
     (machine.root / "dev/nvidia-uvm").symlink_to("/dev/null")
     for minor, expected in ((3, None), (4, "has old numbers of these devices: /dev/nvidia-uvm")):
@@ -179,7 +179,7 @@ def test_device_nodes_that_were_renumbered(machine: Machine) -> None:
         assert machine.facts()["refresh_reason"] == (f"{cdi.OWN} {expected}" if expected else None)
 
 
-def test_in_mig_mode_the_mig_devices_are_offered(machine: Machine) -> None:
+def test_in_mig_mode_our_specification_must_have_all_mig_devices(machine: Machine) -> None:
     gpu = Gpu(index=0, uuid=UUID, reported=True, mig_mode="enabled", mig_devices=[MigDevice(index=0, uuid="MIG-1")])
     machine.spec(cdi.OWN, spec(names=("0:0", "MIG-1", "all")))
     assert machine.facts(gpu)["refresh_reason"] is None
@@ -227,7 +227,7 @@ def test_a_stale_file_must_be_moved_away(machine: Machine, path: str, content: d
         ("/etc/cdi/nvidia.yml", spec(OLD)),
     ],
 )
-def test_files_that_are_not_stale(machine: Machine, path: str, content: dict[str, Any]) -> None:
+def test_other_files_are_not_stale(machine: Machine, path: str, content: dict[str, Any]) -> None:
     machine.spec(cdi.OWN, spec())
     machine.spec(path, content)
     assert machine.stale() == {}
@@ -239,7 +239,7 @@ def test_an_unreadable_file_stays_with_its_error(machine: Machine) -> None:
     assert "cannot be read" in machine.facts()["specs"][0]["error"]
 
 
-def test_no_container_gets_a_device_in_conflict(machine: Machine) -> None:
+def test_a_device_that_two_files_of_one_directory_have_is_in_conflict(machine: Machine) -> None:
     """Only files of one directory conflict: the later directory wins."""
     machine.spec(cdi.OWN, spec(names=("0", "1")))
     machine.spec("/etc/cdi/ours.json", spec(names=("0",)))
@@ -250,7 +250,7 @@ def test_no_container_gets_a_device_in_conflict(machine: Machine) -> None:
     assert facts["devices"] == ["nvidia.com/gpu=1"]
 
 
-def test_a_node_without_specifications(tmp_path: Path) -> None:
+def test_a_node_without_specifications_has_a_reason_to_write_ours(tmp_path: Path) -> None:
     facts = cdi.facts(tmp_path, None, [])
     assert facts == {
         "devices": [],
@@ -261,7 +261,7 @@ def test_a_node_without_specifications(tmp_path: Path) -> None:
     }
 
 
-def test_the_facts_are_documented(machine: Machine) -> None:
+def test_each_fact_of_cdi_is_documented(machine: Machine) -> None:
     machine.spec(cdi.OWN, spec())
     returned = yaml.safe_load(gpu_facts.RETURN)["ansible_facts"]["contains"]["cdi"]["contains"]
     facts = machine.facts()

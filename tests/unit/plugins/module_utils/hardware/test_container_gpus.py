@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Running containers with GPUs: how they asked for them, and whether they can still open them."""
+"""Running containers with GPUs: how each container requested GPUs, and whether it can still open their device nodes."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def docker(tmp_path: Path) -> Docker:
     return Docker(tmp_path)
 
 
-def test_the_ways_to_ask_for_gpus(docker: Docker) -> None:
+def test_each_way_to_request_gpus_is_recognised(docker: Docker) -> None:
     facts = docker.facts()
     assert (facts["error"], facts["lost"]) == (None, [])
     assert {entry["name"]: entry["request"] for entry in facts["containers"]} == {
@@ -123,7 +123,7 @@ def test_a_failed_trial_is_an_error_but_no_loss(docker: Docker, outcome: Outcome
     assert error in facts["containers"][0]["error"]
 
 
-def test_a_container_without_any_device_node(docker: Docker) -> None:
+def test_a_container_without_any_device_node_has_an_error(docker: Docker) -> None:
     for node in NODES:
         (docker.root / f"proc/1/root{node}").unlink()
     docker.containers = CONTAINERS[:1]
@@ -138,7 +138,7 @@ def test_a_container_without_any_device_node(docker: Docker) -> None:
         ("inspect", Outcome(1, "", "boom"), "boom"),
     ],
 )
-def test_errors_of_docker(docker: Docker, command: str, outcome: Outcome, error: str) -> None:
+def test_an_error_of_docker_is_in_the_facts(docker: Docker, command: str, outcome: Outcome, error: str) -> None:
     docker.answers[command] = outcome
     facts = docker.facts()
     assert error in facts["error"]
@@ -156,7 +156,7 @@ def test_answers_in_another_form_have_no_containers(inspected: Any) -> None:
     assert container_gpus.parse(inspected) == []
 
 
-def test_the_trial_in_a_shell(tmp_path: Path) -> None:
+def test_the_trial_tries_to_open_each_device_node(tmp_path: Path) -> None:
     """The command runs in a shell of this machine. One name has blanks."""
     gone = tmp_path / "no such file"
     output = subprocess.run(
@@ -166,7 +166,7 @@ def test_the_trial_in_a_shell(tmp_path: Path) -> None:
     assert output.startswith(f"+ /dev/null\n- {gone} No such file")
 
 
-def test_the_facts_are_documented(docker: Docker) -> None:
+def test_each_fact_of_containers_is_documented(docker: Docker) -> None:
     returned = yaml.safe_load(gpu_facts.RETURN)["ansible_facts"]["contains"]["container_gpus"]["contains"]
     facts = docker.facts()
     assert set(facts) == set(returned)

@@ -12,7 +12,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.hardware.host_
 )
 
 
-def test_the_smallest_numa_node_with_memory(tmp_path: Path) -> None:
+def test_numa_nodes_without_memory_do_not_count_as_the_smallest(tmp_path: Path) -> None:
     assert smallest_numa_node(tmp_path) is None
     (tmp_path / "proc").mkdir()
     (tmp_path / "proc/meminfo").write_text("MemTotal:       16384000 kB\nMemFree:         1000 kB\n")
@@ -25,7 +25,7 @@ def test_the_smallest_numa_node_with_memory(tmp_path: Path) -> None:
     assert smallest_numa_node(tmp_path) == 4000
 
 
-def test_the_available_memory(tmp_path: Path) -> None:
+def test_the_available_memory_is_read_in_mib(tmp_path: Path) -> None:
     assert available(tmp_path) is None
     (tmp_path / "proc").mkdir()
     (tmp_path / "proc/meminfo").write_text("MemTotal:       16384000 kB\nMemAvailable:    2048000 kB\n")

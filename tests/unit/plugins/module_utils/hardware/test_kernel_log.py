@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The kernel's log: live, in a file, and with several boots."""
+"""The kernel's log: in /dev/kmsg, in a file, and with several boots."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_a_log_may_have_several_boots_and_quote_their_first_message(prefix: str)
     assert kernel_log.since_boot("no boot at all\n") == "no boot at all\n"
 
 
-def test_lines_with_a_word_and_the_lines_after_them() -> None:
+def test_lines_with_a_word_are_found_with_the_lines_after_them() -> None:
     log = "no\n[    1.500000] word\n6,1,2500000,-;next\nkernel: last\nno"
     assert kernel_log.about(log, "word", after=2) == [
         kernel_log.Line(1.5, "word"),
@@ -57,7 +57,7 @@ def test_lines_with_a_word_and_the_lines_after_them() -> None:
     ]
 
 
-def test_the_live_log_is_read_to_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_dev_kmsg_is_read_to_its_end_or_to_the_time_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     answers: list[bytes | Exception] = [b"6,1,1,-;one\n", BrokenPipeError(), b"6,3,3,-;three\n", BlockingIOError()]
 
     def read(_handle: int, _size: int) -> bytes:

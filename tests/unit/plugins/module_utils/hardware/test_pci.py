@@ -47,7 +47,7 @@ def add_device(root: Path, address: str, bridges: str = "pci0000:15/0000:15:01.0
         ("", None),
     ],
 )
-def test_the_usual_forms_of_an_address(text: str, normal: str | None) -> None:
+def test_the_usual_forms_of_a_pci_address_are_normalised(text: str, normal: str | None) -> None:
     assert pci.normalise(text) == normal
 
 
@@ -63,7 +63,7 @@ def test_any_text_is_normalised_or_none(text: str) -> None:
     assert normal is None or pci.normalise(normal) == normal
 
 
-def test_a_gpu_with_all_attributes(tmp_path: Path) -> None:
+def test_all_attributes_of_a_gpu_are_read(tmp_path: Path) -> None:
     add_device(
         tmp_path,
         "0000:16:00.0",
@@ -117,7 +117,7 @@ def test_gpus_and_nvswitches_are_known_by_their_class(
     assert pci.nvswitches(tmp_path) == (["0000:16:00.0"] if switch else [])
 
 
-def test_only_nics_with_the_mark_manage_nvswitches(tmp_path: Path) -> None:
+def test_only_nics_with_sw_mng_in_their_vpd_manage_nvswitches(tmp_path: Path) -> None:
     kind = {"vendor": "0x15b3", "device": "0x1021", "class": "0x020700"}
     for number, marked in enumerate((True, False)):
         vpd = add_device(tmp_path, f"0000:1{number}:00.0", **kind) / "vpd"
@@ -186,7 +186,7 @@ def restore(tree: Path, to: Path) -> Path:
 
 
 @pytest.mark.recordings("lspci")
-def test_recorded_trees(recording: Any, tmp_path: Path) -> None:
+def test_the_gpus_of_recorded_trees_are_found(recording: Any, tmp_path: Path) -> None:
     if not recording.path.is_dir():
         pytest.skip("text of lspci, which is not read")
     gpus = pci.nvidia_gpus(restore(recording.path, tmp_path / "root"))

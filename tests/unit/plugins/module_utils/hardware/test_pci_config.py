@@ -34,7 +34,9 @@ def space(control: int | None = 0x2950, acs: int | None = None, size: int = 4096
     ("control", "read_request", "payload", "relaxed"),
     [(0x2950, 512, 512, True), (0x5030, 4096, 256, True), (0x0000, 128, 128, False), (0x7000, None, 128, False)],
 )
-def test_the_settings_of_a_function(control: int, read_request: int | None, payload: int, relaxed: bool) -> None:
+def test_the_settings_of_a_function_are_read_from_its_registers(
+    control: int, read_request: int | None, payload: int, relaxed: bool
+) -> None:
     found = pci_config.settings(space(control))
     assert (found.max_read_request, found.max_payload, found.relaxed_ordering) == (read_request, payload, relaxed)
     assert pci_config.device_control(space(control)) == pci_config.Register(0x68, control)
@@ -45,13 +47,13 @@ def test_without_pcie_or_without_root_all_settings_are_none(data: bytes) -> None
     assert pci_config.settings(data) == pci_config.Settings(None, None, None)
 
 
-def test_access_control_services() -> None:
+def test_acs_is_found_only_in_an_extended_space_with_this_capability() -> None:
     assert pci_config.acs_control(space(acs=0x1D)) == pci_config.Register(0x14E, 0x1D)
     assert pci_config.acs_control(space()) is None
     assert pci_config.acs_control(space(size=256)) is None
 
 
-def test_the_bridges_that_redirect(tmp_path: Path) -> None:
+def test_only_bridges_whose_acs_redirects_are_found(tmp_path: Path) -> None:
     spaces = {"0000:10:01.0": 0x1D, "0000:11:00.0": 0x00, "0000:12:00.0": None, "0000:13:00.0": 0x40}
     for address, acs in spaces.items():
         path = tmp_path / f"sys/bus/pci/devices/{address}/config"
@@ -62,7 +64,7 @@ def test_the_bridges_that_redirect(tmp_path: Path) -> None:
 
 
 @given(st.binary(max_size=300), st.integers(0, 4095))
-def test_damaged_spaces_raise_nothing(noise: bytes, at: int) -> None:
+def test_damaged_spaces_are_no_exception(noise: bytes, at: int) -> None:
     data = space(acs=0x1D)
     data = (data[:at] + noise + data[at + len(noise) :])[:4096]
     pci_config.settings(data)

@@ -67,7 +67,7 @@ def paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Paths:
         ("registry:5000/a/b", "registry:5000/a/b"),
     ],
 )
-def test_a_reference_names_its_repository(reference: str, expected: str) -> None:
+def test_the_repository_of_an_image_is_read_from_its_reference(reference: str, expected: str) -> None:
     assert docker_disk.repository(reference) == expected
 
 
@@ -106,7 +106,7 @@ def test_only_unneeded_images_and_containers_are_removed(paths: Paths) -> None:
     assert docker.gone == ["vllm-old", f"{OURS}@sha256:old", f"{OURS}:old", "sha256:5", "builds"]
 
 
-def test_a_needed_image_stays(paths: Paths) -> None:
+def test_an_image_of_a_kept_release_stays(paths: Paths) -> None:
     docker = FakeDocker(Images=[image(1, f"{OURS}@sha256:kept")], Containers=None, BuildCache=None)
     assert docker_disk.Disk(docker, paths).clean(caches=True, check=False) == [] and docker.gone == []
 

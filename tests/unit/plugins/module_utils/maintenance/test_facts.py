@@ -93,12 +93,14 @@ def test_a_driver_that_dkms_builds_counts_as_a_driver(monkeypatch: pytest.Monkey
     assert facts.has_driver() is True
 
 
-def test_a_missing_certificate_fails() -> None:
+def test_a_missing_certificate_is_a_failure() -> None:
     (found,) = facts.certificates(["/nowhere/tls.pem"], NOW, 30, 7)
     assert found["status"] == "fail" and found["words"].startswith("does not exist: ")
 
 
-def test_the_end_of_a_certificate_decides_its_status(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_output_of_openssl_decides_the_status_of_a_certificate(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "tls.pem"
     path.write_text("x")
     said = "notAfter=Dec  1 12:00:00 2026 GMT\n"

@@ -43,7 +43,7 @@ def test_the_name_of_an_archived_file_has_the_time_of_its_first_entry() -> None:
     assert logs.began("system.journal") is None
 
 
-def test_the_freed_bytes_are_read_from_the_output() -> None:
+def test_the_freed_bytes_are_read_from_the_output_of_journalctl() -> None:
     said = (
         "Deleted archived journal /var/log/journal/x/system@1.journal (8.0M).\n"
         "Vacuuming done, freed 8.0M of archived journals from /var/log/journal/x.\n"
@@ -54,14 +54,14 @@ def test_the_freed_bytes_are_read_from_the_output() -> None:
     assert logs.freed("") == 0
 
 
-def test_rotated_logs_are_read_from_the_state() -> None:
+def test_rotated_logs_are_read_from_the_state_of_logrotate() -> None:
     before = 'logrotate state -- version 2\n"/var/log/a.log" 2026-11-1-0:0:0\n"/var/log/b.log" 2026-11-1-0:0:0\n'
     after = before.replace('b.log" 2026-11-1', 'b.log" 2026-11-21') + '"/var/log/c.log" 2026-11-21-0:0:0\n'
     assert logs.rotated(before, after) == ["/var/log/b.log"]
     assert logs.rotated("", after) == []
 
 
-def test_due_logs_are_read_from_the_output() -> None:
+def test_due_logs_are_read_from_the_output_of_logrotate() -> None:
     said = (
         "considering log /var/log/a.log\n  Now: 2026\n  log does not need rotating (log has been rotated already)\n"
         "considering log /var/log/b.log\n  log needs rotating\n"

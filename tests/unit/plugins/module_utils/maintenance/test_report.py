@@ -29,7 +29,7 @@ def test_the_days_left_decide_the_status_of_a_certificate(end: str, days: int, s
 
 
 @pytest.mark.parametrize("said", ["", "unable to load certificate", "notAfter=soon"])
-def test_an_output_without_an_end_is_a_failure(said: str) -> None:
+def test_an_output_of_openssl_without_the_end_of_the_certificate_is_a_failure(said: str) -> None:
     found = report.certificate("/tls.pem", said, NOW, 30, 7)
     assert (found.days, found.status) == (None, "fail")
     assert "maintenance_certificates" in found.words
@@ -57,6 +57,6 @@ def test_a_due_reboot_has_its_reasons() -> None:
     ]
 
 
-def test_the_usage_of_a_disk_as_text() -> None:
+def test_the_usage_of_a_disk_is_shown_in_percent_and_gib() -> None:
     assert str(report.Usage("/", 100 << 30, 25 << 30)) == "/: 75 % used, 25.0 of 100.0 GiB free"
     assert report.is_real("ext4") and report.is_real("nfs4") and not report.is_real("tmpfs")

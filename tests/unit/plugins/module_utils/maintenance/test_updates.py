@@ -24,7 +24,7 @@ Conf curl (7.88.1-11 Debian-Security:12/stable-security [amd64])
 """
 
 
-def test_a_simulation_is_read() -> None:
+def test_updates_and_removals_are_read_from_a_simulation_of_apt() -> None:
     found = {update.name: update for update in updates.parse(SIMULATED)}
     assert list(found) == ["libcurl4", "curl", "tzdata", "linux-image-6.1.0-51-amd64", "plain", "nowhere"]
     assert found["libcurl4"].labels == ("Debian", "Debian-Security")

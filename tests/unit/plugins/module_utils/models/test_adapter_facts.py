@@ -82,7 +82,7 @@ def test_layers_of_a_part_for_images_do_not_count(tmp_path: Path) -> None:
     assert adapter_facts.gather(write(tmp_path, shapes=shapes)).layers == 2
 
 
-def test_a_layer_with_thousands_of_digits_raises_nothing(tmp_path: Path) -> None:
+def test_a_layer_number_with_thousands_of_digits_is_no_problem(tmp_path: Path) -> None:
     name = f"{LAYER}.{'9' * 5000}.self_attn.q_proj.lora_A.weight"
     assert adapter_facts.gather(write(tmp_path, shapes={name: [16, 128]})).problems == ()
 

@@ -49,7 +49,7 @@ def test_a_revision_depends_only_on_content_and_names(tmp_path: Path, write_mode
     assert manifest_of(two).revision != revision
 
 
-def test_a_manifest_survives_json(tmp_path: Path, write_model: Callable[..., Path]) -> None:
+def test_a_manifest_is_read_back_from_json(tmp_path: Path, write_model: Callable[..., Path]) -> None:
     found = manifest_of(write_model(tmp_path / "m"))
     assert Manifest.from_dict(json.loads(json.dumps(found.to_dict()))) == found
 
@@ -135,7 +135,9 @@ def test_each_problem_of_a_directory_has_its_message_and_its_path(
     assert str(root) in problems[0]
 
 
-def test_an_unprintable_directory_is_named_with_escapes(tmp_path: Path, write_model: Callable[..., Path]) -> None:
+def test_the_problem_of_a_directory_with_an_unprintable_name_has_escapes(
+    tmp_path: Path, write_model: Callable[..., Path]
+) -> None:
     root = write_model(tmp_path / "m")
     (root / "a\nb").mkdir()
     (root / "a\nb" / "x.txt").touch()
@@ -161,7 +163,7 @@ def test_a_file_that_is_removed_during_the_check_is_a_problem(
     assert list(map(str, problems)) == [f"models.x: {root}/note.txt: No such file or directory"]
 
 
-def test_follows_the_links_of_a_hub_cache(tmp_path: Path, write_model: Callable[..., Path]) -> None:
+def test_the_links_of_a_hub_cache_are_followed(tmp_path: Path, write_model: Callable[..., Path]) -> None:
     plain = write_model(tmp_path / "plain")
     repository = tmp_path / "models--org--name"
     blobs, snapshot = repository / "blobs", repository / "snapshots" / "0123"
@@ -174,7 +176,7 @@ def test_follows_the_links_of_a_hub_cache(tmp_path: Path, write_model: Callable[
     assert manifest_of(snapshot) == expected
 
 
-def test_counts_the_weights_of_a_model_without_index(tmp_path: Path, write_safetensors: Callable[..., None]) -> None:
+def test_the_weights_of_a_model_without_an_index_count(tmp_path: Path, write_safetensors: Callable[..., None]) -> None:
     (tmp_path / "config.json").write_text("{}")
     write_safetensors(tmp_path / "model.safetensors", {"a": 10})
     assert manifest_of(tmp_path).weight_bytes == 40

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The safetensors files of a model: the wanted files, and the problems of each."""
+"""The safetensors files of a model: the files that the engine loads, and their problems."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_a_missing_shard_of_the_index_is_a_problem(model: Path) -> None:
     assert found.problems == [FileProblem(SECOND, f"is missing: {INDEX} names it; fetch it again")]
 
 
-def test_a_cut_shard_is_another_problem_than_a_damaged_shard(model: Path) -> None:
+def test_a_cut_shard_counts_as_cut_and_a_damaged_shard_does_not(model: Path) -> None:
     (model / FIRST).write_bytes((model / FIRST).read_bytes()[:-1])
     (model / SECOND).write_bytes(b"\xff" * 100)
     found = read(model)
@@ -89,7 +89,7 @@ def test_without_an_index_the_files_of_the_directory_itself_count(tmp_path: Path
     assert read(tmp_path).problems == []
 
 
-def test_the_second_copy_of_mistral_counts_only_without_the_first(tmp_path: Path, write_safetensors: Write) -> None:
+def test_consolidated_weights_count_only_without_other_weights(tmp_path: Path, write_safetensors: Write) -> None:
     write_safetensors(tmp_path / "consolidated.safetensors", {"a": 10})
     assert read(tmp_path).wanted == ["consolidated.safetensors"]
     write_safetensors(tmp_path / "model.safetensors", {"a": 10})
@@ -119,7 +119,7 @@ def test_json_that_cannot_be_read_is_a_problem(tmp_path: Path) -> None:
     assert (value, problem.startswith("is not JSON: ")) == ({}, True)
 
 
-def test_a_file_that_cannot_be_read_is_not_called_damaged(tmp_path: Path) -> None:
+def test_the_problem_of_a_file_that_cannot_be_read_has_the_reason(tmp_path: Path) -> None:
     assert shards.read_json(tmp_path / "gone.json") == ({}, "cannot be read: No such file or directory")
     (problem,) = shards.read({"a.safetensors": tmp_path / "a.safetensors"}).problems
     assert problem == FileProblem("a.safetensors", "cannot be read: No such file or directory")

@@ -153,9 +153,11 @@ JUDGED: tuple[tuple[str, dict[str, Any], bool | None], ...] = (
 
 
 @pytest.mark.parametrize(("name", "flags", "fits"), JUDGED)
-def test_public_models_on_eight_h100(name: str, flags: dict[str, Any], fits: bool, model: Model) -> None:
+def test_of_five_public_models_only_deepseek_v3_does_not_fit_on_eight_h100(
+    name: str, flags: dict[str, Any], fits: bool, model: Model
+) -> None:
     assert fit(model(name), flags, hypothetical("8xH100-80GB")).ok is fits
 
 
-def test_whether_a_model_without_facts_fits_is_unknown() -> None:
+def test_the_fit_of_a_model_without_facts_is_unknown() -> None:
     assert fit(from_config({}), {}, hypothetical("8xH100-80GB")).ok is None

@@ -50,13 +50,13 @@ def url() -> Iterator[str]:
         thread.join()
 
 
-def test_the_internal_user_is_sent_only_with_a_password(url: str) -> None:
+def test_a_request_names_the_internal_user_only_with_a_password(url: str) -> None:
     assert Server(url).text("/-/ready") == "ready" and Prometheus.authorization is None
     assert Server(url, "word").text("/-/ready") == "ready"
     assert Prometheus.authorization == "Basic " + base64.b64encode(f"{INTERNAL_USER}:word".encode()).decode()
 
 
-def test_data_is_the_data_of_an_answer(url: str) -> None:
+def test_data_returns_the_data_of_an_answer(url: str) -> None:
     assert Server(url).data("/api/v1/rules") == {"groups": []}
 
 
@@ -66,7 +66,7 @@ def test_an_answer_of_another_program_is_an_error(url: str, path: str) -> None:
         Server(url).data(path)
 
 
-def test_a_refusal_is_quoted_without_the_password(url: str) -> None:
+def test_the_error_of_a_refused_request_has_the_answer_and_no_password(url: str) -> None:
     with pytest.raises(NoAnswer, match=r"/forbidden: 403: no$") as caught:
         Server(url, "word").text("/forbidden")
     assert "word" not in str(caught.value)
@@ -77,7 +77,7 @@ def test_a_server_that_does_not_answer_is_an_error() -> None:
         Server("http://127.0.0.1:1").text("/-/ready")
 
 
-def test_https_is_asked_by_tls(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_request_to_https_uses_tls(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(api, "SECONDS", 0.5)
     with pytest.raises(NoAnswer, match=r"(?i)ssl"):
         Server(url.replace("http:", "https:")).text("/-/ready")

@@ -28,7 +28,7 @@ def test_an_alert_of_severity_info_is_sent_only_by_a_route_of_the_site(made: Cal
     assert others == [*routes, {"matchers": ['severity="info"'], "receiver": "nobody"}]
 
 
-def test_a_known_outage_inhibits_alerts(made: Callable[..., Plan]) -> None:
+def test_a_drain_or_maintenance_inhibits_alerts_about_instance_node_or_gateway(made: Callable[..., Plan]) -> None:
     config = yaml.safe_load(made().secrets["alertmanager.yml"])
     assert [
         (rule["source_matchers"], rule["target_matchers"][-1], rule["equal"]) for rule in config["inhibit_rules"]
@@ -53,7 +53,7 @@ def test_the_heartbeats_route_comes_first(made: Callable[..., Plan]) -> None:
     assert "secret-7" not in str(made(heartbeat_url="secret-7").problems)
 
 
-def test_with_users_and_tls_prometheus_scrapes_itself_with_both(made: Callable[..., Plan]) -> None:
+def test_with_users_and_tls_prometheus_scrapes_itself_by_https_with_a_password(made: Callable[..., Plan]) -> None:
     result = made(
         bind_address="0.0.0.0", users={"op": "long-enough"}, tls_certificate="/etc/ssl/a.pem", tls_key="/etc/ssl/a.key"
     )
@@ -69,7 +69,7 @@ def test_with_users_and_tls_prometheus_scrapes_itself_with_both(made: Callable[.
 
 
 @pytest.mark.parametrize(("seconds", "interval"), [(5, "10s"), (9, "10s"), (10, None), (15, None)])
-def test_the_engine_closes_the_connection_between_two_scrapes(
+def test_engines_are_scraped_at_most_every_10_seconds(
     made: Callable[..., Plan], seconds: int, interval: str | None
 ) -> None:
     config = yaml.safe_load(made(scrape_seconds=seconds).secrets["prometheus.yml"])

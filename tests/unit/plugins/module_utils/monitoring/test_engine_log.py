@@ -32,7 +32,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_a_pattern_finds_only_its_lines(name: str) -> None:
+def test_each_pattern_finds_only_frames_or_only_exceptions(name: str) -> None:
     pattern = getattr(engine_log, name)
     assert {text: bool(re.search(pattern, text)) for text in CASES[name]} == CASES[name]
     # rsyslog reads the pattern as POSIX does.

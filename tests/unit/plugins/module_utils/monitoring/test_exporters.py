@@ -16,13 +16,13 @@ def test_node_exporter_listens_on_the_given_address() -> None:
     assert "--web.listen-address=[2001:db8::1]:9101 " in node_drop_in("2001:db8::1", 9101)
 
 
-def test_a_dollar_is_no_variable_of_systemd() -> None:
+def test_each_dollar_in_the_unit_of_node_exporter_is_doubled() -> None:
     text = node_drop_in("", 9100)
     assert text.count("$") == 2 * text.count("$$") > 0
     assert "--collector.textfile.directory=/var/lib/prometheus/node-exporter" in text
 
 
-def test_dcgm_gets_all_gpus_and_the_one_right_that_profiling_needs() -> None:
+def test_dcgm_exporter_gets_all_gpus_and_only_the_capability_sys_admin() -> None:
     cdi = dcgm_unit(IMAGE, "", 9400, "cdi")
     assert "--device=nvidia.com/gpu=all" in cdi and IMAGE in cdi and "PartOf=nvidia-persistenced.service" in cdi
     words = cdi.replace("\\\n", " ").split()

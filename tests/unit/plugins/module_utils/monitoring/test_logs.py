@@ -35,12 +35,12 @@ def test_good_settings_have_no_problem() -> None:
         ({"units": ("vllm@main", "a|b")}, "units"),
     ],
 )
-def test_a_mistake_is_named(changed: dict[str, object], key: str) -> None:
+def test_a_wrong_setting_of_log_shipping_is_a_problem_of_its_variable(changed: dict[str, object], key: str) -> None:
     found = [problem.key for problem in replace(GOOD, **changed).problems()]  # type: ignore[arg-type]
     assert found == [f"monitoring_log_{key}"]
 
 
-def test_units_are_found_by_name() -> None:
+def test_the_pattern_finds_the_shipped_units_by_name() -> None:
     pattern = logs.unit_pattern(["vllm@*", "ssh.service", "kernel", "a.b", r"x\x2d?"])
     for name in ("vllm@main.service", "vllm@.timer", "ssh.service", "kernel", "a.b.path", r"x\x2dy.mount"):
         assert re.search(pattern, name), name
@@ -48,7 +48,7 @@ def test_units_are_found_by_name() -> None:
         assert not re.search(pattern, name), name
 
 
-def test_tls_checks_the_name_of_the_server() -> None:
+def test_with_tls_the_name_of_the_log_server_is_checked() -> None:
     text = logs.config(GOOD, "0123")
     assert f'defaultNetstreamDriverCAFile="{logs.AUTHORITIES}"' in text and f"{logs.AUTHORITIES} is 0123." in text
     assert 'streamDriverPermittedPeers="logs.example.com"' in text and 'streamDriverAuthMode="x509/name"' in text
@@ -57,11 +57,11 @@ def test_tls_checks_the_name_of_the_server() -> None:
     assert "gtls" not in plain and "CAFile" not in plain
 
 
-def test_a_name_cannot_end_its_quotes() -> None:
+def test_a_quote_in_the_name_of_the_machine_is_escaped() -> None:
     assert r"set $.line!host = 'it\'s';" in logs.config(replace(GOOD, host="it's"))
 
 
-def test_units_are_watched() -> None:
+def test_node_exporter_reports_the_state_of_the_units_for_log_shipping() -> None:
     """An alert needs the state of these units, so node_exporter must report it."""
     from ansible_collections.baremetal.inference.plugins.module_utils.monitoring import exporters
 

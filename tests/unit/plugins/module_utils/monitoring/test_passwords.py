@@ -15,7 +15,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.monitoring.pas
 )
 
 
-def test_a_hash_is_bcrypt_and_fits_its_password_alone() -> None:
+def test_a_hash_is_bcrypt_and_fits_only_its_password() -> None:
     made = crypt("long-enough", salt())
     assert made.startswith("$2b$10$") and len(made) == 60
     assert crypt("long-enough", made) == made
@@ -23,7 +23,7 @@ def test_a_hash_is_bcrypt_and_fits_its_password_alone() -> None:
 
 
 # Source: John the Ripper's test vectors for bcrypt, as crypt_blowfish has them.
-def test_a_published_hash_is_reproduced() -> None:
+def test_the_hash_of_a_published_test_vector_is_equal() -> None:
     assert (
         crypt("U*U", "$2a$05$CCCCCCCCCCCCCCCCCCCCC.") == "$2a$05$CCCCCCCCCCCCCCCCCCCCC.E5YPO9kmyuRGyh0XouQYb4YMJKvyOeW"
     )
@@ -44,11 +44,11 @@ def test_a_hash_that_libcrypt_refuses_is_replaced() -> None:
     assert second not in (first, edited) and basic_auth_users({"a": "password-a"}, second) == second
 
 
-def test_without_users_there_is_no_section() -> None:
+def test_without_users_there_is_no_section_basic_auth_users() -> None:
     assert basic_auth_users({}, "basic_auth_users:\n") == ""
 
 
-def test_a_machine_without_the_library_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_machine_without_libcrypt_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(passwords, "LIBRARY", "libnothing.so.9")
     with pytest.raises(CryptError, match="libcrypt1"):
         crypt("long-enough", salt())

@@ -7,7 +7,7 @@ from __future__ import annotations
 from ansible_collections.baremetal.inference.plugins.module_utils.monitoring import places
 
 
-def test_a_monitoring_hosts_files_stay_where_they_are() -> None:
+def test_the_paths_of_a_monitoring_host_are_those_of_earlier_versions() -> None:
     assert {str(places.DIRECTORY / name): package for name, package in places.OWNED.items()} == {
         "/etc/prometheus/prometheus.yml": "prometheus",
         "/etc/prometheus/alertmanager.yml": "prometheus-alertmanager",

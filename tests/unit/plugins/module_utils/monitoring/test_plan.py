@@ -15,7 +15,9 @@ from ansible_collections.baremetal.inference.plugins.module_utils.monitoring.one
 from ansible_collections.baremetal.inference.plugins.module_utils.monitoring.plan import Plan, export, plan
 
 
-def test_the_defaults_make_a_complete_set(made: Callable[..., Plan], targets: dict[str, Any]) -> None:
+def test_the_role_defaults_make_all_files_that_prometheus_names(
+    made: Callable[..., Plan], targets: dict[str, Any]
+) -> None:
     result = made()
     assert not result.problems
     config = yaml.safe_load(result.secrets["prometheus.yml"])

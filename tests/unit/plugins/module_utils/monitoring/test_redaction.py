@@ -28,7 +28,7 @@ def test_a_diff_shows_no_secret(made: Callable[..., Plan]) -> None:
     assert "bearer-of-news" not in without_secrets("found `bearer-of-news`", text["prometheus.yml"])
 
 
-def test_secrets_of_any_form_are_hidden() -> None:
+def test_secrets_in_lists_objects_and_long_values_are_hidden() -> None:
     """Keys with dashes and capitals, lists and objects below a secret's key, values of several lines."""
     config = {
         "remote_write": [

@@ -21,5 +21,5 @@ def test_files_of_earlier_runs_are_removed(monkeypatch: pytest.MonkeyPatch, tmp_
     assert list(later.services) == [removal.PROMETHEUS, removal.ALERTMANAGER]
 
 
-def test_the_files_of_log_shipping_are_those_that_are_written() -> None:
+def test_the_removed_files_of_log_shipping_are_those_that_the_role_writes() -> None:
     assert {path.name for path in removal.shipping()} == {logs.CONFIG.name, *logs.units(), logs.STATE}

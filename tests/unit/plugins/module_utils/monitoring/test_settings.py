@@ -35,14 +35,16 @@ from ansible_collections.baremetal.inference.plugins.module_utils.monitoring.pla
         ({"extra_rules": {"targets.yml": ""}}, "targets.yml is the name of a file of the role"),
     ],
 )
-def test_a_mistake_is_named(changed: dict[str, Any], said: str, made: Callable[..., Plan]) -> None:
+def test_a_wrong_setting_of_a_monitoring_host_is_a_problem(
+    changed: dict[str, Any], said: str, made: Callable[..., Plan]
+) -> None:
     result = made(**changed)
     assert said in "\n".join(result.problems)
     assert not result.files and not result.secrets
 
 
-def test_all_placeholders_are_named_at_once_and_not_shown(made: Callable[..., Plan]) -> None:
-    """Also by the playbook baremetal.inference.monitoring, which makes no other check of secrets."""
+def test_all_variables_with_placeholders_are_problems_and_no_placeholder_is_shown(made: Callable[..., Plan]) -> None:
+    """The playbook baremetal.inference.monitoring has no other check of placeholders."""
     unset = "change-me-8812"
     result = made(
         users={"op": unset},

@@ -96,7 +96,7 @@ def test_the_target_of_an_engine_has_a_reachable_address(variables: dict[str, st
     assert [group["targets"] for group in result.groups["engine"]] == [[address]]
 
 
-def test_an_engine_has_the_labels_of_what_it_runs() -> None:
+def test_a_running_engine_has_the_labels_of_its_current_release() -> None:
     more = {"tasks": ("embed", "score"), "adapters": ("legal", "medical")}
     reported = {"instances": [instance_facts("main", "small", 3), instance_facts("side", "small", 1, **more)]}
     gpu1: dict[str, Any] = {"inference_address": "192.0.2.11", "vllm_engines": reported}
@@ -127,7 +127,7 @@ def test_an_engine_that_only_its_node_reaches_is_named_and_is_no_target() -> Non
     assert "gpu1: main on 127.0.0.1" in text and "inference_address" in text
 
 
-def test_everything_that_is_wrong_is_named_at_once() -> None:
+def test_all_problems_of_targets_are_reported_at_once() -> None:
     result = found(
         "",
         nodes=["gpu1", "gpu2"],
@@ -142,7 +142,7 @@ def test_everything_that_is_wrong_is_named_at_once() -> None:
     assert "gw1: the port of its target gateway is 'eight'" in text
 
 
-def test_ports_and_addresses_are_those_of_the_roles_variables() -> None:
+def test_targets_have_the_ports_and_addresses_of_the_variables_of_the_roles() -> None:
     variables = {
         "ansible_host": "192.0.2.21",
         "gateway_bind_address": "198.51.100.1",
@@ -156,5 +156,5 @@ def test_ports_and_addresses_are_those_of_the_roles_variables() -> None:
     }
 
 
-def test_every_job_has_its_list() -> None:
+def test_every_job_has_a_list_of_targets() -> None:
     assert tuple(found("").groups) == JOBS

@@ -23,7 +23,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.monitoring.set
         ("msg=listening address=[::]:9093", "address=[::]:9093"),
     ],
 )
-def test_a_webhooks_address_is_not_logged_whole(said: str, logged: str) -> None:
+def test_alertmanager_logs_no_path_user_or_parameters_of_a_webhook(said: str, logged: str) -> None:
     program = ["sh", "-c", 'printf "%s\\n" "$1" >&2; exit 3', "sh", said]
     ended = subprocess.run(
         ["/bin/bash", "-c", units.WITHOUT_PATHS, "alertmanager", *program], capture_output=True, text=True, check=False
@@ -33,7 +33,7 @@ def test_a_webhooks_address_is_not_logged_whole(said: str, logged: str) -> None:
     assert logged in ended.stderr and "s3cret" not in ended.stderr
 
 
-def test_prometheus_gets_the_settings_as_options(settings: dict[str, Any]) -> None:
+def test_the_unit_of_prometheus_has_the_settings_as_options(settings: dict[str, Any]) -> None:
     changed = {**settings, "bind_address": "2001:db8::1", "external_url": "https://mon.example.com/prometheus"}
     lines = [line.removesuffix(" \\").strip() for line in units.prometheus(read_settings(changed)[0]).splitlines()]
     assert (

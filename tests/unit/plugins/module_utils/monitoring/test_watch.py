@@ -46,7 +46,7 @@ class Fake(Server):
 WANTED = {"node": ["192.0.2.11:9100"]}
 
 
-def test_a_complete_prometheus_lacks_nothing() -> None:
+def test_a_prometheus_with_all_targets_and_rules_lacks_nothing() -> None:
     seen = Observation(Fake(), Fake())
     assert seen.missing(WANTED, ["targets.yml"]) == [] and seen.down() == []
 
@@ -59,11 +59,11 @@ def test_a_complete_prometheus_lacks_nothing() -> None:
         ({"rules": [{**RULE, "health": "err", "lastError": "many-to-many"}]}, "rule TargetDown: many-to-many"),
     ],
 )
-def test_what_is_missing_is_named(answers: dict[str, Any], said: str) -> None:
+def test_missing_targets_alertmanagers_and_failed_rules_are_named(answers: dict[str, Any], said: str) -> None:
     assert said in "\n".join(Observation(Fake(**answers), Fake()).missing(WANTED, ["targets.yml"]))
 
 
-def test_rules_that_were_not_loaded_are_named() -> None:
+def test_files_whose_rules_were_not_loaded_are_named() -> None:
     assert Observation(Fake(), Fake()).missing(WANTED, ["more.yml"]) == ["Prometheus has no rules of more.yml"]
 
 
@@ -73,7 +73,7 @@ def test_a_target_that_does_not_answer_is_named_with_the_reason() -> None:
     assert "node of gpu1" in text and "connection refused" in text
 
 
-def test_every_target_must_have_been_scraped_since() -> None:
+def test_scraped_since_is_true_only_if_every_target_was_scraped() -> None:
     moment = datetime(2026, 11, 22, 8, 52, tzinfo=UTC)
     never = {**TARGET, "lastScrape": "0001-01-01T00:00:00Z"}
     assert Observation(Fake(), Fake()).scraped_since(moment)
@@ -103,7 +103,7 @@ def test_prometheus_is_asked_until_the_time_is_over(monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize("target", [{"labels": {}}, None, {**TARGET, "labels": None}, {**TARGET, "lastScrape": "soon"}])
-def test_an_answer_of_another_form_is_reported(target: Any) -> None:
+def test_an_answer_of_prometheus_in_another_form_is_reported(target: Any) -> None:
     # `lastScrape` is read only while a target is down.
     targets = [{**TARGET, "health": "down", "lastScrape": "2099-11-22T08:52:20Z"}, target]
     _found, missing = watch(Fake(targets=targets), Fake(), {}, [], 0)

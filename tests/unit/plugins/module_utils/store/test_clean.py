@@ -109,7 +109,7 @@ def test_a_fast_copy_is_removed_with_its_revision(bed: Bed) -> None:
     assert not bed.run(fast_path=str(bed.fast))["changed"]
 
 
-def test_a_needed_copy_of_a_revision_that_the_store_has_lost_stays(bed: Bed) -> None:
+def test_a_needed_fast_copy_of_a_revision_that_the_store_has_lost_stays(bed: Bed) -> None:
     fast = FastStore(bed.fast, bed.store, HashCache())
     lost = ("m", bed.revisions[0].name)
     fast.apply(fast.outlook([lost], {}, Room(0, 0)))

@@ -39,7 +39,9 @@ def cut(root: Path) -> None:
     os.truncate(root / SHARDS[1], 1000)
 
 
-def test_describes_a_model(tmp_path: Path, write_model: Callable[..., Path]) -> None:
+def test_the_manifest_has_all_files_but_hidden_files_and_an_old_manifest(
+    tmp_path: Path, write_model: Callable[..., Path]
+) -> None:
     root = write_model(tmp_path / "m")
     (root / ".gitattributes").write_text("x")
     (root / ".cache").mkdir()
@@ -53,7 +55,7 @@ def test_describes_a_model(tmp_path: Path, write_model: Callable[..., Path]) -> 
     assert found.files["config.json"] == File(len(config), hashlib.sha256(config).hexdigest())
 
 
-def test_names_all_problems_at_once(tmp_path: Path, write_model: Callable[..., Path]) -> None:
+def test_all_problems_of_a_model_are_reported_at_once(tmp_path: Path, write_model: Callable[..., Path]) -> None:
     root = write_model(tmp_path / "m")
     (root / "config.json").unlink()
     (root / SHARDS[0]).unlink()
@@ -62,7 +64,7 @@ def test_names_all_problems_at_once(tmp_path: Path, write_model: Callable[..., P
 
 
 @pytest.mark.parametrize(("name", "message"), [("none", "does not exist"), ("file", "is not a directory")])
-def test_names_a_source_that_is_no_directory(tmp_path: Path, name: str, message: str) -> None:
+def test_a_source_that_is_no_directory_is_a_problem(tmp_path: Path, name: str, message: str) -> None:
     (tmp_path / "file").write_text("x")
     assert message in problems_of(tmp_path / name)[0]
 
@@ -120,7 +122,7 @@ def test_files_are_read_again_only_to_verify_them(tmp_path: Path, write_model: C
     assert build_manifests(sources(m=root), {"m": {}}, cache, verify=True)[0] != {"m": first}
 
 
-def test_an_adapter_has_no_configuration_of_a_model(tmp_path: Path, write_model: Callable[..., Path]) -> None:
+def test_an_adapter_needs_no_config_json_and_is_no_model(tmp_path: Path, write_model: Callable[..., Path]) -> None:
     root = write_adapter(tmp_path / "legal")
     source = {"legal": Source("node", root)}
     entry = {"base": "large", "adapter": str(root), "model": str(root)}

@@ -101,7 +101,7 @@ def test_a_damaged_copy_is_made_anew_from_the_store(bed: Bed) -> None:
     assert shard.read_bytes() == (Path(bed.places["a"]["path"]) / SHARD).read_bytes()
 
 
-def test_a_full_disk_is_a_warning_that_names_what_is_needed(bed: Bed, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_a_warning_with_the_needed_and_the_free_bytes(bed: Bed, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fast_copy, "free_bytes", lambda path: bed.size - 1)
     result = bed.run("a")
     assert not bed.copied("a")
@@ -115,7 +115,7 @@ def test_a_full_disk_is_a_warning_that_names_what_is_needed(bed: Bed, monkeypatc
     assert bed.copied("a")
 
 
-def test_a_disk_that_fills_up_during_a_copy_leaves_nothing_behind(bed: Bed, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_disk_that_fills_up_during_a_copy_has_no_part_of_the_copy(bed: Bed, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(source: Path, target: Path, size: int) -> None:
         target.write_bytes(b"begun")
         raise OSError(errno.ENOSPC, "No space left on device", str(target))
@@ -148,7 +148,7 @@ def test_the_least_recently_used_copy_is_dropped_first(bed: Bed) -> None:
     assert not bed.run("c", limit_gib=limit(bed, 2))["changed"]
 
 
-def test_a_copy_that_a_run_wants_counts_as_used(bed: Bed) -> None:
+def test_a_copy_that_a_run_wants_counts_as_used_by_that_run(bed: Bed) -> None:
     bed.run("a", "b")
     bed.age("a", "b")
     bed.run("a")
@@ -195,7 +195,7 @@ def test_a_copy_that_is_or_may_be_needed_is_never_dropped(bed: Bed) -> None:
     assert bed.run("c", limit_gib=limit(bed, 2))["dropped"] == [str(bed.link("b"))]
 
 
-def test_a_model_that_is_not_in_the_store_yet_is_predicted(bed: Bed) -> None:
+def test_the_copy_of_a_model_that_is_not_in_the_store_yet_is_predicted(bed: Bed) -> None:
     outlook = bed.fast_store().outlook([("d", "REVISION")], set(), Room(0, 0))
     assert outlook.unknown == [("d", "REVISION")] and outlook.changes
 
@@ -241,7 +241,7 @@ def test_the_copies_on_the_fast_disk_have_their_sizes(bed: Bed) -> None:
 
 
 def test_on_a_full_disk_only_as_many_copies_as_needed_are_dropped(bed: Bed, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also without a limit."""
+    """No limit is set: the free bytes alone decide."""
     bed.run("a", "b")
     bed.age("b", "a")
     monkeypatch.setattr(fast_copy, "free_bytes", lambda path: 10)

@@ -63,7 +63,7 @@ def test_a_fetched_model_is_published_and_found_again(tmp_path: Path, source: Pa
     assert list(bed.work.parent.iterdir()) == []
 
 
-def test_a_wrong_archive_is_removed(tmp_path: Path, source: Path) -> None:
+def test_an_archive_with_a_wrong_checksum_is_removed(tmp_path: Path, source: Path) -> None:
     bed = Bed(tmp_path, source)
     with pytest.raises(TransferError, match=f"expected sha256 {SHA256}"):
         fetch.unpack(Remote("archive", "https://x/m.tar", SHA256), bed.work)
@@ -129,7 +129,7 @@ def test_a_hub_needs_docker_and_the_image(tmp_path: Path, docker: str | None, me
         fetcher(tmp_path, HUB, Calls(), docker).from_network(Hub(""), "")
 
 
-def test_what_the_hubs_client_has_fetched_belongs_to_root_before_it_is_published(
+def test_root_owns_the_files_of_the_hubs_client_before_they_are_published(
     tmp_path: Path, write_model: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The client runs as another user, who must not own published files."""

@@ -23,7 +23,7 @@ def manifest_of(root: Path, cache: HashCache | None = None, verify: bool = False
     return found
 
 
-def test_cache_spares_the_second_read(
+def test_a_file_in_the_cache_is_read_again_only_after_a_change_or_to_verify_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, write_model: Callable[..., Path]
 ) -> None:
     root, path = write_model(tmp_path / "m"), tmp_path / "cache" / "manifests.json"
@@ -49,7 +49,7 @@ def test_cache_spares_the_second_read(
     assert len(read) == 1 + len(first.files)
 
 
-def test_cache_forgets_files_that_are_gone_and_survives_damage(
+def test_the_cache_drops_missing_files_and_a_damaged_cache_is_empty(
     tmp_path: Path, write_model: Callable[..., Path]
 ) -> None:
     root, path = write_model(tmp_path / "m"), tmp_path / "manifests.json"

@@ -90,7 +90,7 @@ def test_a_hub_that_does_not_answer_is_a_problem(tmp_path: Path) -> None:
     assert "models.m: acme/tiny: the hub http://127.0.0.1:9 does not answer as expected" in str(problem)
 
 
-def test_the_problems_of_all_models_are_reported_together(tmp_path: Path, source: Path) -> None:
+def test_the_problems_of_all_models_are_reported_at_once(tmp_path: Path, source: Path) -> None:
     store = tmp_path / "store"
     models = {"own": {"model": str(store / "own")}, "bad": {"model": "?"}, "edited": {"model": "controller:/m"}}
     found = publisher(store, {**models, "m": {"model": str(source)}}, manifests={"edited": {"schema": 9}})
@@ -103,5 +103,5 @@ def test_the_problems_of_all_models_are_reported_together(tmp_path: Path, source
     ("source", "misplaced"),
     [("/s/m", True), ("/s/m/x", True), ("/s", True), ("/", True), ("/s/other", False), ("/s/m2", False)],
 )
-def test_refuses_a_source_inside_of_its_own_place(source: str, misplaced: bool) -> None:
+def test_a_source_that_overlaps_the_place_of_its_model_is_refused(source: str, misplaced: bool) -> None:
     assert bool(check_place(Path("/s"), "m", Path(source))) == misplaced

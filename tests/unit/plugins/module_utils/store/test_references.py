@@ -50,7 +50,7 @@ def test_a_text_names_revisions_by_their_paths(text: str, found: set[references.
     assert references.named(text) == found
 
 
-def test_releases_units_and_containers_need_what_they_name(paths: Paths) -> None:
+def test_releases_units_and_containers_need_the_revisions_that_they_name(paths: Paths) -> None:
     release(paths, "main", 1, f"/mnt/models/m/{ONE}")
     paths.unit("other").write_text(f"serve /mnt/models/m/{TWO}\n")
     (paths.units / "ssh.service").write_text("serve /mnt/models/m/ffffffffffff\n")
@@ -121,7 +121,7 @@ def test_containers_that_do_not_run_count_as_well() -> None:
     ]
 
 
-def test_a_node_without_docker_or_containers_has_none() -> None:
+def test_without_docker_or_containers_the_text_of_containers_is_empty() -> None:
     docker = Docker("")
     assert references.containers(docker, None) == "" and docker.calls == []
     assert references.containers(docker, "docker") == "" and len(docker.calls) == 1

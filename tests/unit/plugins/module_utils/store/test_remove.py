@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The removal of models from a store: needed models and other files stay."""
+"""The removal of models from a store: models that are needed, and files of operators, stay."""
 
 from __future__ import annotations
 
@@ -46,7 +46,9 @@ def test_models_are_removed_with_their_fast_copies(
     assert copies.place(revisions[1]).resolve() == fast / ".copies/stays" / stays.name
 
 
-def test_other_files_in_an_empty_store_stay(tmp_path: Path, paths: Paths, publish_model: Callable[..., Path]) -> None:
+def test_files_of_operators_in_an_empty_store_stay(
+    tmp_path: Path, paths: Paths, publish_model: Callable[..., Path]
+) -> None:
     store = tmp_path / "store"
     publish_model(store, "m")
     (store / "notes").write_text("of an operator")
@@ -74,7 +76,7 @@ def test_the_record_of_sources_is_removed_with_the_last_revision(
     assert not store.exists()
 
 
-def test_a_model_that_a_container_needs_keeps_the_transfers_too(
+def test_while_a_container_needs_a_model_transfers_stay_too(
     tmp_path: Path, paths: Paths, publish_model: Callable[..., Path]
 ) -> None:
     store = tmp_path / "store"

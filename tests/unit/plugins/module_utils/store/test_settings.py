@@ -60,5 +60,5 @@ def test_a_number_that_is_too_small_is_a_problem(key: str, value: Any) -> None:
     assert problem.startswith(f"role model_store: model_store_{key}: ") and "must be " in problem
 
 
-def test_every_mistake_is_reported_at_once() -> None:
+def test_all_problems_of_settings_are_reported_at_once() -> None:
     assert len(problems(path="models", fast_path="x", **dict.fromkeys(settings.LEAST, -1))) == 7

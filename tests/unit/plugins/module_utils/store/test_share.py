@@ -86,7 +86,7 @@ def test_only_the_files_of_the_server_are_installed(tmp_path: Path, shared: Stor
     assert "from share.store.share_server import main" in (installed / "serve").read_text()
 
 
-def test_the_server_can_read_its_code_whatever_the_umask_is(tmp_path: Path, shared: Store, manifest: Manifest) -> None:
+def test_with_any_umask_the_server_can_read_its_code(tmp_path: Path, shared: Store, manifest: Manifest) -> None:
     before = os.umask(0o077)
     try:
         Sharing(Machine(), Paths(tmp_path)).start(shared.root, {"m": manifest.revision}, "::1", 5003, 600)

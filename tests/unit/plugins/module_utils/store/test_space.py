@@ -16,7 +16,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.store.space im
 )
 
 
-def test_says_how_much_space_is_missing_and_where(tmp_path: Path) -> None:
+def test_the_problem_of_missing_space_has_bytes_and_path(tmp_path: Path) -> None:
     need, root = 10_000, tmp_path / "store"
     assert check_space(root, {"m": need}, 0, free=need) == []
     assert check_space(root, {"m": need}, 2 * GIB, free=need + 2 * GIB) == []

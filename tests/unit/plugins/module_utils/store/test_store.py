@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The store of a node: what is published is complete, verified and never modified."""
+"""The store of a node: a published revision is complete and verified, and never modified."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def bed(tmp_path: Path, write_model: Callable[..., Path]) -> Bed:
     return Bed(tmp_path, write_model(tmp_path / "source"))
 
 
-def test_publishes_a_model_that_has_arrived(bed: Bed) -> None:
+def test_a_model_that_has_arrived_is_published(bed: Bed) -> None:
     plan = bed.plan()
     assert not plan.published
     assert plan.missing_bytes == bed.manifest.bytes
@@ -69,7 +69,7 @@ def test_publishes_a_model_that_has_arrived(bed: Bed) -> None:
     assert bed.plan().published
 
 
-def test_published_files_are_readable_by_all_whatever_the_umask(bed: Bed) -> None:
+def test_with_any_umask_all_users_can_read_published_files(bed: Bed) -> None:
     old = os.umask(0o077)
     try:
         path = bed.publish()
@@ -81,7 +81,7 @@ def test_published_files_are_readable_by_all_whatever_the_umask(bed: Bed) -> Non
     assert path / "manifest.json" in modes
 
 
-def test_refuses_what_has_not_arrived(bed: Bed) -> None:
+def test_a_model_with_missing_or_wrong_files_is_not_published(bed: Bed) -> None:
     plan = bed.bring()
     (plan.incoming / SHARDS[0]).unlink()
     (plan.incoming / "config.json").write_text("{}")
@@ -99,7 +99,7 @@ def test_refuses_what_has_not_arrived(bed: Bed) -> None:
     bed.publish()
 
 
-def test_counts_the_bytes_that_a_cut_off_transfer_lacks(bed: Bed) -> None:
+def test_the_missing_bytes_of_a_cut_off_transfer_count(bed: Bed) -> None:
     plan = bed.plan()
     plan.incoming.mkdir(parents=True)
     (plan.incoming / SHARDS[0]).write_bytes(b"x" * 1000)
@@ -114,7 +114,7 @@ def test_other_files_among_the_arrived_files_are_not_published(bed: Bed) -> None
     assert not (plan.path / "sub").exists()
 
 
-def test_removes_abandoned_transfers_of_the_same_model(bed: Bed) -> None:
+def test_older_transfers_of_a_published_model_are_removed(bed: Bed) -> None:
     incoming = bed.plan().incoming.parent
     for name in ["m-0123456789ab", "m-2-0123456789ab", "other-0123456789ab"]:
         (incoming / name).mkdir(parents=True)
@@ -146,7 +146,7 @@ def replace_by_link(path: Path) -> None:
         (lambda path: (path / "manifest.json").unlink(), "manifest.json is missing", set()),
     ],
 )
-def test_repairs_damage_as_a_whole_and_copies_only_what_is_broken(
+def test_a_damaged_revision_is_replaced_and_only_damaged_files_are_copied(
     bed: Bed, change: Callable[[Path], None], message: str, fetched: set[str]
 ) -> None:
     path = bed.publish()
@@ -175,7 +175,7 @@ def test_verify_finds_a_change_that_kept_size_and_time(bed: Bed) -> None:
     assert "was altered" in bed.plan(verify=True).damage[0]
 
 
-def test_continues_a_repair_that_was_cut_off(bed: Bed) -> None:
+def test_a_repair_that_was_cut_off_is_continued(bed: Bed) -> None:
     path = bed.publish()
     os.truncate(path / SHARDS[1], 500)
     path.rename(path.with_name(f"{path.name}.broken-1"))
@@ -185,7 +185,9 @@ def test_continues_a_repair_that_was_cut_off(bed: Bed) -> None:
 
 
 @pytest.mark.parametrize("shared", [True, False])
-def test_copies_from_the_node_itself(bed: Bed, monkeypatch: pytest.MonkeyPatch, shared: bool) -> None:
+def test_a_source_on_the_node_is_copied_with_and_without_copy_file_range(
+    bed: Bed, monkeypatch: pytest.MonkeyPatch, shared: bool
+) -> None:
     def refuse(*_: object) -> int:
         raise OSError(errno.EXDEV, "Invalid cross-device link")
 
@@ -196,7 +198,7 @@ def test_copies_from_the_node_itself(bed: Bed, monkeypatch: pytest.MonkeyPatch, 
     assert build(plan.path, "m", HashCache())[0] == bed.manifest
 
 
-def test_rsync_copies_exactly_what_is_missing(bed: Bed, tmp_path: Path) -> None:
+def test_rsync_copies_exactly_the_missing_files(bed: Bed, tmp_path: Path) -> None:
     if not shutil.which("rsync"):
         pytest.fail("rsync is not installed: run `apt-get install rsync`")
     (bed.source / "not wanted.txt").write_text("x")

@@ -41,7 +41,7 @@ def test_the_plan_finds_the_variant_of_this_prompt_and_this_policy(bed: Bed) -> 
         assert stored.find(bed.root, other).revision is None
 
 
-def test_a_model_with_a_prompt_of_its_own_is_next_to_its_weights(
+def test_a_model_with_a_prompt_of_its_own_is_a_further_revision_of_itself(
     tmp_path: Path, write_model: Callable[..., Path]
 ) -> None:
     bed = Bed(tmp_path, write_model, name="base")
@@ -83,7 +83,7 @@ def test_a_pinned_revision_precedes_the_revision_in_use_and_the_newest(tmp_path:
     assert stored.find(tmp_path, pinned, in_use=mid.name) == Place(old, old.name, old)
 
 
-def test_a_revision_that_is_not_published_is_nowhere_or_at_its_source(tmp_path: Path) -> None:
+def test_the_files_of_a_revision_that_is_not_published_are_at_its_source_or_unknown(tmp_path: Path) -> None:
     source, store = tmp_path / "source", tmp_path / "store"
     pinned = Entry("m", "m", str(source), revision="c" * 12)
     assert stored.find(store, pinned) == Place(store / "m" / ("c" * 12), "c" * 12, None)
@@ -116,7 +116,7 @@ def test_a_remote_model_is_the_recorded_revision(tmp_path: Path, publish_model: 
     assert stored.find(tmp_path, entry) == Place(path, path.name, path)
 
 
-def test_an_entry_with_a_mistake_in_its_source_is_not_refused_here(tmp_path: Path) -> None:
+def test_an_entry_with_a_wrong_checksum_still_has_its_published_revision(tmp_path: Path) -> None:
     (path,) = published(tmp_path, "m", "a" * 12)
     assert stored.find(tmp_path, Entry("m", "m", ARCHIVE, checksum="md5:7a")).path == path
 

@@ -29,7 +29,7 @@ BASE = variant_files.Base(
 )
 
 
-def test_a_variant_has_its_own_few_files_and_links_to_the_rest() -> None:
+def test_a_variant_has_few_files_of_its_own_and_links_to_the_other_files_of_its_base() -> None:
     bot = variant_files.plan("bot", BASE, "Be kind.\n\n", "always", {"chat_template.jinja": "<t>"})
     assert bot.files["system_prompt.txt"] == "Be kind.\n"
     assert json.loads(bot.files["model_info.json"]) == {

@@ -23,7 +23,7 @@ def bed(tmp_path: Path, write_model: Callable[..., Path]) -> Bed:
     return Bed(tmp_path, write_model)
 
 
-def test_weights_exist_once_and_everything_is_readable_by_the_engine(bed: Bed) -> None:
+def test_a_variant_links_to_the_weights_and_with_any_umask_all_users_can_read_its_files(bed: Bed) -> None:
     os.umask(0o077)
     try:
         variants.publish(bed.root, bed.variant)
@@ -55,7 +55,9 @@ def test_weights_exist_once_and_everything_is_readable_by_the_engine(bed: Bed) -
         (lambda path: (path / "stray.py").write_text(""), "stray.py does not belong there"),
     ],
 )
-def test_what_was_altered_is_named_and_replaced(bed: Bed, hurt: Callable[[Path], None], message: str) -> None:
+def test_an_altered_file_of_a_variant_is_damage_and_is_replaced(
+    bed: Bed, hurt: Callable[[Path], None], message: str
+) -> None:
     variants.publish(bed.root, bed.variant)
     hurt(bed.path)
     (found,) = variants.damage(bed.path, bed.variant)
@@ -75,7 +77,7 @@ def test_a_file_in_the_place_of_a_link_is_damage(bed: Bed) -> None:
     assert len(variants.damage(bed.path, bed.variant)) == 1
 
 
-def test_an_interrupted_publication_is_no_model(bed: Bed) -> None:
+def test_an_interrupted_publication_is_no_revision(bed: Bed) -> None:
     incoming = bed.root / ".incoming" / f"bot-{bed.variant.revision}"
     incoming.mkdir(parents=True)
     (incoming / "config.json").write_text("half")

@@ -16,12 +16,12 @@ from ansible_collections.baremetal.inference.plugins.module_utils.hardware.drive
 from ansible_collections.baremetal.inference.tests.unit.plugins.module_utils.hardware.driver.pairs import SERIAL, Pair
 
 
-def test_serial(pair: Pair, other_pair: Pair) -> None:
+def test_the_serial_number_is_in_hexadecimal(pair: Pair, other_pair: Pair) -> None:
     assert certificates.serial(pair.der) == f"{SERIAL:X}"
     assert certificates.serial(other_pair.der) == "07"
 
 
-def test_to_der(pair: Pair) -> None:
+def test_a_certificate_in_pem_is_converted_to_der(pair: Pair) -> None:
     assert certificates.to_der(pair.certificate) == pair.der
     assert certificates.to_der(f"subject=CN = Site key\n{pair.certificate}\n") == pair.der
 
@@ -51,7 +51,7 @@ def test_a_certificate_that_is_cut_off_is_an_error(pair: Pair) -> None:
             certificates.serial(pair.der[:length])
 
 
-def test_only_a_matching_pair_is_accepted(pair: Pair, other_pair: Pair) -> None:
+def test_a_key_is_accepted_only_without_a_passphrase_and_with_its_own_certificate(pair: Pair, other_pair: Pair) -> None:
     certificates.check_pair(pair.key, pair.certificate)
     for key, words in (
         (other_pair.key, "does not match the key"),
@@ -62,8 +62,8 @@ def test_only_a_matching_pair_is_accepted(pair: Pair, other_pair: Pair) -> None:
             certificates.check_pair(key, pair.certificate)
 
 
-def test_a_damaged_certificate_is_not_blamed_on_the_key(pair: Pair) -> None:
-    """Each byte after the serial number, which to_der reads. The pair may be accepted: its signature is not checked."""
+def test_the_error_of_a_damaged_certificate_is_about_the_certificate(pair: Pair) -> None:
+    """Damages each byte after the serial number in turn. Some pairs are accepted: the signature is not checked."""
     found = set()
     for place in range(pair.der.index(SERIAL.to_bytes(4)) + 4, len(pair.der)):
         damaged = bytearray(pair.der)

@@ -43,7 +43,7 @@ def test_the_first_and_the_last_branch_of_a_gpu_are_accepted() -> None:
     assert planned(Wish("nvidia", "580"), node("Maxwell")).branch == 580
 
 
-def test_a_wish_overrides_a_default() -> None:
+def test_a_wanted_flavour_overrides_the_default() -> None:
     assert planned(Wish("debian", flavor="open"), node("Ampere")).flavor == "open"
     assert planned(Wish("nvidia", "580", "proprietary"), node("Ampere")).flavor == "proprietary"
 
@@ -96,12 +96,12 @@ def test_a_wish_overrides_a_default() -> None:
         (Wish("debian", cuda="new"), node("Ampere"), ["nvidia_driver_cuda", "12.9"]),
     ],
 )
-def test_refusals_say_what_to_set_instead(wish: Wish, where: Node, words: list[str]) -> None:
+def test_the_refusal_of_a_wish_has_the_reason_or_what_to_set(wish: Wish, where: Node, words: list[str]) -> None:
     problems = refused(wish, where)
     assert any(all(word in problem for word in words) for problem in problems), problems
 
 
-def test_all_refusals_come_at_once() -> None:
+def test_all_problems_of_a_wish_are_reported_at_once() -> None:
     where = replace(node("Blackwell", "Volta", nvswitch=True), kernels=["6.1.0-77-rt-amd64"])
     problems = " ".join(refused(Wish("debian", cuda="13.0"), where))
     for words in ("real-time kernel", "no driver runs both", "fabric manager", "CUDA 13.0", "branch 570 or later"):
@@ -118,7 +118,7 @@ def test_a_refusal_does_not_suggest_a_version_that_cannot_work() -> None:
     assert not any("leave it empty" in problem for problem in problems)
 
 
-def test_cuda_of_the_same_major_version_runs() -> None:
+def test_a_later_cuda_of_the_same_major_version_is_accepted() -> None:
     planned(Wish("debian", cuda="12.9"), node("Ampere"))
 
 
@@ -135,7 +135,7 @@ def warnings(wish: Wish, where: Node) -> list[str]:
     return decision.warnings
 
 
-def test_warnings() -> None:
+def test_an_unsupported_branch_an_unknown_branch_and_an_unknown_gpu_give_warnings() -> None:
     assert "2026-06" in warnings(Wish("debian"), node(month="2026-07"))[0]
     assert warnings(Wish("debian"), node(month="2026-06")) == []
     assert warnings(Wish("debian"), node()) == []

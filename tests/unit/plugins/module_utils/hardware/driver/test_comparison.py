@@ -48,7 +48,7 @@ AT_BOOT = "inference-gpu-settings.service"
 
 
 class Machine:
-    """A machine with a driver that is whole, and eight GPUs."""
+    """A machine with a complete driver and eight GPUs."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -142,7 +142,7 @@ def test_packages_that_dpkg_query_cannot_read_are_an_error(machine: Machine, mon
         machine.reasons()
 
 
-def test_a_complete_driver_is_not_due(machine: Machine) -> None:
+def test_a_complete_driver_does_not_make_the_role_due(machine: Machine) -> None:
     assert machine.reasons() == []
     assert machine.asked == 1, "CUDA is asked on each run"
     assert machine.waits == ""
@@ -282,14 +282,14 @@ def test_a_given_kernel_must_have_the_module_of_the_given_version(machine: Machi
     assert machine.reasons(version="575.1")
 
 
-def test_without_a_gpu_nothing_is_loaded_or_asked(machine: Machine) -> None:
+def test_without_gpus_unloaded_modules_and_stopped_units_do_not_make_the_role_due(machine: Machine) -> None:
     unload(machine)
     stop(machine)
     assert machine.reasons(load=False, ask_cuda=False) == []
     assert machine.asked == 0
 
 
-def test_without_a_number_of_gpus_cuda_may_find_any_number(machine: Machine) -> None:
+def test_without_an_expected_number_of_gpus_cuda_may_find_any_number(machine: Machine) -> None:
     lose_gpu(machine)
     assert machine.reasons() == ["CUDA finds 7 GPUs of 8"]
     assert machine.reasons(devices=None) == []
@@ -297,7 +297,7 @@ def test_without_a_number_of_gpus_cuda_may_find_any_number(machine: Machine) -> 
     assert machine.reasons(devices=None) == ["CUDA says no"]
 
 
-def test_a_fabric_must_have_every_gpu(machine: Machine) -> None:
+def test_a_gpu_that_is_not_registered_with_the_fabric_makes_the_role_due(machine: Machine) -> None:
     assert machine.reasons(fabric=True) == []
     machine.unregistered = True
     assert machine.reasons() == []

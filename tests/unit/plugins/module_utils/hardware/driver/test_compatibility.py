@@ -11,14 +11,14 @@ from ansible_collections.baremetal.inference.plugins.module_utils.hardware.drive
 KNOWN = cp.load()
 
 
-def test_every_value_has_a_source() -> None:
+def test_every_entry_has_a_source() -> None:
     data = json.loads(cp.DATA.read_text())
     entries = [*data["architectures"], *data["branches"], *data["debian"]]
     entries += [*data["rules"].values(), *data["container_toolkit"].values()]
     assert all(entry["source"] for entry in entries)
 
 
-def test_words() -> None:
+def test_the_table_uses_only_known_words_for_modules_and_flavours() -> None:
     assert {entry.open_module for entry in KNOWN.architectures.values()} == {cp.IMPOSSIBLE, cp.SUPPORTED, cp.REQUIRED}
     assert {flavor for driver in KNOWN.debian for flavor in driver.flavors} == {"open", "proprietary"}
 
@@ -39,6 +39,6 @@ def test_debians_drivers_are_known() -> None:
     assert KNOWN.debian_drivers(7) == []
 
 
-def test_each_capability_belongs_to_one_architecture() -> None:
+def test_each_compute_capability_belongs_to_one_architecture() -> None:
     capabilities = [one for entry in KNOWN.architectures.values() for one in entry.compute_capabilities]
     assert len(capabilities) == len(set(capabilities))

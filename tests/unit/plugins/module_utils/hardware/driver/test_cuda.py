@@ -56,7 +56,9 @@ def check(library: Library, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
     return cuda.check("libcuda.so.1", 7, run_here)
 
 
-def test_a_cuda_that_works(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_working_cuda_has_its_gpus_and_its_version(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert check(Library(), monkeypatch, capsys) == cuda.Check(True, 0, "CUDA_SUCCESS", 8, "12.8")
 
 
@@ -81,7 +83,7 @@ def test_an_error_of_cuda_has_advice(
     assert words in found.message
 
 
-def test_a_missing_library_must_be_installed() -> None:
+def test_a_missing_library_is_an_error_with_install_as_the_next_step() -> None:
     found = cuda.check("libcuda-of-nobody.so.7", 60)
     assert not found.ok
     assert found.code is None

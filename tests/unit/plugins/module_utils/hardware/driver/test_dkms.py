@@ -46,7 +46,7 @@ KERNEL = "6.1.0-77-amd64"
         ),
     ],
 )  # fmt: skip
-def test_lines(line: str, module: Module) -> None:
+def test_a_line_of_dkms_status_is_a_module_with_its_state(line: str, module: Module) -> None:
     assert parse(f"{line}\n") == [module]
 
 
@@ -71,7 +71,7 @@ def test_lines_without_a_module_are_left_out() -> None:
         ("Differences between built and installed modules", True),
     ],
 )
-def test_only_an_original_module_is_harmless(note: str, doubted: bool) -> None:
+def test_only_the_note_about_an_original_module_is_harmless(note: str, doubted: bool) -> None:
     assert (Module("nvidia", "580.7", KERNEL, "x86_64", "installed", (note,)).doubt is not None) is doubted
 
 

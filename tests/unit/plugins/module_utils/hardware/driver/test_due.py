@@ -76,7 +76,7 @@ def test_a_due_reboot_is_no_reason() -> None:
     assert reasons({}, {"difference": "the loaded module is older"}) == []
 
 
-def test_with_a_sites_own_key_signatures_are_no_reason() -> None:
+def test_with_a_sites_own_key_missing_signatures_are_no_reason() -> None:
     unsigned = {"kernels": [{**SIGNED, "signature": None}]}
     assert reasons({"sign": True}, unsigned) != []
     assert reasons({"sign": True}, unsigned, own_key=True) == []

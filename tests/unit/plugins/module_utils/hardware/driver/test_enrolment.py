@@ -41,7 +41,7 @@ class Shim:
         return Outcome(code, stderr=f"Failed to enroll new keys {HASH}" if code else "")
 
 
-def test_no_command_line_has_the_password() -> None:
+def test_no_command_line_has_the_password_or_its_hash() -> None:
     shim = Shim()
     enrolment.request(shim, "/key.der", PASSWORD, 7)
     assert shim.stdin == f"{PASSWORD}\n{PASSWORD}\n"
@@ -65,11 +65,11 @@ def test_the_error_of_a_refused_request_has_no_secrets(shim: Shim, words: str) -
 
 
 @pytest.mark.parametrize("password", ["", "short", "with blank", "grüßgott8", "x" * 257, "new\nline8"])
-def test_a_password_that_cannot_be_typed_is_a_problem(password: str) -> None:
+def test_a_password_of_wrong_length_or_with_a_forbidden_character_is_a_problem(password: str) -> None:
     problem = enrolment.password_problem(password)
     assert problem is not None
     assert not password or password not in problem
 
 
-def test_a_password_that_can_be_typed_is_no_problem() -> None:
+def test_a_password_of_8_allowed_characters_is_no_problem() -> None:
     assert enrolment.password_problem("Abcdefg8") is None

@@ -43,7 +43,7 @@ class Machine:
 
 @pytest.mark.parametrize("gpus", [[UP, UP], [gpu(None)], [gpu("Completed")], []])
 def test_a_fabric_that_is_up_is_not_waited_for(gpus: list[dict[str, Any]]) -> None:
-    """Nor is a GPU for which nvidia-smi has no state, as before Hopper."""
+    """A GPU for which nvidia-smi has no state, as before Hopper, is not waited for either."""
     machine = Machine((WORKS, gpus))
     assert machine.wait(300) == WORKS
     assert (machine.asked, machine.now) == (1, 0)

@@ -24,7 +24,7 @@ def root(tmp_path: Path) -> Path:
     return driver_node(tmp_path)
 
 
-def test_facts(root: Path) -> None:
+def test_the_facts_of_a_node_with_a_driver_come_from_its_files_and_programs(root: Path) -> None:
     found = facts_of(root)
     assert found["debian"] == 12
     assert found["packages"] == {"nvidia-open-kernel-dkms": "535.8.01-1", "linux-image-amd64": "6.1.77-1"}
@@ -41,7 +41,7 @@ def test_facts(root: Path) -> None:
     assert found["runfile"] is found["secure_boot"]["serial"] is None
 
 
-def test_an_initial_ram_disk_older_than_the_blacklist_is_an_outdated_one(root: Path) -> None:
+def test_an_initial_ram_disk_older_than_the_blacklist_is_outdated(root: Path) -> None:
     """As after an interrupted run. A newer initial RAM disk is not outdated."""
 
     def outdated() -> list[bool]:
@@ -70,8 +70,10 @@ def test_a_driver_of_the_installer_is_recognised(root: Path) -> None:
     assert facts_of(root)["runfile"]["version"] == "580.7.01"
 
 
-def test_the_firmware_may_have_another_root(root: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """mokutil then gets this root in its environment."""
+def test_the_files_of_the_firmware_may_have_their_own_root(
+    root: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """mokutil gets the root of the firmware's files in its environment."""
     asked: list[str] = []
 
     def note(command: Sequence[str], timeout: float) -> Outcome:
@@ -85,7 +87,7 @@ def test_the_firmware_may_have_another_root(root: Path, tmp_path_factory: pytest
     assert asked[-1] == "mokutil --sb-state"
 
 
-def test_a_bare_machine_has_no_facts_and_no_errors(tmp_path: Path) -> None:
+def test_a_bare_machine_has_empty_facts_and_no_warnings(tmp_path: Path) -> None:
     reader = Reader(tmp_path, lambda command, timeout: Outcome(None, failure="not_installed"), 7)
     found = reader.facts(RUNNING)
     assert reader.warnings == []

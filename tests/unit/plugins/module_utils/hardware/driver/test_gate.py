@@ -29,7 +29,7 @@ def add_kernel(root: Path, release: str, headers: bool = True) -> None:
         (root / f"lib/modules/{release}/build").symlink_to(f"/usr/src/linux-headers-{release}")
 
 
-def test_every_image_is_a_kernel(tmp_path: Path) -> None:
+def test_every_kernel_image_in_boot_is_an_installed_kernel(tmp_path: Path) -> None:
     add_kernel(tmp_path, OLD)
     add_kernel(tmp_path, NEW, headers=False)
     for name in ("initrd.img-6.1.0-77-amd64", "vmlinuz-6.1.0-78-amd64.dpkg-new", "config-6.1.0-77-amd64"):
@@ -51,7 +51,7 @@ def test_headers_in_a_directory_build_count(tmp_path: Path) -> None:
     assert kernels.kernel(tmp_path, NEW).headers
 
 
-def test_header_packages() -> None:
+def test_each_kernel_package_has_a_package_of_headers() -> None:
     packages = [
         "linux-image-amd64",
         f"linux-image-{NEW}",

@@ -32,7 +32,7 @@ def add_module(root: Path, name: str, references: int, *users: str) -> None:
     (root / "sys/module" / name / "refcnt").write_text(f"{references}\n")
 
 
-def test_processes(tmp_path: Path) -> None:
+def test_processes_with_an_open_device_of_the_driver_are_found(tmp_path: Path) -> None:
     add_process(
         tmp_path,
         700,
@@ -66,7 +66,7 @@ def test_a_container_is_shown_by_its_name(tmp_path: Path) -> None:
     assert str(process) == "VLLM::Worker (pid 7, container vllm-main)"  # fmt: skip
 
 
-def test_unknown_facts_are_left_out(tmp_path: Path) -> None:
+def test_a_process_without_name_and_unit_is_shown_by_its_pid(tmp_path: Path) -> None:
     add_process(tmp_path, 7, "python3", "", "/dev/nvidia0")
     (tmp_path / "proc/7/comm").unlink()
     (process,) = holders.processes(tmp_path)
@@ -84,7 +84,7 @@ def test_unknown_facts_are_left_out(tmp_path: Path) -> None:
         ("", None),
     ],
 )
-def test_unit(cgroup: str, unit: str | None) -> None:
+def test_the_unit_of_a_process_comes_from_its_cgroup(cgroup: str, unit: str | None) -> None:
     assert holders.unit_of(cgroup) == unit
 
 
@@ -93,7 +93,7 @@ def test_any_cgroup_is_read(text: str) -> None:
     holders.unit_of(text)
 
 
-def test_modules(tmp_path: Path) -> None:
+def test_the_modules_of_the_driver_have_references_and_holders(tmp_path: Path) -> None:
     add_module(tmp_path, "nvidia", 7, "nvidia_uvm")
     add_module(tmp_path, "nvidia_uvm", 2)
     add_module(tmp_path, "zfs", 7)
@@ -114,7 +114,7 @@ def test_a_module_that_is_unloaded_meanwhile_has_no_holders(tmp_path: Path, monk
     assert holders.modules(tmp_path) == [LoadedModule("nvidia", 0, ())]
 
 
-def test_users_that_are_not_processes_are_found() -> None:
+def test_users_of_the_driver_that_are_not_processes_are_found() -> None:
     idle = [LoadedModule("nvidia", 1, ("nvidia_uvm",)), LoadedModule("nvidia_uvm", 0, ())]
     assert holders.unexplained([], idle) == []
     console = [LoadedModule("nvidia_modeset", 1, ("nvidia_drm",)), LoadedModule("nvidia_drm", 1, ())]

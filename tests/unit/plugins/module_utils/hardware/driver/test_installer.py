@@ -38,7 +38,7 @@ class Machine:
         self.code = 0
         self.log = "ERROR: The build broke.\n"
         self.forgets = False
-        """Whether the uninstaller leaves DKMS alone."""
+        """Whether the uninstaller leaves its driver in DKMS."""
         self.flavor = "open"
         for release in (RUNNING, NEXT, BARE):
             (root / f"lib/modules/{release}/build").mkdir(parents=True)

@@ -58,7 +58,7 @@ def test_a_real_time_kernel_is_recognised_by_a_part_of_its_name() -> None:
     assert not kernels.is_real_time("6.1.0-77-art-amd64")
 
 
-def test_headers_for_each_kernel_package_and_for_later_kernels() -> None:
+def test_each_kernel_package_has_a_package_of_headers() -> None:
     packages = ["linux-image-amd64", "linux-image-6.1.0-1-amd64", "linux-image-6.1.0-1-amd64-dbg", "vim"]
     unsigned = ["linux-image-6.1.0-1-amd64-unsigned"]
     headers = ["linux-headers-6.1.0-1-amd64", "linux-headers-amd64"]

@@ -37,12 +37,14 @@ def load(root: Path, banner: str | None, version: str = "") -> None:
         ("something else\n", "", Build(None, None)),
     ],
 )
-def test_loaded(tmp_path: Path, banner: str | None, version: str, build: Build) -> None:
+def test_the_loaded_module_has_version_and_flavour(
+    tmp_path: Path, banner: str | None, version: str, build: Build
+) -> None:
     load(tmp_path, banner, version)
     assert loaded.loaded(tmp_path) == build
 
 
-def test_nothing_is_loaded(tmp_path: Path) -> None:
+def test_without_files_in_proc_and_sys_no_module_is_loaded(tmp_path: Path) -> None:
     assert loaded.loaded(tmp_path) is None
 
 
@@ -64,7 +66,7 @@ def test_recordings(recording: Any, tmp_path: Path) -> None:
         ("\nmodinfo: ERROR: Module nvidia not found.\n", None),
     ],
 )
-def test_modinfo(output: str, build: Build | None) -> None:
+def test_modinfo_has_version_and_flavour_of_the_module_on_disk(output: str, build: Build | None) -> None:
     assert loaded.modinfo(output) == build
 
 
@@ -85,10 +87,12 @@ def test_any_text_of_modinfo_is_read(text: str) -> None:
         (Build("580.7", "open"), None, False),
     ],
 )
-def test_difference(running: Build | None, on_disk: Build | None, differs: bool) -> None:
+def test_only_known_values_of_both_modules_can_differ(
+    running: Build | None, on_disk: Build | None, differs: bool
+) -> None:
     assert (loaded.difference(running, on_disk) is not None) is differs
 
 
-def test_a_difference_names_both() -> None:
+def test_a_difference_names_the_loaded_and_the_installed_module() -> None:
     text = loaded.difference(Build("580.7", "open"), Build("580.8", "open"))
     assert text == "the loaded module is open 580.7, the installed one open 580.8"

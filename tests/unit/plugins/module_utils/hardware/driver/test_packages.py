@@ -26,7 +26,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.hardware.drive
         "nvidia-driver-pinning-580.7.01",
     ],
 )
-def test_a_package_of_a_driver(name: str) -> None:
+def test_a_package_of_a_driver_is_recognised_by_its_name(name: str) -> None:
     assert pk.matches(name, pk.FAMILY)
 
 
@@ -50,7 +50,7 @@ def test_a_package_of_a_driver(name: str) -> None:
         "firmware-nvidia-graphics",
     ],
 )
-def test_a_package_that_does_not_belong_to_a_driver(name: str) -> None:
+def test_another_package_of_nvidia_is_no_package_of_a_driver(name: str) -> None:
     assert not pk.matches(name, pk.FAMILY)
 
 
@@ -81,7 +81,7 @@ def test_a_package_that_does_not_belong_to_a_driver(name: str) -> None:
         ({"nvidia-container-toolkit": "1.18.0-1", "bash": "5.2"}, None),
     ],
 )
-def test_present(installed: dict[str, str], present: Present | None) -> None:
+def test_the_installed_driver_is_recognised_by_its_packages(installed: dict[str, str], present: Present | None) -> None:
     assert pk.present(installed) == present
 
 
@@ -89,10 +89,10 @@ def test_present(installed: dict[str, str], present: Present | None) -> None:
     ("version", "upstream"),
     [("535.7.03-1~deb12u1", "535.7.03"), ("1:580.7-0ubuntu1", "580.7"), ("580.7.01", "580.7.01")],
 )
-def test_upstream(version: str, upstream: str) -> None:
+def test_an_upstream_version_has_no_epoch_and_no_revision(version: str, upstream: str) -> None:
     assert pk.upstream(version) == upstream
 
 
 @pytest.mark.parametrize(("version", "branch"), [("535.7.03", 535), ("580", 580), ("20220217", None), ("", None)])
-def test_branch(version: str, branch: int | None) -> None:
+def test_the_branch_is_the_first_number_of_a_version(version: str, branch: int | None) -> None:
     assert pk.branch_of(version) == branch

@@ -39,7 +39,7 @@ NVIDIA_OPEN = {
 }
 
 
-def test_debian_headless() -> None:
+def test_the_plan_for_debians_driver_has_no_packages_for_a_display() -> None:
     plan = planned(Wish("debian"), node("Ampere"))
     assert plan.install == [
         "dkms",
@@ -68,7 +68,7 @@ def test_packages_for_a_display_are_installed_only_if_wanted() -> None:
     assert "nvidia-driver=580.*" in planned(Wish("nvidia", "580", desktop=True), node()).install
 
 
-def test_debian_has_a_second_driver() -> None:
+def test_debian_13_has_a_second_driver() -> None:
     plan = planned(Wish("debian", "535"), node("Ampere", debian=13))
     assert "nvidia-tesla-535-kernel-dkms=535.*" in plan.install
     assert "libnvidia-tesla-535-cuda1=535.*" in plan.install
@@ -76,7 +76,7 @@ def test_debian_has_a_second_driver() -> None:
     assert any("only as proprietary" in problem and "nvidia_driver_source to nvidia" in problem for problem in problems)
 
 
-def test_nvidia_headless() -> None:
+def test_the_plan_for_nvidias_packages_has_no_packages_for_a_display() -> None:
     plan = planned(Wish("nvidia", "580.7.01"), node("Hopper"))
     assert plan.install[3:] == [
         "nvidia-kernel-open-dkms=580.7.01-*",
@@ -186,7 +186,7 @@ def test_the_same_wish_removes_nothing() -> None:
     assert plan.remove == plan.remove_first == []
 
 
-def test_another_flavour_removes_the_packages_of_the_first() -> None:
+def test_another_flavour_removes_the_packages_of_the_old_flavour() -> None:
     plan = planned(Wish("debian", flavor="proprietary"), node("Ampere", packages=DEBIAN_OPEN))
     assert plan.remove == ["nvidia-open-kernel-dkms", "nvidia-open-kernel-support"]
     assert plan.remove_first == []
@@ -206,7 +206,7 @@ def test_another_flavour_removes_the_packages_of_the_first() -> None:
         (Wish("debian", "470", "proprietary"), DEBIAN_OPEN),
     ],
 )
-def test_another_source_or_branch_removes_the_first_driver(wish: Wish, installed: dict[str, str]) -> None:
+def test_another_source_or_branch_removes_the_old_driver(wish: Wish, installed: dict[str, str]) -> None:
     plan = planned(wish, node(packages=installed))
     assert set(plan.remove_first) == set(installed) - {"nvidia-container-toolkit"}
     assert plan.remove == []

@@ -41,7 +41,7 @@ ERROR: Installation has failed.  Please see the file for details.
         ("", None),
     ],
 )
-def test_origin(text: str, origin: Origin | None) -> None:
+def test_an_installer_is_on_the_controller_on_the_node_or_at_a_url(text: str, origin: Origin | None) -> None:
     assert runfile.origin(text) == origin
     if origin:
         assert origin.name == "a.run"
@@ -57,11 +57,11 @@ def test_origin(text: str, origin: Origin | None) -> None:
         ("NVIDIA-Linux-x86_64-580.run", File(None, None)),
     ],
 )
-def test_of_name(name: str, file: File) -> None:
+def test_the_name_of_an_installer_has_version_and_architecture(name: str, file: File) -> None:
     assert runfile.of_name(name) == file
 
 
-def test_of_header() -> None:
+def test_the_first_bytes_of_an_installer_have_version_and_architecture() -> None:
     script = b'#!/bin/sh\nlabel="NVIDIA driver 535.1.01"\ntargetdir="NVIDIA-Linux-x86_64-580.7.01"\nexit 0\n'
     assert runfile.of_header(script + b"\xff\x00" * 70) == File("580.7.01", "x86_64")
     assert runfile.of_header(script.replace(b'"', b"")) == File("580.7.01", "x86_64")
@@ -85,7 +85,7 @@ def test_only_known_options_are_used() -> None:
         ("", None),
     ],
 )
-def test_installed_version(log: str, version: str | None) -> None:
+def test_the_log_of_the_installer_has_the_version_of_its_driver(log: str, version: str | None) -> None:
     assert runfile.installed_version(log) == version
 
 
@@ -94,7 +94,7 @@ def test_a_driver_outside_dkms_is_not_the_wanted_driver() -> None:
     assert not Installed("580.7.01", None, registered=False).is_driver("580.7.01", "open")
 
 
-def test_complaint() -> None:
+def test_the_errors_of_a_log_are_quoted_or_all_lines_if_it_has_none() -> None:
     errors = runfile.complaint(LOG)
     assert errors.splitlines() == [
         "ERROR: Failed to run `dkms build -m nvidia -v 580.7.01`:",

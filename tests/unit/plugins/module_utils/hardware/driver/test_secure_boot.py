@@ -43,7 +43,9 @@ def test_a_machine_with_a_bios_has_no_secure_boot(tmp_path: Path) -> None:
         ({}, "EFI variables are not supported on this system\n", SecureBoot(True, None, None)),
     ],
 )
-def test_state(tmp_path: Path, variables: dict[str, int], mokutil: str, state: SecureBoot) -> None:
+def test_the_state_of_secure_boot_comes_from_the_variables_or_from_mokutil(
+    tmp_path: Path, variables: dict[str, int], mokutil: str, state: SecureBoot
+) -> None:
     firmware(tmp_path, **variables)
     assert secure_boot.state(tmp_path, mokutil) == state
 
@@ -65,7 +67,7 @@ def test_a_variable_of_another_length_is_unknown(tmp_path: Path) -> None:
         ("", None),
     ],
 )
-def test_key(output: str, key: str | None) -> None:
+def test_mokutil_reports_whether_a_key_is_enrolled(output: str, key: str | None) -> None:
     assert secure_boot.parse_key(output) == key
 
 
@@ -76,7 +78,7 @@ def test_any_text_is_read(text: str) -> None:
     secure_boot.certificate(text)
 
 
-def test_certificate() -> None:
+def test_the_configuration_of_dkms_names_certificate_and_key() -> None:
     assert secure_boot.certificate("# mok_certificate=/a\n") == "/var/lib/dkms/mok.pub"
     assert secure_boot.signing_key("mok_certificate=/a.der\n") == "/var/lib/dkms/mok.key"
     assert secure_boot.signing_key("mok_certificate=/a.der\n mok_signing_key='/a.key' # ours\n") == "/a.key"
@@ -98,6 +100,8 @@ ENFORCED = SecureBoot(True, True, False)
         (ENFORCED, None, "mokutil --test-key /key"),
     ],
 )
-def test_problem(boot: SecureBoot, key: str | None, words: str | None) -> None:
+def test_a_key_that_is_not_enrolled_is_a_problem_only_if_secure_boot_is_enforced(
+    boot: SecureBoot, key: str | None, words: str | None
+) -> None:
     found = secure_boot.problem(boot, key, "/key")
     assert found is None if words is None else words in str(found)

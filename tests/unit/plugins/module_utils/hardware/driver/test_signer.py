@@ -35,7 +35,7 @@ class Machine:
     def __init__(self, root: Path) -> None:
         self.root = root
         self.signed: dict[str, str | None] = {OLD: None, NEW: None}
-        """The key of the module of each kernel that has one."""
+        """By kernel: the key that has signed the module."""
         self.enrolled: list[bytes] = []
         self.requested: list[bytes] = []
         self.builds: list[str] = []
@@ -191,7 +191,7 @@ def test_a_key_in_a_token_is_left_to_dkms(machine: Machine, pair: Pair) -> None:
 
 
 @pytest.mark.parametrize("part", ["key", "certificate"])
-def test_a_key_needs_its_certificate(pair: Pair, part: str) -> None:
+def test_a_key_without_certificate_or_a_certificate_without_key_is_a_problem(pair: Pair, part: str) -> None:
     assert "only one of key and certificate is set" in Wish(**{part: getattr(pair, part)}).problems()[0]
 
 

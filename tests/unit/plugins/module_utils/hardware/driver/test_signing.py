@@ -22,13 +22,13 @@ signature:      30:82:01:73
 """
 
 
-def test_signature() -> None:
+def test_a_signature_has_signer_and_key() -> None:
     assert signing.signature(SIGNED) == Signature("DKMS module signing key", "0A7F00C3")
     assert signing.signature("version:        580.7.01\n") is None
     assert signing.signature("modinfo: ERROR: Module nvidia not found.\n") is None
 
 
-def test_a_signature_without_a_signer() -> None:
+def test_a_signature_without_signer_and_key_has_empty_fields() -> None:
     assert signing.signature("sig_id:         PKCS#7\nsigner:         \nsig_key:        \n") == Signature("", "")
 
 
@@ -37,7 +37,7 @@ def test_any_text_is_read(text: str) -> None:
     signing.signature(text)
 
 
-def test_dkms_reads_what_is_written() -> None:
+def test_the_written_configuration_names_the_written_key_and_certificate() -> None:
     files = signing.own_files("KEY", b"DER")
     configuration, _mode = files[signing.OWN_CONFIGURATION]
     assert secure_boot.signing_key(str(configuration)) == signing.OWN_KEY

@@ -43,7 +43,9 @@ def write(root: Path, path: str, text: str = "") -> None:
         ("NVRM version", (None, None)),
     ],
 )
-def test_version_and_flavour_of_the_loaded_module(text: str, found: tuple[str | None, str | None]) -> None:
+def test_the_banner_of_the_loaded_module_has_version_and_flavour(
+    text: str, found: tuple[str | None, str | None]
+) -> None:
     assert driver.loaded(text) == found
 
 
@@ -64,7 +66,9 @@ def test_any_text_is_no_exception(text: str) -> None:
         ("nvidia-dkms-580-open", "580.95.05", "open", "580.95.05"),
     ],
 )
-def test_the_package_of_the_module(name: str, version: str, flavor: str, upstream: str) -> None:
+def test_the_package_of_the_module_has_flavour_and_upstream_version(
+    name: str, version: str, flavor: str, upstream: str
+) -> None:
     found = driver.package(status(("nvidia-smi", "1"), (name, version), ("nvidia-kernel-support", "2")))
     assert found == driver.Package(name, version, flavor)
     assert found.upstream == upstream
@@ -74,7 +78,7 @@ def test_a_removed_package_is_not_installed() -> None:
     assert driver.package(status(("nvidia-kernel-dkms", "1-1"), state="deinstall ok config-files")) is None
 
 
-def test_of_several_packages_none_counts() -> None:
+def test_of_several_packages_of_the_module_none_counts() -> None:
     assert driver.package(status(("nvidia-kernel-dkms", "1-1"), ("nvidia-open-kernel-dkms", "1-1"))) is None
 
 
@@ -137,7 +141,7 @@ def test_the_files_of_the_module_complete_a_gpu(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("answer", ["Yes", "No"])
-def test_a_gpu_that_the_modules_parameter_excludes(tmp_path: Path, answer: str) -> None:
+def test_a_gpu_that_a_parameter_of_the_module_excludes_is_excluded(tmp_path: Path, answer: str) -> None:
     write(tmp_path, "proc/driver/nvidia/gpus/0000:1b:00.0/information", INFORMATION.format(excluded=answer))
     assert driver.excluded(tmp_path, "0000:1b:00.0") is (answer == "Yes")
     assert not driver.excluded(tmp_path, "0000:1c:00.0")
@@ -186,7 +190,7 @@ def test_recordings(recording: Any, tmp_path: Path) -> None:
         (None, "", None, None),
     ],
 )
-def test_compute_capability(
+def test_the_compute_capability_comes_from_device_name_or_architecture(
     device: int | None, name: str | None, architecture: str | None, capability: str | None
 ) -> None:
     generation = products.generation(device, name, architecture)
@@ -203,7 +207,7 @@ def test_compute_capability(
         (None, None),
     ],
 )
-def test_names_with_and_without_the_brand(name: str | None, product: str | None) -> None:
+def test_a_product_is_found_by_its_name_with_and_without_the_brand(name: str | None, product: str | None) -> None:
     found = products.by_name(name)
     assert (found.product if found else None) == product
 

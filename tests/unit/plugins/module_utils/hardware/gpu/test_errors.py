@@ -44,7 +44,7 @@ def test_success_is_no_failure(words: str) -> None:
 @pytest.mark.parametrize(
     "gpu", ["GPU 0000:1B:00.0", "GPU0000:1b:00.0", "gpu 00000000:1B:00.0", "GPU at PCI:0000:1b:00"]
 )
-def test_the_gpu_that_is_named(gpu: str) -> None:
+def test_a_failure_has_the_gpu_that_the_output_names(gpu: str) -> None:
     words = f"Unable to determine the device handle for {gpu}: GPU is lost.  Reboot\n the system to recover this GPU"
     failure = errors.classify(words, 15)
     assert failure is not None

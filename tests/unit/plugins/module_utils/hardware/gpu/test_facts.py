@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The facts of a synthetic node: two GPUs on the bus, and a tool that answers, fails or hangs."""
+"""The facts of a synthetic node: two GPUs on the bus, and an nvidia-smi that answers, fails or hangs."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Node:
 
 @pytest.fixture
 def node(tmp_path: Path, sample: Sample) -> Node:
-    """A healthy node with all facts."""
+    """A node whose nvidia-smi answers, with all facts."""
     answers = {
         "-q -x": "report-580.xml",
         "-L": "list.txt",
@@ -95,7 +95,7 @@ def broken(node: Node, outcome: Outcome) -> dict[str, Any]:
     return node.gather()
 
 
-def test_a_healthy_node(node: Node) -> None:
+def test_a_node_with_a_working_nvidia_smi_has_all_facts(node: Node) -> None:
     found = node.gather()
     parts = ["gpu_topology", "gpu_xids", "gpu_kernel_errors"]
     assert list(found) == ["gpus", "nvswitches", "nvswitch_managers", "gpu_driver", *parts]
@@ -124,13 +124,13 @@ def test_a_healthy_node(node: Node) -> None:
     assert [one["kind"] for one in found["gpu_kernel_errors"]] == ["fallen_off_bus"]
 
 
-def test_a_node_without_a_driver(node: Node) -> None:
+def test_a_node_without_a_driver_has_only_the_facts_of_the_bus(node: Node) -> None:
     for path in ("proc/driver/nvidia/version", "var/lib/dpkg/status", "var/log/kern.log"):
         (node.root / path).unlink()
     for address in (FIRST, SECOND):
         (node.root / f"sys/bus/pci/devices/{address}/driver").unlink()
     found = broken(node, Outcome(None, failure="not_installed", message="nvidia-smi is not installed"))
-    assert node.asked == ["-q -x"], "a missing tool is run once"
+    assert node.asked == ["-q -x"], "a missing nvidia-smi is called once"
     assert found["gpu_driver"]["ok"] is False
     assert found["gpu_driver"]["error"] == {
         "kind": "not_installed",
@@ -141,7 +141,7 @@ def test_a_node_without_a_driver(node: Node) -> None:
     for gpu, address in zip(found["gpus"], (FIRST, SECOND), strict=True):
         assert (gpu["pci_bus_id"], gpu["pci_device_id"], gpu["index"]) == (address, "10de:2330", None)
         assert (gpu["name"], gpu["product"], gpu["architecture"]) == ("NVIDIA H100 80GB HBM3", "H100-80GB", "Hopper")
-        assert gpu["memory_total_mib"] is None, "no tool has reported the memory"
+        assert gpu["memory_total_mib"] is None, "nvidia-smi has not reported the memory"
         assert (gpu["reported"], gpu["driver"], gpu["uuid"], gpu["mig_mode"]) == (False, None, None, None)
         assert gpu["ecc"]["current"] is None and gpu["mig_devices"] == []
 
@@ -157,7 +157,7 @@ def test_switches_outside_the_bus_are_found_by_their_managers(tmp_path: Path) ->
     assert (found["nvswitches"], found["nvswitch_managers"]) == ([], ["0000:05:00.0"])
 
 
-def test_an_unknown_product(node: Node) -> None:
+def test_a_gpu_of_an_unknown_product_has_no_name(node: Node) -> None:
     node.plug("0000:05:00.0", device="0x0001")
     gpu = broken(node, Outcome(9))["gpus"][0]
     assert (gpu["pci_bus_id"], gpu["pci_device_id"]) == ("0000:05:00.0", "10de:0001")
@@ -165,7 +165,7 @@ def test_an_unknown_product(node: Node) -> None:
     assert gpu["memory_total_mib"] is None
 
 
-def test_memory_that_the_tool_does_not_report_is_unknown(node: Node, sample: Sample) -> None:
+def test_memory_that_nvidia_smi_does_not_report_is_unknown(node: Node, sample: Sample) -> None:
     node.answers["-q -x"] = Outcome(0, sample("report-580.xml").replace("81559 MiB", "N/A"))
     assert [gpu["memory_total_mib"] for gpu in node.gather()["gpus"]] == [None, None]
 
@@ -196,7 +196,7 @@ def test_every_gpu_has_the_same_keys(node: Node) -> None:
         (Outcome(1, "", "words nobody knows"), "failed"),
     ],
 )
-def test_a_broken_tool_is_a_fact(node: Node, outcome: Outcome, kind: str) -> None:
+def test_a_failure_of_nvidia_smi_is_an_error_in_the_facts(node: Node, outcome: Outcome, kind: str) -> None:
     found = broken(node, outcome)
     assert found["gpu_driver"]["ok"] is False
     assert found["gpu_driver"]["error"]["kind"] == kind
@@ -224,7 +224,7 @@ def test_a_warning_after_a_good_report_is_an_error(node: Node) -> None:
     assert found["gpu_topology"] is not None
 
 
-def test_a_gpu_that_the_tool_reports_as_lost_is_lost(node: Node) -> None:
+def test_a_gpu_that_nvidia_smi_reports_as_lost_is_lost(node: Node) -> None:
     words = f"Unable to determine the device handle for GPU {SECOND}: GPU is lost.  Reboot the system"
     found = broken(node, Outcome(15, words))
     assert found["gpu_driver"]["error"]["kind"] == "gpu_lost"
@@ -239,7 +239,7 @@ def test_a_gpu_that_does_not_answer_on_the_bus_is_lost(node: Node) -> None:
     assert [gpu["lost"] for gpu in found["gpus"]] == [False, True]
 
 
-def test_a_gpu_that_the_tool_does_not_list_is_missing_unless_excluded(node: Node) -> None:
+def test_a_gpu_that_nvidia_smi_does_not_list_is_missing_unless_excluded(node: Node) -> None:
     node.plug("0000:05:00.0", "nvidia")
     found = node.gather("nvidia_smi")
     assert found["gpu_driver"]["error"]["kind"] == "gpu_missing"
@@ -286,7 +286,7 @@ def test_parts_that_are_left_out_are_not_read(node: Node, parts: list[str], aske
     st.integers(-64, 255),
     st.sampled_from(["", "\tGPU0\nGPU0\t X \n", f"GPU {'9' * 5000}: x (UUID: GPU-1)\n"]),
 )
-def test_any_output_of_the_tool_gives_facts(text: str, code: int, before: str) -> None:
+def test_any_output_of_nvidia_smi_gives_facts(text: str, code: int, before: str) -> None:
     found = facts.gather(
         Path("/none"), lambda command: Outcome(code, before + text, text), "nvidia-smi", facts.PARTS, 5
     )
@@ -300,7 +300,7 @@ def test_a_topology_that_hangs_is_an_error(node: Node) -> None:
     assert found["gpus"][0]["reported"]
 
 
-def test_gathering_takes_less_than_50_ms_besides_the_tool(node: Node, sample: Sample) -> None:
+def test_gathering_takes_less_than_50_ms_of_processor_time(node: Node, sample: Sample) -> None:
     # Sixteen GPUs, and as many clocks as a real report lists.
     gpu = sample("report-580.xml")
     gpu = gpu[gpu.index("<gpu ") : gpu.index("</gpu>") + 6]

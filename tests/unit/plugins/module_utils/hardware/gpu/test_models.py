@@ -47,7 +47,7 @@ KNOWN = {
 """Values that are never None."""
 
 
-def test_a_new_gpu_has_every_key_and_no_value() -> None:
+def test_a_new_gpu_has_every_key_and_only_unknown_or_empty_values() -> None:
     facts = asdict(Gpu())
     assert list(facts) == [one.name for one in fields(Gpu)]
     for name, value in facts.items():
@@ -63,7 +63,7 @@ def test_a_new_part_has_no_value(part: type[Any]) -> None:
 
 
 def test_a_new_gpu_has_no_links() -> None:
-    """If the tool lists no links, the part has the tool's message."""
+    """If nvidia-smi lists no links, the part has the message of nvidia-smi."""
     assert Gpu().nvlink is None
     assert asdict(Nvlink(message="inactive")) == {
         "active": [],
@@ -85,7 +85,7 @@ def test_no_two_gpus_share_a_part() -> None:
     assert other == Gpu()
 
 
-def test_an_unreadable_value_needs_element_and_text() -> None:
+def test_an_unreadable_value_must_have_element_and_text() -> None:
     with pytest.raises(TypeError):
         Unreadable()  # type: ignore[call-arg]  # both are required: that is what is tested
 

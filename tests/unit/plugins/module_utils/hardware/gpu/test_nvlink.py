@@ -17,21 +17,21 @@ from ansible_collections.baremetal.inference.plugins.module_utils.hardware.gpu.m
 FIRST, SECOND = (f"GPU-0a0b0c0d-1111-4222-8333-0000000000{bus}" for bus in ("1b", "9d"))
 
 
-def test_links_up_and_down_or_a_message(sample: Callable[[str], str]) -> None:
+def test_a_gpu_has_active_and_inactive_links_or_a_message(sample: Callable[[str], str]) -> None:
     assert nvlink.links(sample("nvlink.txt")) == {
         FIRST: Nvlink(active=[0, 2], inactive=[1], speed_gb_per_s=26.562),
         SECOND: Nvlink(message="Nvlink queries are not supported for Devices in MIG mode"),
     }
 
 
-def test_mig_devices_by_gpu_and_index(sample: Callable[[str], str]) -> None:
+def test_mig_devices_have_profile_and_uuid(sample: Callable[[str], str]) -> None:
     assert nvlink.mig_devices(sample("list.txt")) == {
         (SECOND, 0): ("3g.40gb", "MIG-aaaaaaaa-0000-5000-8000-000000000000"),
         (SECOND, 1): ("1g.10gb+me", "MIG-bbbbbbbb-0000-5000-8000-000000000001"),
     }
 
 
-def test_names_of_old_drivers() -> None:
+def test_the_uuids_of_mig_devices_of_old_drivers_are_read() -> None:
     text = f"GPU 0: A100 (UUID: {FIRST})\n  MIG 1c.3g.20gb Device 4: (UUID: MIG-{FIRST}/7/0)\n"
     assert nvlink.mig_devices(text) == {(FIRST, 4): ("1c.3g.20gb", f"MIG-{FIRST}/7/0")}
 

@@ -34,7 +34,7 @@ def test_the_brand_in_a_name_makes_no_difference(name: str) -> None:
     assert found is not None and found.product == "T4"
 
 
-def test_another_name_has_no_product() -> None:
+def test_an_unknown_name_has_no_product() -> None:
     assert products.by_name("NVIDIA X9000") is None
     assert products.by_name(None) is None
 
@@ -53,7 +53,7 @@ def test_another_name_has_no_product() -> None:
         (0x0001, None, None, None),
     ],
 )
-def test_the_generation_by_device_name_or_architecture(
+def test_the_generation_is_found_by_device_name_or_architecture(
     device: int | None, name: str | None, architecture: str | None, capability: str | None
 ) -> None:
     found = products.generation(device, name, architecture)

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Parses reports of nvidia-smi -q -x: of a synthetic machine and of real machines, complete and damaged."""
+"""Reports of nvidia-smi -q -x, of a synthetic machine and of real machines, complete and damaged."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DATA = Path(__file__).parent / "data"
 NEW = (DATA / "report-580.xml").read_text()
 
 
-def test_a_gpu_of_a_new_driver(sample: Sample) -> None:
+def test_the_report_of_a_new_driver_has_all_values_of_a_gpu(sample: Sample) -> None:
     found = report.parse(sample("report-580.xml"))
     assert (found.driver_version, found.cuda_version, found.damage, found.remarks) == ("580.95.05", "13.0", None, "")
     assert found.gpus[0] == models.Gpu(
@@ -108,7 +108,7 @@ def test_values_that_could_not_be_read_are_listed(sample: Sample) -> None:
     assert second.temperature_c is None and not second.lost
 
 
-def test_a_gpu_of_an_old_driver(sample: Sample) -> None:
+def test_the_report_of_an_old_driver_has_the_values_that_the_driver_has(sample: Sample) -> None:
     found = report.parse(sample("report-450.xml"))
     assert (found.driver_version, found.cuda_version, found.damage) == ("450.80.02", None, None)
     (gpu,) = found.gpus
@@ -122,7 +122,7 @@ def test_a_gpu_of_an_old_driver(sample: Sample) -> None:
     assert gpu.remapped_rows == models.RemappedRows() and gpu.fabric == models.Fabric()
 
 
-def test_a_gpu_with_a_value_that_says_so_is_lost() -> None:
+def test_a_gpu_with_the_words_gpu_is_lost_as_a_value_is_lost() -> None:
     """In place of a value, nvidia-smi prints `GPU is lost`."""
     found = report.parse(NEW.replace("<gpu_temp>61 C</gpu_temp>", "<gpu_temp>GPU is lost</gpu_temp>"))
     assert [gpu.lost for gpu in found.gpus] == [True, False]
@@ -142,7 +142,7 @@ def test_words_after_a_version_are_not_part_of_it(text: str, version: str | None
     assert report.parse(NEW.replace("580.95.05</driver_v", f"{text}</driver_v")).driver_version == version
 
 
-def test_the_names_of_later_versions_are_read() -> None:
+def test_the_element_names_of_later_drivers_are_read() -> None:
     renamed = NEW.replace("driver_version>", "kmd_version>").replace("cuda_version>", "cuda_umd_version>")
     found = report.parse(renamed)
     assert (found.driver_version, found.cuda_version) == ("580.95.05", "13.0")

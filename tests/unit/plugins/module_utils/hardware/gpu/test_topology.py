@@ -25,7 +25,7 @@ def parse(text: str) -> topology.Topology:
     return matrix
 
 
-def test_links_affinity_and_nearest_nics() -> None:
+def test_a_matrix_has_links_affinity_and_nearest_nics() -> None:
     matrix = parse(MATRIX)
     assert matrix.links == {
         "GPU0": {"GPU1": "NV18", "NIC0": "SYS", "NIC1": "PIX", "NIC2": "PIX"},
@@ -46,18 +46,18 @@ def test_links_affinity_and_nearest_nics() -> None:
     assert matrix.all_nvlink is True
 
 
-def test_spaces_instead_of_tabs_are_the_same() -> None:
+def test_spaces_instead_of_tabs_give_the_same_links() -> None:
     assert parse(MATRIX.replace("\t", "   ")).links == parse(MATRIX).links
 
 
-def test_devices_as_names_of_columns() -> None:
+def test_columns_may_have_the_names_of_rdma_devices() -> None:
     matrix = parse("\tGPU0\tmlx5_1\tCPU Affinity\nGPU0\t X \tPHB\t0-7\nmlx5_1\tPHB\t X \n")
     assert matrix.nics == [topology.TopologyNic("mlx5_1", "mlx5_1")]
     assert matrix.gpus == [topology.TopologyGpu(0, None, "0-7", None, None, ["mlx5_1"])]
     assert matrix.all_nvlink is None
 
 
-def test_one_pair_without_nvlink_is_not_all() -> None:
+def test_one_pair_of_gpus_without_nvlink_makes_all_nvlink_false() -> None:
     text = "\tGPU0\tGPU1\tGPU2\nGPU0\tX\tNV4\tSYS\nGPU1\tNV4\tX\tSYS\nGPU2\tSYS\tSYS\tX\n"
     assert parse(text).all_nvlink is False
 

@@ -38,7 +38,7 @@ def test_only_xids_of_this_boot_count() -> None:
     ]
 
 
-def test_records_of_the_live_log() -> None:
+def test_an_xid_in_records_of_the_kernels_ring_buffer_is_found() -> None:
     message = "NVRM: Xid (PCI:0000:1b:00): 48, pid=1, DBE"
     text = f"6,10,5000000,-;Linux version 6.12.0\n SUBSYSTEM=pci\n3,11,7250000,-;{message}\n"
     assert find(text)[0] == [xid.Xid("0000:1b:00.0", 48, 7.25, message)]
@@ -60,7 +60,7 @@ FALL = [
         ("[    9.500000] " + " ".join(FALL), 9.5),
     ],
 )
-def test_a_gpu_that_fell_off_without_an_xid(text: str, time_s: float | None) -> None:
+def test_a_gpu_that_fell_off_the_bus_without_an_xid_is_an_error(text: str, time_s: float | None) -> None:
     xids, errors = find(text)
     assert xids == []
     assert [(one.pci_bus_id, one.kind, one.time_s) for one in errors] == [("0000:1b:00.0", "fallen_off_bus", time_s)]
@@ -83,7 +83,7 @@ def test_lines_of_other_drivers_are_no_errors() -> None:
     assert find("nvidia-nvswitch0: SXid (PCI:0000:c1:00.0): 20009, Non-fatal\n") == ([], [])
 
 
-def test_a_gpu_that_an_earlier_message_names_does_not_count() -> None:
+def test_a_gpu_that_only_an_earlier_message_names_is_not_the_gpu_of_an_error() -> None:
     text = "NVRM: GPU at PCI:0000:1b:00: GPU-1\n" + "NVRM: a word\n" * 5 + "NVRM: fallen off the bus and more\n"
     assert [one.pci_bus_id for one in find(text)[1]] == [None]
 

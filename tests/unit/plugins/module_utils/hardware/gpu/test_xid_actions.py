@@ -60,7 +60,7 @@ def test_xid_154_has_the_recovery_action_in_its_text(words: str, action: str) ->
 
 
 @pytest.mark.parametrize(("words", "action"), [("None", NONE), ("N/A", NONE), ("Reset", RESET), ("Reboot", REBOOT)])
-def test_nvidia_smis_own_words_for_an_action(words: str, action: str) -> None:
+def test_the_words_of_nvidia_smi_for_an_action_are_understood(words: str, action: str) -> None:
     assert xid_actions.wanted(words) == action
 
 

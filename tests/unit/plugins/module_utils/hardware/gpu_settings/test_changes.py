@@ -23,7 +23,7 @@ from ansible_collections.baremetal.inference.tests.unit.plugins.module_utils.har
 )
 
 
-def test_one_gpu_differs_from_the_others(machine: Machine) -> None:
+def test_an_override_sets_one_gpu_differently_from_the_others(machine: Machine) -> None:
     machine.plug(4)
     result = machine.settle(
         {"power_limit_w": 500},
@@ -36,7 +36,7 @@ def test_one_gpu_differs_from_the_others(machine: Machine) -> None:
     assert [one.card.gpu.index for one in result.changes] == [0, 1, 2, 2]
 
 
-def test_another_layout_replaces_the_old_one(machine: Machine) -> None:
+def test_another_mig_layout_replaces_the_old_layout(machine: Machine) -> None:
     machine.settle({"mig_mode": True, "mig_devices": ["1g.10gb"] * 7})
     machine.calls()
     # In this order, the devices do not fit: the largest must be created first.
@@ -67,7 +67,7 @@ def test_mig_off_removes_the_mig_devices(machine: Machine) -> None:
     assert machine.gpus[0]["mig"] == ["Disabled", "Disabled"]
 
 
-def test_mig_mode_that_waits_for_a_reset(machine: Machine) -> None:
+def test_the_mig_mode_of_a_held_card_changes_at_the_next_reset(machine: Machine) -> None:
     """Before Hopper, a card that a program uses changes its mode at the next reset. Then its devices are created."""
     machine.plug(1, architecture="Ampere", held=True)
     wanted = {"mig_mode": True, "mig_devices": ["7g.80gb"]}

@@ -62,7 +62,7 @@ def test_with_a_damaged_file_the_locks_are_unknown(tmp_path: Path, text: str) ->
     assert Clocks.read(tmp_path / "clocks.json", 7).of(GPU).gpu_clocks_mhz is None
 
 
-def test_the_module_has_a_number_while_it_is_loaded(tmp_path: Path) -> None:
+def test_the_nvidia_module_has_a_number_while_it_is_loaded(tmp_path: Path) -> None:
     assert loading(tmp_path) is None
     (tmp_path / "sys/module/nvidia").mkdir(parents=True)
     assert loading(tmp_path) == (tmp_path / "sys/module/nvidia").stat().st_ino

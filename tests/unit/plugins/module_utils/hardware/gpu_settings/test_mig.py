@@ -51,7 +51,7 @@ COMPUTE_INSTANCES = """\
 """
 
 
-def test_the_tables() -> None:
+def test_profiles_and_instances_are_read_from_their_tables() -> None:
     assert mig.profiles(PROFILES) == [
         mig.Profile("1g.18gb", 19, 7, 16),
         mig.Profile("1g.18gb+me", 20, 1, 16),
@@ -78,7 +78,7 @@ def test_larger_profiles_come_first() -> None:
     assert mig.in_order(names) == ["4g.40gb", "3g.40gb", "2g.20gb", "1g.20gb", "1g.10gb", "1g.10gb+me"]
 
 
-def test_rounded_sizes_are_no_misfit() -> None:
+def test_devices_that_exceed_the_memory_only_by_rounding_fit() -> None:
     offered = [mig.Profile("1g.10gb", 19, 7, 10), mig.Profile("3g.40gb", 9, 2, 40), mig.Profile("7g.80gb", 0, 1, 79.5)]
     assert mig.misfits(["3g.40gb", "3g.40gb"], offered) == []
     assert mig.misfits(["3g.40gb", "3g.40gb", "1g.10gb"], offered) != []

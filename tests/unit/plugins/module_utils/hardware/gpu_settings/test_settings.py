@@ -55,7 +55,7 @@ def test_an_empty_override_and_a_second_override_of_a_gpu_are_problems() -> None
     assert [one.given() for _gpu, one in chosen] == [{"ecc": True}]
 
 
-def test_a_gpu_without_mig_has_no_devices_of_all_gpus() -> None:
+def test_a_gpu_whose_override_turns_mig_off_gets_no_mig_devices() -> None:
     every = Settings.of({"mig_mode": True, "mig_devices": ["7g.80gb"], "ecc": True})
     assert every.overridden_by(Settings(mig_mode=False)).given() == {"mig_mode": False, "ecc": True}
 

@@ -9,18 +9,18 @@ from typing import Any
 from ansible_collections.baremetal.inference.plugins.module_utils.hardware.rdma.congestion import Congestion, read
 
 
-def test_a_port_without_settings(machine: Any) -> None:
+def test_a_port_without_files_of_congestion_control_has_no_settings(machine: Any) -> None:
     assert read(machine.root, "0000:1a:00.0", "ens1") is None
     assert read(machine.root, None, None) is None
 
 
-def test_the_inbox_driver_has_its_settings_in_debugfs(machine: Any) -> None:
+def test_the_settings_of_the_inbox_driver_are_in_debugfs(machine: Any) -> None:
     directory = "sys/kernel/debug/mlx5_ib/0000:1a:00.0/cc_params"
     machine.write(f"{directory}/np_cnp_dscp", "0x30")
     assert read(machine.root, "0000:1a:00.0", "ens1") == Congestion(48, None, None, f"/{directory}", "debugfs")
 
 
-def test_doca_ofed_has_its_settings_at_the_network_device(machine: Any) -> None:
+def test_the_settings_of_doca_ofed_are_in_the_directory_of_the_network_device(machine: Any) -> None:
     directory = "sys/class/net/ens1/ecn"
     for side, on in (("roce_np", (3, 5)), ("roce_rp", (3,))):
         for number in range(8):

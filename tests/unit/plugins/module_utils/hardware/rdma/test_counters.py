@@ -24,5 +24,5 @@ def test_counters_of_traffic_are_left_out(tmp_path: Path) -> None:
     assert counters(tmp_path) == {"VL15_dropped": None, "out_of_sequence": 5, "symbol_error": 3}
 
 
-def test_a_port_without_counters(tmp_path: Path) -> None:
+def test_a_port_without_directories_of_counters_has_no_counters(tmp_path: Path) -> None:
     assert counters(tmp_path) == {}

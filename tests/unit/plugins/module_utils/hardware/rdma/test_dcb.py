@@ -41,22 +41,22 @@ def answering(**answers: Any) -> dcb.Run:
 
 
 @pytest.mark.parametrize("app", [DEBIAN_12, DEBIAN_13])
-def test_all_settings(app: dict[str, Any]) -> None:
+def test_all_settings_of_dcb_are_read(app: dict[str, Any]) -> None:
     found = dcb.read("dcb", "ens1", answering(pfc=PFC, ets=ETS, app=app, dcbx={"host": True, "ieee": True}))
     ets = dcb.Ets(False, ETS["tc_bw"], ETS["tc_tsa"], ETS["prio_tc"])  # type: ignore[arg-type]
     assert found == dcb.Dcb([3], 7, ets, {26: 3, 48: 6}, ["host", "ieee"], [])
 
 
-def test_a_network_device_without_dcb() -> None:
+def test_a_network_device_without_dcb_has_no_settings() -> None:
     assert dcb.read("dcb", "ens1", answering()) is None
     assert dcb.read(None, "ens1", answering(pfc=PFC)) is None
 
 
-def test_a_driver_with_a_part_of_dcb() -> None:
+def test_settings_that_the_driver_does_not_support_are_unknown() -> None:
     assert dcb.read("dcb", "ens1", answering(pfc=PFC, app={})) == dcb.Dcb([3], 7, None, {}, None, [])
 
 
-def test_errors_are_named() -> None:
+def test_each_subcommand_that_fails_has_an_error() -> None:
     broken = Outcome(1, "", "No such device")
     hangs = Outcome(None, failure="timeout", message="dcb did not end within 10 s")
     found = dcb.read("dcb", "ens1", answering(pfc=broken, ets=hangs, app=Outcome(0, "{"), dcbx={"host": True}))
@@ -66,6 +66,6 @@ def test_errors_are_named() -> None:
 
 
 @given(st.recursive(st.none() | st.booleans() | st.integers() | st.text(), lambda inner: st.lists(inner, max_size=9)))
-def test_answers_of_other_shapes_do_no_harm(value: Any) -> None:
+def test_json_of_any_shape_is_no_exception(value: Any) -> None:
     for answer in (value, dict.fromkeys(("prio_pfc", "delay", "tc_bw", "tc_tsa", "prio_tc", "dscp_prio"), value)):
         dcb.pfc(answer), dcb.ets(answer), dcb.dscp(answer), dcb.modes(answer)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from ansible_collections.baremetal.inference.plugins.module_utils.hardware.rdma import counters, devices
 
 
-def test_a_device_and_its_port(machine: Any) -> None:
+def test_a_device_and_its_port_have_the_values_of_sysfs(machine: Any) -> None:
     function = machine.pci("0000:1a:00.0", driver="mlx5_core", numa_node="1")
     device = machine.rdma("mlx5_0", function, fw_ver="28.41.1000", node_guid="5e25:7303:00d1:2a40")
     machine.gid(machine.port(device, lid="0x1f", sm_lid="0x2"), 0, "0" * 4 + ":0000" * 7, netdev="ens1")
@@ -84,7 +84,7 @@ def test_a_software_device_on_a_virtual_network_device_has_no_pci_address(machin
         (None, None),
     ],
 )
-def test_the_meaning_of_a_numbered_text(text: str | None, meaning: str | None) -> None:
+def test_a_numbered_text_has_the_meaning_after_its_number(text: str | None, meaning: str | None) -> None:
     assert devices.value(text) == meaning
 
 
@@ -173,7 +173,7 @@ def restore(tree: Path, to: Path) -> Path:
 
 
 @pytest.mark.recordings("sysfs_infiniband")
-def test_recorded_trees(recording: Any, tmp_path: Path) -> None:
+def test_the_devices_of_recorded_trees_are_read(recording: Any, tmp_path: Path) -> None:
     # Some recordings are of /sys, some of a part of it.
     layouts = {"sys": "", "class": "sys"}
     where = next((to for name, to in layouts.items() if (recording.path / name).is_dir()), devices.CLASS)
@@ -192,7 +192,7 @@ def test_recorded_trees(recording: Any, tmp_path: Path) -> None:
             (port["port"], port["state"], port["link_layer"], port["rate_gbps"], port["rate"]) for port in one["ports"]
         ]
         for port, other in zip(device.ports, one["ports"], strict=True):
-            # A text that says unknown is unknown.
+            # The word <unknown> counts as no value.
             assert port.physical_state == (other["physical_state"].replace("<unknown>", "") or None)
             assert port.lid == (int(other["lid"], 16) if other["lid"] else None)
             assert port.gids is not None and len(port.gids) == (other["gid_nonzero"] or 0)

@@ -42,14 +42,14 @@ def run(command: Sequence[str]) -> Outcome:
 
 
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="the library is built by gcc")
-def test_each_device_answers_for_itself(tmp_path: Path) -> None:
+def test_each_device_has_its_own_answer(tmp_path: Path) -> None:
     library = tmp_path / "libibverbs.so.1"
     subprocess.run(["gcc", "-shared", "-fPIC", "-o", library, "-x", "c", "-"], input=VERBS, text=True, check=True)
     answer = dma_buf.ask(sys.executable, run, str(library))
     assert answer == dma_buf.Answer({"mlx5_0": True, "rxe0": False, "odd0": None})
 
 
-def test_without_the_library_the_error_is_named() -> None:
+def test_a_missing_library_is_an_error() -> None:
     answer = dma_buf.ask(sys.executable, run, "/nowhere/libibverbs.so.1")
     assert answer.by_device == {} and "/nowhere/libibverbs.so.1" in (answer.error or "")
 
@@ -63,10 +63,10 @@ def test_without_the_library_the_error_is_named() -> None:
         (Outcome(0, "{"), "not the expected answer"),
     ],
 )
-def test_a_program_that_fails_is_an_error(outcome: Outcome, words: str) -> None:
+def test_a_child_process_that_fails_is_an_error(outcome: Outcome, words: str) -> None:
     answer = dma_buf.ask("python", lambda command: outcome)
     assert answer.by_device == {} and words in (answer.error or "")
 
 
-def test_without_an_interpreter_no_device_is_asked() -> None:
+def test_without_an_interpreter_there_is_no_answer() -> None:
     assert dma_buf.ask(None, run) == dma_buf.Answer()

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""All facts together: sysfs first, programs for the rest, and no error of any input."""
+"""All facts of RDMA together: from sysfs first, and from programs for the rest."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def gather(machine: Any, programs: facts.Programs = PROGRAMS, run: Run | None = 
 
 
 def fill(machine: Any) -> Any:
-    """Make the machine a node with a ConnectX-7 near a GPU, another one without a driver, and another GPU."""
+    """Make the machine a node with a ConnectX-7 near a GPU, a ConnectX-7 without a driver, and another GPU."""
     function = machine.pci("0000:1a:00.0", "pci0000:10/0000:10:01.0/0000:11:00.0/0000:12:00.0", driver="mlx5_core")
     machine.netdev("ens1", function)
     device = machine.rdma("mlx5_0", function, fw_ver="28.41.1000", node_guid="5e25:7303:00d1:2a40")
@@ -97,7 +97,7 @@ def mangled_node(new_machine: Any) -> Any:
     return fill(new_machine())
 
 
-def test_everything(node: Any) -> None:
+def test_all_facts_of_a_node(node: Any) -> None:
     assert gather(node) == {
         "rdma_devices": [
             {
@@ -192,7 +192,7 @@ def test_everything(node: Any) -> None:
     }
 
 
-def test_facts_of_other_parts_are_null_or_missing(node: Any) -> None:
+def test_facts_of_parts_that_are_not_wanted_are_null_or_missing(node: Any) -> None:
     found = gather(node, parts=(), run=answering())
     assert set(found) == {"rdma_devices", "rdma_tools"}
     (device,) = found["rdma_devices"]
@@ -216,7 +216,7 @@ def test_facts_of_other_parts_are_null_or_missing(node: Any) -> None:
         ("settings", "dcb"),
     ],
 )
-def test_each_part_alone(node: Any, part: str, key: str) -> None:
+def test_each_part_can_be_read_alone(node: Any, part: str, key: str) -> None:
     port = gather(node, parts=(part,))["rdma_devices"][0]["ports"][0]
     others = {"gids", "counters", "netdev_addresses", "mtu_active", "dcb"} - {key}
     assert port[key] is not None
@@ -228,7 +228,7 @@ def test_without_rdma_there_are_no_devices_and_no_controllers(machine: Any) -> N
     assert (found["rdma_devices"], found["rdma_nics_without_driver"]) == ([], [])
 
 
-def test_rdma_completes_the_values_of_sysfs(machine: Any) -> None:
+def test_the_program_rdma_completes_the_values_of_sysfs(machine: Any) -> None:
     machine.port(machine.rdma("mlx5_0"), state="", phys_state="0: <unknown>", link_layer="", lid="", sm_lid="")
     (device,) = gather(machine)["rdma_devices"]
     (port,) = device["ports"]
@@ -237,7 +237,7 @@ def test_rdma_completes_the_values_of_sysfs(machine: Any) -> None:
     assert (port["lid"], port["link_layer"]) == (9, "InfiniBand")
 
 
-def test_devices_that_sysfs_does_not_have_are_those_of_rdma(machine: Any) -> None:
+def test_devices_that_only_the_program_rdma_lists_are_found(machine: Any) -> None:
     link = '[{"ifname": "mlx5_9/2", "state": "ACTIVE", "physical_state": "LINK_UP", "netdev": "ens9"}]'
     device = '[{"ifname": "mlx5_9", "protocol": "roce", "node_type": "ca"}, {"ifname": "mlx5_8"}]'
     found = gather(machine, run=answering(rdma_link=link, rdma_dev=device))["rdma_devices"]
@@ -297,7 +297,7 @@ def test_the_output_of_ibv_devinfo_before_its_failure_counts(node: Any) -> None:
     assert found["rdma_tools"]["ibv_devinfo"]["ok"] is False
 
 
-def test_the_network_device_of_a_port_by_its_number(machine: Any) -> None:
+def test_the_network_device_of_a_port_is_found_by_the_ports_number(machine: Any) -> None:
     function = machine.pci("0000:1a:00.0", driver="mlx4_core")
     machine.netdev("ib0", function, dev_port="0", mtu="2044")
     machine.netdev("ib1", function, dev_port="1")
@@ -309,7 +309,7 @@ def test_the_network_device_of_a_port_by_its_number(machine: Any) -> None:
     assert [(port["netdev"], port["netdev_mtu"]) for port in ports] == [("ib0", 2044), ("ib1", 9000), (None, None)]
 
 
-def test_of_two_network_devices_none_is_guessed(machine: Any) -> None:
+def test_of_two_possible_network_devices_of_a_port_none_is_chosen(machine: Any) -> None:
     function = machine.pci("0000:1a:00.0", driver="mlx5_core")
     machine.netdev("ens1", function)
     machine.netdev("ens1_0", function)
@@ -326,14 +326,14 @@ def test_with_one_numa_node_every_gpu_is_on_it(node: Any) -> None:
     assert (device["nearest_gpu_distance"], len(device["nearest_gpus"])) == ("NODE", 3)
 
 
-def test_whether_the_kernel_has_rdma(machine: Any) -> None:
+def test_the_kernel_has_rdma_if_sysfs_has_a_device(machine: Any) -> None:
     assert not facts.has_rdma(machine.root)
     machine.rdma("rxe0")
     assert facts.has_rdma(machine.root)
 
 
 @given(st.binary(max_size=80), st.integers(0, 2**32))
-def test_mangled_files_and_answers_do_no_harm(mangled_node: Any, noise: bytes, seed: int) -> None:
+def test_mangled_files_and_answers_are_no_exception(mangled_node: Any, noise: bytes, seed: int) -> None:
     files = sorted(path for path in mangled_node.root.rglob("*") if path.is_file())
     originals = {path: path.read_bytes() for path in random.Random(seed).sample(files, 6)}
     try:

@@ -46,14 +46,14 @@ def test_a_type_that_cannot_be_read_is_unknown(machine: Any) -> None:
     assert gids(machine.root / port, "Ethernet", "CA") == [Gid(0, LOCAL, None, None)]
 
 
-def test_infiniband_has_one_type_and_fills_its_table_with_the_prefix(machine: Any) -> None:
+def test_a_gid_of_infiniband_has_the_type_ib_and_entries_with_only_the_prefix_are_left_out(machine: Any) -> None:
     port = machine.port(machine.rdma("mlx5_0"), link_layer="InfiniBand")
     machine.gid(port, 0, "fe80:0000:0000:0000:5e25:7303:00d1:2a40", "IB/RoCE v1")
     machine.gid(port, 1, "fe80:0000:0000:0000:0000:0000:0000:0000", "IB/RoCE v1")
     assert [(one.index, one.type) for one in gids(machine.root / port, "InfiniBand", "CA")] == [(0, "IB")]
 
 
-def test_iwarp_has_no_type(machine: Any) -> None:
+def test_a_gid_of_iwarp_has_no_type(machine: Any) -> None:
     port = machine.port(machine.rdma("siw0", node_type="4: RNIC"))
     machine.gid(port, 0, "0642:1aff:0b07:0000:0000:0000:0000:0001", "IB/RoCE v1")
     assert [one.type for one in gids(machine.root / port, "Ethernet", "RNIC")] == [None]
@@ -63,7 +63,7 @@ def test_a_port_without_a_table_has_no_gids(machine: Any) -> None:
     assert gids(machine.root / "nowhere", "Ethernet", "CA") == []
 
 
-def test_the_address_in_a_gid() -> None:
+def test_a_gid_may_contain_an_ipv4_or_a_link_local_address() -> None:
     assert Gid(0, IPV4, None, None).ipv4 == "192.0.2.7"
     assert Gid(0, GLOBAL, None, None).ipv4 is None
     assert [Gid(0, gid, None, None).link_local for gid in (LOCAL, APIPA, IPV4, GLOBAL)] == [True, True, False, False]
@@ -84,7 +84,7 @@ def test_roce_v2_with_ipv4_is_recommended(machine: Any, roce_port: str) -> None:
         ([(3, IPV4, None)], 3),
     ],
 )
-def test_a_routable_gid_of_the_ports_own_device_is_preferred(entries: list[Any], index: int) -> None:
+def test_a_routable_gid_of_the_ports_own_network_device_is_preferred(entries: list[Any], index: int) -> None:
     table = [Gid(number, gid, "RoCE v2", netdev) for number, gid, netdev in entries]
     assert recommended(table, "Ethernet", "ens1").index == index
 
@@ -99,6 +99,6 @@ def test_a_routable_gid_of_the_ports_own_device_is_preferred(entries: list[Any],
         ([Gid(0, IPV4, None, None)], "Ethernet", "no RoCE v2 GID with IPv4: ens1 has no GID that is known to be RoCE"),
     ],
 )
-def test_the_reason_why_no_gid_is_recommended(entries: list[Gid], layer: str, reason: str) -> None:
+def test_without_a_recommended_gid_there_is_a_reason(entries: list[Gid], layer: str, reason: str) -> None:
     choice = recommended(entries, layer, "ens1")
     assert (choice.index, choice.reason) == (None, reason)

@@ -21,7 +21,7 @@ def test_each_module_for_peer_memory_is_recognised(machine: Any, module: str) ->
     assert (found.peermem, found.peermem_module) == (True, module)
 
 
-def test_without_a_module(machine: Any) -> None:
+def test_without_a_module_for_peer_memory_peermem_is_false(machine: Any) -> None:
     machine.write("sys/module/ib_core/initstate", "live")
     assert (gpudirect(machine.root).peermem, gpudirect(machine.root).peermem_module) == (False, None)
 
@@ -37,7 +37,9 @@ def test_without_a_module(machine: Any) -> None:
         ("rolling", OPEN, None, "is unknown"),
     ],
 )
-def test_dma_buf(machine: Any, release: str, driver: str | None, dma_buf: bool | None, words: str) -> None:
+def test_dma_buf_needs_linux_5_12_and_the_open_kernel_module(
+    machine: Any, release: str, driver: str | None, dma_buf: bool | None, words: str
+) -> None:
     machine.write("proc/sys/kernel/osrelease", release)
     if driver:
         machine.write("proc/driver/nvidia/version", driver)
@@ -45,5 +47,5 @@ def test_dma_buf(machine: Any, release: str, driver: str | None, dma_buf: bool |
     assert found.dma_buf is dma_buf and words in found.dma_buf_reason
 
 
-def test_without_files_nothing_is_known(machine: Any) -> None:
+def test_without_files_of_the_kernel_gpudirect_is_unknown(machine: Any) -> None:
     assert gpudirect(machine.root) == GpuDirect(None, None, None, "the kernel's version is unknown")

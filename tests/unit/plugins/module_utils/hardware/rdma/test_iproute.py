@@ -36,11 +36,11 @@ OLD_TEXT = """0/1: mlx5_0/1: subnet_prefix fe80:0000:0000:0000 lid 21 sm_lid 3 l
 
 
 @pytest.mark.parametrize("text", [NEW, OLD, NEW_TEXT, OLD_TEXT], ids=["new", "old", "new-text", "old-text"])
-def test_ports_of_every_version(text: str) -> None:
+def test_the_output_of_each_version_has_the_same_ports(text: str) -> None:
     assert iproute.links(text) == [IB, ROCE]
 
 
-def test_devices() -> None:
+def test_devices_are_read_from_json_and_from_text() -> None:
     text = '[{"ifindex":0,"ifname":"rxe1","node_type":"ca","protocol":"roce","node_guid":"0642:1aff:fe00:0b07"}]'
     assert iproute.devices(text) == [iproute.Device("rxe1", "ca", None, "0642:1aff:fe00:0b07", "roce")]
     text = "3: mlx5_9: node_type ca fw 28.40.1 node_guid 5e25:7303:00d1:2a40 sys_image_guid 5e25:7303:00d1:2a41\n"
@@ -48,7 +48,7 @@ def test_devices() -> None:
 
 
 @pytest.mark.parametrize("text", ["[]", "[ ]\n", "", "\n"])
-def test_no_device(text: str) -> None:
+def test_empty_output_has_no_ports_and_no_devices(text: str) -> None:
     assert iproute.links(text) == iproute.devices(text) == []
 
 

@@ -48,7 +48,9 @@ source /etc/network/interfaces
         ("iface lo inet loopback", False),
     ],
 )
-def test_whether_ifupdown_reads_a_directory(machine: Any, text: str, reads: bool) -> None:
+def test_ifupdown_reads_a_directory_only_if_a_source_line_names_all_its_files(
+    machine: Any, text: str, reads: bool
+) -> None:
     assert not reads_directory(machine.root, "/etc/network/interfaces.d")
     machine.write("etc/network/interfaces", f"auto lo\n{text}")
     assert reads_directory(machine.root, "/etc/network/interfaces.d") is reads
@@ -58,7 +60,7 @@ def found(machine: Any, netdev: str) -> list[Manager]:
     return managers(machine.root, netdev, stanzas(machine.root))
 
 
-def test_no_program(machine: Any) -> None:
+def test_a_device_that_no_program_configures_has_no_manager(machine: Any) -> None:
     assert found(machine, "ens1") == []
     machine.write("sys/class/net/ens1/ifindex", "3")
     machine.write("run/systemd/netif/links/3", "ADMIN_STATE=unmanaged\nNETWORK_FILE=/x")
@@ -66,7 +68,7 @@ def test_no_program(machine: Any) -> None:
     assert found(machine, "ens1") == []
 
 
-def test_ifupdown_with_all_files_that_it_reads(machine: Any) -> None:
+def test_ifupdown_manages_the_devices_in_all_files_that_it_reads(machine: Any) -> None:
     machine.write("etc/network/interfaces", INTERFACES)
     machine.write("etc/network/interfaces.d/rails", "iface ens2 inet static\n  address 10.8.0.1/24\\\n  \n  mtu 9000")
     machine.write("etc/network/more/ens3", "iface ens3 inet manual")
@@ -77,7 +79,7 @@ def test_ifupdown_with_all_files_that_it_reads(machine: Any) -> None:
     assert found(machine, "ens3") == [Manager("ifupdown", "/etc/network/more/ens3", None)]
 
 
-def test_networkd(machine: Any) -> None:
+def test_networkd_manages_a_device_with_the_mtu_of_its_files(machine: Any) -> None:
     machine.write("sys/class/net/ens1/ifindex", "3")
     machine.write("run/systemd/netif/links/3", "ADMIN_STATE=configured\nNETWORK_FILE=/etc/systemd/network/a.network")
     assert found(machine, "ens1") == [Manager("networkd", "/etc/systemd/network/a.network", None)]
@@ -87,7 +89,7 @@ def test_networkd(machine: Any) -> None:
     assert found(machine, "ens1")[0].mtu == 9216
 
 
-def test_the_link_file_of_udev(machine: Any) -> None:
+def test_the_link_file_that_udev_used_for_a_device_is_found(machine: Any) -> None:
     assert link_file(machine.root, "ens1") is None
     machine.write("sys/class/net/ens1/ifindex", "3")
     machine.write(
@@ -100,7 +102,7 @@ def test_the_link_file_of_udev(machine: Any) -> None:
     assert link_file(machine.root, "ens1") == LinkFile("/etc/systemd/network/70-rails.link", 9000)
 
 
-def test_whether_udev_names_network_devices(machine: Any) -> None:
+def test_udev_names_network_devices_unless_99_default_link_is_empty(machine: Any) -> None:
     assert names_devices(machine.root)
     path = machine.root / "etc/systemd/network/99-default.link"
     path.parent.mkdir(parents=True)
@@ -113,7 +115,7 @@ def test_whether_udev_names_network_devices(machine: Any) -> None:
     assert names_devices(machine.root)
 
 
-def test_networkmanager(machine: Any) -> None:
+def test_networkmanager_manages_a_device_with_the_mtu_of_its_profile(machine: Any) -> None:
     machine.write("sys/class/net/ens1/ifindex", "3")
     machine.write("run/NetworkManager/devices/3", "[device]\nmanaged=true")
     assert found(machine, "ens1") == [Manager("networkmanager", None, None)]
@@ -124,7 +126,7 @@ def test_networkmanager(machine: Any) -> None:
     assert found(machine, "ens2") == []
 
 
-def test_profiles_that_networkmanager_has_made_itself(machine: Any) -> None:
+def test_an_external_profile_that_networkmanager_has_made_manages_no_device(machine: Any) -> None:
     machine.write("sys/class/net/ens1/ifindex", "3")
     machine.write("run/NetworkManager/devices/3", "[device]\nmanaged=true\nconnection-uuid=u1")
     profile = "run/NetworkManager/system-connections/Wired connection 1.nmconnection"
@@ -136,7 +138,7 @@ def test_profiles_that_networkmanager_has_made_itself(machine: Any) -> None:
     assert found(machine, "ens1") == []
 
 
-def test_a_profile_that_names_a_device_by_its_address(machine: Any) -> None:
+def test_the_active_profile_manages_a_device_that_it_names_by_its_mac_address(machine: Any) -> None:
     machine.write("sys/class/net/ens1/ifindex", "3")
     machine.write("run/NetworkManager/devices/3", "[device]\nmanaged=true\nconnection-uuid=u1")
     path = "etc/NetworkManager/system-connections/rail.nmconnection"
@@ -154,7 +156,7 @@ def test_two_managers_of_a_device_are_both_found(machine: Any) -> None:
 
 
 @given(st.text(max_size=200))
-def test_files_of_any_text_do_no_harm(new_machine: Any, text: str) -> None:
+def test_files_of_any_text_are_no_exception(new_machine: Any, text: str) -> None:
     machine = new_machine()
     machine.write("sys/class/net/ens1/ifindex", "3")
     for path in (

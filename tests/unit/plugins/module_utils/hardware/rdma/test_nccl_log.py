@@ -44,7 +44,7 @@ def of(text: str) -> Log:
     return read(text.splitlines())
 
 
-def test_a_new_version() -> None:
+def test_a_log_of_nccl_2_27_is_read() -> None:
     found = of(NEW)
     assert (found.lines, found.version, found.network) == (8, "2.27.3", "IB")
     assert (found.devices, found.layers) == (["rocep16s0:1", "rocep17s0:1"], ["RoCE"])
@@ -52,7 +52,7 @@ def test_a_new_version() -> None:
     assert found.gpudirect_summary is True and found.faults == {}
 
 
-def test_an_old_version() -> None:
+def test_a_log_of_nccl_2_8_is_read() -> None:
     found = of(OLD)
     assert (found.version, found.devices, found.layers) == ("2.8.3", ["mlx5_0:1"], ["IB"])
     assert (found.relaxed_ordering, found.channels, found.gpudirect) == (False, {"IB": 2}, 1)
@@ -65,7 +65,7 @@ n1:10:20 [0] NCCL INFO Using network IBext_v8
 """NCCL 2.21 to 2.23 with ports of one card as one device; issue 373 of NVIDIA/nccl-tests."""
 
 
-def test_ports_that_nccl_merges() -> None:
+def test_ports_that_nccl_merges_into_one_device_are_all_found() -> None:
     found = of(MERGED)
     assert (found.devices, found.layers) == (["mlx5_2:1", "mlx5_3:1", "mlx5_0:1"], ["RoCE"])
     assert verdict(found, ["mlx5_0:1", "mlx5_2:1", "mlx5_3:1"]).status == "ok"
@@ -84,7 +84,7 @@ def test_ports_that_nccl_merges() -> None:
         ("NET/NCCL RDMA Plugin v10/0", "NCCL RDMA Plugin v10", 0),
     ],
 )
-def test_network_and_gpudirect_of_a_channel(via: str, network: str, gpudirect: int) -> None:
+def test_a_channel_has_a_network_and_may_use_gpudirect(via: str, network: str, gpudirect: int) -> None:
     for ends in ("00/0 : 8[0] -> 0[0] [receive]", "01/1 : 0[1b000] -> 8[1b000] [send]", "00 : 1 -> 0 [receive]"):
         found = of(f"n NCCL INFO Channel {ends} via {via}\n")
         assert (found.channels, found.gpudirect) == ({network: 1}, gpudirect)
@@ -103,7 +103,7 @@ def test_other_lines_are_no_channels_over_the_network() -> None:
     assert verdict(found).status == "unknown"
 
 
-def test_one_group_without_gpudirect_is_a_warning() -> None:
+def test_one_communicator_without_gpudirect_is_a_warning() -> None:
     lines = "n NCCL INFO Using network IB\n" + "".join(
         f"n NCCL INFO Connected all rings, use ring PXN 0 GDR {number}\n" for number in (1, 0, 1)
     )
@@ -111,7 +111,7 @@ def test_one_group_without_gpudirect_is_a_warning() -> None:
     assert found.status == "warn" and found.message == "NCCL uses IB without GPUDirect"
 
 
-def test_devices_that_do_not_reach_gpu_memory() -> None:
+def test_a_device_that_does_not_reach_gpu_memory_is_a_warning() -> None:
     """In versions without a summary. A line with a GPU and a distance concerns only one pair."""
     lines = (
         "n NCCL INFO NET/IB : GPU Direct RDMA Disabled for HCA 0 'mlx5_0' (no module)\n"
@@ -166,7 +166,7 @@ def test_a_port_that_went_down_is_a_warning(form: str) -> None:
     assert verdict(of(NEW + error)).status == "fail"
 
 
-def test_plugins() -> None:
+def test_channels_over_a_network_plugin_are_counted() -> None:
     found = of("x NCCL INFO Channel 06/0 : 36[4] -> 20[4] [send] via NET/IBext_v8/3\n")
     assert found.channels == {"IB": 1}
     found = of("x NCCL INFO Channel 00/0 : 8[0] -> 0[0] [receive] via NET/AWS Libfabric/0/GDRDMA\n")
@@ -201,7 +201,7 @@ def test_plugins() -> None:
         ),
     ],
 )
-def test_verdicts(text: str, expected: list[str], near: bool, status: str, words: str) -> None:
+def test_a_log_has_a_verdict(text: str, expected: list[str], near: bool, status: str, words: str) -> None:
     found = verdict(of(text), expected, near)
     assert (found.status, words in found.message) == (status, True), found
     assert bool(found.action) == (status != "ok" or "does not show" in words)
@@ -227,19 +227,19 @@ def test_verdicts(text: str, expected: list[str], near: bool, status: str, words
         ("Failed to initialize any NET plugin", "required"),
     ],
 )
-def test_faults(line: str, kind: str) -> None:
+def test_a_fault_in_a_line_of_nccl_is_a_failure(line: str, kind: str) -> None:
     found = of(f"{NEW}n1:10:20 [0] transport/net_ib.cc:818 NCCL WARN {line}\n")
     assert found.faults == {kind: 1}
     answer = verdict(found)
     assert answer.status == "fail" and answer.action
 
 
-def test_faults_in_other_programs_lines_do_not_count() -> None:
+def test_faults_in_lines_of_other_programs_do_not_count() -> None:
     assert of("torch: Cannot allocate memory, error 12\n") == Log()
 
 
 @pytest.mark.recordings("nccl_tests")
-def test_recorded_logs(recording: Any) -> None:
+def test_recorded_logs_have_no_faults(recording: Any) -> None:
     found = of(recording.text())
     assert found.faults == {}
     if "NCCL_INFO" in recording.name:
@@ -247,7 +247,7 @@ def test_recorded_logs(recording: Any) -> None:
 
 
 @given(st.lists(st.sampled_from([*NEW.splitlines(), *OLD.splitlines(), *TCP.splitlines()]) | st.text(max_size=30)))
-def test_any_mixture_of_lines(lines: list[str]) -> None:
+def test_any_mixture_of_lines_has_a_verdict(lines: list[str]) -> None:
     found = read(lines)
     assert found.gpudirect <= sum(found.channels.values())
     assert verdict(found).status in (nccl_log.OK, nccl_log.WARN, nccl_log.UNKNOWN, nccl_log.FAIL)

@@ -54,7 +54,7 @@ def as_json(**more: Any) -> str:
     )
 
 
-def test_both_forms() -> None:
+def test_the_table_and_the_json_give_the_same_report() -> None:
     table, document = nccl_tests.read(OUTPUT), nccl_tests.read(as_json())
     assert table.hosts == document.hosts == ["node1", "node2"] and table.ranks == document.ranks == 2
     assert table.results[-1] == document.results[-1] == nccl_tests.Result(8 << 30, 357.04, 356.87, 0.0)
@@ -65,7 +65,7 @@ def test_both_forms() -> None:
 
 
 @pytest.mark.parametrize("change", [{"out_of_place": None}, {"out_of_place": {"bus_bw": "nan", "nwrong": None}}])
-def test_a_test_that_ran_one_way_has_one_bandwidth(change: dict[str, Any]) -> None:
+def test_a_test_without_results_out_of_place_has_the_bandwidth_in_place(change: dict[str, Any]) -> None:
     """In JSON, the text nan replaces an unknown number."""
     data = json.loads(as_json())
     data["results"][0].update(change)
@@ -90,7 +90,7 @@ def test_a_test_that_ran_one_way_has_one_bandwidth(change: dict[str, Any]) -> No
         ("values : 0 OK", "values : 336 FAILED", False, "results with wrong elements: 336"),
     ],
 )
-def test_the_verdict_about_a_bandwidth(before: str, after: str, good: bool | None, words: str) -> None:
+def test_a_bandwidth_has_a_verdict(before: str, after: str, good: bool | None, words: str) -> None:
     verdict = judge(OUTPUT.replace(before, after) if before else OUTPUT)
     assert (verdict.good, words in verdict.message) == (good, True), verdict
     assert judge(OUTPUT, None).good is None
@@ -114,7 +114,7 @@ def test_groups_that_use_one_rail_each_are_not_judged() -> None:
 
 
 @pytest.mark.parametrize("prefix", ["[1,0]<stdout>:", "Mon Feb  2 12:15:56 2026[1,0]<stdout>:", " 0: "])
-def test_prefixes_of_launchers(prefix: str) -> None:
+def test_prefixes_of_launchers_are_left_out(prefix: str) -> None:
     assert nccl_tests.read("".join(prefix + line for line in OUTPUT.splitlines(True))) == nccl_tests.read(OUTPUT)
 
 
@@ -131,7 +131,7 @@ def test_an_average_that_is_not_a_number_is_unknown() -> None:
     assert nccl_tests.read(OUTPUT.replace("178.2", ".")).average is None
 
 
-def test_other_operations_than_sums() -> None:
+def test_the_operation_of_a_report_is_read() -> None:
     for text in (OUTPUT.replace("sum", "max"), as_json().replace('"sum"', '"max"')):
         assert nccl_tests.read(text).operation == "max"
     assert nccl_tests.read(as_json().replace('"sum"', '["sum"]')).operation is None
@@ -140,7 +140,7 @@ def test_other_operations_than_sums() -> None:
 @pytest.mark.parametrize(
     ("number", "words"), [("0.50", "packets are lost"), ("5.10", "like TCP"), ("99.00", "the result on one node")]
 )
-def test_causes(number: str, words: str) -> None:
+def test_a_low_bandwidth_has_a_likely_cause(number: str, words: str) -> None:
     verdict = judge(OUTPUT.replace("357.04", number).replace("356.87", number))
     assert verdict.good is False and words in verdict.message
 
@@ -162,14 +162,14 @@ def test_wrong_elements_count_without_a_summary() -> None:
         (" i_min i_max i_p99 i_cv%", "", "45110 190.4 357.04 0 1 2 3 4 45132 190.3 356.87 0 5 6 7 8"),
     ],
 )
-def test_further_columns(more: str, after: str, cells: str) -> None:
+def test_further_columns_of_the_table_are_left_out(more: str, after: str, cells: str) -> None:
     way = f" time algbw busbw #wrong{more}"
     text = f"# size count type redop root{way}{way}{after}\n8589934592 2147483648 float sum -1 {cells}\n"
     assert nccl_tests.read(text).results == [nccl_tests.Result(8 << 30, 357.04, 356.87, 0.0)]
 
 
 @pytest.mark.recordings("nccl_tests")
-def test_recorded_outputs(recording: Any) -> None:
+def test_recorded_outputs_are_read_and_judged(recording: Any) -> None:
     report, expected = nccl_tests.read(recording.text()), recording.expected
     largest = max(report.results, key=lambda one: one.size)
     assert (len(report.results), largest.size) == (expected["rows"], expected["max_size"])
@@ -188,7 +188,7 @@ def test_a_text_without_results_is_an_error(text: str) -> None:
 
 
 @given(st.text(), st.integers(0, len(OUTPUT)))
-def test_any_text(noise: str, cut: int) -> None:
+def test_any_text_is_read_or_an_error_that_names_the_expected_form(noise: str, cut: int) -> None:
     for text in (noise, OUTPUT[:cut] + noise + OUTPUT[cut:], as_json()[:cut] + noise):
         try:
             judge(text)

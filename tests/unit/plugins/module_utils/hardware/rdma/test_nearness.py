@@ -40,7 +40,9 @@ def nic(machine: Any) -> pci.Device:
         (FAR, "-1", None),
     ],
 )
-def test_distances(machine: Any, nic: pci.Device, bridges: str, node: str, distance: str | None) -> None:
+def test_the_distance_of_two_functions_is_that_of_nvidia_smi(
+    machine: Any, nic: pci.Device, bridges: str, node: str, distance: str | None
+) -> None:
     machine.gpu("0000:1b:00.0", bridges, numa_node=node)
     gpu = pci.device(machine.root, "0000:1b:00.0")
     assert nearness.distance(nic, gpu) == nearness.distance(gpu, nic) == distance

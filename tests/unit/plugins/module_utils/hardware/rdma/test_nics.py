@@ -39,15 +39,15 @@ def test_only_controllers_that_support_rdma_are_found(
     assert len(found(machine)) == capable
 
 
-def test_a_controller_without_a_driver(machine: Any) -> None:
+def test_a_controller_without_a_driver_is_found(machine: Any) -> None:
     machine.pci("0000:5e:00.0", device="0x1021", numa_node="1")
     reason = "no kernel driver is bound to it"
     assert found(machine) == [Nic("0000:5e:00.0", "0x15b3", "0x1021", None, 1, reason)]
     assert found(machine, used=("0000:5e:00.0",)) == []
 
 
-def test_a_network_driver_whose_rdma_driver_is_not_loaded(machine: Any) -> None:
-    """The vendor does not matter: the driver itself offers RDMA."""
+def test_a_controller_whose_rdma_driver_is_not_loaded_is_found(machine: Any) -> None:
+    """The vendor does not matter: the driver has an auxiliary device for RDMA."""
     function = machine.pci("0000:5e:00.0", driver="newnic", vendor="0xabcd", device="0x0001")
     machine.write(f"{function}/newnic.eth.0/uevent", "")
     assert found(machine) == []
@@ -57,7 +57,7 @@ def test_a_network_driver_whose_rdma_driver_is_not_loaded(machine: Any) -> None:
     ]
 
 
-def test_an_rdma_driver_that_made_no_device(machine: Any) -> None:
+def test_a_controller_whose_rdma_driver_made_no_device_is_found(machine: Any) -> None:
     function = machine.pci("0000:5e:00.0", driver="mlx5_core", device="0x1021")
     assert [nic.reason for nic in found(machine)] == ["its driver mlx5_core is bound, but offers no RDMA"]
     machine.link(f"{function}/mlx5_core.rdma.0/driver", "sys/bus/auxiliary/drivers/mlx5_ib.rdma")
@@ -66,7 +66,7 @@ def test_an_rdma_driver_that_made_no_device(machine: Any) -> None:
     ]
 
 
-def test_a_controller_off_the_bus(machine: Any) -> None:
+def test_a_controller_that_has_fallen_off_the_bus_is_found(machine: Any) -> None:
     machine.pci("0000:5e:00.0", device="0x1021", revision="0xff")
     assert [nic.reason for nic in found(machine)] == ["it has fallen off the bus"]
 

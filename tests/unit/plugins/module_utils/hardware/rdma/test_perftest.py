@@ -97,7 +97,7 @@ percentile_99.9: 2.31,
 """
 
 
-def test_both_forms() -> None:
+def test_the_files_of_both_versions_give_the_same_report() -> None:
     json.loads(NEW)
     with pytest.raises(ValueError, match="property name"):
         json.loads(OLD)
@@ -108,7 +108,7 @@ def test_both_forms() -> None:
     ]
 
 
-def test_latency() -> None:
+def test_a_latency_has_a_verdict() -> None:
     report = perftest.read(LATENCY)
     assert report.results[0]["percentile_99.9"] == 2.31
     assert perftest.judge(report, None).good is True
@@ -118,7 +118,7 @@ def test_latency() -> None:
         assert verdict.good is good and "microseconds" in verdict.message
 
 
-def test_several_sizes_and_a_gpu() -> None:
+def test_a_report_may_have_several_sizes_and_gpu_memory() -> None:
     small = OLD.replace("65536", "2").replace("97.66", "0.08")
     report = perftest.read(small + OLD.replace("Mtu: 4096", "cuda_device: 0,\nMtu: 4096").replace("97.66", "90.00"))
     assert len(report.results) == 2
@@ -185,7 +185,7 @@ def test_a_table_without_a_clock_is_not_judged(number: str) -> None:
     assert verdict.good is None and "too busy to measure its clock" in verdict.message
 
 
-def test_both_directions_at_once() -> None:
+def test_a_test_of_both_directions_has_twice_the_limit() -> None:
     for text in (
         TABLE.replace("Write BW Test", "Write Bidirectional BW Test"),
         NEW.replace("RDMA_Write_BW_Test", "RDMA_Write_Bidirectional_BW_Test"),
@@ -197,7 +197,7 @@ def test_both_directions_at_once() -> None:
 
 
 @pytest.mark.recordings("perftest")
-def test_recorded_tables(recording: Any) -> None:
+def test_recorded_tables_are_read(recording: Any) -> None:
     report, expected = perftest.read(recording.text()), recording.expected
     assert report.device == expected["device"]
     assert report.mtu == (int(expected["mtu"]) if expected["mtu"] else None)
@@ -219,7 +219,9 @@ def test_recorded_tables(recording: Any) -> None:
         (400.0, 4096, "Ethernet", {"gen": None, "width": 16}, 392.15),
     ],
 )
-def test_what_a_rail_can_carry(rate: float, mtu: int, layer: str, pcie: Any, limit: float) -> None:
+def test_the_possible_bandwidth_depends_on_rate_mtu_layer_and_pcie(
+    rate: float, mtu: int, layer: str, pcie: Any, limit: float
+) -> None:
     assert perftest.possible(rate, mtu, layer, pcie) == pytest.approx(limit, abs=0.01)
 
 
@@ -235,7 +237,7 @@ def test_what_a_rail_can_carry(rate: float, mtu: int, layer: str, pcie: Any, lim
         ("0.00", None, "neither bandwidth nor latency"),
     ],
 )
-def test_the_verdict_about_a_bandwidth(rate: str, good: bool | None, words: str) -> None:
+def test_a_bandwidth_has_a_verdict(rate: str, good: bool | None, words: str) -> None:
     verdict = perftest.judge(perftest.read(OLD.replace("97.66", rate)), perftest.possible(100.0, 4096, "Ethernet"))
     assert verdict.good is good and words in verdict.message
     assert perftest.judge(perftest.read(OLD.replace("97.66", rate)), None).good is None
@@ -255,7 +257,7 @@ def test_a_text_without_a_result_is_an_error(text: str) -> None:
 
 
 @given(st.text(), st.integers(0, len(OLD)))
-def test_any_text(noise: str, cut: int) -> None:
+def test_any_text_is_read_or_an_error_that_names_the_option_for_the_file(noise: str, cut: int) -> None:
     for text in (noise, OLD[:cut] + noise + OLD[cut:], NEW[:cut], TABLE[:cut] + noise + TABLE[cut:]):
         try:
             perftest.judge(perftest.read(text), 98.0)

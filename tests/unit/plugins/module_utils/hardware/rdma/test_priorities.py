@@ -48,13 +48,13 @@ def driver(counters: dict[str, int]) -> Any:
     return control
 
 
-def test_all_counters_of_a_driver() -> None:
+def test_the_counters_of_a_driver_are_read() -> None:
     assert priorities.counters("ens1", driver(COUNTERS)) == COUNTERS
     assert priorities.counters("ens1", driver({})) == {}
     assert priorities.counters("eth0", driver(COUNTERS)) == {}
 
 
-def test_bytes_pauses_and_discards_by_priority() -> None:
+def test_bytes_pauses_and_discards_are_grouped_by_priority() -> None:
     assert priorities.priorities(COUNTERS) == {
         "bytes": {"received": {"3": 2**40}, "sent": {"3": 7}},
         "pauses": {"received": {"3": 8}, "sent": {"0": 9}},
@@ -73,11 +73,11 @@ def test_bytes_pauses_and_discards_by_priority() -> None:
         ("rx_priority_5_xoff.nic", "pauses", "received"),
     ],
 )
-def test_other_drivers(name: str, what: str, direction: str) -> None:
+def test_the_names_of_counters_of_other_drivers_are_known(name: str, what: str, direction: str) -> None:
     assert priorities.priorities({name: 3}) == {what: {direction: {"5": 3}}}
 
 
-def test_the_kernel_s_own_answer() -> None:
+def test_the_kernel_answers_for_veth_and_loopback() -> None:
     """A veth has counters of its queues. The loopback device has none."""
     assert priorities.counters("lo") == {}
     assert priorities.counters("a-name-that-is-much-too-long") == {}

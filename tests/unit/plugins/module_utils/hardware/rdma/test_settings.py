@@ -13,7 +13,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.hardware.rdma 
 from ansible_collections.baremetal.inference.tests.unit.plugins.module_utils.hardware.test_pci_config import space
 
 
-def test_a_function_of_which_only_the_link_is_known(machine: Any) -> None:
+def test_without_its_registers_only_the_link_of_a_function_is_known(machine: Any) -> None:
     machine.pci(
         "0000:1a:00.0",
         current_link_speed="32.0 GT/s PCIe",
@@ -38,21 +38,21 @@ def test_the_bridge_above_a_gpu_at_the_same_switch_counts(machine: Any) -> None:
     assert found == ["0000:10:01.0", "0000:12:00.0", "0000:12:01.0"]
 
 
-def test_the_type_of_the_iommu_group(machine: Any) -> None:
+def test_an_iommu_group_of_type_identity_is_passthrough(machine: Any) -> None:
     function = machine.pci("0000:1a:00.0")
     machine.write("sys/kernel/iommu_groups/7/type", "identity")
     machine.link(f"{function}/iommu_group", "sys/kernel/iommu_groups/7")
     assert settings.pcie(machine.root, "0000:1a:00.0").iommu == settings.PASSTHROUGH
 
 
-def test_rdma_cm(machine: Any) -> None:
+def test_mode_and_type_of_service_of_rdma_cm_are_read(machine: Any) -> None:
     assert settings.rdma_cm(machine.root, "rocep26s0", 1) == (None, None)
     machine.write(f"{settings.RDMA_CM}/rocep26s0/ports/1/default_roce_mode", "RoCE v2")
     machine.write(f"{settings.RDMA_CM}/rocep26s0/ports/1/default_roce_tos", "106")
     assert settings.rdma_cm(machine.root, "rocep26s0", 1) == ("RoCE v2", 106)
 
 
-def test_partition_keys(machine: Any) -> None:
+def test_partition_keys_without_empty_entries_are_read(machine: Any) -> None:
     assert settings.partition_keys(machine.root, "ibp26s0", 1) is None
     for index, key in enumerate(("0xffff", "0x0000", "0x8001", "0x0002", "")):
         machine.write(f"sys/class/infiniband/ibp26s0/ports/1/pkeys/{index}", key)
@@ -63,12 +63,14 @@ def test_partition_keys(machine: Any) -> None:
     ("cmdline", "passthrough"),
     [("ro quiet iommu=pt", True), ("iommu.passthrough=1", True), ("intel_iommu=pt xiommu=pt", False), ("", False)],
 )
-def test_the_iommu(machine: Any, cmdline: str, passthrough: bool) -> None:
+def test_iommu_passthrough_comes_from_the_command_line_of_the_kernel(
+    machine: Any, cmdline: str, passthrough: bool
+) -> None:
     machine.write("proc/cmdline", cmdline)
     assert settings.iommu(machine.root) == settings.Iommu(0, passthrough, [])
 
 
-def test_functions_that_are_given_away(machine: Any) -> None:
+def test_functions_with_the_driver_vfio_pci_are_given_away(machine: Any) -> None:
     for number in (0, 1):
         machine.write(f"sys/kernel/iommu_groups/{number}/type", "DMA-FQ")
     machine.write("sys/bus/pci/drivers/vfio-pci/0000:3b:00.0/class", "0x020000")

@@ -26,7 +26,7 @@ NO_UMAD = "/usr/sbin/sminfo: iberror: failed: Failed to open 'mlx5_0' port '1'\n
         (Outcome(None, failure=NOT_INSTALLED), None),
     ],
 )
-def test_whether_the_manager_answers(outcome: Outcome, expected: bool | None) -> None:
+def test_the_subnet_manager_answers_only_as_master(outcome: Outcome, expected: bool | None) -> None:
     asked = []
 
     def run(command: Sequence[str]) -> Outcome:

@@ -32,7 +32,7 @@ def test_a_program_that_is_left_out_is_not_run() -> None:
     assert asked == []
 
 
-def test_addresses_by_device() -> None:
+def test_the_addresses_of_each_network_device_are_read() -> None:
     devices = [
         {
             "ifname": "eth0",

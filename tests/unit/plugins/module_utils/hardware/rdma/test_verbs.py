@@ -30,7 +30,7 @@ hca_id:\xa0rxe7
 """
 
 
-def test_ports_of_all_devices() -> None:
+def test_the_mtus_of_all_ports_are_read() -> None:
     assert mtus(TEXT) == {("mlx4_3", 1): Mtu(2048, 4096), ("mlx4_3", 2): Mtu(None, 4096), ("rxe7", 1): Mtu(1024, None)}
 
 
@@ -39,7 +39,7 @@ def test_a_port_belongs_to_the_device_above() -> None:
 
 
 @given(st.integers(0, len(TEXT)), st.text(max_size=5), st.integers(0, 9))
-def test_mangled_output_does_no_harm(at: int, noise: str, lost: int) -> None:
+def test_mangled_output_is_no_exception(at: int, noise: str, lost: int) -> None:
     mtus(TEXT[:at])
     mtus(TEXT[:at] + noise + TEXT[at + lost :])
 

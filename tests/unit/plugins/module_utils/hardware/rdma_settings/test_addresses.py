@@ -22,7 +22,7 @@ def wanted(rails: int = 2, **wish: Any) -> tuple[list[str], list[str]]:
     return [str(address) for address in found], [str(problem) for problem in findings.problems]
 
 
-def test_addresses_by_list_and_by_number() -> None:
+def test_the_addresses_of_rails_come_from_a_list_or_from_subnets_and_host_index() -> None:
     assert wanted() == ([], [])
     both = ["10.1.0.7/16", "10.2.0.7/16"]
     assert wanted(addresses=both) == (both, [])
@@ -48,12 +48,12 @@ def test_addresses_by_list_and_by_number() -> None:
         ({"subnets": ["10.1.0.1/29", "10.2.0.0/16"], "host_index": 1}, "is not an IPv4 subnet"),
     ],
 )
-def test_mistakes(wish: dict[str, Any], words: str) -> None:
+def test_an_address_that_a_rail_cannot_have_is_a_problem(wish: dict[str, Any], words: str) -> None:
     _found, problems = wanted(**wish)
     assert any(words in problem for problem in problems), problems
 
 
-def test_subnets_without_the_number_of_the_host_give_no_addresses_and_no_second_mistake() -> None:
+def test_subnets_without_host_index_give_no_addresses_and_no_second_problem() -> None:
     assert wanted(subnets=["10.1.0.0/16", "10.2.0.0/16"]) == ([], [])
     (problem,) = wanted(subnets=["10.1.0.1/16", "10.2.0.0/16"])[1]
     assert "is not an IPv4 subnet" in problem
@@ -66,7 +66,7 @@ def foreign(own: list[str], peers: dict[str, list[str]], management: list[str], 
     return [str(problem) for problem in findings.problems]
 
 
-def test_addresses_of_other_hosts_and_of_the_management_network() -> None:
+def test_addresses_of_other_hosts_or_of_the_management_network_are_problems() -> None:
     own = ["10.1.0.7/16", "10.2.0.7/16"]
     assert foreign(own, {"node2": ["10.1.0.8/16", "10.2.0.8/16"]}, ["192.0.2.7/24", "fe80::1/64"]) == []
     assert "node2" in foreign(own, {"node2": ["10.2.0.7/16"]}, [])[0]
@@ -78,7 +78,7 @@ def test_addresses_of_other_hosts_and_of_the_management_network() -> None:
     assert foreign(own, {"node2": ["nonsense"]}, ["nonsense"]) == []
 
 
-def test_rails_in_another_order_on_another_host() -> None:
+def test_rails_in_another_order_on_another_host_are_a_warning() -> None:
     found = Findings()
     own = [IPv4Interface(text) for text in ("10.1.0.7/16", "10.2.0.7/16")]
     addresses.foreign(
@@ -108,7 +108,7 @@ def test_no_two_hosts_get_one_address(indices: list[int], rails: int) -> None:
     assert len(set(all_addresses)) == len(indices) * rails
 
 
-def test_addresses_of_peers_by_their_variables() -> None:
+def test_the_addresses_of_other_hosts_come_from_their_variables() -> None:
     peers: dict[str, Any] = {
         "node1": [["10.1.0.8/16"], [], None],
         "node2": [None, ["10.1.0.0/16", "10.2.0.0/16"], 9],

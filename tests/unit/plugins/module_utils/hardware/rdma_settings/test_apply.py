@@ -51,20 +51,20 @@ def make(root: Path, setting: str, after: Any, manager: str = "none", before: An
         ("dscp", {26: 3, 48: 6}, "dcb app replace dev ens0 dscp-prio 26:3 48:6"),
     ],
 )
-def test_commands(tmp_path: Path, setting: str, value: Any, command: str) -> None:
+def test_a_setting_has_its_command(tmp_path: Path, setting: str, value: Any, command: str) -> None:
     assert make(tmp_path, setting, value) == [command]
 
 
 FOREIGN = Outcome(1, "", "Attribute write: Protocol error")
 
 
-def test_dcb_is_started_again_if_it_takes_an_answer_for_a_foreign_one(tmp_path: Path) -> None:
+def test_dcb_is_started_again_after_a_protocol_error(tmp_path: Path) -> None:
     answers = iter([FOREIGN, FOREIGN, Outcome(0)])
     assert len(make(tmp_path, "pfc", [3], answers=answers)) == 3
     assert list(answers) == []
 
 
-def test_dcb_that_takes_each_answer_for_a_foreign_one_is_an_error(tmp_path: Path) -> None:
+def test_a_protocol_error_at_each_start_of_dcb_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(apply.SettingError, match=r"dcb pfc set .*: Attribute write: Protocol error$"):
         make(tmp_path, "pfc", [3], answer=FOREIGN)
 
@@ -89,7 +89,7 @@ def test_the_command_of_ets(tmp_path: Path) -> None:
         ("networkmanager", ["nmcli connection reload", "nmcli --wait 30 connection up 60-inference-rdma-ens0"]),
     ],
 )
-def test_the_owner_of_the_link_sets_the_address(tmp_path: Path, manager: str, commands: list[str]) -> None:
+def test_the_program_that_owns_the_link_sets_the_address(tmp_path: Path, manager: str, commands: list[str]) -> None:
     assert make(tmp_path, "address", ["10.7.0.1/24"], manager) == commands
 
 
@@ -118,8 +118,8 @@ def test_rule_and_route_are_added_if_missing(tmp_path: Path) -> None:
         make(tmp_path, "rule", True, answer=Outcome(2, "", "RTNETLINK answers: Operation not permitted"))
 
 
-def test_a_rule_that_the_owner_of_the_link_adds_meanwhile_is_no_error(tmp_path: Path) -> None:
-    """The program that owns the link is faster, and `ip` finds its rule."""
+def test_a_rule_that_the_program_that_owns_the_link_adds_meanwhile_is_no_error(tmp_path: Path) -> None:
+    """`ip rule add` fails because the rule exists."""
     (one,) = rails.ports(facts(device(0, port(0))))
     shown = iter(["[]", '[{"src": "10.7.0.1", "table": "1001"}]'])
 
@@ -153,7 +153,9 @@ def test_values_are_written_to_files_of_the_kernel(tmp_path: Path) -> None:
         assert (tmp_path / path).read_text() == str(value)
 
 
-def test_the_mode_of_infiniband(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_mode_of_ip_over_infiniband_is_set_and_a_refused_mode_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "sys/class/net/ens0/mode"
     path.parent.mkdir(parents=True)
     path.write_text("datagram\n")
@@ -171,7 +173,7 @@ def test_the_mode_of_infiniband(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         make(tmp_path, "ipoib_mode", "connected")
 
 
-def test_partitions_of_infiniband(tmp_path: Path) -> None:
+def test_missing_partitions_of_infiniband_are_added(tmp_path: Path) -> None:
     netdevs = tmp_path / "sys/class/net"
     for name, parent, key in (("ens0.8001", "ens0", "0x8001"), ("ib9.8002", "ib9", "0x8002"), ("eno1", "", "")):
         (netdevs / name).mkdir(parents=True)
@@ -188,7 +190,9 @@ def test_partitions_of_infiniband(tmp_path: Path) -> None:
     ]
 
 
-def test_a_kernel_that_is_locked_down(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_error_of_a_kernel_that_is_locked_down_has_what_to_set(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The message has the file, the reason, and what to do."""
     name = "0000:10:00.0"
     config = tmp_path / f"sys/bus/pci/devices/{name}/config"
@@ -212,10 +216,10 @@ def test_a_kernel_that_is_locked_down(tmp_path: Path, monkeypatch: pytest.Monkey
     assert set(apply.LEAVE_ALONE) <= {*NEEDS_VALUE, "acs_bridges"}
 
 
-def test_marks_of_congestion_on_both_sides(tmp_path: Path) -> None:
+def test_ecn_is_on_for_the_given_priorities_on_both_sides(tmp_path: Path) -> None:
     more: Any = {"port": {"congestion": {"directory": "/ecn", "kind": "ofed"}}}
     for value in ([3], []):
-        # Some drivers begin with marks for all priorities.
+        # Some drivers begin with ECN for all priorities.
         files = {
             (side, number): tmp_path / f"ecn/{side}/enable/{number}" for side in apply.SIDES for number in range(8)
         }

@@ -37,7 +37,7 @@ def settle(host: Host, wanted: Desired, busy: bool = False, check: bool = False)
     return boot.settle(host.root, wanted, boot.gather(host.root, host.run), host.run, busy, check, host.carry_out)
 
 
-def test_waiting_settings_are_recorded_for_the_status(host: Host) -> None:
+def test_settings_that_wait_are_recorded_for_the_status(host: Host) -> None:
     paths, wanted = Paths(host.root), wanted_of(host)
     assert boot.waiting(paths) == []
     boot.record_waiting(paths, settle(host, wanted, busy=True))
@@ -155,9 +155,7 @@ def test_a_late_address_is_waited_for(host: Host) -> None:
 
 @pytest.mark.parametrize("infiniband", [False, True])
 @pytest.mark.parametrize("manager", ["ifupdown", "networkmanager"])
-def test_each_program_that_can_own_the_links_sets_addresses_and_rules(
-    tmp_path: Path, manager: str, infiniband: bool
-) -> None:
+def test_ifupdown_and_networkmanager_set_addresses_and_rules(tmp_path: Path, manager: str, infiniband: bool) -> None:
     host = Host(tmp_path, infiniband=infiniband)
     host.machine.write("etc/network/interfaces", "source /etc/network/interfaces.d/*")
     host.machine.write("run/NetworkManager/no-stub-resolv.conf", "")
@@ -179,7 +177,7 @@ def test_each_program_that_can_own_the_links_sets_addresses_and_rules(
 
 @pytest.mark.parametrize("late", [False, True])
 def test_networkd_makes_the_rules_of_its_files(host: Host, late: bool) -> None:
-    """A rule of another program would not stay: networkd removes the rule with the next link."""
+    """A rule of another program would not stay: networkd removes the rule when networkd configures the next link."""
     wanted = wanted_of(host, **EVERYTHING)
     host.late = [] if late else None
     report = settle(host, wanted)
@@ -201,7 +199,7 @@ def test_a_rule_that_networkd_does_not_make_again_stays(host: Host, monkeypatch:
         assert settle(host, wanted).changes == []
 
 
-def test_networkd_keeps_the_rules_of_another_owner(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_networkd_keeps_the_rules_of_ifupdown(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(boot, "ADDRESS_SECONDS", 0)
     wanted = replace(wanted_of(host, **EVERYTHING), manager="ifupdown")
     for file in (host.root / "etc/systemd/network").glob("*.network"):

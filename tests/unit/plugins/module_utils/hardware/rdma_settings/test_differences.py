@@ -32,7 +32,7 @@ def test_a_setting_without_a_wanted_value_never_differs() -> None:
     assert compare(RAIL) == []
 
 
-def test_each_setting() -> None:
+def test_each_setting_with_another_wanted_value_differs() -> None:
     assert compare(replace(RAIL, mtu=9000)) == [("mtu", 1500, 9000)]
     assert compare(replace(RAIL, pfc=[3])) == [("pfc", [], [3])]
     assert compare(replace(RAIL, dscp={"26": 3, "48": 6})) == [("dscp", {26: None, 48: None}, {26: 3, 48: 6})]
@@ -55,7 +55,7 @@ def test_ets_is_compared_as_a_whole() -> None:
     assert name == "ets" and before["classes"] != after["classes"] and after["willing"] is False
 
 
-def test_classes_without_a_share_show_any_percent() -> None:
+def test_the_percents_of_strict_classes_are_not_compared() -> None:
     """mlx5 takes 0 for a strict class, and shows 100."""
     wanted = replace(
         RAIL,
@@ -114,7 +114,7 @@ def test_settings_without_a_present_value_are_unknown_and_not_set() -> None:
     ]
 
 
-def test_a_program_that_failed_is_not_a_driver_without_dcb() -> None:
+def test_the_error_of_dcb_is_the_reason_for_an_unknown_setting() -> None:
     hangs: dict[str, Any] = {"pfc": None, "dscp": {}, "ets": None, "errors": ["dcb did not end within 10 s"]}
     wanted = replace(RAIL, pfc=[3], max_read_request=4096)
     found = facts(device(0, port(0, dcb=hangs), pcie=None))
@@ -130,7 +130,7 @@ def test_a_rail_without_its_device_is_missing() -> None:
     assert (result.differences, result.missing) == ([], ["0000:99:00.0/1"])
 
 
-def test_infiniband() -> None:
+def test_mode_and_mtu_of_infiniband_are_compared() -> None:
     wanted = Rail("0000:10:00.0/1", "infiniband", mtu=4092, ipoib_mode="connected")
     found = compare(wanted, facts(infiniband(0)), State({}, ipoib_mode="datagram"))
     assert found == [("ipoib_mode", "datagram", "connected"), ("mtu", 2044, 4092)]

@@ -41,7 +41,7 @@ def test_the_link_file_matches_only_by_the_address_and_keeps_the_defaults_of_deb
     assert texts["/etc/sysctl.d/60-inference-rdma.conf"].splitlines()[1:] == ["net/ipv4/conf/ens1/arp_ignore = 1"]
 
 
-def test_networkd() -> None:
+def test_the_file_for_networkd_has_address_rule_and_route() -> None:
     path, text = files.networkd(PLACE)
     assert path == "/etc/systemd/network/60-inference-rdma-ens1.network"
     found = ini(text)
@@ -58,7 +58,7 @@ def test_networkd() -> None:
     assert ini(files.networkd(IB)[1])["Match"]["Name"] == "ib0"
 
 
-def test_ifupdown() -> None:
+def test_the_file_for_ifupdown_has_address_rule_and_route() -> None:
     path, text = files.ifupdown(PLACE)
     assert path == "/etc/network/interfaces.d/60-inference-rdma-ens1"
     assert "iface ens1 inet static\n    address 10.7.0.1/24\n" in text
@@ -68,7 +68,7 @@ def test_ifupdown() -> None:
     assert "echo datagram > /sys/class/net/ib0/mode" in files.ifupdown(IB)[1]
 
 
-def test_networkmanager() -> None:
+def test_the_files_for_networkmanager_have_address_rule_and_route() -> None:
     texts = files.render([PLACE], "networkmanager", True)
     path = "/etc/NetworkManager/system-connections/60-inference-rdma-ens1.nmconnection"
     found = ini(texts[path])

@@ -50,8 +50,8 @@ def test_all_ports_are_full_members_of_all_partitions() -> None:
         ({}, None),
     ],
 )
-def test_the_node_that_manages_the_subnet_makes_its_partitions(raw: dict[str, Any], line: str | None) -> None:
-    """Ports that wait for the manager are rails."""
+def test_the_node_with_the_subnet_manager_gets_the_file_of_partitions(raw: dict[str, Any], line: str | None) -> None:
+    """Ports in the state INIT, which wait for the subnet manager, are rails."""
     without = facts(infiniband(0, state="INIT", sm_lid=0, lid=65535))
     found, findings = planned(without, subnet_manager=True, **raw)
     assert not findings.problems and not findings.warnings and len(found.desired.rails) == 1
@@ -64,7 +64,7 @@ def test_the_node_that_manages_the_subnet_makes_its_partitions(raw: dict[str, An
     assert [PARTITIONS in str(warning) for warning in findings.warnings] == ([True] if line else [])
 
 
-def test_the_subnet_manager_of_another_node() -> None:
+def test_a_subnet_with_a_manager_on_another_node_is_a_warning() -> None:
     _plan, findings = planned(facts(infiniband(0)), subnet_manager=True)
     assert "has a manager already (LID 1)" in str(findings.warnings[0])
     for lids in ({"lid": 7, "sm_lid": 7}, {"sm_lid": 0}, {"sm_lid": None}):

@@ -24,7 +24,7 @@ def read(host: Host, address: str = "192.0.2.7", **more: Any) -> machine.Machine
     return machine.read(host.root, roce(), address, more.get("peers", {}), more.get("known", ()), host.run)
 
 
-def test_the_management_interface_by_its_address_and_by_the_default_route(tmp_path: Path) -> None:
+def test_the_management_interface_is_found_by_its_address_and_by_the_default_route(tmp_path: Path) -> None:
     host = Host(tmp_path)
     found = read(host, peers={"node2": ["10.1.0.8/16"]}, known=["x/1"])
     assert (found.management, found.management_addresses, found.managers) == (["eno1"], ["192.0.2.7/24"], ["networkd"])
@@ -56,7 +56,7 @@ def test_a_kernel_without_ipv6_is_not_asked_for_default_routes_of_ipv6(tmp_path:
     assert [command for command in host.commands if "route show" in command] == ["ip -j route show default"]
 
 
-def test_network_devices_below_the_management_interface_belong_to_it(tmp_path: Path) -> None:
+def test_network_devices_below_the_management_interface_are_management_interfaces(tmp_path: Path) -> None:
     host = Host(tmp_path)
     host.machine.write("sys/class/net/eno1/lower_bond0/ifindex", "3")
     host.machine.write("sys/class/net/bond0/lower_ens0/ifindex", "4")
@@ -66,7 +66,7 @@ def test_network_devices_below_the_management_interface_belong_to_it(tmp_path: P
     assert read(host).bonds == ["bond0"]
 
 
-def test_link_files_of_the_rails(tmp_path: Path) -> None:
+def test_the_link_files_of_the_rails_are_found(tmp_path: Path) -> None:
     host = Host(tmp_path)
     assert not read(host).links
     host.machine.write("run/udev/data/n10", "E:ID_NET_LINK_FILE=/etc/systemd/network/70-rails.link")
@@ -75,7 +75,7 @@ def test_link_files_of_the_rails(tmp_path: Path) -> None:
     }
 
 
-def test_whether_the_rdma_core_takes_memory_of_other_modules(tmp_path: Path) -> None:
+def test_the_symbols_of_ib_core_show_whether_it_supports_peer_memory(tmp_path: Path) -> None:
     host = Host(tmp_path)
     assert read(host).peer_memory is None
     host.machine.write("sys/module/ib_core/initstate", "live")
@@ -86,7 +86,7 @@ def test_whether_the_rdma_core_takes_memory_of_other_modules(tmp_path: Path) -> 
     assert read(host).peer_memory is True
 
 
-def test_networkmanager(tmp_path: Path) -> None:
+def test_networkmanager_and_its_unmanaged_devices_are_found(tmp_path: Path) -> None:
     host = Host(tmp_path)
     host.unmanaged = ["ens0"]
     assert read(host).networkd_runs and not read(host).unmanaged
@@ -96,7 +96,7 @@ def test_networkmanager(tmp_path: Path) -> None:
     assert found.networkmanager_runs and not found.networkd_runs and found.unmanaged == ["ens0"]
 
 
-def test_names_of_the_kernel(tmp_path: Path) -> None:
+def test_without_udevs_default_link_file_devices_have_names_of_the_kernel(tmp_path: Path) -> None:
     host = Host(tmp_path)
     assert read(host).named
     (tmp_path / "etc/systemd/network").mkdir(parents=True)
@@ -104,14 +104,14 @@ def test_names_of_the_kernel(tmp_path: Path) -> None:
     assert not read(host).named
 
 
-def test_lldpad(tmp_path: Path) -> None:
+def test_a_running_lldpad_is_found(tmp_path: Path) -> None:
     host = Host(tmp_path)
     assert not read(host).lldpad
     host.services = ["lldpad.service"]
     assert read(host).lldpad
 
 
-def test_partitions_of_opensm_that_are_not_ours(tmp_path: Path) -> None:
+def test_a_file_of_partitions_without_our_header_is_foreign(tmp_path: Path) -> None:
     host = Host(tmp_path)
     path = "etc/opensm/partitions.conf"
     assert not read(host).partitions_foreign
@@ -124,14 +124,14 @@ def test_partitions_of_opensm_that_are_not_ours(tmp_path: Path) -> None:
     assert read(host).partitions_foreign
 
 
-def test_whether_ifupdown_reads_our_files(tmp_path: Path) -> None:
+def test_ifupdown_reads_our_files_if_a_source_line_names_their_directory(tmp_path: Path) -> None:
     host = Host(tmp_path)
     assert not read(host).ifupdown_reads
     host.machine.write("etc/network/interfaces", "source /etc/network/interfaces.d/*")
     assert read(host).ifupdown_reads
 
 
-def test_instances_that_use_the_network(tmp_path: Path) -> None:
+def test_running_instances_that_are_not_drained_use_the_network(tmp_path: Path) -> None:
     host, paths = Host(tmp_path), Paths(tmp_path)
     assert machine.serving(paths, host.run) == []
     host.engines = ["main", "small"]
@@ -145,7 +145,7 @@ def test_without_an_answer_of_systemd_the_network_counts_as_used(tmp_path: Path)
     assert "systemd does not answer" in words
 
 
-def test_without_addresses_the_management_interface_is_an_error(tmp_path: Path) -> None:
+def test_if_ip_address_gives_no_addresses_the_unknown_management_interface_is_an_error(tmp_path: Path) -> None:
     def run(command: Sequence[str]) -> Outcome:
         return Outcome(0, json.dumps(7) if "route" in command else "{")
 
@@ -168,7 +168,7 @@ def test_unknown_default_routes_are_an_error(tmp_path: Path, answer: Outcome, co
         machine.read(host.root, roce(), "192.0.2.7", {}, (), run)
 
 
-def test_packages_that_are_not_installed(tmp_path: Path) -> None:
+def test_packages_that_are_not_installed_are_lacking(tmp_path: Path) -> None:
     host = Host(tmp_path)
     wanted = ["iproute2", "libibverbs1", "opensm", "rdma-core"]
     assert machine.lacking(tmp_path, wanted) == wanted

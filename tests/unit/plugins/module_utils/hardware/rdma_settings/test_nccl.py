@@ -42,24 +42,24 @@ def both(one: Node, other: Node | None = None, **options: Any) -> tuple[dict[str
 SOCKETS = {"NCCL_SOCKET_IFNAME": "=eno1", "GLOO_SOCKET_IFNAME": "eno1"}
 
 
-def test_without_rdma_only_the_interface_is_named() -> None:
+def test_without_rails_the_environment_names_only_the_socket_interface() -> None:
     found, problems = both(Node("192.0.2.1", "eno1"), Node("192.0.2.2", "eth0"))
     assert not problems and found["node1"] == SOCKETS
     assert found["node2"] == {"NCCL_SOCKET_IFNAME": "=eth0", "GLOO_SOCKET_IFNAME": "eth0"}
 
 
-def test_a_single_node_needs_nothing() -> None:
+def test_a_single_node_gets_only_the_overrides() -> None:
     found, findings = nccl.environment({"node1": node()}, Options(overrides={"NCCL_ALGO": "Ring"}))
     assert found == {"node1": {"NCCL_ALGO": "Ring"}} and not findings.problems
 
 
-def test_roce_with_a_subnet_for_each_rail() -> None:
+def test_roce_gets_the_traffic_class_and_separate_rails() -> None:
     found, problems = both(node())
     assert not problems and found["node1"] == {**SOCKETS, "NCCL_IB_TC": "106", "NCCL_CROSS_NIC": "0"}
     assert both(node(), rails_connected=True)[0]["node1"] == {**SOCKETS, "NCCL_IB_TC": "106"}
 
 
-def test_one_subnet_leaves_the_choice_to_nccl() -> None:
+def test_with_one_subnet_nccl_may_use_all_pairs_of_rails() -> None:
     assert "NCCL_CROSS_NIC" not in both(node(network="10.7.0.0/24"))[0]["node1"]
 
 
@@ -71,13 +71,13 @@ def test_devices_are_named_only_if_a_port_is_no_rail_and_each_node_has_its_own_n
     assert found["node2"]["NCCL_IB_HCA"] == "=rocep7s0:1,rocep9s0:1"
 
 
-def test_no_traffic_class_without_a_lossless_one_and_on_infiniband() -> None:
+def test_no_traffic_class_is_set_without_a_lossless_class_or_on_infiniband() -> None:
     assert "NCCL_IB_TC" not in both(node(tos=None))[0]["node1"]
     found, problems = both(node(layer="infiniband", network=None))
     assert not problems and found["node1"] == SOCKETS
 
 
-def test_rdma_that_is_required() -> None:
+def test_required_rdma_without_rails_is_a_problem() -> None:
     assert both(node(), required=True)[0]["node1"]["NCCL_NET"] == "IB"
     assert "have no rail" in both(Node("192.0.2.1", "eno1"), required=True)[1][0]
 
@@ -92,7 +92,7 @@ def test_rdma_that_is_required() -> None:
         (Node("192.0.2.2", "eno1"), "node2 has 0"),
     ],
 )
-def test_different_rails_are_a_problem(other: Node, words: str) -> None:
+def test_rails_that_differ_between_nodes_are_a_problem(other: Node, words: str) -> None:
     found, problems = both(node(), other)
     assert any(words in problem for problem in problems) and found["node1"] == SOCKETS
 
@@ -133,7 +133,7 @@ def test_too_many_rails_are_a_problem() -> None:
         ("NCCL_IB_QPS_PER_CONNECTION", 4, "must be a text"),
     ],
 )
-def test_overrides_that_are_refused(key: str, value: Any, words: str) -> None:
+def test_an_override_that_cannot_work_is_a_problem(key: str, value: Any, words: str) -> None:
     (problem,) = both(node(), overrides={key: value})[1]
     assert problem.startswith(f"rdma_nccl: {key}") and words in problem
 
@@ -148,7 +148,7 @@ def test_good_overrides_are_set() -> None:
     assert both(node(), overrides={"NCCL_DEBUG_FILE": "x" * 2000})[1] == []
 
 
-def test_a_node_by_its_facts() -> None:
+def test_without_a_plan_the_rails_of_a_node_come_from_its_facts() -> None:
     found = facts(
         device(0, port(0, netdev="eno1")),
         device(1, port(1, netdev_addresses=["fe80::1/64", "10.1.0.7/16"])),
@@ -159,7 +159,7 @@ def test_a_node_by_its_facts() -> None:
     assert (made.ports, made.tos) == (3, None)
 
 
-def test_a_node_by_its_plan() -> None:
+def test_the_rails_of_a_node_come_from_its_plan() -> None:
     planned, _findings = planning.plan({"rails": [{"netdev": "ens1"}]}, planning.Machine(roce()))
     made = nccl.node(roce(), planned.desired, "192.0.2.1", "eno1")
     assert [one.device for one in made.rails] == ["rocep1s0"] and (made.ports, made.tos) == (2, 106)
@@ -196,7 +196,7 @@ def test_settings_of_a_plan_count_as_made() -> None:
     assert {one.mtu_active for one in nccl.node(roce(), planned.desired, "192.0.2.1", "eno1").rails} == {1024}
 
 
-def test_a_node_as_plain_values() -> None:
+def test_a_node_is_read_back_from_its_dictionary_and_damage_is_an_error() -> None:
     assert Node.from_dict(node().to_dict()) == node()
     assert Node.from_dict({**node().to_dict(), "later": 1}) == node()
     values: list[Any] = [None, {}, {"rails": []}, {**node().to_dict(), "rails": [1]}]
@@ -205,17 +205,17 @@ def test_a_node_as_plain_values() -> None:
             Node.from_dict(damaged)
 
 
-def test_a_node_without_the_address_gets_no_interface() -> None:
+def test_a_node_without_a_socket_interface_gets_no_variables() -> None:
     found, problems = both(Node("192.0.2.1", ""), Node("192.0.2.2", "eth0"))
     assert not problems and found["node1"] == {} and found["node2"]
 
 
-def test_a_value_that_a_node_does_not_show_is_no_difference() -> None:
+def test_an_unknown_mtu_of_a_node_is_no_difference() -> None:
     assert both(node(mtu_active=None), node(2))[1] == []
     assert "the MTUs of RDMA packets of the nodes differ" in both(node(mtu_active=1024), node(2))[1][0]
 
 
-def test_variables_that_an_engine_must_not_set() -> None:
+def test_variables_of_nccl_that_an_engine_must_not_set_are_refused() -> None:
     nodes = {"node1": node(), "node2": node(2)}
     given = {"NCCL_IB_SL": "3", "NCCL_DEBUG": "INFO", "VLLM_X": "1", "NCCL_NET_GDR_LEVEL": 5, "NCCL_NET": "Socket"}
     assert nccl.refusals(given, nodes, Options()).keys() == {"NCCL_IB_SL", "NCCL_NET_GDR_LEVEL"}

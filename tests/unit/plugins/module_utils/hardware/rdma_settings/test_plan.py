@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The whole plan: desired settings, files, and mistakes; and after a plan is carried out, no difference is left."""
+"""The whole plan: desired settings, files, and problems."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def owned(name: str, file: str | None, mtu: int | None = None) -> dict[str, Any]
     return facts(device(0, port(0, netdev_managers=[{"name": name, "file": file, "mtu": mtu}])), device(1))
 
 
-def test_the_defaults_on_ethernet() -> None:
+def test_the_default_plan_on_ethernet() -> None:
     found, findings = planned()
     assert not findings.problems and not findings.warnings
     rail = found.desired.rails[0]
@@ -72,21 +72,21 @@ def test_the_defaults_of_the_role_are_those_of_the_plan(found: dict[str, Any]) -
     assert planned(found, **raw)[0].desired == planned(found)[0].desired
 
 
-def test_quality_of_service_that_the_operator_leaves_alone_is_not_set() -> None:
+def test_without_a_lossless_priority_only_a_given_type_of_service_is_set() -> None:
     rail = planned(lossless_priority=None)[0].desired.rails[0]
     assert rail.pfc is rail.dscp is rail.bandwidth is rail.rdma_cm_tos is rail.ecn is None
     assert planned(lossless_priority=None, roce_tos=41)[0].desired.rails[0].rdma_cm_tos == 41
     assert planned(trust="unmanaged")[0].desired.rails[0].dscp is None
 
 
-def test_shares_of_the_link() -> None:
+def test_shares_of_the_link_give_bandwidths_algorithms_and_classes() -> None:
     rail = planned(ets={3: 50, 0: 50})[0].desired.rails[0]
     assert rail.bandwidth == [50, 0, 0, 50, 0, 0, 0, 0]
     assert rail.algorithms == ["ets", "strict", "strict", "ets", "strict", "strict", "strict", "strict"]
     assert rail.classes == [0, 0, 0, 3, 0, 0, 6, 0]
 
 
-def test_congestion_control() -> None:
+def test_congestion_control_uses_the_lossless_priority_and_marks_of_its_own() -> None:
     rail = planned(ecn=True)[0].desired.rails[0]
     assert (rail.ecn, rail.ecn_priority, rail.cnp_dscp, rail.cnp_priority) == (True, 3, 48, 6)
     rail = planned(ecn=False)[0].desired.rails[0]
@@ -123,7 +123,7 @@ def test_infiniband_has_no_settings_of_ethernet() -> None:
 
 @pytest.mark.parametrize("manager", ["networkd", "ifupdown", "networkmanager", "none"])
 @pytest.mark.parametrize("addresses", [[], ADDRESSES[:1]])
-def test_partitions_of_infiniband_with_any_manager_and_without_addresses(manager: str, addresses: list[str]) -> None:
+def test_partitions_of_infiniband_need_no_manager_and_no_addresses(manager: str, addresses: list[str]) -> None:
     found, findings = planned(
         facts(infiniband(0)),
         {"networkmanager_runs": True},
@@ -169,7 +169,7 @@ def test_a_program_that_would_not_make_the_addresses_is_refused(
 
 
 @pytest.mark.recordings("sysfs_infiniband")
-def test_recorded_machines_with_infiniband(recording: Any, tmp_path: Path) -> None:
+def test_the_active_ports_of_recorded_machines_with_infiniband_become_rails(recording: Any, tmp_path: Path) -> None:
     where = next((to for name, to in {"sys": "", "class": "sys"}.items() if (recording.path / name).is_dir()), CLASS)
     restore(recording.path, tmp_path / "root" / where)
     found = gather(tmp_path / "root", (SETTINGS,), Programs(), lambda _command: Outcome(0))
@@ -205,7 +205,7 @@ def unknown_without(found: Plan) -> list[str]:
         ({"ipoib_mode": "connected", "mtu": 65521}, "from 1280 to 65520"),
     ],
 )
-def test_refusals_of_infiniband(raw: dict[str, Any], words: str) -> None:
+def test_a_variable_that_infiniband_cannot_have_is_a_problem(raw: dict[str, Any], words: str) -> None:
     assert any(words in problem for problem in problems(facts(infiniband(0)), **raw))
 
 
@@ -233,7 +233,9 @@ def test_refusals_of_infiniband(raw: dict[str, Any], words: str) -> None:
         (facts(device(0, port(0, netdev=None))), {}, {"addresses": ADDRESSES[:1]}, "has no network device"),
     ],
 )
-def test_refusals(found: Any, machine: dict[str, Any], raw: dict[str, Any], words: str) -> None:
+def test_a_variable_that_contradicts_the_facts_is_a_problem(
+    found: Any, machine: dict[str, Any], raw: dict[str, Any], words: str
+) -> None:
     assert any(words in problem for problem in problems(found, machine, **raw)), problems(found, machine, **raw)
 
 
@@ -247,7 +249,9 @@ def test_refusals(found: Any, machine: dict[str, Any], raw: dict[str, Any], word
         ("/etc/systemd/network/60-inference-rdma-ens0.link", 1500, ""),
     ],
 )
-def test_a_link_file_of_the_operator(file: str, mtu: int | None, words: str) -> None:
+def test_a_link_file_of_the_operator_that_conflicts_with_ours_is_a_problem(
+    file: str, mtu: int | None, words: str
+) -> None:
     """If our file came first, the operator's file would no longer name the rail."""
     found = problems(None, {"links": {"ens0": LinkFile(file, mtu)}})
     assert words in "".join(found) and len(found) == bool(words)
@@ -262,13 +266,13 @@ def test_rails_keep_the_names_of_the_kernel() -> None:
         assert ("NamePolicy=" in text) is named and "MTUBytes=9000" in text
 
 
-def test_two_owners_of_a_link_are_a_problem() -> None:
+def test_two_programs_that_configure_a_link_are_a_problem() -> None:
     both = [{"name": "ifupdown", "file": "/i", "mtu": None}, {"name": "networkd", "file": "/n", "mtu": None}]
     found = facts(device(0, port(0, netdev_managers=both)))
     assert any("ens0 is configured by ifupdown (/i) and networkd (/n)" in problem for problem in problems(found))
 
 
-def test_another_program_than_the_owner_of_the_link_is_a_problem() -> None:
+def test_rdma_network_manager_other_than_the_program_that_owns_the_link_is_a_problem() -> None:
     found = owned("networkd", "/etc/systemd/network/80-dhcp.network")
     (problem,) = problems(found, addresses=ADDRESSES, network_manager="ifupdown")
     assert "networkd (/etc/systemd/network/80-dhcp.network) and ifupdown (rdma_network_manager)" in problem
@@ -278,7 +282,7 @@ def test_another_program_than_the_owner_of_the_link_is_a_problem() -> None:
     assert "already configures" in problems(claimed, addresses=ADDRESSES, network_manager="ifupdown")[0]
 
 
-def test_the_owner_of_the_links_writes_their_addresses() -> None:
+def test_the_program_that_owns_the_links_sets_their_addresses() -> None:
     own = owned("ifupdown", "/etc/network/interfaces.d/60-inference-rdma-ens0")
     found, findings = planned(own, addresses=ADDRESSES)
     assert found.desired.manager == "ifupdown" and not findings.problems
@@ -301,7 +305,7 @@ def test_a_rail_on_a_bond_gets_no_file() -> None:
     assert "rdma_subnets: bond0 is a bond, to which this role gives no address" in problem
 
 
-def test_addresses_without_an_owner_of_the_links_are_a_problem() -> None:
+def test_addresses_without_a_program_that_owns_the_links_are_a_problem() -> None:
     _found, findings = plan({"addresses": ADDRESSES}, Machine(roce()))
     assert "set it to one of ifupdown, networkd, networkmanager" in str(findings.problems[0])
     assert not plan({}, Machine(roce()))[1].problems
@@ -333,12 +337,14 @@ def test_a_small_mtu_is_a_warning() -> None:
         ({"dma_buf": None, "dma_buf_reason": "no driver", "peermem": False}, None, "none"),
     ],
 )
-def test_the_method_of_gpudirect(gpudirect: dict[str, Any], devices: bool | None, method: str) -> None:
+def test_the_method_of_gpudirect_comes_from_devices_and_modules(
+    gpudirect: dict[str, Any], devices: bool | None, method: str
+) -> None:
     found = facts(device(0, dma_buf=devices), rdma_gpudirect=gpudirect)
     assert planned(found)[0].gpudirect == method
 
 
-def test_a_node_without_devices_has_no_mistakes() -> None:
+def test_a_node_without_rdma_devices_has_no_rails_and_no_problems() -> None:
     found, findings = planned(facts())
     assert found.desired.rails == [] and found.texts == {} and not findings.problems
 

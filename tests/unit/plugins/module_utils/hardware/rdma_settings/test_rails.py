@@ -78,12 +78,12 @@ def test_auto_with_two_link_layers_needs_a_choice() -> None:
 @pytest.mark.parametrize(
     "entry", [{"pci": "11:00.0"}, {"netdev": "ens1"}, {"device": "rocep1s0"}, {"device": "rocep1s0/1"}]
 )
-def test_a_rail_by_each_name(entry: dict[str, str]) -> None:
+def test_a_rail_is_found_by_each_of_its_names(entry: dict[str, str]) -> None:
     names, findings = choose(Wish(rails=[entry, {"netdev": "ens0"}]), roce())
     assert names == ["rocep1s0/1", "rocep0s0/1"] and not findings.problems
 
 
-def test_the_second_port_of_a_device() -> None:
+def test_the_second_port_of_a_device_can_be_named() -> None:
     found = facts(device(0, port(0), port(1, port=2)))
     for entry in ({"device": "rocep0s0/2"}, {"pci": "0000:10:00.0/2"}, {"pci": "10:00.0/2"}, {"netdev": "ens1"}):
         assert choose(Wish(rails=[entry]), found)[0] == ["rocep0s0/2"]
@@ -91,8 +91,8 @@ def test_the_second_port_of_a_device() -> None:
     assert "no RDMA port has this pci" in str(findings.problems[0])
 
 
-def test_two_ports_of_one_card() -> None:
-    """As two PCI functions, both are rails; as one function of a VPI card, the port of the wanted link layer is."""
+def test_two_ports_of_one_card_may_both_be_rails() -> None:
+    """As two PCI functions, both are rails. Of one function with ports of two link layers, only one layer's port is."""
     found = facts(device(0), device(1, pci_address="0000:10:00.1"))
     assert choose(Wish(), found)[0] == ["rocep0s0/1", "rocep1s0/1"]
     second = {**infiniband(0)["ports"][0], "port": 2}
@@ -111,7 +111,7 @@ def test_two_ports_of_one_card() -> None:
         ([{"netdev": "ens3"}], "is DOWN; check cable"),
     ],
 )
-def test_mistakes_of_a_list(entries: list[dict[str, str]], words: str) -> None:
+def test_a_wrong_entry_of_rdma_rails_is_a_problem(entries: list[dict[str, str]], words: str) -> None:
     found = facts(device(0), device(1), device(3, port(3, state="DOWN")), device(9))
     _names, findings = choose(Wish(rails=entries), found, management=["ens9"])
     (problem,) = findings.problems
@@ -123,7 +123,7 @@ def test_a_named_port_of_the_other_link_layer_is_a_problem() -> None:
     assert "is ethernet, not infiniband" in str(findings.problems[0])
 
 
-def test_ports_that_no_subnet_manager_has_made_active() -> None:
+def test_ports_that_no_subnet_manager_has_made_active_are_rails_with_a_warning() -> None:
     """All nodes of a new subnet get their settings in one run, with the node that becomes the manager."""
     without = facts(infiniband(0, state="INIT", sm_lid=0), infiniband(1, state="ARMED", sm_lid=0))
     for wish in (Wish(), Wish(rails=[{"netdev": "ib0"}, {"netdev": "ib1"}])):
@@ -137,7 +137,7 @@ def test_ports_that_no_subnet_manager_has_made_active() -> None:
         assert not findings.problems and not findings.warnings
 
 
-def test_a_port_without_a_manager_next_to_active_ports_is_no_rail_unless_known() -> None:
+def test_a_port_that_waits_for_the_subnet_manager_next_to_active_ports_is_no_rail_unless_known() -> None:
     found = facts(infiniband(0), infiniband(1, state="INIT"))
     names, findings = choose(Wish(), found)
     assert names == ["ibp0s0/1"] and not findings.warnings

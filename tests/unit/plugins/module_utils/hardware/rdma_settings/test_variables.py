@@ -76,12 +76,12 @@ def test_the_defaults_have_no_mistakes() -> None:
         ({"ipoib_mode": "fast"}, "allowed are null, datagram, connected"),
     ],
 )
-def test_a_mistake_and_its_remedy(raw: dict[str, Any], words: str) -> None:
+def test_a_wrong_variable_is_a_problem_with_a_remedy(raw: dict[str, Any], words: str) -> None:
     (refusal,) = refusals(**raw)
     assert words in refusal and f"rdma_{next(iter(raw))}" in refusal
 
 
-def test_all_mistakes_at_once() -> None:
+def test_all_problems_of_variables_are_reported_at_once() -> None:
     assert len(refusals(mtu=1, dscp=106, trust="x", ets={0: 1, 3: 1}, rails=[], nonsense=1)) == 6
 
 
@@ -92,7 +92,7 @@ def test_the_dscp_of_all_other_traffic_is_a_warning() -> None:
         assert len(found.warnings) == warnings and not found.problems
 
 
-def test_quality_of_service_that_the_operator_leaves_alone_is_not_checked() -> None:
+def test_without_a_lossless_priority_trust_and_priorities_are_not_checked() -> None:
     assert refusals(lossless_priority=None, dscp=48, cnp_priority=3, trust="pcp") == []
 
 
@@ -107,7 +107,7 @@ def test_priorities_of_json_are_texts() -> None:
     assert variables.of({"ets": {"3": 50, "0": 50}}, Findings()).ets == {3: 50, 0: 50}
 
 
-def test_variables_without_meaning_on_a_link_layer() -> None:
+def test_variables_that_a_link_layer_does_not_use_are_without_meaning() -> None:
     assert variables.without_meaning(Wish(), "infiniband") == variables.without_meaning(Wish(), "ethernet") == []
     assert variables.without_meaning(Wish(dscp=10, ecn=True), "infiniband") == ["dscp", "ecn"]
     assert variables.without_meaning(Wish(lossless_priority=None), "infiniband") == []

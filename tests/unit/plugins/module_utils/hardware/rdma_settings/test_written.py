@@ -44,7 +44,7 @@ def test_files_are_written_once_with_their_mode(tmp_path: Path) -> None:
     assert list(written.differing(tmp_path, texts, None)) == [PROFILE]
 
 
-def test_files_of_earlier_runs_are_removed_and_others_are_left(tmp_path: Path) -> None:
+def test_files_of_earlier_runs_are_removed_and_files_of_the_operator_remain(tmp_path: Path) -> None:
     inner = "/etc/systemd/network/60-inference-rdma-ib0.network.d/60-inference-rdma-ib0.8001.conf"
     other = "/etc/systemd/network/60-mine.link"
     for path in (LINK, inner, other):
@@ -58,7 +58,7 @@ def test_files_of_earlier_runs_are_removed_and_others_are_left(tmp_path: Path) -
     assert written.differing(tmp_path, {}, "damaged") == {}
 
 
-def test_networkmanager_reads_its_configuration_again(tmp_path: Path) -> None:
+def test_networkmanager_reads_its_configuration_after_a_change(tmp_path: Path) -> None:
     commands: list[list[str]] = []
 
     def record(command: Sequence[str]) -> Outcome:
@@ -91,7 +91,7 @@ def test_opensm_reads_new_partitions(tmp_path: Path) -> None:
     assert written.differing(tmp_path, {}, stored) == {}
 
 
-def test_diffs() -> None:
+def test_a_change_has_a_diff() -> None:
     assert written.diff({LINK: Change(None, "a\n")}) == [
         {"before_header": LINK, "after_header": LINK, "before": "", "after": "a\n"}
     ]
@@ -101,7 +101,7 @@ def test_diffs() -> None:
     assert found["after"] == "rail 0 (rocep1s0/1): mtu = 9000\n"
 
 
-def test_units_are_enabled_and_read_again_and_removed(tmp_path: Path) -> None:
+def test_units_are_enabled_and_later_removed(tmp_path: Path) -> None:
     commands: list[str] = []
 
     def record(command: Sequence[str]) -> Outcome:

@@ -8,7 +8,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.models.config 
 from ansible_collections.baremetal.inference.plugins.module_utils.models.config.architectures import ARCHITECTURES
 
 
-def test_the_table_has_what_the_engine_can_do() -> None:
+def test_the_table_has_the_abilities_of_architectures() -> None:
     assert len(ARCHITECTURES) > 350
     assert ARCHITECTURES["LlamaForCausalLM"][:2] == ("generates", "stages")
     assert "transcribes" in ARCHITECTURES["WhisperForConditionalGeneration"]
@@ -16,6 +16,6 @@ def test_the_table_has_what_the_engine_can_do() -> None:
     assert "generates" not in ARCHITECTURES["BertModel"]
 
 
-def test_tasks_py_explains_every_word() -> None:
+def test_tasks_py_explains_every_word_of_the_table() -> None:
     assert tasks.__doc__ is not None
     assert all(f"`{word}`" in tasks.__doc__ for words in ARCHITECTURES.values() for word in words)

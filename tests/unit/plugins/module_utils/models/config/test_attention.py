@@ -64,11 +64,11 @@ def read(text: dict[str, Any], layers: int | None = 12) -> tuple[Attention | Non
         ({"compress_ratios": [4]}, None),
     ],
 )
-def test_counts_layers_by_what_they_keep(text: dict[str, Any], expected: Attention | None) -> None:
+def test_layers_are_counted_by_what_they_keep(text: dict[str, Any], expected: Attention | None) -> None:
     assert read(text) == (expected, "")
 
 
-def test_layer_types_must_be_as_many_as_layers() -> None:
+def test_each_layer_must_have_one_entry_of_layer_types() -> None:
     problem = "names the kinds of 5 layers (layer_types or a key like it), but has 12 layers"
     assert read({"layer_types": ["full_attention"] * 5}) == (None, problem)
     assert read({"layer_types": ["full_attention"] * 5}, layers=None) == (None, "")

@@ -13,7 +13,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.models.config 
 from ansible_collections.baremetal.inference.plugins.module_utils.models.config.config import parse
 
 
-def test_computes_the_parameters_of_published_models(published: dict[str, Any]) -> None:
+def test_the_parameters_of_published_models_are_computed(published: dict[str, Any]) -> None:
     for name, entry in published.items():
         found = computed.compute(parse(entry["config"])[0])
         # Biases and the norms of heads are left out.
@@ -21,7 +21,7 @@ def test_computes_the_parameters_of_published_models(published: dict[str, Any]) 
         assert found.parts.total == found.bytes, name
 
 
-def test_computes_quantized_weights(published: dict[str, Any]) -> None:
+def test_the_bytes_of_quantized_weights_are_computed(published: dict[str, Any]) -> None:
     """Sizes of all published files together, in GiB."""
     for name, gib in {
         "deepseek-v3": 627,
@@ -46,7 +46,7 @@ def test_the_weights_of_an_unknown_type_are_unknown() -> None:
     assert computed.compute(parse({**raw, "model_type": "llama", "intermediate_size": 32})[0]) is not None
 
 
-def test_parts_are_those_of_the_published_tensors(published: dict[str, Any]) -> None:
+def test_the_computed_parts_are_those_of_the_published_tensors(published: dict[str, Any]) -> None:
     found = computed.compute(parse(published["llama-3-8b"]["config"])[0])
     assert found
     parts, table = found.parts, 128256 * 4096 * 2
@@ -74,7 +74,7 @@ def test_weights_have_the_size_of_their_dtype(published: dict[str, Any]) -> None
     assert (full.bytes, none.bytes) == (2 * half.bytes, half.bytes)
 
 
-def test_experts_and_latent_attention_need_all_of_their_sizes(published: dict[str, Any]) -> None:
+def test_without_all_sizes_of_experts_or_latent_attention_the_weights_are_unknown(published: dict[str, Any]) -> None:
     whole = parse(published["deepseek-v3"]["config"])[0]
     assert whole.mla and whole.experts and computed.compute(whole)
     for mla in (replace(whole.mla, qk_nope_head_dim=None), replace(whole.mla, v_head_dim=None)):

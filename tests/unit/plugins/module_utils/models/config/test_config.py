@@ -55,7 +55,7 @@ def test_without_a_dtype_the_dtype_is_unknown(published: dict[str, Any]) -> None
     assert config(published["gpt-oss-120b"]["config"]).dtype is None
 
 
-def test_reads_old_names() -> None:
+def test_old_names_of_keys_are_read() -> None:
     found = config({"n_layer": 24, "n_head": 16, "n_embd": 1024, "n_positions": 2048, "n_inner": 4096, "n_head_kv": 2})
     assert (found.layers, found.attention_heads, found.hidden_size, found.head_size) == (24, 16, 1024, 64)
     assert (found.max_length, found.intermediate_size, found.kv_heads) == (2048, 4096, 2)
@@ -87,7 +87,7 @@ def test_a_window_counts_unless_the_configuration_turns_it_off() -> None:
     assert config({**BASE, "sliding_window": None}).attention == Attention(12)
 
 
-def test_layer_types_must_be_as_many_as_layers() -> None:
+def test_each_layer_must_have_one_entry_of_layer_types() -> None:
     found, problems = parse({**BASE, "layer_types": ["full_attention"] * 5})
     assert found.attention is None
     assert problems == ["names the kinds of 5 layers (layer_types or a key like it), but has 12 layers"]
@@ -105,13 +105,13 @@ def test_reads_the_file_of_model_optimizer() -> None:
     assert config(BASE, quantization_file=file).quantization == Quantization("modelopt", 8)
 
 
-def test_an_absurd_number_of_layers_takes_no_memory() -> None:
+def test_an_absurd_number_of_layers_is_a_problem() -> None:
     found, problems = parse({**BASE, "num_hidden_layers": 10**11})
     assert found.layers is None
     assert problems == ["has num_hidden_layers: '100000000000', which is not a size"]
 
 
-def test_a_value_that_is_no_size_is_named() -> None:
+def test_each_value_that_is_no_size_is_a_problem() -> None:
     found, problems = parse({**BASE, "num_key_value_heads": "eight", "vocab_size": 1 << 80, "head_dim": True})
     assert (found.vocabulary_size, found.layers) == (None, 12)
     assert [problem.partition(":")[0] for problem in problems] == [
@@ -138,13 +138,13 @@ values = st.recursive(
         {"per_layer_config": {"9" * 5000: {"head_dim": 8}}},
     ],
 )
-def test_values_of_other_types_raise_nothing(raw: dict[str, Any]) -> None:
+def test_values_of_other_types_are_no_exception(raw: dict[str, Any]) -> None:
     found, _problems = parse({**BASE, **raw})
     assert found.hidden_size == 768
 
 
 @given(data=st.data())
-def test_a_mangled_configuration_raises_nothing(data: st.DataObject, published: dict[str, Any]) -> None:
+def test_a_mangled_configuration_is_no_exception(data: st.DataObject, published: dict[str, Any]) -> None:
     """Any value of any key of a real configuration may be anything."""
     raw = dict(data.draw(st.sampled_from([entry["config"] for entry in published.values()])))
     for key in data.draw(st.lists(st.sampled_from(sorted(raw)), min_size=1, max_size=4)):

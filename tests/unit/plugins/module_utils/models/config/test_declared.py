@@ -26,7 +26,7 @@ def test_a_null_value_stays_null() -> None:
     assert completed({"model_type": "gemma3_text", "sliding_window": None})["sliding_window"] is None
 
 
-def test_parts_are_completed_by_their_own_class_or_by_the_class_that_the_owner_expects() -> None:
+def test_a_part_is_completed_by_its_own_class_or_by_the_class_that_the_model_around_it_expects() -> None:
     whole = completed({"model_type": "gemma3", "text_config": {"hidden_size": 5376}})
     assert (whole["text_config"]["hidden_size"], whole["text_config"]["vocab_size"]) == (5376, 262208)
     assert whole["text_config"]["model_type"] == "gemma3_text"
@@ -38,7 +38,7 @@ def test_parts_are_completed_by_their_own_class_or_by_the_class_that_the_owner_e
     assert completed({"model_type": "llava", "vision_config": None})["vision_config"] is None
 
 
-def test_a_part_may_have_a_class_that_its_owner_alone_has() -> None:
+def test_a_part_may_have_a_class_that_only_the_model_around_it_uses() -> None:
     """The engine has another class for the type of the language part of Step 3.7."""
     for given in ({}, {"model_type": "step3p5"}):
         part = completed({"model_type": "step3p7", "text_config": given})["text_config"]
@@ -53,7 +53,7 @@ def test_a_part_may_have_a_class_that_its_owner_alone_has() -> None:
     assert completed({"model_type": "step3p5"})["max_seq_len"] == 4096
 
 
-def test_a_missing_part_has_the_values_that_its_owner_gives_it() -> None:
+def test_a_missing_part_has_the_values_that_the_model_around_it_gives() -> None:
     """PaliGemma's language part is a Gemma of 2B. The class of Gemma alone declares the sizes of 7B."""
     missing = completed({"model_type": "paligemma"})["text_config"]
     assert (missing["num_hidden_layers"], missing["hidden_size"], missing["vocab_size"]) == (18, 2048, 257152)
@@ -61,7 +61,7 @@ def test_a_missing_part_has_the_values_that_its_owner_gives_it() -> None:
     assert (part["num_hidden_layers"], part["hidden_size"]) == (28, 3072)
 
 
-def test_an_owner_may_also_fill_a_part_that_is_there() -> None:
+def test_a_model_may_also_give_values_to_a_part_that_is_there() -> None:
     """Voxtral gives its language part its own sizes, wherever the part has none."""
     part = completed({"model_type": "voxtral", "text_config": {"model_type": "llama", "vocab_size": 9}})["text_config"]
     assert (part["num_hidden_layers"], part["head_dim"], part["vocab_size"]) == (30, 128, 9)

@@ -35,11 +35,11 @@ def test_the_library_reads_what_the_engine_reads(oracle: Any) -> None:
     assert {name: differences for name, differences in found.items() if differences} == {}
 
 
-def test_the_sample_has_many_types(oracle: Any) -> None:
+def test_the_recorded_answers_have_many_types_of_models(oracle: Any) -> None:
     assert len({oracle.kind(answer) for answer in ANSWERS}) >= oracle.LEAST_TYPES
 
 
-def test_a_difference_is_found(oracle: Any) -> None:
+def test_a_difference_between_library_and_engine_is_found(oracle: Any) -> None:
     answer = ANSWERS[0]
     wrong = {**answer, "engine": {**answer["engine"], "layers": 7}}
     assert oracle.differences(wrong) == {"layers": (answer["engine"]["layers"], 7)}

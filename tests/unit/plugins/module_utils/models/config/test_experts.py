@@ -55,7 +55,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.models.config.
         ),
     ],
 )
-def test_counts_experts_and_their_layers(text: dict[str, Any], found: Experts | None) -> None:
+def test_experts_and_their_layers_are_counted(text: dict[str, Any], found: Experts | None) -> None:
     assert experts_of(text, Reader(text), 12) == found
 
 

@@ -49,7 +49,7 @@ def messages(found: ModelFacts) -> list[str]:
     return [f"{problem.file} {problem.message}" for problem in found.problems]
 
 
-def test_reads_a_whole_model(root: Path) -> None:
+def test_the_facts_of_a_complete_model_are_read(root: Path) -> None:
     found = facts.gather(root)
     assert messages(found) == []
     assert found.path == str(root)
@@ -78,7 +78,7 @@ def test_files_of_sentence_transformers_set_the_longest_request(root: Path, text
     assert facts.gather(root).config.max_length == length
 
 
-def test_facts_are_the_same_on_the_controller(root: Path, published: dict[str, Any]) -> None:
+def test_facts_are_the_same_after_json(root: Path, published: dict[str, Any]) -> None:
     for found in (facts.gather(root), *(facts.from_config(entry["config"]) for entry in published.values())):
         sent = json.loads(json.dumps(found.to_dict()))
         assert ModelFacts.from_dict({**sent, "key_of_a_later_version": 1}) == found
@@ -97,14 +97,14 @@ def test_missing_and_cut_shards_are_named(root: Path) -> None:
     assert found.config.layers == 1
 
 
-def test_a_directory_that_is_not_there(tmp_path: Path) -> None:
+def test_a_missing_directory_is_a_problem(tmp_path: Path) -> None:
     found = facts.gather(tmp_path / "gone")
     assert messages(found) == [" is missing, or is not a directory"]
     assert found.weights is None
     assert set(found.to_dict()) == set(ModelFacts().to_dict())
 
 
-def test_an_empty_directory(tmp_path: Path) -> None:
+def test_an_empty_directory_lacks_configuration_and_weights(tmp_path: Path) -> None:
     texts = messages(facts.gather(tmp_path))
     assert "config.json is missing: a model needs its configuration" in texts
     assert any("contains no weights" in text for text in texts)
@@ -114,7 +114,7 @@ def test_an_empty_directory(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "name", ["config.json", "tokenizer_config.json", "model.safetensors.index.json", "manifest.json"]
 )
-def test_a_broken_file_is_named(root: Path, name: str, content: bytes) -> None:
+def test_each_damaged_file_is_a_problem(root: Path, name: str, content: bytes) -> None:
     (root / name).write_bytes(content)
     found = facts.gather(root)
     assert [text for text in messages(found) if text.startswith(name)]
@@ -144,7 +144,7 @@ def test_without_a_dtype_the_dtype_of_the_weights_counts(root: Path) -> None:
         ("chat_template.json", '{"chat_template": "x"}', "chat_template.json"),
     ],
 )
-def test_a_file_of_the_template_alone_wins(root: Path, name: str, content: str, expected: str) -> None:
+def test_a_separate_file_of_the_chat_template_comes_first(root: Path, name: str, content: str, expected: str) -> None:
     (root / name).write_text(content)
     assert facts.gather(root).chat_template == expected
 
@@ -161,7 +161,7 @@ def test_the_files_that_name_code_of_the_model_are_listed(root: Path) -> None:
     assert facts.gather(root).remote_code == ("config.json",)
 
 
-def test_reads_the_revision_of_a_published_model(root: Path) -> None:
+def test_the_revision_comes_from_an_unedited_manifest(root: Path) -> None:
     described, problems = build(root, "", HashCache())
     assert described and not problems
     (root / "manifest.json").write_text(json.dumps(described.to_dict()))
@@ -181,7 +181,9 @@ def test_weights_in_two_forms_count_once(root: Path, write_safetensors: Callable
     assert "consolidated.safetensors" not in found.shards
 
 
-def test_reads_consolidated_weights_that_are_alone(tmp_path: Path, write_safetensors: Callable[..., None]) -> None:
+def test_consolidated_weights_count_if_no_other_weights_are_there(
+    tmp_path: Path, write_safetensors: Callable[..., None]
+) -> None:
     (tmp_path / "config.json").write_text(json.dumps(CONFIG))
     write_safetensors(tmp_path / "consolidated.safetensors", {"a": 1000})
     assert facts.gather(tmp_path).shards == ("consolidated.safetensors",)
@@ -227,7 +229,7 @@ def write_sparse(root: Path, config: dict[str, Any], shards: int) -> int:
     return total
 
 
-def test_reads_the_facts_of_140_gb_within_a_second(tmp_path: Path, published: dict[str, Any]) -> None:
+def test_the_facts_of_140_gb_are_read_within_a_second(tmp_path: Path, published: dict[str, Any]) -> None:
     entry = published["llama-3-70b"]
     total = write_sparse(tmp_path, entry["config"], 30)
     begin = time.monotonic()
@@ -248,14 +250,14 @@ def test_reads_the_facts_of_140_gb_within_a_second(tmp_path: Path, published: di
         st.none() | st.integers() | st.text(), lambda inner: st.dictionaries(st.text(), inner), max_leaves=5
     )
 )
-def test_any_json_as_a_configuration_raises_nothing(raw: Any) -> None:
+def test_any_json_as_a_configuration_is_no_exception(raw: Any) -> None:
     config = raw if isinstance(raw, dict) else {"text_config": raw}
     found = facts.from_config(config)
     assert ModelFacts.from_dict(found.to_dict()) == found
 
 
 @pytest.mark.parametrize("text", ['[{"type": ["x"]}]', '[{"type": {}}]', "[1]", "{}", "[" * 100_000])
-def test_damaged_parts_of_sentence_transformers_pool_nothing(root: Path, text: str) -> None:
+def test_a_damaged_pooling_file_of_sentence_transformers_does_not_make_a_model_pool(root: Path, text: str) -> None:
     (root / facts.POOLING_FILE).write_text(text)
     found = facts.gather(root)
     assert (found.pooled, messages(found)) == (False, [])

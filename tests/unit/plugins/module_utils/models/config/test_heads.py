@@ -36,7 +36,7 @@ WORDS = ["sliding_attention", "sliding_attention", "full_attention"]
         ({"per_layer_config": {}}, "gemma4_text", (None, None)),
     ],
 )
-def test_reads_heads_by_kind_of_layer(
+def test_heads_are_read_by_kind_of_layer(
     text: dict[str, Any], model_type: str, expected: tuple[Heads | None, Heads | None]
 ) -> None:
     assert heads_by_kind(text, Heads(16, 256), WORDS, model_type) == expected
@@ -51,6 +51,6 @@ def test_reads_heads_by_kind_of_layer(
         ("x", 64),
     ],
 )
-def test_the_first_block_with_attention_has_the_heads_of_a_group(blocks: Any, count: int) -> None:
+def test_the_first_block_with_attention_decides_the_number_of_kv_heads(blocks: Any, count: int) -> None:
     text = {"num_attention_heads": 64, "num_key_value_heads": None, "block_configs": blocks}
     assert kv_heads(text, Reader(text), 64) == count

@@ -23,6 +23,6 @@ from ansible_collections.baremetal.inference.plugins.module_utils.models.config.
         ({"id2label": ["a"], "num_labels": "many"}, None),
     ],
 )
-def test_counts_classes(raw: dict[str, Any], found: int | None) -> None:
+def test_the_number_of_classes_comes_from_labels_or_tokens(raw: dict[str, Any], found: int | None) -> None:
     assert labels(raw, {}) == found
     assert labels(raw, {"num_labels": 9}) == found

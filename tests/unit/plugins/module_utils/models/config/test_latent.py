@@ -39,11 +39,13 @@ KEYS = {"kv_lora_rank": 512, "qk_rope_head_dim": 64, "qk_nope_head_dim": 128, "v
         ("deepseek_v4", {"compress_ratios": [0], "qk_rope_head_dim": 64}, None),
     ],
 )
-def test_reads_latent_attention(model_type: str | None, keys: dict[str, Any], found: Mla | None) -> None:
+def test_latent_attention_is_read_if_the_engine_uses_it(
+    model_type: str | None, keys: dict[str, Any], found: Mla | None
+) -> None:
     assert latent(Reader(keys), model_type) == found
 
 
-def test_the_size_of_a_head_is_what_the_engine_keeps_of_a_token() -> None:
+def test_the_size_of_a_head_is_the_size_that_the_engine_keeps_of_a_token() -> None:
     assert cached_size(Mla(512, 64), "deepseek_v3") == 576
     # The engine reports the configuration's own size for types that Transformers serves.
     assert cached_size(Mla(512, 64), "new_type") is None and cached_size(None, "deepseek_v3") is None

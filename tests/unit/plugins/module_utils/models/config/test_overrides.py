@@ -27,17 +27,17 @@ RAW = {"model_type": "llama", "max_position_embeddings": 4096}
         ({"num_labels": 2}, 4096),
     ],
 )
-def test_length_and_rope_are_replaced(given: dict[str, Any], longest: int) -> None:
+def test_overrides_replace_length_and_rope(given: dict[str, Any], longest: int) -> None:
     found = overrides.overridden(parse(RAW)[0], given)
     assert (found.max_length, found.default_length) == (longest, longest)
 
 
-def test_the_tokenizer_limits_what_is_overridden() -> None:
+def test_the_tokenizer_also_limits_an_overridden_length() -> None:
     config = parse({**RAW, "position_embedding_type": "absolute"}, tokenizer_max_length=2048)[0]
     assert overrides.overridden(config, {"max_position_embeddings": 8192}).max_length == 2048
 
 
-def test_reads_a_dictionary_or_its_text() -> None:
+def test_overrides_are_a_dictionary_or_its_json() -> None:
     assert overrides.read('{"a": 1}') == overrides.read({"a": 1}) == {"a": 1}
     assert overrides.read("{") == overrides.read("[" * 100_000) == overrides.read(None) == overrides.read(["a"]) == {}
     assert overrides.unknown({"num_labels": 2, "head_dim": 1, "text_config": {}}) == ["head_dim"]

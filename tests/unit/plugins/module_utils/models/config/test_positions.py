@@ -45,7 +45,7 @@ def read(raw: dict[str, Any], **more: Any) -> Config:
         ({}, 2048),
     ],
 )
-def test_counts_rope_scaling_in_as_the_engine_does(rope: dict[str, Any], length: int) -> None:
+def test_the_length_includes_the_rope_scaling_that_the_engine_applies(rope: dict[str, Any], length: int) -> None:
     assert read({**BASE, "max_position_embeddings": 2048, **rope}).max_length == length
 
 
@@ -69,7 +69,7 @@ def test_the_tokenizer_limits_the_length_of_absolute_positions_alone() -> None:
     assert read(raw, tokenizer_max_length=10**9).max_length == 8192
 
 
-def test_sentence_transformers_win_over_all_lengths() -> None:
+def test_the_length_of_sentence_transformers_replaces_all_other_lengths() -> None:
     raw = {**BASE, "max_position_embeddings": 512, "position_embedding_type": "absolute"}
     for length in (256, 1024):
         found = read(raw, tokenizer_max_length=128, encoder_max_length=length)
@@ -83,7 +83,7 @@ def test_the_smallest_number_of_positions_counts_unless_the_model_names_its_leng
     assert positions.max_positions(Reader({})) is None
 
 
-def test_of_several_ropes_the_rope_that_stretches_counts() -> None:
+def test_of_several_ropes_the_rope_with_a_scaling_counts() -> None:
     ropes = {"full_attention": {"rope_type": "yarn", "factor": 8.0}, "sliding_attention": {"rope_type": "default"}}
     assert positions.read_rope({"rope_parameters": ropes}) == positions.Rope("yarn", 8.0)
     assert positions.read_rope({"rope_scaling": "yarn"}) is None

@@ -50,11 +50,11 @@ from ansible_collections.baremetal.inference.plugins.module_utils.models.config.
         ({}, None),
     ],
 )
-def test_reads_quantization(raw: dict[str, Any], expected: Quantization | None) -> None:
+def test_quantization_is_read_in_the_forms_of_all_tools(raw: dict[str, Any], expected: Quantization | None) -> None:
     assert quantization(raw) == expected
 
 
-def test_reads_the_file_of_model_optimizer() -> None:
+def test_the_file_of_model_optimizer_is_read_after_config_json() -> None:
     file = {"producer": {"name": "modelopt"}, "quantization": {"quant_algo": "NVFP4", "group_size": 16}}
     assert quantization({}, file) == Quantization("modelopt_fp4", 4, 16)
     # The quantization in config.json comes first.

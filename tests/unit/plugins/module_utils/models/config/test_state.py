@@ -40,7 +40,7 @@ MAMBA_2 = {"mamba_num_heads": 8, "ssm_state_size": 16, "conv_kernel": 4, "n_grou
         ),
     ],
 )
-def test_computes_the_state_of_a_layer(text: dict[str, Any], expected: State | None) -> None:
+def test_the_state_of_a_layer_is_computed(text: dict[str, Any], expected: State | None) -> None:
     assert state(text, 64) == expected
 
 

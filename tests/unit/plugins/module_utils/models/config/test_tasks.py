@@ -56,7 +56,9 @@ def model(architecture: str, *, pooled: bool = False, **keys: Any) -> ModelFacts
         (ModelFacts(), {}, ()),
     ],
 )
-def test_computes_the_tasks(facts: ModelFacts, flags: Mapping[str, Any], answered: tuple[str, ...]) -> None:
+def test_the_tasks_come_from_architecture_directory_and_flags(
+    facts: ModelFacts, flags: Mapping[str, Any], answered: tuple[str, ...]
+) -> None:
     assert tasks(facts, flags) == answered
 
 
@@ -71,7 +73,7 @@ def test_computes_the_tasks(facts: ModelFacts, flags: Mapping[str, Any], answere
         ({"hf-overrides": {"architectures": 3}}, "generate"),
     ],
 )
-def test_flags_decide_about_the_runner(flags: Mapping[str, Any], found: str) -> None:
+def test_runner_convert_and_overrides_decide_the_runner(flags: Mapping[str, Any], found: str) -> None:
     assert runner(model("LlamaForCausalLM"), flags) == found
 
 

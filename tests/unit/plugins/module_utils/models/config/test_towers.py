@@ -17,16 +17,16 @@ PIXTRAL = {
 }
 
 
-def test_without_such_parts_there_are_no_parameters() -> None:
+def test_without_parts_for_images_and_sound_there_are_no_parameters() -> None:
     assert towers([], 4096) == 0
 
 
-def test_computes_the_tower_of_a_published_model() -> None:
+def test_the_parameters_of_a_published_part_for_images_are_computed() -> None:
     # Mistral Small 3.2: 0.8 GiB in bfloat16.
     assert (towers([PIXTRAL], 5120) or 0) * 2 / (1 << 30) == pytest.approx(0.8, abs=0.03)
 
 
-def test_reads_other_names() -> None:
+def test_other_names_of_sizes_are_read() -> None:
     part = {"embed_dim": 64, "depth": 2, "mlp_ratio": 4}
     projector = 64 * 128 + 128 * 128
     assert towers([part], 128) == 2 * (4 * 64 * 64 + 2 * 64 * 256) + projector

@@ -43,7 +43,7 @@ def test_of_several_sizes_the_largest_counts() -> None:
     assert (read.size("moe_intermediate_size"), read.problems) == (1536, [])
 
 
-def test_a_value_that_is_no_size_is_named_once() -> None:
+def test_a_value_that_is_no_size_is_one_problem() -> None:
     read = Reader({"a": "eight", "b": [4, "x"], "c": 9, "long": "x" * 99})
     assert (read.size("a"), read.size("a", "b", "c"), read.size("c", most=8)) == (None, 9, None)
     assert read.problems == [

@@ -57,7 +57,7 @@ def llama(config: dict[str, Any], dtype: str = "BF16") -> Shapes:
 
 
 @pytest.mark.parametrize("name", ["llama-3-8b", "llama-3-70b"])
-def test_files_and_configuration_agree(name: str, published: dict[str, Any]) -> None:
+def test_the_weights_by_files_and_by_configuration_are_equal(name: str, published: dict[str, Any]) -> None:
     raw = published[name]["config"]
     config = parse(raw)[0]
     measured, expected = weigh(tensors(llama(raw)), config), computed.compute(config)
@@ -69,7 +69,7 @@ def test_files_and_configuration_agree(name: str, published: dict[str, Any]) -> 
     assert measured.by_dtype == {"BF16": measured.bytes}
 
 
-def test_counts_a_tied_head_once() -> None:
+def test_a_tied_head_counts_once() -> None:
     shapes = {"model.embed_tokens.weight": ("F16", (100, 8)), "lm_head.weight": ("F16", (100, 8))}
     found = weights(shapes, tied_embeddings=True)
     assert (found.bytes, found.unused_bytes, found.parts.head) == (1600, 1600, 0)
@@ -78,7 +78,7 @@ def test_counts_a_tied_head_once() -> None:
     assert weights({"lm_head.weight": ("F16", (100, 8))}, tied_embeddings=True).bytes == 1600
 
 
-def test_layers_only_for_speculative_decoding_are_left_out() -> None:
+def test_layers_that_only_speculative_decoding_uses_do_not_count() -> None:
     found = weights(
         {
             "model.layers.0.mlp.up_proj.weight": ("BF16", (4, 4)),
@@ -115,7 +115,7 @@ def test_weights_are_counted_by_part() -> None:
     assert found.bytes == parts.total
 
 
-def test_unpacks_quantized_weights_for_counting() -> None:
+def test_the_parameters_of_packed_weights_are_counted_unpacked() -> None:
     packed = weights(
         {
             "model.layers.0.mlp.up_proj.qweight": ("I32", (512, 4096)),
@@ -137,7 +137,7 @@ def test_unpacks_quantized_weights_for_counting() -> None:
 
 
 @pytest.mark.parametrize("digits", [11, 5000])
-def test_a_layer_of_absurd_number_takes_no_memory(digits: int) -> None:
+def test_a_layer_with_an_absurd_number_is_unused(digits: int) -> None:
     absurd = f"model.layers.{'9' * digits}.a.weight"
     found = weights({absurd: ("F16", (4,)), "model.layers.1.a.weight": ("F16", (4,))})
     assert (found.bytes, found.unused_bytes, len(found.parts.layers)) == (8, 8, 2)

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Tests of fit/abilities.py: what the GPUs and the image can compute."""
+"""What the GPUs and the image can compute."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def check(
 
 
 def only(found: list[Misfit]) -> Misfit:
-    """The one misfit there is."""
+    """The only misfit."""
     assert len(found) == 1, found
     return found[0]
 
@@ -62,7 +62,7 @@ def test_the_engine_computes_in_a_dtype_that_the_gpu_has(
     )
 
 
-def test_too_few_gpus_are_counted_over_all_ways_of_parallelism(model: Model) -> None:
+def test_the_needed_gpus_are_the_product_of_all_parallel_sizes(model: Model) -> None:
     flags: dict[str, Any] = {"tensor_parallel_size": 2, "pipeline_parallel_size": 3, "data_parallel_size": 2}
     misfit = only(check(model("llama-3-8b"), "4xL4", **flags))
     assert (misfit.check, misfit.key, misfit.value) == ("gpus", "gpus", 4)
@@ -75,7 +75,7 @@ def test_too_few_gpus_are_counted_over_all_ways_of_parallelism(model: Model) -> 
     assert only(check(model("llama-3-8b"), [], kv_cache_dtype="nvfp4")).check == "gpus"
 
 
-def test_gpus_must_be_alike(model: Model) -> None:
+def test_gpus_of_different_generations_or_memory_do_not_fit(model: Model) -> None:
     flags: dict[str, Any] = {"tensor_parallel_size": 2}
     facts = model("llama-3-8b")
     kinds = only(check(facts, "1xL4,1xA10", **flags))
@@ -89,7 +89,7 @@ def test_gpus_must_be_alike(model: Model) -> None:
     assert check(facts, [*hypothetical("1xL4"), UNREPORTED], **flags) == []
 
 
-def test_bfloat16_needs_a_gpu_that_has_it(model: Model) -> None:
+def test_bfloat16_needs_a_gpu_that_supports_bfloat16(model: Model) -> None:
     misfit = only(check(model("llama-3-8b"), "1xV100-16GB", dtype="bfloat16"))
     assert misfit.message == "needs compute capability 8.0 or later, V100-16GB has 7.0"
     assert misfit.fits == [{"dtype": "float16"}]
@@ -97,7 +97,7 @@ def test_bfloat16_needs_a_gpu_that_has_it(model: Model) -> None:
     assert check(model("llama-3-8b"), processors(None), dtype="bfloat16") == []
 
 
-def test_models_that_overflow_in_float16_are_not_computed_in_it(model: Model) -> None:
+def test_models_that_overflow_in_float16_do_not_fit_with_float16(model: Model) -> None:
     gemma = model("llama-3-8b", model_type="gemma2")
     for dtype in ("auto", "bfloat16"):
         assert only(check(gemma, "1xV100-32GB", dtype=dtype)).fits == [{"dtype": "float32"}]
@@ -105,7 +105,7 @@ def test_models_that_overflow_in_float16_are_not_computed_in_it(model: Model) ->
     assert check(gemma, "1xL4") == []
 
 
-def test_an_unknown_dtype_is_named(model: Model) -> None:
+def test_an_unknown_dtype_is_a_misfit(model: Model) -> None:
     misfit = only(check(model("llama-3-8b"), "1xL40S", dtype="fp16"))
     assert misfit.message == "must be one of auto, float32, float16, bfloat16"
     assert misfit.fits == [{"dtype": "auto"}]
@@ -120,7 +120,7 @@ def test_an_unknown_dtype_is_named(model: Model) -> None:
         ("qwen2.5-7b-gptq-int4", "T4", {"dtype": "float32"}, "dtype", "weights can be computed in: bfloat16, float16"),
     ],
 )
-def test_a_method_has_gpus_and_dtypes_that_it_runs_on(
+def test_a_method_of_quantization_needs_certain_gpus_and_dtypes(
     name: str, gpu: str, flags: dict[str, Any], key: str, message: str, model: Model
 ) -> None:
     misfit = only(check(model(name), gpu, **flags))
@@ -128,7 +128,7 @@ def test_a_method_has_gpus_and_dtypes_that_it_runs_on(
     assert message in misfit.message
 
 
-def test_a_method_that_is_no_mistake(model: Model) -> None:
+def test_a_method_of_quantization_that_the_gpu_supports_fits(model: Model) -> None:
     assert check(model("qwen2.5-7b-gptq-int4"), "1xT4", quantization="gptq_marlin") == []
     # A dtype that the GPU lacks is no advice.
     assert only(check(model("qwen2.5-7b-gptq-int4"), "1xT4", dtype="float32")).fits == [{"dtype": "float16"}]
@@ -139,7 +139,7 @@ def test_a_method_that_is_no_mistake(model: Model) -> None:
     ("kind", "gpu", "needed"),
     [("fp8", "A100-80GB", "8.9"), ("bfloat16", "V100-16GB", "8.0"), ("nvfp4", "H100-80GB", "10.0")],
 )
-def test_a_kind_of_cache_has_gpus_that_it_runs_on(kind: str, gpu: str, needed: str, model: Model) -> None:
+def test_a_dtype_of_the_kv_cache_needs_certain_gpus(kind: str, gpu: str, needed: str, model: Model) -> None:
     misfit = only(check(model("qwen3-8b"), gpu, kv_cache_dtype=kind))
     assert (misfit.check, misfit.key, misfit.value) == ("kv_cache_dtype", "kv-cache-dtype", kind)
     assert misfit.message.startswith(f"needs compute capability {needed} or later, {gpu} has ")
@@ -155,7 +155,7 @@ def test_the_cpu_engine_has_limits_of_its_own(model: Model) -> None:
     assert check(model("llama-3-8b", head_dim=16), "1xL4") == []
 
 
-def test_the_image_has_code_for_some_gpus(model: Model) -> None:
+def test_a_gpu_for_which_the_image_has_no_code_does_not_fit(model: Model) -> None:
     misfit = only(check(model("llama-3-8b"), "1xT4", (8, 0)))
     assert (misfit.check, misfit.value) == ("image", "7.5")
     assert misfit.message == "T4: the engine's image has no code for it, only for 8.0 and later"
@@ -164,7 +164,7 @@ def test_the_image_has_code_for_some_gpus(model: Model) -> None:
     assert check(model("llama-3-8b"), [Device("X", 80000)], (8, 0)) == []
 
 
-def test_a_request_is_no_longer_than_the_model(model: Model) -> None:
+def test_max_model_len_above_the_models_length_is_a_misfit(model: Model) -> None:
     misfit = only(check(model("llama-3.1-70b"), "1xL4", max_model_len=200_000))
     assert (misfit.check, misfit.fits) == ("max_model_len", [{"max-model-len": 131072}])
     assert misfit.message == (
@@ -176,7 +176,7 @@ def test_a_request_is_no_longer_than_the_model(model: Model) -> None:
     assert check(model("llama-3.1-70b"), "1xL4", max_model_len=-1) == []
 
 
-def test_a_length_that_another_file_says_is_not_raised_by_overrides(model: Model) -> None:
+def test_hf_overrides_are_no_advice_if_a_file_of_sentence_transformers_sets_the_length(model: Model) -> None:
     facts = model("llama-3.1-70b")
     limited = replace(facts, config=replace(facts.config, max_length=512))
     misfit = only(check(limited, "1xL4", max_model_len=1024))
@@ -196,7 +196,7 @@ def test_machines_with_shared_memory_are_refused(name: str, model: Model) -> Non
 YARN = Rope("yarn", 4.0, 32768)
 
 
-def test_the_way_to_a_longer_context_is_named(model: Model) -> None:
+def test_hf_overrides_are_advised_up_to_the_length_of_the_rope(model: Model) -> None:
     facts = model("qwen3-8b")
     stretched = replace(facts, config=replace(facts.config, rope=YARN))
     misfit = only(check(stretched, "1xL4", max_model_len=131072))
@@ -212,7 +212,7 @@ def test_the_way_to_a_longer_context_is_named(model: Model) -> None:
 
 
 @pytest.mark.parametrize(("value", "allowed"), [("1", True), (" TRUE ", True), ("0", False), ("yes", False)])
-def test_the_environment_allows_a_longer_context(value: str, allowed: bool, model: Model) -> None:
+def test_vllm_allow_long_max_model_len_allows_a_longer_context(value: str, allowed: bool, model: Model) -> None:
     flags = read({"max-model-len": 200_000})[0]
     found = abilities.check(model("qwen3-8b").config, flags, hypothetical("1xL4"), (), None, {abilities.LONGER: value})
     assert (found == []) is allowed
@@ -224,14 +224,14 @@ def test_a_model_without_positions_takes_any_length() -> None:
     assert check(facts, "1xL4", max_model_len=100_000) == []
 
 
-def test_each_running_request_takes_a_token_of_a_step(model: Model) -> None:
+def test_max_num_batched_tokens_below_max_num_seqs_is_a_misfit(model: Model) -> None:
     misfit = only(check(model("llama-3-8b"), "1xL4", max_num_seqs=512, max_num_batched_tokens=128))
     assert (misfit.check, misfit.key, misfit.value) == ("scheduler", "max-num-batched-tokens", 128)
     assert misfit.fits == [{"max-num-batched-tokens": 512}, {"max-num-seqs": 128}]
     assert check(model("llama-3-8b"), "1xL4", max_num_seqs=128, max_num_batched_tokens=128) == []
 
 
-def test_a_long_prompt_needs_a_large_step_without_chunks(model: Model) -> None:
+def test_without_chunked_prefill_max_num_batched_tokens_below_max_model_len_is_a_misfit(model: Model) -> None:
     flags: dict[str, Any] = {"max_num_batched_tokens": 2048, "max_model_len": 8192}
     misfit = only(check(model("llama-3-8b"), "1xL40S", enable_chunked_prefill=False, **flags))
     assert misfit.fits == [{"max-num-batched-tokens": 8192}, {"enable-chunked-prefill": True}]

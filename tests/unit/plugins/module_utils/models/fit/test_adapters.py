@@ -50,17 +50,17 @@ def test_an_adapter_of_its_base_is_accepted() -> None:
         ("gate_up_proj", "has gate_up_proj of 96 x 7, and its base has 128 x 512"),
     ],
 )
-def test_other_shapes_are_refused(module: str, words: str) -> None:
+def test_shapes_that_the_base_does_not_have_are_refused(module: str, words: str) -> None:
     (message,) = found(replace(FACTS, shapes=((f"model.layers.x.{module}", 96, 7),)))
     assert message == f"{words}: it belongs to another model"
 
 
-def test_experts_have_sizes_of_their_own() -> None:
+def test_the_shapes_of_a_base_with_experts_are_not_compared() -> None:
     shapes = (("model.layers.mlp.up_proj", 96, 7),)
     assert found(replace(FACTS, shapes=shapes), replace(BASE, experts=Experts(count=8))) == []
 
 
-def test_more_layers_are_refused() -> None:
+def test_more_layers_than_the_base_has_are_refused() -> None:
     (message,) = found(replace(FACTS, layers=3))
     assert "has weights for 3 layers, and its base has 2" in message
 
@@ -82,7 +82,7 @@ def test_problems_of_the_files_of_an_adapter_are_reported() -> None:
         ("", "Qwen/Qwen3-8B", False),
     ],
 )
-def test_another_model_of_a_hub_is_refused(trained: str, base: str, other: bool) -> None:
+def test_an_adapter_of_another_base_on_a_hub_is_refused(trained: str, base: str, other: bool) -> None:
     facts = replace(FACTS, base=trained)
     assert other_base(facts, base) == (trained if other else "")
     assert [f"was trained on {trained}, and its base is {base}" in one for one in found(facts, model=base)] == [

@@ -33,7 +33,7 @@ def only(case: Case) -> Misfit:
     return found
 
 
-def test_advice_for_a_cache_that_is_too_small(model: Model) -> None:
+def test_for_a_cache_that_is_too_small_more_gpus_or_a_shorter_length_is_advised(model: Model) -> None:
     misfit = only(case(model("llama-3.1-70b"), {"tensor-parallel-size": 2}, "4xH100-80GB"))
     assert (misfit.check, misfit.key, misfit.value) == ("kv_cache", "max-model-len", 131072)
     assert "20.00 GiB of KV cache" in misfit.message
@@ -67,7 +67,7 @@ def test_fp8_is_no_advice_for_a_gpu_without_it(model: Model) -> None:
     assert "kv-cache-dtype" not in str(only(short).fits)
 
 
-def test_every_piece_of_advice_is_good(model: Model, published: dict[str, Any]) -> None:
+def test_with_each_advised_setting_the_failed_check_passes(model: Model, published: dict[str, Any]) -> None:
     """With the advised setting, the check that failed passes."""
     good = 0
     for name in published:
@@ -83,7 +83,7 @@ def test_every_piece_of_advice_is_good(model: Model, published: dict[str, Any]) 
     assert good > 75
 
 
-def test_a_cache_of_given_size_must_fit_and_be_enough(model: Model) -> None:
+def test_kv_cache_memory_bytes_must_fit_and_be_enough_for_a_request(model: Model) -> None:
     facts = model("llama-3-8b")
     assert case(facts, {"kv-cache-memory-bytes": "2G", "gpu-memory-utilization": 0.1}, "1xL4").misfits() == []
     misfit = only(case(facts, {"kv-cache-memory-bytes": "20G"}, "1xL4"))
@@ -95,7 +95,7 @@ def test_a_cache_of_given_size_must_fit_and_be_enough(model: Model) -> None:
     assert {"kv-cache-memory-bytes": 1075838976} in misfit.fits
 
 
-def test_the_cpu_engine_takes_the_cache_it_is_given(model: Model) -> None:
+def test_the_cpu_engine_has_the_cache_of_vllm_cpu_kvcache_space(model: Model) -> None:
     short = {"max-model-len": 32768}
     too_small = only(case(model("llama-3.1-70b"), short, processors(512 * 1024), VLLM_CPU_KVCACHE_SPACE="4"))
     assert (too_small.check, too_small.fits) == ("kv_cache", [{"VLLM_CPU_KVCACHE_SPACE": 11}, {"max-model-len": 12928}])
@@ -103,7 +103,7 @@ def test_the_cpu_engine_takes_the_cache_it_is_given(model: Model) -> None:
     assert (too_large.check, too_large.key, too_large.value) == ("memory", "VLLM_CPU_KVCACHE_SPACE", 8)
 
 
-def test_sizes_are_those_that_fit_into_memory_where_one_does(model: Model) -> None:
+def test_sizes_are_the_tensor_parallel_sizes_that_fit_into_memory(model: Model) -> None:
     assert case(model("llama-3-70b"), {}, "8xH100-80GB").sizes() == [2, 4, 8]
     assert case(model("llama-3-70b"), {}, [Device("X", None)] * 8).sizes() == [1, 2, 4, 8]
     # Where memory is never enough, none is advised.
@@ -126,7 +126,7 @@ def test_an_unknown_memory_or_need_does_not_pass(model: Model) -> None:
     assert not case(model("llama-3-8b"), {}, "1xL4").passes(dtype="float32")
 
 
-def test_weights_beyond_the_budget_are_refused_whatever_else_is_unknown(model: Model) -> None:
+def test_weights_beyond_the_budget_are_a_misfit_even_if_other_needs_are_unknown(model: Model) -> None:
     facts = model("llama-3-70b")
     unknown = replace(facts, config=replace(facts.config, vocabulary_size=None, max_length=None, attention=None))
     misfit = only(case(unknown, {}, "1xL40S"))
@@ -134,7 +134,7 @@ def test_weights_beyond_the_budget_are_refused_whatever_else_is_unknown(model: M
     assert misfit.message.endswith("of each L40S. 131.42 GiB of weights leave nothing for the KV cache")
 
 
-def test_a_published_model_that_leaves_defaults_out_gets_an_answer() -> None:
+def test_a_published_model_without_default_keys_has_a_known_need() -> None:
     """The configuration of Gemma 3 27B has neither vocabulary nor tied embeddings, and a part for images."""
     text = {"model_type": "gemma3_text", "hidden_size": 5376, "intermediate_size": 21504, "num_hidden_layers": 62}
     heads = {"num_attention_heads": 32, "num_key_value_heads": 16, "head_dim": 128, "sliding_window": 1024}
@@ -160,7 +160,7 @@ def test_advice_stays_within_the_node(model: Model) -> None:
     assert only(case(facts, {}, "1xT4")).fits == []
 
 
-def test_stages_are_advised_where_heads_do_not_divide(model: Model) -> None:
+def test_if_the_heads_cannot_be_divided_stages_are_advised(model: Model) -> None:
     misfit = only(case(model("llama-3-70b"), {}, "3xH100-80GB"))
     assert {"tensor-parallel-size": 2} in misfit.fits
     three = replace(model("llama-3-70b"), config=replace(model("llama-3-70b").config, attention_heads=63, kv_heads=7))

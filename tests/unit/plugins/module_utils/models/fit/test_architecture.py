@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Tests of fit/architecture.py: what the engine's class for a model can."""
+"""What the engine's class for a model supports."""
 
 from __future__ import annotations
 

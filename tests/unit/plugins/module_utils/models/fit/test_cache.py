@@ -47,7 +47,9 @@ def layout(
         ("deepseek-v3", {"kv_cache_dtype": "fp8"}, 35136),
     ],
 )
-def test_kv_cache_of_a_token(name: str, flags: dict[str, Any], expected: int, model: Model) -> None:
+def test_the_kv_cache_of_a_token_depends_on_model_and_flags(
+    name: str, flags: dict[str, Any], expected: int, model: Model
+) -> None:
     found = layout(model(name), **flags)
     assert found.block_bytes == expected * found.block_tokens
 
@@ -95,7 +97,7 @@ def test_a_short_request_fills_no_window(model: Model) -> None:
     assert found.blocks(100_000) == (4095 + 2 * 2048 + 15) // 16 + 1
 
 
-def test_the_cpu_engine_has_larger_blocks(model: Model) -> None:
+def test_the_cpu_engine_has_larger_blocks_except_for_latent_attention(model: Model) -> None:
     assert layout(model("llama-3-8b"), on_cpu=True).block_tokens == 128
     assert layout(model("deepseek-v3"), on_cpu=True).block_tokens == 16
     assert layout(model("llama-3-8b"), on_cpu=True, block_size=32).block_tokens == 32
@@ -109,11 +111,11 @@ def test_without_sizes_of_state_or_values_the_layout_is_unknown(model: Model) ->
 
 
 @given(limit=st.integers(0, 10**6), threshold=st.integers(-5, 10**6))
-def test_finds_the_largest_that_fits(limit: int, threshold: int) -> None:
+def test_largest_finds_the_largest_number_that_passes(limit: int, threshold: int) -> None:
     assert cache.largest(lambda number: number <= threshold, limit) == max(0, min(limit, threshold))
 
 
-def test_the_longest_request_is_the_one_that_just_fits(model: Model) -> None:
+def test_the_longest_request_fits_and_a_longer_request_does_not(model: Model) -> None:
     found = layout(model("llama-3-8b"))
     available = 4 * GIB
     longest = found.longest(available, 1 << 20)
@@ -170,7 +172,7 @@ def test_a_model_of_states_alone_takes_the_same_for_every_length() -> None:
     assert found.needed(10) == found.needed(1 << 20) == 2 * 12 * (2048 * 3 + 2048 * 16) * 2
 
 
-def test_a_state_of_unknown_form_is_not_known() -> None:
+def test_with_a_state_of_unknown_form_the_layout_is_unknown() -> None:
     facts = described(model_type="unheard_of", layer_types=["linear_attention", "full_attention"] * 6)
     assert cache.layout(facts.config, Flags(), "bfloat16", 8192, False) is None
 

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Tests of fit/capabilities.py: tables of what GPUs and the engine can do."""
+"""Tables of what GPUs and the engine support."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from ansible_collections.baremetal.inference.plugins.module_utils.models.fit imp
 from ansible_collections.baremetal.inference.plugins.module_utils.models.fit.capabilities import same_family
 
 
-def test_one_checkpoint_has_several_names() -> None:
+def test_names_of_one_family_of_quantization_are_recognised() -> None:
     assert same_family("gptq", "gptq_marlin")
     assert same_family("mxfp4", "gpt_oss_mxfp4")
     assert not same_family("awq", "gptq")
     assert not same_family("", "gptq")
 
 
-def test_a_kind_of_cache_that_has_a_size_is_one_of_16_or_8_bits() -> None:
+def test_the_table_has_the_bytes_of_dtypes_of_the_kv_cache() -> None:
     assert {kind: size for kind, size in capabilities.KV_BYTES.items() if size == 2} == {"float16": 2, "bfloat16": 2}
     assert set(capabilities.KV_BYTES) > {"fp8", "fp8_e4m3", "fp8_e5m2"}
     assert capabilities.KV_CACHE["fp8"] == (8, 9)

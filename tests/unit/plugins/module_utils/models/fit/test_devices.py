@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Tests of fit/devices.py."""
+"""Devices by a text, and by the facts of GPUs."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_a_text_names_gpus_of_the_hardware_table() -> None:
         ("4xL4,", "known: "),
     ],
 )
-def test_a_name_that_is_not_known_is_refused(text: str, message: str) -> None:
+def test_an_unknown_gpu_or_number_is_refused(text: str, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         devices.hypothetical(text)
 
@@ -77,7 +77,7 @@ def test_without_a_driver_uuids_and_mig_devices_are_unknown() -> None:
         devices.from_facts([{**bare, "index": 0, "uuid": "GPU-0000", "reported": True}, bare], ["GPU-1111"])
 
 
-def test_takes_gpus_from_facts() -> None:
+def test_the_gpus_of_a_node_come_from_its_facts() -> None:
     first, second = devices.from_facts(GPUS)
     # CUDA does not get the memory that the driver reserves.
     assert first == Device("H100-80GB", 81000, (9, 0))

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Tests of fit/division.py: into how many parts a model can be divided."""
+"""Into how many parts a model can be divided."""
 
 from __future__ import annotations
 
@@ -85,13 +85,13 @@ def test_groups_of_gptq_weights_must_stay_whole(model: Model) -> None:
     assert check(model("qwen2.5-7b-gptq-int4"), tensor_parallel_size=4) == []
 
 
-def test_stages_need_layers(model: Model) -> None:
+def test_each_stage_must_have_a_layer(model: Model) -> None:
     (misfit,) = check(model("llama-3-8b"), pipeline_parallel_size=33)
     assert (misfit.check, misfit.fits) == ("layers", [{"pipeline-parallel-size": 32}])
     assert check(model("llama-3-8b"), pipeline_parallel_size=32) == []
 
 
-def test_every_gpu_needs_an_expert(model: Model) -> None:
+def test_every_gpu_must_have_an_expert(model: Model) -> None:
     (misfit,) = check(model("mixtral-8x7b"), data_parallel_size=16, enable_expert_parallel=True)
     assert misfit.message == "spreads 8 experts over 16 GPUs, of which some would get none"
     assert check(model("mixtral-8x7b"), data_parallel_size=8, enable_expert_parallel=True) == []

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Tests of fit/drafts.py: the memory of a draft, and whether the draft matches its model."""
+"""The memory of a draft, and whether the draft matches its model."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ def entry(**given: Any) -> dict[str, Any]:
         (entry(method="mtp"), None, "mtp"),
     ],
 )
-def test_reads_which_draft_is_asked_for(given: dict[str, Any], name: str | None, method: str) -> None:
+def test_the_draft_of_an_entry_is_read(given: dict[str, Any], name: str | None, method: str) -> None:
     found = drafts.read(given)
     assert (found.name, found.method, found.predicts) == (name, method, method == "mtp")
 
 
-def test_counts_weights_and_cache_of_a_draft(model: Model) -> None:
+def test_weights_and_cache_of_a_draft_count(model: Model) -> None:
     target, small = model("llama-3-70b"), model("llama-3-8b")
     flags = {"tensor-parallel-size": 8, **entry(model="small")}
     device = hypothetical("H100-80GB")[0]
@@ -58,7 +58,7 @@ def test_counts_weights_and_cache_of_a_draft(model: Model) -> None:
     )
 
 
-def test_a_draft_is_in_the_fit(model: Model) -> None:
+def test_the_fit_includes_the_memory_of_a_draft(model: Model) -> None:
     flags = {"tensor-parallel-size": 2, "max-model-len": 8192}
     devices = hypothetical("2xH100-80GB")
     alone = fit(model("qwen3-30b-a3b"), flags, devices)
@@ -85,7 +85,7 @@ def test_a_method_without_a_draft_takes_no_memory(given: dict[str, Any], model: 
     assert found.ok and found.estimate.draft_gib == 0
 
 
-def test_layers_that_predict_count_as_one_more(model: Model) -> None:
+def test_all_layers_for_multi_token_prediction_count_as_one_more_layer(model: Model) -> None:
     """All layers for multi-token prediction together take the memory of one more layer of the model."""
     flags = {"tensor-parallel-size": 8, "max-model-len": 8192, **entry(method="mtp")}
     found = fit(model("deepseek-v3"), flags, hypothetical("8xH200"))
@@ -123,7 +123,7 @@ def test_a_draft_made_for_a_model_or_with_use_heterogeneous_vocab_may_have_its_o
     assert list(drafts.check(model("qwen3-8b"), draft)) == []
 
 
-def test_a_broken_draft_is_refused(model: Model) -> None:
+def test_a_draft_with_damaged_files_is_refused(model: Model) -> None:
     broken = replace(model("qwen3-8b"), problems=(FileProblem("model.safetensors", "is cut"),))
     found = list(drafts.check(model("qwen3-8b"), drafts.read(entry(model="small"), broken)))
     assert [str(one) for one in found] == ["speculative-config: 'small': model.safetensors of this draft: is cut"]

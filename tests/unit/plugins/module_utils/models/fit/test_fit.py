@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Tests of fit/fit.py: all checks and the advice together, on published models and known GPUs."""
+"""All checks and the advice together, on published models and known GPUs."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def checks(found: Fit) -> list[str]:
 
 
 def only(found: Fit) -> Misfit:
-    """The one misfit there is."""
+    """The only misfit."""
     assert len(found.misfits) == 1, found.misfits
     assert found.ok is False
     return found.misfits[0]
@@ -87,7 +87,7 @@ def only(found: Fit) -> Misfit:
         ("qwen2.5-7b-gptq-int4", "4xT4", {"tensor-parallel-size": 4}, []),
     ],
 )
-def test_published_models_on_known_gpus(
+def test_each_published_model_fits_or_has_the_expected_misfits(
     name: str, gpus: str, flags: dict[str, Any], failed: list[str], model: Model
 ) -> None:
     found = fit(model(name), flags, hypothetical(gpus))
@@ -138,13 +138,13 @@ def test_the_smallest_gpu_limits_all(model: Model) -> None:
     assert fit(model("llama-3-8b"), flags, [*hypothetical("1xL4"), UNREPORTED]).ok is None
 
 
-def test_a_gpu_without_bfloat16_falls_back(model: Model) -> None:
+def test_on_a_gpu_without_bfloat16_the_engine_computes_in_float16(model: Model) -> None:
     found = fit(model("llama-3-8b"), {}, hypothetical("1xV100-32GB"))
     assert found.ok
     assert any("computes in float16" in note for note in found.notes)
 
 
-def test_broken_files_are_misfits(model: Model) -> None:
+def test_damaged_files_are_misfits(model: Model) -> None:
     facts = replace(
         model("llama-3-8b"), problems=(FileProblem("model-1.safetensors", "is cut"), FileProblem("", "is empty"))
     )
@@ -180,7 +180,7 @@ def test_with_an_unknown_fact_the_fit_is_unknown(model: Model) -> None:
     )
 
 
-def test_notes_name_what_is_not_counted(model: Model) -> None:
+def test_notes_name_flags_that_are_not_counted(model: Model) -> None:
     flags = {"decode-context-parallel-size": 2, "limit-mm-per-prompt": {"image": 2}, "nnodes": 1}
     notes = fit(model("deepseek-v3"), {**TP8, **flags}, hypothetical("8xH200")).notes
     assert [note.partition(":")[0] for note in notes] == [
@@ -191,7 +191,7 @@ def test_notes_name_what_is_not_counted(model: Model) -> None:
     ]
 
 
-def test_variables_of_the_engine_count(model: Model) -> None:
+def test_vllm_cpu_kvcache_space_counts(model: Model) -> None:
     space = {"VLLM_CPU_KVCACHE_SPACE": 4}
     found = fit(model("llama-3-8b"), {}, processors(64 * 1024), space)
     assert found.ok
@@ -208,7 +208,7 @@ def test_the_estimate_counts_all_data_parallel_ranks(model: Model) -> None:
     assert four.weights_gib == one.weights_gib
 
 
-def test_every_piece_of_advice_is_good(model: Model, published: dict[str, Any]) -> None:
+def test_with_each_advised_setting_the_failed_check_passes(model: Model, published: dict[str, Any]) -> None:
     """With the advised setting, the check that failed passes."""
     good = 0
     for name in published:
@@ -263,7 +263,7 @@ SIZES = (
     ),
     gpus=st.sampled_from(["1xL4", "8xH100-80GB", "2xT4,1xGB300"]),
 )
-def test_any_model_gets_an_answer(config: dict[str, Any], flags: dict[str, Any], gpus: str) -> None:
+def test_any_configuration_is_no_exception(config: dict[str, Any], flags: dict[str, Any], gpus: str) -> None:
     found = fit(model_facts.from_config(config), flags, hypothetical(gpus))
     assert json.dumps(found.estimate.to_dict(), allow_nan=False)
     assert found.ok is not True or (found.estimate.spare_gib or 0) >= 0
@@ -278,7 +278,7 @@ def test_advice_that_would_be_refused_is_left_out(model: Model) -> None:
     assert {"gpus": 16} not in [advice for one in more.misfits for advice in one.fits]
 
 
-def test_overrides_of_the_configuration_count(model: Model) -> None:
+def test_hf_overrides_count(model: Model) -> None:
     entry = {"max-model-len": 131072, "hf-overrides": {"max_position_embeddings": 131072}}
     assert "max_model_len" not in checks(fit(model("qwen3-8b"), entry, hypothetical("1xH100-80GB")))
     assert "max_model_len" in checks(fit(model("qwen3-8b"), {"max-model-len": 131072}, hypothetical("1xH100-80GB")))

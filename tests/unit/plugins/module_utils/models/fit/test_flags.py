@@ -14,7 +14,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.models.fit imp
 from ansible_collections.baremetal.inference.plugins.module_utils.models.fit.flags import Flags
 
 
-def test_reads_flags_as_the_engine_does() -> None:
+def test_flags_are_read_as_by_the_engine() -> None:
     found, misfits = flags.read(
         {
             "model": "/models/x",
@@ -48,7 +48,7 @@ def test_reads_flags_as_the_engine_does() -> None:
     ("text", "number"),
     [("8192", 8192), ("32k", 32000), ("32K", 32768), ("25.6k", 25600), ("1M", 1 << 20), (7, 7), (" 7 ", 7)],
 )
-def test_counts_as_the_engine_does(text: Any, number: int) -> None:
+def test_a_count_has_the_units_of_the_engine(text: Any, number: int) -> None:
     assert flags.count(text) == number
 
 
@@ -107,14 +107,14 @@ def test_any_value_is_a_flag_or_a_misfit(entry: dict[str, Any]) -> None:
         ({"tensor-parallel-size": "two", "data-parallel-size": True, "pipeline-parallel-size": 2}, 2),
     ],
 )
-def test_the_gpus_of_an_engine_are_counted_in_one_way(entry: dict[str, Any], gpus: int) -> None:
+def test_world_size_is_the_product_of_all_parallel_sizes(entry: dict[str, Any], gpus: int) -> None:
     assert flags.world_size(entry) == gpus
     assert flags.read(entry)[0].world_size == gpus
 
 
-def test_more_gpus_than_any_machine_has_are_counted_all_the_same() -> None:
+def test_a_parallel_size_above_any_machine_counts_in_world_size() -> None:
     assert flags.world_size({"tensor-parallel-size": 10**9}) == 10**9
 
 
-def test_defaults_are_the_engines() -> None:
+def test_the_default_of_gpu_memory_utilization_is_that_of_the_engine() -> None:
     assert Flags().gpu_memory_utilization == 0.92

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Tests of fit/lora.py: the memory that adapters take."""
+"""The memory that LoRA adapters take."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_without_adapters_nothing_is_reserved() -> None:
         ({"pipeline-parallel-size": 2}, (24 + 32 + 24 + 16 + 64 + 40) / 2),
     ],
 )
-def test_counts_the_matrices_of_each_layer(entry: dict[str, Any], rows: float) -> None:
+def test_the_matrices_of_each_layer_count(entry: dict[str, Any], rows: float) -> None:
     # Two layers, rank 8, 2 bytes; more for embedding and head if the engine's class names them.
     embedding = 2 * (8 + 100) * 8 * 2 * entry.get("max-loras", 1) if lora.EMBEDDINGS in words() else 0
     assert reserved(DENSE, {**ON, **entry}) == 2 * rows * 8 * 2 + embedding
@@ -71,7 +71,7 @@ def words() -> tuple[str, ...]:
     return lora.abilities(from_config(DENSE).config)
 
 
-def test_counts_every_expert() -> None:
+def test_the_matrices_of_every_expert_count() -> None:
     attention = 24 + 32 + 24
     # Each expert: 2 x (8 + 16) into it, 16 + 8 out of it; the router 8 + 4.
     found = reserved(EXPERTS, ON)
@@ -83,7 +83,7 @@ def test_counts_every_expert() -> None:
     assert divided == 2 * (24 + 16 + 16 + 2 * (48 + 24) + 12) * 16 + embedding
 
 
-def test_counts_embedding_and_head_where_the_class_names_them(model: Model) -> None:
+def test_embedding_and_head_count_if_the_engines_class_has_adapters_for_them(model: Model) -> None:
     config = model("llama-3-8b").config
     flags = read(ON)[0]
     with_them = lora.reserved(config, flags, "bfloat16")
@@ -91,7 +91,7 @@ def test_counts_embedding_and_head_where_the_class_names_them(model: Model) -> N
     assert with_them == (32 * per_layer + 2 * (4096 + 128256)) * 8 * 2
 
 
-def test_latent_attention_is_counted(model: Model) -> None:
+def test_the_experts_of_a_model_with_latent_attention_count(model: Model) -> None:
     found = lora.reserved(model("deepseek-v3").config, read({**ON, "tensor-parallel-size": 8})[0], "bfloat16")
     # 256 experts with 3 x (7168 + 256) rows of rank 8 in 58 layers are nearly all of it.
     assert found and found > 58 * 256 * 3 * (7168 + 256) * 8 * 2

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Tests of fit/memory.py: how the memory of a device is divided."""
+"""How the memory of a device is divided."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_the_cache_gets_what_weights_and_overhead_leave_of_the_budget(model: Mod
     assert set(estimate.to_dict()) == set(memory.Estimate.__dataclass_fields__)
 
 
-def test_a_negative_remainder_is_no_cache(model: Model) -> None:
+def test_a_negative_remainder_is_a_cache_of_0(model: Model) -> None:
     found = divided(model("llama-3-70b"), "L4")
     assert found.available is not None and found.available < 0
     estimate = found.estimate(1)
@@ -49,7 +49,7 @@ def test_a_negative_remainder_is_no_cache(model: Model) -> None:
     assert estimate.spare_gib and estimate.spare_gib < -100
 
 
-def test_data_parallel_ranks_serve_together(model: Model) -> None:
+def test_max_concurrency_counts_all_data_parallel_ranks(model: Model) -> None:
     division = divided(model("llama-3-8b"), "L40S")
     one, four = division.estimate(1), division.estimate(4)
     assert one.max_concurrency and four.max_concurrency and one.kv_cache_tokens
@@ -58,7 +58,7 @@ def test_data_parallel_ranks_serve_together(model: Model) -> None:
     assert four.weights_gib == one.weights_gib
 
 
-def test_a_length_that_fits_is_found(model: Model) -> None:
+def test_max_model_len_minus_1_is_the_longest_length_that_fits(model: Model) -> None:
     found = divided(model("llama-3.1-70b"), "H100-80GB", tensor_parallel_size=2, max_model_len=-1)
     assert found.length and 16_000 < found.length < 25_000
     assert found.available and found.needed and found.needed <= found.available
@@ -69,13 +69,13 @@ def test_a_length_that_fits_is_found(model: Model) -> None:
     assert divided(model("llama-3-8b"), "L40S", max_model_len=-1).length == 8192
 
 
-def test_a_cache_of_given_size_needs_no_utilization(model: Model) -> None:
+def test_kv_cache_memory_bytes_replaces_gpu_memory_utilization(model: Model) -> None:
     found = divided(model("llama-3-8b"), "L4", kv_cache_memory_bytes=2 * GIB, gpu_memory_utilization=0.1)
     assert (found.available, found.budget, found.explicit) == (2 * GIB, 23034 * MIB, True)
     assert divided(model("llama-3-8b"), "L4").explicit is False
 
 
-def test_the_cpu_engine_takes_the_cache_it_is_given(model: Model) -> None:
+def test_the_cpu_engine_has_the_cache_of_vllm_cpu_kvcache_space(model: Model) -> None:
     estimate = divided(model("llama-3-8b"), processors(64 * 1024)[0], "4").estimate(1)
     assert (estimate.kv_cache_gib, estimate.max_concurrency) == (4.0, 4.0)
     # With a given cache, the memory of the device does not matter.
@@ -84,12 +84,12 @@ def test_the_cpu_engine_takes_the_cache_it_is_given(model: Model) -> None:
     assert divided(model("llama-3-8b"), "L4", "4").explicit is False
 
 
-def test_the_cpu_engine_divides_by_utilization_where_nothing_is_given(model: Model) -> None:
+def test_without_vllm_cpu_kvcache_space_the_cpu_engine_divides_by_utilization(model: Model) -> None:
     found = divided(model("llama-3-8b"), processors(64 * 1024)[0], gpu_memory_utilization=0.5)
     assert (found.budget, found.explicit) == (32 * GIB, False)
 
 
-def test_what_is_not_known_stays_unknown(model: Model) -> None:
+def test_unknown_facts_give_unknown_parts_of_memory(model: Model) -> None:
     assert divided(model("llama-3-8b"), "L4", dtype="fp16") == memory.Division(
         None, None, None, None, None, None, None, None, False
     )

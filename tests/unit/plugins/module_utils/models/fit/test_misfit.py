@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Tests of fit/misfit.py."""
+"""A misfit as text and as plain values."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What GPUs the models of a registry need."""
+"""The GPUs that the models of a registry need."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_nodes_with_gpus_of_unknown_memory_are_unknown(facts: dict[str, Any]) ->
     assert text.count("unknown   the memory of P40") == 2
 
 
-def test_mistakes_of_the_registry_come_last(facts: dict[str, Any]) -> None:
+def test_problems_of_the_registry_come_last(facts: dict[str, Any]) -> None:
     text = needs({"big": {**MODELS["big"], "gpus": 2}}, facts)
     assert "to correct:" in text and "set it in the instance" in text
     assert needs({}, {}) == "no model in the registry"
@@ -87,7 +87,7 @@ def test_the_reason_why_a_model_is_unknown_is_reported() -> None:
     assert "there: /srv/there\n  unknown   the model: only the files of a model from a hub" in text
 
 
-def test_a_configuration_alone_is_enough_where_the_weights_can_be_computed(facts: dict[str, Any]) -> None:
+def test_without_weights_the_configuration_of_a_known_type_is_enough(facts: dict[str, Any]) -> None:
     bare = {"big": {**facts["big"], "weights": None, "problems": [{"file": "", "message": "holds no weights"}]}}
     assert "2 x H100-80GB" in needs({"big": MODELS["big"]}, bare)
     unheard = {"big": {**bare["big"], "model_type": "unheard_of"}}
@@ -96,7 +96,7 @@ def test_a_configuration_alone_is_enough_where_the_weights_can_be_computed(facts
     assert "needs     " not in text
 
 
-def test_a_model_that_no_node_can_hold_needs_more_than_the_largest_gpus(facts: dict[str, Any]) -> None:
+def test_a_model_above_8_b300_needs_more_than_8_b300(facts: dict[str, Any]) -> None:
     weights = {**facts["big"]["weights"], "bytes": 1 << 43, "parameters": 1 << 42}
     parts = {**weights["parts"], "layers": [(1 << 43) // 80] * 80}
     text = needs({"big": MODELS["big"]}, {"big": {**facts["big"], "weights": {**weights, "parts": parts}}})
@@ -108,7 +108,7 @@ def test_without_a_known_kv_cache_the_needed_gpus_are_unknown(facts: dict[str, A
     assert "unknown   the KV cache: its layout in a llama model is unknown" in text and "needs" not in text
 
 
-def test_a_wrong_draft_is_a_problem_and_needs_no_further_gpus(model: Model) -> None:
+def test_with_a_wrong_draft_no_needed_gpus_are_listed(model: Model) -> None:
     draft = {"speculative-config": {"model": "small", "num_speculative_tokens": 3}}
     models = {"big": {**MODELS["big"], **draft}, "small": {"model": "example/Small", "revision": "1" * 40}}
     text = needs(models, {"big": model("llama-3-70b").to_dict(), "small": model("qwen3-8b").to_dict()})
@@ -116,7 +116,7 @@ def test_a_wrong_draft_is_a_problem_and_needs_no_further_gpus(model: Model) -> N
     assert "PROBLEM   speculative-config: 'small'" in big and "needs" not in big
 
 
-def test_a_draft_counts_by_its_entry(model: Model) -> None:
+def test_the_draft_of_an_entry_counts_for_the_needed_gpus(model: Model) -> None:
     draft = {"speculative-config": {"model": "small", "num_speculative_tokens": 3}}
     models = {"big": {**MODELS["big"], **draft}, "small": {"model": "example/Small", "revision": "1" * 40}}
     facts = {"big": model("llama-3-70b").to_dict(), "small": model("llama-3-8b").to_dict()}

@@ -26,8 +26,8 @@ def over(facts: ModelFacts, gpus: str, nodes: int, *, rdma: bool) -> Proposal:
     return propose(facts, {}, hypothetical(gpus), nodes, FAST if rdma else SLOW, has_rdma=rdma)
 
 
-def test_sixty_four_heads_on_three_nodes_have_stages(model: Model) -> None:
-    """With any network: three does not divide the heads."""
+def test_a_model_with_64_heads_on_three_nodes_is_divided_into_stages(model: Model) -> None:
+    """With any network: the 64 heads cannot be divided by three."""
     for rdma in (False, True):
         found = over(model("llama-3-70b"), "1xB200", 3, rdma=rdma)
         assert found.flags == {PP: 3} and not found.misfits
@@ -44,19 +44,21 @@ def test_sixty_four_heads_on_three_nodes_have_stages(model: Model) -> None:
         (True, {TP: 16}, f"{FAST}: fast enough"),
     ],
 )
-def test_the_network_decides(rdma: bool, flags: dict[str, int], reason: str, model: Model) -> None:
+def test_without_rdma_nodes_are_stages_and_with_rdma_heads_are_divided_over_nodes(
+    rdma: bool, flags: dict[str, int], reason: str, model: Model
+) -> None:
     found = over(model("deepseek-v3"), "8xH100-80GB", 2, rdma=rdma)
     assert found.flags == flags
     assert any(text.startswith(reason) for text in found.reasons)
 
 
-def test_heads_that_a_node_cannot_divide_become_stages(model: Model) -> None:
+def test_gpus_that_the_heads_cannot_use_within_a_node_become_stages(model: Model) -> None:
     facts = model("llama-3-70b")
     odd = replace(facts, config=replace(facts.config, attention_heads=12, kv_heads=12))
     assert over(odd, "8xH100-80GB", 2, rdma=False).flags == {TP: 4, PP: 4}
 
 
-def test_a_model_without_stages_is_divided_by_heads_and_a_reason_says_slow(model: Model) -> None:
+def test_a_model_of_one_layer_is_divided_by_heads_with_a_warning_about_speed(model: Model) -> None:
     facts = model("llama-3-70b")
     without = replace(facts, config=replace(facts.config, layers=1))
     found = over(without, "8xH100-80GB", 2, rdma=False)
@@ -76,7 +78,9 @@ def test_a_model_that_never_fits_has_misfits(model: Model) -> None:
 
 @settings(max_examples=settings().max_examples * 3 // 10, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(gpus=st.integers(1, 8), nodes=st.integers(2, 4), rdma=st.booleans())
-def test_every_proposal_can_be_shared_by_its_nodes(gpus: int, nodes: int, rdma: bool, model: Model) -> None:
+def test_every_proposal_gives_each_node_the_same_number_of_gpus(
+    gpus: int, nodes: int, rdma: bool, model: Model
+) -> None:
     found = over(model("llama-3-8b"), f"{gpus}xH100-80GB", nodes, rdma=rdma)
     world = world_size(found.flags)
     assert world % nodes == 0 and world // nodes <= gpus and found.reasons and not found.misfits

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Tests of fit/overhead.py: the batch, and what the engine needs besides weights and KV cache."""
+"""The batch, and the memory that the engine needs besides weights and KV cache."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_batches_are_those_of_the_engine(
     assert overhead.batch(Flags(**flags), hypothetical(device)[0], length) == expected
 
 
-def test_batches_of_the_cpu_engine() -> None:
+def test_the_cpu_engine_has_a_batch_of_its_own() -> None:
     assert overhead.batch(Flags(tensor_parallel_size=2), processors(None)[0], 8192) == overhead.Batch(4096, 256)
 
 

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Tests of fit/plan.py: the plan of one instance as plain values."""
+"""The plan of one instance as plain values."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The division that is proposed where the flags set none."""
+"""The division that is proposed if the flags set no division."""
 
 from __future__ import annotations
 
@@ -26,22 +26,24 @@ Model = Callable[..., ModelFacts]
         ("deepseek-v3", "8xL4", {"tensor-parallel-size": 8}),
     ],
 )
-def test_as_few_gpus_as_are_enough(name: str, gpus: str, expected: dict[str, int], model: Model) -> None:
+def test_the_proposal_uses_as_few_gpus_as_are_enough(
+    name: str, gpus: str, expected: dict[str, int], model: Model
+) -> None:
     assert propose(model(name), {}, hypothetical(gpus)) == expected
 
 
-def test_stages_where_heads_do_not_divide(model: Model) -> None:
+def test_if_the_heads_cannot_be_divided_stages_are_proposed(model: Model) -> None:
     facts = model("llama-3-70b")
     odd = replace(facts, config=replace(facts.config, attention_heads=63, kv_heads=7))
     assert propose(odd, {}, hypothetical("3xH100-80GB")) == {"pipeline-parallel-size": 2}
 
 
-def test_more_gpus_are_no_proposal_against_a_misfit_that_is_not_about_memory(model: Model) -> None:
+def test_against_a_misfit_that_is_not_about_memory_no_gpus_are_proposed(model: Model) -> None:
     draft = {"speculative-config": {"model": "small"}}
     assert propose(model("llama-3-8b"), draft, hypothetical("8xH100-80GB"), draft=model("qwen3-8b")) == {}
 
 
-def test_a_division_in_the_flags_gets_no_proposal(model: Model) -> None:
+def test_with_a_division_in_the_flags_on_processors_or_without_gpus_nothing_is_proposed(model: Model) -> None:
     assert propose(model("llama-3-70b"), {"tensor-parallel-size": 1}, hypothetical("8xH100-80GB")) == {}
     assert propose(model("llama-3-70b"), {}, processors(65536)) == {}
     assert propose(model("llama-3-70b"), {}, []) == {}

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The share of a node: its GPUs and its stages."""
+"""The share that one of several nodes has of an engine: its GPUs and its stages."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.models.fit.sha
         (1, 3, 3, [{0}, {1}, {2}]),
     ],
 )
-def test_stages_of_each_node(tensor: int, stages: int, nodes: int, shares: list[set[int]]) -> None:
+def test_each_node_has_its_stages_and_gpus(tensor: int, stages: int, nodes: int, shares: list[set[int]]) -> None:
     flags = Flags(tensor_parallel_size=tensor, pipeline_parallel_size=stages)
     assert [Share(nodes, rank).stages(flags) for rank in range(nodes)] == shares
     assert Share(nodes).gpus(flags) == tensor * stages // nodes

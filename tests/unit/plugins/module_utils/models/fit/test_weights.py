@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Tests of fit/weights.py: how much of the weights each GPU holds."""
+"""How much of the weights each GPU holds."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_experts_are_divided_over_data_parallel_ranks_too(model: Model) -> None:
     assert found == pytest.approx(parts.total - parts.experts * 7 / 8, rel=1e-6)
 
 
-def test_latent_projections_are_held_whole(model: Model) -> None:
+def test_each_gpu_has_all_projections_of_latent_attention(model: Model) -> None:
     facts = model("deepseek-v3")
     assert facts.weights
     eighth = facts.weights.bytes / 8
@@ -95,7 +95,7 @@ def test_mxfp4_experts_are_padded_except_on_hopper(model: Model) -> None:
         assert per_gpu(facts, name) == pytest.approx(facts.weights.bytes + grown, rel=1e-6)
 
 
-def test_some_weights_may_be_in_the_memory_of_the_host(model: Model) -> None:
+def test_cpu_offload_gb_moves_weights_to_the_host(model: Model) -> None:
     facts = model("llama-3-8b")
     assert per_gpu(facts, cpu_offload_gb=4) == per_gpu(facts) - 4 * GIB
     assert per_gpu(facts, cpu_offload_gb=400) == 0

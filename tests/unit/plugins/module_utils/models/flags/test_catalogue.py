@@ -23,20 +23,20 @@ from ansible_collections.baremetal.inference.plugins.module_utils.models.flags.c
         ("nightly", "0.33.0", False),
     ],
 )
-def test_the_catalogue_of_a_version_or_the_nearest(wanted: str, version: str, exact: bool) -> None:
+def test_the_catalogue_is_that_of_the_version_or_of_the_nearest_version(wanted: str, version: str, exact: bool) -> None:
     chosen = choose(wanted)
     assert (chosen.version, chosen.exact) == (version, exact)
     assert (chosen.note == "") is exact
     assert exact or (wanted in chosen.note and version in chosen.note)
 
 
-def test_only_a_guessed_version_is_named_as_a_guess() -> None:
+def test_only_an_unknown_version_gives_a_note_about_the_guess() -> None:
     assert choose("0.32.0").guess == ""
     assert "0.33.0 is assumed: set engine_version" in choose("").guess
 
 
 @pytest.mark.parametrize("known", [choose("0.32.0"), choose("0.33.0")], ids=lambda known: known.version)
-def test_every_catalogue_is_whole(known: catalogue.Catalogue) -> None:
+def test_every_catalogue_is_complete(known: catalogue.Catalogue) -> None:
     assert len(known.flags) > 300
     assert catalogue.ANY not in {flag.type for flag in known.flags.values()}
     assert not set(known.aliases) & set(known.flags)
@@ -46,7 +46,7 @@ def test_every_catalogue_is_whole(known: catalogue.Catalogue) -> None:
     )
 
 
-def test_other_names_lead_to_their_flag() -> None:
+def test_aliases_and_opposites_lead_to_their_flag() -> None:
     found = choose("0.33.0")
     assert found.aliases["tp"] == "tensor-parallel-size"
     assert found.inverse["no-enable-prefix-caching"] == "enable-prefix-caching"
@@ -54,7 +54,7 @@ def test_other_names_lead_to_their_flag() -> None:
     assert "disable-prefix-caching" not in choose("0.32.0").inverse
 
 
-def test_a_flag_holds_the_facts_of_its_version() -> None:
+def test_a_flag_has_the_facts_of_its_version() -> None:
     old, new = (choose(version).flag("spec-method") for version in ("0.32.0", "0.33.0"))
     assert ("medusa" in old.choices, "medusa" in new.choices) == (True, False)
     assert new.choices == tuple(sorted(new.choices))

@@ -82,7 +82,7 @@ def test_arguments_are_sorted_by_flag() -> None:
         ("dtype", "fp16", "must be one of auto, bfloat16, float, float16, float32, half; did you mean 'float16'?"),
     ],
 )
-def test_every_mistake_is_named_by_entry_and_key(name: str, value: Any, expected: str) -> None:
+def test_each_wrong_flag_is_a_problem_with_entry_and_key(name: str, value: Any, expected: str) -> None:
     (problem,) = finding({name: value}).problems
     assert str(problem).startswith(f"models.x: {name}" if name else "models.x:")
     assert expected in str(problem)
@@ -96,7 +96,7 @@ def test_no_message_shows_a_value_that_may_be_a_secret(name: str, version: str) 
     assert "s3cret" not in f"{[*map(str, found.problems), *map(str, found.warnings)]}"
 
 
-def test_ranks_on_one_node_are_allowed() -> None:
+def test_flags_for_data_parallel_ranks_on_one_node_are_accepted() -> None:
     """Copied entries have these flags and data-parallel-size: on one node, the flags place no rank elsewhere."""
     flags = {"data-parallel-size": 8, "data-parallel-size-local": 8, "data-parallel-backend": "mp"}
     assert finding(flags).problems == []
@@ -125,7 +125,7 @@ def test_an_engine_on_one_node_may_choose_how_to_start_its_workers(backend: str)
     assert (found.problems, found.warnings) == ([], [])
 
 
-def test_a_secret_in_the_wrong_place_is_not_shown() -> None:
+def test_no_problem_shows_a_secret_in_a_wrong_key() -> None:
     for flags in (
         {"api-key": "sk-1234"},
         {"hf_token": "sk-1234"},
@@ -138,7 +138,7 @@ def test_a_secret_in_the_wrong_place_is_not_shown() -> None:
         assert "sk-1234" not in str(problem)
 
 
-def test_the_opposite_of_a_switch_in_a_version_that_names_it() -> None:
+def test_the_opposite_of_a_switch_is_a_problem_that_names_the_switch() -> None:
     (problem,) = finding({"disable-prefix-caching": True}, NEWER).problems
     assert "write enable-prefix-caching: false" in str(problem)
     assert arguments({"enable-prefix-caching": False}, NEWER) == ["--no-enable-prefix-caching"]
@@ -157,7 +157,7 @@ def test_flags_and_values_that_another_version_may_have_are_warnings() -> None:
     ]
 
 
-def test_a_guessed_version_is_named_where_it_may_be_the_reason() -> None:
+def test_a_problem_names_the_guessed_version_if_another_version_may_have_the_flag() -> None:
     assumed = "a flag of vLLM 0.33.0 (the version of the image is unknown, and 0.33.0 is assumed: set engine_version"
     for key, hint in (
         ("quite-new", "`vllm serve --help=all` lists"),
@@ -170,7 +170,7 @@ def test_a_guessed_version_is_named_where_it_may_be_the_reason() -> None:
 
 
 @pytest.mark.parametrize("known", [FLAGS, NEWER], ids=lambda known: known.version)
-def test_every_flag_of_the_role_is_a_flag_of_the_engine(known: Catalogue) -> None:
+def test_every_flag_that_only_the_role_sets_is_a_flag_of_the_engine(known: Catalogue) -> None:
     assert set(OWNED_FLAGS) <= set(known.flags)
 
 

@@ -20,7 +20,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.models.flags i
         ("latest", None),
     ],
 )
-def test_a_version_has_code_from_a_compute_capability_on(version: str, expected: tuple[int, int] | None) -> None:
+def test_the_least_compute_capability_depends_on_the_version(version: str, expected: tuple[int, int] | None) -> None:
     assert images.least(version) == expected
 
 
@@ -34,5 +34,7 @@ def test_a_version_has_code_from_a_compute_capability_on(version: str, expected:
         (None, ""),
     ],
 )
-def test_the_last_version_for_a_gpu(capability: tuple[int, int] | None, words: str) -> None:
+def test_a_gpu_below_the_least_compute_capability_has_a_last_version(
+    capability: tuple[int, int] | None, words: str
+) -> None:
     assert images.last(capability) == words

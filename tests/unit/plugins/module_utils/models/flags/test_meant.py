@@ -76,7 +76,7 @@ def hint(key: str, value: Any = "x") -> str:
         ("user", "set it in the instance"),
     ],
 )
-def test_a_hint_says_what_to_do(key: str, words: str) -> None:
+def test_a_wrong_key_has_a_hint_about_the_right_key(key: str, words: str) -> None:
     assert words in hint(key)
     # With a value of the wrong form, too, the message is about the key.
     assert words in hint(key, [])
@@ -86,13 +86,13 @@ def test_no_wrong_key_with_a_hint_is_a_right_key() -> None:
     assert not set(MEANT) & {*OWN_KEYS, *choose().flags}
 
 
-def test_a_name_is_near_or_a_part() -> None:
+def test_a_key_is_near_if_its_name_is_similar_or_a_part() -> None:
     known = ["max-model-len", "max-num-seqs", "model"]
     assert near("max-modle-len", known) == "did you mean 'max-model-len'?"
     assert near("seqs", known) == "did you mean 'max-num-seqs'?"
     assert near("len", known) == near("node", known) == ""
 
 
-def test_keys_that_may_hold_a_secret_are_known() -> None:
+def test_the_keys_that_may_hold_a_secret_include_environments_and_arguments() -> None:
     assert {"env", "environment", "secret-environment", "args", "extra-args"} <= MAY_HOLD_SECRETS <= set(MEANT)
     assert "gpus" not in MAY_HOLD_SECRETS

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The table of keys of JSON flags: its flags exist, and each has keys, in order and once."""
+"""The table of keys of JSON flags: its flags exist, and each flag has sorted keys, each once."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ GOOD: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("name", GOOD)
-def test_keys_that_the_engine_knows(name: str) -> None:
+def test_keys_that_the_engine_has_are_accepted(name: str) -> None:
     assert unknown(name, GOOD[name]) == no_object(name, GOOD[name]) == unlisted(name, GOOD[name]) == ""
 
 
@@ -39,7 +39,7 @@ def test_keys_that_the_engine_knows(name: str) -> None:
         ("compilation-config", {"cudagraph_sizes": [1]}, "'cudagraph_sizes'"),
     ],
 )
-def test_keys_that_the_engine_would_refuse(name: str, value: Any, words: str) -> None:
+def test_unknown_keys_are_a_problem_or_for_another_version_a_warning(name: str, value: Any, words: str) -> None:
     assert words in unknown(name, value)
     found = Findings()
     check("models.x", {name: value}, choose("0.32.0"), (), found)
@@ -76,7 +76,7 @@ def test_a_value_that_is_no_object_is_refused_in_every_version(name: str, value:
         ("pooler-config", '{"task": "embedding"}', "did you mean 'embed'?"),
     ],
 )
-def test_a_value_that_is_not_one_of_the_fixed_ones_is_refused(name: str, value: Any, words: str) -> None:
+def test_a_value_outside_the_choices_of_a_key_is_refused(name: str, value: Any, words: str) -> None:
     assert words in unlisted(name, value)
     found = Findings()
     check("models.x", {name: value}, choose("0.32.0"), (), found)
@@ -87,6 +87,6 @@ def test_a_value_that_is_not_one_of_the_fixed_ones_is_refused(name: str, value: 
     assert found.problems == [] and words in str(found.warnings)
 
 
-def test_all_values_are_named_at_once() -> None:
+def test_all_wrong_values_of_an_object_are_named_at_once() -> None:
     found = unlisted("pooler-config", {"task": "embedding", "pooling_type": "mean", "use_activation": True})
     assert "task: 'embedding'" in found and "pooling_type: 'mean'" in found

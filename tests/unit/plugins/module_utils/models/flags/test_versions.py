@@ -25,13 +25,13 @@ def delta(version: str = "2.0", **tables: Any) -> SimpleNamespace:
     return SimpleNamespace(VERSION=version, **{**empty, **tables})
 
 
-def test_flags_come_and_go() -> None:
+def test_a_version_can_add_and_remove_flags() -> None:
     found = versions.apply(BASE, delta(ADDED={"fresh": {"type": "json"}}, REMOVED=("gone",)))
     assert list(found) == ["fresh", "limited", "ordered", "sized"]
     assert found["fresh"] == {"type": "json"}
 
 
-def test_facts_change_come_and_go() -> None:
+def test_a_version_can_change_add_and_remove_facts_of_a_flag() -> None:
     found = versions.apply(BASE, delta(CHANGED={"sized": {"type": "size", "aliases": None, "optional": True}}))
     assert found["sized"] == {"type": "size", "optional": True}
     assert {name: facts for name, facts in found.items() if name != "sized"} == {
@@ -49,11 +49,13 @@ def test_facts_change_come_and_go() -> None:
         ([1, 8, 16], [32], [8], [1, 16, 32]),
     ],
 )
-def test_values_come_and_go(old: list[Any], added: list[Any], removed: list[Any], expected: list[Any]) -> None:
+def test_a_version_can_add_and_remove_values(
+    old: list[Any], added: list[Any], removed: list[Any], expected: list[Any]
+) -> None:
     assert versions.merge(old, added, removed) == expected
 
 
-def test_values_change_in_their_flag_alone_and_the_base_stays() -> None:
+def test_changed_values_of_a_flag_leave_the_base_unchanged() -> None:
     change = delta(
         ADDED_VALUES={"limited": {"choices": ["b"]}, "ordered": {"choices": ["b"]}},
         REMOVED_VALUES={"limited": {"choices": ["c"]}},

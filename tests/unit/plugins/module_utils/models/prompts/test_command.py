@@ -28,8 +28,8 @@ def run(texts: dict[str, str], prompt: str = " Sei nett – 日本\n") -> Any:
     return json.loads(stdout.getvalue())
 
 
-def test_every_file_carries_the_prompt_with_the_tokenizers_own_tokens() -> None:
-    """A template that adds to a special token fails where the token is not known."""
+def test_every_template_gets_the_prompt_and_is_rendered_with_the_tokenizers_special_tokens() -> None:
+    """A template that adds text to a special token fails if the token is unknown."""
     answer = run({"tokenizer_config.json": json.dumps(CONFIG), "chat_template.jinja": example_templates.HEADERS})
     assert answer["problems"] == []
     render = renderer({"bos_token": "<s>"})
@@ -55,13 +55,13 @@ def test_a_file_that_is_nested_too_deeply_is_a_problem() -> None:
 
 
 @pytest.mark.parametrize("text", ["[]", '"text"', "{}"])
-def test_a_tokenizer_without_a_template_is_no_template(text: str) -> None:
+def test_a_tokenizer_configuration_without_a_template_is_a_problem(text: str) -> None:
     (problem,) = run({"tokenizer_config.json": text})["problems"]
     assert problem["where"] == "models.bot"
     assert "has no chat template" in problem["message"]
 
 
-def test_nodes_need_no_jinja_to_plan_and_refuse() -> None:
+def test_modules_that_nodes_import_do_not_need_jinja() -> None:
     base = command.__name__.rpartition(".")[0]
     names = [f"{base}.{name}" for name in ("command", "refusals", "wrapper")] + [variant_files.__name__]
     program = f"import sys; sys.modules['jinja2'] = None; import {', '.join(names)}"

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Entries and models whose system prompt would not be served, each with its message."""
+"""Entries and models whose system prompt the engine would not serve, each with its message."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def bot(**keys: Any) -> Entry:
     ]
 
 
-def test_flags_and_modes_are_the_engines() -> None:
+def test_the_refused_flags_are_flags_of_the_engine() -> None:
     assert set(FLAGS) <= set(CATALOGUE.flags)
     assert "tokenizer-mode" in CATALOGUE.flags
     assert "trust-request-chat-template" in CATALOGUE.flags
@@ -92,7 +92,7 @@ def test_half_a_character_in_a_prompt_is_refused() -> None:
         (None, "LlamaForCausalLM", ("model.safetensors", "tokenizer.json"), "auto", None),
     ],
 )
-def test_models_whose_chats_the_engine_writes_without_a_template(
+def test_a_model_whose_chats_the_engine_writes_without_a_template_is_refused(
     model_type: str | None, architecture: str, files: tuple[str, ...], mode: str, message: str | None
 ) -> None:
     problems = [str(problem) for problem in check_model(bot(tokenizer_mode=mode), model_type, [architecture], files)]

@@ -50,7 +50,7 @@ def test_every_template_is_wrapped_in_its_place_and_other_content_stays() -> Non
     assert rewritten == {}
 
 
-def test_every_template_that_cannot_be_wrapped_is_named() -> None:
+def test_every_template_that_cannot_be_wrapped_is_a_problem() -> None:
     named = {"chat_template": [{"name": "rag", "template": "bad"}]}
     texts = {
         "chat_template.jinja": "bad",
@@ -67,7 +67,7 @@ def test_every_template_that_cannot_be_wrapped_is_named() -> None:
     assert messages[3] == "models.bot: tokenizer_config.json: template 'rag' does not take the prompt"
 
 
-def test_a_file_that_is_nested_too_deeply_is_named() -> None:
+def test_a_file_that_is_nested_too_deeply_is_a_problem() -> None:
     with pytest.raises(InputError) as caught:
         rewrite({"tokenizer_config.json": "[" * 100_000}, wrap, "models.bot")
     assert str(caught.value) == "models.bot: tokenizer_config.json: is not JSON: it is nested too deeply"

@@ -41,7 +41,9 @@ def rendered(
 
 @style
 @pytest.mark.parametrize("role", ["system", "developer"])
-def test_by_default_a_prompt_in_the_request_wins(template: str, placement: Placement, role: str) -> None:
+def test_by_default_a_prompt_in_the_request_replaces_the_prompt_of_the_entry(
+    template: str, placement: Placement, role: str
+) -> None:
     wrapped = wrap(template, PROMPT, "default", placement)
     for messages in (
         [say(role, "Be brief.", template), say("user", "Hello", template)],
@@ -59,7 +61,7 @@ def test_by_default_a_prompt_in_the_request_wins(template: str, placement: Place
 @style
 @pytest.mark.parametrize("role", ["system", "developer"])
 @pytest.mark.parametrize("as_parts", [False, True])
-def test_always_means_before_the_prompt_in_the_request(
+def test_with_policy_always_the_prompt_of_the_entry_comes_before_the_prompt_in_the_request(
     template: str, placement: Placement, role: str, as_parts: bool
 ) -> None:
     own = [*parts("Be brief."), *parts("In French.")] if as_parts else "Be brief.\nIn French."
@@ -85,7 +87,7 @@ def test_other_keys_of_a_developers_message_are_kept() -> None:
     assert rendered(template, messages, "always", "Be kind.").startswith("system Be kind.\n\nBe brief. hammer;user")
 
 
-def test_pictures_survive() -> None:
+def test_pictures_in_a_request_stay() -> None:
     before, after = parts("What is"), parts("this?")
     cases: list[tuple[list[dict[str, str]], str]] = [
         ([IMAGE, *after], "Be kind.\n\n<image>this?"),
@@ -107,13 +109,13 @@ def test_pictures_survive() -> None:
     )
 
 
-def test_a_chat_that_the_model_begins_gets_the_prompt_before_it() -> None:
+def test_in_a_chat_that_begins_with_an_answer_the_prompt_comes_first() -> None:
     text = rendered(example_templates.TURNS, [ANSWERED, ASKED], prompt="Be kind.")
     assert text.index("Be kind.") < text.index("Hi") < text.index("Hello")
 
 
 @pytest.mark.parametrize("policy", ["default", "always"])
-def test_tool_calls_survive(policy: str) -> None:
+def test_tool_calls_in_a_request_stay(policy: str) -> None:
     call = {"id": "1", "type": "function", "function": {"name": "weather", "arguments": {"city": "Köln"}}}
     messages: list[dict[str, Any]] = [
         ASKED,
@@ -141,7 +143,9 @@ def test_any_prompt_arrives_as_it_is(text: str, name: str, policy: str) -> None:
 
 @style
 @pytest.mark.parametrize("policy", ["default", "always"])
-def test_variables_of_a_request_change_nothing(template: str, placement: Placement, policy: str) -> None:
+def test_template_variables_of_a_request_do_not_change_the_prompt(
+    template: str, placement: Placement, policy: str
+) -> None:
     """Clients may give a template variables (chat_template_kwargs), any JSON under any name."""
     wrapped = wrap(template, PROMPT, policy, placement)
     names = sorted(set(re.findall(r"inference_\w+", wrapped)))

@@ -70,7 +70,7 @@ def test_the_adapters_of_entries_are_sorted() -> None:
         ({True: 1, "base": "large", "adapter": "x"}, "has the key True"),
     ],
 )
-def test_a_mistake_is_refused_with_advice(entry: dict[Any, Any], words: str) -> None:
+def test_a_wrong_entry_of_an_adapter_is_a_problem_with_advice(entry: dict[Any, Any], words: str) -> None:
     (problem,) = problems(legal=entry)
     assert words in problem
 
@@ -88,7 +88,7 @@ def test_limits_below_the_number_of_adapters_are_refused(flags: dict[str, int], 
     assert problem.startswith("models.large: ") and words in problem
 
 
-def test_limits_from_the_number_of_adapters_are_accepted() -> None:
+def test_limits_at_or_above_the_number_of_adapters_are_accepted() -> None:
     assert problems(large={**MODELS["large"], "max-loras": 2, "max-cpu-loras": 2, "max-lora-rank": 64}) == []
     assert problems(large={**MODELS["large"], "max-cpu-loras": "None"}) == []
     # The limits of a model without adapters limit nothing.
@@ -102,6 +102,6 @@ def test_neither_a_variant_nor_a_draft_can_be_an_adapter() -> None:
     assert "is an adapter: a draft must be an entry with the key model" in problem
 
 
-def test_mistakes_of_several_entries_are_reported_at_once() -> None:
+def test_problems_of_several_entries_are_reported_at_once() -> None:
     found = problems(legal={**LEGAL, "base": "gone", "dtype": "half"}, medical={"adapter": "/srv/medical"})
     assert len(found) == 3

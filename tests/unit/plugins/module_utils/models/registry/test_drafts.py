@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Tests of registry/drafts.py: the draft that an entry names."""
+"""The draft that an entry names."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ def mistakes(**models: Any) -> list[str]:
         ({"model": "m", "allow-remote-code": "yes"}, "models.x: allow-remote-code: 'yes': must be true or false"),
     ],
 )
-def test_mistakes_in_keys_of_the_collection(entry: Any, expected: str) -> None:
+def test_a_wrong_value_of_a_key_of_the_collection_is_a_problem(entry: Any, expected: str) -> None:
     (found,) = mistakes(x=entry, y={"model": "m"})
     assert expected in found
 
@@ -96,7 +96,7 @@ def test_mistakes_in_keys_of_the_collection(entry: Any, expected: str) -> None:
         ({"trust-remote-code": False}, []),
     ],
 )
-def test_code_of_a_model_runs_only_where_it_is_allowed_and_pinned(changes: dict[str, Any], expected: list[str]) -> None:
+def test_code_of_a_model_must_be_allowed_and_pinned(changes: dict[str, Any], expected: list[str]) -> None:
     found = mistakes(x={"model": "org/repo", "trust-remote-code": True, **changes})
     assert len(found) == len(expected)
     assert all(text in line for text, line in zip(expected, found, strict=True))
@@ -108,7 +108,7 @@ def test_a_variant_may_not_run_code_that_its_base_does_not_pin() -> None:
     assert mistakes(x=base, y={"base": "x", "trust-remote-code": True}) == []
 
 
-def test_a_variant_shares_everything_but_the_description() -> None:
+def test_a_variant_has_all_keys_of_its_base_but_the_description() -> None:
     registry = reading(
         {
             "calm": {"base": "pirate", "system-prompt": "Be calm.", "max-model-len": 64},
@@ -179,7 +179,7 @@ ENTRIES = st.dictionaries(KEYS, VALUES | NAMES, max_size=5) | VALUES
 
 
 @given(models=st.dictionaries(NAMES, ENTRIES, max_size=4) | VALUES, instances=st.lists(VALUES, max_size=2))
-def test_any_value_is_a_sound_registry_or_a_list_of_mistakes(models: Any, instances: list[Any]) -> None:
+def test_any_value_is_a_registry_or_a_list_of_problems(models: Any, instances: list[Any]) -> None:
     registry = reading(models)
     assert all(str(problem) and problem.message for problem in [*registry.problems, *registry.warnings])
     if not registry.problems:
@@ -203,13 +203,13 @@ BASES = st.dictionaries(
 
 
 @given(BASES)
-def test_an_entry_resolves_or_its_chain_of_bases_has_a_mistake(models: dict[str, Any]) -> None:
+def test_an_entry_resolves_or_its_chain_of_bases_has_a_problem(models: dict[str, Any]) -> None:
     registry = reading(models)
     assert bool(registry.problems) == (set(registry.entries) != set(models))
     assert all(models[entry.store_name] == {"model": "m"} for entry in registry.entries.values())
 
 
-def test_warm_up_prompts_of_the_base() -> None:
+def test_a_variant_has_the_warm_up_prompts_of_its_base() -> None:
     registry = reading({"a": {"model": "/srv/a", "warm-up-prompts": ["Hello"]}, "b": {"base": "a"}})
     assert registry.problems == [] and registry.entries["b"].warm_up == ({"prompt": "Hello"},)
     (problem,) = reading({"a": {"model": "/srv/a", "warm-up-prompts": "Hello"}}).problems

@@ -29,7 +29,7 @@ FORMS: list[dict[str, Any]] = [TEXT, ORDER, VECTOR, LABEL, SPEECH]
         {**SPEECH, "language": "en"},
     ],
 )
-def test_a_golden_prompt(item: dict[str, Any]) -> None:
+def test_each_form_of_a_golden_prompt_is_accepted(item: dict[str, Any]) -> None:
     assert golden.mistake([TEXT, item]) == ""
     assert golden.sound([TEXT, item]) == (TEXT, item)
 
@@ -63,7 +63,7 @@ def test_a_golden_prompt(item: dict[str, Any]) -> None:
         ("2 + 2 =", golden.ITEM),
     ],
 )
-def test_a_mistake(item: Any, words: str) -> None:
+def test_a_wrong_golden_prompt_is_a_mistake_with_its_number(item: Any, words: str) -> None:
     found = golden.mistake([TEXT, item])
     assert found.startswith("prompt 2 ") and words in found
     assert golden.mistake([item, "another"]).startswith("prompt 1 ")
@@ -91,7 +91,7 @@ def test_every_golden_prompt_of_another_task_is_found(tasks: tuple[str, ...], ri
     assert [name for name, _words in golden.wrong_tasks(every, tasks)] == left
 
 
-def test_the_message_names_the_right_keys() -> None:
+def test_the_message_about_a_wrong_task_names_the_right_keys() -> None:
     ((prompt, words),) = golden.wrong_tasks([TEXT], ("embed", "score"))
     assert prompt == "2 + 2 ="
     assert words == (

@@ -23,7 +23,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.models.registr
         ({}, ("transcribe",), False),
     ],
 )
-def test_no_request_with_sound_has_a_user_or_a_prompt(
+def test_an_affinity_key_without_a_header_is_a_mistake_for_a_model_that_only_transcribes(
     entry: dict[str, Any], tasks: tuple[str, ...], keyless: bool
 ) -> None:
     words = mistake({"large": {"model": "/srv/large", **entry}}, "large", tasks)

@@ -16,7 +16,7 @@ MODELS = {
 }
 
 
-def test_bases_drafts_and_adapters_are_needed() -> None:
+def test_an_entry_needs_its_bases_drafts_and_adapters() -> None:
     assert needed(MODELS, ["large"]) == {"large", "small", "tiny", "legal"}
     assert needed(MODELS, ["short"]) == {"short", "large", "small", "tiny"}
     assert needed(MODELS, ["tiny"]) == {"tiny"}

@@ -31,7 +31,7 @@ def test_all_flags_for_text_are_refused_at_once_without_the_model() -> None:
     assert all("this model is served for vectors or classes. Remove the flag" in one for one in found)
 
 
-def test_a_variant_has_the_flags_of_its_base() -> None:
+def test_a_variant_with_a_text_flag_of_its_base_is_refused() -> None:
     chat = {"model": "/srv/chat", "tool-call-parser": "hermes"}
     (found,) = problems(chat=chat, vectors={"base": "chat", "runner": "pooling"})
     assert found.startswith("models.vectors: tool-call-parser: 'hermes'") and "write model instead of base" in found
@@ -46,6 +46,6 @@ def test_other_runners_are_accepted_without_the_model(runner: str | None) -> Non
     assert problems(chat=entry) == []
 
 
-def test_every_flag_is_one_of_the_engine() -> None:
+def test_every_refused_flag_is_a_flag_of_the_engine() -> None:
     assert set(GENERATING) <= set(choose().flags)
     assert problems(vectors={**VECTORS, "enable-auto-tool-choice": False}) == []

@@ -31,7 +31,7 @@ def test_all_ranks_on_the_node_are_allowed(flags: dict[str, Any]) -> None:
     assert problems(experts={**EXPERTS, **flags}) == []
 
 
-def test_ranks_here_without_a_number_of_all_ranks_must_be_one() -> None:
+def test_without_data_parallel_size_the_ranks_on_the_node_must_be_1() -> None:
     (found,) = problems(one={"model": "/srv/one", HERE: 2})
     assert "must be 1" in found
 
@@ -43,7 +43,7 @@ def test_a_variant_is_checked_with_its_base_and_a_mistake_is_reported_once() -> 
     assert len(problems(experts={**EXPERTS, HERE: 4}, other={"base": "experts", "max-model-len": 512})) == 1
 
 
-def test_all_mistakes_are_reported_at_once() -> None:
+def test_all_flags_that_place_ranks_on_other_nodes_are_refused_at_once() -> None:
     """Each flag that places ranks on other nodes is refused, and the wrong number of ranks here too."""
     elsewhere = {
         "data-parallel-address": "10.0.0.1",
@@ -55,5 +55,5 @@ def test_all_mistakes_are_reported_at_once() -> None:
         assert f"models.experts: {flag}" in found
 
 
-def test_the_flag_is_one_of_the_engine() -> None:
+def test_data_parallel_size_local_is_a_flag_of_the_engine() -> None:
     assert HERE in choose().flags

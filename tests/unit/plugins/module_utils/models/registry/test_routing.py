@@ -34,14 +34,14 @@ def refused(**entry: Any) -> list[str]:
         ),
     ],
 )
-def test_an_entry_asks_for_a_routing(entry: dict[str, Any], routing: Routing | None) -> None:
+def test_the_routing_of_an_entry_is_read(entry: dict[str, Any], routing: Routing | None) -> None:
     assert refused(**entry) == []
     found = of({"large": {**LARGE, **entry}}, "large")
     assert found == routing
     assert found is None or Routing.from_dict(asdict(found)) == found
 
 
-def test_variants_and_adapters_follow_their_base() -> None:
+def test_variants_and_adapters_have_the_routing_of_their_base() -> None:
     models = {
         "large": {**LARGE, "routing": "affinity"},
         "bot": {"base": "large", "system-prompt": "Be brief."},
@@ -94,7 +94,7 @@ def test_a_wrong_value_or_keys_that_do_not_fit_each_other_are_refused(entry: dic
         assert of({"large": {**LARGE, **entry}}, "large") is None
 
 
-def test_all_mistakes_are_found_at_once() -> None:
+def test_all_problems_of_routing_are_reported_at_once() -> None:
     wrong = {"routing": "affinity", "affinity-key": "header", "affinity-prefix": 0, "affinity-load": "much"}
     assert len(refused(**wrong)) == 4
 
@@ -105,7 +105,7 @@ def test_an_adapter_has_no_routing_of_its_own() -> None:
     assert "models.legal: routing: 'affinity': is no key of an adapter" in problem
 
 
-def test_affinity_without_a_cache_is_a_warning() -> None:
+def test_affinity_without_prefix_caching_is_a_warning() -> None:
     for off in ({"enable-prefix-caching": False}, {"no-enable-prefix-caching": True}):
         found = read({"large": {**LARGE, "routing": "affinity", **off}}, choose())
         assert any("enable-prefix-caching is off" in str(warning) for warning in found.warnings)

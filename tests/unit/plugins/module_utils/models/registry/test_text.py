@@ -66,7 +66,7 @@ def test_a_merge_into_a_mapping_that_is_merged_itself_is_no_duplicate() -> None:
         ("<<: *config", "<<: *config\n    model: x/b", "12:5"),
     ],
 )
-def test_equal_keys_beside_merge_keys_are_an_error(old: str, new: str, place: str) -> None:
+def test_a_key_that_is_there_twice_is_an_error_in_spite_of_merge_keys(old: str, new: str, place: str) -> None:
     assert refused(MERGED_TWICE.replace(old, new)).startswith(f"models.yml:{place}: is not valid YAML: the key ")
 
 

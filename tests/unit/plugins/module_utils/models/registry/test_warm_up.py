@@ -17,7 +17,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.models.registr
 CHAT = [{"role": "user", "content": "Hello"}]
 
 
-def test_texts_and_dictionaries() -> None:
+def test_a_warm_up_prompt_is_a_text_a_dictionary_or_a_chat() -> None:
     prompts = ["Hello", {"prompt": "Bye", "max-tokens": 5}, {"messages": CHAT}]
     assert mistake(prompts) == ""
     assert read(prompts) == ({"prompt": "Hello"}, {"prompt": "Bye", "max-tokens": 5}, {"messages": CHAT})
@@ -42,11 +42,11 @@ def test_texts_and_dictionaries() -> None:
         ([{"prompt": "a", "max-tokens": True}], "prompt 1 has a max-tokens that is not a whole number"),
     ],
 )
-def test_mistakes(prompts: Any, words: str) -> None:
+def test_a_wrong_warm_up_prompt_is_a_mistake_with_its_number(prompts: Any, words: str) -> None:
     assert mistake(prompts).startswith(words)
 
 
-def test_chats_of_a_model_without_chats() -> None:
+def test_messages_are_a_mistake_for_a_model_that_does_not_generate() -> None:
     prompts = read(["Hello", {"messages": CHAT}])
     assert list(without_chats(prompts, ("embed", "score"))) == [
         "prompt 2 has messages, and the model's tasks are embed, score: write prompt"

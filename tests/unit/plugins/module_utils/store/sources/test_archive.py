@@ -84,7 +84,7 @@ def test_a_transfer_continues_where_the_connection_broke(web: Web, tmp_path: Pat
     assert (tmp_path / "a").read_bytes() == web.content
 
 
-def test_what_has_arrived_stays_between_calls(web: Web, tmp_path: Path) -> None:
+def test_bytes_that_have_arrived_stay_between_calls(web: Web, tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(web.content[:5000])
     assert archive_source.needed(len(web.content), tmp_path / "a") == 2 * len(web.content) - 5000
     assert archive_source.fetch(web.url, tmp_path / "a", len(web.content), seconds=20).gained == len(web.content) - 5000
@@ -129,7 +129,7 @@ def test_a_single_directory_at_the_top_is_left_out(tmp_path: Path, write_model: 
 
 
 @pytest.mark.parametrize("name", ["../evil", "/etc/evil", "a/../../evil"])
-def test_nothing_is_unpacked_outside(tmp_path: Path, name: str) -> None:
+def test_a_member_outside_of_the_target_is_not_unpacked(tmp_path: Path, name: str) -> None:
     member = tarfile.TarInfo(name)
     member.size = 1
     pack(tmp_path / "a", None, member)

@@ -95,7 +95,7 @@ def test_the_client_gets_the_commit_the_mirror_and_the_token_in_a_file(tmp_path:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
-def test_the_client_owns_what_it_fetches_and_its_token_until_the_end(tmp_path: Path) -> None:
+def test_the_client_owns_its_files_and_its_token_until_root_takes_them_back(tmp_path: Path) -> None:
     """The client runs as nobody. The target of a link that the client makes keeps its owner."""
     target, token, secret = tmp_path / "model", tmp_path / "token", tmp_path / "secret"
     (target / "below").mkdir(parents=True)

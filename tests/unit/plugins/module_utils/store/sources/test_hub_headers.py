@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The headers of a hub's model: what is fetched, and what is kept."""
+"""The headers of a hub's model: the fetched bytes, and the files on the disk."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ....fake_hub import COMMIT, SHARD, FakeHub
 REMOTE = Remote("hub", "acme/tiny", COMMIT)
 
 
-def test_a_skeleton_reads_as_the_model_does(hub: FakeHub, tmp_path: Path) -> None:
+def test_a_skeleton_has_the_same_facts_as_the_model(hub: FakeHub, tmp_path: Path) -> None:
     found, real = gather(hub_headers.skeleton(tmp_path / "plans", REMOTE, Hub(hub.url))), gather(hub.root)
     assert (found.weights, found.shards, found.problems) == (real.weights, real.shards, ())
     assert (found.chat_template, found.tokenizer) == ("chat_template.jinja", "tokenizer.json")

@@ -107,7 +107,7 @@ def test_a_turn_ends_and_the_next_turn_continues(store: Store, nodes: Nodes) -> 
     assert take(store, peer).done
 
 
-def test_wrong_content_is_an_error_and_never_published(store: Store, nodes: Nodes, manifest: Manifest) -> None:
+def test_wrong_content_is_an_error_and_is_not_published(store: Store, nodes: Nodes, manifest: Manifest) -> None:
     with pytest.raises(InputError, match=r"part 1.bin arrived wrong and was removed"):
         take(store, nodes.start(Lies))
     assert published(store) == []
@@ -116,7 +116,7 @@ def test_wrong_content_is_an_error_and_never_published(store: Store, nodes: Node
     assert published(store) == [manifest.revision]
 
 
-def test_no_more_is_written_than_the_manifest_says(store: Store, nodes: Nodes, manifest: Manifest) -> None:
+def test_no_file_gets_more_bytes_than_its_size_in_the_manifest(store: Store, nodes: Nodes, manifest: Manifest) -> None:
     with pytest.raises(InputError, match="arrived wrong"):
         take(store, nodes.start(Floods))
     assert sum(path.stat().st_size for path in store.root.rglob("*") if path.is_file()) <= manifest.bytes

@@ -33,7 +33,7 @@ def test_the_commit_identifies_a_hubs_model() -> None:
 
 
 @pytest.mark.parametrize("text", ["/srv/m", "controller:/srv/m", "", "a/b/c", "../m", "plain"])
-def test_other_sources_are_not_remote(text: str) -> None:
+def test_directories_and_other_texts_are_no_remote_source(text: str) -> None:
     assert parse({"model": text}) is None
 
 

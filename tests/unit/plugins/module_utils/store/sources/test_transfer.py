@@ -16,13 +16,13 @@ from ansible_collections.baremetal.inference.plugins.module_utils.store.sources.
     ("target", "kept"),
     [("https://hub/b", True), ("http://hub/b", False), ("https://cdn/b", False)],
 )
-def test_the_token_goes_only_to_the_first_server_and_stays_encrypted(target: str, kept: bool) -> None:
+def test_after_a_redirect_the_token_goes_only_to_the_same_server_by_https(target: str, kept: bool) -> None:
     asked = urllib.request.Request("https://hub/a", headers={"Authorization": "Bearer token"})
     request = transfer._Redirects().redirect_request(asked, None, 302, "", {}, target)
     assert request.has_header("Authorization") is kept
 
 
-def test_progress_is_a_text_with_amount_speed_and_time() -> None:
+def test_the_text_of_progress_has_amount_speed_and_time() -> None:
     assert (
         str(Progress(3 << 30, 15 << 30, 1 << 30, 10, done=False))
         == "3.0 GiB of 15.0 GiB, 102.4 MiB a second, 2 min left"
