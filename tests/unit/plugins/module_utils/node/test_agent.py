@@ -104,7 +104,7 @@ class Bench:
         return one
 
     def run(self, story: Callable[[Bench], Awaitable[None]]) -> None:
-        """Run the agent while the story goes on; then SIGTERM ends it."""
+        """Run the agent while the story goes on; then SIGTERM ends the agent."""
 
         async def both() -> None:
             made = Agent(self.paths, self.make_prober, self.systemd, self.entries, interval=0.1, now=lambda: self.now)
@@ -157,7 +157,7 @@ def bench(tmp_path: Path, port: int, monkeypatch: pytest.MonkeyPatch) -> Iterato
         engine.close()
 
 
-def test_a_hung_engine_is_down_until_it_answers_and_delays_no_other(bench: Bench) -> None:
+def test_a_hung_engine_is_down_until_it_answers_and_delays_no_other_engine(bench: Bench) -> None:
     engine, other = bench.add("main"), bench.add("side")
 
     async def story(bench: Bench) -> None:
@@ -179,7 +179,7 @@ def test_a_hung_engine_is_down_until_it_answers_and_delays_no_other(bench: Bench
 
 
 def test_the_agent_records_its_answers_to_each_gateway(bench: Bench) -> None:
-    """A question without a gateway's name is no check."""
+    """A question without a gateway's name is not recorded."""
     bench.add("main")
 
     async def story(bench: Bench) -> None:
@@ -269,7 +269,7 @@ def test_the_answer_is_drain_until_the_drain_ends(bench: Bench) -> None:
     bench.run(story)
 
 
-def test_behind_a_closed_gate_the_answer_is_drain_even_after_an_undrain(bench: Bench) -> None:
+def test_the_answer_is_drain_while_the_gate_is_closed_even_without_a_drain(bench: Bench) -> None:
     """The gate would refuse requests. The metrics show the swap until its end."""
     bench.add("main")
     swap = swaps.Swap(1, 2, "run", "2026-05-01T11:00:00Z", step=swaps.GATE, closed_port=5005)
@@ -294,7 +294,7 @@ def test_behind_a_closed_gate_the_answer_is_drain_even_after_an_undrain(bench: B
     bench.run(story)
 
 
-def test_a_damaged_release_stops_no_requests(bench: Bench) -> None:
+def test_the_answer_stays_up_if_the_release_of_a_serving_engine_is_damaged(bench: Bench) -> None:
     runs = f"127.0.0.1/{bench.add('main').port}"
 
     async def story(bench: Bench) -> None:
@@ -305,7 +305,7 @@ def test_a_damaged_release_stops_no_requests(bench: Bench) -> None:
     bench.run(story)
 
 
-def test_of_two_servers_only_that_of_the_running_release_is_up(bench: Bench) -> None:
+def test_of_the_two_servers_of_an_instance_only_that_of_the_running_release_is_up(bench: Bench) -> None:
     """Only answers about this server are recorded, since swaps wait until gateways have the recorded answers."""
     runs = f"127.0.0.1/{bench.add('main').port}"
 
@@ -321,7 +321,7 @@ def test_of_two_servers_only_that_of_the_running_release_is_up(bench: Bench) -> 
     bench.run(story)
 
 
-def test_instances_come_and_go(bench: Bench) -> None:
+def test_a_new_instance_is_probed_and_a_removed_instance_is_forgotten(bench: Bench) -> None:
     async def story(bench: Bench) -> None:
         await bench.until_answer("main", "down #stopped: no instance of this name")
         bench.add("main")
@@ -350,8 +350,8 @@ def test_a_follower_of_a_gang_is_not_probed(bench: Bench) -> None:
     bench.run(story)
 
 
-def test_a_broken_probe_is_unknown_and_affects_no_other_instance(bench: Bench) -> None:
-    """As with a mistake in the collection's own code."""
+def test_a_probe_that_raises_gives_unknown_and_affects_no_other_instance(bench: Bench) -> None:
+    """A mistake in the collection's own code may be the reason."""
     bench.add("main"), bench.add("side")
     bench.broken.add("main")
 
@@ -364,7 +364,7 @@ def test_a_broken_probe_is_unknown_and_affects_no_other_instance(bench: Bench) -
     bench.run(story)
 
 
-def test_a_recent_verdict_outlives_the_agent(bench: Bench) -> None:
+def test_a_new_agent_keeps_a_recent_verdict(bench: Bench) -> None:
     """A new agent must not send requests to a hung engine before its own probe. An old verdict does not count."""
     engine = bench.add("main")
     engine.delay, engine.metrics = 60, ""
@@ -443,7 +443,7 @@ def test_a_taken_port_is_logged_once_and_tried_again(bench: Bench) -> None:
     assert bench.entries.text.count("cannot listen") == 1
 
 
-def test_a_missing_directory_of_metrics_is_logged_once_and_ends_the_agent_when_it_appears(bench: Bench) -> None:
+def test_the_agent_logs_a_missing_metrics_directory_once_and_ends_when_the_directory_appears(bench: Bench) -> None:
     """systemd then restarts the agent, with a sandbox that includes the directory."""
     bench.paths.textfiles.rmdir()
     bench.add("main")
@@ -459,7 +459,7 @@ def test_a_missing_directory_of_metrics_is_logged_once_and_ends_the_agent_when_i
     assert "has appeared" in bench.entries.text
 
 
-def test_a_state_that_cannot_be_written_stops_no_answer(bench: Bench) -> None:
+def test_the_agent_answers_although_its_probe_state_cannot_be_written(bench: Bench) -> None:
     bench.add("main")
     bench.paths.state.mkdir(parents=True, exist_ok=True)
     bench.paths.probes.write_text("in the way")
@@ -486,7 +486,7 @@ DAMAGED = [json.dumps({**WHOLE.to_json(), **damage}) for damage in DAMAGES]
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"schema": 1, "verdict": "hung"}', *DAMAGED])
-def test_a_damaged_state_counts_as_none(bench: Bench, text: str) -> None:
+def test_a_damaged_probe_state_counts_as_none(bench: Bench, text: str) -> None:
     bench.paths.probes.mkdir(parents=True)
     bench.paths.probe("main").write_text(text)
     assert probe_state.read(bench.paths, "main") is None

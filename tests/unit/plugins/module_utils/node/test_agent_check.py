@@ -60,7 +60,7 @@ def heard_of(question: agent_check.Question) -> str:
     return f"heard {question.instance}|{question.gateway}|{','.join(question.endpoints)}"
 
 
-def test_over_a_socket(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_questions_over_a_socket_are_parsed_and_bad_questions_get_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(agent_check, "READ_LIMIT", 0.2)
 
     async def run() -> list[bytes]:
@@ -72,7 +72,7 @@ def test_over_a_socket(monkeypatch: pytest.MonkeyPatch) -> None:
                 # The gateway's name, whole and cut off.
                 talk(port, b"main\ngateway1\n"),
                 talk(port, b"main\ngatew"),
-                # The third line names one of two servers, also in a question of gateway.lua.
+                # The third line has the addresses of one of an engine's two servers, also in a question of gateway.lua.
                 talk(port, b"main\ngateway1\n0.0.0.0/5005 ::/5006\n"),
                 talk(port, b"main\n\n0.0.0.0/5005\n"),
                 talk(port, b"\xff\n"),
@@ -89,7 +89,7 @@ def test_over_a_socket(monkeypatch: pytest.MonkeyPatch) -> None:
     assert asyncio.run(run()) == [*(f"heard {names}\n".encode() for names in heard), *[b""] * 4]
 
 
-def test_a_client_that_sends_nothing_delays_no_other() -> None:
+def test_a_client_that_sends_nothing_delays_no_other_client() -> None:
     async def run() -> bytes:
         async with await agent_check.serve(lambda *_names: "up ready", "127.0.0.1", 0) as server:
             port = server.sockets[0].getsockname()[1]

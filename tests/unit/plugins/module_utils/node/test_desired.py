@@ -59,7 +59,7 @@ def test_a_damaged_registry_is_named(paths: Paths, state: Any) -> None:
         Desired(paths)
 
 
-def test_a_member_of_a_gang_is_planned_with_its_place(paths: Paths) -> None:
+def test_a_member_of_a_gang_is_planned_with_its_rank_and_the_number_of_nodes(paths: Paths) -> None:
     release = releases.load(paths, "main", 1)
     gang = Gang("main", 1, (Member("n1", 0, "10.0.0.1"), Member("n2", 1, "10.0.0.2")), 5110, 29510)
     file = paths.release("main", 1) / releases.RELEASE_FILE
@@ -68,16 +68,16 @@ def test_a_member_of_a_gang_is_planned_with_its_place(paths: Paths) -> None:
     assert (span.nodes, span.rank, span.declared) == (2, 1, True)
 
 
-def test_everything_that_can_be_planned(paths: Paths) -> None:
+def test_all_models_and_instances_can_be_planned(paths: Paths) -> None:
     desired = Desired(paths)
     assert desired.names == ["bot", "llama", "main", "phi", "short"]
     assert desired.instances == {"main": 1}
 
 
-def test_entries_of_the_registry(paths: Paths) -> None:
+def test_entries_of_the_registry_have_the_weights_that_releases_use(paths: Paths) -> None:
     llama, phi, short = (model for model in Desired(paths).models() if model.name != "bot")
     stored = str(paths.root / STORED)
-    # A release of a variant has the weights of llama.
+    # The release of short, a variant of llama, has the weights of llama.
     assert llama == Model("llama", "org/llama", "ab12cd34ef56", None, "General chat", (), stored, True)
     assert phi == Model("phi", "org/phi", "v2", None, "", (), None, None)
     assert (short.base, short.instances, short.path) == ("llama", ("main",), stored)
@@ -97,7 +97,7 @@ def test_an_instance_is_found_by_its_name_and_by_its_model(paths: Paths, name: s
     assert not engine.problems
 
 
-def test_an_entry_that_no_instance_serves_has_the_weights_of_its_base(paths: Paths) -> None:
+def test_an_entry_that_no_instance_serves_has_the_weights_that_its_variant_uses(paths: Paths) -> None:
     engine = Desired(paths).engine("llama")
     stored = str(paths.root / STORED)
     assert engine.argv == ["vllm", "serve", stored, "--served-model-name", "llama", "--max-model-len", "8192"]
@@ -106,7 +106,7 @@ def test_an_entry_that_no_instance_serves_has_the_weights_of_its_base(paths: Pat
     assert Desired(paths).engine("bot").argv[2] == str(paths.root / "models/bot/REVISION")
 
 
-def test_an_entry_without_weights_on_this_node(paths: Paths) -> None:
+def test_an_entry_without_weights_on_this_node_is_planned_by_its_source(paths: Paths) -> None:
     engine = Desired(paths).engine("phi")
     assert engine.argv[2] == "org/phi"
     assert (engine.path, engine.revision, engine.accelerator) == (None, "v2", "nvidia")

@@ -67,7 +67,7 @@ def test_a_signal_ends_a_wait_and_sets_stop(events: Events, number: signal.Signa
     assert events.stop
 
 
-def test_a_signal_does_not_end_a_wait_without_signals(events: Events) -> None:
+def test_a_signal_sets_stop_but_does_not_end_a_wait_that_ignores_signals(events: Events) -> None:
     os.kill(os.getpid(), signal.SIGTERM)
     began = time.monotonic()
     events.wait(0.1, signals=False)
@@ -97,13 +97,13 @@ def test_the_death_of_a_process_ends_a_wait(events: Events, process: subprocess.
     os.close(pidfd)
 
 
-def test_a_process_that_is_gone_has_no_descriptor(process: subprocess.Popen[bytes]) -> None:
+def test_a_process_that_has_ended_has_no_pidfd(process: subprocess.Popen[bytes]) -> None:
     process.kill()
     process.wait()
     assert open_pidfd(process.pid) is None
 
 
-def test_a_wake_after_the_end_raises_nothing() -> None:
+def test_a_wake_after_the_events_are_closed_does_not_hang() -> None:
     with Events() as events:
         pass
     thread = threading.Thread(target=events.wake)

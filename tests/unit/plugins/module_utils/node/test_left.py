@@ -73,12 +73,12 @@ def test_remains_are_reported_with_their_services(root: Path, running: Systemd) 
     assert running.calls == [] and (root / "haproxy/haproxy.cfg").exists()
 
 
-def test_a_link_that_a_cut_off_removal_has_left_counts(root: Path) -> None:
+def test_a_link_that_a_cut_off_removal_has_left_is_reported(root: Path) -> None:
     (root / places.LOG_STATE).symlink_to("private/gone")
     assert left.gather()["left"] == ["logs"]
 
 
-def test_a_configuration_of_others_does_not_count(root: Path) -> None:
+def test_a_configuration_that_this_collection_did_not_write_is_not_reported(root: Path) -> None:
     (root / "haproxy/haproxy.cfg").write_text("global\n")
     (root / "prometheus/prometheus.yml").write_text("global:\n")
     assert left.gather()["left"] == []

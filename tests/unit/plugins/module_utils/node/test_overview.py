@@ -60,7 +60,7 @@ def test_the_screen_shows_the_summary_of_a_node_with_damaged_files(tmp_path: Pat
     assert "gpu1: a reboot is due" in text and "gpu1: lock is unknown: " in text and "10h, failed" in text
 
 
-def test_the_power_of_a_gpu_that_does_not_answer_is_unknown(tmp_path: Path) -> None:
+def test_power_and_memory_are_unknown_if_the_gpus_do_not_answer(tmp_path: Path) -> None:
     for address in ("0000:1b:00.0", "0000:9d:00.0"):
         plug(tmp_path, address)
 
@@ -77,7 +77,7 @@ def test_the_power_of_a_gpu_that_does_not_answer_is_unknown(tmp_path: Path) -> N
     assert known["reported"] == 2 and min(known.values()) > 0
 
 
-def test_the_first_backup_is_not_known_until_it_has_ended(tmp_path: Path) -> None:
+def test_the_result_of_the_first_backup_is_unknown_until_its_end(tmp_path: Path) -> None:
     places = Places(tmp_path)
     settings = Settings("/srv/x", "n1", ("/etc/x",), intervals={"backup": 604800, "prune": 86400})
 

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""One instance from release and unit to a finding."""
+"""The prober of one instance: its finding by the release, the unit and the answers of the engine."""
 
 from __future__ import annotations
 
@@ -85,12 +85,12 @@ def verdicts(one: Prober, rounds: int = 1, limit: float = LIMIT) -> list[str]:
     return asyncio.run(run())
 
 
-def test_a_healthy_engine_costs_no_process(one: Prober, unit: Unit) -> None:
+def test_systemd_is_not_read_for_each_probe_of_a_healthy_engine(one: Prober, unit: Unit) -> None:
     assert verdicts(one, 5) == ["healthy"] * 5
     assert unit.asked == 1
 
 
-def test_a_hang_and_its_end(one: Prober, engine: Engine) -> None:
+def test_the_second_late_probe_makes_an_engine_hung_until_it_answers(one: Prober, engine: Engine) -> None:
     assert verdicts(one) == ["healthy"]
     engine.delay = 60
     assert verdicts(one, 3, HANG) == ["unknown", "hung", "hung"]
@@ -144,8 +144,10 @@ def test_a_deleted_unit_of_a_declared_instance_is_dead(one: Prober, unit: Unit, 
     assert verdicts(one) == ["stopped"]
 
 
-def test_a_stranger_on_the_port(one: Prober, engine: Engine, docker: FakeDocker, proc: FakeProc) -> None:
-    """A process answers like the engine, but is not in its container."""
+def test_another_process_on_the_port_makes_the_verdict_wrong(
+    one: Prober, engine: Engine, docker: FakeDocker, proc: FakeProc
+) -> None:
+    """The process answers like the engine, but is not in the engine's container."""
     docker.create("vllm-main", never_listens=True, port=0)
     docker.answer("POST", "/containers/vllm-main/start")
     pid = docker.processes["vllm-main"].pid
@@ -160,7 +162,7 @@ def test_a_stranger_on_the_port(one: Prober, engine: Engine, docker: FakeDocker,
     finding = asyncio.run(one.round())
     assert finding.verdict == "wrong"
     assert finding.detail == f"port {engine.port} is taken by pid 999 (python3 -m server): stop it"
-    # After a stranger, the prober reads the owner at every probe, until the stranger is gone.
+    # While another process has the port, the prober reads the owner at every probe.
     assert verdicts(one, 2) == ["wrong", "wrong"]
     (proc.root / "999/fd/1").unlink()
     proc.listen(engine.port, 77)
@@ -169,7 +171,7 @@ def test_a_stranger_on_the_port(one: Prober, engine: Engine, docker: FakeDocker,
     assert verdicts(one) == ["healthy"]
 
 
-def test_without_docker_no_process_counts_as_a_stranger(
+def test_without_docker_the_owner_of_the_port_does_not_matter(
     one: Prober, engine: Engine, docker: FakeDocker, proc: FakeProc
 ) -> None:
     proc.process(999, 4002, inode=78)
@@ -178,7 +180,7 @@ def test_without_docker_no_process_counts_as_a_stranger(
     assert verdicts(one) == ["healthy"]
 
 
-def test_a_process_table_that_cannot_be_read_makes_no_stranger(one: Prober, proc: FakeProc) -> None:
+def test_without_a_process_table_the_owner_of_the_port_does_not_matter(one: Prober, proc: FakeProc) -> None:
     (proc.root / "net/tcp").mkdir()
     assert verdicts(one) == ["healthy"]
 
@@ -199,7 +201,7 @@ def test_a_systemd_that_does_not_answer_does_not_change_the_verdict(
         assert verdicts(Prober(paths, "main", Docker(docker.path), limit=LIMIT, show=show)) == ["healthy"]
 
 
-def test_a_damaged_release_is_unknown(one: Prober, paths: Paths) -> None:
+def test_an_instance_with_a_damaged_release_is_unknown(one: Prober, paths: Paths) -> None:
     (paths.release("main", 1) / "release.json").write_text("{")
     finding = asyncio.run(one.round())
     assert finding.verdict == "unknown" and "release.json cannot be used" in finding.detail

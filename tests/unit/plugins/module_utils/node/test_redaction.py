@@ -106,6 +106,6 @@ def test_an_object_under_the_name_of_a_secret_is_masked() -> None:
     assert json.loads(shown) == {"credentials": "***", "secret": {}}
 
 
-def test_an_environment_keeps_its_names() -> None:
+def test_an_environment_keeps_the_names_of_its_variables() -> None:
     assert redaction.variables("# words\nVLLM_API_KEY=a=b\nEMPTY=\n") == "# words\nVLLM_API_KEY=***\nEMPTY=***\n"
     assert redaction.text("", []) == ""

@@ -225,7 +225,7 @@ def test_a_drained_engine_that_was_stopped_no_longer_drains(paths: Paths, units:
     files.write_json(paths.drain("main"), {"schema": 1, "owner": "test", "reason": "new disk", "since": SINCE})
     units["vllm@main.service"].update(ActiveState="deactivating", SubState="stop-sigterm", StatusText=last)
     inferctl.main(["status", "main"], paths)
-    assert f"main: {last}" in output()[0], "systemd still waits for its end"
+    assert f"main: {last}" in output()[0], "systemd still waits for the engine's end"
     units["vllm@main.service"].update(ActiveState="inactive", SubState="dead")
     assert inferctl.main(["status", "main"], paths) == 1
     text = output()[0]
@@ -243,7 +243,7 @@ def test_an_engine_that_failed_and_was_stopped_shows_its_failure(paths: Paths, u
     assert f"main: {last}" in output()[0]
 
 
-def test_a_unit_that_systemd_gave_up(paths: Paths, units: Units, output: Output) -> None:
+def test_a_unit_that_systemd_no_longer_restarts_is_named(paths: Paths, units: Units, output: Output) -> None:
     units["vllm@main.service"].update(ActiveState="failed", SubState="failed", Result="start-limit-hit")
     assert inferctl.main(["status", "main"], paths) == 1
     assert (

@@ -123,7 +123,9 @@ def supervise(docker: FakeDocker, starter: Starter, short_tmp: Path, port: int) 
 Supervise = Callable[..., Supervised]
 
 
-def test_ready_after_an_answer_and_drained_at_sigterm(supervise: Supervise, docker: FakeDocker) -> None:
+def test_an_engine_is_ready_after_its_first_answer_and_drained_at_sigterm(
+    supervise: Supervise, docker: FakeDocker
+) -> None:
     run = supervise({"load_seconds": 0.4})
     run.until(lambda: run.ready)
     loading = [message for message in run.messages if "EXTEND_TIMEOUT_USEC=60000000" in message]
@@ -139,7 +141,7 @@ def test_ready_after_an_answer_and_drained_at_sigterm(supervise: Supervise, dock
     assert log.rstrip().endswith("stopped")
 
 
-def test_the_key_opens_the_engine_and_is_never_shown(supervise: Supervise) -> None:
+def test_the_key_is_sent_to_the_engine_and_never_shown(supervise: Supervise) -> None:
     run = supervise({"key": "s3cret-key"}, key="s3cret-key")
     run.until(lambda: run.ready)
     run.process.terminate()
@@ -147,7 +149,7 @@ def test_the_key_opens_the_engine_and_is_never_shown(supervise: Supervise) -> No
     assert "s3cret" not in log + "".join(run.messages)
 
 
-def test_a_wrong_key_is_not_ready(supervise: Supervise) -> None:
+def test_an_engine_that_refuses_the_key_is_not_ready(supervise: Supervise) -> None:
     run = supervise({"key": "s3cret-key"}, key="other")
     run.until(lambda: run.notified("HTTP 401"))
     assert not run.ready
@@ -196,7 +198,7 @@ def test_the_memory_limit_of_a_killed_engine_is_reported(supervise: Supervise, d
 
 
 @pytest.mark.parametrize("engine", [{"load_seconds": 60, "ignore_term": True}, {"completion_seconds": 60}])
-def test_a_stop_while_loading_takes_no_time(
+def test_a_stop_while_the_engine_loads_takes_less_than_a_second(
     supervise: Supervise, docker: FakeDocker, engine: dict[str, Any], port: int
 ) -> None:
     """The engine ignores SIGTERM while it starts, and a probe may be under way."""
@@ -219,7 +221,7 @@ def _connected(port: int) -> bool:
     return any(row[1].endswith(f":{port:04X}") and row[3] == "01" for row in rows)
 
 
-def test_an_engine_that_hangs_at_the_end_is_killed_after_the_drain_time(
+def test_an_engine_that_ignores_sigterm_is_killed_after_the_drain_time(
     supervise: Supervise, docker: FakeDocker
 ) -> None:
     run = supervise({"ignore_term": True}, drain_timeout=1)
@@ -264,7 +266,9 @@ def test_an_idle_engine_is_not_killed_while_a_client_is_connected(
     assert docker.processes["vllm-main"].wait(1) == -signal.SIGKILL
 
 
-def test_an_engine_that_does_not_report_whether_it_is_idle_may_finish(supervise: Supervise, docker: FakeDocker) -> None:
+def test_an_engine_that_does_not_report_whether_it_is_idle_may_finish_its_requests(
+    supervise: Supervise, docker: FakeDocker
+) -> None:
     run = supervise({}, idle="silent")
     run.until(lambda: run.ready)
     run.process.terminate()
@@ -273,7 +277,7 @@ def test_an_engine_that_does_not_report_whether_it_is_idle_may_finish(supervise:
     assert docker.processes["vllm-main"].wait(1) == 0
 
 
-def test_dockerd_may_go_away_and_come_back(supervise: Supervise, docker: FakeDocker) -> None:
+def test_the_supervisor_goes_on_while_dockerd_is_down(supervise: Supervise, docker: FakeDocker) -> None:
     run = supervise({})
     run.until(lambda: run.ready)
     docker.down()
@@ -324,7 +328,7 @@ def test_an_engine_that_loads_too_long_is_killed(supervise: Supervise, docker: F
         ({"names": ["tiny-a"]}, "/v1/models lacks main"),
     ],
 )
-def test_a_wrong_answer_is_not_ready(supervise: Supervise, engine: dict[str, Any], words: str) -> None:
+def test_an_engine_that_answers_wrongly_is_not_ready(supervise: Supervise, engine: dict[str, Any], words: str) -> None:
     run = supervise(engine)
     run.until(lambda: run.notified(words))
     for _attempt in range(4):
@@ -350,7 +354,7 @@ def test_a_warm_up_prompt_that_can_never_be_answered_fails_the_start(supervise: 
     assert docker.processes["vllm-main"].wait(1) == -signal.SIGKILL
 
 
-def test_another_process_on_the_port_is_not_ready(
+def test_another_process_on_the_port_does_not_make_the_engine_ready(
     supervise: Supervise, docker: FakeDocker, proc: FakeProc, port: int
 ) -> None:
     """The answers of a process count only if it is in the container."""

@@ -17,7 +17,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.node.textfile 
 )
 
 
-def test_metrics() -> None:
+def test_an_instance_has_metrics_of_its_verdict_and_drain() -> None:
     one = InstanceMetrics("main", "hung", False, True, since=1777636800.0, checked=1777636810.5, latency=0.012)
     lines = render([one, InstanceMetrics("side", "unknown", True, False)], 1777636820.7).splitlines()
     samples = [line for line in lines if not line.startswith("#")]
@@ -40,8 +40,8 @@ def test_metrics() -> None:
     assert list(dict.fromkeys(families)) == [line.split()[2] for line in lines if line.startswith("# TYPE")]
 
 
-def test_metrics_of_a_swap() -> None:
-    """A node without a swap has no series of one, so that an alert ends with the swap."""
+def test_only_an_instance_in_a_swap_has_metrics_of_a_swap() -> None:
+    """Without a swap, an instance has no series of a swap, so an alert ends with the swap."""
     main = InstanceMetrics("main", "healthy", False, True, swap="stuck", swap_since=1777636800.0)
     samples = render([main, InstanceMetrics("side", "healthy", False, False)], 1777636820.7).splitlines()
     assert 'inference_swap{name="main",step="stuck"} 1' in samples
@@ -49,8 +49,8 @@ def test_metrics_of_a_swap() -> None:
     assert not [line for line in samples if line.startswith("inference_swap") and "side" in line]
 
 
-def test_metrics_of_the_lock() -> None:
-    """`held` and `stale` have one series each without the holder, so a reboot does not begin another series."""
+def test_the_lock_has_metrics_without_its_owner() -> None:
+    """`held` and `stale` have one series each, without labels, so a reboot does not begin another series."""
     text = render([], 0, LockMetrics("baremetal.inference.maintenance"))
     assert "inference_lock_held 1\n" in text and "inference_lock_stale 0\n" in text
     assert 'inference_lock_info{playbook="baremetal.inference.maintenance"} 1\n' in text

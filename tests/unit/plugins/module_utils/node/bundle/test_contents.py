@@ -56,7 +56,7 @@ def items(paths: Paths, tools: Tools, docker: Any, since: datetime | None = None
     return {item.file: item for item in found}
 
 
-def test_the_longest_part_comes_last(secret_node: Paths, tools: Tools, docker: Docker) -> None:
+def test_the_part_that_takes_longest_comes_last(secret_node: Paths, tools: Tools, docker: Docker) -> None:
     assert list(items(secret_node, tools, docker))[-1] == "nvidia-bug-report.log"
 
 

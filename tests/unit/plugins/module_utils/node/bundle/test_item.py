@@ -34,7 +34,9 @@ def test_a_part_that_hangs_fails_at_its_limit() -> None:
         (KeyError("oops"), item.FAILED, "", "KeyError: 'oops'"),
     ],
 )
-def test_a_part_that_breaks_off_has_a_reason(error: Exception, status: str, text: str, reason: str) -> None:
+def test_the_error_of_a_source_decides_status_and_reason_of_the_part(
+    error: Exception, status: str, text: str, reason: str
+) -> None:
     def fail() -> str:
         raise error
 

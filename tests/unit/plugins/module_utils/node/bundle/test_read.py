@@ -27,12 +27,12 @@ from ansible_collections.baremetal.inference.plugins.module_utils.node.bundle.re
 from ..conftest import HOOK, KEY, OLD_KEY, Tools, missing, write
 
 
-def test_secrets_of_every_release_alert_and_hub(secret_node: Paths) -> None:
+def test_secrets_of_releases_alert_channels_and_hubs_are_found(secret_node: Paths) -> None:
     write(secret_node.hub_token("hf"), "hub-secret\n")
     assert read.secrets(secret_node) == sorted([KEY, OLD_KEY, "key-that-was-wrong", HOOK, "hub-secret"])
 
 
-def test_a_file_that_cannot_be_read_hides_no_other_secret(secret_node: Paths) -> None:
+def test_a_file_that_cannot_be_read_hides_no_secret_of_other_files(secret_node: Paths) -> None:
     secret_node.recovery_settings.write_text("[]")
     secret_node.env("broken").write_bytes(b"\xff\xfe=")
     secret_node.hub_token("hf").mkdir(parents=True)
@@ -58,7 +58,9 @@ def ask(outcome: Outcome, *, optional: bool = False) -> tuple[Part, str]:
         (Outcome(9, "half", "why"), PARTIAL, "half\n", "exit status 9: why"),
     ],
 )
-def test_the_part_of_a_program_by_its_outcome(outcome: Outcome, status: str, text: str, reason: str) -> None:
+def test_the_outcome_of_a_program_decides_status_and_reason_of_its_part(
+    outcome: Outcome, status: str, text: str, reason: str
+) -> None:
     part, found = ask(outcome)
     assert (part.status, found, part.reason, part.source) == (status, text, reason, "x -q")
 
@@ -91,12 +93,12 @@ def test_the_end_of_a_long_file_is_kept(reader: Reader, tmp_path: Path, monkeypa
     assert collect(reader.file("x.log", tmp_path / "x.log"))[1] == " end\n"
 
 
-def test_a_value_stays_a_document(reader: Reader) -> None:
+def test_a_value_is_a_json_document_without_secrets(reader: Reader) -> None:
     _part, text = collect(reader.value("x.json", "ours", lambda: {"path": Path("/x"), "words": KEY}, 10))
     assert json.loads(text) == {"path": "/x", "words": "***"}
 
 
-def test_the_log_of_the_kernel(reader: Reader, tmp_path: Path) -> None:
+def test_the_kernel_log_is_masked_and_fails_if_it_cannot_be_read(reader: Reader, tmp_path: Path) -> None:
     part, _text = collect(reader.kernel("kernel.log", tmp_path))
     assert (part.status, part.reason) == (FAILED, "the kernel's log cannot be read")
     write(tmp_path / "var/log/kern.log", f"words {KEY}\n")

@@ -30,7 +30,7 @@ def facts(two_instances: Paths, monkeypatch: pytest.MonkeyPatch, run_module: Cal
     return lambda **given: run_module(engine_facts, **given)
 
 
-def test_the_subset_instances(facts: Facts) -> None:
+def test_the_subset_instances_has_releases_and_endpoints(facts: Facts) -> None:
     found = facts()
     assert [(one["name"], one["release"], one["serving"]) for one in found["instances"]] == [
         ("main", 1, True),
@@ -42,13 +42,13 @@ def test_the_subset_instances(facts: Facts) -> None:
     assert found["changed"] is False and not {"updates", "counters"} & set(found)
 
 
-def test_the_subset_counters(facts: Facts) -> None:
+def test_the_subset_counters_has_only_counters(facts: Facts) -> None:
     result = facts(gather_subset=["counters"], names=["main", "side"])
     assert result["counters"] == {"main": asdict(COUNTED), "side": {}}
     assert not {"instances", "bridges", "updates"} & set(result)
 
 
-def test_the_subset_update(facts: Facts) -> None:
+def test_the_subset_update_has_only_updates(facts: Facts) -> None:
     result = facts(gather_subset=["update"], names=["main"], targets={"main": 1})
     (found,) = result["updates"]
     assert (found["name"], found["origin"], found["target"], found["due"]) == ("main", 1, 1, False)
@@ -62,7 +62,7 @@ def test_all_subsets_cover_all_instances(facts: Facts) -> None:
     assert len(result["instances"]) == 2
 
 
-def test_a_damaged_state_is_an_error(facts: Facts, two_instances: Paths) -> None:
+def test_a_damaged_file_of_an_instance_is_an_error(facts: Facts, two_instances: Paths) -> None:
     desired = two_instances.instance("other")
     desired.parent.mkdir(parents=True, exist_ok=True)
     desired.write_text("{")

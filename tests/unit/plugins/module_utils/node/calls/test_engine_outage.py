@@ -48,7 +48,9 @@ def test_remaining_requests_are_reported_as_not_reached(outage: Run, monkeypatch
     assert outage(check=True)["reached"] is True
 
 
-def test_the_end_waits_for_full_shares(outage: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_end_of_an_outage_waits_until_gateways_send_full_shares(
+    outage: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(Outage, "requests", lambda *_given: [])
     monkeypatch.setattr(Outage, "share", lambda _self, seconds: ["gw1 has n1 as DOWN"])
     outage()

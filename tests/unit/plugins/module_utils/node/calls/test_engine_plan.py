@@ -48,7 +48,7 @@ RunModule = Callable[..., dict[str, Any]]
 
 
 class Node:
-    """A node with two L4 and a store, and the calls of the two modules."""
+    """A node with two L4 GPUs and a store, and calls of engine_plan and engine_release."""
 
     def __init__(self, root: Path, run_module: RunModule) -> None:
         self.paths = Paths(root)
@@ -142,7 +142,9 @@ def test_a_missing_model_is_planned_by_the_facts_of_the_controller(
     assert plan["estimate"]["weights_gib"] < 1
 
 
-def test_a_model_in_the_store(node: Node, config: dict[str, Any], write_safetensors: Callable[..., None]) -> None:
+def test_a_model_in_the_store_is_planned_and_nothing_is_written(
+    node: Node, config: dict[str, Any], write_safetensors: Callable[..., None]
+) -> None:
     node.publish("ab12cd34ef56", config, write_safetensors)
     before = node.files()
     result = node.call()
@@ -155,7 +157,9 @@ def test_a_model_in_the_store(node: Node, config: dict[str, Any], write_safetens
     assert node.files() == before
 
 
-def test_a_source_on_the_node(node: Node, config: dict[str, Any], tmp_path: Path) -> None:
+def test_missing_weights_of_a_source_on_the_node_are_a_problem(
+    node: Node, config: dict[str, Any], tmp_path: Path
+) -> None:
     (tmp_path / "source").mkdir()
     (tmp_path / "source/config.json").write_text(json.dumps(config))
     node.models["llama"]["model"] = str(tmp_path / "source")
@@ -164,7 +168,7 @@ def test_a_source_on_the_node(node: Node, config: dict[str, Any], tmp_path: Path
     assert [problem["check"] for problem in plan["problems"]] == ["files"]
 
 
-def test_the_change_of_an_instance_in_its_plan(
+def test_the_plan_of_an_instance_has_its_change(
     node: Node, config: dict[str, Any], write_safetensors: Callable[..., None]
 ) -> None:
     directory = node.publish("ab12cd34ef56", config, write_safetensors)
@@ -247,7 +251,9 @@ def test_a_draft_is_planned_with_its_model(
     assert [one["value"] for one in problems] == ["small"] and "manifest.json of this draft" in problems[0]["message"]
 
 
-def test_a_pinned_revision(node: Node, config: dict[str, Any], write_safetensors: Callable[..., None]) -> None:
+def test_the_revision_that_the_model_registry_names_is_planned(
+    node: Node, config: dict[str, Any], write_safetensors: Callable[..., None]
+) -> None:
     for revision in ("ab12cd34ef56", "ffffffffffff"):
         node.publish(revision, config, write_safetensors)
     node.models["llama"]["revision"] = "ab12cd34ef56"
@@ -296,7 +302,7 @@ def test_a_port_in_use_is_a_problem(node: Node) -> None:
     assert "is taken by" in problem["message"]
 
 
-def test_an_environment_that_cannot_be_written(node: Node) -> None:
+def test_an_environment_that_cannot_be_written_prevents_all_plans(node: Node) -> None:
     result = node.call(environment={"A": "1\n2"})
     assert (result["ok"], result["plans"]) == (False, [])
     assert result["text"].startswith("no instance that can be planned")
@@ -316,7 +322,7 @@ def test_a_cpu_engine_asks_for_no_gpu(
     assert plan["estimate"]["kv_cache_gib"] == 3.0
 
 
-def test_orphans_and_warnings(node: Node) -> None:
+def test_orphans_and_deprecated_flags_are_reported(node: Node) -> None:
     node.paths.releases("gone").mkdir(parents=True)
     node.models["llama"]["disable-cascade-attn"] = True
     result = node.call()
@@ -456,7 +462,7 @@ def test_missing_gpus_are_a_problem() -> None:
     assert str(problem) == "instances[0] (a): gpus: '0': is no GPU of this node: the PCI bus has none"
 
 
-def test_a_cdi_problem_is_reported_for_missing_gpus_too(plan: Plan) -> None:
+def test_a_cdi_problem_is_reported_in_addition_to_missing_gpus(plan: Plan) -> None:
     result, _warnings = plan(TINY, instances=INSTANCES, gpus=gpus(1), cdi_problem="Docker is too old")
     assert [line.partition(":")[0] for line in lines(result)] == ["instances[1] (b)", "instance a", "instance b"]
     assert "instance a: gpus: ['0']: cannot get its GPUs: Docker is too old" in lines(result)
@@ -529,7 +535,7 @@ def test_node_tool_and_engines_are_compared_and_nothing_is_changed(
     assert (found["tool_due"], found["starts"]) == (False, [])
     paths.command.write_text("edited")
     assert plan(TINY, instances=instances, agent=AGENT)[0]["tool_due"] is True
-    # Without the option `agent`, the module compares neither.
+    # Without the option `agent`, the module compares neither node tool nor engines.
     found = plan(TINY, instances=instances)[0]
     assert (found["tool_due"], found["services_due"], found["starts"]) == (False, False, [])
 
@@ -584,7 +590,7 @@ def gang_node(node: Node, *, here: str = "n1") -> dict[str, Any]:
     return {"gangs": {"node": here, "group": ["n1", "n2"], "hosts": hosts}, "gang_key": GANG_KEY}
 
 
-def test_a_gang_is_planned_with_its_share_and_its_ranks(node: Node, config: dict[str, Any]) -> None:
+def test_a_gang_is_planned_with_the_rank_and_gpus_of_this_node(node: Node, config: dict[str, Any]) -> None:
     node.models["llama"]["tensor-parallel-size"] = 2
     facts = {"llama": from_config(config).to_dict()}
     result = node.call(facts=facts, **gang_node(node))

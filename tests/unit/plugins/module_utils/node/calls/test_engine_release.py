@@ -252,7 +252,9 @@ def test_the_network_of_a_gang_is_refused_with_all_mistakes(
     assert releases.names(fresh_node.paths) == []
 
 
-def test_an_instance_with_its_own_image_and_secrets(serving_node: EngineNode, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_the_environment_file_of_a_release_has_the_secrets_of_its_instance(
+    serving_node: EngineNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(basic.AnsibleModule, "get_bin_path", lambda module, name: None)
     own = "registry.example.com/vllm:v0.33.0@sha256:" + "e" * 64
     serving_node.own = {"image": own, "memory": "9g", "environment": {"A": "b"}}
@@ -274,7 +276,7 @@ def test_an_instance_with_its_own_image_and_secrets(serving_node: EngineNode, mo
 def test_a_release_with_a_writable_container_keeps_its_unit(
     fresh_node: EngineNode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An upgrade of the collection must not make a release due that serves. Its next release has read-only files."""
+    """An upgrade of the collection must not make a serving release due. The next release has read-only files."""
     today = compose.Composed.rendered
     with monkeypatch.context() as older:
         older.setattr(
@@ -358,8 +360,10 @@ def test_a_plan_shows_a_staged_release_as_it_will_run(
     assert differences(read_only=False) == staged["differences"]
 
 
-def test_a_release_without_a_limit_stays_without_one(serving_node: EngineNode, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An upgrade of the collection must not make a release due that serves."""
+def test_a_release_without_a_memory_limit_stays_without_a_limit(
+    serving_node: EngineNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An upgrade of the collection must not make a serving release due."""
     monkeypatch.setattr(host_memory, "total", lambda root: 512 * 1024)
     assert releases.load(serving_node.paths, "main", 1).memory_limit == ""
     assert serving_node.site() == ([], [])
@@ -367,7 +371,7 @@ def test_a_release_without_a_limit_stays_without_one(serving_node: EngineNode, m
     (staged,) = serving_node.call("release", check=False)["releases"]
     assert releases.load(serving_node.paths, "main", staged["release"]).memory_limit == "487g"
     assert any("--memory=487g" in line for line in staged["differences"])
-    # Another formula changes no release that is staged.
+    # Another size of the node's memory changes no release that is staged.
     monkeypatch.setattr(host_memory, "total", lambda root: 100 * 1024)
     assert serving_node.site() == ([], [])
 

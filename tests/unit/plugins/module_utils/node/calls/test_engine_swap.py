@@ -24,7 +24,7 @@ NOW = "2026-11-21T03:15:02Z"
 
 @pytest.fixture
 def swap(two_instances: Paths, monkeypatch: pytest.MonkeyPatch, run_module: Callable[..., dict[str, Any]]) -> Swap:
-    """Calls the module for `main`, which runs release 1 and has a second one."""
+    """Calls the module for `main`, which runs release 1 and also has release 2."""
     monkeypatch.setattr(engine_swap, "Paths", lambda: two_instances)
     first = releases.text_of(two_instances, "main", 1)
 

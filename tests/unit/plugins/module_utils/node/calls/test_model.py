@@ -97,7 +97,7 @@ def test_files_that_have_not_arrived_are_not_published(bed: Bed) -> None:
     assert not (bed.store / "far").exists()
 
 
-def test_damage_is_named_and_repaired(bed: Bed) -> None:
+def test_a_damaged_model_is_named_and_repaired(bed: Bed) -> None:
     bed.bring()
     path = Path(bed.run()["places"]["near"]["path"])
     (path / SHARDS[0]).write_bytes(b"")
@@ -245,7 +245,7 @@ def test_check_mode_ignores_the_needs_of_leaving_instances(shelf: Shelf) -> None
     assert sorted(everything["removed"]) == sorted([str(shelf.needed), str(shelf.idle)])
 
 
-def test_an_empty_store_is_removed(shelf: Shelf) -> None:
+def test_a_store_is_removed_if_no_release_needs_a_model(shelf: Shelf) -> None:
     for name in ("main", "other"):
         shutil.rmtree(shelf.paths.releases(name))
     shelf.paths.unit("main").unlink()
@@ -255,7 +255,7 @@ def test_an_empty_store_is_removed(shelf: Shelf) -> None:
     assert shelf.remove(everything=True)["changed"] is False
 
 
-def test_nothing_is_removed_from_a_store_that_other_nodes_may_have(shelf: Shelf) -> None:
+def test_nothing_is_removed_from_a_store_that_other_nodes_may_use(shelf: Shelf) -> None:
     mounts = shelf.paths.root / "proc/self/mountinfo"
     mounts.write_text("22 1 0:9 / / rw shared:1 - nfs4 server:/m rw\n")
     message = shelf.remove(names=["idle"])["msg"]

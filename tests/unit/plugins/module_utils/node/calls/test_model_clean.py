@@ -171,7 +171,7 @@ def test_the_unit_of_a_damaged_release_names_its_revision(bed: Bed) -> None:
     assert bed.left() == [0, 3]
 
 
-def test_a_store_that_other_nodes_may_have_is_left_alone(bed: Bed) -> None:
+def test_nothing_is_removed_from_a_store_that_other_nodes_may_use(bed: Bed) -> None:
     bed.mount("nfs4")
     result = bed.run()
     assert "lies on nfs4, which other nodes may use, too" in result["msg"]

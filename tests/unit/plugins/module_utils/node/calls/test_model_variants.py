@@ -108,7 +108,7 @@ def test_variants_are_published_once_as_check_mode_predicts(bed: Bed) -> None:
     assert (again["changed"], again["places"]) == (False, result["places"])
 
 
-def test_the_template_is_rendered_without_network_rights_or_a_place_to_write(bed: Bed) -> None:
+def test_the_container_that_renders_templates_has_neither_network_nor_capabilities_nor_writable_files(bed: Bed) -> None:
     bed.run()
     (argv,) = [argv for argv in bed.calls if "run" in argv]
     for option in ("--network none", "--cap-drop ALL", "--read-only", "--init", "--user=65534:65534", "--memory=2g"):
@@ -180,7 +180,7 @@ def test_only_served_variants_are_published(bed: Bed) -> None:
 
 
 @pytest.mark.parametrize("missing", ["image", "library", "model"])
-def test_check_mode_on_a_node_that_is_not_ready_yet(bed: Bed, missing: str) -> None:
+def test_check_mode_predicts_variants_without_image_library_or_model(bed: Bed, missing: str) -> None:
     if missing == "image":
         bed.image_is_there = False
     elif missing == "library":
@@ -191,7 +191,7 @@ def test_check_mode_on_a_node_that_is_not_ready_yet(bed: Bed, missing: str) -> N
     assert (result["changed"], result["places"]["bot"]["revision"]) == (True, "REVISION")
 
 
-def test_damage_is_named_and_repaired(bed: Bed) -> None:
+def test_a_damaged_variant_is_named_and_repaired(bed: Bed) -> None:
     (path,) = map(Path, bed.run()["published"])
     (path / "chat_template.jinja").write_text("other")
     result = bed.run()

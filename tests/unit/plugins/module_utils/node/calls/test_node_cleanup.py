@@ -138,7 +138,7 @@ def test_superseded_releases_are_removed_with_their_images(
     done = run_module(node_cleanup, logs=False, keep_releases=1)
     assert done["lines"] == predicted["lines"] == ["release 1 of main", "release 2 of main"]
     assert releases.numbers(paths, "main") == [3]
-    # Check mode counts their images, too. A repository that only superseded releases name is still ours.
+    # Check mode, too, keeps no images of removed releases. Images of their repositories can still be removed.
     for disk in seen:
         assert disk.repositories == {"vllm-1"} and disk.without == {("main", 1), ("main", 2)}
         assert docker_disk.kept_images(paths, disk.without) == {"vllm-3@sha256:0"}
@@ -164,7 +164,7 @@ def test_copied_files_that_no_release_names_are_removed(
     done = run_module(node_cleanup, **given)
     assert done["lines"][0] == predicted["lines"][0] == "release 1 of main"
     assert [path.name for path in paths.flag_files.iterdir()] == ["b" * 16]
-    # A damaged release may name any of them.
+    # A damaged release may name any copied file.
     files.write(paths.release("main", 2) / "release.json", "")
     files.write(paths.flag_file("c" * 64) / "t.jinja", "x")
     run_module(node_cleanup, **given)

@@ -105,7 +105,7 @@ def test_all_subsets_are_the_default(root: Path, run_module: Call, monkeypatch: 
     assert set(run_module(node_facts)) - {"changed", "invocation"} == STATUS | MAINTENANCE | DOCTOR | LEFT | IN_USE
 
 
-def test_the_module_fails_from_the_verdict_of_fail_on(gather: Call) -> None:
+def test_the_module_fails_if_the_verdict_is_as_bad_as_fail_on(gather: Call) -> None:
     result = gather("doctor", checks=["system-reboot", "gpu-count"], fail_on="fail")
     assert result["verdict"] == "warn" and len(result["problems"]) == 1
     assert result["problems"][0].startswith("warn: system-reboot: ")
@@ -122,7 +122,7 @@ def test_damaged_settings_of_the_doctor_are_named(gather: Call, root: Path) -> N
     assert result["failed"] is True and "doctor.json" in result["msg"]
 
 
-def test_the_subset_status(gather: Call) -> None:
+def test_the_subset_status_has_errors_in_place_of_facts_that_cannot_be_read(gather: Call) -> None:
     result = gather("status")
     assert result["system"] is None and "debian_version" in result["errors"]["system"]
     assert result["rails_waiting"] == []
@@ -130,7 +130,9 @@ def test_the_subset_status(gather: Call) -> None:
     assert result["changed"] is False and re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", result["time"])
 
 
-def test_the_subset_maintenance(gather: Call, root: Path, write_model: Callable[..., Path]) -> None:
+def test_the_subset_maintenance_has_reboot_disks_certificates_and_damaged_models(
+    gather: Call, root: Path, write_model: Callable[..., Path]
+) -> None:
     result = gather("maintenance", certificates=["/nowhere/tls.pem"])
     assert result["reboot_reasons"] != [] and result["driver"] is False and result["models"] == 0
     assert result["rails_due"] == []

@@ -88,7 +88,7 @@ def test_the_code_for_the_engines_image_renders_prompts(installed: Path, tmp_pat
     assert "Be kind." in json.loads(answer.stdout)["files"]["chat_template.jinja"]
 
 
-def test_the_version_is_that_of_the_collection() -> None:
+def test_the_version_of_inferctl_is_that_of_the_collection() -> None:
     assert yaml.safe_load((ROOT / "galaxy.yml").read_text())["version"] == VERSION
 
 
@@ -110,7 +110,7 @@ def test_a_second_run_changes_nothing_and_check_mode_writes_nothing(
     assert again["diff"]["before"] == again["diff"]["after"]
 
 
-def test_damage_and_strays_are_repaired(run: RunModule, tmp_path: Path) -> None:
+def test_damaged_files_are_repaired_and_other_files_removed(run: RunModule, tmp_path: Path) -> None:
     run()
     library = tmp_path / "usr/local/lib/inference"
     (library / "core/paths.py").write_text("broken")
@@ -221,7 +221,7 @@ def test_an_error_half_way_asks_to_run_again(
 def test_parts_import_relatively(sent: dict[str, str]) -> None:
     """On a node the package has another name."""
     for name, text in sent.items():
-        # To parse all files takes a second.
+        # Only files with the word `ansible` are parsed, since parsing all files takes a second.
         tree = ast.parse(text if "ansible" in text else "")
         imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
         absolute = [node.module for node in imports if node.level == 0 and str(node.module).startswith("ansible")]

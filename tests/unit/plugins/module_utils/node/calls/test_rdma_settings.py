@@ -74,7 +74,7 @@ def test_all_mistakes_are_in_one_message_and_nothing_changes(run: RunModule, hos
     assert not (host.root / "etc").exists() and host.mtu("ens0") == 1500
 
 
-def test_engines_that_run_keep_their_rails(run: RunModule, host: Host) -> None:
+def test_changes_of_rails_wait_while_engines_run(run: RunModule, host: Host) -> None:
     host.engines = ["main"]
     result = run(settings=WANTED)
     assert result["change_pending"] and result["serving"] == ["main"] and len(result["pending"]) == 4

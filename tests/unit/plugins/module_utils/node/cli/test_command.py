@@ -29,7 +29,7 @@ def failing(error: BaseException) -> argparse.Namespace:
     return options(run)
 
 
-def test_the_exit_code_is_the_command_s_own(paths: Paths) -> None:
+def test_inferctl_exits_with_the_code_of_its_command(paths: Paths) -> None:
     assert command.answer(options(lambda _options, given: 3 if given is paths else 0), paths, ()) == 3
 
 
@@ -48,7 +48,7 @@ def test_after_ctrl_c_there_is_no_traceback(paths: Paths, capsys: pytest.Capture
     assert capsys.readouterr().err == "inferctl: interrupted\n"
 
 
-def test_a_reader_may_end_before_the_output(paths: Paths) -> None:
+def test_a_command_whose_output_is_not_read_prints_no_traceback(paths: Paths) -> None:
     """As in `inferctl drains | head -n0`."""
     code = f"""
 from pathlib import Path
@@ -73,7 +73,7 @@ def test_a_command_must_run_as_root(monkeypatch: pytest.MonkeyPatch, capsys: pyt
     assert "must run as root: sudo inferctl status" in capsys.readouterr().err
 
 
-def test_names_of_instances(paths: Paths) -> None:
+def test_without_names_a_command_is_for_all_instances_and_an_unknown_name_is_wrong_usage(paths: Paths) -> None:
     assert command.known(paths, []) == ["main", "side"]
     assert command.known(paths, ["side", "side"]) == ["side"]
     with pytest.raises(command.UsageError, match="did you mean 'main'"):
@@ -82,7 +82,7 @@ def test_names_of_instances(paths: Paths) -> None:
 
 @pytest.mark.parametrize("value", ["nan", "inf", "-1", "soon"])
 @pytest.mark.parametrize("words", [("wait-ready", "main", "--timeout"), ("rdma", "apply", "--wait")])
-def test_an_impossible_wait_is_wrong_usage(run: Run, words: tuple[str, ...], value: str) -> None:
+def test_an_impossible_time_to_wait_is_wrong_usage(run: Run, words: tuple[str, ...], value: str) -> None:
     with pytest.raises(SystemExit) as error:
         run(*words[:-1], f"{words[-1]}={value}")
     assert error.value.code == command.USAGE

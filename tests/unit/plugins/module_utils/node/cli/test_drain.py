@@ -15,7 +15,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.engine.state i
 from .conftest import Run, RunJson
 
 
-def test_drain_and_undrain(run_json: RunJson, paths: Paths) -> None:
+def test_the_json_of_drain_undrain_and_drains(run_json: RunJson, paths: Paths) -> None:
     began = datetime.now(UTC)
     code, document = run_json("drain", "main", "--reason", "new  disk", "--for", "30m")
     assert (code, document["changed"]) == (0, True)
@@ -82,7 +82,9 @@ def test_without_a_name_of_an_owner_the_caller_owns_the_drain(run: Run, owner: s
         (["main", "--reason", "x", "--until", "2020-01-01T00:00:00Z"], "is past: give a time after "),
     ],
 )
-def test_wrong_usage(run: Run, paths: Paths, arguments: list[str], words: str) -> None:
+def test_wrong_arguments_of_drain_are_wrong_usage_and_drain_nothing(
+    run: Run, paths: Paths, arguments: list[str], words: str
+) -> None:
     code, _output, errors = run("drain", *arguments)
     assert code == 2
     assert words in errors
@@ -96,7 +98,9 @@ def test_the_drain_of_a_removed_instance_can_be_removed(run: Run, paths: Paths) 
     assert drains.names(paths) == []
 
 
-def test_a_follower_of_a_gang_is_drained_on_its_leader(run: Run, paths: Paths, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_drain_on_a_follower_of_a_gang_is_refused_with_the_name_of_its_leader(
+    run: Run, paths: Paths, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(gangs, "leader", lambda _paths, name: "gpu-01" if name == "main" else "")
     code, _output, errors = run("drain", "side", "main", "--reason", "new disk")
     assert code != 0 and "main follows gpu-01 here" in errors and "run the command on gpu-01" in errors

@@ -17,7 +17,7 @@ from ...http_engine import Engine
 from .conftest import Run, RunJson
 
 
-def test_probe_of_healthy_engines(run: Run, run_json: RunJson) -> None:
+def test_probe_of_healthy_engines_exits_with_0(run: Run, run_json: RunJson) -> None:
     code, document = run_json("probe")
     assert code == 0
     main, side = document["instances"]
@@ -35,7 +35,7 @@ def test_probe_goes_on_until_a_hang_is_certain(run: Run, engines: dict[str, Engi
 
 
 @pytest.mark.parametrize(
-    ("others", "code"),
+    ("verdicts", "code"),
     [
         (["healthy"], 0),
         (["busy", "healthy"], 0),
@@ -48,8 +48,8 @@ def test_probe_goes_on_until_a_hang_is_certain(run: Run, engines: dict[str, Engi
         ([], 0),
     ],
 )
-def test_exit_codes(others: list[str], code: int) -> None:
-    assert health._code(set(others)) == code
+def test_the_exit_code_of_probe_follows_from_all_verdicts(verdicts: list[str], code: int) -> None:
+    assert health._code(set(verdicts)) == code
 
 
 def test_since_comes_from_the_record_of_the_agent(paths: Paths, run_json: RunJson) -> None:

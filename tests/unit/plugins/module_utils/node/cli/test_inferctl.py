@@ -39,12 +39,12 @@ def test_the_exit_code_of_status_is_0_only_if_all_serve(run: Run, run_json: RunJ
 
 
 @pytest.mark.parametrize("command", ["status", "probe", "releases", "recover"])
-def test_a_node_without_instances_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str) -> None:
+def test_a_node_without_instances_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str) -> None:
     assert inferctl.main([command], Paths(tmp_path)) == 0
     assert capsys.readouterr().out.startswith("no instance on this node")
 
 
-def test_wait_ready(run: Run, run_json: RunJson, unit: Unit) -> None:
+def test_wait_ready_exits_with_0_for_ready_and_3_for_loading(run: Run, run_json: RunJson, unit: Unit) -> None:
     code, document = run_json("wait-ready", "main")
     assert code == 0
     assert document["instances"][0]["state"] == "ready"
@@ -61,7 +61,7 @@ REFUSED = GangState("main", 1, 0, gangs.REFUSED, "", "n2 has the gang release ab
         # The leader has 120 s for a drain, its engine 30 s for its end, and 60 s are slack.
         (300, 310, 310, {}, 1),
         (200, 310, 310, {}, 3),
-        # The record is that of the process before.
+        # An earlier supervisor wrote the record.
         (300, 290, 290, {}, 3),
         # The clock was corrected by minutes after the start.
         (300, 310, 15, {}, 3),
@@ -112,7 +112,7 @@ def test_wait_ready_prints_the_last_log_lines(
     assert out == "main: failed: systemd gave up: exit-code\n  RuntimeError: out of memory\n"
 
 
-def test_an_unknown_instance(run: Run) -> None:
+def test_an_unknown_instance_is_wrong_usage(run: Run) -> None:
     code, _out, errors = run("status", "mian")
     assert code == 2
     assert errors == "inferctl: no instance 'mian' on this node: did you mean 'main'? known: main, side\n"

@@ -86,7 +86,7 @@ def call(node: Node, capsys: pytest.CaptureFixture[str]) -> Call:
     return run
 
 
-def test_models(call: Call) -> None:
+def test_models_lists_source_revision_base_and_instances(call: Call) -> None:
     code, text = call("models")
     assert code == 0
     assert [line.split() for line in text.splitlines()[1:]] == [
@@ -131,7 +131,7 @@ def plan(call: Call, *arguments: str) -> tuple[int, dict[str, Any]]:
     return code, json.loads(text)
 
 
-def test_an_instance_that_fits(node: Node, call: Call) -> None:
+def test_the_plan_of_an_instance_that_fits_has_no_problems(node: Node, call: Call) -> None:
     # Without --model-config, the plan would report the missing weights of the directory.
     code, found = plan(call, "main", "--model-config", str(node.stored / "config.json"))
     assert code == 0
@@ -163,7 +163,7 @@ def test_files_that_are_missing_are_problems(node: Node, call: Call) -> None:
     assert "PROBLEM" in call("plan")[1]
 
 
-def test_without_a_name_there_is_a_list(node: Node, call: Call) -> None:
+def test_without_a_name_all_instances_are_planned(node: Node, call: Call) -> None:
     node.stage("side", "llama")
     code, found = plan(call)
     assert (code, found["ok"]) == (1, False)
@@ -171,7 +171,7 @@ def test_without_a_name_there_is_a_list(node: Node, call: Call) -> None:
     assert found["plans"][1]["change"]["action"] == "start"
 
 
-def test_the_change_of_an_instance(node: Node, call: Call) -> None:
+def test_a_plan_shows_what_the_desired_release_changes(node: Node, call: Call) -> None:
     node.models["short"]["max-model-len"] = 2048
     node.stage("main", "short", environment={"VLLM_API_KEY": "s3cret-value"})
     _code, found = plan(call, "main")
@@ -201,7 +201,7 @@ def test_the_name_of_a_model_means_its_instance_or_the_model_alone(node: Node, c
     assert found["revision"] == "ab12cd34ef56"
 
 
-def test_a_name_that_is_not_known_lists_the_known_ones(call: Call) -> None:
+def test_an_unknown_name_is_an_error_that_lists_the_known_names(call: Call) -> None:
     code, text = call("plan", "mian")
     assert code == 2
     assert "no instance or model 'mian' on this node: did you mean 'main'? known: llama, main, short" in text
@@ -274,7 +274,7 @@ def test_two_dashes_without_flags_change_nothing(call: Call) -> None:
     assert call("plan", "main", "--json", "--") == call("plan", "main", "--json")
 
 
-def test_an_instance_on_other_hardware(node: Node, call: Call) -> None:
+def test_an_instance_can_be_planned_on_other_hardware(node: Node, call: Call) -> None:
     """Its flags and command stay, and no GPU of this node is named."""
     config = str(node.stored / "config.json")
     code, found = plan(call, "main", "--gpus", "T4", "--model-config", config)
@@ -303,13 +303,15 @@ def test_an_unknown_fit_is_no_success(node: Node, call: Call, tmp_path: Path) ->
         (["--model-config", "/nowhere/config.json"], "--model-config: /nowhere/config.json is no file"),
     ],
 )
-def test_wrong_options(call: Call, arguments: list[str], message: str) -> None:
+def test_wrong_options_of_plan_are_wrong_usage(call: Call, arguments: list[str], message: str) -> None:
     code, text = call("plan", *arguments)
     assert code == 2
     assert message in text
 
 
-def test_a_gpu_that_the_node_does_not_have(node: Node, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_gpu_that_the_node_does_not_have_is_a_problem(
+    node: Node, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(plans.gpu_facts, "gather", lambda *arguments: {"gpus": []})
     code, found = plan(call, "main", "--model-config", str(node.stored / "config.json"))
     assert (code, found["problems"][0]["value"]) == (1, ["0"])

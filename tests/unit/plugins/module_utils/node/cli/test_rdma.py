@@ -47,14 +47,16 @@ def test_apply_makes_the_settings_that_check_has_shown(host: Host, capsys: pytes
     assert (code, out.splitlines()[-1]) == (0, "rails with all recorded settings: 2")
 
 
-def test_json(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_json_of_check_has_changes_and_the_json_of_apply_has_failures(
+    host: Host, capsys: pytest.CaptureFixture[str]
+) -> None:
     document: dict[str, Any] = json.loads(call(host, capsys, "check", "--json")[1])
     assert document["schema"] == 1 and document["changes"][0]["text"].startswith("rail 0")
     assert json.loads(call(host, capsys, "apply", "--json")[1])["failures"] == []
     assert json.loads(call(host, capsys, "check", "--json")[1])["changes"] == []
 
 
-def test_engines_that_run_keep_their_rails(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
+def test_apply_changes_no_rails_while_engines_run_unless_forced(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
     host.engines = ["main"]
     code, out, _err = call(host, capsys, "apply")
     assert code == 0 and "waits until main is drained: rail 0 (rocep0s0/1): mtu" in out and host.mtu("ens0") == 1500
@@ -142,7 +144,9 @@ def test_a_result_is_judged_by_what_the_rail_can_carry(
     assert found == code and words in out
 
 
-def test_judge_of_all_rails_together(host: Host, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_a_result_of_nccl_tests_is_judged_by_the_sum_of_all_rails(
+    host: Host, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
     """Two rails of 400 Gb/s, with packets of 4096 bytes."""
     call(host, capsys, "apply")
     ranks = "".join(f"#  Rank  {n} Group  0 Pid 1 on node{n} device  0 [0000:0f:00] NVIDIA H100\n" for n in (0, 1))
@@ -153,7 +157,9 @@ def test_judge_of_all_rails_together(host: Host, capsys: pytest.CaptureFixture[s
         assert found == code and out.startswith("nccl-tests: ") and words in out
 
 
-def test_judge_of_a_part_of_the_rails(host: Host, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_a_result_of_a_part_of_the_gpus_is_not_judged(
+    host: Host, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
     """Two GPUs and two rails: a test with one GPU of each node uses one rail."""
     for slot in (2, 3):
         host.machine.pci(f"0000:11:0{slot}.0", "pci0000:11", vendor="0x10de", **{"class": "0x030200"})

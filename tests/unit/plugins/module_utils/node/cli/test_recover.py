@@ -41,7 +41,7 @@ def test_recover_shows_and_changes_the_state_of_recovery(machine: Machine, capsy
     assert inferctl.main(["recover", "nobody"], machine.paths) == 2
 
 
-def test_an_inventory_that_disarms_is_named(
+def test_an_inventory_that_disarms_recovery_is_named(
     machine: Machine, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The option --arm cannot arm recovery against the inventory."""
@@ -139,7 +139,7 @@ def test_the_keys_in_flight_at_deaths_are_shown(machine: Machine, capsys: pytest
     assert (shown["deaths"], shown["in_flight"], shown["budget_left"]) == (2, {"bob": 2, "alice": 1}, 1)
 
 
-def test_an_open_breaker_is_shown_and_is_a_failure_but_not_of_the_unit(
+def test_an_open_breaker_is_shown_and_fails_the_command_but_not_the_unit(
     machine: Machine, capsys: pytest.CaptureFixture[str]
 ) -> None:
     state.write(machine.paths, State("main", breaker=Breaker("2026-05-04T03:00:00Z", "it hung again")))
@@ -162,7 +162,9 @@ def test_the_last_step_is_shown(
     assert out.endswith(": restart: started again\n")
 
 
-def test_a_unit_names_its_one_instance(machine: Machine, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_triggered_call_without_an_instance_is_wrong_usage(
+    machine: Machine, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert inferctl.main(["recover", "--triggered"], machine.paths) == 2
     assert "inference-recovery@NAME.service" in capsys.readouterr().err
 
@@ -189,6 +191,8 @@ def test_a_dispatch_passes_the_requests_on_and_prints_nothing(
     assert capsys.readouterr().out == ""
 
 
-def test_an_empty_node(machine: Machine, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_recover_reports_a_node_without_instances(
+    machine: Machine, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert inferctl.main(["recover"], Paths(tmp_path / "empty")) == 0
     assert capsys.readouterr().out == "no instance on this node\n"

@@ -91,6 +91,6 @@ def test_a_damaged_lock_is_an_error_and_hides_no_release(paths: Paths, run: Run)
         assert code == 1 and str(paths.lock) in errors and "side" in out
 
 
-def test_an_unknown_instance(run: Run) -> None:
+def test_an_unknown_instance_is_wrong_usage(run: Run) -> None:
     code, _out, errors = run("releases", "mian")
     assert code == 2 and "did you mean 'main'?" in errors

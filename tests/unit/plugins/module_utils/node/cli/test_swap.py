@@ -158,7 +158,7 @@ def test_a_stuck_swap_is_a_failure(node: Node, run_json: RunJson, paths: Paths) 
     assert code == 1 and (document["outcome"], document["failure"], document["report"]) == ("stuck", "why", None)
 
 
-def test_json(node: Node, run_json: RunJson) -> None:
+def test_the_json_of_a_swap_has_outcome_report_and_messages(node: Node, run_json: RunJson) -> None:
     code, document = run_json("swap", "main", "--to", "2")
     assert code == 0 and document["instance"] == "main" and document["outcome"] == swaps.DONE
     assert document["report"]["target"] == 2 and document["words"] == ["one", "two"]
@@ -216,7 +216,7 @@ def test_a_playbook_that_has_the_lock_keeps_it(node: Node, run: Run, paths: Path
 def test_a_refused_swap_returns_the_lock_that_it_adopted(
     node: Node, run: Run, paths: Paths, step: str, release: str
 ) -> None:
-    """The playbook whose swap is stuck, or under way, still holds the node."""
+    """The playbook whose swap is stuck, or under way, still holds the lock of the node."""
     held = lock.Lock("other", "bob", "admin1", "baremetal.inference.update_model", SINCE, "2126-01-01T00:00:00Z")
     lock.take(paths, held, lock.parse_time(SINCE))
     swaps.write(paths, "main", Swap(1, 2, "other", SINCE, step=step))
@@ -256,7 +256,7 @@ def test_only_the_unit_performs_a_swap(node: Node, run: Run, monkeypatch: pytest
 
 
 @pytest.mark.parametrize(("restarts", "seconds"), [("", 0), ("0", 0), ("1", 2), ("2", 6), ("5", 60), ("4000", 60)])
-def test_a_swap_whose_process_fails_each_time_rests_longer_and_longer(
+def test_a_swap_process_waits_longer_after_each_failure(
     node: Node, run: Run, monkeypatch: pytest.MonkeyPatch, restarts: str, seconds: float
 ) -> None:
     def fail(_paths: Paths, _name: str) -> None:
@@ -331,7 +331,7 @@ def test_after_a_restart_a_damaged_record_closes_the_gate_and_the_swap_ends(
 def test_a_swap_begins_although_the_record_of_the_last_swap_is_damaged(
     node: Node, run: Run, paths: Paths, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The new swap adopts the lock of the last one, too."""
+    """The new swap also adopts the lock of the last swap."""
     monkeypatch.setattr(gate, "closed", set)
     node.states[UNIT] = "inactive"
     node.perform = lambda _swap: None
@@ -344,7 +344,7 @@ def test_a_swap_begins_although_the_record_of_the_last_swap_is_damaged(
     assert lock.read(paths) is None
 
 
-def test_a_rollback_goes_to_the_release_before_although_a_record_is_damaged(
+def test_a_rollback_goes_to_the_release_before_although_the_record_of_a_swap_is_damaged(
     node: Node, run: Run, paths: Paths, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(gate, "closed", set)

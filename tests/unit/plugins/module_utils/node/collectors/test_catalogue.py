@@ -49,7 +49,7 @@ def test_every_timer_starts_a_group_that_exists() -> None:
     assert {one for group in catalogue.GROUPS.values() for one in group} == set(COLLECTORS)
 
 
-def test_collectors_by_name_and_by_group() -> None:
+def test_collectors_are_chosen_by_name_or_group_and_an_unknown_name_is_an_error() -> None:
     assert catalogue.names([]) == list(COLLECTORS)
     assert catalogue.names(["gpus", "node"]) == ["gpus", "state", "recovery", "rdma"]
     with pytest.raises(ValueError, match=r"there is no collector 'gpu': .*gpus"):

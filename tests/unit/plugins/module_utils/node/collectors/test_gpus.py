@@ -18,7 +18,7 @@ from ..conftest import GPU_DATA, plug
 from .conftest import collect, declare
 
 
-def test_gpus_in_base_units(tmp_path: Path) -> None:
+def test_gpus_have_metrics_in_base_units(tmp_path: Path) -> None:
     """Two synthetic GPUs: one hot with a pending remap and half of its lanes, the other asks for a reset."""
     plug(tmp_path, "0000:1b:00.0", "0000:9d:00.0")
     declare(Paths(tmp_path))
@@ -41,8 +41,8 @@ def test_gpus_in_base_units(tmp_path: Path) -> None:
     assert "# TYPE inference_gpu_ecc_uncorrected_errors_total counter\n" in text
 
 
-def test_a_gpu_that_the_driver_does_not_list(tmp_path: Path) -> None:
-    """The GPU is labelled by its address. Its unknown values have no metrics."""
+def test_a_gpu_that_the_driver_does_not_list_is_labelled_by_its_address(tmp_path: Path) -> None:
+    """Its unknown values have no metrics."""
     plug(tmp_path, "0000:1b:00.0")
     lost = Outcome(9, "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver.")
     text = collect("gpus", Paths(tmp_path), lost)
@@ -57,14 +57,14 @@ def test_a_node_without_gpus_has_no_metrics_of_a_driver(tmp_path: Path) -> None:
     assert "inference_gpus_present 0\n" in text and "inference_gpu_driver" not in text
 
 
-def test_an_instance_of_the_cpu_computes_on_no_gpu(tmp_path: Path) -> None:
+def test_an_instance_on_the_cpu_has_no_metric_of_a_gpu(tmp_path: Path) -> None:
     plug(tmp_path, "0000:1b:00.0", "0000:9d:00.0")
     declare(Paths(tmp_path), accelerator="cpu", gpus=())
     report = Outcome(0, (GPU_DATA / "report-580.xml").read_text())
     assert "inference_instance_gpu{" not in collect("gpus", Paths(tmp_path), report)
 
 
-def test_a_mig_device_by_its_index_belongs_to_its_gpu(tmp_path: Path) -> None:
+def test_an_instance_on_a_mig_device_has_the_metric_of_the_devices_gpu(tmp_path: Path) -> None:
     plug(tmp_path, "0000:1b:00.0", "0000:9d:00.0")
     declare(Paths(tmp_path), gpus=("1:0",))
     report = Outcome(0, (GPU_DATA / "report-580.xml").read_text())
@@ -80,5 +80,5 @@ def test_a_mig_device_by_its_index_belongs_to_its_gpu(tmp_path: Path) -> None:
         ({"index": None, "pci_bus_id": None, "uuid": None}, "unknown"),
     ],
 )
-def test_a_gpus_name_in_labels(gpu: dict[str, Any], label: str) -> None:
+def test_the_label_of_a_gpu_is_its_index_or_else_its_address_or_uuid(gpu: dict[str, Any], label: str) -> None:
     assert gpus.label(gpu) == label

@@ -14,7 +14,7 @@ from ..conftest import write
 from .conftest import collect
 
 
-def test_ports_of_rdma(tmp_path: Path) -> None:
+def test_an_rdma_port_has_metrics(tmp_path: Path) -> None:
     port = tmp_path / "sys/class/infiniband/mlx5_0/ports/1"
     for name, value in {"state": "4: ACTIVE", "rate": "400 Gb/sec (4X NDR)", "link_layer": "InfiniBand"}.items():
         write(port / name, value)

@@ -31,7 +31,7 @@ def rendered(root: Path, found: dict[str, Any], read: rdma_traffic.Read | None =
     return samples.text()
 
 
-def test_bytes_priorities_and_rails(tmp_path: Path) -> None:
+def test_an_rdma_port_has_metrics_of_bytes_priorities_and_rails(tmp_path: Path) -> None:
     write(tmp_path / "sys/class/infiniband/rocep0s0/ports/1/counters/port_xmit_data", "100")
     files.write_json(Paths(tmp_path).rdma_settings, Desired([Rail("0000:10:00.0/1", "ethernet", pfc=[3])]).as_dict())
     text = rendered(tmp_path, facts(device(0)), lambda netdev: COUNTERS if netdev == "ens0" else {})

@@ -37,7 +37,7 @@ def test_a_step_costs_budget_for_an_hour(tmp_path: Path) -> None:
     assert 'inference_recovery_armed{name="main"} 0\n' in collect("recovery", paths)
 
 
-def test_deaths_and_the_keys_in_flight(tmp_path: Path) -> None:
+def test_deaths_have_metrics_with_the_keys_in_flight(tmp_path: Path) -> None:
     paths = Paths(tmp_path)
     declare(paths)
     write(paths.recovery_settings, json.dumps({"schema": 1, "budget": 3}))

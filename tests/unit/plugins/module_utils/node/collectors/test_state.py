@@ -23,7 +23,7 @@ from ..gang.world import gang
 from .conftest import collect, declare
 
 
-def test_releases_and_a_reboot_that_is_due(tmp_path: Path) -> None:
+def test_releases_and_a_due_reboot_have_metrics(tmp_path: Path) -> None:
     paths = Paths(tmp_path)
     declare(paths)
     history.add(paths, "main", Served(1, "2026-05-01T12:00:00Z"))
@@ -113,7 +113,7 @@ def test_the_label_of_an_image_is_short(image: str, shown: str) -> None:
     assert state.image_label(image) == shown
 
 
-def test_an_instance_before_its_first_start(tmp_path: Path) -> None:
+def test_before_its_first_start_an_instance_has_a_pending_release(tmp_path: Path) -> None:
     paths = Paths(tmp_path)
     declare(paths)
     paths.active("main").unlink()

@@ -31,7 +31,7 @@ def host(root: Path, answers: Mapping[str, Outcome] | None = None, **thresholds:
 
 
 def serve(root: Path) -> Paths:
-    """An instance of the CPU with its files in place, proven and declared."""
+    """An instance on the CPU with its files in place, proven and declared."""
     paths = Paths(root)
     install(paths)
     files.write_json(paths.instance("main"), {"release": 1})

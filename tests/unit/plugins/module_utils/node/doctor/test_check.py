@@ -39,7 +39,7 @@ def fine(_host: None) -> Finding:
     return Finding(OK, "fine")
 
 
-def test_a_broken_or_late_check_is_unknown_and_delays_no_other() -> None:
+def test_a_broken_or_late_check_is_unknown_and_delays_no_other_check() -> None:
     began = time.monotonic()
     checks = [Check("a-slow", slow, 0.2), Check("b-broken", broken), Check("c-silent", silent), Check("d-fine", fine)]
     found = check.run(checks, None)

@@ -47,7 +47,7 @@ def test_docker_that_answers_is_ok(tmp_path: Path) -> None:
     assert docker.answers(one) == Finding(OK, "answers")
 
 
-def test_a_node_without_gpus_needs_no_specification(tmp_path: Path) -> None:
+def test_a_node_without_gpus_needs_no_cdi_specification(tmp_path: Path) -> None:
     for check in (docker.specification, docker.gpus):
         assert check(host(tmp_path)) == driver.NO_GPU
 
@@ -61,7 +61,9 @@ def specification(**more: object) -> str:
     )
 
 
-def test_the_specification_is_of_this_driver(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_cdi_specification_must_be_of_the_installed_driver(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
     machine.plug("0000:1b:00.0")
     found = docker.specification(machine.host())
     assert found.status == WARN and "nvidia-cdi-refresh" in found.action
@@ -89,7 +91,7 @@ def test_the_specification_is_of_this_driver(machine: Machine, monkeypatch: pyte
         ),
     ],
 )
-def test_containers_that_lost_their_gpus(
+def test_containers_that_lost_their_gpus_fail(
     machine: Machine, monkeypatch: pytest.MonkeyPatch, containers: list[Container], status: str, words: str
 ) -> None:
     machine.plug("0000:1b:00.0")

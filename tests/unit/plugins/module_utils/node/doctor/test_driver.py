@@ -59,15 +59,15 @@ def test_a_node_without_gpus_needs_no_driver(machine: Machine) -> None:
     [
         ("driver_library_mismatch", FAIL),
         (NOT_INSTALLED, WARN),
-        # nvidia-smi lists all GPUs, so no other check reports these.
+        # nvidia-smi lists all GPUs, so no other check reports these errors.
         ("power_cable", WARN),
         ("malformed_output", WARN),
-        # The check gpu-count reports this.
+        # The check gpu-count reports a lost GPU.
         ("gpu_lost", OK),
         (None, OK),
     ],
 )
-def test_the_status_of_a_loaded_driver_by_the_error_of_nvidia_smi(
+def test_the_error_of_nvidia_smi_decides_the_status_of_a_loaded_driver(
     machine: Machine, kind: str | None, status: str
 ) -> None:
     machine.plug("0000:1b:00.0")
@@ -79,7 +79,7 @@ def test_the_status_of_a_loaded_driver_by_the_error_of_nvidia_smi(
     assert found.status == status and ("580.95.05" if status == OK else "words") in found.message
 
 
-def test_the_device_nodes_that_cuda_opens(machine: Machine) -> None:
+def test_a_node_with_the_device_nodes_of_cuda_is_ok(machine: Machine) -> None:
     machine.plug("0000:1b:00.0")
     for node in driver.UVM_NODES:
         machine.write(node, "")
@@ -107,7 +107,7 @@ def test_cuda_that_fails_is_a_failure_and_no_answer_is_unknown(
     ("loaded", "installed", "status"),
     [("580.95.05", True, OK), ("580.95.05", False, FAIL), ("580.95.05", None, UNKNOWN)],
 )
-def test_the_loaded_module_is_the_installed_one(
+def test_a_loaded_module_that_is_not_the_installed_one_fails(
     machine: Machine, loaded: str, installed: bool | None, status: str
 ) -> None:
     machine.plug("0000:1b:00.0")

@@ -109,7 +109,7 @@ def test_a_model_that_is_gone_fails(tmp_path: Path) -> None:
     assert found.status == FAIL and "tiny-a" in found.message
 
 
-def test_systemd_that_does_not_answer_is_unknown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_checks_are_unknown_if_systemd_does_not_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     serve(tmp_path)
 
     def fail(*_arguments: object) -> None:
@@ -180,7 +180,7 @@ def at(paths: Paths, step: str) -> None:
     ("step", "state", "status", "words"),
     [
         (swaps.START, "active", OK, "none is stuck"),
-        # systemd starts it again after 2 s.
+        # systemd starts the unit of the swap again after 2 s.
         (swaps.START, "activating", OK, "none is stuck"),
         (swaps.START, "failed", FAIL, "inference-swap@main.service does not run, although the swap is at step start"),
         (swaps.STUCK, "inactive", FAIL, "main: the swap to release 2 is stuck: "),
@@ -269,7 +269,7 @@ def test_gates_that_cannot_be_read_are_unknown(tmp_path: Path, monkeypatch: pyte
 
 
 def test_missing_swap_settings_are_a_warning(tmp_path: Path, closed: set[int]) -> None:
-    assert engines.swapping(host(tmp_path)).status == OK, "it has no engine"
+    assert engines.swapping(host(tmp_path)).status == OK, "the node has no engine"
     serve(tmp_path)
     found = engines.swapping(host(tmp_path))
     assert (

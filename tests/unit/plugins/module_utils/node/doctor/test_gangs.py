@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The doctor's view of gangs: members that are missing, orphans, another release, a missing key."""
+"""The doctor's view of gangs: missing members, an engine without its gang or of another gang release, a missing key."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_an_engine_of_another_gang_release_fails(node: Node) -> None:
     assert "its engine runs the gang release bbbbbbbbbbbb, and aaaaaaaaaaaa is installed" in node.check().message
 
 
-def test_a_missing_or_empty_key_fails(node: Node) -> None:
+def test_a_missing_or_empty_gang_key_fails(node: Node) -> None:
     node.state(0, gangs.SERVING, SERVES)
     node.paths.gang_key.write_text("\n")
     assert "gang.key is missing or empty, so no gang can start: set gang_key" in node.check().message

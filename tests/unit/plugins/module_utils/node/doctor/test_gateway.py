@@ -46,7 +46,9 @@ def test_plain_http_is_pending_until_gateway_tls_is_none(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("days", "status", "words"), [(60, OK, "in 60 days"), (9, WARN, "in 9 days"), (-3, WARN, "3 days ago")]
 )
-def test_the_end_of_the_certificate(tmp_path: Path, days: float, status: str, words: str) -> None:
+def test_a_certificate_that_ends_soon_or_has_ended_is_a_warning(
+    tmp_path: Path, days: float, status: str, words: str
+) -> None:
     result = found(tmp_path, {"tls": True, "tls_form": "ca"}, days)
     assert (result.status, words in result.message) == (status, True), result
 

@@ -18,7 +18,7 @@ from ..conftest import GPU_DATA, install, missing, plug, write
 from .conftest import host
 
 
-def test_a_program_runs_within_its_time_limit(tmp_path: Path) -> None:
+def test_a_program_gets_the_time_limit_of_tools(tmp_path: Path) -> None:
     asked = []
 
     def run(command: Sequence[str], timeout: float) -> Outcome:
@@ -57,7 +57,7 @@ def test_gpus_are_read_once(tmp_path: Path) -> None:
     assert asked.count(("nvidia-smi", "-q", "-x")) == 1
 
 
-def test_a_node_without_gpus_and_rdma(tmp_path: Path) -> None:
+def test_a_node_without_gpus_and_rdma_has_no_devices_and_no_driver(tmp_path: Path) -> None:
     one = host(tmp_path)
     assert not one.has_gpus() and not one.wants_gpus()
     assert one.rdma()["rdma_devices"] == []
@@ -88,7 +88,7 @@ def test_before_its_first_start_an_instance_has_its_desired_release(tmp_path: Pa
     assert host(tmp_path).releases()["main"].number == 1
 
 
-def test_the_log_of_the_kernel(tmp_path: Path) -> None:
+def test_the_kernel_log_is_read_from_its_file_or_unknown(tmp_path: Path) -> None:
     with pytest.raises(CannotTell, match="kernel's log"):
         host(tmp_path).kernel_log()
     write(tmp_path / "var/log/kern.log", "words\n")

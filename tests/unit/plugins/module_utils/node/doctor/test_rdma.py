@@ -131,9 +131,7 @@ def gang_of(seen: Host, monkeypatch: pytest.MonkeyPatch, printed: str) -> Findin
     return rdma.nccl(seen)
 
 
-def test_whether_the_engine_of_a_gang_uses_its_rails(
-    rails: tuple[RailHost, Host], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_gang_whose_nccl_uses_sockets_fails(rails: tuple[RailHost, Host], monkeypatch: pytest.MonkeyPatch) -> None:
     seen = rails[1]
     line = "n NCCL INFO NET/IB : Using [0]rocep0s0:1/RoCE [1]rocep1s0:1/RoCE ; OOB eno1:192.0.2.7<0>\n"
     channel = "n NCCL INFO Channel 00/0 : 1[1] -> 0[0] [receive] via NET/IB/0"
@@ -159,7 +157,7 @@ def test_channels_without_gpudirect_are_a_warning_only_near_a_gpu(
     ("shown", "option"),
     [("@1764153600", "--since=@1764153600"), ("", "--boot"), ("@0", "--boot"), ("n/a", "--boot")],
 )
-def test_faults_before_the_last_start_do_not_count(
+def test_lines_of_nccl_from_before_the_last_start_are_not_read(
     rails: tuple[RailHost, Host], monkeypatch: pytest.MonkeyPatch, shown: str, option: str
 ) -> None:
     seen, asked = rails[1], []

@@ -36,7 +36,7 @@ def climb(found: dict[str, Any], desired: Desired | None = None, drift: boot.Rep
     return rdma_ladder.climb(found, desired, drift or boot.Report())
 
 
-def test_a_node_without_a_fault_reaches_the_end() -> None:
+def test_a_node_without_a_fault_passes_all_steps_of_the_ladder() -> None:
     steps = climb(healthy())
     assert [step.name for step in steps] == STEPS and {step.status for step in steps} == {"ok"}
     text = rdma_ladder.as_text(steps)
@@ -69,7 +69,7 @@ def faulty(step: str) -> tuple[dict[str, Any], Desired | None, boot.Report | Non
     return found, desired, drift
 
 
-def test_a_setting_that_cannot_be_read_is_not_in_force() -> None:
+def test_a_setting_that_cannot_be_read_is_unknown_and_does_not_end_the_ladder() -> None:
     line = "rail 0 (mlx5_0/1): pfc: the driver of the network device has no DCB"
     steps = climb(healthy(), drift=boot.Report(unknown=[line]))
     (found,) = [step for step in steps if step.name == "settings"]
@@ -103,7 +103,7 @@ def test_the_action_for_small_packets_of_infiniband_is_not_rdma_mtu() -> None:
     assert last.name == "packets" and "subnet manager" in last.action and "rdma_mtu" not in last.action
 
 
-def test_the_worst_faults_fail() -> None:
+def test_a_missing_port_and_a_port_that_is_down_end_the_ladder() -> None:
     assert climb(facts())[-1].message == "this node has no RDMA port"
     found = healthy()
     found["rdma_devices"][1]["ports"][0]["state"] = "DOWN"

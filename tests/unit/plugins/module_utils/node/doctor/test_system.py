@@ -72,8 +72,7 @@ def plug_rdma(root: Path) -> None:
         write(root / "sys/class/infiniband/mlx5_0/ports/1" / name, text)
 
 
-def test_the_limit_of_locked_memory_matters_only_with_rdma(tmp_path: Path) -> None:
-    """It also matters only to engines over several nodes on GPUs."""
+def test_the_limit_of_locked_memory_matters_only_to_gangs_on_gpus_with_rdma(tmp_path: Path) -> None:
     low = {"memlock": "8388608"}
     assert system.memlock(host_of(member(low), tmp_path)) == Finding(OK, "does not apply: there is no RDMA device")
     plug_rdma(tmp_path)
@@ -91,12 +90,12 @@ def test_the_limit_of_locked_memory_matters_only_with_rdma(tmp_path: Path) -> No
         ("1073741824", "65536\n", ""),
         ("8388608:-1", "infinity\n", "8388608:-1"),
         ("-1:-1", "65536\n", ""),
-        # Without a limit, the container inherits the one of containerd.
+        # Without a limit, the container inherits the limit of containerd.
         (None, "65536\n", "65536"),
         (None, "infinity\n", ""),
     ],
 )
-def test_the_container_of_an_engine_may_lock_enough_memory(
+def test_a_container_that_may_lock_too_little_memory_is_a_warning(
     tmp_path: Path, limit: str | None, service: str, found: str
 ) -> None:
     plug_rdma(tmp_path)

@@ -106,7 +106,7 @@ def test_both_ends_get_messages_and_beats_are_no_events(sides: Sides) -> None:
     assert leader.woken.is_set() and follower.woken.is_set()
 
 
-def test_a_last_message_arrives_before_the_end(sides: Sides) -> None:
+def test_a_last_message_arrives_before_the_connection_closes(sides: Sides) -> None:
     leader, follower = sides
     ours, theirs = connect(sides)
     dialer(follower).want(False)
@@ -117,7 +117,7 @@ def test_a_last_message_arrives_before_the_end(sides: Sides) -> None:
     assert not leader.of(Lost)
 
 
-def test_the_end_of_the_channel_sends_what_is_left(sides: Sides) -> None:
+def test_a_channel_that_closes_sends_its_remaining_messages(sides: Sides) -> None:
     leader, follower = sides
     ours, theirs = connect(sides)
     leader.channel.perform([Send(ours, Down("the end"))])
@@ -160,7 +160,7 @@ def test_a_fault_of_the_channel_itself_is_an_event(sides: Sides, monkeypatch: py
     assert "ZeroDivisionError" in str(leader.of(Broken)[0])
 
 
-def test_a_new_stranger_displaces_the_oldest_and_members_can_connect(sides: Sides) -> None:
+def test_connections_without_the_key_are_limited_and_members_can_connect(sides: Sides) -> None:
     leader = sides[0]
     gang = leader.channel._gang
     until(lambda: socket.socket().connect_ex(("127.0.0.1", gang.gang_port)) == 0)

@@ -84,7 +84,7 @@ def test_a_follower_that_is_accepted_does_not_move(made: Follower) -> None:
     assert made.move is None and made.phase == phase
 
 
-def test_no_move_before_the_container_is_fresh() -> None:
+def test_a_follower_does_not_move_before_its_container_is_created_anew() -> None:
     made = serving()
     made.lost(LINK, "closed the connection")
     made.receive(LINK + 1, Move(4, NEW))
@@ -93,7 +93,7 @@ def test_no_move_before_the_container_is_fresh() -> None:
     assert made.move is None
 
 
-def test_why_a_follower_could_not_move_is_in_its_next_hello() -> None:
+def test_the_next_hello_has_the_reason_why_a_follower_could_not_move() -> None:
     made = Follower(gang(1), 3)
     made.unmoved = "has no such release"
     assert (made.hello.release, made.hello.detail) == (3, "has no such release")
@@ -140,8 +140,8 @@ def test_a_leader_that_is_gone_ends_the_engine_and_not_the_supervisor(made: Foll
     assert made.detail == "gpu-0 is gone: it was silent for 10 s"
 
 
-def test_a_restored_leader_counts_from_one_and_is_followed() -> None:
-    """A snapshot does not have the leader's number of the epoch."""
+def test_a_follower_accepts_epoch_1_of_a_restored_leader() -> None:
+    """A node that is restored from a snapshot has lost the count of epochs."""
     made = serving()
     made.lost(LINK, "was silent for 10 s")
     made.engine_ended("killed")
@@ -153,7 +153,7 @@ def test_a_restored_leader_counts_from_one_and_is_followed() -> None:
 
 
 @pytest.mark.parametrize("message", [Down("the gang has ended")])
-def test_down_ends_the_engine(message: Message) -> None:
+def test_the_message_down_ends_the_engine(message: Message) -> None:
     made = serving()
     assert made.receive(LINK, message) == [Close(LINK)]
     assert (made.order.engine, made.order.planned) == (KILL, True)
@@ -192,7 +192,7 @@ def test_a_stop_without_an_engine_is_immediate(made: Follower) -> None:
     assert made.phase == gangs.STOPPED and not made.wants_link
 
 
-def test_a_stop_while_the_engine_is_being_killed() -> None:
+def test_a_stop_while_the_engine_is_killed_takes_effect_after_the_engines_end() -> None:
     made = serving()
     made.lost(LINK, "closed the connection")
     assert made.stop("a stop", 0.0, 60.0) == []
@@ -212,7 +212,7 @@ def test_a_refusal_is_shown_until_the_leader_answers_otherwise() -> None:
     assert made.phase == gangs.WAITING
 
 
-def test_a_leader_that_stops_before_go() -> None:
+def test_a_follower_keeps_dialing_a_leader_that_stopped_before_go() -> None:
     made = waiting()
     made.receive(LINK, Down("gpu-0 stops the instance"))
     assert (made.phase, made.order.engine) == (gangs.MISSING, NONE)

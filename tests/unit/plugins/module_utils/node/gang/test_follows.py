@@ -60,7 +60,7 @@ def test_no_engine_runs_before_the_last_member_is_there_and_the_leader_stops_fir
     assert any("EXTEND_TIMEOUT_USEC" in message for message in leader.messages + early.messages)
     late.start()
     serve(units)
-    # The leader is ready before the last follower has said that it serves.
+    # The leader is ready before the last follower has reported that it serves.
     until(lambda: seen(leader) == [(f"gpu-{rank}", gangs.SERVING) for rank in range(3)], report=logs(units))
     assert leader.state is not None and leader.state.epoch == 1
     leader.signal(signal.SIGTERM)
@@ -155,7 +155,7 @@ def test_a_member_that_is_silent_ends_the_gang_on_both_sides(make_gang: Make) ->
     until(lambda: leader.notified("READY=1") and follower.running, report=logs(units))
 
 
-def test_one_of_three_engines_ends_all_and_all_start_again(make_gang: Make) -> None:
+def test_the_end_of_one_of_three_engines_ends_all_and_all_start_again(make_gang: Make) -> None:
     leader, other, lost = units = make_gang(3)
     serve(units)
     lost.kill_engine()
@@ -184,7 +184,7 @@ def test_a_gang_waits_for_one_missing_member_of_three(make_gang: Make, number: s
     assert leader.state is not None and leader.state.epoch == 2
 
 
-def test_another_release_is_refused_by_name(make_gang: Make) -> None:
+def test_a_follower_with_another_gang_release_is_refused(make_gang: Make) -> None:
     leader, follower = units = make_gang()
     follower.gang = replace(follower.gang, digest="b" * 64)
     leader.start()
@@ -200,7 +200,7 @@ def test_another_release_is_refused_by_name(make_gang: Make) -> None:
     serve(units)
 
 
-def test_another_key_is_refused_and_a_new_key_needs_no_restart(make_gang: Make) -> None:
+def test_another_gang_key_is_refused_and_a_new_gang_key_needs_no_restart(make_gang: Make) -> None:
     leader, follower = units = make_gang()
     follower.secret.write_text("another key 12345\n")
     leader.start()
@@ -212,7 +212,7 @@ def test_another_key_is_refused_and_a_new_key_needs_no_restart(make_gang: Make) 
     serve(units)
 
 
-def test_no_key_means_no_gang(make_gang: Make) -> None:
+def test_a_gang_does_not_start_without_its_key(make_gang: Make) -> None:
     leader, follower = units = make_gang()
     follower.secret.unlink()
     leader.start()
@@ -259,7 +259,7 @@ def test_members_that_wait_stop_at_once(make_gang: Make) -> None:
     assert "stopped before it was ready" in leader.log
 
 
-def test_a_slow_load_is_not_cut_and_its_end_is_seen(make_gang: Make) -> None:
+def test_a_slow_load_does_not_end_the_gang(make_gang: Make) -> None:
     leader, follower = units = make_gang(load_seconds=3 * SILENCE)
     serve(units)
     assert follower.state is not None and follower.state.epoch == 1
@@ -278,7 +278,7 @@ def test_the_leader_logs_why_a_follower_cannot_start_its_engine(make_gang: Make)
     serve(units)
 
 
-def test_strangers_change_nothing(make_gang: Make) -> None:
+def test_connections_without_the_key_change_nothing(make_gang: Make) -> None:
     """Strangers without the key send nothing, garbage or too much, many at once, also from an address of no member."""
     leader, follower = units = make_gang()
     serve(units)

@@ -98,7 +98,7 @@ def test_the_leader_waits_again_for_a_member_that_was_lost() -> None:
     assert [(seat.member.node, seat.detail) for seat in leader.missing()] == [("gpu-1", "was silent for 10 s")]
 
 
-def test_a_member_with_another_release_is_refused_by_name() -> None:
+def test_a_member_with_another_gang_release_is_refused_and_must_move() -> None:
     leader = Leader(gang(0), EPOCH)
     actions = leader.receive(11, hello(digest=NEW), "10.0.0.2", 0.0)
     refused, move = sent(actions, 11)
@@ -124,7 +124,7 @@ def test_a_member_with_another_release_is_refused_by_name() -> None:
         (hello(), "10.0.0.9"),
     ],
 )
-def test_only_a_member_at_its_address_gets_a_seat(message: Hello, address: str) -> None:
+def test_only_a_member_at_its_own_address_is_accepted(message: Hello, address: str) -> None:
     leader = Leader(gang(0), EPOCH)
     actions = leader.receive(11, message, address, 0.0)
     (refused,) = sent(actions, 11)
@@ -161,7 +161,7 @@ def test_a_lost_member_ends_the_gang_at_once(start: Callable[[int], Leader]) -> 
 
 
 @pytest.mark.parametrize("start", [joined, serving])
-def test_an_engine_that_ends_ends_the_gang_at_once(start: Callable[[], Leader]) -> None:
+def test_the_end_of_a_followers_engine_ends_the_gang_at_once(start: Callable[[], Leader]) -> None:
     leader = start()
     actions = leader.receive(11, Exited(EPOCH, "exit code 137"), "10.0.0.2", 0.0)
     assert leader.order.engine == KILL
@@ -198,7 +198,7 @@ def test_a_stop_drains_first_and_members_end_last() -> None:
     assert leader.phase == gangs.STOPPED
 
 
-def test_a_stop_while_members_are_missing_or_load() -> None:
+def test_a_stop_while_members_are_missing_or_load_needs_no_drain() -> None:
     leader = Leader(gang(0, 3), EPOCH)
     leader.receive(11, hello(1), "10.0.0.2", 0.0)
     assert [type(message) for message in sent(leader.stop(), 11)] == [Down]
@@ -231,7 +231,7 @@ def test_in_a_drain_the_leaders_engine_gets_time_to_end() -> None:
     assert leader.order.engine == KILL
 
 
-def test_a_second_hello_of_a_member_takes_its_seat() -> None:
+def test_a_new_connection_of_a_member_replaces_its_old_connection() -> None:
     leader = Leader(gang(0, 3), EPOCH)
     leader.receive(11, hello(1), "10.0.0.2", 0.0)
     actions = leader.receive(21, hello(1), "10.0.0.2", 1.0)
@@ -312,7 +312,7 @@ def recovers(world: World) -> bool:
 
 @pytest.mark.parametrize("gap", [0.0, 0.5, 12.0])
 @pytest.mark.parametrize("begin", [0.0, 3.0, 10.0], ids=["gathering", "loading", "serving"])
-def test_every_order_of_two_events(begin: float, gap: float) -> None:
+def test_a_gang_serves_again_after_every_order_of_two_events(begin: float, gap: float) -> None:
     """`World.step` checks that no engine runs without `go`, and that no engine outlives its gang."""
     begun = World()
     begun.run(begin)
@@ -338,7 +338,7 @@ def test_every_order_of_two_events(begin: float, gap: float) -> None:
 
 @given(st.lists(st.tuples(st.sampled_from(sorted(EVENTS)), st.integers(0, 2), st.floats(0, 15)), max_size=6))
 @settings(max_examples=settings().max_examples * 2 // 5)
-def test_any_order_of_events(events: list[tuple[str, int, float]]) -> None:
+def test_a_gang_serves_again_after_random_events(events: list[tuple[str, int, float]]) -> None:
     world = World(3)
     # The leader may be cut off while it waits out the silence of a member: the others then wait out its own silence.
     world.outlives = 22.0
@@ -350,7 +350,7 @@ def test_any_order_of_events(events: list[tuple[str, int, float]]) -> None:
 
 @pytest.mark.parametrize("event", ["engine dies", "supervisor dies", "another digest"])
 @pytest.mark.parametrize("rank", [1, 2])
-def test_a_lost_member_is_known_within_two_seconds(event: str, rank: int) -> None:
+def test_all_engines_end_within_two_seconds_after_a_member_is_lost(event: str, rank: int) -> None:
     world = World(3)
     assert world.run(30, lambda: world.serving)
     epoch = world.epoch
@@ -360,7 +360,7 @@ def test_a_lost_member_is_known_within_two_seconds(event: str, rank: int) -> Non
 
 @pytest.mark.parametrize("event", ["cut", "power off"])
 @pytest.mark.parametrize("rank", [0, 1])
-def test_silence_is_known_after_ten_seconds(event: str, rank: int) -> None:
+def test_all_engines_end_after_ten_seconds_of_silence(event: str, rank: int) -> None:
     world = World(3)
     assert world.run(30, lambda: world.serving)
     epoch, others = world.epoch, [1, 2] if rank == 0 else [0]
@@ -370,7 +370,7 @@ def test_silence_is_known_after_ten_seconds(event: str, rank: int) -> None:
     assert world.run(3, lambda: not any(node.engine == epoch for node in world.nodes))
 
 
-def test_a_slow_first_load_is_never_cut() -> None:
+def test_a_slow_first_load_does_not_end_the_gang() -> None:
     world = World()
     world._loaded = lambda: world.now > 4000  # type: ignore[method-assign]
     world.run(3900)
@@ -378,7 +378,7 @@ def test_a_slow_first_load_is_never_cut() -> None:
     assert world.run(200, lambda: world.serving)
 
 
-def test_a_late_member_costs_no_start() -> None:
+def test_the_first_epoch_waits_for_a_late_member() -> None:
     world = World()
     world.power_off(1)
     world.run(3600)

@@ -112,7 +112,7 @@ def test_the_offers_of_a_follower_are_recorded_and_a_proof_is_sent(leader: Leade
         until(recorded)
 
 
-def test_a_stop_ends_the_wait(leader: Leader) -> None:
+def test_a_stop_ends_the_wait_for_members(leader: Leader) -> None:
     with Events() as events, leader.side.over(events) as side:
         threading.Timer(0.2, lambda: os.kill(os.getpid(), signal.SIGTERM)).start()
         assert not side.gather()

@@ -105,7 +105,7 @@ def test_beats_keep_both_ends_alive_for_ever() -> None:
     assert leader.due() == 100.0
 
 
-def test_silence_is_known_after_its_limit() -> None:
+def test_ten_seconds_of_silence_end_the_connection() -> None:
     leader, follower = connected()
     for end in (leader, follower):
         end.tick(SILENCE - 0.1)
@@ -113,7 +113,7 @@ def test_silence_is_known_after_its_limit() -> None:
             end.tick(SILENCE)
 
 
-def test_unsealed_lines_do_not_end_the_silence() -> None:
+def test_an_unsealed_line_ends_the_connection() -> None:
     leader = connected()[0]
     with pytest.raises(LinkError):
         leader.receive(b"still here\n", 9.0)
@@ -136,7 +136,7 @@ def test_nothing_can_be_sent_before_the_handshake() -> None:
         ends()[1].send(Refused("no"))
 
 
-def test_messages_that_arrive_in_parts() -> None:
+def test_messages_that_arrive_in_parts_are_read_whole() -> None:
     leader, follower = connected()
     leader.send(Go(4))
     leader.send(Down("the end"))

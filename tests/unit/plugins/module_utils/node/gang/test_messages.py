@@ -26,7 +26,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.node.gang.wire
 
 
 @pytest.mark.parametrize("kind", KINDS.values())
-def test_each_message_comes_back(kind: type[Message]) -> None:
+def test_each_message_can_be_encoded_and_decoded(kind: type[Message]) -> None:
     message = kind(**{item.name: 5 if item.type == "int" else "a text" for item in fields(kind)})
     assert decode(encode(message)) == message
 
@@ -42,7 +42,7 @@ def test_unknown_fields_are_left_out() -> None:
         *(b'{"t": "go", "epoch": "3"}', b'{"t": "go", "epoch": true}', b'{"t": "down", "reason": null}'),
     ],
 )
-def test_other_texts_are_no_message(text: bytes) -> None:
+def test_a_text_that_is_no_message_is_an_error(text: bytes) -> None:
     with pytest.raises(ValueError):
         decode(text)
 

@@ -105,7 +105,9 @@ def test_a_move_is_on_disk_before_it_is_made(paths: Paths, monkeypatch: pytest.M
     assert not paths.gang_move(NAME).exists()
 
 
-def test_moves_that_do_not_arrive_become_rare(paths: Paths, ordered: list[tuple[str, ...]]) -> None:
+def test_a_follower_that_moved_without_success_tries_once_a_minute(
+    paths: Paths, ordered: list[tuple[str, ...]]
+) -> None:
     clock = Clock()
     for _turn in range(TRIES):
         assert own(paths, clock=clock).move(Move(2, NEW)) == ""
@@ -147,7 +149,7 @@ def test_a_proven_release_is_marked_and_pinned_like_the_leaders(paths: Paths) ->
     assert own(paths).offers().current == 2 and pins.read(paths, NAME) is None
 
 
-def test_a_mark_that_cannot_be_written_is_no_exception(paths: Paths, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_mark_that_cannot_be_written_raises_nothing(paths: Paths, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_arguments: object) -> bool:
         raise OSError(28, "No space left on device")
 

@@ -66,7 +66,7 @@ def test_a_drain_that_cannot_be_written_is_logged(tmp_path: Path, monkeypatch: p
     assert [text.split(":")[0] for text in logged] == ["the drain cannot be recorded", "the drain cannot be removed"]
 
 
-def test_a_follower_may_leave_for_less_time_than_systemd_gives_its_unit(tmp_path: Path) -> None:
+def test_a_follower_that_leaves_waits_for_less_time_than_systemd_gives_its_unit(tmp_path: Path) -> None:
     found = release()
     made = sides.follows(
         Paths(tmp_path), found, gang(1), Docker(tmp_path / "docker.sock"), Notifier({}), print, lambda: None

@@ -62,7 +62,7 @@ def test_a_line_cannot_be_repeated_moved_or_reflected() -> None:
 
 
 @given(st.binary(max_size=200))
-def test_no_other_line_opens(line: bytes) -> None:
+def test_a_line_without_a_valid_seal_is_refused(line: bytes) -> None:
     with pytest.raises(WireError):
         Seal(KEY, LEADER).open(line)
 
@@ -84,7 +84,7 @@ def test_an_opening_has_version_and_nonce() -> None:
         (json.dumps({"v": 1, "nonce": 5}).encode(), "sends no nonce"),
     ],
 )
-def test_another_opening_is_refused(line: bytes, words: str) -> None:
+def test_a_wrong_opening_is_refused(line: bytes, words: str) -> None:
     with pytest.raises(WireError, match=words):
         read_opening(line)
 

@@ -22,7 +22,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.node.recovery 
 from .conftest import FIRST, SECOND, FakeDocker
 
 
-def test_clients_of_a_gpu_stop_for_its_reset_and_start_again_even_if_it_fails(
+def test_clients_of_a_gpu_stop_for_its_reset_and_start_again_even_after_a_failed_reset(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     calls: list[tuple[str, ...]] = []
@@ -112,7 +112,7 @@ def slow(after: float) -> Any:
     return SlowDocker(after)
 
 
-def test_docker_is_called_a_few_times(clock: Clock) -> None:
+def test_docker_counts_as_down_only_after_several_calls(clock: Clock) -> None:
     docker = slow(2)
     assert actions.docker_answers(docker, clock.sleep)
     assert (docker.asked, clock.now) == (3, 2 * actions.PING_PAUSE)
@@ -165,7 +165,7 @@ def test_a_container_whose_removal_takes_longer_than_a_call_is_no_error(unit: In
     assert (found.calls, docker.removed) == (["stop --no-block vllm@main.service"], ["vllm-main"])
 
 
-def test_a_start_forgets_earlier_failures(unit: Install) -> None:
+def test_a_start_resets_the_failed_state_of_the_unit(unit: Install) -> None:
     found = unit("failed")
     found.unknown.add("reset-failed")
     actions.start("main")

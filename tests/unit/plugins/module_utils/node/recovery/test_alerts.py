@@ -81,7 +81,7 @@ def test_every_channel_gets_an_alert_once(receiver: Any, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("character", ["x", "é", "語"])
-def test_a_long_mail_is_cut_and_stays_a_mail(character: str) -> None:
+def test_a_long_mail_is_shortened_and_stays_valid(character: str) -> None:
     mails: list[str] = []
 
     def run(_command: Sequence[str], _timeout: float, *, stdin: str = "") -> Outcome:

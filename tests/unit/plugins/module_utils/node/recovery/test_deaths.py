@@ -47,7 +47,7 @@ def test_a_damaged_record_counts_as_no_deaths(paths: Paths, text: str) -> None:
     assert deaths.read(paths, "main") == Deaths()
 
 
-def test_the_times_of_an_earlier_version_count(paths: Paths) -> None:
+def test_deaths_that_an_earlier_version_recorded_count(paths: Paths) -> None:
     deaths.record(paths, "main", NOW)
     paths.deaths("main").write_text(json.dumps({"schema": 1, "times": [format_time(NOW)]}))
     deaths.record(paths, "main", NOW)
@@ -110,7 +110,7 @@ def test_a_broken_node_is_not_excused_by_a_client_with_much_traffic(paths: Paths
     assert deaths.read(paths, "main").faults == 3
 
 
-def test_another_key_is_no_excuse(paths: Paths) -> None:
+def test_deaths_elsewhere_with_another_key_excuse_no_death(paths: Paths) -> None:
     deaths.record(paths, "main", NOW, [seen("node1", 2, "bob"), seen("node2", 60, "alice"), seen("node3", 9)], "node1")
     assert deaths.read(paths, "main").faults == 1
 

@@ -85,7 +85,7 @@ def gpu(index: int | None, address: str, **more: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", ["1", "GPU-0000:9d:00.0", "MIG-7", "1:0"])
-def test_the_gpus_that_a_release_names(paths: Paths, name: str) -> None:
+def test_a_release_uses_the_gpu_that_it_names_by_index_uuid_or_mig_device(paths: Paths, name: str) -> None:
     install(paths, "side", accelerator="nvidia", gpus=[name])
     release = releases.load(paths, "side", 1)
     second = gpu(1, SECOND, mig_devices=[{"uuid": "MIG-7"}])
@@ -106,7 +106,9 @@ def test_the_gpus_that_a_release_names(paths: Paths, name: str) -> None:
         ({"reported": False}, "reboot", f"nvidia-smi does not list GPU {SECOND}"),
     ],
 )
-def test_the_action_that_the_driver_asks_for(changes: dict[str, Any], action: str, words: str) -> None:
+def test_the_state_of_a_gpu_decides_the_action_that_the_driver_asks_for(
+    changes: dict[str, Any], action: str, words: str
+) -> None:
     own = gpu(1, SECOND, **changes)
     assert gpus.needed_by_driver([own], [gpu(0, FIRST), own]) == (action, words)
 

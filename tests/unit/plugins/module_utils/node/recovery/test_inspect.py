@@ -105,7 +105,7 @@ def test_an_nvidia_smi_that_hangs_is_no_fault_of_a_gpu(gpu_machine: GpuMachine) 
     assert gpu_machine.decide().act == policy.RESTART
 
 
-def test_an_excluded_gpu_does_not_change_the_numbers_of_others(gpu_machine: GpuMachine) -> None:
+def test_an_excluded_gpu_does_not_change_the_numbers_of_other_gpus(gpu_machine: GpuMachine) -> None:
     plug(gpu_machine.paths.root, "0000:0a:00.0")
     files.write(gpu_machine.paths.root / "proc/driver/nvidia/gpus/0000:0a:00.0/information", "GPU Excluded:\t Yes\n")
     gpu_machine.smi = Outcome(15, LOST)
@@ -121,7 +121,7 @@ def test_a_failed_nvidia_smi_does_not_prevent_a_step(recording: Any, gpu_machine
     assert gpu_machine.decide().act == policy.GIVE_UP
 
 
-def test_an_instance_whose_agent_is_silent(gpu_machine: GpuMachine) -> None:
+def test_without_a_record_of_the_agent_the_verdict_is_unknown_and_stale(gpu_machine: GpuMachine) -> None:
     gpu_machine.paths.probe("main").unlink()
     situation = gpu_machine.situation()
     assert (situation.verdict, situation.stale, situation.detail) == (

@@ -52,7 +52,7 @@ def test_a_hung_engine_is_restarted_and_the_step_is_recorded(machine: Machine) -
     assert drains.read(machine.paths, "main", machine.time) is None
 
 
-def test_a_healthy_engine_is_left_alone(machine: Machine) -> None:
+def test_a_busy_engine_gets_no_step(machine: Machine) -> None:
     machine.is_seen(health.BUSY)
     assert not machine.ladder().recover("main").changed
     assert machine.done == []
@@ -116,7 +116,7 @@ def test_docker_is_restarted_first_and_then_the_engine_is_inspected_again(machin
     assert "restart --no-block docker.socket docker.service" in machine.done
 
 
-def test_recovery_gives_up_once_its_budget_is_spent_and_waits_for_a_reset(machine: Machine) -> None:
+def test_recovery_gives_up_once_its_budget_is_spent_until_an_operator_resets_it(machine: Machine) -> None:
     for _fault in range(3):
         machine.time += timedelta(minutes=5)
         machine.is_seen(health.HUNG)
@@ -212,7 +212,7 @@ def test_a_loop_of_starts_is_ended_before_the_alert_is_sent(machine: Machine, mo
     assert ended == [["stop --no-block vllm@main.service"]]
 
 
-def test_a_reset_starts_an_engine_that_an_operator_has_drained(machine: Machine) -> None:
+def test_a_reset_of_recovery_starts_an_engine_that_an_operator_has_drained(machine: Machine) -> None:
     drains.drain(machine.paths, ["main"], drains.Drain("jane", "disk", format_time(machine.time)))
     state.write(machine.paths, State("main", breaker=Breaker("2026-05-04T03:00:00Z", "why")))
     machine.is_seen(health.DEAD, "failed")
@@ -235,7 +235,7 @@ def test_a_disarming_during_a_step_counts(machine: Machine, monkeypatch: pytest.
     assert not known.armed and known.steps[-1].outcome == "started again"
 
 
-def test_a_disarming_at_the_begin_of_a_run_loses_no_step(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_disarming_at_the_beginning_of_a_run_loses_no_step(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     machine.is_seen(health.HUNG)
     runs: list[threading.Thread] = []
     read = state.read
@@ -295,7 +295,7 @@ def test_a_gpu_gets_its_settings_again_after_its_reset(gpu_machine: GpuMachine) 
     assert state.read(gpu_machine.paths, "main").gpus_reset == format_time(NOW)
 
 
-def test_a_reset_is_reported_also_if_its_settings_cannot_be_applied(
+def test_a_reset_of_a_gpu_is_reported_although_the_gpu_settings_cannot_be_applied(
     gpu_machine: GpuMachine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def apply(_paths: object) -> list[str]:
@@ -306,7 +306,7 @@ def test_a_reset_is_reported_also_if_its_settings_cannot_be_applied(
     assert gpu_machine.recover().outcome == f"failed: systemd does not answer; reset {SECOND}{ALL_THE_SAME}"
 
 
-def test_a_reset_settles_earlier_xids_and_a_failed_reset_does_not(
+def test_a_reset_of_a_gpu_settles_earlier_xids_and_a_failed_reset_does_not(
     gpu_machine: GpuMachine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(gpus.time, "clock_gettime", lambda _clock: 100.0)

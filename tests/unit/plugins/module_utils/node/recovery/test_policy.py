@@ -98,7 +98,7 @@ def test_the_drain_of_recovery_does_not_prevent_a_step() -> None:
     assert decide(drain=Drain("recovery", "gave up", "2026-05-04T02:00:00Z")).act == RESTART
 
 
-def test_by_hand_budget_and_arming_do_not_count_but_locks_and_updates_do() -> None:
+def test_for_a_command_of_an_operator_budget_and_arming_do_not_count_but_locks_and_updates_do() -> None:
     def by_hand(**changes: Any) -> str:
         return policy.decide(situation(**changes), SETTINGS, NOW, by_hand=True).act
 

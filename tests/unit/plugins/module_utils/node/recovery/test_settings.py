@@ -30,7 +30,7 @@ def test_settings_can_be_read_back(paths: Paths) -> None:
         *('{"schema": 1, "armed": 1}', '{"schema": 1, "backoff": true}', '{"schema": 1, "webhook": ["x"]}'),
     ],
 )
-def test_a_damaged_file_is_named(paths: Paths, text: str) -> None:
+def test_a_damaged_file_of_settings_is_named(paths: Paths, text: str) -> None:
     write(paths.recovery_settings, text)
     with pytest.raises(ValueError, match=r"recovery\.json"):
         settings.read(paths)

@@ -21,7 +21,7 @@ from .fake_node import BRIDGE, GATEWAY, NAME, SINCE, FakeNode
 SWAP = Swap(1, 2, "run", SINCE, step=swaps.BEGUN)
 
 
-def test_a_swap_with_another_server_needs_no_other_way(fake: FakeNode) -> None:
+def test_with_another_server_a_swap_needs_neither_bridge_nor_hold(fake: FakeNode) -> None:
     found = begin.begun(fake.node(), SWAP)
     assert found["bridged"] is False and fake.said == []
     notes = found["notes"]
@@ -62,7 +62,9 @@ def test_a_lone_engine_swaps_if_the_other_node_stays_drained(fake: FakeNode) -> 
     assert (notes["way"], notes["patience"]) == (way.HELD, 76)
 
 
-def test_a_lone_engine_is_refused_if_the_other_node_swaps(fake: FakeNode, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_swap_of_a_lone_engine_is_refused_while_the_other_node_swaps(
+    fake: FakeNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
     fake.others, fake.others_status = False, "DRAIN"
     node = fake.node()
     views = [node.ask()]
@@ -90,7 +92,7 @@ def test_a_bridge_that_was_left_is_removed_by_this_swap(fake: FakeNode) -> None:
     assert found["bridged"] is True and found["notes"]["bridge"] is False
 
 
-def test_a_node_without_nftables_refuses(fake: FakeNode, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_swap_on_a_node_without_nftables_is_refused(fake: FakeNode, monkeypatch: pytest.MonkeyPatch) -> None:
     def missing() -> set[int]:
         raise gate.GateError("the gate cannot be opened or closed: nft is not installed")
 
@@ -109,7 +111,7 @@ def test_a_release_that_cannot_start_here_is_refused(fake: FakeNode, monkeypatch
         begin.begun(fake.node(), SWAP)
 
 
-def test_a_drain_that_could_end_during_the_swap_is_refused(fake: FakeNode) -> None:
+def test_a_swap_is_refused_if_a_drain_could_end_during_the_swap(fake: FakeNode) -> None:
     def drained(owner: str, until: str | None) -> None:
         with fake.resting():
             drains.drain(fake.paths, [NAME], drains.Drain(owner, "disk", SINCE, until), force=True)

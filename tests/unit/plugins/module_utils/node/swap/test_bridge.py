@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A second engine serves while the only one of its set is swapped, and leaves nothing behind."""
+"""A second engine serves while the only engine of its set is swapped, and is removed afterwards."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_a_bridge_proves_itself_while_the_engine_serves(node: FakeNode) -> None:
     )
 
 
-def test_a_swap_without_a_bridge_has_nothing_to_do(node: FakeNode) -> None:
+def test_without_a_bridge_the_steps_bridge_and_unbridge_change_nothing(node: FakeNode) -> None:
     swap = replace(SWAP, notes={"bridge": False}, bridged=False)
     assert bridge.bridge(node.node(), swap) == bridge.unbridge(node.node(), swap) == {}
     assert node.acts == []
@@ -66,7 +66,7 @@ def test_a_bridge_without_free_gpus_is_an_error(node: FakeNode) -> None:
         bridge.bridge(node.node(), SWAP)
 
 
-def test_a_bridge_that_no_gateway_sends_requests_to(node: FakeNode) -> None:
+def test_a_bridge_to_which_no_gateway_sends_requests_fails_the_step(node: FakeNode) -> None:
     node.silent = True
     with pytest.raises(StepFailed, match="the bridge does not serve yet: gw1 does not answer"):
         bridge.bridge(node.node(), SWAP)
@@ -78,7 +78,7 @@ def test_a_gate_that_an_earlier_swap_has_left_closed_opens(node: FakeNode) -> No
     assert not node.closed
 
 
-def test_a_bridge_that_dies_while_it_is_watched(node: FakeNode, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bridge_that_dies_while_it_is_watched_fails_the_step(node: FakeNode, monkeypatch: pytest.MonkeyPatch) -> None:
     def dead(*_given: object, **_more: object) -> str:
         raise proof.Unfit("main_bridge stopped serving")
 
@@ -163,7 +163,7 @@ def test_no_gate_stays_closed_if_the_bridge_cannot_be_removed(node: FakeNode, mo
         (PORT, 1, Place(("2",)), ""),
     ],
 )
-def test_the_place_of_a_bridge_or_its_problem(
+def test_a_bridge_has_its_gpus_or_a_problem(
     fake: FakeNode,
     monkeypatch: pytest.MonkeyPatch,
     port: int | None,

@@ -69,7 +69,7 @@ def test_an_engine_that_may_have_been_stopped_must_prove_itself_behind_its_gate(
     assert (found.step, found.returning, found.touched, found.gated) == (swaps.DRAIN, True, True, True)
 
 
-def test_without_a_release_an_engine_is_stuck(fake: FakeNode) -> None:
+def test_without_a_release_to_start_the_swap_is_stuck(fake: FakeNode) -> None:
     with fake.resting():
         fake.engines.clear()
         fake.paths.active(NAME).unlink()
@@ -95,7 +95,7 @@ def test_an_engine_whose_gate_is_unknown_must_prove_itself(fake: FakeNode, monke
     assert (found.step, found.returning, found.gated) == (swaps.DRAIN, True, True)
 
 
-def test_a_swap_by_hand_is_found_by_its_lock(fake: FakeNode) -> None:
+def test_the_run_of_a_swap_by_hand_is_read_from_the_lock(fake: FakeNode) -> None:
     fake.begin()
     assert rebuilt(fake).run_id == RUN
     with fake.resting():

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The swap of a whole gang under faults: the real machines of swap, leader and followers in a simulated world."""
+"""The swap of a whole gang under faults: real state machines of swap, leader and followers in a simulated world."""
 
 from __future__ import annotations
 
@@ -220,7 +220,7 @@ def judge(world: Swapping, events: object) -> None:
 @pytest.mark.parametrize(
     ("quality", "outcome"), [(GOOD, swaps.DONE), (UNREADY, swaps.RETURNED), (UNFIT, swaps.RETURNED)]
 )
-def test_without_faults(quality: str, outcome: str) -> None:
+def test_without_faults_the_next_release_decides_the_outcome_of_the_swap(quality: str, outcome: str) -> None:
     world = swapped(quality, [])
     assert world.outcome == outcome
     judge(world, "no events")
@@ -253,7 +253,7 @@ def test_a_follower_that_is_off_while_members_mark_the_release_is_behind_and_mar
 @pytest.mark.parametrize("quality", [GOOD, UNFIT])
 @pytest.mark.parametrize("at", [0.0, 2.0, 6.0, 9.0, 13.0, 20.0])
 @pytest.mark.parametrize("name", ["engine dies", "supervisor dies", "cut", "power off", "swap dies"])
-def test_one_fault_at_any_time(name: str, at: float, quality: str) -> None:
+def test_a_swap_of_a_gang_ends_although_a_fault_comes_at_any_time(name: str, at: float, quality: str) -> None:
     for rank in (0, 1):
         events = [(at, name, rank), (15.0, "power on", rank), (0.0, "heal", rank)]
         judge(swapped(quality, events), events)
@@ -264,7 +264,9 @@ def test_one_fault_at_any_time(name: str, at: float, quality: str) -> None:
     st.lists(st.tuples(st.floats(0, 30), st.sampled_from(sorted(EVENTS)), st.integers(0, 2)), max_size=5),
 )
 @settings(max_examples=settings().max_examples * 2 // 5)
-def test_a_swap_ends_by_itself_under_any_faults(quality: str, events: list[tuple[float, str, int]]) -> None:
+def test_a_swap_of_a_gang_ends_by_itself_under_random_faults(
+    quality: str, events: list[tuple[float, str, int]]
+) -> None:
     judge(swapped(quality, events), (quality, events))
 
 

@@ -30,7 +30,7 @@ ANSWER: dict[str, Any] = {
 }
 
 
-def test_the_two_servers_of_an_engine_that_moves_are_one() -> None:
+def test_the_two_servers_of_an_engine_that_changes_its_port_count_as_one() -> None:
     down = {**UP, "status": "DOWN (agent)", "up": False, "address": "192.0.2.11:5005"}
     at_5006 = {"address": "192.0.2.11:5006"}
 
@@ -54,7 +54,7 @@ def fake() -> Iterator[FakeGateway]:
         yield server
 
 
-def test_the_view_of_a_gateway(fake: FakeGateway) -> None:
+def test_a_gateway_shows_servers_and_requests_of_a_set(fake: FakeGateway) -> None:
     found = gateways.ask(fake.gateway, "main")
     assert fake.asked == ["GET /sets/main"]
     assert (found.gateway, found.known, found.hold_seconds, found.started) == ("gw1", True, 120, 1764090000.0)
@@ -62,7 +62,7 @@ def test_the_view_of_a_gateway(fake: FakeGateway) -> None:
     assert found.servers["node1"] == Server(True, "UP 1/2", 40, 60, 1)
 
 
-def test_a_set_that_a_gateway_does_not_have(fake: FakeGateway) -> None:
+def test_a_set_that_a_gateway_does_not_have_is_unknown(fake: FakeGateway) -> None:
     fake.status, fake.body = 404, b'{"error": {"type": "unknown_set"}}'
     assert gateways.ask(fake.gateway, "main") == SetView("gw1", known=False)
 
@@ -103,7 +103,7 @@ def server(up: bool, requests: int = 0, failures: int = 0) -> Server:
 OWN = ("node1", "main_bridge.node1")
 
 
-def test_gateways_without_another_server() -> None:
+def test_gateways_without_another_server_are_named() -> None:
     def view(name: str, **up: bool) -> SetView:
         return SetView(name, True, servers={each: server(value) for each, value in up.items()})
 
@@ -121,7 +121,7 @@ def test_gateways_without_another_server() -> None:
     assert gateways.own_servers("node1", "main") == OWN
 
 
-def test_counters_of_two_processes_do_not_compare() -> None:
+def test_counters_of_two_haproxy_processes_are_not_compared() -> None:
     before = SetView("gw1", True, started=1.0, requests=100, servers={"node1": server(True, 60, 1)})
     after = replace(before, requests=150, servers={"node1": server(True, 100, 3)})
     assert gateways.requests_between([before], [after]) == 50
@@ -133,6 +133,6 @@ def test_counters_of_two_processes_do_not_compare() -> None:
     assert gateways.failed_share(before, reloaded, "node1") is None
 
 
-def test_a_view_comes_back_from_the_notes_of_a_swap() -> None:
+def test_a_view_can_be_read_back_from_the_notes_of_a_swap() -> None:
     view = SetView("gw1", True, 120, 1.0, requests=5, servers={"node1": server(True, 60, 1)})
     assert gateways.from_note(json.loads(json.dumps(asdict(view)))) == view

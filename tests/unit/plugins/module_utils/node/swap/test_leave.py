@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""An engine leaves: it is drained, its gate closes, and it is stopped after its last client."""
+"""An engine is drained, its gate closes, and the engine is stopped after its last client."""
 
 from __future__ import annotations
 
@@ -125,7 +125,9 @@ def test_of_nodes_that_drain_at_once_the_first_by_name_goes_first(fake: FakeNode
         leave.drain(fake.node(), at(fake, swaps.DRAIN))
 
 
-def test_another_server_is_not_required_for_ways_without_one(fake: FakeNode) -> None:
+def test_another_server_is_required_neither_on_the_way_back_nor_for_the_ways_downtime_idle_and_held(
+    fake: FakeNode,
+) -> None:
     fake.others = False
     for kind in (way.DOWNTIME, way.IDLE, way.HELD):
         leave.drain(fake.node(), at(fake, swaps.DRAIN, replace(SWAP, notes={"way": kind})))
@@ -220,7 +222,7 @@ def test_before_the_gate_the_step_does_not_wait_for_an_engine_that_hangs(fake: F
     assert fake.clock - began < leave.QUIET_SECONDS + traffic.ILL_SECONDS + 5
 
 
-def test_without_gateways_the_engines_own_count_of_requests_counts(
+def test_without_gateways_the_engines_own_count_of_requests_decides(
     fake: FakeNode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fake.settings, fake.hostile = replace(fake.settings, gateways=()), False

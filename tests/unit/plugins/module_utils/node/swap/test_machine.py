@@ -122,7 +122,7 @@ def test_a_refusal_has_the_term_that_would_allow_the_step() -> None:
 
 
 @pytest.mark.parametrize("step", STEPS)
-def test_without_gateways_a_release_without_a_probe_goes_back(step: str) -> None:
+def test_if_the_gateways_are_unknown_a_release_without_a_probe_goes_back(step: str) -> None:
     touched = step in (*FORWARD[4:], "members")
     swap = Swap(1, 2, "run", "2026-11-25T12:00:00Z", step=step, touched=touched)
     found = machine.blind(swap, "unknown")
@@ -134,7 +134,7 @@ def test_without_gateways_a_release_without_a_probe_goes_back(step: str) -> None
     assert machine.blind(back, "unknown") == back
 
 
-def test_without_gateways_and_a_way_back_an_engine_stays_behind_its_gate() -> None:
+def test_if_the_gateways_and_an_earlier_release_are_unknown_the_engine_stays_behind_its_gate() -> None:
     swap = Swap(None, 2, "run", "2026-11-25T12:00:00Z", step=swaps.PROBE, touched=True, closed_port=5005)
     found = machine.blind(swap, "unknown")
     assert found.step == swaps.STUCK and found.gated
@@ -182,5 +182,5 @@ def test_a_follower_that_is_behind_fails_no_swap(failing: dict[int, str]) -> Non
     assert end.swap.notes["behind"] == "gpu-1 is away"
 
 
-def test_every_step_has_its_act() -> None:
+def test_every_step_has_a_function() -> None:
     assert set(STEPS) == {*GANG_FORWARD, swaps.RELEASE}

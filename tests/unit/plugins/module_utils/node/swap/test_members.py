@@ -58,7 +58,9 @@ def release(number: int, digest: str, **more: Any) -> Release:
         (OLD, {"active": 12, "releases": f"14:{OLD[:12]} {BOTH}"}, 14),
     ],
 )
-def test_the_release_of_a_follower_by_its_digest(digest: str, more: dict[str, Any], number: int | None) -> None:
+def test_the_release_of_a_follower_is_chosen_by_its_digest(
+    digest: str, more: dict[str, Any], number: int | None
+) -> None:
     assert members.choose(follower(**more), digest) == number
 
 
@@ -71,7 +73,7 @@ def test_all_followers_must_keep_the_target() -> None:
 
 
 @pytest.mark.parametrize(("gone", "why"), [({"state": gangs.MISSING, "detail": "was silent for 10 s"}, "was silent")])
-def test_all_followers_must_be_there(gone: dict[str, Any], why: str) -> None:
+def test_a_missing_follower_is_a_problem(gone: dict[str, Any], why: str) -> None:
     _found, problems = members.moves(gang(0, digest=NEW), state(follower(**gone)))
     assert why in problems[0]
 
@@ -89,7 +91,7 @@ def test_a_swap_is_due_if_a_follower_must_move_or_mark() -> None:
     assert members.due(gang(0, digest=NEW), state(follower()))
 
 
-def test_followers_that_are_behind() -> None:
+def test_followers_that_have_not_marked_their_release_are_behind() -> None:
     swap = replace(SWAP, moves={"gpu-1": Move(11, 12)}, touched=True)
     assert members.behind(swap, 2, state(follower(current=12))) == []
     assert members.behind(swap, 2, state(follower())) == ["gpu-1 has not marked release 12"]
@@ -98,7 +100,7 @@ def test_followers_that_are_behind() -> None:
     assert members.behind(swap, 2, state(follower(state=gangs.MISSING))) == ["gpu-1 does not take part"]
 
 
-def test_a_target_with_other_members_cannot_be_reached() -> None:
+def test_a_target_with_another_gang_port_or_without_a_gang_before_cannot_be_reached() -> None:
     assert members.unlike(None, release(2, NEW)) == ""
     assert members.unlike(release(1, OLD), release(2, NEW, rendezvous_port=29511)) == ""
     assert "release 2 of big has other nodes" in members.unlike(release(1, OLD), release(2, NEW, gang_port=5111))
@@ -140,7 +142,7 @@ def write(paths: Paths, found: GangState) -> None:
     files.write_json(paths.gang("big"), found.to_json())
 
 
-def test_the_numbers_of_followers_are_recorded(paths: Paths) -> None:
+def test_the_release_numbers_of_followers_are_recorded(paths: Paths) -> None:
     write(paths, state(follower()))
     assert members.staged(node(paths), SWAP) == {"moves": {"gpu-1": Move(11, 12)}}
 
@@ -157,7 +159,7 @@ def test_the_step_waits_for_a_member_that_is_missing_for_a_moment(paths: Paths) 
     assert members.staged(made, SWAP)["moves"] and 0 < made.traffic.now < members.STAGE_SECONDS
 
 
-def test_a_swap_after_a_stuck_one_needs_no_supervisor(paths: Paths) -> None:
+def test_a_swap_after_a_stuck_swap_needs_no_supervisor(paths: Paths) -> None:
     touched = replace(SWAP, touched=True)
     assert members.staged(node(paths), touched) == {"moves": {}}
     known = {"gpu-1": Move(11, 12)}
@@ -177,7 +179,7 @@ def test_the_leader_waits_for_the_marks_of_its_followers(paths: Paths) -> None:
     assert members.PROVE_SECONDS <= late.traffic.now < members.PROVE_SECONDS + 1
 
 
-def test_the_members_for_which_a_gang_waits(paths: Paths) -> None:
+def test_only_a_gang_that_waits_has_absent_members(paths: Paths) -> None:
     assert members.absent(node(paths)) == []
     away = follower(state=gangs.MISSING, detail="was silent for 10 s")
     write(paths, state(away, phase=gangs.WAITING))

@@ -19,7 +19,7 @@ from ...conftest import stage
 from .fake_node import NAME, RUN, SINCE, FakeNode
 
 
-def test_the_names_at_the_gateways(fake: FakeNode) -> None:
+def test_the_names_of_a_nodes_two_servers_at_gateways(fake: FakeNode) -> None:
     assert fake.node().own == ("node1", "main_bridge.node1")
     fake.settings = replace(fake.settings, node="rack-7")
     assert fake.node().own == ("rack-7", "main_bridge.rack-7")
@@ -33,7 +33,7 @@ def test_the_port_is_that_of_the_active_release_or_else_of_the_target(fake: Fake
     assert fake.node().port(7) is None
 
 
-def test_requests_in_flight_by_the_engines_own_count(fake: FakeNode, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_engine_counts_its_requests_in_flight(fake: FakeNode, monkeypatch: pytest.MonkeyPatch) -> None:
     counts: list[int | None] = [3, None]
     monkeypatch.setattr(idle, "in_flight", lambda *_given: counts.pop(0))
     assert fake.node().in_flight() == 3
@@ -67,7 +67,7 @@ def test_a_node_waits_for_a_gateway_that_was_just_reloaded(fake: FakeNode, monke
 
 
 @pytest.mark.parametrize("outcome", [swaps.DONE, swaps.RETURNED, swaps.REFUSED])
-def test_a_gate_that_a_swap_before_has_left_opens_when_an_engine_serves(fake: FakeNode, outcome: str) -> None:
+def test_a_gate_that_an_earlier_swap_has_left_closed_opens_when_an_engine_serves(fake: FakeNode, outcome: str) -> None:
     """A swap to release 3 was stuck; then the operator swaps to release 2."""
     with fake.resting():
         stage(fake.paths, NAME, 5006, "bfloat16")

@@ -103,7 +103,7 @@ def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stage:
     return Stage(Paths(tmp_path), monkeypatch)
 
 
-def test_requests_are_away_when_gateways_know_and_two_looks_find_no_client(stage: Stage) -> None:
+def test_the_wait_ends_when_gateways_know_the_drain_and_two_looks_find_no_client(stage: Stage) -> None:
     stage.answered("up")
     outage = stage.outage()
     assert outage.begin("a new disk", [], check=True) and stage.drained_by() == ""
@@ -162,7 +162,7 @@ def test_the_own_bridge_is_no_other_server(stage: Stage) -> None:
         stage.outage().begin("a new disk", [])
 
 
-def test_an_engine_that_does_not_serve_or_is_drained_may_leave(stage: Stage) -> None:
+def test_an_engine_that_does_not_serve_or_is_drained_needs_no_other_server(stage: Stage) -> None:
     for servers in stage.servers.values():
         servers["n2"] = server("DOWN")
     stage.running = False
@@ -212,7 +212,7 @@ def test_of_two_nodes_that_begin_at_once_one_yields(stage: Stage) -> None:
     assert outage.requests(0, ["main"]) == ["2 looks in a row must find no requests, only one did"]
 
 
-def test_a_gateway_that_does_not_know_this_node_is_not_contested(stage: Stage) -> None:
+def test_a_gateway_that_does_not_know_this_node_forbids_no_outage(stage: Stage) -> None:
     """The set of gw2 is on its last server, but none of its servers is on this node."""
     stage.outage().begin("a new disk", [])
     stage.servers["gw1"].update(n1=server("DRAIN (agent)"), n0=server("DRAIN (agent)"))
@@ -221,7 +221,7 @@ def test_a_gateway_that_does_not_know_this_node_is_not_contested(stage: Stage) -
     assert stage.outage().requests(5, []) == []
 
 
-def test_without_gateways_the_engines_own_count_counts(stage: Stage) -> None:
+def test_without_gateways_the_engines_own_count_of_requests_decides(stage: Stage) -> None:
     stage.gateways = ()
     stage.busy = 2
     assert stage.outage().begin("a new disk", [])

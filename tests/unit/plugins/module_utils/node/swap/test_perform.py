@@ -133,7 +133,7 @@ def test_a_swap_that_dies_at_any_act_has_the_same_outcome(
 @pytest.mark.once
 @pytest.mark.parametrize("name", EXHAUSTIVE)
 @pytest.mark.parametrize("kind", ["raise before", "raise after"])
-def test_any_act_may_fail(make_node: MakeNode, name: str, kind: str, quick: bool) -> None:
+def test_a_swap_ends_although_any_one_act_fails(make_node: MakeNode, name: str, kind: str, quick: bool) -> None:
     """Before the stop, a failure changes nothing. After the stop, the release before serves again if it can."""
     acts = acts_of(make_node, name)
     for at, act in tried(acts, quick, kind):
@@ -277,7 +277,7 @@ def test_a_swap_ends_although_the_node_no_longer_knows_its_gateways(
 
 @pytest.mark.once
 @pytest.mark.parametrize("name", SCENARIOS)
-def test_any_two_acts_may_fail(make_node: MakeNode, name: str, quick: bool) -> None:
+def test_a_swap_ends_although_any_two_acts_fail(make_node: MakeNode, name: str, quick: bool) -> None:
     chosen = random.Random(f"{name} 29")
     count = len(acts_of(make_node, name))
     for _number in range(DOUBLE // 4 if quick else DOUBLE):

@@ -126,7 +126,9 @@ def _stranger_answers(node: Node) -> None:
         (_stranger_answers, STRANGER),
     ],
 )
-def test_no_other_process_is_probed_in_its_place(node: Node, state: Callable[[Node], None], words: str) -> None:
+def test_neither_another_release_nor_another_process_is_probed(
+    node: Node, state: Callable[[Node], None], words: str
+) -> None:
     state(node)
     with pytest.raises(proof.Unfit) as refused:
         proof.accept(node.paths, "main", 3, [])
@@ -196,7 +198,7 @@ def test_the_error_of_an_unfit_release_does_not_have_its_key(
     assert "key-of-the-engine" not in str(refused.value)
 
 
-def test_golden_prompts_are_those_of_the_registry(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_given_golden_prompts_are_probed(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
     tried: list[object] = []
 
     def run(_target: object, golden: object, _timeout: float) -> acceptance.Result:
@@ -305,7 +307,7 @@ def test_an_engine_that_stops_serving_fails_the_watch(watched: Watched, change: 
     assert watched.now == 3
 
 
-def test_the_agents_verdict_counts_unless_it_is_from_before(watched: Watched) -> None:
+def test_the_agents_verdict_counts_unless_it_is_from_before_the_watch(watched: Watched) -> None:
     now = datetime.now(UTC)
     watched.verdict(health.HUNG, now - timedelta(hours=1))
     watched.watch()
@@ -316,7 +318,7 @@ def test_the_agents_verdict_counts_unless_it_is_from_before(watched: Watched) ->
         watched.watch()
 
 
-def test_the_counters_of_an_engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_counters_that_cannot_be_read_are_empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     looks = [LOOKS[10.0], None]
     monkeypatch.setattr(throughput, "read", lambda *_given: looks.pop(0))
     assert throughput.Counters(**proof.counted(Paths(tmp_path), "main")) == LOOKS[10.0]

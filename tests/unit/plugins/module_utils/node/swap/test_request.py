@@ -81,8 +81,7 @@ def test_a_swap_is_recorded_before_it_starts(paths: Paths, units: Systemd) -> No
     assert units.calls == [f"restart --no-block {UNIT}"]
 
 
-def test_terms_of_the_run_come_before_the_node_s(paths: Paths) -> None:
-    """They replace the terms in the node's settings."""
+def test_terms_of_the_run_replace_the_terms_of_the_node(paths: Paths) -> None:
     request.begin(paths, replace(ASKED, terms=Terms(drain_seconds=5)))
     found = swaps.read(paths, "main")
     assert found and found.terms == Terms(drain_seconds=5)
@@ -110,7 +109,9 @@ def test_no_swap_is_due_if_the_release_is_pinned(paths: Paths) -> None:
     assert request.begin(paths, replace(ASKED, release=1)) is False
 
 
-def test_a_bridge_that_was_left_is_removed_without_a_swap(paths: Paths, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bridge_that_was_left_is_removed_without_a_swap_of_the_engine(
+    paths: Paths, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(bridges, "left", lambda *_given: True)
     assert request.begin(paths, replace(ASKED, release=1)) is True
     found = swaps.read(paths, "main")
@@ -134,7 +135,7 @@ def spans(paths: Paths, number: int, rank: int, digest: str, port: int = 5110) -
     [(1, 5110, "main follows gpu-0 here"), (0, 5111, "release 2 of main has other nodes, addresses or ports")],
     ids=["a follower", "another port"],
 )
-def test_a_gang_that_this_node_cannot_swap(paths: Paths, rank: int, port: int, reason: str) -> None:
+def test_a_gang_that_this_node_cannot_swap_is_refused(paths: Paths, rank: int, port: int, reason: str) -> None:
     spans(paths, 1, rank, OLD)
     spans(paths, 2, rank, NEW, port)
     with pytest.raises(request.Refused, match=reason):
@@ -173,7 +174,7 @@ def test_missing_swap_settings_are_an_error(paths: Paths) -> None:
         request.begin(paths, ASKED)
 
 
-def test_one_swap_at_a_time(paths: Paths, units: Systemd) -> None:
+def test_a_second_swap_is_refused_while_a_swap_runs(paths: Paths, units: Systemd) -> None:
     request.begin(paths, ASKED)
     units.states[UNIT] = "active"
     began = swaps.read(paths, "main")
@@ -213,7 +214,7 @@ def test_a_unit_that_does_not_start_leaves_no_new_swap(paths: Paths, units: Syst
 REPORT = Report(1, 2, "run", SINCE, SINCE, swaps.DONE, words=("one",), load_seconds=12.4, drained_seconds=20.6)
 
 
-def test_the_progress_of_a_swap(paths: Paths, units: Systemd) -> None:
+def test_the_progress_of_a_swap_has_its_step_and_then_its_report(paths: Paths, units: Systemd) -> None:
     request.begin(paths, ASKED)
     units.states[UNIT] = "active"
     found = request.progress(paths, "main", "run")
@@ -257,7 +258,7 @@ def test_a_wait_ends_after_its_seconds(paths: Paths, units: Systemd) -> None:
     assert request.awaited(paths, "main", "run", 0).outcome == ""
 
 
-def test_the_result_of_a_swap_in_one_line() -> None:
+def test_the_result_of_a_swap_is_one_line_with_times_speed_and_requests() -> None:
     words = request.line(REPORT, "main", "node1")
     assert words == (
         "main on node1 serves release 2. Drained for 21 s, of which it loaded for 12 s; one request alone gets ?"

@@ -62,7 +62,7 @@ def test_a_drain_that_is_gone_after_a_restart_of_the_node_is_recorded_again(fake
     assert fake.drain(NAME)
 
 
-def test_a_release_that_does_not_start(fake: FakeNode) -> None:
+def test_a_release_that_does_not_start_fails_the_step(fake: FakeNode) -> None:
     fake.dead = {2}
     with pytest.raises(StepFailed, match=r"release 2 of main does not start\. Its last log lines:\nno memory"):
         serve.start(fake.node(), at(fake, swaps.START, None))
@@ -82,7 +82,7 @@ def test_without_a_release_before_there_is_nothing_to_start(fake: FakeNode) -> N
         ({"returning": True, "target": 1, "origin": 2}, [], None),
     ],
 )
-def test_the_golden_prompts_and_speed_bound_of_a_probe(
+def test_only_a_release_that_never_served_is_judged_by_golden_prompts_and_speed(
     fake: FakeNode,
     monkeypatch: pytest.MonkeyPatch,
     changes: dict[str, object],
@@ -148,7 +148,7 @@ def test_the_drain_of_another_owner_stays_and_is_reported(fake: FakeNode) -> Non
     assert fake.said == ["main stays drained by mira until undrained: disk"]
 
 
-def test_a_gateway_that_is_away_does_not_fail_the_swap(fake: FakeNode) -> None:
+def test_a_gateway_that_does_not_answer_or_check_does_not_fail_the_swap(fake: FakeNode) -> None:
     for away in ("silent", "deaf"):
         swap = at(fake, swaps.ADMIT, 2)
         with fake.resting():
@@ -173,7 +173,7 @@ def test_a_gateway_that_sends_no_requests_fails_the_swap(fake: FakeNode) -> None
     serve.admit(fake.node(), replace(at(fake, swaps.ADMIT, 2), returning=True))
 
 
-def test_a_release_is_watched_as_long_as_the_terms_say(fake: FakeNode) -> None:
+def test_a_release_is_watched_for_the_watch_seconds_of_the_terms(fake: FakeNode) -> None:
     swap = at(fake, swaps.WATCH, 2, replace(SWAP, terms=Terms(watch_seconds=5)))
     fake.closed.clear()
     notes = serve.watch(fake.node(), swap)["notes"]

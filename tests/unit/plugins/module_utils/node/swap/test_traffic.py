@@ -65,7 +65,7 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
     return found
 
 
-def test_a_gateway_that_does_not_ask_is_deaf(bench: Bench) -> None:
+def test_a_gateway_that_has_not_checked_recently_is_deaf(bench: Bench) -> None:
     assert bench.traffic.deaf("main") == ["gw1", "gw 2"]
     bench.answer("gw1", "up", ago=traffic.HEARD_SECONDS)
     # The agent records the name of a gateway as one word.
@@ -142,7 +142,7 @@ def test_a_gate_that_another_program_opens_is_closed_again(bench: Bench) -> None
     assert bench.closed == {PORT}
 
 
-def test_gates_stay_closed_during_a_block_that_does_not_check_them(
+def test_kept_closed_closes_gates_again_that_another_program_opens(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(traffic, "GATE_INTERVAL", 0.01)
@@ -156,7 +156,7 @@ def test_gates_stay_closed_during_a_block_that_does_not_check_them(
     assert bench.closed == set(), "the gate that opens next stays open"
 
 
-def test_an_error_of_nft_ends_no_block(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_kept_closed_continues_after_an_error_of_nft(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(traffic, "GATE_INTERVAL", 0.01)
     tried = []
 

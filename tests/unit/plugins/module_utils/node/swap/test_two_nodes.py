@@ -143,7 +143,7 @@ def test_one_of_two_nodes_always_serves(tmp_path: Path, monkeypatch: pytest.Monk
 def test_without_the_look_after_the_drain_no_node_would_take_requests(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """This shows that the test above can fail."""
+    """This shows that test_one_of_two_nodes_always_serves can fail."""
     monkeypatch.setattr(leave, "_refuse_last", lambda *_given: None)
     with pytest.raises(Broken, match=r"no node takes requests|the other node has failed"):
         for seed in range(SEEDS):
