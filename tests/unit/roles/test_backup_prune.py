@@ -40,7 +40,7 @@ def prune(staged: Callable[..., Any]) -> Prune:
     return Prune(staged(("backup_prune",)))
 
 
-def test_other_credentials_remove_snapshots_after_a_duration(prune: Prune) -> None:
+def test_old_snapshots_are_removed_with_other_credentials_than_the_hosts_own(prune: Prune) -> None:
     succeeded, output = prune.run(DONE, backup_prune_repository="rest:https://store:8001/a")
     assert succeeded and "a: 1 snapshots removed, 2 kept" in output and "LOOK" not in output, output
     (call,) = prune.stage.calls(module="backup_prune")
@@ -65,7 +65,7 @@ def test_a_host_that_prunes_itself_is_left_alone_and_fails_no_run(prune: Prune) 
 
 @pytest.mark.once
 @pytest.mark.parametrize("given", [VARIABLES["backup_environment"], {}])
-def test_the_host_s_own_credentials_are_refused(prune: Prune, given: dict[str, Any]) -> None:
+def test_pruning_with_the_hosts_own_credentials_is_refused(prune: Prune, given: dict[str, Any]) -> None:
     succeeded, output = prune.run(DONE, backup_prune_environment=given)
     assert not succeeded and "are those of a itself, which cannot delete" in output, output
     assert prune.stage.calls(module="backup_prune") == []

@@ -49,7 +49,7 @@ def test_an_arm64_machine_is_refused_with_the_reason(script: str, tmp_path: Path
         assert words in found.stderr
 
 
-def test_another_system_is_refused_with_the_reason(script: str, tmp_path: Path) -> None:
+def test_an_unsupported_version_of_debian_is_refused_with_the_reason(script: str, tmp_path: Path) -> None:
     system = tmp_path / "os-release"
     system.write_text(system.read_text().replace("12", "11").replace("bookworm", "bullseye"))
     found = run(script, tmp_path, "x86_64")

@@ -43,7 +43,7 @@ AS_DECLARED = {
 VARIABLES = {
     "ansible_become": False,
     "common_nfs_mounts": [{"source": "nas:/models", "path": "/mnt/models"}],
-    # What would install packages here.
+    # These parts would install packages on this machine.
     "common_logrotate_enabled": False,
     "common_time_enabled": False,
 }
@@ -130,7 +130,7 @@ def test_all_mistakes_are_reported_at_once_except_on_an_unsupported_system(site:
     assert [site.calls(node, check_mode=False) for node in nodes] == [[], [], [], []]
 
 
-def test_with_tags_only_their_part_is_compared_and_changed(site: Site) -> None:
+def test_a_run_with_a_tag_compares_and_changes_only_the_part_of_that_tag(site: Site) -> None:
     seen = on("due", "firewall", differs=["the table"]) + on("due", "apt_sources", differs=["a file"])
     site.run(["due"], "--tags", "common_firewall", seen=seen, enter=["due"])
     assert set(site.calls("due", check_mode=True)) == set(site.calls("due", check_mode=False)) == {"firewall"}

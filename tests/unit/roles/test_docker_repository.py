@@ -27,7 +27,7 @@ ADDRESSES = {
 """Whether an address is that of Docker's own repository, whose key has a known fingerprint."""
 
 
-def test_the_key_of_dockers_own_repository_is_pinned_for_each_of_its_addresses(staged: Callable[..., Stage]) -> None:
+def test_the_key_of_dockers_own_repository_has_a_fingerprint_at_each_address(staged: Callable[..., Stage]) -> None:
     task = {
         "name": "Say",
         "ansible.builtin.debug": {"msg": "{{ item }}={{ docker_repository_key_fingerprints | length }};"},
@@ -70,7 +70,7 @@ def declare(staged: Callable[..., Stage], reason: str, **seen: Any) -> tuple[boo
         ("docker-ce has another version than 28.*", False),
     ],
 )
-def test_only_another_repository_replaces_the_key_that_is_there(
+def test_the_key_is_fetched_again_only_for_another_repository(
     staged: Callable[..., Stage], reason: str, again: bool
 ) -> None:
     succeeded, output, stage = declare(staged, reason)

@@ -31,7 +31,9 @@ def plug(root: Path, address: str, driver: str | None, excluded: bool = False) -
         information.write_text("GPU Excluded:\t Yes\n")
 
 
-def test_which_gpus_the_driver_and_cuda_must_find(tmp_path: Path, staged: Callable[[Sequence[str]], Any]) -> None:
+def test_only_gpus_of_vfio_pci_need_no_driver_and_cuda_does_not_find_excluded_gpus(
+    tmp_path: Path, staged: Callable[[Sequence[str]], Any]
+) -> None:
     """A machine with GPUs of each kind, and a machine whose GPUs all belong to vfio-pci: it needs no driver."""
     mixed, given = tmp_path / "mixed", tmp_path / "given"
     plug(mixed, GIVEN, "vfio-pci")

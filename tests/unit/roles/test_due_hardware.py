@@ -53,7 +53,7 @@ def engine(due: bool = False, gpus: bool = True, driver: bool = True, waits: str
 
 
 @pytest.mark.once
-def test_what_makes_docker_due(staged: Callable[..., Stage]) -> None:
+def test_differences_of_daemon_packages_cdi_and_containers_make_docker_due(staged: Callable[..., Stage]) -> None:
     usual = {"docker_daemon": engine(), "apt_packages": NOTHING, "gpu_facts": containers({})}
     waits = {"docker_daemon": engine(gpus=False, waits="bip is new")}
     idle: Cases = {"plain": {"docker_daemon": engine(gpus=False)}, "gpus": {}, "waits": waits}
@@ -108,7 +108,7 @@ WELL: dict[str, dict[str, Any]] = {
 DECLARED = {"nvidia_driver_gpu_settings": {"power_limit_w": 500}}
 
 
-def test_what_makes_the_driver_due(staged: Callable[..., Stage]) -> None:
+def test_differences_of_driver_gpu_settings_and_signature_make_the_driver_due(staged: Callable[..., Stage]) -> None:
     usual = WELL
     unanswered = {**CARDS, "unanswered": "no driver"}
     bare = {"gpu_facts": bus(), "gpu_settings": unanswered}

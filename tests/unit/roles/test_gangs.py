@@ -121,7 +121,7 @@ def test_only_the_leader_refuses_members_that_differ(staged: Staged) -> None:
 
 
 @pytest.mark.once
-def test_equal_members_pass(staged: Staged) -> None:
+def test_members_with_equal_plans_pass(staged: Staged) -> None:
     succeeded, output = compare(staged, "abc")
     assert succeeded, output
 
@@ -230,7 +230,7 @@ def test_no_follower_waits_for_a_leader_that_has_failed(staged: Staged) -> None:
 
 
 @pytest.mark.once
-def test_a_run_without_a_member_lacks_its_network(staged: Staged) -> None:
+def test_a_run_without_a_member_lacks_the_network_of_that_member(staged: Staged) -> None:
     given, _calls = networks(staged, "--limit", "a")
     assert given == {"a": {**given["a"], "nodes": {"a": {"netdev": "eth-a"}}}}
 
@@ -250,7 +250,7 @@ def begin_restore(staged: Staged, limit: str, **answer: Any) -> tuple[bool, str,
 
 
 def test_a_restore_of_a_blank_machine_reads_the_networks_of_the_other_members(staged: Staged) -> None:
-    """The blank machine has no record of them, and the run is for this machine alone."""
+    """The blank machine has no record of these networks, and the run is for this machine alone."""
     succeeded, output, stage = begin_restore(staged, "a")
     assert succeeded, output
     (planned,) = stage.calls(module="engine_plan")

@@ -335,7 +335,9 @@ def test_a_node_that_an_earlier_run_left_drained_stays_drained(maintenance: Main
 
 @pytest.mark.once
 @pytest.mark.parametrize("failing", [{"module": "apt_packages"}, OUTAGE])
-def test_a_node_whose_work_failed_stays_drained_and_stops_the_others(maintenance: Maintenance, failing: Call) -> None:
+def test_a_node_whose_work_failed_stays_drained_and_stops_the_other_nodes(
+    maintenance: Maintenance, failing: Call
+) -> None:
     succeeded, output = maintenance.run({**failing, "on": "a"})
     assert not succeeded and "baremetal.inference.maintenance stopped: it failed on a. a stays drained" in output
     assert maintenance.steps("a")[-1] == "drained" and maintenance.steps("b") == []
@@ -368,7 +370,7 @@ def test_a_run_that_has_lost_its_lock_changes_no_node(maintenance: Maintenance) 
         ({"module": "node_lock", "on": "a"}, ["away", "updated", "ended"]),
     ],
 )
-def test_a_node_that_is_lost_stops_the_others_only_in_its_turn(
+def test_a_node_that_becomes_unreachable_stops_other_nodes_only_in_its_own_turn(
     maintenance: Maintenance, lost: Call, others: list[str]
 ) -> None:
     succeeded, output = maintenance.run(seen=[(lost, {"gone": True})], maintenance_left_out=["c"])

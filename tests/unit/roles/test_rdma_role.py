@@ -30,7 +30,7 @@ def role(*tasks_from: str) -> dict[str, Any]:
     }
 
 
-def test_what_makes_the_rails_due(staged: Callable[..., Stage]) -> None:
+def test_a_difference_makes_the_rails_due_and_a_change_that_waits_does_not(staged: Callable[..., Stage]) -> None:
     say = {
         "name": "Say",
         "ansible.builtin.debug": {"msg": "{{ inventory_hostname }}={{ rdma_due }},{{ rdma_change_pending }}"},

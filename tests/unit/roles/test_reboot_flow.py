@@ -137,7 +137,7 @@ FOUND: dict[str, tuple[Call | None, bool]] = {
         pytest.param({"reboot_allowed": "false"}, (), marks=pytest.mark.once),
         ({"reboot_allowed": "true"}, ("--check",)),
     ],
-    ids=["allowed", "no word", "not allowed", "check"],
+    ids=["allowed", "not set", "not allowed", "check"],
 )
 def test_only_a_node_that_is_not_in_use_may_be_rebooted(stage: Stage, allowed: Call, options: tuple[str, ...]) -> None:
     extra = ("--extra-vars", json.dumps({**allowed, "ansible_become": False}))

@@ -48,7 +48,7 @@ def undrain(staged: Callable[..., Any]) -> Undrain:
     return run
 
 
-def test_an_instance_need_not_be_on_every_node(undrain: Undrain) -> None:
+def test_an_instance_is_undrained_only_on_nodes_that_have_it(undrain: Undrain) -> None:
     succeeded, output, calls = undrain(["side"])
     assert succeeded, output
     assert [(call["on"], call["argv"][-1]) for call in calls] == [("b", "side")]

@@ -116,7 +116,7 @@ def test_a_node_that_cannot_be_drained_is_restored_nevertheless(restore: Restore
 
 
 @pytest.mark.once
-def test_a_restore_that_fails_lets_requests_back(restore: Restore) -> None:
+def test_engines_get_requests_again_after_a_restore_that_fails(restore: Restore) -> None:
     succeeded, _output = restore.run({"module": "backup_restore"})
     assert not succeeded and restore.steps() == ["drained", "restored", "ended"]
 

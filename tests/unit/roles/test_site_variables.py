@@ -54,7 +54,9 @@ def test_a_gateways_metrics_are_open_to_monitoring_hosts_and_to_the_other_nodes(
     assert "b opens ['192.0.2.1 192.0.2.9']" in output and "a opens []" in output, output
 
 
-def test_the_site_wins_over_the_inventory_and_a_task_over_the_site(staged: Callable[[Sequence[str]], Any]) -> None:
+def test_site_variables_replace_those_of_the_inventory_and_a_tasks_variables_replace_both(
+    staged: Callable[[Sequence[str]], Any],
+) -> None:
     """So decommission.yml can exclude removed instances where it includes a role."""
     message = "'{{ vllm_user }} of {{ __staying | length }} and {{ monitored }}'"
     play = {

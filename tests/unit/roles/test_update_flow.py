@@ -174,7 +174,7 @@ def test_a_swap_that_goes_back_stops_the_batches(update: Update) -> None:
         ("done", ""),
     ],
 )
-def test_every_other_failure_of_a_swap_stops_the_batches(update: Update, outcome: str, words: str) -> None:
+def test_a_refused_stuck_or_unconfirmed_swap_stops_the_batches(update: Update, outcome: str, words: str) -> None:
     """A swap that is done may have a failure, too: a gateway has not confirmed the new release."""
     succeeded, output = update.run(seen=[ended(outcome, on="a")])
     assert not succeeded and f"a, main: the probe failed {words}".strip() in output
@@ -229,7 +229,7 @@ def test_all_instances_go_back_if_update_rollback_is_all(update: Update) -> None
 
 
 @pytest.mark.full
-def test_instances_go_back_in_reverse_until_the_first_that_cannot(update: Update) -> None:
+def test_instances_go_back_in_reverse_order_until_one_of_them_cannot(update: Update) -> None:
     """main swaps on a and b, then side fails on a. On the way back, b is the last that serves main."""
     refused = {"ended": True, "outcome": "refused", "failure": "it is the last"}
     last = ({"module": "engine_swap", "on": "b", "release": 1}, refused)
@@ -245,7 +245,7 @@ def test_instances_go_back_in_reverse_until_the_first_that_cannot(update: Update
 
 
 @pytest.mark.full
-def test_a_failure_of_one_instance_leaves_the_other_instance_of_the_node(update: Update) -> None:
+def test_a_failed_swap_leaves_the_other_instance_of_the_node_on_its_new_release(update: Update) -> None:
     """The second instance fails, and only this instance goes back."""
     succeeded, output = update.run(
         seen=[ended("returned", name="side")],
@@ -262,7 +262,7 @@ def test_a_run_that_has_lost_its_lock_changes_no_node(update: Update) -> None:
 
 
 @pytest.mark.once
-def test_a_node_that_is_lost_while_it_swaps_stops_the_others(update: Update) -> None:
+def test_a_node_that_becomes_unreachable_while_it_swaps_stops_the_other_nodes(update: Update) -> None:
     succeeded, output = update.run(seen=[({**AWAITED, "on": "a"}, {"gone": True})])
     assert not succeeded and update.swaps("b") == []
     assert (
@@ -272,7 +272,7 @@ def test_a_node_that_is_lost_while_it_swaps_stops_the_others(update: Update) -> 
 
 
 @pytest.mark.once
-def test_a_node_that_is_lost_at_another_time_stops_no_other_node(update: Update) -> None:
+def test_a_node_that_becomes_unreachable_outside_of_its_swap_stops_no_other_node(update: Update) -> None:
     lost = ({"module": "node_lock", "on": "a", "playbook": "baremetal.inference.update_model"}, {"gone": True})
     succeeded, output = update.run(seen=[lost])
     # Ansible itself reports the lost node at the end.
