@@ -126,7 +126,7 @@ def test_docker_is_as_declared(node: Node) -> None:
     assert "docker.io" in node.run("apt-mark showhold")
 
 
-def test_docker_hands_out_devices_by_cdi(deb13: Node) -> None:
+def test_docker_gives_devices_to_containers_by_cdi(deb13: Node) -> None:
     """Docker 26 resolves CDI devices: the device of the test sets a variable; Docker refuses an unknown name."""
     spec = '{"cdiVersion": "0.6.0", "kind": "test.example/device", "devices": [{"name": "one", "containerEdits": '
     spec += '{"env": ["CDI_DEVICE=one"]}}]}'

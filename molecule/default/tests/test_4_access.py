@@ -106,7 +106,7 @@ def test_all_mistakes_are_reported_at_once_without_a_private_key(deb12: Node, al
         assert deb12.run(f"journalctl --no-pager | grep -c -F -e {line}", check=False) == "0"
 
 
-def test_a_syntax_error_is_refused_by_the_server_itself(deb13: Node) -> None:
+def test_a_syntax_error_is_refused_by_sshd_itself(deb13: Node) -> None:
     output = refused(deb13, common_ssh_config={"MaxAuthTriez": 3, "MaxSessionz": 3})
     assert "Bad configuration option: MaxAuthTriez" in output
     assert "Bad configuration option: MaxSessionz" in output

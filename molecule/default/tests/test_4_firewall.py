@@ -98,7 +98,7 @@ def _switch_ipv6(node: Node, on: bool) -> None:
 
 
 @pytest.mark.usefixtures("neighbours")
-def test_only_what_is_declared_is_open(deb12: Node, deb13: Node, listeners: list[int]) -> None:
+def test_only_declared_ports_are_open(deb12: Node, deb13: Node, listeners: list[int]) -> None:
     """All ports from the other node: only SSH is open, then also the declared ports, then only SSH again."""
     every = range(1, 65536)
     six = IPV6["deb13"]
@@ -194,7 +194,7 @@ def test_rules_that_cut_ssh_are_taken_back_without_a_controller(
     back_to_normal()
 
 
-def test_dockers_chains_survive(node: Node) -> None:
+def test_dockers_chains_survive_restarts_of_nftables(node: Node) -> None:
     before = foreign_tables(node)
     assert any("DOCKER" in table for table in before)
     for verb in ("reload", "restart", "stop", "start"):

@@ -73,7 +73,7 @@ def power_off(node: Node, machine: Container) -> None:
 @pytest.mark.parametrize(
     ("stop", "orders"), [(power_off, ["On"]), (hang, ["ForceOff", "On"])], ids=["powered off", "hangs"]
 )
-def test_a_node_comes_back(
+def test_a_node_that_is_off_or_hangs_comes_back(
     deb13: Node, tmp_path: Path, stop: Callable[[Node, Container], None], orders: list[str]
 ) -> None:
     machine = Container(deb13.container)

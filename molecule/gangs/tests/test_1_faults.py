@@ -29,8 +29,8 @@ def test_the_gang_answers_and_each_node_shows_its_members(serving: Gang) -> None
     TIMES.append(f"first start: {first.partition(': ')[2][:60]}")
 
 
-def test_strangers_change_nothing(serving: Gang) -> None:
-    """A stranger is a process that the firewall keeps out, or a process without the key at a member's address."""
+def test_connections_of_other_processes_change_nothing(serving: Gang) -> None:
+    """The firewall refuses one process. The other process has a member's address, but not the gang's key."""
     epoch, address = serving.epoch(), serving.leader.address
     with pytest.raises(OSError):
         socket.create_connection((address, 5110), timeout=3)

@@ -19,7 +19,7 @@ FAULTS: dict[str, tuple[Callable[[Gang], None], float]] = {
     "the leader's engine is killed": (lambda gang: gang.kill_engine(gang.leader), ENDED),
     "the follower's supervisor is killed": (lambda gang: gang.kill_supervisor(gang.follower), ENDED),
     "the leader's supervisor is killed": (lambda gang: gang.kill_supervisor(gang.leader), ENDED),
-    # The engine itself must notice these, and ends by itself.
+    # The engine itself must notice the death of a worker, and ends by itself.
     "a worker of the follower is killed": (lambda gang: gang.kill_worker(gang.follower), 2 * OUTLIVES),
     "a worker of the leader is killed": (lambda gang: gang.kill_worker(gang.leader), 2 * OUTLIVES),
 }

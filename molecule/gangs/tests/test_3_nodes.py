@@ -29,7 +29,9 @@ def test_a_restart_of_dockerd_does_not_disturb_a_gang(serving: Gang) -> None:
 
 @pytest.mark.parametrize("member", MEMBERS)
 @pytest.mark.parametrize(("goes", "tokens"), [(Node.cut_power, LONG), (reboot, TOKENS)], ids=["power", "reboot"])
-def test_a_member_comes_back(serving: Gang, member: str, goes: Callable[[Node], None], tokens: int) -> None:
+def test_a_gang_serves_again_after_a_member_loses_power_or_reboots(
+    serving: Gang, member: str, goes: Callable[[Node], None], tokens: int
+) -> None:
     epoch, pids, node = serving.epoch(), serving.engine_pids(), getattr(serving, member)
     (other,) = (one for one in serving.nodes if one is not node)
     client, began = Client(serving.leader, tokens), time.monotonic()

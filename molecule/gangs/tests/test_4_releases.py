@@ -55,7 +55,7 @@ def test_a_member_with_another_release_moves_to_the_release_of_the_leader(servin
     TIMES.append(f"another release on the follower: serves after {time.monotonic() - began:.0f} s")
 
 
-def test_a_drain_by_the_followers_name_drains_the_gang(serving: Gang) -> None:
+def test_a_drain_of_a_follower_drains_the_gang_at_its_leader(serving: Gang) -> None:
     epoch, name = serving.epoch(), serving.follower.name
     playbook(name, name="baremetal.inference.drain", reason="a new disk")
     try:
@@ -68,7 +68,7 @@ def test_a_drain_by_the_followers_name_drains_the_gang(serving: Gang) -> None:
     assert "a new disk" not in serving.leader.run("inferctl drains --json")
 
 
-def test_an_update_of_a_lone_gang_needs_a_permission(serving: Gang) -> None:
+def test_an_update_of_a_lone_gang_needs_allow_downtime(serving: Gang) -> None:
     before = serving.active()
     update = "baremetal.inference.update_model"
     said = playbook("inference", check=False, name=update, gang_sequences=4)

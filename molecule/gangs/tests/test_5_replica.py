@@ -56,7 +56,7 @@ def up(gateway: Node) -> list[str]:
     return haproxy.up(gateway, f"set_{NAME}")
 
 
-def test_the_gateway_has_only_the_leader_of_the_gang(serving: Gang, third: Node) -> None:
+def test_the_gateway_sends_requests_for_the_gang_only_to_its_leader(serving: Gang, third: Node) -> None:
     wait_for("both replicas are up", lambda: up(third) == ["deb12", "third"], 120)
 
 

@@ -58,7 +58,7 @@ def inside(gang: Gang, command: str) -> str:
     )
 
 
-def test_the_gang_answers(with_ray: Gang) -> None:
+def test_the_gang_answers_with_ray(with_ray: Gang) -> None:
     with_ray.reset_counts()
     assert with_ray.serves() and with_ray.answer() == "I am tiny-a."
     workers = [node.run("pgrep --count --full 'ray::RayWorkerPro[c]'", check=False) for node in with_ray.nodes]

@@ -70,7 +70,7 @@ def serving(three: Gang) -> Gang:
     return three
 
 
-def test_three_members_answer(serving: Gang) -> None:
+def test_a_gang_of_three_members_answers(serving: Gang) -> None:
     assert serving.answer() == "I am tiny-a."
     workers = [node.run("pgrep --full VLLM::Worke[r]", check=False) for node in serving.nodes]
     assert all(workers), workers
@@ -86,7 +86,7 @@ def test_the_end_of_the_last_members_engine_ends_all_three(serving: Gang) -> Non
         serving.kill_engine(serving.nodes[2])
 
 
-def test_a_cut_member_ends_all_and_is_waited_for_alone(serving: Gang) -> None:
+def test_a_cut_link_to_a_member_ends_all_engines_and_only_that_member_is_missing(serving: Gang) -> None:
     lost, other = serving.nodes[2], serving.follower
     epoch, pids, began = serving.epoch(), serving.engine_pids(), time.monotonic()
     with serving.cut(lost):
@@ -102,7 +102,7 @@ def test_a_cut_member_ends_all_and_is_waited_for_alone(serving: Gang) -> None:
     serving.assert_alone("a member of three is cut off")
 
 
-def test_a_stopped_member_is_waited_for_alone(serving: Gang) -> None:
+def test_a_gang_of_three_waits_for_a_stopped_member(serving: Gang) -> None:
     serving.follower.run(f"systemctl stop vllm@{NAME}")
     wait_for("the leader waits", lambda: serving.status(serving.leader)["state"] == "waiting", 60)
     wait_for("all engines end", serving.engines_gone, 30)

@@ -29,7 +29,7 @@ def unharmed(result: dict[str, Any], *outcomes: str) -> None:
         assert clients["succeeded"] >= FEWEST[kind], (kind, clients)
 
 
-# Nearest: the next test, with slow uploads alone, and two replicas.
+# Nearest: test_two_replicas_with_a_reload_in_each_step_lose_no_request, with slow uploads alone.
 @pytest.mark.full
 def test_slow_clients_of_an_only_replica_lose_no_request(lab: Lab) -> None:
     """Uploads whose body comes 15 s after its headers, readers that are slower than the engine, and late answers."""
@@ -44,7 +44,7 @@ def test_two_replicas_with_a_reload_in_each_step_lose_no_request(lab: Lab) -> No
     assert result["reloads"] == STEPS * 2
 
 
-# Nearest: the test before, without TLS.
+# Nearest: test_two_replicas_with_a_reload_in_each_step_lose_no_request, without TLS.
 @pytest.mark.full
 @pytest.mark.parametrize(("case", "swaps"), [("tls", 2), ("tls-lone", 1)])
 def test_tls_and_http2_with_a_reload_in_each_step_lose_no_request(lab: Lab, case: str, swaps: int) -> None:
@@ -65,7 +65,7 @@ def test_engines_of_one_model_in_two_sets_lose_no_request(lab: Lab) -> None:
 # Nearest: a gateway that is lost at any act, in tests/unit/plugins/module_utils/node/swap/test_perform.py.
 @pytest.mark.full
 @pytest.mark.parametrize("case", ["deaf", "deaf-in-the-middle", "lost", "lost-at-drain", "lost-at-start", "flushed"])
-def test_a_gateway_that_is_deaf_or_dies_costs_no_request(lab: Lab, case: str) -> None:
+def test_a_gateway_that_does_not_check_the_agent_or_dies_loses_no_request(lab: Lab, case: str) -> None:
     """The gate refuses a gateway that has not heard of the drain, also after `nft flush ruleset`."""
     unharmed(lab(case), "done")
 

@@ -116,7 +116,7 @@ def test_a_kernel_without_the_module_fails_the_run(deb13: Node) -> None:
         deb13.run("rm /boot/vmlinuz-9.9.1-headless")
 
 
-def test_another_version_is_refused_while_one_is_in_use(deb13: Node) -> None:
+def test_another_version_is_refused_while_a_driver_is_in_use(deb13: Node) -> None:
     deb13.run("touch /dev/nvidiactl; systemd-run --unit=holder sh -c 'exec 3</dev/nvidiactl; exec sleep 1000'")
     try:
         output = refused(deb13, **installer(SECOND))

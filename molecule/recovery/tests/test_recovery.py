@@ -28,7 +28,7 @@ def alerts(node: Node) -> list[dict[str, Any]]:
     return [json.loads(line) for line in node.run("cat /root/alerts.jsonl", check=False).splitlines()]
 
 
-def test_nothing_is_wrong_at_first(deb12: Node) -> None:
+def test_at_first_there_are_no_faults_no_steps_and_no_alerts(deb12: Node) -> None:
     wait_for("the engine serves", lambda: serves(deb12))
     assert steps(deb12) == [] and alerts(deb12) == []
     found = json.loads(deb12.run("inferctl doctor --json", check=False))

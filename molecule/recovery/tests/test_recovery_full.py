@@ -41,7 +41,7 @@ def seconds_until_start(node: Node, fault: str) -> float:
     return int(node.unit("InactiveExitTimestampMonotonic")) / 1e6 - died
 
 
-def test_a_dead_engine_is_being_restarted_within_seconds(deb12: Node) -> None:
+def test_systemd_restarts_a_dead_engine_within_seconds(deb12: Node) -> None:
     bare, began = load_seconds(deb12), time.time()
     assert seconds_until_start(deb12, KILL_CORE) < 5
     fault = recovered(deb12, "engine core killed", lambda: True, began=began)
@@ -67,7 +67,7 @@ def test_a_container_that_is_removed_comes_back(deb12: Node) -> None:
     assert steps(deb12) == []
 
 
-def test_files_that_are_deleted_cost_nothing_but_a_restart(deb12: Node) -> None:
+def test_an_engine_recovers_although_its_unit_file_and_the_model_registry_are_deleted(deb12: Node) -> None:
     unit = deb12.run("cat /etc/systemd/system/vllm@main.service")
     deb12.run("cp -a /etc/inference/registry.json /root/; rm /etc/inference/registry.json")
     deb12.run("rm /etc/systemd/system/vllm@main.service; systemctl daemon-reload")
@@ -78,7 +78,7 @@ def test_files_that_are_deleted_cost_nothing_but_a_restart(deb12: Node) -> None:
     deb12.run("mv /root/registry.json /etc/inference/")
 
 
-def test_a_docker_that_dies_takes_no_engine_with_it(deb12: Node) -> None:
+def test_the_death_of_docker_ends_no_engine(deb12: Node) -> None:
     pid, began = deb12.engine_pid(), time.time()
     deb12.run("systemctl kill --signal=KILL docker")
     wait_for("Docker is back", lambda: deb12.run("docker ps --quiet", check=False), 60)
@@ -127,7 +127,7 @@ def full(node: Node, directory: str, megabytes: int = 64) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("directory", ["/var/lib/inference", "/mnt/nvme/workspace/vllm_cache", "/var/log/journal"])
-def test_a_full_disk_keeps_no_engine_down(deb12: Node, directory: str) -> None:
+def test_an_engine_starts_again_although_a_disk_is_full(deb12: Node, directory: str) -> None:
     """State, cache or log directory is full, the shared memory is full, and the engine's core dies."""
     with full(deb12, directory):
         deb12.run("systemctl restart inference-agent systemd-journald; mount -o remount,size=1m /dev/shm")
@@ -215,7 +215,7 @@ def test_a_slow_first_load_is_no_fault(deb12: Node) -> None:
     assert deb12.unit("InvocationID") == invocation and steps(deb12) == []
 
 
-def test_a_boot_in_the_middle_of_a_recovery_loses_nothing(deb12: Node) -> None:
+def test_an_engine_recovers_although_the_power_is_cut_after_a_step(deb12: Node) -> None:
     began, answered = time.time(), more_steps(deb12)
     deb12.run("pkill -STOP -f VLLM::EngineCor[e]")
     wait_for("a step", answered, 75)

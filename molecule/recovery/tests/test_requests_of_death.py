@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A client's request kills a real engine, through a real gateway, and the client repeats this request.
 
-The request asks for log probabilities: vLLM compiles this step, and the engine has no C++ compiler (hosts.yml). The
+The request asks for log probabilities: vLLM compiles code for them, and the engine has no C++ compiler (hosts.yml). The
 tests are a series, and come after all other tests: they use up the budget, and the gateway refuses a key."""
 
 from __future__ import annotations

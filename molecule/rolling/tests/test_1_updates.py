@@ -31,7 +31,7 @@ def test_a_site_run_leaves_the_release_pending_and_check_mode_shows_the_plan(fle
     assert fleet.names() == ["main", "tiny-a"] and fleet.answer_to("tiny-a") == "I am tiny-a."
 
 
-def test_another_model_rolls_over_both_nodes_and_no_client_notices(fleet: Fleet) -> None:
+def test_an_update_of_both_nodes_to_another_model_fails_no_request(fleet: Fleet) -> None:
     fleet.wait_up()
     said: list[str] = []
     load = fleet.load()

@@ -106,7 +106,7 @@ def test_a_swap_ends_although_a_part_of_the_node_breaks(
 
 
 @pytest.mark.parametrize("step", ["drain", "start", "probe"])
-def test_a_node_that_restarts_in_a_swap_ends_it_at_the_next_boot(fleet: Fleet, step: str) -> None:
+def test_a_node_that_restarts_during_a_swap_ends_the_swap_after_its_boot(fleet: Fleet, step: str) -> None:
     """Only requests in flight at the power cut are lost."""
     fleet.wait_up()
     node, before, target = fleet.nodes[1], fleet.models()[1], other_model(fleet)

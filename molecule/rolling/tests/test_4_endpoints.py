@@ -56,7 +56,7 @@ def accepts(node: Node, key: str) -> bool:
     return node.ask(key=key) == "I am tiny-a."
 
 
-def test_a_port_moves_over_the_fleet(fleet: Fleet) -> None:
+def test_an_update_changes_the_port_of_all_engines(fleet: Fleet) -> None:
     rolled(fleet)
     output = rolled(fleet, instances=instances(5006))
     assert "main on deb12 from release" in output
@@ -102,7 +102,7 @@ def _port(node: Node, kept: dict[str, Any]) -> int:
     return int(release["port"])
 
 
-def test_a_key_is_added_and_rotated(fleet: Fleet) -> None:
+def test_updates_add_a_key_of_engines_and_replace_it(fleet: Fleet) -> None:
     rolled(fleet, vllm_api_key=OLD_KEY)
     assert [(accepts(node, OLD_KEY), accepts(node, "")) for node in fleet.nodes] == [(True, False)] * 2
     # Without the old key in the inventory, the update does not begin.
@@ -122,13 +122,13 @@ def test_a_key_is_added_and_rotated(fleet: Fleet) -> None:
             assert key not in node.run("ps axwww -o args; journalctl --no-pager --output=export")
 
 
-def test_a_key_is_removed(fleet: Fleet) -> None:
+def test_an_update_removes_the_key_of_engines(fleet: Fleet) -> None:
     rolled(fleet, vllm_api_key="", vllm_accepted_keys=[NEW_KEY])
     assert all(accepts(node, "") for node in fleet.nodes)
     assert fleet.gateway.run("cat /etc/haproxy/engines.map") == ""
 
 
-def test_an_address_moves_over_the_fleet(fleet: Fleet) -> None:
+def test_an_update_changes_the_addresses_of_engines_and_agents(fleet: Fleet) -> None:
     """On the gateway's node, engine and agent move from the loopback address to the node's address."""
     near, far = fleet.nodes
     moved = {near.name: near.address, far.name: far.address}

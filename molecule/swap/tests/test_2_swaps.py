@@ -70,7 +70,7 @@ def _reload_in_each_step(fleet: Fleet, journal: subprocess.Popen[str]) -> set[st
     return steps
 
 
-def test_a_set_with_one_replica_is_held(fleet: Fleet, lone: Fleet) -> None:
+def test_requests_are_held_while_the_only_replica_swaps(fleet: Fleet, lone: Fleet) -> None:
     """The clients of the only replica wait during the load at both gateways, and no request fails.
 
     Both gateways are reloaded in each step. During the load, one of them gets another configuration, too.
@@ -151,7 +151,7 @@ def test_a_rollback_pins_the_release_before_despite_a_restart_of_a_gateway(fleet
 
 
 def test_an_engine_that_is_slow_under_load_goes_back(fleet: Fleet) -> None:
-    """A single request was fast. Only the load of clients is slow."""
+    """A single request is fast. The engine is slow only under the load of clients."""
     fleet.wait_up()
     report, said = disturbed(fleet, lambda canary: slowed(canary, 0.1), 16, update_watch_speed_bound=0.5)
     unharmed(report)

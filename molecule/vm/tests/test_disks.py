@@ -131,7 +131,7 @@ def test_all_mounts_and_data_are_there_after_a_reboot(rebooted: Machine) -> None
         assert rebooted.run(f"cat {path}/data") == "kept"
 
 
-def test_an_absent_server_delays_neither_the_boot_nor_a_play(rebooted: Machine) -> None:
+def test_an_absent_nfs_server_delays_neither_the_boot_nor_a_play(rebooted: Machine) -> None:
     """A second run changes nothing."""
     assert rebooted.run("systemctl is-active nfs-server", check=False) == "inactive"
     assert changes(rebooted.site("--tags", "common_disks", **MORE)) == 0

@@ -14,9 +14,9 @@ def is_closed(machine: Machine) -> None:
     assert "ip saddr 10.0.2.0/24 meta l4proto tcp ct original proto-dst 5005 accept" in rules
 
 
-def test_the_node_is_closed(machine: Machine) -> None:
+def test_the_firewall_drops_undeclared_connections(machine: Machine) -> None:
     is_closed(machine)
 
 
-def test_the_node_is_closed_after_a_reboot(rebooted: Machine) -> None:
+def test_the_firewall_drops_undeclared_connections_after_a_reboot(rebooted: Machine) -> None:
     is_closed(rebooted)

@@ -23,7 +23,7 @@ def has_its_values(machine: Machine) -> None:
     assert set(limits.split()) == {"unlimited", "1048576"}
 
 
-def test_the_kernel_has_its_values(machine: Machine) -> None:
+def test_the_kernel_has_the_declared_values(machine: Machine) -> None:
     has_its_values(machine)
 
 

@@ -149,7 +149,7 @@ def test_check_mode_foresees_the_run_and_a_second_run_changes_nothing(
 
 @pytest.mark.full
 def test_a_driver_that_is_loaded_again_gets_all_settings(rails: Railed) -> None:
-    """All settings are those of the kernel then. udev alone gives the MTU, and the units make the other settings."""
+    """The new devices have the kernel's defaults. udev alone sets the MTU, and the units make the other settings."""
     before, now = ended(rails, *DEVICES), rails.run("date +%s")
     rails.run("systemctl restart roce.service")
     wait_for_units(rails, before, *DEVICES)

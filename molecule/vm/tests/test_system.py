@@ -22,12 +22,12 @@ def test_the_clock_follows_the_declared_server_alone(machine: Machine) -> None:
     assert machine.run("dpkg-query -W -f '${db:Status-Status}' systemd-timesyncd", check=False) != "installed"
 
 
-def test_the_name_leads_to_an_address_that_others_reach(machine: Machine) -> None:
+def test_the_host_name_leads_to_an_address_that_other_hosts_reach(machine: Machine) -> None:
     address = machine.run('ip -json -4 route get 192.0.2.1 | grep -o \'"prefsrc":"[^"]*\' | cut -d\'"\' -f4')
     assert machine.run("getent ahostsv4 $(hostname) | cut -d' ' -f1 | sort -u") == address
 
 
-def test_the_journal_has_the_boot_before(rebooted: Machine) -> None:
+def test_the_journal_has_the_previous_boot(rebooted: Machine) -> None:
     assert len(rebooted.run("journalctl --list-boots --no-pager -o cat --quiet").splitlines()) > 1
 
 
