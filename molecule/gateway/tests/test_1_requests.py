@@ -29,7 +29,7 @@ def chunks(data: bytes, size: int) -> Iterator[bytes]:
     ("model", "answers"),
     [("main", {"main"}), ("tiny-a", {"main"}), ("lone", {"lone"}), ("other", {"other"}), ("tiny-b", {"lone", "other"})],
 )
-def test_a_name_leads_to_its_engines(gateway: Gateway, model: str, answers: set[str]) -> None:
+def test_a_model_name_leads_to_its_engines(gateway: Gateway, model: str, answers: set[str]) -> None:
     """The name of a replica set, of its model, and of a model that two sets serve."""
     texts = [gateway.ask(data=body(model)).json["choices"][0]["message"]["content"] for _ in range(6)]
     assert {text.split()[2] for text in texts} == answers
@@ -124,7 +124,7 @@ TWICE = (
     '{"model": "lone", "\\u006dodel": "tiny-b"}',
     '{"\\u006dodel": "tiny-b", "model": "lone"}',
     '{"model": "lone", "messages": [{"content": "a } b \\" c"}], "model" : "tiny-b"}',
-    # One model. A key with a backslash counts as a second one, because it may be the word `model`.
+    # One model. A key with a backslash counts as a second key `model`, because it may be this word.
     '{"model": "lone", "m\\/": 1, "user": "\\u00e9"}',
 )
 
@@ -148,7 +148,7 @@ def test_a_body_with_two_models_is_refused_where_an_engine_serves_several(gatewa
 
 
 @pytest.mark.parametrize("data", ONCE)
-def test_a_model_in_a_text_or_a_tool_is_no_second_one(gateway: Gateway, data: str) -> None:
+def test_the_word_model_in_a_text_or_a_tool_is_no_second_model(gateway: Gateway, data: str) -> None:
     assert gateway.ask(data=data.encode()).status == 200
     padding = json.dumps("\n\u00e9" * 200000)
     assert gateway.ask(data=(data[:-1] + f', "padding": {padding}}}').encode()).status == 200
@@ -203,7 +203,7 @@ def test_the_error_for_a_wrong_method_names_the_right_one(gateway: Gateway) -> N
         assert (answer.status, answer.headers["allow"]) == (405, allowed)
 
 
-def test_a_query_does_not_matter(gateway: Gateway) -> None:
+def test_a_query_string_of_the_url_does_not_matter(gateway: Gateway) -> None:
     assert gateway.ask(path=f"{CHAT}?api-version=1").status == 200
 
 
@@ -216,7 +216,7 @@ def test_the_engine_gets_its_own_key_and_not_the_clients(gateway: Gateway) -> No
     assert "authorization" not in gateway.engine(port=5006)["last"]["headers"]
 
 
-def test_a_stream_is_not_held_back(gateway: Gateway) -> None:
+def test_the_gateway_passes_on_each_event_of_a_stream_at_once(gateway: Gateway) -> None:
     """Each event arrives when the engine writes it."""
     gateway.engine(port=5006, token_seconds=0.3)
     connection = gateway.connection(timeout=30)
@@ -231,7 +231,7 @@ def test_a_stream_is_not_held_back(gateway: Gateway) -> None:
     assert times[0] < 1.2 and times[5] - times[0] > 1.2, times
 
 
-def test_a_client_that_hangs_up_stops_its_generation(gateway: Gateway) -> None:
+def test_an_engine_aborts_a_request_whose_client_disconnects(gateway: Gateway) -> None:
     for stream in (True, False):
         gateway.engine(port=5006, token_seconds=0.2)
         aborted = gateway.engine(port=5006)["aborted"]
@@ -246,7 +246,7 @@ def test_a_client_that_hangs_up_stops_its_generation(gateway: Gateway) -> None:
         assert gateway.engine(port=5006)["aborted"] == aborted + 1
 
 
-def test_a_request_has_an_id_everywhere(gateway: Gateway) -> None:
+def test_answers_and_engines_get_the_id_of_the_request(gateway: Gateway) -> None:
     answer = gateway.ask(request_id="ticket-4711.a")
     assert answer.headers["x-request-id"] == "ticket-4711.a"
     own = gateway.ask(request_id='bad" id').headers["x-request-id"]

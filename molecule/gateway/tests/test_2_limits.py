@@ -19,7 +19,7 @@ def together(gateway: Gateway, count: int, **given: object) -> list[Answer]:
 
 
 @pytest.mark.parametrize("key", ["", "wrong", "EVERYTHING-key-3f81c2"])
-def test_without_a_known_key_nothing_passes(gateway: Gateway, key: str) -> None:
+def test_without_a_known_key_no_request_passes(gateway: Gateway, key: str) -> None:
     answer = gateway.ask(key=key)
     assert (answer.status, answer.error["code"]) == (401, "invalid_api_key")
     assert answer.headers["www-authenticate"] == "Bearer"

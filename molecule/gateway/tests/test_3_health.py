@@ -70,7 +70,7 @@ def test_a_drain_outlives_a_restart(gateway: Gateway) -> None:
     assert answered_by(gateway) == {"127.0.0.2."}
 
 
-def test_a_model_of_several_sets_follows_their_drain(gateway: Gateway) -> None:
+def test_requests_for_a_model_of_several_sets_avoid_a_drained_engine(gateway: Gateway) -> None:
     gateway.engine("127.0.0.1", 5006, agent="drain")
     gateway.wait_state("one", "DRAIN", "set_lone")
     texts = {gateway.ask(data=body("tiny-b")).json["choices"][0]["message"]["content"] for _ in range(4)}

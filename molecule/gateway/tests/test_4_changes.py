@@ -82,7 +82,7 @@ def test_a_mistake_changes_nothing(gateway: Gateway, words: list[str], extra: di
     assert gateway.ask(key=KEY).status == 200
 
 
-def test_a_changed_port_takes_effect(gateway: Gateway) -> None:
+def test_a_changed_port_of_an_engine_takes_effect(gateway: Gateway) -> None:
     """HAProxy's saved states name the old port. The engine at the new port does not serve the model."""
     replicas: list[dict[str, Any]] = HOSTS["gateway_replicas"]
     moved = [replica | ({"port": 5005} if replica["name"] == "lone" else {}) for replica in replicas]
@@ -174,7 +174,7 @@ def test_related_requests_get_the_same_engine(gateway: Gateway, affinity: str) -
         gateway.node.site()
 
 
-def test_a_foreign_configuration_stays(gateway: Gateway) -> None:
+def test_a_configuration_that_this_collection_did_not_write_stays(gateway: Gateway) -> None:
     gateway.node.run("cp /etc/haproxy/haproxy.cfg /root/ours.cfg; echo '# mine' > /etc/haproxy/haproxy.cfg")
     try:
         assert "This collection did not write /etc/haproxy/haproxy.cfg" in gateway.node.site(check=False)

@@ -107,7 +107,7 @@ def test_the_address_moves_to_the_other_gateway_and_stays_there(pair: Pair) -> N
 
 
 @pytest.mark.full
-def test_without_the_floating_address_both_still_serve(pair: Pair, tmp_path: Path) -> None:
+def test_without_the_floating_address_both_gateways_still_serve(pair: Pair, tmp_path: Path) -> None:
     pair.holder()
     pair.site()
     assert pair.holders() == []

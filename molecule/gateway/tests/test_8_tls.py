@@ -46,7 +46,7 @@ def plain(gateway: Gateway) -> Load:
 
 
 def test_a_new_gateway_has_a_certificate_of_the_sites_own_ca(gateway: Gateway) -> None:
-    """The certificate is for its name and address. The connection of a client without TLS ends. TLS 1.1 is refused."""
+    """The certificate has the gateway's name and address. A connection without TLS ends. TLS 1.1 is refused."""
     report = gateway.load(clients=2, keep=False).during(lambda: None)
     assert not report.failures and report.succeeded, report
     without = plain(gateway).during(lambda: None)

@@ -30,7 +30,7 @@ def is_digit(text: str) -> bool:
     return set(found) == {"digit"} and found["digit"] in range(10)
 
 
-def test_the_names_are_listed(client: OpenAI) -> None:
+def test_the_names_of_all_instances_and_models_are_listed(client: OpenAI) -> None:
     names = {
         "main",
         "embed",
@@ -164,7 +164,7 @@ def test_a_wrong_request_gets_the_error_of_its_kind(
     assert str(caught.value.code) == str(code)
 
 
-def test_a_key_gets_the_error_of_its_kind(client_of: Callable[[str], OpenAI]) -> None:
+def test_an_unknown_a_narrow_and_a_limited_key_get_different_errors(client_of: Callable[[str], OpenAI]) -> None:
     def ask(key: str) -> str | None:
         answer = client_of(key).chat.completions.create(model="main", messages=QUESTION, max_tokens=30, temperature=0)
         return answer.choices[0].message.content

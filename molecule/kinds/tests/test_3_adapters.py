@@ -53,7 +53,7 @@ def other(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_all_names_are_listed(client: OpenAI) -> None:
+def test_the_names_of_the_base_and_its_adapters_are_listed(client: OpenAI) -> None:
     assert set(NAMES) <= {model.id for model in client.models.list()}
 
 

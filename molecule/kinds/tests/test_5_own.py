@@ -97,7 +97,7 @@ def test_files_of_the_controller_reach_the_engines(deb13: Node) -> None:
     assert deb13.run(f"test -f {tokenizer}/tokenizer.json && stat -c %a {tokenizer}/tokenizer.json").strip() == "644"
 
 
-def test_other_content_is_another_release(deb13: Node, tmp_path: Path) -> None:
+def test_another_content_of_the_controllers_file_makes_another_release(deb13: Node, tmp_path: Path) -> None:
     (tmp_path / "chat_template.jinja").write_text("{% for message in messages %}{{ message.content }}{% endfor %}")
     models = {
         **HOST["models"],

@@ -124,7 +124,7 @@ def scores(node: Node) -> bool:
 
 
 @pytest.mark.full
-def test_words_of_the_prompt_are_guessed(deb13: Node, first: dict[str, Any]) -> None:
+def test_the_engine_guesses_tokens_by_words_of_the_prompt(deb13: Node, first: dict[str, Any]) -> None:
     assert deb13.ask() == ANSWER
     accepted, every = guessed(deb13)
     # The answer repeats words of the prompt. At its end, the engine guesses that the prompt's next words follow.
@@ -159,7 +159,7 @@ def test_a_draft_is_stored_and_its_tokens_are_accepted(deb13: Node, second: dict
 
 
 @pytest.mark.full
-def test_without_the_key_an_instance_runs_the_image_of_all(
+def test_an_instance_without_its_own_image_runs_the_image_of_all_engines(
     deb13: Node, second: dict[str, Any], others: dict[str, int], usual: str
 ) -> None:
     assert images(deb13) == dict.fromkeys(("main", "embed", "rank", "speech"), usual)

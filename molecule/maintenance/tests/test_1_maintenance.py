@@ -68,7 +68,7 @@ def test_a_part_is_chosen_by_its_tag(packaged: Fleet) -> None:
     assert "found none" in " ".join(maintain(packaged, "--tags", "bogus", check=False).split())
 
 
-def test_updates_roll_over_both_nodes_and_no_client_notices(packaged: Fleet) -> None:
+def test_packages_are_updated_on_both_nodes_without_a_failed_request(packaged: Fleet) -> None:
     packaged.wait_up()
     node = packaged.nodes[1]
     image = node.run("docker inspect --format '{{.Config.Image}}' vllm-main")
@@ -171,7 +171,7 @@ def test_a_node_reboots_only_where_that_is_due_and_allowed(packaged: Fleet) -> N
 
 
 @pytest.mark.full
-def test_a_reboot_that_clients_would_see_is_refused(packaged: Fleet) -> None:
+def test_a_reboot_of_a_node_that_is_also_a_gateway_is_refused(packaged: Fleet) -> None:
     gateway, node = packaged.nodes
     gateway.run("touch /run/reboot-required")
     words = " ".join(maintain(packaged, check=False, reboot_allowed=True).split())

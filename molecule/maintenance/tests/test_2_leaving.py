@@ -127,7 +127,7 @@ def test_the_other_node_still_serves(fleet: Fleet) -> None:
     assert ":22 " in first.run("ss -ltn")
 
 
-def test_a_gateway_that_was_a_node_stays_open(fleet: Fleet) -> None:
+def test_the_ports_of_a_gateway_stay_open_after_its_instance_is_removed(fleet: Fleet) -> None:
     """HAProxy and the firewall still have the old port of the gateway."""
     first, second = fleet.nodes
     ask = f"curl -s -o /dev/null -w '%{{http_code}}' -H 'Authorization: Bearer {fleet.key}' http://{first.address}:8000/v1/models"

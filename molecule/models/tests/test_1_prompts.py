@@ -54,7 +54,7 @@ def test_the_prompt_arrives_byte_by_byte(node: Node) -> None:
 
 
 @pytest.mark.parametrize("role", ["system", "developer"])
-def test_a_request_with_a_prompt_of_its_own_keeps_it_or_adds_it(node: Node, role: str) -> None:
+def test_the_system_prompt_of_a_request_replaces_or_extends_that_of_the_variant(node: Node, role: str) -> None:
     own = {**SYSTEM, "role": role}
     assert chat(node, 5005, own) == "I am tiny-a."
     assert PIRATE not in seen(node, 5005, own)
@@ -74,7 +74,7 @@ def test_a_stream_comes_piece_by_piece(node: Node) -> None:
     assert len([piece for piece in pieces if piece]) > 1
 
 
-def test_the_prompt_is_cached(node: Node) -> None:
+def test_the_engine_caches_the_prompt_of_a_variant(node: Node) -> None:
     """Every request begins with the same bytes."""
 
     def hits() -> float:
@@ -87,7 +87,7 @@ def test_the_prompt_is_cached(node: Node) -> None:
     assert hits() - before >= 128
 
 
-def test_weights_exist_once(node: Node) -> None:
+def test_the_weights_of_both_variants_exist_once(node: Node) -> None:
     """The links of both variants lead to the only file with weights."""
     links = node.run("find /mnt/models/tiny-pirate /mnt/models/tiny-clerk -name '*.safetensors' -type l").splitlines()
     assert len(links) >= 2

@@ -33,7 +33,7 @@ def revision(node: Node, model: str) -> str:
     return node.run(f"ls -t /mnt/models/{model} | head -1")
 
 
-def test_the_engines_load_from_the_copy(node: Node) -> None:
+def test_the_engines_load_from_the_fast_copy(node: Node) -> None:
     """Two variants have their weights on the fast disk once. Both serve the release that the inventory asks for."""
     copy = f"{FAST}/.copies/tiny-a/{revision(node, 'tiny-a')}/model.safetensors"
     assert [files_of_engine(node, instance) for instance in ("main", "office")] == [copy, copy]
@@ -81,7 +81,7 @@ def small(node: Node) -> Iterator[str]:
     node.run(f"umount {SMALL} && rmdir {SMALL}")
 
 
-def test_a_full_disk_costs_no_service(node: Node, small: str) -> None:
+def test_a_fast_disk_without_room_for_the_copy_does_not_fail_the_run(node: Node, small: str) -> None:
     """A disk that is too small for the copy: links lead to the store, and the run does not fail."""
     given: dict[str, Any] = {"model_store_fast_path": small, "model_store_reserve_gib": 0}
     output = node.site("--tags", "model_store", **given)

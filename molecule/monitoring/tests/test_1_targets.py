@@ -197,7 +197,7 @@ def test_with_tls_no_port_serves_plain_http(with_tls: Watcher) -> None:
     assert changes(watcher.playbook(**paths)) == 0
 
 
-def test_alertmanager_starts_again_though_its_filter_hangs(watcher: Watcher) -> None:
+def test_alertmanager_starts_again_although_its_log_filter_hangs(watcher: Watcher) -> None:
     """A separate process removes the paths of webhooks from the log, and may lag behind."""
     watcher.node.run("pkill -STOP --exact sed && systemctl restart prometheus-alertmanager.service")
     user = f"{watcher.user}:{watcher.password}"

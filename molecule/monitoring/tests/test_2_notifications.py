@@ -177,7 +177,7 @@ def test_alerts_of_a_node_are_inhibited_until_its_maintenance_ends(
 
 
 @pytest.mark.full
-def test_the_heartbeat_is_sent_again_and_again(watcher: Watcher) -> None:
+def test_the_heartbeat_is_sent_repeatedly(watcher: Watcher) -> None:
     watcher.listen()
     heartbeats = wait_for(
         "two calls", lambda: len(calls := watcher.delivered_labels("MonitoringHeartbeat")) >= 2 and calls, 240

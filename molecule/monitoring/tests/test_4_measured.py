@@ -59,7 +59,7 @@ def refused(load: Callable[[int], Load], node: Node) -> Report:
 
 
 @pytest.mark.full
-def test_the_golden_signals_are_what_clients_measured(
+def test_the_recording_rules_agree_with_the_clients_measurements(
     watcher: Watcher, load: Callable[[int], Load], alone: Node
 ) -> None:
     """The rules' five minutes have only this load: the gateway has no other client. The engine has one other client,

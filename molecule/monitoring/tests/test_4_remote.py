@@ -69,7 +69,7 @@ def test_samples_arrive_at_another_prometheus(remote: Watcher, deb12: Node, deb1
 
 
 @pytest.mark.full
-def test_samples_of_an_interruption_arrive_later(remote: Watcher) -> None:
+def test_samples_from_an_interruption_of_remote_write_arrive_later(remote: Watcher) -> None:
     series = f'up{{job="prometheus",{SITE}}}'
     wait_for("the samples arrive", lambda: remote.query(series, PORT), 60)
     stop(remote.node)

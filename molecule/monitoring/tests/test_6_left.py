@@ -16,7 +16,9 @@ SERVICES = "prometheus.service prometheus-alertmanager.service"
 
 
 @pytest.mark.full
-def test_a_host_that_left_the_group_is_named_and_removed(watcher: Watcher, deb12: Node, tmp_path: Path) -> None:
+def test_a_host_that_left_the_group_is_named_and_its_monitoring_is_removed(
+    watcher: Watcher, deb12: Node, tmp_path: Path
+) -> None:
     began = time.time()
     left = without(deb12, tmp_path, "monitoring")
     removed: dict[str, Any] = {"monitoring": deb12.name, "confirm": deb12.name}

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A client's request kills every engine of a replica set, one after the other, and the client repeats this request.
 
-The request asks for log probabilities: vLLM compiles code for them, and the tests' image has no C++ compiler. The scenario
-`recovery` has the same with one node.
+The request asks for log probabilities: vLLM compiles code for them, and the tests' image has no C++ compiler. The
+scenario `recovery` has the same with one node.
 """
 
 from __future__ import annotations
