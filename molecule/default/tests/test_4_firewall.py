@@ -99,7 +99,7 @@ def _switch_ipv6(node: Node, on: bool) -> None:
 
 @pytest.mark.usefixtures("neighbours")
 def test_only_declared_ports_are_open(deb12: Node, deb13: Node, listeners: list[int]) -> None:
-    """All ports from the other node: only SSH is open, then also the declared ports, then only SSH again."""
+    """At first, a scan of all ports finds only SSH. Then the declared ports are open, too, and then only SSH again."""
     every = range(1, 65536)
     six = IPV6["deb13"]
     assert scan(deb12, deb13.address, every) == scan(deb12, six, every) == [22]

@@ -104,7 +104,7 @@ def test_each_node_fetches_for_itself_without_peers(deb12: Node, deb13: Node, gi
 
 
 def test_a_share_needs_the_token_and_ends_by_itself(deb12: Node, deb13: Node, web: dict[str, str]) -> None:
-    """A node does not trust its peer: it reports an altered file, and fetches from another source."""
+    """A node does not trust its peer: the node reports an altered file, and publishes no model with this file."""
     models = {"web": revision(deb13)}
     shared = deb13.module(SHARE, store="/mnt/models", models=models, address=deb13.address, seconds=30)
     assert shared["problem"] == ""

@@ -8,7 +8,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator
 
@@ -103,10 +102,7 @@ def test_a_process_that_has_ended_has_no_pidfd(process: subprocess.Popen[bytes])
     assert open_pidfd(process.pid) is None
 
 
-def test_a_wake_after_the_events_are_closed_does_not_hang() -> None:
+def test_a_wake_after_the_events_are_closed_raises_no_exception() -> None:
     with Events() as events:
         pass
-    thread = threading.Thread(target=events.wake)
-    thread.start()
-    thread.join(LONG)
-    assert not thread.is_alive()
+    events.wake()

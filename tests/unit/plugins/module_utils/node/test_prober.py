@@ -29,7 +29,7 @@ LIMIT = 2.0
 """Seconds until a probe gives up: an engine that answers must make it on a machine whose cores are all busy."""
 
 HANG = 0.5
-"""The same for an engine that hangs. A test waits for this whole limit."""
+"""Seconds until a probe of an engine that hangs gives up. A test waits for this whole limit."""
 
 
 class Unit:

@@ -222,7 +222,7 @@ def test_a_plan_for_hardware_and_a_model_that_the_node_does_not_have(
     assert "tensor-parallel-size: 2: proposed" in text
 
 
-def test_flags_follow_two_dashes(call: Call, tmp_path: Path, published: dict[str, Any]) -> None:
+def test_flags_of_the_engine_follow_two_dashes(call: Call, tmp_path: Path, published: dict[str, Any]) -> None:
     config = tmp_path / "config.json"
     config.write_text(json.dumps(published["llama-3-70b"]["config"]))
     asked = ("--gpus", "8xH100-80GB", "--model-config", str(config), "--")

@@ -137,7 +137,9 @@ def make_member(paths: Paths, rank: int) -> None:
     files.write(path, replace(releases.load(paths, "main", 1), gang=gang(rank)).to_json())
 
 
-def test_a_member_of_a_gang_leads_or_follows(run: Run, paths: Paths, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rank_0_of_a_gang_leads_and_another_rank_follows(
+    run: Run, paths: Paths, monkeypatch: pytest.MonkeyPatch
+) -> None:
     made = []
 
     def leads(*arguments: object) -> str:

@@ -61,7 +61,7 @@ def specification(**more: object) -> str:
     )
 
 
-def test_the_cdi_specification_must_be_of_the_installed_driver(
+def test_a_missing_a_damaged_and_a_stale_cdi_specification_are_reported(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     machine.plug("0000:1b:00.0")
@@ -91,7 +91,7 @@ def test_the_cdi_specification_must_be_of_the_installed_driver(
         ),
     ],
 )
-def test_containers_that_lost_their_gpus_fail(
+def test_containers_that_lost_their_gpus_fail_the_check(
     machine: Machine, monkeypatch: pytest.MonkeyPatch, containers: list[Container], status: str, words: str
 ) -> None:
     machine.plug("0000:1b:00.0")

@@ -25,14 +25,14 @@ from ansible_collections.baremetal.inference.plugins.module_utils.node.doctor.ch
 from .conftest import Machine
 
 
-def test_a_gpu_without_a_driver_fails(machine: Machine) -> None:
+def test_a_gpu_without_a_driver_fails_the_check(machine: Machine) -> None:
     machine.plug("0000:1b:00.0")
     found = machine.check()
     assert found["driver-loaded"].status == FAIL
     assert found["driver-nodes"].status == FAIL and "nvidia-uvm" in found["driver-nodes"].message
 
 
-def test_a_library_of_another_version_fails(machine: Machine) -> None:
+def test_a_library_of_another_version_fails_the_check(machine: Machine) -> None:
     machine.plug("0000:1b:00.0")
     machine.write("sys/module/nvidia/version", "580.95.05\n")
     machine.write("usr/lib/x86_64-linux-gnu/libnvidia-ml.so.580.105.08", "")
@@ -40,7 +40,7 @@ def test_a_library_of_another_version_fails(machine: Machine) -> None:
     assert found["driver-package"].status == FAIL and "580.105.08" in found["driver-package"].message
 
 
-def test_a_kernel_without_the_module_warns_before_its_boot(machine: Machine) -> None:
+def test_a_kernel_without_the_module_is_a_warning_before_its_boot(machine: Machine) -> None:
     machine.plug("0000:1b:00.0")
     for release in ("6.1.0-40-amd64", "6.1.0-41-amd64"):
         machine.write(f"boot/vmlinuz-{release}", "")
@@ -107,7 +107,7 @@ def test_cuda_that_fails_is_a_failure_and_no_answer_is_unknown(
     ("loaded", "installed", "status"),
     [("580.95.05", True, OK), ("580.95.05", False, FAIL), ("580.95.05", None, UNKNOWN)],
 )
-def test_a_loaded_module_that_is_not_the_installed_one_fails(
+def test_a_loaded_module_that_is_not_the_installed_one_fails_the_check(
     machine: Machine, loaded: str, installed: bool | None, status: str
 ) -> None:
     machine.plug("0000:1b:00.0")

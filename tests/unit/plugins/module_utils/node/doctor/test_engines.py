@@ -72,7 +72,7 @@ def lose_declaration(paths: Paths) -> None:
 
 
 @pytest.mark.parametrize("hurt", [corrupt_unit, lose_environment, damage_registry, lose_registry, lose_declaration])
-def test_managed_files_that_were_changed_fail(tmp_path: Path, hurt: Callable[[Paths], None]) -> None:
+def test_managed_files_that_were_changed_fail_the_check(tmp_path: Path, hurt: Callable[[Paths], None]) -> None:
     paths = serve(tmp_path)
     assert engines.files(host(tmp_path)).status == OK
     hurt(paths)
@@ -87,7 +87,9 @@ def test_a_bridge_needs_no_declaration(tmp_path: Path) -> None:
     assert engines.files(host(tmp_path)).status == OK
 
 
-def test_a_recovery_whose_path_unit_is_not_active_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_recovery_whose_path_unit_is_not_active_fails_the_check(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     paths, active = serve(tmp_path), "active"
     monkeypatch.setattr(systemd, "active_state", lambda _unit: active)
     assert engines.recovery(host(tmp_path)).message.startswith("does not apply")
@@ -101,7 +103,7 @@ def test_a_recovery_whose_path_unit_is_not_active_fails(tmp_path: Path, monkeypa
     assert engines.recovery(host(tmp_path)).status == FAIL
 
 
-def test_a_model_that_is_gone_fails(tmp_path: Path) -> None:
+def test_a_model_that_is_gone_fails_the_check(tmp_path: Path) -> None:
     serve(tmp_path)
     assert engines.weights(host(tmp_path)).status == OK
     (tmp_path / "models/tiny-a").rmdir()
@@ -187,7 +189,7 @@ def at(paths: Paths, step: str) -> None:
         (swaps.LED, "inactive", FAIL, "main: the swap to release 2 was cut off"),
     ],
 )
-def test_a_swap_that_does_not_go_on_fails(
+def test_a_swap_that_does_not_go_on_fails_the_check(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     closed: set[int],
@@ -208,7 +210,7 @@ def test_a_swap_that_does_not_go_on_fails(
 
 
 @pytest.mark.parametrize("content", ["", '{"schema": 2, "ori', "[]", '{"schema": 7}'])
-def test_a_record_of_a_swap_that_is_damaged_fails(
+def test_a_record_of_a_swap_that_is_damaged_fails_the_check(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, closed: set[int], content: str
 ) -> None:
     paths = serve(tmp_path)
@@ -220,7 +222,7 @@ def test_a_record_of_a_swap_that_is_damaged_fails(
     assert found.action.endswith("inferctl swap NAME --to RELEASE")
 
 
-def test_a_gate_that_is_closed_without_a_swap_fails(
+def test_a_gate_that_is_closed_without_a_swap_fails_the_check(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, closed: set[int]
 ) -> None:
     paths = serve(tmp_path)
@@ -279,7 +281,7 @@ def test_missing_swap_settings_are_a_warning(tmp_path: Path, closed: set[int]) -
     )
 
 
-def test_rules_of_engines_that_are_not_loaded_fail(tmp_path: Path) -> None:
+def test_rules_of_engines_that_are_not_loaded_fail_the_check(tmp_path: Path) -> None:
     """After `nft flush ruleset`, engines can open any connection."""
     listing = "\t\tmeta skuid 2000 reject with icmpx admin-prohibited\n"
 

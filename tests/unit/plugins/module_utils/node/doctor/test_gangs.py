@@ -85,7 +85,7 @@ def test_a_missing_member_is_named(node: Node) -> None:
     assert (found.status, found.message) == (FAIL, "big: gpu-1 is missing: was silent for 10 s")
 
 
-def test_an_engine_that_runs_without_its_gang_fails(node: Node) -> None:
+def test_an_engine_that_runs_without_its_gang_fails_the_check(node: Node) -> None:
     node.state(0, gangs.WAITING, replace(SERVES, state=gangs.WAITING))
     node.runs(OLD)
     assert "big: its engine runs without its gang: systemctl restart vllm@big.service" in node.check().message
@@ -95,13 +95,13 @@ def test_an_engine_that_runs_without_its_gang_fails(node: Node) -> None:
     assert node.check().status == OK
 
 
-def test_an_engine_of_another_gang_release_fails(node: Node) -> None:
+def test_an_engine_of_another_gang_release_fails_the_check(node: Node) -> None:
     node.state(0, gangs.SERVING, SERVES)
     node.runs(NEW)
     assert "its engine runs the gang release bbbbbbbbbbbb, and aaaaaaaaaaaa is installed" in node.check().message
 
 
-def test_a_missing_or_empty_gang_key_fails(node: Node) -> None:
+def test_a_missing_or_empty_gang_key_fails_the_check(node: Node) -> None:
     node.state(0, gangs.SERVING, SERVES)
     node.paths.gang_key.write_text("\n")
     assert "gang.key is missing or empty, so no gang can start: set gang_key" in node.check().message

@@ -131,7 +131,9 @@ def gang_of(seen: Host, monkeypatch: pytest.MonkeyPatch, printed: str) -> Findin
     return rdma.nccl(seen)
 
 
-def test_a_gang_whose_nccl_uses_sockets_fails(rails: tuple[RailHost, Host], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_gang_whose_nccl_uses_sockets_fails_the_check(
+    rails: tuple[RailHost, Host], monkeypatch: pytest.MonkeyPatch
+) -> None:
     seen = rails[1]
     line = "n NCCL INFO NET/IB : Using [0]rocep0s0:1/RoCE [1]rocep1s0:1/RoCE ; OOB eno1:192.0.2.7<0>\n"
     channel = "n NCCL INFO Channel 00/0 : 1[1] -> 0[0] [receive] via NET/IB/0"

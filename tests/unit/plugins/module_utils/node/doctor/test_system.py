@@ -46,7 +46,7 @@ def test_a_chronyd_that_is_down_makes_the_clock_unknown(tmp_path: Path) -> None:
         system.clock(host(tmp_path, {"chronyc": Outcome(1, "506 Cannot talk to daemon\n")}))
 
 
-def test_a_full_disk_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_fails_the_check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert system.disk(host(tmp_path, free_percent=0)).status == OK
     real = os.statvfs(tmp_path)
     full = os.statvfs_result((*real[:4], 1, *real[5:]))

@@ -226,7 +226,7 @@ def test_a_reset_of_recovery_starts_an_engine_that_an_operator_has_drained(machi
     assert machine.done == []
 
 
-def test_a_disarming_during_a_step_counts(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_disarming_during_a_step_is_not_lost(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     machine.is_seen(health.HUNG)
     ladder = machine.ladder()
     monkeypatch.setattr(actions, "stop", lambda _name, _docker: machine.ladder().arm("main", False))

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A swap ends, forward or back, although any part dies in the middle, and no client notices.
 
-Every act of a swap is tried with every fault: the act fails before it is done or after, the process of the swap is
-killed, the node restarts. FakeNode checks the invariants at each act.
+Each act of a swap is tried with four faults: the act fails before it is done or after, the process of the swap is
+killed, the node restarts. In CI, each act is tried with two of them. FakeNode checks the invariants at each act.
 """
 
 from __future__ import annotations

@@ -140,7 +140,7 @@ def test_one_of_two_nodes_always_serves(tmp_path: Path, monkeypatch: pytest.Monk
             assert "goes first" in report.failure or "without this node" in report.failure, report.failure
 
 
-def test_without_the_look_after_the_drain_no_node_would_take_requests(
+def test_without_the_check_after_the_drain_no_node_would_take_requests(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """This shows that test_one_of_two_nodes_always_serves can fail."""
