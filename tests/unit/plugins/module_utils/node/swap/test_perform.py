@@ -59,16 +59,14 @@ FAULTS = {
 DOUBLE = 12
 """Pairs of faults for each scenario; in CI a quarter."""
 
-MEMORY = Path("/dev/shm")
-
 MakeNode = Callable[[], FakeNode]
 
 
 @pytest.fixture
 def make_node(monkeypatch: pytest.MonkeyPatch) -> Iterator[MakeNode]:
-    """Nodes, one after another. Their files are in memory if possible: a disk would take a third of the time."""
+    """Nodes, one after another."""
     made: list[FakeNode] = []
-    with tempfile.TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None) as root:
+    with tempfile.TemporaryDirectory() as root:
 
         def make() -> FakeNode:
             if made:
