@@ -134,7 +134,7 @@ def test_if_the_gateways_are_unknown_a_release_without_a_probe_goes_back(step: s
     assert machine.blind(back, "unknown") == back
 
 
-def test_if_the_gateways_and_an_earlier_release_are_unknown_the_engine_stays_behind_its_gate() -> None:
+def test_if_the_gateways_are_unknown_and_nothing_served_before_the_engine_stays_behind_its_gate() -> None:
     swap = Swap(None, 2, "run", "2026-11-25T12:00:00Z", step=swaps.PROBE, touched=True, closed_port=5005)
     found = machine.blind(swap, "unknown")
     assert found.step == swaps.STUCK and found.gated

@@ -100,7 +100,7 @@ def test_followers_that_have_not_marked_their_release_are_behind() -> None:
     assert members.behind(swap, 2, state(follower(state=gangs.MISSING))) == ["gpu-1 does not take part"]
 
 
-def test_a_target_with_another_gang_port_or_without_a_gang_before_cannot_be_reached() -> None:
+def test_a_target_that_changes_the_gang_port_or_makes_the_instance_a_gang_cannot_be_reached() -> None:
     assert members.unlike(None, release(2, NEW)) == ""
     assert members.unlike(release(1, OLD), release(2, NEW, rendezvous_port=29511)) == ""
     assert "release 2 of big has other nodes" in members.unlike(release(1, OLD), release(2, NEW, gang_port=5111))
