@@ -29,7 +29,7 @@ class HashCache:
         self.changed = False
         try:
             data = node_files.read_json(path) if path else None
-            self.entries: dict[str, list[Any]] = dict(data["files"]) if data and data["schema"] == SCHEMA else {}
+            self.entries: dict[str, Any] = dict(data["files"]) if data and data["schema"] == SCHEMA else {}
         except (KeyError, TypeError, ValueError):
             # A damaged cache only means that the models are read again.
             self.entries = {}
@@ -37,7 +37,10 @@ class HashCache:
     def known(self, path: Path) -> str | None:
         """The hash of a file that did not change since it was read, else None."""
         entry = self.entries.get(str(path))
-        return entry[-1] if entry and entry[:-1] == _stamp(path.stat()) else None
+        # An entry of another form is damaged: the file is read again.
+        if not isinstance(entry, list) or not entry or not isinstance(entry[-1], str):
+            return None
+        return entry[-1] if entry[:-1] == _stamp(path.stat()) else None
 
     def keep(self, path: Path, sha256: str) -> None:
         """Add a file's hash to the cache."""

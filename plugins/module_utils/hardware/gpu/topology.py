@@ -87,12 +87,11 @@ def parse(text: str) -> Topology | None:
                     cpu_affinity=affinity.get("cpu_affinity"),
                     numa_affinity=affinity.get("numa_affinity"),
                     gpu_numa_id=affinity.get("gpu_numa_id"),
+                    nearest_nics=_nearest(row[0], topology.nics),
                 )
             )
     if not topology.links:
         return None
-    for gpu in topology.gpus:
-        gpu.nearest_nics = _nearest(topology.links[f"GPU{gpu.index}"], topology.nics)
     topology.all_nvlink = _all_nvlink([name for name in names if GPU.fullmatch(name)], topology.links)
     return topology
 

@@ -83,7 +83,7 @@ def unpack(path: Path, target: Path) -> None:
                     raise TransferError(f"{member.name} is a link or a device: pack files only (tar --dereference)")
                 if names[member.name].is_absolute() or ".." in names[member.name].parts:
                     raise TransferError(f"{member.name} lies outside of the archive: pack from within its directory")
-            tops = {name.parts[0] for name in names.values()}
+            tops = {name.parts[:1] for name in names.values()}
             strip = 1 if len(tops) == 1 and all(len(name.parts) > 1 for name in names.values()) else 0
             wanted = sum(member.size for member in members)
             target.mkdir(parents=True, exist_ok=True)

@@ -72,3 +72,17 @@ def test_a_read_only_cache_is_not_written(tmp_path: Path, write_model: Callable[
     with hashes.hash_cache(path, read_only=True) as cache:
         manifest_of(write_model(tmp_path / "m"), cache)
     assert not path.parent.exists()
+
+
+@pytest.mark.parametrize("entry", [5, "x", {}, [1, 2, 3], [1, 2, 3, 4], [1, 2, 3, None]])
+def test_a_file_with_a_damaged_entry_of_the_cache_is_read_again(
+    tmp_path: Path, entry: object, write_model: Callable[..., Path]
+) -> None:
+    root, path = write_model(tmp_path / "m"), tmp_path / "manifests.json"
+    config = root / "config.json"
+    status = config.stat()
+    if isinstance(entry, list):
+        entry = [status.st_size, status.st_mtime_ns, status.st_ino, *entry[3:]]
+    path.write_text(json.dumps({"schema": 1, "files": {str(config): entry}}))
+    with hashes.hash_cache(path) as cache:
+        assert manifest_of(root, cache) == manifest_of(root)

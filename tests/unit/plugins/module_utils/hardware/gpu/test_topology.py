@@ -90,6 +90,11 @@ def test_a_text_without_a_matrix_is_none(text: str) -> None:
     assert topology.parse(text) is None
 
 
+def test_the_name_of_a_gpu_may_have_a_leading_zero() -> None:
+    (gpu,) = parse("\tGPU0\tGPU01\tNIC0\nGPU01\tSYS\t X \tPIX\n").gpus
+    assert (gpu.index, gpu.nearest_nics) == (1, ["NIC0"])
+
+
 @given(st.integers(0, len(MATRIX)))
 def test_a_matrix_cut_anywhere_has_no_wrong_link(end: int) -> None:
     matrix = topology.parse(MATRIX[:end])

@@ -138,6 +138,14 @@ def test_a_member_outside_of_the_target_is_not_unpacked(tmp_path: Path, name: st
     assert [path.name for path in tmp_path.rglob("*")] == ["a"]
 
 
+def test_an_archive_with_a_file_without_a_name_is_an_error(tmp_path: Path) -> None:
+    member = tarfile.TarInfo(".")
+    member.size = 1
+    pack(tmp_path / "a", None, member)
+    with pytest.raises(TransferError, match="cannot be unpacked"):
+        archive_source.unpack(tmp_path / "a", tmp_path / "out")
+
+
 def test_links_are_not_unpacked(tmp_path: Path) -> None:
     link = tarfile.TarInfo("m/config.json")
     link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
