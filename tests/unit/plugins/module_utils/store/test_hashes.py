@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The cache of the hashes of files."""
+"""The cache of the hashes of files: known, changed, missing and damaged entries."""
 
 from __future__ import annotations
 

@@ -118,7 +118,7 @@ def test_a_latency_has_a_verdict() -> None:
         assert verdict.good is good and "microseconds" in verdict.message
 
 
-def test_a_report_may_have_several_sizes_and_gpu_memory() -> None:
+def test_several_sizes_are_read_and_gpu_memory_has_a_lower_limit() -> None:
     small = OLD.replace("65536", "2").replace("97.66", "0.08")
     report = perftest.read(small + OLD.replace("Mtu: 4096", "cuda_device: 0,\nMtu: 4096").replace("97.66", "90.00"))
     assert len(report.results) == 2

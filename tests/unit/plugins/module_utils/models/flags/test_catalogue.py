@@ -30,7 +30,7 @@ def test_the_catalogue_is_that_of_the_version_or_of_the_nearest_version(wanted: 
     assert exact or (wanted in chosen.note and version in chosen.note)
 
 
-def test_only_an_unknown_version_gives_a_note_about_the_guess() -> None:
+def test_a_refusal_names_the_guessed_version_only_without_a_given_version() -> None:
     assert choose("0.32.0").guess == ""
     assert "0.33.0 is assumed: set engine_version" in choose("").guess
 
