@@ -123,7 +123,7 @@ def names(text: str, gpu: Gpu) -> bool:
     """Whether a text is the index, the UUID or the PCI address of a GPU."""
     if text.isdecimal():
         return gpu.index == int(text)
-    if text.casefold() == (gpu.uuid or "").casefold():
+    if gpu.uuid and text.casefold() == gpu.uuid.casefold():
         return True
     return gpu.pci_bus_id is not None and normalise(text) == gpu.pci_bus_id
 

@@ -9,9 +9,14 @@ from typing import Any
 import pytest
 
 from ansible_collections.baremetal.inference.plugins.module_utils.hardware.gpu import report
+from ansible_collections.baremetal.inference.plugins.module_utils.hardware.gpu.models import Gpu
 from ansible_collections.baremetal.inference.plugins.module_utils.hardware.gpu_settings.cards import Card
 from ansible_collections.baremetal.inference.plugins.module_utils.hardware.gpu_settings.changes import STAGES, pending
-from ansible_collections.baremetal.inference.plugins.module_utils.hardware.gpu_settings.settings import Settings, Wanted
+from ansible_collections.baremetal.inference.plugins.module_utils.hardware.gpu_settings.settings import (
+    Settings,
+    Wanted,
+    names,
+)
 
 
 def mistakes(settings: dict[str, Any], *overrides: dict[str, Any]) -> list[str]:
@@ -53,6 +58,10 @@ def test_an_empty_override_and_a_second_override_of_a_gpu_are_problems() -> None
     chosen, problems = wanted.select(report.parse(text).gpus)
     assert [str(problem).partition(":")[0] for problem in problems] == ["GPU gpu-A", "GPU 1b"]
     assert [one.given() for _gpu, one in chosen] == [{"ecc": True}]
+
+
+def test_an_empty_text_names_no_gpu_without_a_uuid() -> None:
+    assert not names("", Gpu(index=0, pci_bus_id="0000:1b:00.0"))
 
 
 def test_a_gpu_whose_override_turns_mig_off_gets_no_mig_devices() -> None:
