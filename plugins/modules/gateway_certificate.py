@@ -295,14 +295,14 @@ class Manager:
 
 def sign(params: dict[str, Any], *, check: bool) -> Result:
     """Sign the request of another gateway. Raises CertificateError, OSError."""
-    if check:
-        return {"changed": False, "issued": ""}
     own, now = Authority(places.TLS), datetime.now(UTC)
-    with serving.locked(places.TLS):
+    with nullcontext() if check else serving.locked(places.TLS):
         made = not own.is_lead()
         # A gateway with a root's certificate but without its key: another gateway has the key.
         if made and (own.root.exists() or not params["lead"]):
             raise CertificateError(LOST.format(key=own.root_key, directory=own.directory))
+        if check:
+            return {"changed": made, "issued": ""}
         own.make_root(params["name"], now)
         issued = own.sign(params["request"], params["name"], params["names"])
     return {"changed": made, "issued": issued}

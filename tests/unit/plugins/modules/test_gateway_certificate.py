@@ -206,8 +206,14 @@ def test_a_gateway_that_is_not_the_lead_makes_no_ca(machine: Machine) -> None:
 
 
 def test_nothing_is_signed_in_check_mode(machine: Machine) -> None:
-    assert module.sign({**PARAMS, "state": "signed"}, check=True) == {"changed": False, "issued": ""}
+    asked = {**PARAMS, "state": "signed"}
+    # Without a root, the run would make one.
+    assert module.sign(asked, check=True) == {"changed": True, "issued": ""}
+    with pytest.raises(certificates.CertificateError, match="Nothing was changed"):
+        module.sign({**asked, "lead": False}, check=True)
     assert not (machine.root / "tls").exists()
+    run()
+    assert module.sign(asked, check=True) == {"changed": False, "issued": ""}
 
 
 def test_without_tls_the_command_is_removed_and_the_keys_stay(machine: Machine) -> None:
