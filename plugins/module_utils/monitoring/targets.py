@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -83,10 +83,13 @@ def targets(inventory: Inventory, own: str, resolver: Callable[[str], list[str]]
         exporters = _listening(variables, "monitoring_exporter_address", address)
         found.add("node", exporters, _port(variables, "monitoring_node_exporter_port"), labels)
         if host in inventory.nodes:
-            _engines(found, host, address, variables, labels)
-            declared = node_instances(variables.get("instances") or [], host)
-            if variables.get("monitoring_dcgm_exporter_image") and want_gpus(declared):
-                found.add("dcgm", exporters, _port(variables, "monitoring_dcgm_exporter_port"), labels)
+            declared = variables.get("instances") or []
+            if not isinstance(declared, Iterable):
+                found.problems.append(f"{host}: instances is {declared!r}: it must be a list")
+            else:
+                _engines(found, host, address, variables, labels)
+                if variables.get("monitoring_dcgm_exporter_image") and want_gpus(node_instances(list(declared), host)):
+                    found.add("dcgm", exporters, _port(variables, "monitoring_dcgm_exporter_port"), labels)
         if host in inventory.gateways:
             found.add(
                 "gateway",

@@ -65,6 +65,14 @@ def test_each_machine_has_the_targets_of_its_roles() -> None:
     assert not result.problems and not result.unreachable
 
 
+@pytest.mark.parametrize("instances", [7, 0.5, True])
+def test_instances_that_are_no_list_are_a_mistake(instances: object) -> None:
+    gpu1, gpu2 = {"inference_address": "192.0.2.11"}, {"inference_address": "192.0.2.12", "instances": [MAIN]}
+    result = found("", nodes=["gpu1", "gpu2"], gpu1={**gpu1, "instances": instances}, gpu2=gpu2)
+    assert result.problems == [f"gpu1: instances is {instances!r}: it must be a list"]
+    assert [group["labels"]["node"] for group in result.groups["engine"]] == ["gpu2"]
+
+
 @pytest.mark.parametrize(
     "instances",
     [[], [{**MAIN, "accelerator": "cpu"}], [{**MAIN, "state": "absent"}]],
