@@ -33,7 +33,9 @@ exec 9>>lock
 flock 9
 [ -e pending ] || exit 0
 rm -f pending
+failed=0
 {steps}
+exit $failed
 """
 
 QUICK = 60
@@ -62,16 +64,16 @@ class Trial:
         return ["the change of an earlier run is on trial, and will be undone"] if self.pending else []
 
     def begin(self, steps: Sequence[str], seconds: int) -> None:
-        """Start a trial of `seconds`. A rollback runs all `steps`: lines of shell that restore the old state.
+        """Start a trial of `seconds`. A rollback runs all `steps`: lines of shell that restore the old state. The
+        rollback fails if a step fails.
 
         Call this before the change. Call `rollback` before the old state is read, because an earlier run may have been
         interrupted. Raises TrialError.
         """
         with self._locked():
             script = self.directory / "rollback"
-            script.write_text(
-                SCRIPT.format(directory=shlex.quote(str(self.directory)), steps="\n".join(steps)), encoding="utf-8"
-            )
+            lines = "\n".join(f"{{ {step}\n}} || failed=1" for step in steps)
+            script.write_text(SCRIPT.format(directory=shlex.quote(str(self.directory)), steps=lines), encoding="utf-8")
             (self.directory / "pending").touch()
             try:
                 # An interrupted run can have confirmed its trial, and left the timer.

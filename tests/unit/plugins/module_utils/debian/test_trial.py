@@ -35,7 +35,7 @@ def begun(tmp_path: Path) -> tuple[trial.Trial, Path]:
     file.write_text("new")
     one = trial.Trial("x")
     kept = one.keep("old", "old")
-    one.begin(["false", f"cp {kept} {file}"], 60)
+    one.begin([f"cp {kept} {file}"], 60)
     return one, file
 
 
@@ -43,12 +43,28 @@ def test_the_timer_restores_the_old_state(tmp_path: Path, commands: list[tuple[s
     one, file = begun(tmp_path)
     assert one.pending
     assert "--on-active=60" in commands[1]
-    # Run what the timer starts. The first step fails; the second step runs nevertheless.
+    # Run what the timer starts.
     subprocess.run(commands[1][-2:], check=True)
     assert file.read_text() == "old"
     assert not one.rollback()
     with pytest.raises(trial.TrialError, match="ended before it was confirmed"):
         one.confirm()
+
+
+@pytest.mark.parametrize("failing", ["false", "if true; then false\nelse true; fi"])
+@pytest.mark.parametrize("place", [0, 1])
+def test_a_step_that_fails_stops_no_other_step_and_is_reported(
+    tmp_path: Path, commands: list[tuple[str, ...]], failing: str, place: int
+) -> None:
+    file = tmp_path / "file"
+    file.write_text("new")
+    one = trial.Trial("x")
+    steps = [f"cp {one.keep('old', 'old')} {file}"]
+    steps.insert(place, failing)
+    one.begin(steps, 60)
+    with pytest.raises(trial.TrialError, match=r"rollback failed \(1\)"):
+        one.rollback()
+    assert file.read_text() == "old"
 
 
 def test_a_confirmed_change_stays(tmp_path: Path, commands: list[tuple[str, ...]]) -> None:
