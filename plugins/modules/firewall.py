@@ -557,11 +557,26 @@ class Manager:
                     f" `journalctl --unit={TIMER}.service` shows whether this failed. Allow more time by"
                     " common_firewall_confirm_seconds."
                 )
-            plan = json.loads(text)
-            self.foreign_main = plan["foreign_main"]
-            result = self.keep(plan["text"], plan["files"], None)
+            rules, texts = self.read_plan(text)
+            result = self.keep(rules, texts, None)
             self.disarm()
         return {"changed": True, **result}
+
+    def read_plan(self, text: str) -> tuple[str, dict[str, str | None]]:
+        """The tried rules and the files to write, from the record of a trial. Raises FirewallError."""
+        try:
+            plan = json.loads(text)
+            self.foreign_main = plan["foreign_main"]
+            rules, texts = plan["text"], plan["files"]
+            good = isinstance(rules, str) and isinstance(texts, dict) and str(DROP_IN) in texts
+        except (ValueError, KeyError, TypeError, RecursionError):
+            good = False
+        if not good:
+            raise FirewallError(
+                f"{RUN}/trial.json is damaged: it must have the tried rules. Nothing was confirmed, and the timer loads"
+                " the old rules. Run again."
+            )
+        return rules, texts
 
     def keep(self, text: str, texts: dict[str, str | None], running: str | None) -> dict[str, str]:
         """Load the rules and write the files. On an error, puts everything back and raises FirewallError.

@@ -191,6 +191,18 @@ def test_a_trial_is_rolled_back_and_cannot_be_confirmed_then(node: Firewall) -> 
     assert late["failed"] and "shows whether this failed" in late["msg"]
 
 
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", "7", '{"schema": 1}', '{"text": 1, "files": {}, "foreign_main": true}']
+)
+def test_a_damaged_record_of_a_trial_confirms_nothing(node: Firewall, text: str) -> None:
+    node(**WEB)
+    node(phase="trial", **OTHER)
+    (firewall.RUN / "trial.json").write_text(text)
+    found = node(phase="confirm")
+    assert found["failed"] and f"{firewall.RUN}/trial.json is damaged" in found["msg"], found
+    assert node.armed(), "the timer loads the old rules"
+
+
 def test_a_trial_that_the_timer_ends_at_the_same_time_was_not_rolled_back_by_this_call(node: Firewall) -> None:
     node(**WEB)
     node(phase="trial", **OTHER)
