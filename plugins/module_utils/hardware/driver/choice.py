@@ -222,12 +222,18 @@ class Chooser:
             return branch, None
         return chosen.branch, chosen
 
+    def source_of(self, branch: int) -> str | None:
+        """The source of packages of a branch for the node's system; None if no source has the branch."""
+        if branch >= self.known.rules.compute_packages_from:
+            return NVIDIA
+        in_debian = self.node.debian and branch in (one.branch for one in self.known.debian_drivers(self.node.debian))
+        return DEBIAN if in_debian else None
+
     def way_to(self, branch: int) -> str:
         """The end of a message: which variables to set for a branch."""
         if self.wish.source == RUNFILE:
             return f"use an installer of branch {branch}"
-        in_debian = self.node.debian and branch in (one.branch for one in self.known.debian_drivers(self.node.debian))
-        source = NVIDIA if branch >= self.known.rules.compute_packages_from else DEBIAN if in_debian else None
+        source = self.source_of(branch)
         if source is None:
             return "no source has this branch for this Debian: remove this GPU from the node"
         change = "" if source == self.wish.source else f"nvidia_driver_source to {source} and nvidia_driver_version to "
@@ -256,7 +262,9 @@ class Chooser:
             self.warnings.append(f"branch {branch} has had no updates from NVIDIA since {known.end_of_life}")
         if CUDA.fullmatch(self.wish.cuda) and _major(self.wish.cuda) > _major(known.cuda):
             enough = [one.branch for one in self.known.branches.values() if _major(one.cuda) >= _major(self.wish.cuda)]
-            way = self.way_to(min(enough)) if enough else "no known branch has this version"
+            # An installer is a source of every branch.
+            offered = [one for one in enough if self.wish.source == RUNFILE or self.source_of(one)]
+            way = self.way_to(min(offered)) if offered else "no known branch has this version"
             message = f"engines with CUDA {self.wish.cuda} do not run on branch {branch}, whose CUDA is"
             self.refuse("version", f"{message} {known.cuda}: {way}")
 

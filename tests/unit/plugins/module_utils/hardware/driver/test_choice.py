@@ -93,6 +93,9 @@ def test_a_wanted_flavour_overrides_the_default() -> None:
         (installer("580.7"), node("Hopper", nvswitch=True), ["NVSwitch", "installer", "set nvidia"]),
         (Wish("nvidia", "580"), node(None), ["nvidia_driver_flavor", "0000:00:00.0", "open or proprietary"]),
         (Wish("debian", cuda="13.0"), node("Ampere"), ["CUDA 13.0", "12.2", "nvidia", "580"]),
+        # The first branches with this CUDA have no source here.
+        (Wish("debian", "470", cuda="12.9"), Node(None), ["CUDA 12.9", "nvidia_driver_source to nvidia", "to 570"]),
+        (installer("470.7", cuda="12.9"), Node(None), ["CUDA 12.9", "use an installer of branch 535"]),
         (Wish("debian", cuda="new"), node("Ampere"), ["nvidia_driver_cuda", "12.9"]),
     ],
 )
