@@ -363,12 +363,19 @@ def daemon_flags(exec_start: str, variables: Mapping[str, str]) -> list[str]:
 
     The check needs them: a key that is both in the file and in the flags is an error. Variables such as ``$NAME`` are
     replaced as by systemd. ``--config-file`` and ``--validate`` are left out, because the check sets them itself.
+    Raises ServiceError.
     """
     match = re.search(r"argv\[\]=(.*?) ; ", exec_start)
     words: list[str] = []
     for word in match.group(1).split()[1:] if match else []:
         if re.match(r"^\$[A-Za-z_]\w*$", word):
-            words += shlex.split(variables.get(word[1:], ""))
+            try:
+                words += shlex.split(variables.get(word[1:], ""))
+            except ValueError as error:
+                raise ServiceError(
+                    f"the value of {word[1:]} in an environment file of Docker's unit has a quote without an end."
+                    " Correct the file. Nothing was changed."
+                ) from error
         else:
             words.append(re.sub(r"\$\{(\w+)\}", lambda found: variables.get(found.group(1), ""), word))
     flags: list[str] = []

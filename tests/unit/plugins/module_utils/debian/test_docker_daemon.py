@@ -231,6 +231,11 @@ def test_the_flags_of_the_daemon_are_read_from_its_unit(
     assert dd.daemon_flags(exec_start, variables) == expected
 
 
+def test_a_quote_without_an_end_in_the_flags_is_named() -> None:
+    with pytest.raises(ServiceError, match=r"DOCKER_OPTS .*quote without an end"):
+        dd.daemon_flags(DEBIAN, {"DOCKER_OPTS": "--debug --label 'a"})
+
+
 VERDICTS = [
     (0, "configuration OK", True, ""),
     (1, 'level=info msg="Starting up"\ndockerd needs to be started with root privileges. To run …', True, ""),
