@@ -173,12 +173,15 @@ class BlockDevices:
         """Whether the device is in exclusive use, whether its head is empty, and what could not be read."""
         busy = False
         try:
-            handle = os.open(path, os.O_RDONLY | os.O_EXCL | os.O_CLOEXEC)
+            try:
+                handle = os.open(path, os.O_RDONLY | os.O_EXCL | os.O_CLOEXEC)
+            except OSError as error:
+                if error.errno != errno.EBUSY:
+                    raise
+                busy = True
+                handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         except OSError as error:
-            if error.errno != errno.EBUSY:
-                return False, True, [f"the device cannot be opened: {error.strerror}"]
-            busy = True
-            handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            return busy, True, [f"the device cannot be opened: {error.strerror}"]
         try:
             head = os.pread(handle, HEAD, 0)
             tail = os.pread(handle, 512, max(size - 512, 0))

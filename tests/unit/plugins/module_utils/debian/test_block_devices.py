@@ -148,6 +148,21 @@ def test_a_device_in_exclusive_use_is_not_blank(machine: Machine, monkeypatch: p
     assert machine.device().busy and obstacles(machine.device())
 
 
+def test_a_device_that_vanishes_while_it_is_opened_is_not_blank(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    really_open = os.open
+
+    def refuse(path: str, flags: int, *rest: Any, **more: Any) -> int:
+        if str(path) != str(machine.image):
+            return really_open(path, flags, *rest, **more)
+        raise OSError(*((errno.EBUSY, "busy") if flags & os.O_EXCL else (errno.ENXIO, "no such device")))
+
+    monkeypatch.setattr(block_devices.os, "open", refuse)
+    device = machine.device()
+    assert device.busy and "the device cannot be opened: no such device" in device.doubts
+
+
 def test_the_error_about_a_missing_device_lists_the_disks_of_the_node(machine: Machine) -> None:
     names = machine.root / "dev/disk/by-id"
     names.mkdir(parents=True)
