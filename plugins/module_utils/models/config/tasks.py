@@ -29,6 +29,9 @@ from .values import as_dict
 POOLING = "pooling"
 """The value of the flag `runner` for vectors, scores and classes."""
 
+DRAFT = "draft"
+"""The value of the flag `runner` for a part of another model, which answers no requests."""
+
 AUTO, NONE = "auto", "none"
 """Values of the flags `runner` and `convert`."""
 
@@ -57,8 +60,10 @@ def tasks(facts: ModelFacts, flags: Mapping[str, Any]) -> tuple[str, ...]:
     config = of_entry(facts.config, flags)
     if not config.architectures:
         return ()
-    words = abilities(config)
-    if runner(facts, flags) == GENERATE:
+    words, asked = abilities(config), runner(facts, flags)
+    if asked == DRAFT:
+        return ()
+    if asked == GENERATE:
         if "only transcribes" in words:
             return (TRANSCRIBE,)
         return (GENERATE, TRANSCRIBE) if "transcribes" in words else (GENERATE,)
@@ -76,7 +81,7 @@ def certain(facts: ModelFacts, flags: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def runner(facts: ModelFacts, flags: Mapping[str, Any]) -> str:
-    """The engine's runner: the flag `runner`, or else GENERATE or POOLING."""
+    """The engine's runner: the flag `runner`, which may also be DRAFT, or else GENERATE or POOLING."""
     asked = str(flags.get("runner") or AUTO).lower()
     if asked != AUTO:
         return asked

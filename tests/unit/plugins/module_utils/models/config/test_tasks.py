@@ -102,3 +102,7 @@ def test_the_tasks_of_an_unknown_architecture_are_not_certain(name: str) -> None
     assert tasks(model(name), {}) != () == certain(model(name), {})
     # Unless the entry says as which architecture to load the model.
     assert certain(model(name), {"hf-overrides": RERANKER}) == ("score", "classify")
+
+
+def test_a_draft_has_no_tasks_of_its_own() -> None:
+    assert tasks(model("Qwen3ForCausalLM"), {"runner": "draft"}) == ()
