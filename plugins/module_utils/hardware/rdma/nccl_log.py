@@ -271,7 +271,8 @@ def _gpudirect(found: Log, network: str, near: bool) -> Verdict:
     total = sum(found.channels.values())
     if not total and found.gpudirect_summary is None and not found.staged:
         return Verdict(OK, f"NCCL uses {network}; its log does not show whether it uses GPUDirect", ASK)
-    if found.gpudirect == total and (total or found.gpudirect_summary):
+    # The summary of a group within a node has GDR 1 even if no device reaches GPU memory.
+    if found.gpudirect == total and (total or (found.gpudirect_summary and not found.staged)):
         return Verdict(OK, f"NCCL uses {network} with GPUDirect on all {total or ''} channels".replace("  ", " "))
     if total:
         share = f"with GPUDirect on {found.gpudirect} of {total} channels"

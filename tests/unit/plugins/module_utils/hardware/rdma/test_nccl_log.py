@@ -124,6 +124,9 @@ def test_a_device_that_does_not_reach_gpu_memory_is_a_warning() -> None:
     assert found.staged == ["mlx5_0"]
     assert verdict(found).status == "warn" and verdict(found).message == "NCCL uses IB without GPUDirect on mlx5_0"
     assert verdict(found, near=False).status == "ok"
+    # A group within a node, which needs no network, has GDR 1.
+    found = of(f"{lines}n NCCL INFO Connected all rings, use ring PXN 0 GDR 1\n")
+    assert verdict(found).status == "warn" and verdict(found).message == "NCCL uses IB without GPUDirect on mlx5_0"
 
 
 def test_some_channels_over_tcp_are_a_failure() -> None:
