@@ -69,3 +69,8 @@ def test_a_page_is_published_where_node_exporter_reads(tmp_path: Path) -> None:
     assert (paths.textfiles / "inference-gpus.prom").read_text() == page.text
     document = {"collector": "gpus", "text": page.text, "problem": ""}
     assert json.loads(catalogue.as_json([page])) == {"schema": 1, "collectors": [document]}
+
+
+@pytest.mark.parametrize("group", metrics_units.GROUPS)
+def test_a_round_in_which_every_collector_hangs_ends_before_the_limit_of_the_unit(group: str) -> None:
+    assert len(metrics_units.GROUPS[group]) * catalogue.LIMIT < metrics_units.TIMEOUT
