@@ -7,6 +7,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from importlib import import_module
+from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -46,3 +47,19 @@ def test_an_empty_package_replaces_each_package_that_the_image_lacks(monkeypatch
         monkeypatch.delitem(sys.modules, name)
     assert made.resample.anything is made.resample and made.resample(1)
     assert finder.find_spec("json", None) is None
+
+
+@pytest.mark.parametrize("text", [None, "no JSON"])
+def test_an_answer_that_cannot_be_read_is_named(
+    script: Callable[[str], ModuleType],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    text: str | None,
+) -> None:
+    file = tmp_path / "answer.json"
+    if text is not None:
+        file.write_text(text)
+    monkeypatch.setattr(sys, "argv", ["architectures", "--answer", str(file)])
+    assert script("architectures").main() == 1
+    assert f"architectures: {file}: " in capsys.readouterr().err

@@ -219,6 +219,17 @@ def test_a_version_between_two_others_changes_the_later_one_too(
     assert capsys.readouterr().out.count("unchanged") == 4
 
 
+@pytest.mark.parametrize("version", ["0.99.0rc1", "0.99.1.dev5+g1a2b", "dev"])
+def test_a_version_that_is_not_only_numbers_is_refused(
+    tool: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], version: str
+) -> None:
+    monkeypatch.setattr(tool, "ask", lambda image, question=None: {"version": version, "flags": OLD, "keys": {}})
+    monkeypatch.setattr(tool, "write", lambda *_file: pytest.fail("no file must change"))
+    monkeypatch.setattr(sys, "argv", ["catalogue", "image"])
+    assert tool.main() == 1
+    assert f"catalogue: image: the version of vLLM is {version!r}" in capsys.readouterr().err
+
+
 def test_the_keys_of_objects_are_written_as_they_are(tool: ModuleType) -> None:
     """With `make catalogue`, the module is the same again."""
     flags = versions.known()[object_keys.VERSION]
