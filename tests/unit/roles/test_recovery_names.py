@@ -26,16 +26,20 @@ def status(on: str, *names: str) -> tuple[Call, Call]:
     return asked, {"rc": 0, "stdout": json.dumps({"instances": [{"name": name} for name in names]})}
 
 
-@pytest.fixture
-def undrain(staged: Callable[..., Any]) -> Undrain:
-    """Undrain instances of the nodes a (main) and b (main, side). Returns the calls of undrain."""
-    texts = {
+def tasks(*names: str) -> dict[str, str]:
+    """These files of the role, with the stand-in in place of inferctl."""
+    return {
         f"{TASKS}/{name}": (ROOT / TASKS / name)
         .read_text(encoding="utf-8")
         .replace("ansible.builtin.command:", "baremetal.inference.inferctl:")
-        for name in ("names.yml", "undrain.yml")
+        for name in names
     }
-    stage = staged(("inferctl",), texts)
+
+
+@pytest.fixture
+def undrain(staged: Callable[..., Any]) -> Undrain:
+    """Undrain instances of the nodes a (main) and b (main, side). Returns the calls of undrain."""
+    stage = staged(("inferctl",), tasks("names.yml", "undrain.yml"))
 
     def run(names: Sequence[str]) -> tuple[bool, str, list[Call]]:
         include = {"name": "baremetal.inference.recovery", "tasks_from": "undrain"}
@@ -58,3 +62,20 @@ def test_a_name_that_no_node_has_is_refused_before_any_instance_is_undrained(und
     succeeded, output, calls = undrain(["main", "mian"])
     assert not succeeded and "None of a, b has an instance mian." in output, output
     assert calls == []
+
+
+@pytest.mark.parametrize(("names", "fails"), [([], False), (["main"], True)])
+def test_an_action_on_a_follower_alone_names_the_leader_and_fails_for_a_named_gang(
+    staged: Callable[..., Any], names: list[str], fails: bool
+) -> None:
+    stage = staged(("inferctl",), tasks("names.yml", "operate.yml"))
+    include = {"name": "baremetal.inference.recovery", "tasks_from": "operate"}
+    variables = {"recovery_names": names, "recovery_action": "reset"}
+    task = {"ansible.builtin.include_role": include, "vars": variables}
+    asked, answer = status("b", "main")
+    answer["stdout"] = json.dumps({"instances": [{"name": "main", "leader": "a"}]})
+    succeeded, output = stage.run([{"hosts": "a:b", "tasks": [task]}], "a\nb", "-l", "b", seen=[(asked, answer)])
+    said = " ".join(output.split())
+    assert "b is only a follower of main: " in said and "Run the playbook again with -l a." in said, output
+    assert succeeded != fails, output
+    assert not [call for call in stage.calls() if "recover" in call["argv"]]
