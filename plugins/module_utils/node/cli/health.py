@@ -60,7 +60,7 @@ def add(commands: Commands) -> None:
 
     command = commands.add_parser("agent", help="(called by its unit) probe instances and answer gateways")
     command.add_argument("--address", default="127.0.0.1", help="address to listen on (default: %(default)s)")
-    command.add_argument("--port", type=int, default=AGENT_PORT, help="(default: %(default)s)")
+    command.add_argument("--port", type=_port, default=AGENT_PORT, help="(default: %(default)s)")
     command.add_argument("--interval", type=_seconds, default=INTERVAL, metavar="S", help="(default: %(default)g)")
     command.add_argument("--timeout", type=_seconds, default=LIMIT, metavar="S", help="(default: %(default)g)")
     command.set_defaults(run=_agent)
@@ -70,6 +70,13 @@ def _seconds(text: str) -> float:
     value = float(text)
     if not 0.1 <= value <= 3600:
         raise argparse.ArgumentTypeError("must be between 0.1 and 3600 seconds")
+    return value
+
+
+def _port(text: str) -> int:
+    value = int(text)
+    if not 1 <= value <= 65535:
+        raise argparse.ArgumentTypeError("must be a port from 1 to 65535")
     return value
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -36,12 +37,14 @@ class Kept:
 
 @dataclass(frozen=True)
 class Instance:
-    """An instance's releases, oldest first, and the swap that is under way."""
+    """An instance's releases, oldest first, and the swap that is under way. `problem`: why desired and pinned release
+    are unknown."""
 
     name: str
     releases: list[Kept] = field(default_factory=list)
     swap: swaps.Swap | None = None
     pin: pins.Pin | None = None
+    problem: str = ""
 
 
 def add(commands: Any) -> None:
@@ -54,17 +57,19 @@ def add(commands: Any) -> None:
 
 def _releases(options: argparse.Namespace, paths: Paths) -> int:
     found = [collect(paths, name) for name in known(paths, options.names)]
+    problems = [instance.problem for instance in found if instance.problem]
+    holder = None
     try:
-        holder, problem = lock.read(paths), ""
+        holder = lock.read(paths)
     except (OSError, ValueError) as error:
         # A damaged lock must not hide the releases.
-        holder, problem = None, str(error)
+        problems.append(str(error))
     if options.json:
         instances = [asdict(instance) for instance in found]
         print(
             json.dumps({"schema": SCHEMA, "lock": asdict(holder) if holder else None, "instances": instances}, indent=2)
         )
-        return fail(problem, FAILED) if problem else OK
+        return _code(problems)
     for instance in found:
         print(instance.name)
         for kept in reversed(instance.releases):
@@ -80,12 +85,23 @@ def _releases(options: argparse.Namespace, paths: Paths) -> int:
         print("no instance on this node")
     if holder:
         print(f"locked by {holder}")
-    return fail(problem, FAILED) if problem else OK
+    return _code(problems)
+
+
+def _code(problems: Sequence[str]) -> int:
+    """Print the problems, and return the exit code."""
+    for problem in problems:
+        fail(problem, FAILED)
+    return FAILED if problems else OK
 
 
 def collect(paths: Paths, name: str) -> Instance:
-    """The releases of an instance. Raises OSError, and ValueError if its desired state is damaged."""
-    desired = releases.desired_number(paths, name)
+    """The releases of an instance. A damaged desired state hides neither them nor other instances. Raises OSError."""
+    desired, problem = None, ""
+    try:
+        desired = releases.desired_number(paths, name)
+    except (OSError, ValueError) as error:
+        problem = str(error)
     pin = pins.in_force(paths, name, desired)
     roles = {
         "active": releases.active_number(paths, name),
@@ -94,7 +110,7 @@ def collect(paths: Paths, name: str) -> Instance:
         "pinned": pin.release if pin else None,
     }
     kept = [_kept(paths, name, number, roles) for number in releases.numbers(paths, name)]
-    return Instance(name, kept, swaps.read(paths, name), pin)
+    return Instance(name, kept, swaps.read(paths, name), pin, problem)
 
 
 def _kept(paths: Paths, name: str, number: int, roles: dict[str, int | None]) -> Kept:

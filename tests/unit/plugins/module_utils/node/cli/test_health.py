@@ -79,6 +79,13 @@ def test_an_impossible_timeout_is_wrong_usage(run: Run, timeout: str) -> None:
     assert error.value.code == 2
 
 
+@pytest.mark.parametrize("port", ["0", "-1", "70000", "http"])
+def test_an_impossible_port_of_the_agent_is_wrong_usage(run: Run, port: str) -> None:
+    with pytest.raises(SystemExit) as error:
+        run("agent", f"--port={port}")
+    assert error.value.code == 2
+
+
 def test_status_shows_drain_and_verdict(run: Run, run_json: RunJson, paths: Paths) -> None:
     now = datetime.now(UTC)
     state = {

@@ -91,6 +91,18 @@ def test_a_damaged_lock_is_an_error_and_hides_no_release(paths: Paths, run: Run)
         assert code == 1 and str(paths.lock) in errors and "side" in out
 
 
+def test_a_damaged_desired_state_is_an_error_and_hides_no_release(main: Paths, run: Run, run_json: RunJson) -> None:
+    files.write(main.instance("main"), "{")
+    code, out, errors = run("releases")
+    assert code == 1 and errors.count("inferctl: ") == 1 and str(main.instance("main")) in errors
+    assert [line for line in out.splitlines() if not line.startswith(" ")] == ["main", "side"]
+    assert "(active, current)" in out and "(active, current, desired)" in out
+    code, document = run_json("releases")
+    damaged, sound = document["instances"]
+    assert code == 1 and str(main.instance("main")) in damaged["problem"] and sound["problem"] == ""
+    assert [each["roles"] for each in damaged["releases"]] == [["active", "current"], []] and damaged["pin"] is None
+
+
 def test_an_unknown_instance_is_wrong_usage(run: Run) -> None:
     code, _out, errors = run("releases", "mian")
     assert code == 2 and "did you mean 'main'?" in errors
