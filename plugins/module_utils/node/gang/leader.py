@@ -124,11 +124,13 @@ class Leader:
         if seat is None:
             return []
         seat.link = None
+        # A member that has said that it leaves, and is lost before the drain is over, is no failure: nothing died.
+        left = seat.state == LEAVING
         # The reason for an end stays visible: a member that was refused or whose engine ended closes next.
         if seat.state not in (REFUSED, ENDED):
             seat.state, seat.detail = MISSING, why
         if self.phase in (LOADING, SERVING) or (self.phase == STOPPING and seat.state != ENDED):
-            return self._break(f"{seat.member.node} is gone: it {why}")
+            return self._break(f"{seat.member.node} is gone: it {why}", planned=left)
         return []
 
     def engine_ready(self) -> Actions:

@@ -214,9 +214,16 @@ def test_a_member_that_leaves_starts_a_drain() -> None:
     assert sent(actions, 12) == [Stopping("gpu-1 leaves: its unit is being stopped")]
     assert (leader.order.engine, leader.order.planned) == (DRAIN, True)
     assert leader.seats[1].state == gangs.LEAVING
-    # Without the member, the drain ends at once.
+    # Without the member, the drain ends at once. The end was asked for.
     leader.lost(11, "closed the connection")
-    assert leader.order.engine == KILL
+    assert (leader.order.engine, leader.order.planned) == (KILL, True)
+
+
+def test_another_member_that_is_lost_in_a_drain_is_a_failure() -> None:
+    leader = serving(3)
+    leader.receive(11, Leaving("its unit is being stopped"), "10.0.0.2", 0.0)
+    leader.lost(12, "was silent for 10 s")
+    assert (leader.order.engine, leader.order.planned) == (KILL, False)
 
 
 def test_in_a_drain_the_leaders_engine_gets_time_to_end() -> None:
