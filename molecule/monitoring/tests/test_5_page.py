@@ -50,7 +50,7 @@ def test_the_page_shows_the_fleet(watcher: Watcher, page: tuple[Browser, str], d
     browser = open_page(watcher, page)
     assert browser.value("document.title") == "Inference fleet"
     summary = " ".join(browser.text("#summary").split())
-    assert "2 / 2 nodes answer" in summary and "2 / 2 instances serve" in summary
+    assert "2 / 2 hosts answer" in summary and "2 / 2 instances serve" in summary
     names = [deb12.name, deb13.name]
     instances = browser.table("#instances")
     assert [row["node"] for row in instances] == names
