@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Filters that show the state of a fleet.
 
-The imports stand inside the functions: usually, each worker process of Ansible loads every file of filters, for each
-task. The filter `counted` avoids this in some playbooks, also for the imports.
+Each function imports what it needs itself: usually, each worker process of Ansible loads every file of filters, for
+each task. The filter `counted` avoids this in some playbooks, also for the imports.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Filters of playbooks for updates, maintenance and removals.
 
-The imports stand inside the functions: Ansible loads every file of filters in each worker process, for each task.
+Each function imports what it needs itself: Ansible loads every file of filters in each worker process, for each task.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def _run(run: Mapping[str, Any]) -> Any:
     from ansible_collections.baremetal.inference.plugins.module_utils.fleet.update import outcomes
 
     nodes = outcomes.read(run["hosts"], run["playing"], run["kept"])
-    return outcomes.Run(nodes, run["playbook"], run.get("untold", {}), run.get("left_out", ()))
+    return outcomes.Run(nodes, run["playbook"], run.get("outdated_gateways", {}), run.get("left_out", ()))
 
 
 def update_turn(

@@ -530,7 +530,7 @@ class Host:
                 if not (extra and "unknown flag: --validate" in output):
                     break
                 how, extra = "dockerd without privileges", []
-            accepted, words = dd.verdict(code, output)
+            accepted, words = dd.validation_result(code, output)
             return accepted, words.replace(name, "daemon.json"), how
         finally:
             os.close(memory)

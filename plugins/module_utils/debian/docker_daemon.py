@@ -387,7 +387,7 @@ def daemon_flags(exec_start: str, variables: Mapping[str, str]) -> list[str]:
     return flags
 
 
-def verdict(returncode: int, output: str) -> tuple[bool, str]:
+def validation_result(returncode: int, output: str) -> tuple[bool, str]:
     """Whether the daemon accepted the file, and its errors. For a run with ``--validate`` or without privileges."""
     if returncode == 0 or NEEDS_ROOT in output:
         return True, ""

@@ -197,7 +197,7 @@ ENTER: list[Call] = [
     {"ansible.builtin.include_tasks": "tasks/node_roles.yml"},
     {"ansible.builtin.include_role": {"name": "baremetal.inference.{{ item[0] }}", "tasks_from": "{{ item[1] }}"}},
 ]
-ENTER[1]["loop"] = "{{ site_beside }}"
+ENTER[1]["loop"] = "{{ site_while_loading }}"
 
 
 def enter(

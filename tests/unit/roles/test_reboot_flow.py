@@ -233,7 +233,7 @@ def test_the_report_ends_the_run_but_comes_before_the_engines_if_the_driver_wait
         "driver": ("common_reboot_required=True nvidia_driver_reboot_required=True", "before the engines"),
     }
     variables = {"site_left": {"left": []}, "vllm_due": True, "ansible_become": False}
-    lists = "{{ [inventory_hostname, site_beside, site_last] | to_json }}"
+    lists = "{{ [inventory_hostname, site_while_loading, site_last] | to_json }}"
     said = {"name": "Say", "ansible.builtin.debug": {"msg": f"{lists}."}}
     play = {"name": "See", "hosts": "all", "roles": ["site_variables"], "tasks": [said]}
     # Two hosts are gateways alone.

@@ -86,7 +86,7 @@ class Followed:
 
 
 @dataclass(frozen=True)
-class Turn:
+class PlannedNode:
     """A node in a batch."""
 
     host: str
@@ -105,7 +105,7 @@ class Turn:
 class MaintenancePlan:
     """Batches, problems that forbid the run, and lines for the operator."""
 
-    batches: list[list[Turn]] = field(default_factory=list)
+    batches: list[list[PlannedNode]] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
 
@@ -207,7 +207,7 @@ def _bearable(batch: Sequence[str], host: str, hosts: Mapping[str, Host], servin
     return True
 
 
-def _turn(host: str, facts: Host, serving: Serving, terms: Terms, made: MaintenancePlan) -> Turn:
+def _turn(host: str, facts: Host, serving: Serving, terms: Terms, made: MaintenancePlan) -> PlannedNode:
     """Make the turn of a node. Problems of the turn are added to the plan `made`."""
     last = {name: serving.lost(name, [one]) for name, one in facts.servers(host) if facts.drains}
     alone = [name for name, views in last.items() if views]
@@ -232,7 +232,7 @@ def _turn(host: str, facts: Host, serving: Serving, terms: Terms, made: Maintena
         made.problems.append(
             f"{host} is also a gateway, which serves no client during the reboot: add -e allow_downtime=true"
         )
-    return Turn(host, facts.drains, alone, drain_seconds, facts.followed(host) if facts.drains else [])
+    return PlannedNode(host, facts.drains, alone, drain_seconds, facts.followed(host) if facts.drains else [])
 
 
 def _in_the_way(host: str, facts: Host) -> list[str]:

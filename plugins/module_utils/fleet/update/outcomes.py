@@ -76,7 +76,7 @@ class Run:
 
     nodes: Mapping[str, NodeOutcome]
     playbook: str
-    untold: Mapping[str, str] = field(default_factory=dict)
+    outdated_gateways: Mapping[str, str] = field(default_factory=dict)
     """Gateways that do not have the new model names, with the reason."""
     left_out: Collection[str] = ()
     """Nodes that could not be reached at the start of the run."""
@@ -126,7 +126,7 @@ def lines(host: str, run: Run) -> list[str]:
 
 def failure(host: str, run: Run) -> str:
     """The message with which a run fails, for one node; empty if the run does not fail."""
-    if not run.failed and not run.untold:
+    if not run.failed and not run.outdated_gateways:
         return ""
     node = run.nodes[host]
     if run.failed:
@@ -141,7 +141,8 @@ def failure(host: str, run: Run) -> str:
         for other, lost in run.nodes.items()
         if lost.lost and lost.under_way
     ]
-    found += [f"{name} still has the model names from before the run: {why}" for name, why in run.untold.items()]
+    outdated = run.outdated_gateways
+    found += [f"{name} still has the model names from before the run: {why}" for name, why in outdated.items()]
     found += _absent(run)
     where = "The lines above list what runs on each node. " if run.failed else ""
     return "\n".join([*found, f"{where}When the cause is removed, run {run.playbook} again."])

@@ -63,7 +63,7 @@ not at all, which is allowed; as before, because no gateway sends requests to th
 
 
 @dataclass(frozen=True)
-class Turn:
+class PlannedSwap:
     """An instance in a batch. The node decides again at the start of the swap: node/swap/way.py has the same words."""
 
     host: str
@@ -82,7 +82,7 @@ class Turn:
 class Plan:
     """Batches, problems that forbid the run, and lines for the operator."""
 
-    batches: list[list[Turn]] = field(default_factory=list)
+    batches: list[list[PlannedSwap]] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
 
@@ -140,7 +140,7 @@ def plan(
             made.problems += [problem] if problem else []
             made.lines.append(f"batch {number}: {_line(key, item, words)}")
             vouched = way == OTHERS and not serving.asked(key.name)
-            turns.append(Turn(key.host, key.name, item.origin, item.target, way, vouched))
+            turns.append(PlannedSwap(key.host, key.name, item.origin, item.target, way, vouched))
         made.batches.append(turns)
     made.lines += [f"not due: {key.name} on {key.host}" for key in chosen if key not in due]
     return made

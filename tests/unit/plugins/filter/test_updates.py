@@ -113,7 +113,7 @@ def test_an_update_reports_its_swaps_and_the_failed_nodes() -> None:
     assert FILTERS["update_turn"](batch, "b", run) == batch[1] and FILTERS["update_failed"](run) == []
     assert FILTERS["update_turn"](batch, "a", run, True)["release"] == 1
     assert FILTERS["update_report"](run, "a", {}) == {"lines": ["it serves"], "state": [], "failure": ""}
-    lost = {**run, "playing": ["a"], "kept": {"b": {"under_way": "main"}}, "untold": {}, "left_out": ["c"]}
+    lost = {**run, "playing": ["a"], "kept": {"b": {"under_way": "main"}}, "outdated_gateways": {}, "left_out": ["c"]}
     assert FILTERS["update_failed"](lost) == ["b"]
     report = FILTERS["update_report"](lost, "a", {"b": {"msg": "gone"}})
     assert report["state"] == ["b: its instances are unknown: gone"] and "c could not be reached" in report["failure"]

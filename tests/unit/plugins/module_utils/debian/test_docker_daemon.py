@@ -252,7 +252,7 @@ VERDICTS = [
 
 @pytest.mark.parametrize(("code", "output", "accepted", "words"), VERDICTS)
 def test_the_result_of_the_daemons_own_check_is_read(code: int, output: str, accepted: bool, words: str) -> None:
-    assert dd.verdict(code, output) == (accepted, words)
+    assert dd.validation_result(code, output) == (accepted, words)
 
 
 def test_environment_text_is_quoted_for_systemd() -> None:

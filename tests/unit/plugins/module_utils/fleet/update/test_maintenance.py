@@ -14,8 +14,8 @@ from ansible_collections.baremetal.inference.plugins.module_utils.fleet.update.m
     Followed,
     Host,
     MaintenancePlan,
+    PlannedNode,
     Terms,
-    Turn,
     plan_maintenance,
 )
 
@@ -167,7 +167,7 @@ def test_nodes_with_different_sets_share_a_batch() -> None:
 def test_requests_of_an_only_replica_are_held() -> None:
     made = plan({"n1": node("main", up=("n1",))})
     assert made.problems == []
-    assert made.batches == [[Turn("n1", drain=True, alone=["main"], drain_seconds=30)]]
+    assert made.batches == [[PlannedNode("n1", drain=True, alone=["main"], drain_seconds=30)]]
 
 
 @pytest.mark.parametrize(
@@ -198,7 +198,7 @@ def test_allowed_downtime_is_no_problem(reboot: bool) -> None:
 def test_a_run_that_failed_is_continued() -> None:
     left = node("main", up=("n2",), due=[], drain=False, item={"serving": False, "drained_by": "maintenance"})
     made = plan({"n1": left, "n2": node("main", up=("n2",), due=[], drain=False)})
-    assert made.batches == [[Turn("n1", drain=True, alone=[], drain_seconds=None)]]
+    assert made.batches == [[PlannedNode("n1", drain=True, alone=[], drain_seconds=None)]]
     assert made.lines[0] == "batch 1: n1: continues an earlier run that was cut off or failed, drained"
 
 
@@ -216,7 +216,7 @@ def test_an_invalid_size_is_a_problem(sizes: tuple[str, ...]) -> None:
 def test_a_node_that_cannot_be_reached_is_named_and_counted() -> None:
     read = {"n1": Host.from_dict(node("main", up=("n1", "dead")))}
     made = plan_maintenance(read, Terms(SIZES, 90), ["dead"])
-    assert made.problems == [] and made.batches == [[Turn("n1", drain=True, alone=[], drain_seconds=None)]]
+    assert made.problems == [] and made.batches == [[PlannedNode("n1", drain=True, alone=[], drain_seconds=None)]]
     assert made.lines[0] == "dead cannot be reached, and is left out: it gets requests for main (by gw)"
 
 

@@ -16,10 +16,12 @@ DONE = {"name": "main", "origin": 1, "release": 2, "outcome": "done", "line": "m
 FAILED = {**DONE, "outcome": "returned", "line": "", "failure": "the probe failed."}
 
 
-def run(playing: str = "ab", untold: dict[str, str] | None = None, left_out: tuple[str, ...] = (), **kept: Any) -> Run:
+def run(
+    playing: str = "ab", outdated_gateways: dict[str, str] | None = None, left_out: tuple[str, ...] = (), **kept: Any
+) -> Run:
     """Nodes a and b with their recorded outcomes. `playing`: the nodes that the controller still reaches."""
     nodes = outcomes.read(["a", "b"], playing, kept)
-    return Run(nodes, "baremetal.inference.update_model", untold or {}, left_out)
+    return Run(nodes, "baremetal.inference.update_model", outdated_gateways or {}, left_out)
 
 
 def test_every_node_swaps_until_a_node_fails() -> None:
@@ -109,7 +111,7 @@ def test_an_instance_that_went_back_has_a_line() -> None:
 
 
 def test_gateways_without_the_new_model_names_fail_the_run() -> None:
-    said = outcomes.failure("a", run(untold={"gw2": "Refresh: x"}, a={"swaps": [DONE]}))
+    said = outcomes.failure("a", run(outdated_gateways={"gw2": "Refresh: x"}, a={"swaps": [DONE]}))
     assert said == (
         "baremetal.inference.update_model has swapped all due instances, but some gateways do not have the new model"
         " names.\n"
