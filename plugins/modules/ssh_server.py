@@ -409,13 +409,13 @@ class Manager:
             if not self.trial.rollback():
                 files.write(OURS, self.old)
                 self.server.reload()
-        except (SshdError, TrialError) as error:
-            return (
-                f"The old file was put back, but the server may not have loaded it: {error}\n"
-                "Keep a session open, read `journalctl --unit=ssh.service` on the node, correct the cause, and run"
-                " again."
-            )
-        except OSError as error:
+        except (SshdError, TrialError, OSError) as error:
+            if not isinstance(error, OSError) and files.text(OURS) == self.old:
+                return (
+                    f"The old file was put back, but the server may not have loaded it: {error}\n"
+                    "Keep a session open, read `journalctl --unit=ssh.service` on the node, correct the cause, and run"
+                    " again."
+                )
             # The caller also reports the error of the change, so this error must not replace it.
             return (
                 f"The old file could not be put back: {error}\n"

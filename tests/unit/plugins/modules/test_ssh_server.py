@@ -191,6 +191,20 @@ def test_an_old_file_that_cannot_be_put_back_does_not_hide_the_first_error(
     assert "The old file could not be put back: [Errno 30] Read-only file system" in str(caught.value)
 
 
+def test_a_rollback_that_leaves_the_new_file_is_reported(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    node.ours.write_text("PasswordAuthentication yes\n")
+    node.reload_works = False
+
+    def rollback(_trial: trial.Trial) -> bool:
+        if node.ours.read_text() != "PasswordAuthentication yes\n":
+            raise trial.TrialError("cp failed")
+        return False
+
+    monkeypatch.setattr(trial.Trial, "rollback", rollback)
+    with pytest.raises(SshdError, match="The old file could not be put back: cp failed"):
+        node.apply()
+
+
 @pytest.mark.parametrize(("unit", "verbs"), [("ssh.service", ["reload"]), ("ssh.socket", ["stop"]), ("neither", [])])
 def test_the_server_is_reloaded_or_stopped_for_the_new_file(node: Node, unit: str, verbs: list[str]) -> None:
     """A server that ssh.socket has started cannot reload. It stops, and the next connection starts it again."""
