@@ -76,7 +76,7 @@ def test_all_mistakes_in_instances_and_models_are_reported_at_once(
         )
     finally:
         deb12.run("systemctl stop stranger")
-    assert "'tiny-aa': is not in the registry: did you mean 'tiny-a'? known: odd, tiny-a" in output
+    assert "'tiny-aa': is not in the model registry: did you mean 'tiny-a'? known: odd, tiny-a" in output
     assert "name: 'main': is used twice" in output
     assert "port: 5006: is used twice" in output
     assert "from 1024 to 65535" in output

@@ -107,7 +107,7 @@ def test_mistakes_of_the_registry_are_refused_at_once(deb13: Node, models: dict[
     said = refused(deb13, wrong)
     assert "max-loras: 1: is less than the number of adapters, 2" in said
     assert "models.tiny-legal: dtype: 'float32': is no key of an adapter" in said
-    assert "models.lost: base: 'tiny-b': must be another entry of the registry" in said
+    assert "models.lost: base: 'tiny-b': must be another entry of the model registry" in said
 
 
 def test_an_adapter_without_its_weights_is_refused(deb13: Node, models: dict[str, Any], other: Path) -> None:

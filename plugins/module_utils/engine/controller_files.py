@@ -77,7 +77,7 @@ def _directory(path: Path) -> dict[str, Any]:
     if len(files) > MOST_FILES or size > MOST_BYTES:
         problem = (
             f"has {len(files)} files of {size >> 20} MiB, and at most {MOST_FILES} files of {MOST_BYTES >> 20} MiB are "
-            "copied: put them into the model's own directory, or make them an entry of the registry"
+            "copied: put them into the model's own directory, or make them an entry of the model registry"
         )
         return {"problem": problem}
     digest = hashlib.sha256(f"directory\0{path.name}\0".encode())

@@ -12,7 +12,7 @@ from ..models.registry.entries import OWN_KEYS
 from .adapters.catalogues import choose
 
 _GPUS = "write gpus: a number, or a list of indexes and UUIDs; tensor-parallel-size of the model divides it over them"
-_MODEL = "write model: one entry of the registry. Each model has an instance of its own"
+_MODEL = "write model: one entry of the model registry. Each model has an instance of its own"
 
 MEANT: Mapping[str, str] = {
     **dict.fromkeys(("env", "envs", "env_vars", "variables"), "write environment, or secret_environment for secrets"),
@@ -39,5 +39,5 @@ def hint(key: str, keys: Collection[str]) -> str:
     catalogue = choose()
     flag = catalogue.aliases.get(kebab, kebab)
     if flag in catalogue.flags or flag in OWN_KEYS:
-        return f"belongs to the model: write {flag!r} in its entry of the registry"
+        return f"belongs to the model: write {flag!r} in its entry of the model registry"
     return nearest(key, keys)

@@ -144,13 +144,15 @@ def _check_instance(where: str, raw: Mapping[str, Any], registry: Registry) -> l
     if not isinstance(name, str) or not NAME.fullmatch(name):
         problems.append(Problem(where, "must be 1 to 40 lower-case letters, digits and inner dashes", "name", name))
     elif raw.get("state") != "absent" and name in registry.names and name != model:
-        message = "is the name of another model in the registry: clients that ask for that model would get this one"
+        message = (
+            "is the name of another model of the model registry: clients that ask for that model would get this one"
+        )
         problems.append(Problem(where, message, "name", name))
     if raw.get("state") != "absent" and model is None:
-        message = f"is required: an entry of the registry, {nearest('', registry.names)}"
+        message = f"is required: an entry of the model registry, {nearest('', registry.names)}"
         problems.append(Problem(where, message, "model"))
     elif raw.get("state") != "absent" and (not isinstance(model, str) or model not in registry.names):
-        message = f"is not in the registry: {nearest(str(model), registry.names)}"
+        message = f"is not in the model registry: {nearest(str(model), registry.names)}"
         problems.append(Problem(where, message, "model", model))
     elif raw.get("state") != "absent" and (entry := registry.entries.get(str(model))) and entry.adapter_of:
         message = f"is an adapter, which the instances of its base serve: name {entry.adapter_of}"

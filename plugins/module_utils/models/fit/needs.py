@@ -77,7 +77,7 @@ def needs(
         blocks.append("\n".join([f"{name}: {entry.model}", *lines]))
     if mistakes := [*registry.problems, *wrong]:
         blocks.append("\n".join([TO_CORRECT, *(_row("PROBLEM", str(one)) for one in mistakes)]))
-    return "\n\n".join(blocks) or "no model in the registry"
+    return "\n\n".join(blocks) or "the model registry has no model"
 
 
 def _facts(values: Mapping[str, Any]) -> ModelFacts:

@@ -173,4 +173,4 @@ def _unknown(name: str, catalogue: Catalogue, known: Iterable[str]) -> str:
     hint = MEANT.get(name) or near(name, known) or "`vllm serve --help=all` lists the flags"
     # A key that belongs elsewhere is wrong in every version.
     guess = "" if name in MEANT else catalogue.guess
-    return f"is neither a key of the registry nor a flag of vLLM {catalogue.version}{guess}: {hint}"
+    return f"is neither a key of the model registry nor a flag of vLLM {catalogue.version}{guess}: {hint}"

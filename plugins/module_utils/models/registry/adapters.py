@@ -86,7 +86,7 @@ def _check_base(where: str, name: str, entry: Mapping[Any, Any], models: Mapping
         message = f"is {kind}: an adapter's base must be an entry with the key model: {way}"
         found.problem(where, message, "base", base)
     elif not isinstance(base, str) or base not in models or base == name:
-        found.problem(where, f"must be another entry of the registry: {nearest(str(base), others)}", "base", base)
+        found.problem(where, f"must be another entry of the model registry: {nearest(str(base), others)}", "base", base)
 
 
 def check_limits(where: str, name: str, flags: Mapping[str, Any], models: Mapping[str, Any], found: Findings) -> None:

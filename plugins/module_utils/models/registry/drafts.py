@@ -73,7 +73,7 @@ def check(where: str, name: str, flags: Mapping[str, Any], models: Mapping[str, 
     elif is_adapter(models.get(draft)):
         found.problem(where, "is an adapter: a draft must be an entry with the key model", f"{KEY}: model", draft)
     elif draft not in others:
-        message = "is the draft. A draft must be another entry of the registry: engines load it from the store. "
+        message = "is the draft. A draft must be another entry of the model registry: engines load it from the store. "
         way = nearest(draft, others)
         if "/" in draft:
             way = f"add an entry with model: {draft}, and write the entry's name here"

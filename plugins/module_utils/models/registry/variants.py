@@ -58,7 +58,8 @@ def check_bases(models: Mapping[str, Any], found: Findings) -> None:
                 found.problem(where, message, key, entry[key])
         if not isinstance(base, str) or base not in models:
             others = [other for other in models if isinstance(other, str) and other != name]
-            found.problem(where, f"must be another entry of the registry: {nearest(str(base), others)}", "base", base)
+            message = f"must be another entry of the model registry: {nearest(str(base), others)}"
+            found.problem(where, message, "base", base)
             continue
         if is_adapter(models[base]):
             message = "is an adapter, and a variant needs the weights of a model: name the base of the adapter"

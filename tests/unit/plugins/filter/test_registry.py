@@ -44,7 +44,7 @@ def test_all_mistakes_of_a_registry_are_in_one_list(model: Callable[..., ModelFa
     text = FILTERS["model_needs"](models, {"a": model("llama-3-8b").to_dict()}, "", 1, {"branch": "no answer"})
     mistakes = text.partition("to correct:")[2].splitlines()[1:]
     for words in (
-        "models.a: dtypee: 'half': is neither a key of the registry nor a flag",
+        "models.a: dtypee: 'half': is neither a key of the model registry nor a flag",
         "models.cloud: model: 's3://bucket/name': must be controller:/absolute/path",
         "models.home: model: '~/models/name': must be controller:/absolute/path",
         "models.branch: model: 'org/name': needs the key revision, too: the commit's 40 digits",

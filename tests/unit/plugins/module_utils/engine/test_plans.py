@@ -72,7 +72,7 @@ def test_named_gpus_replace_those_of_the_node(asked: list[str]) -> None:
 
 
 def test_with_a_known_problem_no_plan_fits() -> None:
-    known = Misfit("inventory", "model", "x", "is not in the registry")
+    known = Misfit("inventory", "model", "x", "is not in the model registry")
     found = plans.plan(engine(problems=[known]), plans.Hardware(Path("/"), [Device("L4", 23034)]))
     assert found["ok"] is False and found["problems"][0] == known.to_dict()
 

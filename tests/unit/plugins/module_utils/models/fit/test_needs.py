@@ -74,7 +74,7 @@ def test_nodes_with_gpus_of_unknown_memory_are_unknown(facts: dict[str, Any]) ->
 def test_problems_of_the_registry_come_last(facts: dict[str, Any]) -> None:
     text = needs({"big": {**MODELS["big"], "gpus": 2}}, facts)
     assert "to correct:" in text and "set it in the instance" in text
-    assert needs({}, {}) == "no model in the registry"
+    assert needs({}, {}) == "the model registry has no model"
     wrong = [Problem("models.big", "is no source", "model", "s3://x")]
     both = needs({"big": {**MODELS["big"], "gpus": 2}}, facts, wrong=wrong)
     assert both.index("set it in the instance") < both.index("models.big: model: 's3://x': is no source")

@@ -42,7 +42,7 @@ def test_arguments_are_sorted_by_flag() -> None:
     ("name", "value", "expected"),
     [
         # Names
-        ("dtypee", "half", "neither a key of the registry nor a flag of vLLM 0.32.0: did you mean 'dtype'?"),
+        ("dtypee", "half", "neither a key of the model registry nor a flag of vLLM 0.32.0: did you mean 'dtype'?"),
         ("quite-new", 1, "nor a flag of vLLM 0.32.0: `vllm serve --help=all` lists the flags"),
         ("max_model_len", 5, "write 'max-model-len'"),
         ("Max-Model-Len", 5, "write 'max-model-len'"),

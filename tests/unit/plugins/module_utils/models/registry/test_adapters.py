@@ -53,7 +53,7 @@ def test_the_adapters_of_entries_are_sorted() -> None:
     ("entry", "words"),
     [
         ({"adapter": "/srv/legal"}, "models.legal: base: is required beside adapter"),
-        ({**LEGAL, "base": "larg"}, "base: 'larg': must be another entry of the registry: did you mean 'large'?"),
+        ({**LEGAL, "base": "larg"}, "base: 'larg': must be another entry of the model registry: did you mean 'large'?"),
         (
             {**LEGAL, "base": "legal"},
             "base: 'legal': is an adapter: an adapter's base must be an entry with the key model",

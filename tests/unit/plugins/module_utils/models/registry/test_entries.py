@@ -52,7 +52,10 @@ def mistakes(**models: Any) -> list[str]:
         ({"model": "m", 8: "d"}, "models.x: has the key 8, which YAML does not read as a text: put it in quotes"),
         ({"model": "m", "base": "y"}, "models.x: model: 'm': belongs to the base"),
         ({"base": "y", "revision": COMMIT}, "models.x: revision: '0123456789abcdef0123456789abcdef01234567': belongs"),
-        ({"base": "yy"}, "models.x: base: 'yy': must be another entry of the registry: did you mean 'y'? known: y"),
+        (
+            {"base": "yy"},
+            "models.x: base: 'yy': must be another entry of the model registry: did you mean 'y'? known: y",
+        ),
         ({"base": ["y"]}, "models.x: base: ['y']: must be another entry"),
         ({"base": "x"}, "models.x: base: 'x': goes in a circle, x → x"),
         ({"model": "m", "system-prompt": " "}, "models.x: system-prompt: ' ': is empty: give a text"),

@@ -73,7 +73,7 @@ def test_a_variant_may_not_have_a_key_of_the_weights() -> None:
 
 def test_a_base_must_be_another_entry() -> None:
     assert mistakes(x={"base": "yy"}, y={"model": "m"}) == [
-        "models.x: base: 'yy': must be another entry of the registry: did you mean 'y'? known: y"
+        "models.x: base: 'yy': must be another entry of the model registry: did you mean 'y'? known: y"
     ]
     assert "models.x: base: ['y']: must be another entry" in mistakes(x={"base": ["y"]}, y={})[0]
     assert mistakes(x="text", y={"model": "m"}, z={"base": "y"}) == []

@@ -414,7 +414,8 @@ def test_an_engine_version_without_a_catalogue_is_a_warning(plan: Plan) -> None:
     result, warnings = plan({"a": {"model": "/m", "quite-new": 1}}, engine_version="0.32.9")
     assert (result["engine_version"], result["catalogue_version"]) == ("0.32.9", "0.32.0")
     assert "no catalogue of the flags of vLLM 0.32.9" in warnings[0]
-    assert warnings[1].startswith("models.a: quite-new: 1: is neither a key of the registry nor a flag of vLLM 0.32.0")
+    neither = "models.a: quite-new: 1: is neither a key of the model registry nor a flag of vLLM 0.32.0"
+    assert warnings[1].startswith(neither)
 
 
 def test_the_version_is_read_from_the_tag(plan: Plan) -> None:
@@ -755,7 +756,7 @@ def test_a_memory_limit_below_the_weights_does_not_fit(
 def test_an_entry_is_checked_for_the_image_that_serves_it(node: Node) -> None:
     """A flag that only the version in the instance's own image has."""
     node.models["llama"]["reasoning-effort-map"] = {"low": "minimal"}
-    assert "is neither a key of the registry nor a flag" in str(node.call()["problems"])
+    assert "is neither a key of the model registry nor a flag" in str(node.call()["problems"])
     node.instances[0]["image"] = "registry.example.com/vllm:v0.33.0@sha256:" + "a" * 64
     result = node.call()
     assert result["problems"] == []
