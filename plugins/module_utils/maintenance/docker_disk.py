@@ -17,6 +17,7 @@ from typing import Any
 from ..core import systemd
 from ..core.docker_api import Docker
 from ..core.paths import Paths, container_name, unit_name
+from ..core.sizes import counted
 from ..engine.state import releases
 
 PREFIX = container_name("")
@@ -94,7 +95,7 @@ def build_cache(found: Iterable[Mapping[str, Any]]) -> list[Item]:
     """The build cache that no build uses now. `found` is Docker's list."""
     idle = [one for one in found if not one.get("InUse")]
     size = sum(int(one.get("Size") or 0) for one in idle if not one.get("Shared"))
-    return [Item("cache", f"{len(idle)} parts of the build cache", size)] if idle else []
+    return [Item("cache", f"{counted(len(idle), 'part')} of the build cache", size)] if idle else []
 
 
 @dataclass

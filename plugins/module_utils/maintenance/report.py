@@ -10,6 +10,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from ..core.sizes import counted
+
 OK, WARN, FAIL = "ok", "warn", "fail"
 
 DAY = 86400.0
@@ -40,7 +42,9 @@ def certificate(path: str, enddate: str, now: datetime, warn_days: int, fail_day
         return unreadable(path, "is no certificate in PEM")
     days = int((end - now).total_seconds() // DAY)
     status = FAIL if days < fail_days else WARN if days < warn_days else OK
-    words = f"ended {-days} days ago" if days < 0 else f"has {days} days left, until {end:%Y-%m-%d}"
+    words = (
+        f"ended {counted(-days, 'day')} ago" if days < 0 else f"has {counted(days, 'day')} left, until {end:%Y-%m-%d}"
+    )
     words += "" if status == OK else ": renew the certificate"
     return Certificate(path, days, status, words)
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ..core.sizes import counted
 from . import safetensors
 
 INDEX = "model.safetensors.index.json"
@@ -91,7 +92,10 @@ def read(files: Mapping[str, Path]) -> Shards:
                 shards.missing.append(shard)
                 wrong(shard, f"is missing: {INDEX} names it; fetch it again")
             elif shard in shards.headers and (lacking := sorted(tensors - set(shards.headers[shard].tensors))):
-                wrong(shard, f"lacks {len(lacking)} tensors that {INDEX} names, such as {lacking[0]}; fetch it again")
+                wrong(
+                    shard,
+                    f"lacks {counted(len(lacking), 'tensor')} that {INDEX} names, such as {lacking[0]}; fetch it again",
+                )
         shards.wanted = sorted(named)
     else:
         top = sorted(name for name in files if name.endswith(SUFFIX) and "/" not in name)

@@ -22,7 +22,7 @@ from pathlib import Path
 
 from ..core import files as node_files
 from ..core.problems import InputError, Problem
-from ..core.sizes import human
+from ..core.sizes import counted, human
 from ..models.manifest import MANIFEST, REVISION_DIGITS, Manifest
 from .hashes import HashCache
 
@@ -63,7 +63,8 @@ class Plan:
     @property
     def summary(self) -> str:
         """One line for a message."""
-        return f"{self.name} {self.manifest.revision}: {len(self.missing)} files, {human(self.missing_bytes)} to copy"
+        files = counted(len(self.missing), "file")
+        return f"{self.name} {self.manifest.revision}: {files}, {human(self.missing_bytes)} to copy"
 
     def filters(self) -> list[str]:
         """Arguments with which rsync copies only the missing files, quoted for a command line."""

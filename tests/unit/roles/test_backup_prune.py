@@ -42,7 +42,7 @@ def prune(staged: Callable[..., Any]) -> Prune:
 
 def test_old_snapshots_are_removed_with_other_credentials_than_the_hosts_own(prune: Prune) -> None:
     succeeded, output = prune.run(DONE, backup_prune_repository="rest:https://store:8001/a")
-    assert succeeded and "a: 1 snapshots removed, 2 kept" in output and "LOOK" not in output, output
+    assert succeeded and "a: 1 snapshot removed, 2 kept" in output and "LOOK" not in output, output
     (call,) = prune.stage.calls(module="backup_prune")
     assert (call["repository"], call["host"], call["keep_within"]) == ("rest:https://store:8001/a", "a", "1y")
     assert call["environment"] == VARIABLES["backup_prune_environment"] and "very-secret" not in output
@@ -52,7 +52,7 @@ def test_old_snapshots_are_removed_with_other_credentials_than_the_hosts_own(pru
 def test_snapshots_of_the_future_are_reported(prune: Prune) -> None:
     succeeded, output = prune.run({**DONE, "ahead": ["cccccccc"]}, "--check")
     assert succeeded, output
-    assert "1 snapshots would be removed, 2 kept. LOOK AT THIS HOST: snapshots dated in the future (cccccccc)" in output
+    assert "1 snapshot would be removed, 2 kept. LOOK AT THIS HOST: snapshots dated in the future (cccccccc)" in output
 
 
 @pytest.mark.once

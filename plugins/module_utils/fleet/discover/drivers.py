@@ -6,6 +6,7 @@ Pure, except that it reads the table of drivers."""
 
 from __future__ import annotations
 
+from ...core.sizes import counted
 from ...hardware.driver.choice import LONG_TERM, Node, Wish
 from ...hardware.driver.compatibility import Compatibility
 from ...hardware.driver.packages import NVIDIA
@@ -161,8 +162,8 @@ def _docker(machine: Machine, found: Proposal) -> None:
     running = machine.docker.get("running") or []
     if running:
         found.findings.append(
-            f"Docker runs {len(running)} containers already ({', '.join(running[:5])}): the set-up takes over "
-            "/etc/docker/daemon.json, and restarts Docker only if docker_restart_allowed is set"
+            f"Docker runs {counted(len(running), 'container')} already ({', '.join(running[:5])}): the set-up takes "
+            "over /etc/docker/daemon.json, and restarts Docker only if docker_restart_allowed is set"
         )
 
 

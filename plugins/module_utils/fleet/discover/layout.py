@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ...core.controller import ON_CONTROLLER
+from ...core.sizes import counted
 from ...engine.image_cuda import lowest
 from ...models.config.computed import compute
 from ...models.config.facts import ModelFacts
@@ -143,7 +144,7 @@ def _place(
     gpus, count = machine.usable_gpus, world_size(division)
     layout.instances[name] = []
     if len(gpus) < count:
-        layout.reasons[name] = f"{wanted.model} needs {count} GPUs, and {name} has {cards(gpus) or 'no GPU'}"
+        layout.reasons[name] = f"{wanted.model} needs {counted(count, 'GPU')}, and {name} has {cards(gpus) or 'no GPU'}"
         layout.proposal.findings.append(f"{name}: serves nothing: {layout.reasons[name]}")
         return
     devices = from_facts(gpus)[:count]
@@ -158,7 +159,7 @@ def _place(
     layout.instances[name] = [{"name": NAME, "model": wanted.entry_name, "port": PORT, "gpus": count}]
     free = len(gpus) - count
     layout.reasons[name] = f"{wanted.model} fits {count} of {cards(gpus)}" + (
-        f"; {free} GPUs stay free" if free else ""
+        f"; {counted(free, 'GPU')} {'stays' if free == 1 else 'stay'} free" if free else ""
     )
     layout.proposal.findings += [f"{name}: is not checked for {wanted.model}: {reason}" for reason in answer.unknown]
     if free:

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ...core.sizes import counted
 from ...hardware.driver.compatibility import Compatibility
 from . import drivers, serving, storage
 from .finding import Proposal
@@ -78,7 +79,7 @@ def _system(name: str, machine: Machine, found: Proposed) -> None:
     given = [gpu for gpu in machine.gpus if gpu.get("excluded")]
     if given:
         own.findings.append(
-            f"{len(given)} GPUs belong to virtual machines ({given[0].get('driver')}), and are left alone"
+            f"has {counted(len(given), 'GPU')} for virtual machines ({given[0].get('driver')}), left alone"
         )
     others = machine.firewall.get("others") or []
     if others:

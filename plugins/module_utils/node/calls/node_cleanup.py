@@ -19,7 +19,7 @@ from ...core.docker_api import (
     DockerUnavailable,
 )
 from ...core.paths import Paths
-from ...core.sizes import GIB, human
+from ...core.sizes import GIB, counted, human
 from ...engine.state import history, releases
 from ...maintenance import docker_disk, logs
 
@@ -103,7 +103,7 @@ class Cleanup:
             bounds += [f"--vacuum-time={age}s"] if age else []
             foreseen = logs.freed(self.run("journalctl", *bounds))
         self.bytes += foreseen
-        self.lines.append(f"{len(going)} files of the journal: {human(foreseen)}")
+        self.lines.append(f"{counted(len(going), 'file')} of the journal: {human(foreseen)}")
 
     @staticmethod
     def journals() -> list[logs.Journal]:

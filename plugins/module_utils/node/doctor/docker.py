@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from ...core.docker_api import DockerError, DockerUnavailable
+from ...core.sizes import counted
 from ...hardware import cdi, container_gpus
 from ..recovery import inspect
 from .check import FAIL, OK, WARN, CannotTell, Check, Finding
@@ -61,7 +62,8 @@ def gpus(host: Host) -> Finding:
     untried = [f"{container.name}: {container.error}" for container in found.containers if container.error]
     if untried:
         raise CannotTell("; ".join(untried), "docker inspect NAME; docker exec NAME ls -l /dev")
-    return Finding(OK, f"{len(found.containers)} containers can open their GPUs")
+    number = len(found.containers)
+    return Finding(OK, f"{counted(number, 'container')} can open {'its' if number == 1 else 'their'} GPUs")
 
 
 CHECKS = (

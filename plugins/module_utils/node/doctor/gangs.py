@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from ...core import systemd
 from ...core.docker_api import DockerError, DockerUnavailable
 from ...core.paths import unit_name
+from ...core.sizes import counted
 from ...engine.gang.members import DIGEST_DIGITS, Gang
 from ...engine.release import GANG_LABEL, Release
 from ...engine.state import gangs
@@ -44,7 +45,8 @@ def members(host: Host) -> Finding:
     if wrong:
         return Finding(FAIL, "; ".join(wrong), "inferctl status; docs/gangs.md has a section for each fault")
     starts = f"; gangs that start, so that their members are not known yet: {', '.join(unknown)}" if unknown else ""
-    return Finding(OK, f"{len(found) - len(unknown)} gangs are complete, or stopped{starts}")
+    known = len(found) - len(unknown)
+    return Finding(OK, f"{counted(known, 'gang')} {'is' if known == 1 else 'are'} complete, or stopped{starts}")
 
 
 def _engine(host: Host, release: Release, gang: Gang, state: GangState | None) -> Iterator[str]:

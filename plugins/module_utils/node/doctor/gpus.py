@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from ...core.sizes import counted
 from ...hardware.gpu import xid, xid_actions
 from ..recovery import gpus as recovery_gpus
 from ..recovery import state as recovered
@@ -65,8 +66,9 @@ def count(host: Host) -> Finding:
         return Finding(FAIL, failure["message"], "drain the node and reboot it; the second time, replace the GPU")
     reported = len(_gpus(host))
     if reported < len(gpus):
-        return Finding(FAIL, f"{len(gpus)} GPUs are on the bus, nvidia-smi lists {reported}", "see dmesg; reboot")
-    return Finding(OK, f"{reported} GPUs" if gpus else "no NVIDIA GPU, and no instance wants one")
+        there = f"{counted(len(gpus), 'GPU')} {'is' if len(gpus) == 1 else 'are'} on the bus"
+        return Finding(FAIL, f"{there}, nvidia-smi lists {reported}", "see dmesg; reboot")
+    return Finding(OK, counted(reported, "GPU") if gpus else "no NVIDIA GPU, and no instance wants one")
 
 
 def state(host: Host) -> Finding:

@@ -12,6 +12,7 @@ from typing import Any
 
 from ...core.commands import Outcome
 from ...core.paths import journal_tag, unit_name
+from ...core.sizes import counted
 from ...engine import environment
 from ...hardware.rdma import nccl_log
 from ...hardware.rdma.nearness import BELOW_SWITCHES
@@ -57,7 +58,7 @@ def ports(host: Host) -> Finding:
         return Finding(WARN, "; ".join(down), f"{NO_MANAGER}; or switch the check off")
     if down:
         return Finding(WARN, "; ".join(down), "check cable, transceiver and switch; or switch the check off")
-    return Finding(OK, f"{len(found)} ports are active")
+    return Finding(OK, f"{counted(len(found), 'port')} {'is' if len(found) == 1 else 'are'} active")
 
 
 def speed(host: Host) -> Finding:
@@ -89,7 +90,9 @@ def gids(host: Host) -> Finding:
     ]
     if lacking:
         return Finding(WARN, "; ".join(lacking), "give the network device an IPv4 address, or switch the check off")
-    return Finding(OK, f"{len(roce)} RoCE ports have a GID" if roce else "does not apply: there is no RoCE port")
+    if not roce:
+        return Finding(OK, "does not apply: there is no RoCE port")
+    return Finding(OK, f"{counted(len(roce), 'RoCE port')} {'has' if len(roce) == 1 else 'have'} a GID")
 
 
 def drivers(host: Host) -> Finding:

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+from ...core.sizes import counted
 from ...engine.probe import health
 from ...engine.state.drains import RECOVERY, UPDATE, Drain, parse_time
 from ...hardware.gpu import xid_actions
@@ -103,7 +104,7 @@ def decide(situation: Situation, settings: Settings, now: datetime, *, by_hand: 
         return Decision(GIVE_UP, futile, futile=True)
     faults = _faults_in_window(situation, now)
     if faults >= settings.budget and not by_hand:
-        answered = f"{faults} faults within an hour were answered already"
+        answered = f"{counted(faults, 'fault')} within an hour {'was' if faults == 1 else 'were'} answered already"
         again = f"it is {situation.verdict} again: {situation.detail}"
         return Decision(GIVE_UP, f"{answered}, and {again}{_suspects(situation)}")
     if not situation.docker_answers:
@@ -149,7 +150,7 @@ def _while_it_starts(
         return Decision(GIVE_UP, futile, futile=True)
     faults = _faults_in_window(situation, now)
     if situation.died_last and faults > settings.budget and not by_hand:
-        died = f"{faults} faults within an hour, {situation.deaths} of them deaths"
+        died = f"{counted(faults, 'fault')} within an hour, {situation.deaths} of them deaths"
         return Decision(GIVE_UP, f"it serves and dies: {died}{_suspects(situation)}")
     if not situation.docker_answers:
         return _docker(situation, settings)

@@ -94,5 +94,5 @@ def _remove(node: Node, swap: Swap, port: int | None) -> None:
         asked = any(node.own[1] in view.up() for view in views.shown)
         left = node.traffic.wait_unused(port, float(swap.terms.drain_seconds) if asked else UNUSED_SECONDS)
         if left and asked and not swap.terms.force:
-            raise StepFailed(f"{len(left)} requests are still in flight at {bridge}, of {leave.addresses(left)}")
+            raise StepFailed(f"{leave.still_in_flight(len(left))} at {bridge}, of {leave.addresses(left)}")
     bridges.remove(node.paths, node.name, check=False)

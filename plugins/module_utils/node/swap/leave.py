@@ -12,6 +12,7 @@ from typing import Any
 
 from ...core import systemd
 from ...core.paths import unit_name
+from ...core.sizes import counted
 from ...engine import activation
 from ...engine.probe import health
 from ...engine.state import drains, install_state, probe_state, releases
@@ -60,7 +61,7 @@ def _await_clients(node: Node, swap: Swap, port: int, seconds: float) -> None:
     """Wait until no client is connected, and report clients that stay connected."""
     quiet = min(seconds, QUIET_SECONDS)
     if left := node.traffic.wait_unused(port, quiet, looks=1, gated=False):
-        node.say(f"waits up to {seconds:.0f} s for {len(left)} connections of {addresses(left)}")
+        node.say(f"waits up to {seconds:.0f} s for {counted(len(left), 'connection')} of {addresses(left)}")
         hopeless = partial(_hopeless, node, swap)
         node.traffic.wait_unused(port, seconds - quiet, looks=1, gated=False, hopeless=hopeless)
 
@@ -140,9 +141,9 @@ def gate(node: Node, swap: Swap) -> dict[str, Any]:
     if (left or busy) and not (swap.terms.force or swap.returning):
         of = f", of {addresses(left)}" if left else ""
         waited = used + limit + (0.0 if left else GATED_SECONDS)
-        raise StepFailed(f"{len(left) or busy} requests are still in flight after {waited:.0f} s{of}", FORCE)
+        raise StepFailed(f"{still_in_flight(len(left) or busy)} after {waited:.0f} s{of}", FORCE)
     if left and swap.terms.force:
-        node.say(f"cuts {len(left)} requests of {addresses(left)}")
+        node.say(f"cuts {counted(len(left), 'request')} of {addresses(left)}")
     return {}
 
 
@@ -152,6 +153,11 @@ def _least_seconds(swap: Swap) -> float:
     patience, but enough to see that the last connection has ended."""
     patience = swap.notes.get("patience")
     return GATED_SECONDS if patience is None else min(GATED_SECONDS, max(ILL_SECONDS, float(patience)))
+
+
+def still_in_flight(number: int) -> str:
+    """How many requests have not ended, as text."""
+    return f"{counted(number, 'request')} {'is' if number == 1 else 'are'} still in flight"
 
 
 def addresses(clients: Sequence[str]) -> str:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from ...core import systemd
 from ...core.paths import unit_name
+from ...core.sizes import counted
 from ...engine.state import drains, install_state, releases
 from . import proof, way
 from .gateways import Views
@@ -126,10 +127,10 @@ def _requests(node: Node, *, contested: bool) -> list[str]:
     port = None if number is None else node.port(number)
     connected = node.traffic.clients(port) if port is not None else []
     found = [f"{name} does not know of the drain of {node.name}" for name in unconfirmed]
-    found += [f"{node.name} has {len(connected)} connections of {addresses(connected)}"] if connected else []
+    found += [f"{node.name} has {counted(len(connected), 'connection')} of {addresses(connected)}"] if connected else []
     # Without gateways, clients on the node itself show only in the engine's own count.
     busy = node.in_flight() if not node.settings.gateways else 0
-    return found + ([f"{node.name} has {busy} requests in flight"] if busy else [])
+    return found + ([f"{node.name} has {counted(busy, 'request')} in flight"] if busy else [])
 
 
 def _contested(node: Node, views: Views) -> list[str]:

@@ -54,7 +54,7 @@ def test_a_cut_shard_counts_as_cut_and_a_damaged_shard_does_not(model: Path) -> 
 def test_a_shard_without_a_tensor_of_the_index_is_a_problem(model: Path, write_safetensors: Write) -> None:
     write_safetensors(model / SECOND, {"c": 1000})
     (problem,) = read(model).problems
-    assert problem == FileProblem(SECOND, f"lacks 1 tensors that {INDEX} names, such as b; fetch it again")
+    assert problem == FileProblem(SECOND, f"lacks 1 tensor that {INDEX} names, such as b; fetch it again")
 
 
 def test_a_file_that_the_index_does_not_name_is_not_loaded(model: Path, write_safetensors: Write) -> None:

@@ -50,7 +50,7 @@ def test_the_journal_is_cut_once(journals: Path, run_module: RunModule, monkeypa
     foreseen = run_module(node_cleanup, check=True, images=False, journal_max_mib=1)
     assert foreseen["changed"] and foreseen["freed_bytes"] == 2 << 20 and asked == []
     found = run_module(node_cleanup, images=False, journal_max_mib=1, journal_max_days=3)
-    assert found["lines"] == ["1 files of the journal: 1.0 MiB"]
+    assert found["lines"] == ["1 file of the journal: 1.0 MiB"]
     assert asked == [["journalctl", "--vacuum-size=1048576", "--vacuum-time=259200s"]]
     assert run_module(node_cleanup, images=False, journal_max_mib=1)["changed"] is False
     assert len(asked) == 1
@@ -60,7 +60,7 @@ def test_a_file_that_journald_removes_meanwhile_is_no_error(journals: Path, run_
     # A link without a target is listed, but cannot be read: as a file that journald removes in between.
     (journals / "system@2.journal").symlink_to("/nonexistent")
     found = run_module(node_cleanup, check=True, images=False, journal_max_mib=1)
-    assert found["lines"] == ["1 files of the journal: 2.0 MiB"]
+    assert found["lines"] == ["1 file of the journal: 2.0 MiB"]
 
 
 def test_the_age_of_a_journal_is_that_of_its_first_entry(journals: Path, run_module: RunModule) -> None:

@@ -65,7 +65,7 @@ SERVES = MemberState("gpu-1", 1, "10.0.0.2", gangs.SERVING)
 def test_a_complete_gang_is_ok(node: Node) -> None:
     node.state(0, gangs.SERVING, SERVES)
     node.runs(OLD)
-    assert node.check() == Finding(OK, "1 gangs are complete, or stopped")
+    assert node.check() == Finding(OK, "1 gang is complete, or stopped")
 
 
 def test_the_gang_of_a_member_that_boots_is_not_known_yet(node: Node) -> None:
@@ -76,7 +76,7 @@ def test_the_gang_of_a_member_that_boots_is_not_known_yet(node: Node) -> None:
     assert found.status == OK
     assert found.message.startswith("0 gangs are complete") and found.message.endswith("not known yet: big")
     node.state(0, gangs.LOADING, replace(SERVES, state=gangs.LOADING))
-    assert node.check().message == "1 gangs are complete, or stopped"
+    assert node.check().message == "1 gang is complete, or stopped"
 
 
 def test_a_missing_member_is_named(node: Node) -> None:

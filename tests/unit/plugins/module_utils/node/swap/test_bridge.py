@@ -119,7 +119,7 @@ def test_a_bridge_stays_if_the_swap_settings_are_unknown(node: FakeNode) -> None
 def test_requests_that_do_not_end_keep_a_bridge(node: FakeNode) -> None:
     bridged(node)
     node.engines[BRIDGE].connections = [node.clock + 9999]
-    with pytest.raises(StepFailed, match=r"^1 requests are still in flight at main_bridge, of 10\.0\.0\.9$"):
+    with pytest.raises(StepFailed, match=r"^1 request is still in flight at main_bridge, of 10\.0\.0\.9$"):
         bridge.unbridge(node.node(), SWAP)
     assert BRIDGE in node.engines and not node.closed
     bridge.unbridge(node.node(), replace(SWAP, terms=Terms(drain_seconds=70, force=True)))

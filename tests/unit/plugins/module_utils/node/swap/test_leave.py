@@ -144,7 +144,7 @@ def test_the_gate_closes_and_the_step_waits_for_the_last_client(fake: FakeNode) 
 def test_an_engine_whose_requests_do_not_end_stays(fake: FakeNode) -> None:
     fake.engines[NAME].connections = [fake.clock + 9999]
     swap, began = at(fake, swaps.GATE), fake.clock
-    with pytest.raises(StepFailed, match=r"^1 requests are still in flight after 100 s, of 10\.0\.0\.9$") as caught:
+    with pytest.raises(StepFailed, match=r"^1 request is still in flight after 100 s, of 10\.0\.0\.9$") as caught:
         leave.gate(fake.node(), swap)
     assert fake.clock - began >= 100 and caught.value.permission == "force"
     short = replace(swap, terms=Terms(drain_seconds=5))
@@ -173,7 +173,7 @@ def test_clients_that_stay_connected_are_reported_during_the_wait(fake: FakeNode
     fake.hostile = False
     fake.engines[NAME].connections = [fake.clock + leave.QUIET_SECONDS + 2]
     leave.drain(fake.node(), at(fake, swaps.DRAIN, replace(SWAP, terms=Terms(drain_seconds=100))))
-    assert [line for line in fake.said if "waits" in line] == ["waits up to 40 s for 1 connections of 10.0.0.9"]
+    assert [line for line in fake.said if "waits" in line] == ["waits up to 40 s for 1 connection of 10.0.0.9"]
 
 
 def test_the_step_hardly_waits_for_requests_of_an_engine_that_does_not_serve(fake: FakeNode) -> None:
@@ -209,7 +209,7 @@ def test_force_cuts_the_requests_of_an_engine_that_hangs_at_once(
     with contextlib.nullcontext() if force else pytest.raises(StepFailed, match="still in flight"):
         leave.gate(node, swap)
     assert waits <= fake.clock - began < waits + 2
-    assert fake.said == (["cuts 1 requests of 10.0.0.9"] if force else [])
+    assert fake.said == (["cuts 1 request of 10.0.0.9"] if force else [])
 
 
 def test_before_the_gate_the_step_does_not_wait_for_an_engine_that_hangs(fake: FakeNode) -> None:
