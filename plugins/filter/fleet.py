@@ -48,7 +48,9 @@ def counted(things: Sized, noun: str, library: bool = False) -> str:
     if library:
         for name in LIBRARY:
             import_module(f"ansible_collections.baremetal.inference.plugins.module_utils.{name}")
-    return f"{len(things)} {noun}{'' if len(things) == 1 else 's'}"
+    from ansible_collections.baremetal.inference.plugins.module_utils.core import sizes
+
+    return sizes.counted(len(things), noun)
 
 
 class FilterModule:

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from ..core import table
+from ..core.sizes import counted
 from .report import BAD, Fleet, Instance, Node, ago
 
 WIDTH = 112
@@ -43,7 +44,7 @@ def _summary(fleet: Fleet) -> str:
     instances = [one for node in fleet.nodes for one in node.instances]
     gpus = sum(node.gpus.get("present", 0) for node in fleet.nodes)
     amounts = {"node": len(fleet.nodes), "instance": len(instances), "GPU": gpus}
-    parts = [f"{number} {what}{'' if number == 1 else 's'}" for what, number in amounts.items()]
+    parts = [counted(number, what) for what, number in amounts.items()]
     count = Counter(one.verdict.text for one in instances)
     parts += [f"{number} {verdict}" for verdict, number in sorted(count.items())]
     drained = sum(bool(one.drain) for one in instances)
@@ -55,7 +56,7 @@ def _summary(fleet: Fleet) -> str:
 def _gateways(fleet: Fleet, width: int) -> list[str]:
     """The gateways, and to how many instances each sends requests. No line if no gateway sends any."""
     count = Counter(name for node in fleet.nodes for one in node.instances for name in one.gateways)
-    parts = [f"{name} ({number} instance{'' if number == 1 else 's'})" for name, number in sorted(count.items())]
+    parts = [f"{name} ({counted(number, 'instance')})" for name, number in sorted(count.items())]
     return [cut(f"gateways: {', '.join(parts)}", width)] if parts else []
 
 
