@@ -181,9 +181,11 @@ class Store:
 
 
 def put_in_place(incoming: Path, path: Path) -> None:
-    """Give a complete directory its name. A damaged directory of this name is removed afterwards."""
+    """Give a complete directory its name. A link of this name is replaced, a damaged directory is removed afterwards."""
     make_directory(path.parent)
-    if path.exists():
+    if path.is_symlink():
+        path.unlink()
+    elif path.exists():
         path.rename(path.with_name(f"{path.name}{BROKEN}{int(time.time())}"))
     incoming.rename(path)
     sync(path.parent)

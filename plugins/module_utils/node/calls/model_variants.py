@@ -79,9 +79,7 @@ class Publisher:
             except OSError as error:
                 self._module.warn(f"{where}: {error}: the variant is served from the store")
                 if not self._module.check_mode:
-                    make_directory(self._fast / entry.name)
-                    target = self._store / entry.name / wanted.revision
-                    files.link(self._fast / entry.name / wanted.revision, str(target))
+                    self._link(self._fast / entry.name / wanted.revision, self._store / entry.name / wanted.revision)
         return StoredModel(str(self._store / entry.name / wanted.revision), wanted.revision)
 
     def _publish(self, root: Path, wanted: Variant) -> None:
@@ -90,10 +88,17 @@ class Publisher:
         damage = variants.damage(path, wanted)
         for found in damage:
             self._module.warn(f"{found}; the whole revision is replaced by an intact one")
-        if damage or not path.is_dir():
-            self.published.append(str(path))
+        # A link to the store: an earlier run could not write the variant to the fast disk.
+        if damage or path.is_symlink() or not path.is_dir():
             if not self._module.check_mode:
                 variants.publish(root, wanted)
+            self.published.append(str(path))
+
+    def _link(self, path: Path, target: Path) -> None:
+        """Have engines load a variant from the store, unless an earlier run has set this link. Raises OSError."""
+        make_directory(path.parent)
+        if files.link(path, str(target)):
+            self.published.append(str(path))
 
     def _can_render(self, root: Path) -> bool:
         """Whether the node has Docker, image, model and library. In check mode, a fresh node does not have them yet."""
@@ -202,7 +207,7 @@ def publish(module: Call, with_prompt: list[Entry]) -> None:
 
 def run(module: Call) -> None:
     """Answer a call."""
-    # engine_plan reports mistakes in the registry itself, since it knows the engine's version.
+    # engine_plan reports the mistakes of the model registry: it knows the engine's version.
     served = Declared.read(module.params["models"], module.params["instances"]).served
     with_prompt = [entry for entry in served if entry.system_prompt is not None]
     (check if module.params["state"] == CHECKED else publish)(module, with_prompt)

@@ -156,6 +156,33 @@ def test_a_full_fast_disk_is_a_warning(bed: Bed, tmp_path: Path, monkeypatch: py
     assert not bed.run(fast_path=str(tmp_path / "fast"))["changed"]
 
 
+def test_a_variant_moves_from_the_store_to_the_fast_disk_when_the_disk_has_room_again(
+    bed: Bed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fast = FastStore(tmp_path / "fast", bed.store, HashCache())
+    fast.apply(fast.outlook([(bed.base.parent.name, bed.base.name)], {}, Room(0, 0)))
+    with monkeypatch.context() as full:
+        publish = variants.publish
+
+        def refuse(root: Path, wanted: variant_files.Variant) -> None:
+            if root == fast.root:
+                raise OSError(errno.ENOSPC, "No space left on device")
+            publish(root, wanted)
+
+        full.setattr(variants, "publish", refuse)
+        first = bed.run(fast_path=str(fast.root))
+        assert not bed.run(fast_path=str(fast.root))["changed"]
+    (path,) = [Path(path) for path in first["published"] if path.startswith(str(fast.root))]
+    shard = path / "model-00001-of-00002.safetensors"
+    assert path.is_symlink() and shard.resolve().is_relative_to(bed.base)
+    predicted = bed.run(check=True, fast_path=str(fast.root))
+    assert path.is_symlink()
+    assert predicted["published"] == bed.run(fast_path=str(fast.root))["published"] == [str(path)]
+    assert not path.is_symlink() and shard.resolve().is_relative_to(fast.root / ".copies" / "base")
+    assert gather(path).problems == ()
+    assert not bed.run(fast_path=str(fast.root))["changed"]
+
+
 def test_check_mode_writes_nothing_to_a_fast_disk_that_cannot_be_read(
     bed: Bed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
