@@ -23,9 +23,9 @@ options:
     required: true
   rails:
     description:
-      - The settings of the rails that this run will make, the result
-        RV(baremetal.inference.rdma_settings#module:desired). The result shows the rails with these settings. If empty,
-        the settings that the last run recorded on the node.
+      - The rail settings that this run will apply, from RV(baremetal.inference.rdma_settings#module:desired).
+        RV(network.rails) shows the rails with these settings. If this option is empty, the module uses the settings
+        that the last run recorded on the node.
       - Without any settings, all active RDMA ports are rails, except the port with O(address).
     type: dict
     default: {}

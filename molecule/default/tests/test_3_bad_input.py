@@ -184,8 +184,9 @@ def test_an_image_without_digest_or_that_does_not_exist_is_refused(deb12: Node) 
     assert "correct engine_image" in output
 
 
-# Unit tests show the same with a simulated registry: engine/test_image_signatures.py. In CI,
-# test_all_mistakes_in_instances_and_models_are_reported_at_once asks the real registry for a valid signature.
+# Unit tests show the same with a simulated image registry: engine/test_image_signatures.py. In CI,
+# test_all_mistakes_in_instances_and_models_are_reported_at_once asks the real image registry for a valid
+# signature.
 @pytest.mark.full
 def test_images_without_a_valid_signature_are_refused(deb12: Node, signed: Signed) -> None:
     """The node asks the image registry before the first change, for all images."""

@@ -101,7 +101,7 @@ def test_an_archive_with_a_wrong_checksum_is_refused(node: Node, web: Web, archi
     assert node.run("ls /mnt/models/other 2>/dev/null", check=False) == ""
 
 
-def test_a_hubs_model_comes_by_the_images_own_client(node: Node, web: Web) -> None:
+def test_a_model_of_a_hub_is_fetched_by_the_client_in_the_engines_image(node: Node, web: Web) -> None:
     """A token that no command line shows; an interrupted fetch that continues; pickled weights that are not fetched."""
     entry = {"model": "acme/tiny", "revision": COMMIT}
     image = node.run("docker inspect --format '{{.Config.Image}}' vllm-main")

@@ -56,10 +56,11 @@ LOG_OPTIONS: Mapping[str, frozenset[str]] = {
     "json-file": frozenset({"max-size", "max-file", "compress", "labels", "labels-regex", "env", "env-regex", "tag"}),
     "local": frozenset({"max-size", "max-file", "compress"}),
     "journald": frozenset({"labels", "labels-regex", "env", "env-regex", "tag"}),
-    "none": frozenset(),
 }
 """Options of the usual log drivers. With other options, the daemon does not start. Source: ValidateLogOpt of each
-driver."""
+driver.
+
+The driver `none` is not included, since the daemon accepts any option with it (moby's daemon/logger/factory.go)."""
 
 COMMON_LOG_OPTIONS = frozenset(
     {"mode", "max-buffer-size", "cache-disabled", "cache-max-file", "cache-max-size", "cache-compress"}
@@ -81,8 +82,9 @@ class Snapshot:
 class State:
     """The state between runs.
 
-    ``owned`` has the paths of the keys that this collection has set. ``loaded`` is the configuration that the daemon
-    with systemd's invocation id ``invocation`` has loaded, as long as it differs from the file.
+    ``owned`` has the paths of the keys that this collection has set. ``loaded`` is the configuration that the running
+    daemon has loaded, kept only while it differs from the file. ``invocation`` is systemd's id of this daemon's
+    invocation.
     """
 
     owned: tuple[tuple[str, ...], ...] = ()
@@ -319,7 +321,7 @@ def _log_problems(config: Mapping[str, Any]) -> list[str]:
     if not isinstance(driver, str) or driver not in LOG_OPTIONS or not isinstance(options, Mapping):
         return []
     allowed = LOG_OPTIONS[driver] | COMMON_LOG_OPTIONS
-    known = ", ".join(sorted(LOG_OPTIONS[driver])) or "none"
+    known = ", ".join(sorted(LOG_OPTIONS[driver]))
     found = [
         f"log-opts: {key!r} is not an option of the log driver {driver!r}, which has: {known}"
         for key in sorted(set(options) - allowed)

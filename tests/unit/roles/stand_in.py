@@ -41,7 +41,10 @@ BEGUN = {"ended": False, "outcome": "", "run_id": "run1"}
 
 
 class ActionModule(ActionBase):
-    """STAND_IN_HOME: the directory of the stage. STAND_IN_GONE: the remote_tmp of unreachable machines."""
+    """STAND_IN_HOME: the directory with the calls and the wanted answers.
+
+    STAND_IN_GONE: the remote_tmp of unreachable machines.
+    """
 
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         if self.get_shell_option("remote_tmp") == os.environ["STAND_IN_GONE"]:

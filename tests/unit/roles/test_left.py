@@ -228,6 +228,14 @@ def test_an_unclear_removal_is_refused(site: Site, extra: dict[str, str]) -> Non
     assert not done and site.stage.calls() == [] and "Nothing was changed" in said, said
 
 
+@pytest.mark.once
+def test_a_node_and_a_host_exclude_each_other(site: Site) -> None:
+    done, said = site.remove(GATEWAY, NOTHING, node="two", confirm="two", host="two")
+    assert not done and site.stage.calls() == [] and "-e node=two and -e host=two exclude each other" in said, said
+    done, said = site.remove(GATEWAY, NOTHING, node="nobody", confirm="nobody")
+    assert not done and "exclude each other" not in said, said
+
+
 def test_monitoring_is_removed_only_from_the_named_host(site: Site) -> None:
     dashboards = site.stage.home / "dashboards"
     dashboards.mkdir()

@@ -8,7 +8,8 @@ from __future__ import annotations
 from ...core.paths import GATES_UNIT, SWAP_TEMPLATE, Paths
 
 RESTART_SECONDS = 2
-"""Seconds after which systemd restarts a swap that has died. A process that fails each time waits longer each time."""
+"""Seconds after which systemd restarts a swap that has died. Before it exits, a process that has failed also waits,
+longer with each restart."""
 
 _HEADER = "# Managed by the Ansible collection baremetal.inference."
 

@@ -4,8 +4,8 @@
 """Divides a fleet's instances into batches for their swaps. Private to the collection. Pure.
 
 Batches consist of instances, not of hosts. The first batch is a canary, and later batches grow. A batch leaves every
-gateway at least one server of each set. If a gateway has only one server of a set, no other instance of the set is in
-its batch; plan.py decides how its clients are served meanwhile.
+gateway at least one server of each set. The only server of a set at a gateway is swapped in a batch without other
+instances of the set; plan.py decides how the set's clients are served meanwhile.
 """
 
 from __future__ import annotations

@@ -57,7 +57,7 @@ class Serving:
         return any(view.gateway != NODES for view in self.views.get(name, ()))
 
     def count(self, name: str, host: str) -> int:
-        """In how many views a node is an up server of a set."""
+        """The number of a set's views in which a node is up."""
         return sum(host in view.up for view in self.views.get(name, ()))
 
     def lost(self, name: str, going: Collection[str]) -> list[View]:

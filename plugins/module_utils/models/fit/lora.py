@@ -36,7 +36,7 @@ LARGEST_VOCABULARY = 258_048
 EMBEDDINGS = "adapted embeddings"
 """The word in ARCHITECTURES for classes that name embedding and head."""
 
-_WAY = "remove the entries whose base this model is"
+_WAY = "remove the LoRA adapters that have this model as `base`"
 
 
 def check(config: Config, flags: Flags) -> Iterator[Misfit]:

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Takes the place of a gang for the supervisor of an instance on one node. Private to the collection.
 
-The unit of each instance imports this file, and only units of gangs import the channel.
+The supervisor of each instance imports this file. Only the supervisors of gangs import the channel.
 """
 
 from __future__ import annotations

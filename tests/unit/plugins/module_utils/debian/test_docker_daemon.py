@@ -196,6 +196,7 @@ PROBLEMS = [
     # Wrong types are for the daemon's own check.
     ({"registry-mirrors": "x", "log-opts": 3, "default-address-pools": None, "log-driver": "none"}, 0),
     ({"log-driver": ["local"], "log-opts": {"max-size": "x"}}, 0),
+    ({"log-driver": "none", "log-opts": {"max-size": "50m", "max-file": "0"}}, 0),
 ]
 
 

@@ -66,7 +66,7 @@ def test_an_instance_that_never_ran_is_started(paths: Paths) -> None:
     assert changes.compare(paths, "side", None, Texts()) == Change(START, None, None)
 
 
-def test_a_pinned_release_is_compared(paths: Paths) -> None:
+def test_a_pinned_release_takes_the_place_of_the_desired_one(paths: Paths) -> None:
     pins.settle(paths, "main", 1, "rolled back", SINCE)
     assert compare(paths, 2) == Change(NOTHING, 1, 1)
 

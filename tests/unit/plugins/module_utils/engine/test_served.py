@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which entries of the model registry the instances need, and how many files a worker compiles for them."""
+"""Which entries of the model registry the instances need, and how many files the filters of every task import."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_a_draft_is_needed_as_well() -> None:
     assert set(served_models(models, [instance(model="other")])) == {"other"}
 
 
-def test_the_adapters_of_a_served_model_are_needed_by_their_source() -> None:
+def test_adapters_of_a_served_model_are_needed_and_get_their_source_as_model() -> None:
     legal = {"base": "tiny-a", "adapter": "org/legal", "revision": "0" * 40}
     models = {**MODELS, "legal": legal, "other": {"base": "gone", "adapter": "/srv/other"}}
     found = served_models(models, [instance()])

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Names of sockets and backends, and the name of a gateway for agents."""
+"""Names of sockets and backends, and the name by which agents know a gateway."""
 
 from __future__ import annotations
 
@@ -17,6 +17,6 @@ def test_names_of_sets_and_models_differ_by_their_prefix() -> None:
     assert not names.SET.startswith(names.MODEL) and not names.MODEL.startswith(names.SET)
 
 
-def test_the_name_of_a_gateway_for_agents_is_one_word() -> None:
+def test_the_name_by_which_agents_know_a_gateway_is_one_word() -> None:
     assert names.asking_name("gw1.example.com") == "gw1.example.com"
     assert names.asking_name('gate way"\n') == "gate_way__"

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""GPUs that a fake of nvidia-smi sets.
+"""GPUs whose settings a fake of nvidia-smi changes.
 
 The script runs in this process: a process for each call would take longer than all other work of the tests.
 test_boot.py and the tests of the module gpu_settings show that the collection runs a program, and limits its time.
@@ -64,7 +64,7 @@ class Machine:
         return Outcome(code, f"{output}\n")
 
     def calls(self) -> list[str]:
-        """The calls since the last call of this method that may have changed something."""
+        """The calls that may have changed something, since this method was last called."""
         log = self.root / "calls.log"
         text = log.read_text() if log.exists() else ""
         log.unlink(missing_ok=True)
