@@ -199,8 +199,11 @@ class Chooser:
             example = "a full version, such as 580.105.08" if exact else "a branch, such as 580"
             self.refuse("version", f"is empty, but the source {self.wish.source} has many versions: set {example}")
         elif self.wish.source == NVIDIA and branch < first:
-            message = f"NVIDIA's repository has no packages for {branch} without a display, only from branch {first} on"
-            self.refuse("version", f"{message}: set 580, which supports every GPU since Maxwell")
+            message = (
+                f"NVIDIA's repository has packages without the parts for a display only from branch {first} on, not "
+                f"for {branch}"
+            )
+            self.refuse("version", f"{message}: {self.way_to(self.advised(found))}")
         return branch, None
 
     def debian_branch(self, branch: int | None, found: list[Found]) -> tuple[int | None, DebianDriver | None]:
@@ -210,17 +213,37 @@ class Chooser:
             message = (
                 f"only the drivers of Debian {' and '.join(map(str, releases))} are known, not of this node's system"
             )
-            self.refuse("source", f"{message}: set nvidia")
+            advised = self.advised(found)
+            more = "" if self.nvidia_has(branch, found) else f", and {advised} as nvidia_driver_version"
+            way = f"set nvidia{more}" if self.source_of(advised) else self.way_to(advised)
+            self.refuse("source", f"{message}: {way}")
             return branch, None
         chosen = next((driver for driver in drivers if branch in (None, driver.branch)), None)
         if chosen is None:
             has = " and ".join(str(driver.branch) for driver in drivers)
             main = drivers[0].branch
-            other = f", or leave it empty for {main}" if all(one.fits(main) for one in found) else ""
+            other = f", or leave nvidia_driver_version empty for {main}" if all(one.fits(main) for one in found) else ""
             message = f"Debian {self.node.debian} has no branch {branch}, only {has}"
-            self.refuse("version", f"{message}: set nvidia_driver_source to nvidia{other}")
+            only_source = self.nvidia_has(branch, found)
+            way = "set nvidia_driver_source to nvidia" if only_source else self.way_to(self.advised(found))
+            self.refuse("version", f"{message}: {way}{other}")
             return branch, None
         return chosen.branch, chosen
+
+    @property
+    def long_term(self) -> int:
+        """The newest branch with long-term support."""
+        return max(one.branch for one in self.known.branches.values() if one.kind == LONG_TERM)
+
+    def advised(self, found: list[Found]) -> int:
+        """The branch to advise: with long-term support, or nearest to it, for the node's GPUs."""
+        lasts = [one.architecture.last_branch for one in found if one.architecture.last_branch]
+        firsts = [one.architecture.first_branch for one in found if one.architecture.first_branch]
+        return max([min([self.long_term, *lasts]), *firsts])
+
+    def nvidia_has(self, branch: int | None, found: list[Found]) -> bool:
+        """Whether NVIDIA's repository has packages of a wanted branch, which fits the node's GPUs."""
+        return branch is not None and self.source_of(branch) == NVIDIA and all(one.fits(branch) for one in found)
 
     def source_of(self, branch: int) -> str | None:
         """The source of packages of a branch for the node's system; None if no source has the branch."""
@@ -235,17 +258,19 @@ class Chooser:
             return f"use an installer of branch {branch}"
         source = self.source_of(branch)
         if source is None:
-            return "no source has this branch for this Debian: remove this GPU from the node"
+            return (
+                f"no source of packages has branch {branch} for this Debian: remove the GPU from the node, or try an "
+                "installer of the branch (nvidia_driver_source runfile)"
+            )
         change = "" if source == self.wish.source else f"nvidia_driver_source to {source} and nvidia_driver_version to "
         return f"set {change}{branch}"
 
     def check_generations(self, branch: int, found: list[Found]) -> None:
-        recommended = max(one.branch for one in self.known.branches.values() if one.kind == LONG_TERM)
         for one in found:
             first, last = one.architecture.first_branch, one.architecture.last_branch
             if first and branch < first:
                 message = f"{one} needs a driver of branch {first} or later, not {branch}"
-                self.refuse("version", f"{message}: {self.way_to(max(first, recommended))}")
+                self.refuse("version", f"{message}: {self.way_to(max(first, self.long_term))}")
             if last and branch > last:
                 message = f"{one} is supported up to branch {last}, not by {branch}"
                 self.refuse("version", f"{message}: {self.way_to(last)}")
@@ -313,7 +338,9 @@ class Chooser:
         if driver and chosen not in driver.flavors:
             has = " and ".join(driver.flavors)
             message = f"{chosen} ({reason}) is not available: Debian {driver.release} has {driver.branch} only as {has}"
-            self.refuse("flavor", f"{message}. Set nvidia_driver_source to nvidia")
+            advised = self.advised(found)
+            other = f"set nvidia_driver_flavor to {' or '.join(driver.flavors)}"
+            self.refuse("flavor", f"{message}: {self.way_to(advised) if self.source_of(advised) == NVIDIA else other}")
         return chosen, reason
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from . import gate
+from . import kernel_check
 from .dkms import Module
 from .kernels import Kernel
 
@@ -37,7 +37,9 @@ def reasons(
         if kernel["outdated_initrd"]
     ]
     modules = [Module(**{**one, "notes": tuple(one["notes"])}) for one in facts["dkms"]]
-    return found + [str(one) for one in gate.problems(kernels, modules, gate.Wanted(version, plan["flavor"]))]
+    return found + [
+        str(one) for one in kernel_check.problems(kernels, modules, kernel_check.Wanted(version, plan["flavor"]))
+    ]
 
 
 def _signed(facts: Mapping[str, Any]) -> bool:

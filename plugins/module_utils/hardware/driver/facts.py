@@ -15,7 +15,7 @@ from typing import Any
 from ...core.commands import NOT_INSTALLED, Outcome
 from ...debian import apt_packages
 from ..gpu import driver
-from . import certificates, dkms, gate, holders, kernels, loaded, packages, runfile, secure_boot, signing
+from . import certificates, dkms, holders, kernel_check, kernels, loaded, packages, runfile, secure_boot, signing
 
 Run = Callable[[Sequence[str], float], Outcome]
 """Runs a program with a time limit in seconds, like `commands.run`."""
@@ -131,7 +131,7 @@ class Reader:
         modules = [module for module in self.dkms_modules() if module.is_nvidia_driver]
         found = self.installed_kernels()
         processes, present = holders.processes(self.root), holders.modules(self.root)
-        ready = {kernel.release: gate.ready(kernel, modules) for kernel in found}
+        ready = {kernel.release: kernel_check.ready(kernel, modules) for kernel in found}
         now = loaded.loaded(self.root)
         on_disk = self.on_disk(running, ready.get(running))
         installer = self.runfile_driver(modules, on_disk)

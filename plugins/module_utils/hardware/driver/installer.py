@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ...core.commands import Outcome
-from . import gate, loaded, runfile
+from . import kernel_check, loaded, runfile
 from .facts import Reader
 
 HELP_SECONDS = 60
@@ -111,7 +111,7 @@ class Installer:
     def build(self, version: str, kernels: Sequence[str] = ()) -> list[str]:
         """Build the module for kernels without it, because the installer builds only for the running kernel.
 
-        Returns the kernels for which the build succeeded. The gate reports the other kernels.
+        Returns the kernels for which the build succeeded. nvidia_driver_facts reports the other kernels.
         """
         name = f"{runfile.DKMS_NAME}/{version}"
         waiting = self.waiting(version, kernels)
@@ -123,7 +123,7 @@ class Installer:
         return [
             kernel.release
             for kernel in self.reader.installed_kernels(kernels)
-            if kernel.headers and not gate.ready(kernel, modules)
+            if kernel.headers and not kernel_check.ready(kernel, modules)
         ]
 
     def run(self, command: Sequence[str]) -> Outcome:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ...core import files
 from ...core.commands import Outcome
-from . import certificates, dkms, enrolment, gate, secure_boot, signing
+from . import certificates, dkms, enrolment, kernel_check, secure_boot, signing
 from .facts import Reader
 
 
@@ -138,7 +138,7 @@ class Signer:
 
     @property
     def configuration(self) -> str:
-        """DKMS's configuration as it is after `configure`, also in check mode, which removes nothing."""
+        """DKMS's configuration, without the site's own key if `configure` removes it, which check mode does not do."""
         text = self.reader.dkms_configuration()
         return text if self.wish.key else text.replace(signing.CONFIGURATION_TEXT, "")
 
@@ -148,7 +148,9 @@ class Signer:
 
     def foreign(self, serial: str | None) -> list[dkms.Module]:
         """The installed modules of the driver without the key's signature."""
-        installed = [one for one in self.reader.dkms_modules() if one.is_nvidia_driver and one.state in gate.READY]
+        installed = [
+            one for one in self.reader.dkms_modules() if one.is_nvidia_driver and one.state in kernel_check.READY
+        ]
         signed = {one: self.reader.signature(str(one.kernel), one) for one in installed}
         return [one for one, by in signed.items() if by is None or by.key != serial]
 

@@ -14,7 +14,7 @@ from ...core.call import Call
 from ...core.gather_subset import chosen
 from ...core.systemd import SystemdError
 from ...debian.apt_pins import PinError
-from ...hardware.driver import cuda, dkms, fabric, gate
+from ...hardware.driver import cuda, dkms, fabric, kernel_check
 from ...hardware.driver.comparison import Comparison
 from ...hardware.driver.facts import Reader
 from ...hardware.driver.kernels import Kernel
@@ -28,10 +28,10 @@ CUDA = "cuda"
 PARTS = (DRIVER, GATE, CUDA)
 
 
-def judge(kernels: list[Kernel], modules: list[dkms.Module], wanted: gate.Wanted) -> dict[str, Any]:
+def judge(kernels: list[Kernel], modules: list[dkms.Module], wanted: kernel_check.Wanted) -> dict[str, Any]:
     """The fact of the subset gate."""
     candidates = wanted.among(modules)
-    ready = [(kernel, gate.ready(kernel, candidates)) for kernel in kernels]
+    ready = [(kernel, kernel_check.ready(kernel, candidates)) for kernel in kernels]
     return {
         "kernels": [
             {
@@ -41,12 +41,12 @@ def judge(kernels: list[Kernel], modules: list[dkms.Module], wanted: gate.Wanted
             }
             for kernel, module in ready
         ],
-        "problems": [str(problem) for problem in gate.problems(kernels, modules, wanted)],
+        "problems": [str(problem) for problem in kernel_check.problems(kernels, modules, wanted)],
     }
 
 
 def refusal(found: dict[str, Any], warnings: list[str]) -> str:
-    """Why the kernels do not pass the gate; empty if they pass."""
+    """Why the kernels do not pass the check; empty if they pass."""
     if warnings:
         return f"The kernels could not be read: {'; '.join(warnings)}. Correct this before you reboot the node."
     advice = "Do not reboot this node: a kernel could come up without the NVIDIA driver."
@@ -106,7 +106,7 @@ def run(module: Call) -> None:
     facts: dict[str, Any] = {}
     if GATE in parts:
         reader = Reader(Path("/"), commands.run, params["timeout"])
-        wanted = gate.Wanted(params["version"], "" if params["flavor"] == "any" else params["flavor"])
+        wanted = kernel_check.Wanted(params["version"], "" if params["flavor"] == "any" else params["flavor"])
         modules = reader.dkms_modules()
         facts["nvidia_driver_boot"] = judge(reader.installed_kernels(params["kernels"]), modules, wanted)
         problem = refusal(facts["nvidia_driver_boot"], reader.warnings)

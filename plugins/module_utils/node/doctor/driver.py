@@ -7,7 +7,7 @@ boot. Private to the collection."""
 from __future__ import annotations
 
 from ...core.commands import NOT_INSTALLED
-from ...hardware.driver import cuda, dkms, gate, kernels
+from ...hardware.driver import cuda, dkms, kernel_check, kernels
 from .check import FAIL, OK, WARN, CannotTell, Check, Finding
 from .host import TOOL_TIMEOUT, Host
 
@@ -40,7 +40,7 @@ def loaded(host: Host) -> Finding:
     if failure and failure["kind"] == NOT_INSTALLED:
         return Finding(WARN, failure["message"], "install nvidia-smi: without it, the GPUs' health is unknown")
     if failure and failure["kind"] not in MISSING_GPUS:
-        # Such as a power cable that is not attached: nvidia-smi lists all GPUs.
+        # No other check reports such an error, for example of a power cable that is not attached.
         return Finding(WARN, failure["message"], "nvidia-smi; see dmesg")
     return Finding(OK, f"driver {version} is loaded")
 
@@ -98,7 +98,7 @@ def next_kernel(host: Host) -> Finding:
             "before the next reboot, make sure that the driver is built for the kernel that will boot: dkms status",
         )
     modules = dkms.parse(host.ask("dkms", "status"))
-    problems = gate.problems(installed, modules, gate.Wanted())
+    problems = kernel_check.problems(installed, modules, kernel_check.Wanted())
     if problems:
         return Finding(WARN, "; ".join(map(str, problems)), "correct this before the next reboot, or the GPUs are gone")
     return Finding(OK, f"built for {', '.join(kernel.release for kernel in installed)}")

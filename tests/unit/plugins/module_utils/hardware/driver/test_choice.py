@@ -70,7 +70,11 @@ def test_a_wanted_flavour_overrides_the_default() -> None:
             ["NVIDIA-Linux-x86_64-580.7.01.run has the version 580.7.01", "is 580.7.02"],
         ),
         (Wish("nvidia", "550"), node("Ampere"), ["nvidia_driver_version", "560", "580"]),
-        (Wish("debian", "580"), node(), ["Debian 12", "535 and 470", "source to nvidia, or leave it empty for 535"]),
+        (
+            Wish("debian", "580"),
+            node(),
+            ["Debian 12", "535 and 470", "source to nvidia, or leave nvidia_driver_version empty for 535"],
+        ),
         (Wish("debian"), node(debian=14), ["Debian 12 and 13", "set nvidia"]),
         (Wish("debian"), node("Blackwell"), ["0000:00:00.0", "Blackwell", "570", "set nvidia_driver_source to nvidia"]),
         (Wish("debian"), Node(None), ["Debian 12 and 13", "set nvidia"]),
@@ -80,7 +84,7 @@ def test_a_wanted_flavour_overrides_the_default() -> None:
             node("Kepler"),
             ["set nvidia_driver_source to debian and nvidia_driver_version to 470"],
         ),
-        (Wish("nvidia", "580"), node("Kepler", debian=13), ["Kepler", "remove this GPU from the node"]),
+        (Wish("nvidia", "580"), node("Kepler", debian=13), ["Kepler", "remove the GPU from the node", "an installer"]),
         (installer("470.7", "open"), node("Ampere"), ["470 has no open kernel module, only branches from 515 on"]),
         (installer("595.7"), node("Volta"), ["use an installer of branch 580"]),
         (Wish("nvidia", "595"), node("Pascal"), ["Pascal", "up to branch 580", "set 580"]),
@@ -104,6 +108,43 @@ def test_the_refusal_of_a_wish_has_the_reason_or_what_to_set(wish: Wish, where: 
     assert any(all(word in problem for word in words) for problem in problems), problems
 
 
+TO_580 = "set nvidia_driver_source to nvidia and nvidia_driver_version to 580"
+TO_470 = "set nvidia_driver_source to debian and nvidia_driver_version to 470"
+
+
+@pytest.mark.parametrize(
+    ("wish", "where", "words"),
+    [
+        (Wish("debian", "550"), node("Ampere"), f"{TO_580}, or leave nvidia_driver_version empty for 535"),
+        (Wish("debian", "470"), node("Ampere", debian=13), f"{TO_580}, or leave nvidia_driver_version empty for 550"),
+        (Wish("debian", "580"), node("Kepler"), "only 535 and 470: set 470"),
+        (Wish("nvidia", "470"), node("Kepler"), TO_470),
+        (Wish("nvidia", "550"), node("Ampere"), "not for 550: set 580"),
+        (Wish("debian", "535", "open"), node("Ampere", debian=13), TO_580),
+        (Wish("debian"), Node(None), "set nvidia, and 580 as nvidia_driver_version"),
+        (Wish("debian", "590"), Node(None), "set nvidia"),
+        (Wish("debian", "470", "open"), node("Kepler"), "set nvidia_driver_flavor to proprietary"),
+    ],
+)
+def test_the_advice_of_a_refusal_leads_to_no_further_refusal(wish: Wish, where: Node, words: str) -> None:
+    problems = refused(wish, where)
+    assert any(problem.endswith(words) for problem in problems), problems
+
+
+@pytest.mark.parametrize(
+    ("wish", "where"),
+    [
+        (Wish("nvidia", "580"), node("Ampere")),
+        (Wish("nvidia", "580"), node("Ampere", debian=13)),
+        (Wish("debian", "470"), node("Kepler")),
+        (Wish("nvidia", "580"), Node(None)),
+        (Wish("nvidia", "590"), Node(None)),
+    ],
+)
+def test_the_advised_drivers_are_accepted(wish: Wish, where: Node) -> None:
+    assert decide(wish, where, KNOWN).problems == []
+
+
 def test_all_problems_of_a_wish_are_reported_at_once() -> None:
     where = replace(node("Blackwell", "Volta", nvswitch=True), kernels=["6.1.0-77-rt-amd64"])
     problems = " ".join(refused(Wish("debian", cuda="13.0"), where))
@@ -118,7 +159,7 @@ def test_a_missing_version_with_nvswitches_is_one_problem() -> None:
 def test_a_refusal_does_not_suggest_a_version_that_cannot_work() -> None:
     problems = refused(Wish("debian", "580"), node("Blackwell", nvswitch=True))
     assert len(problems) == 2
-    assert not any("leave it empty" in problem for problem in problems)
+    assert not any("empty for" in problem for problem in problems)
 
 
 def test_a_later_cuda_of_the_same_major_version_is_accepted() -> None:

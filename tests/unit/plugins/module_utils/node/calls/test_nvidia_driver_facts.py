@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from ansible_collections.baremetal.inference.plugins.module_utils.hardware.driver import cuda, dkms, gate
+from ansible_collections.baremetal.inference.plugins.module_utils.hardware.driver import cuda, dkms, kernel_check
 from ansible_collections.baremetal.inference.plugins.module_utils.hardware.driver.facts import Reader
 from ansible_collections.baremetal.inference.plugins.module_utils.hardware.driver.kernels import Kernel
 from ansible_collections.baremetal.inference.plugins.module_utils.hardware.driver.runfile import Installed
@@ -44,7 +44,7 @@ def test_the_facts_of_a_driver_of_the_installer_are_documented() -> None:
 
 def test_the_gates_result_is_documented() -> None:
     modules = dkms.parse(OUTPUTS["dkms status"])
-    found = nvidia_driver_facts.judge([Kernel(RUNNING, True), Kernel(NEXT, False)], modules, gate.Wanted())
+    found = nvidia_driver_facts.judge([Kernel(RUNNING, True), Kernel(NEXT, False)], modules, kernel_check.Wanted())
     same_keys(documented("nvidia_driver_boot"), found)
     assert [kernel["module"] for kernel in found["kernels"]] == ["nvidia-current-open/535.8.01", None]
     assert len(found["problems"]) == 1

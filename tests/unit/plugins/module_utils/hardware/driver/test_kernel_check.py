@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.baremetal.inference.plugins.module_utils.hardware.driver import dkms, gate, kernels
+from ansible_collections.baremetal.inference.plugins.module_utils.hardware.driver import dkms, kernel_check, kernels
 from ansible_collections.baremetal.inference.plugins.module_utils.hardware.driver.kernels import Kernel
 
 OLD, NEW = "6.1.0-70-amd64", "6.1.0-77-amd64"
 BOTH = (Kernel(OLD, True), Kernel(NEW, True))
-ANY = gate.Wanted()
+ANY = kernel_check.Wanted()
 
 
 def add_kernel(root: Path, release: str, headers: bool = True) -> None:
@@ -66,8 +66,8 @@ def test_each_kernel_package_has_a_package_of_headers() -> None:
     ]
 
 
-def complaints(status: str, wanted: gate.Wanted = ANY, found: Sequence[Kernel] = BOTH) -> list[str]:
-    return [str(problem) for problem in gate.problems(found, dkms.parse(status), wanted)]
+def complaints(status: str, wanted: kernel_check.Wanted = ANY, found: Sequence[Kernel] = BOTH) -> list[str]:
+    return [str(problem) for problem in kernel_check.problems(found, dkms.parse(status), wanted)]
 
 
 def built(kernel: str, name: str = "nvidia-current-open", version: str = "535.7.01", state: str = "installed") -> str:
@@ -76,8 +76,8 @@ def built(kernel: str, name: str = "nvidia-current-open", version: str = "535.7.
 
 def test_there_is_no_problem_if_every_kernel_has_the_module() -> None:
     assert complaints(built(OLD) + built(NEW)) == []
-    assert complaints(built(OLD) + built(NEW), gate.Wanted("535.7.01", "open")) == []
-    assert complaints(built(OLD, "nvidia") + built(NEW, "nvidia"), gate.Wanted(flavor="open")) == []
+    assert complaints(built(OLD) + built(NEW), kernel_check.Wanted("535.7.01", "open")) == []
+    assert complaints(built(OLD, "nvidia") + built(NEW, "nvidia"), kernel_check.Wanted(flavor="open")) == []
 
 
 @pytest.mark.parametrize(
@@ -117,11 +117,11 @@ def test_an_installed_module_needs_no_headers() -> None:
 
 def test_another_version_or_flavour_does_not_count() -> None:
     old = built(OLD) + built(NEW)
-    assert "no driver 580.7" in complaints(old, gate.Wanted("580.7"))[0]
-    assert "nvidia-current-open/535.7.01" in complaints(old, gate.Wanted("580.7"))[0]
-    assert "no proprietary driver" in complaints(old, gate.Wanted(flavor="proprietary"))[0]
+    assert "no driver 580.7" in complaints(old, kernel_check.Wanted("580.7"))[0]
+    assert "nvidia-current-open/535.7.01" in complaints(old, kernel_check.Wanted("580.7"))[0]
+    assert "no proprietary driver" in complaints(old, kernel_check.Wanted(flavor="proprietary"))[0]
     leftover = old + built(NEW, "nvidia-current", "550.7")
-    (found,) = complaints(leftover, gate.Wanted("550.7"))
+    (found,) = complaints(leftover, kernel_check.Wanted("550.7"))
     assert OLD in found
 
 
