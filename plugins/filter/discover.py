@@ -13,7 +13,7 @@ from typing import Any
 
 
 def discovery(results: Mapping[str, Mapping[str, Any]], out: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    """The files to write below `out`, and the report. Raises OSError and yaml.YAMLError for an unreadable inventory."""
+    """The files to write below `out`, and the report. Raises OSError, and ValueError if the inventory is no YAML."""
     from pathlib import Path
 
     from ansible_collections.baremetal.inference.plugins.module_utils.fleet.discover import answers, changes, drivers

@@ -35,7 +35,9 @@ options:
     elements: str
     default: []
   target:
-    description: Where to restore the only path of O(paths), as a directory or a new name. If empty, at its own path.
+    description:
+      - Where to restore the only path of O(paths). In an existing directory, the path keeps its name. Any other target
+        is the new name. If empty, the path is restored at its own place.
     type: str
     default: ""
   drill:

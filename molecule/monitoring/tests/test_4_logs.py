@@ -23,7 +23,7 @@ PORT, TLS_PORT = 6514, 6515
 NAME = "logs.example.com"
 TAKEN = "/tmp/taken.jsonl"
 
-# Writes all received bytes to a file; with a certificate, by TLS.
+# Receives bytes, by TLS if it gets a certificate, and appends them to a file.
 RECEIVER = f"""
 import socket, ssl, sys, threading
 context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER) if sys.argv[2:] else None
@@ -40,7 +40,7 @@ while True:
     threading.Thread(target=take, args=(server.accept()[0],), daemon=True).start()
 """
 
-# Lines of an engine's log, each with a word that must not leave the node.
+# Lines of an engine's log. The word SECRET in some of them must not leave the node.
 SECRET = "stromboli"
 API = "(APIServer pid=1) INFO 11-22 12:31:15 [request_logger.py:65] "
 CORE = "(EngineCore pid=86) ERROR 11-22 12:31:15 [core.py:1750] "

@@ -27,8 +27,8 @@ def machine() -> Machine:
 def rebooted(machine: Machine, pytestconfig: pytest.Config) -> Machine:
     """The machine after a reboot for its new command line. These tests run last.
 
-    In `make test-full`, maintenance.yml reboots the machine. On an emulated processor, its tasks take minutes, so CI
-    does not run roles/maintenance/tasks/reboot.yml.
+    In `make test-full`, maintenance.yml reboots the machine. This playbook takes minutes on an emulated processor, so
+    CI reboots the machine directly, without roles/maintenance/tasks/reboot.yml.
     """
     boot = machine.run("cat /proc/sys/kernel/random/boot_id")
     if pytestconfig.getoption("markexpr") == "not full":

@@ -100,7 +100,7 @@ class Pair:
 
         At its end, perftest measures the processor's clock for 0.2 s. If other programs of the host interrupt the
         emulated processor meanwhile, perftest writes 0, inf or nan. Then this method checks that the judgement names
-        the missing number, and measures again, five times at most.
+        the missing number, and measures again, up to five measurements in all.
         """
         for _attempt in range(5):
             result = self.run(program, options)
@@ -134,7 +134,7 @@ def pair(machine: Machine) -> Iterator[Pair]:
     machine.run(CLEAN)
 
 
-def test_the_ladder_leads_to_a_measurement_with_a_second_node(pair: Pair) -> None:
+def test_the_ladder_climbs_to_its_last_step(pair: Pair) -> None:
     """The last step of the ladder warns, because the machine has no GPU."""
     steps = json.loads(pair.machine.run("inferctl doctor --rdma --json", check=False))["steps"]
     found = {step["name"]: step["status"] for step in steps}

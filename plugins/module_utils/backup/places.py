@@ -1,9 +1,10 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Paths of the backup's own files on a node. Private to the collection.
+"""Paths of the backup's own files on a host. Private to the collection.
 
-None of these files is saved: a restore must not bring back an old password, nor the state of another machine.
+By default, a backup saves none of these files but the units: a restore must not bring back an old password, nor the
+state of another machine.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ JOBS = ("backup", "prune", "check")
 
 @dataclass(frozen=True)
 class Places:
-    """The layout below ``root`` (``/`` on a node, a temporary directory in tests)."""
+    """The layout below ``root`` (``/`` on a host, a temporary directory in tests)."""
 
     root: Path = Path("/")
 

@@ -60,8 +60,8 @@ def _toolkit_problems(engine: Mapping[str, Any]) -> list[str]:
         return []
     return [
         f'docker_nvidia_toolkit_version is "{found}": must be a complete version such as "1.20.0", {least} or later, '
-        f"but not {excluded}. Older versions do not refresh the GPUs' specification, and {excluded} cannot start "
-        "before Docker"
+        f"but not {excluded}. Older versions do not keep the CDI specification of the GPUs up to date, and the service "
+        f"of {excluded} cannot start before Docker"
     ]
 
 

@@ -24,7 +24,7 @@ LOG = "inference-firewall-engine: "
 """The beginning of the kernel's log line about a refused connection."""
 
 _REFUSAL = "reject with icmpx"
-"""The statement of a part's last line, without its type, also in nft's listing."""
+"""The start of the last rule's statement, without the ICMP type. The file and nft's listing have the same words."""
 
 _USERS = re.compile(rf"^\s*meta skuid (?:\{{ ([0-9, ]+) \}}|([0-9]+)) {_REFUSAL}", re.MULTILINE)
 

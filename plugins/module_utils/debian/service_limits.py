@@ -24,7 +24,8 @@ MIN_FILES = 1024
 """Linux' default soft limit, which programs rely on."""
 
 MIN_WATCHDOG = 10
-"""The least watchdog time in seconds. systemd resets the watchdog after half of this time, also on a busy machine."""
+"""The least watchdog time in seconds. systemd resets the watchdog after half of this time, and may be late on a busy
+machine."""
 
 
 class DefaultsError(Exception):

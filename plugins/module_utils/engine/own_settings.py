@@ -112,7 +112,8 @@ def _secret_mistakes(variables: Mapping[Any, Any]) -> list[tuple[Any, str]]:
         elif is_placeholder(value):
             found.append((name, "is a placeholder: set the secret itself in the vault"))
         elif len(str(value)) < SECRET_LENGTH:
-            found.append((name, f"must have {SECRET_LENGTH} characters or more: logs mask each place of a secret"))
+            why = "logs mask a secret wherever it occurs, with fewer characters also numbers and plain words"
+            found.append((name, f"must have {SECRET_LENGTH} characters or more: {why}"))
     return found
 
 

@@ -46,7 +46,7 @@ def of_node(
 
     Instances in `without`, and releases in `superseded` (instance and number), are ignored.
 
-    Raises InputError if the need of a release or container is unclear, and OSError. Then nothing may be deleted.
+    Raises InputError if a release names no model, and OSError if a file cannot be read. Then nothing may be deleted.
     """
     needed: dict[Revision, str] = {}
     for why, texts in [

@@ -181,7 +181,7 @@ class Store:
 
 
 def put_in_place(incoming: Path, path: Path) -> None:
-    """Give a complete directory its name. A link of this name is replaced, a damaged directory is removed afterwards."""
+    """Give a complete directory its name. Replaces a link of this name, and removes a damaged directory afterwards."""
     make_directory(path.parent)
     if path.is_symlink():
         path.unlink()

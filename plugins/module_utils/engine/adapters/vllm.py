@@ -82,8 +82,8 @@ def _rank_argv(rank: Rank) -> list[str]:
 
 
 def _rank_environment(rank: Rank) -> dict[str, str]:
-    """Without these variables, an engine takes the address of the default route."""
-    # The default is 300 s. A leader whose network is cut answers /health for that long.
+    """The variables of a member. Without its address, an engine takes the address of the default route."""
+    # vLLM's own limit is 300 s: a leader whose network is cut would answer /health for that long.
     return {_ADDRESS: rank.address, **rank.network, "VLLM_EXECUTE_MODEL_TIMEOUT_SECONDS": "120"}
 
 
@@ -115,7 +115,7 @@ sys.argv = ["vllm", *sys.argv[1:]]
 from vllm.engine.arg_utils import AsyncEngineArgs
 from vllm.utils.argparse_utils import FlexibleArgumentParser
 
-# From vLLM 0.33 on, and in 0.32.
+# The parser is in `common` from vLLM 0.33 on, and in `launchers` in 0.32.
 places = [f"vllm.entrypoints.{{name}}" for name in ("common", "launchers")]
 place = next((place for place in places if find_spec(place) and find_spec(f"{{place}}.cli_args")), None)
 if place is None:

@@ -43,7 +43,8 @@ TOKEN_IDS = range(1, 100)
 
 @dataclass(frozen=True)
 class Result:
-    """The steps that passed, in words, and the tokens per second of a single request. None: the task has no tokens."""
+    """The steps that passed, in words, and the tokens per second of a single request: None unless the task is
+    generate."""
 
     steps: list[str]
     tokens_per_second: float | None
@@ -83,7 +84,7 @@ def run(target: Target, prompts: Sequence[Golden], timeout: float) -> Result:
 
 
 def _post(target: Target, path: str, body: Body, timeout: float) -> http.client.HTTPResponse:
-    """Send a request. Raises WrongAnswer for another status than 200, OSError."""
+    """Send a request. Raises OSError, and WrongAnswer for another status than 200."""
     connection = http.client.HTTPConnection(target.connect_address, target.port, timeout=timeout)
     connection.request("POST", path, body.data, {**probe.headers(target, body), "Connection": "close"})
     # The response keeps the socket open after the connection object is gone.
@@ -182,7 +183,7 @@ def _warm_up(target: Target, timeout: float) -> str:
 
 
 def _at_once(target: Target, timeout: float) -> str:
-    """Send several of the smallest requests of a task without tokens at once. Raises WrongAnswer."""
+    """Send several of the smallest requests of another task than generate at once. Raises WrongAnswer."""
 
     def one(_number: int) -> None:
         path, body = target.request.path, probe.request_body(target, target.served_names[0])

@@ -166,7 +166,8 @@ def _name_mig_devices(tool: Tool, gpus: list[Gpu]) -> None:
 
 
 def _name_lost(tool: Tool, gpus: list[Gpu]) -> None:
-    """Record a failure for each GPU that has fallen off the bus, or that the driver does not list."""
+    """Mark lost GPUs. Without an earlier failure, record the first lost GPU, or else the first that nvidia-smi does not
+    list."""
     if tool.failure and tool.failure.kind == "gpu_lost":
         for gpu in gpus:
             gpu.lost = gpu.lost or gpu.pci_bus_id == tool.failure.pci_bus_id

@@ -48,8 +48,8 @@ class GpuInstance:
 
     @property
     def name(self) -> str:
-        """Its profile if one compute instance fills it, as this role creates them. Otherwise also its compute
-        instances, so that it differs from every wanted profile."""
+        """Its profile if one compute instance fills it, as the role nvidia_driver creates them. Otherwise also its
+        compute instances, so that it differs from every wanted profile."""
         return self.profile if self.computes == (self.profile,) else f"{self.profile} ({', '.join(self.computes)})"
 
 
@@ -84,7 +84,7 @@ def layout(found: Sequence[GpuInstance]) -> list[str]:
 
 def in_order(names: Sequence[str]) -> list[str]:
     """Larger profiles first, because the driver leaves no room for them after smaller ones. Source: MIG User Guide,
-    chapter Creating GPU Instances, of 3g.20gb."""
+    chapter Creating GPU Instances, on the placement of 3g.20gb."""
 
     def size(name: str) -> tuple[int, int, str]:
         match = re.match(NAME, name)

@@ -26,7 +26,7 @@ MOST, MOST_IN_MEMORY = "max-loras", "max-cpu-loras"
 
 
 def is_adapter(entry: object) -> bool:
-    """Whether an entry of the registry is an adapter."""
+    """Whether an entry of the model registry is an adapter."""
     return isinstance(entry, Mapping) and KEY in entry
 
 

@@ -18,8 +18,9 @@ KEY = "golden-prompts"
 
 ITEM = (
     "must be a dictionary with prompt, expect (a regular expression) and, if wanted, max-tokens; for speech with audio"
-    " (a file of the node), expect and, if wanted, language; for vectors, scores and rewards with prompt and order"
-    " (texts, the best one first), for vectors also dimension and norm; for classes with prompt and label"
+    " (a file of the node), expect and, if wanted, language; for scores and rewards with prompt and order (texts, the"
+    " best one first); for vectors with prompt and at least one of order, dimension and norm; for classes with prompt"
+    " and label"
 )
 FORM = f"must be a list, and not empty. Each prompt {ITEM}"
 
@@ -47,7 +48,7 @@ def _whole(key: str) -> Callable[[Any], str]:
 
 
 def _norm(value: Any) -> str:
-    # A norm that is not a number compares with nothing.
+    # NaN and infinity are refused: no comparison with them can hold.
     wrong = isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value <= sys.float_info.max
     return "has a norm that is not a number above 0" if wrong else ""
 
@@ -58,7 +59,7 @@ def _order(value: Any) -> str:
 
 
 def _text(key: str) -> Callable[[Any], str]:
-    return lambda value: "" if _is_text(value) else f"has a {key} that is not a text"
+    return lambda value: "" if _is_text(value) else f"has a {key} that is not a text, or is empty"
 
 
 def _audio(value: Any) -> str:

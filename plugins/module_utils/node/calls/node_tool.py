@@ -28,7 +28,7 @@ def install(paths: Paths, *, check: bool) -> dict[str, Any]:
 
 
 def remove(paths: Paths, keep: list[Path], directories: list[Path], *, check: bool) -> dict[str, Any]:
-    """Remove everything except instances. Raises SystemdError, OSError, ValueError."""
+    """Remove everything except instances. Raises SystemdError, GateError, OSError, ValueError."""
     found = node_removal.remove_services(paths, check=check)
     found += node_removal.remove_node_traces(paths, keep, check=check)
     tool = node_library.plan(INFERCTL, paths.library, paths.command, present=False)

@@ -23,7 +23,7 @@ V6 = bytes([6, 0, 0, 0, 1, 27]) + bytes(range(40))
 
 
 def old(tag: int, body: bytes, size: int = 1) -> bytes:
-    """A packet with a header of the old form, whose length has so many bytes."""
+    """A packet with a header of the old form. `size` is the number of bytes of its length field."""
     return bytes([0x80 | tag << 2 | {1: 0, 2: 1, 4: 2}[size]]) + len(body).to_bytes(size, "big") + body
 
 

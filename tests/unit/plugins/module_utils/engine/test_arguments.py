@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The options of modules that render: they are the settings that a release has."""
+"""The modules that render releases have one option for each setting of a release."""
 
 from __future__ import annotations
 

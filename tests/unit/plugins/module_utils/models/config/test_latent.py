@@ -30,7 +30,7 @@ KEYS = {"kv_lora_rank": 512, "qk_rope_head_dim": 64, "qk_nope_head_dim": 128, "v
         ("new_type", {"kv_lora_rank": 512}, None),
         ("new_type", {}, None),
         ("deepseek_v3", {**KEYS, "is_causal": False}, None),
-        # One head for all, whose keys are the values.
+        # All query heads share one KV head, whose keys are also its values.
         (
             "deepseek_v4",
             {"compress_ratios": [0, 4, 128], "head_dim": 512, "qk_rope_head_dim": 64, "q_lora_rank": 1024},
@@ -45,7 +45,7 @@ def test_latent_attention_is_read_if_the_engine_uses_it(
     assert latent(Reader(keys), model_type) == found
 
 
-def test_the_size_of_a_head_is_the_size_that_the_engine_keeps_of_a_token() -> None:
+def test_the_size_of_a_head_is_what_a_token_takes_in_the_kv_cache() -> None:
     assert cached_size(Mla(512, 64), "deepseek_v3") == 576
     # The engine reports the configuration's own size for types that Transformers serves.
     assert cached_size(Mla(512, 64), "new_type") is None and cached_size(None, "deepseek_v3") is None

@@ -59,7 +59,7 @@ def test_a_node_without_gpus_needs_no_driver(machine: Machine) -> None:
     [
         ("driver_library_mismatch", FAIL),
         (NOT_INSTALLED, WARN),
-        # nvidia-smi lists all GPUs, so no other check reports these errors.
+        # No other check reports these errors.
         ("power_cable", WARN),
         ("malformed_output", WARN),
         # The check gpu-count reports a lost GPU.

@@ -126,7 +126,7 @@ def test_requests_that_do_not_end_keep_a_bridge(node: FakeNode) -> None:
     assert BRIDGE not in node.engines
 
 
-def test_a_swap_does_not_wait_for_requests_of_a_bridge_without_gateways(node: FakeNode) -> None:
+def test_a_swap_does_not_wait_long_for_a_bridge_to_which_no_gateway_sends_requests(node: FakeNode) -> None:
     bridged(node)
     with node.resting():
         drains.drain(node.paths, [BRIDGE], drains.Drain(drains.UPDATE, "old", SINCE), force=True)
