@@ -140,12 +140,12 @@ instances:
           type: list
           elements: str
     adapters:
-      description: The names of the LoRA adapters that the installed release serves.
+      description: The names of the LoRA adapters that the active release serves.
       type: list
       elements: str
     tasks:
       description:
-        - The tasks of the installed release's model, such as V(generate) or V(embed); empty if they are not certain.
+        - The tasks of the active release's model, such as V(generate) or V(embed); empty if they are not certain.
       type: list
       elements: str
     gang: &gang
@@ -171,16 +171,22 @@ updates:
       type: str
     origin:
       description:
-        - The running release; after a swap that was cut off, the release before the swap. Null before the first start.
+        - The active release; while a swap is on record, the release before the swap. Null before the first start.
       type: int
     target:
-      description: The release that the instance must run; null if the inventory does not declare the instance.
+      description:
+        - The release that the instance must run. Null if the inventory does not declare the instance, or if a rollback
+          has no earlier release.
       type: int
     due:
-      description: Whether another release than the target runs, or a swap was cut off.
+      description:
+        - Whether the instance needs a swap to the target, because another release is active, or because
+          RV(updates.interrupted) is true.
       type: bool
     interrupted:
-      description: Whether a swap was cut off.
+      description:
+        - Whether a swap is on record (under way, stuck or cut off), or an update was cut off before the swap and has
+          left its drain.
       type: bool
     serving:
       description: Whether the instance is serving, see docs/glossary.md.

@@ -129,7 +129,8 @@ run_id:
 outcome:
   description:
     - C(done), the release serves; C(returned), the earlier release serves; C(refused), nothing was changed; C(stuck),
-      the instance stays drained. Empty while the swap is under way.
+      the instance stays drained; C(unknown), the swap does not run, or has left no report. Empty while the swap is
+      under way.
   returned: success
   type: str
 step:

@@ -69,7 +69,7 @@ def test_saturation_is_no_fault(deb12: Node) -> None:
 
 def test_the_third_fault_in_a_row_opens_the_breaker(deb12: Node) -> None:
     deb12.run("pkill -STOP -f VLLM::EngineCor[e]")
-    recovered(deb12, "worker stopped", more_steps(deb12))
+    recovered(deb12, "engine core stopped", more_steps(deb12))
     deb12.run("docker pause vllm-main")
     recovered(deb12, "container paused", more_steps(deb12), 90)
     assert [(step["act"], step["verdict"]) for step in steps(deb12)] == [("restart", "hung")] * 2

@@ -67,7 +67,7 @@ def running(places: Places, value: dict[str, Any]) -> str:
         try:
             fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
-            # A job that began before this one was interrupted.
+            # The last job that began holds the lock. Each earlier one in `begun` was interrupted.
             return max(begun, key=lambda job: begun[job])
     return ""
 

@@ -41,7 +41,7 @@ class InstanceFacts:
     model: str
     """The model that the instance serves, or must serve; empty where unknown."""
     release: int | None
-    """The number of the installed release, None before the first start."""
+    """The number of the active release, None before the first start."""
     serving: bool
     running: bool
     """Whether systemd runs or starts the unit."""
@@ -55,9 +55,9 @@ class InstanceFacts:
     endpoints: tuple[Endpoint, ...] = ()
     """The endpoints of the release that runs, and of both releases of a swap. Empty where nothing runs."""
     adapters: tuple[str, ...] = ()
-    """The LoRA adapters that the installed release serves, by name."""
+    """The LoRA adapters that the active release serves, by name."""
     tasks: tuple[str, ...] = ()
-    """The tasks of the installed release's model; empty where they are not certain."""
+    """The tasks of the active release's model; empty where they are not certain."""
     gang: tuple[str, ...] = ()
     """The members of the gang by rank, if the instance spans several nodes. The first member leads."""
 

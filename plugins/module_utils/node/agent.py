@@ -134,7 +134,7 @@ class Agent:
         return text
 
     def _listens(self, name: str) -> str:
-        """Where the installed release of an instance listens, in the form of questions; empty if unknown.
+        """Where the active release of an instance listens, in the form of questions; empty if unknown.
 
         Then the answer is for both servers of the engine: a damaged release must not stop requests.
         """

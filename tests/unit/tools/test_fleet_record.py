@@ -1,6 +1,9 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The stand-in for ssh that records, with a script as the real ssh, and a run of Ansible with both stand-ins."""
+"""fleet_record.py records the answers of ssh, here of a script in place of the real ssh. fleet_answer.py replays them.
+
+A run of Ansible uses both.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,7 @@ PLAYBOOK = """
 
 
 def ssh(directory: Path, script: str) -> str:
-    """A real ssh that does what a test needs. Returns the PATH that finds it."""
+    """Write a script in place of the real ssh. Returns the PATH that finds it."""
     command = directory / "bin/ssh"
     command.parent.mkdir(exist_ok=True)
     command.write_text(f"#!/bin/sh\n{script}\n")

@@ -64,8 +64,8 @@ def _key_problems(key: str) -> list[Problem]:
         return []
     message = (
         f"(site variable gang_key) must be {KEY_LENGTH} characters or more on one line, no placeholder, and the same "
-        "on all nodes: members of an instance over several nodes prove by it who they are. Make one by "
-        "`openssl rand -hex 32`, for a vault"
+        "on all nodes: members of an instance over several nodes prove by it who they are. Make a key "
+        "by `openssl rand -hex 32`, and keep it in the inventory's vault"
     )
     # Without the value, which is a secret.
     return [Problem("role vllm", message, "vllm_gang_key")]

@@ -111,7 +111,7 @@ def follows(paths: Paths, name: str) -> bool:
 def leader(paths: Paths, name: str) -> str:
     """The node that an instance of this node follows; empty if the instance leads a gang, or is no gang.
 
-    The installed release counts, or the desired release before the first start. Empty where the release is unreadable.
+    The active release counts, or the desired release before the first start. Empty where the release is unreadable.
     """
     try:
         number = releases.active_number(paths, name) or releases.desired_number(paths, name)

@@ -48,7 +48,7 @@ def serving(paths: Paths, name: str, now: datetime) -> bool:
 
 
 def _release(paths: Paths, name: str, active: int | None) -> Release | None:
-    """The installed release; None before the first start.
+    """The active release; None before the first start.
 
     None also for a damaged release: its instance can be removed all the same.
     """

@@ -119,7 +119,7 @@ def lines(host: str, run: Run) -> list[str]:
     for swap in run.nodes[host].swaps:
         if swap.outcome == DONE and not swap.returns:
             found.append(swap.line or f"{swap.name} on {host} serves release {swap.release}")
-        elif swap.outcome == RETURNED or (swap.returns and swap.outcome == DONE):
+        elif swap.outcome == (DONE if swap.returns else RETURNED):
             found.append(f"{swap.name} on {host} went back to the release that served before")
     return found
 
@@ -148,11 +148,21 @@ def failure(host: str, run: Run) -> str:
     return "\n".join([*found, f"{where}When the cause is removed, run {run.playbook} again."])
 
 
+_STAYS = "could not return to the old release, and still serves the new one: "
+_RETURNS = {
+    DONE: "",
+    RETURNED: _STAYS,
+    REFUSED: _STAYS,
+    STUCK: "could not return to the old release, and the new one does not serve either: the instance stays drained: ",
+}
+"""The words before the failure of a swap that reverses an earlier one, by its outcome."""
+
+
 def _failure(swap: Swapped) -> str:
     if not swap.failure:
         return ""
     if swap.returns:
-        return f"could not return to the old release, and still serves the new one: {swap.failure}"
+        return _RETURNS.get(swap.outcome, "the run has not seen the old release serve again: ") + swap.failure
     ends = {
         RETURNED: " The old release serves again.",
         REFUSED: " The instance was not changed.",

@@ -62,8 +62,8 @@ OWNED_FLAGS: Mapping[str, str] = {
     "data-parallel-multi-port-external-lb": _RANKS,
     "data-parallel-supervisor-port": _RANKS,
 }
-"""Flags that the role sets itself, or that would stop probes and gateways from reaching the engine, each with the
-advice of its message."""
+"""Flags that an entry must not have, each with the advice of its message: the role or another variable decides them, or
+they would stop probes and gateways from reaching the engine."""
 
 QUANTIZATIONS = frozenset(
     {

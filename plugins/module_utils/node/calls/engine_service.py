@@ -134,7 +134,7 @@ class Service:
             systemd.systemctl("stop", *running)
 
     def proven(self, name: str) -> bool:
-        """Whether the installed release is the one that last proved itself, so that its failure may be temporary."""
+        """Whether the active release is the one that last proved itself, so that its failure may be temporary."""
         active = releases.active_number(self.paths, name)
         return active is not None and active == releases.current_number(self.paths, name)
 

@@ -18,6 +18,8 @@ from ...engine.state import drains, releases, swaps
 from ..swap import left_over, request
 from ..swap.request import Progress, Request
 
+UNKNOWN = "unknown"
+
 
 def begin(paths: Paths, given: dict[str, Any], *, check: bool) -> dict[str, Any]:
     """Start a swap. Raises Refused, NoSettings, ReleaseError, SystemdError, OSError, ValueError."""
@@ -56,10 +58,12 @@ def wait(paths: Paths, given: dict[str, Any]) -> dict[str, Any]:
     name, node = given["name"], _node_name(paths)
     found = request.awaited(paths, name, given["run_id"], given["seconds"])
     done = found.outcome == swaps.DONE
+    # A swap that does not run, or has left no report, is not known to be stuck.
+    known = found.outcome != request.STUCK or found.step == swaps.STUCK
     return {
         "changed": False,
         "ended": bool(found.outcome),
-        "outcome": found.outcome,
+        "outcome": found.outcome if known else UNKNOWN,
         "step": found.step,
         "words": list(found.words),
         "line": request.line(found.report, name, node) if done and found.report else "",
@@ -82,11 +86,11 @@ def _left_open(found: Progress, name: str, node: str) -> str:
     report = found.report
     words = []
     if report and report.unheard:
-        # The new release has proved itself, so it stays. A return would need a drain that every gateway confirms.
+        # The release has proved itself, so it stays. A return would need a drain that every gateway confirms.
         silent, sends = ", ".join(report.unheard), "sends" if len(report.unheard) == 1 else "send"
         words.append(
             f"cannot tell whether {silent} {sends} requests to {name} on {node}, because {silent} cannot be reached, or"
-            f" HAProxy there does not answer. {name} stays with its new release"
+            f" HAProxy there does not answer. {name} stays with release {report.target}"
         )
     return ". ".join([*words, *(left_over.words(report, name) if report else [])])
 

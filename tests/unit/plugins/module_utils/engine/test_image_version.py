@@ -17,7 +17,7 @@ IMAGE = f"registry.example.com:5000/vllm-openai:v0.31.0@{DIGEST}"
 
 
 class Image:
-    """An image whose Python prints a text, and the commands that asked."""
+    """An image whose Python prints a text. Records the commands that were run."""
 
     def __init__(self, output: str = "0.32.0+cpu\n", code: int = 0) -> None:
         self.answer = (code, output, "")
@@ -77,5 +77,5 @@ def test_the_tag_counts_where_the_image_gives_no_version(registry: Path, image: 
     ],
 )
 def test_only_the_tag_of_an_image_named_vllm_has_the_version(registry: Path, name: str, expected: str) -> None:
-    """The tag of another program's image counts other versions."""
+    """The tag of another image may be the version of another program."""
     assert find("", f"{name}@{DIGEST}", registry, None, Image().run) == expected

@@ -59,11 +59,34 @@ def test_an_instance_without_an_earlier_release_does_not_go_back(origin: int | N
     assert outcomes.way_back(batch, "a", run(a={"swaps": [DONE]})) == {}
 
 
-def test_after_a_failed_return_the_other_instances_do_not_go_back() -> None:
-    stays = {**DONE, "returns": True, "outcome": "refused", "failure": "it is the last one"}
+STAYS = "could not return to the old release, and still serves the new one: "
+DRAINED = "could not return to the old release, and the new one does not serve either: the instance stays drained: "
+UNSEEN = "the run has not seen the old release serve again: "
+
+
+@pytest.mark.parametrize(
+    ("outcome", "words"),
+    [
+        ("refused", STAYS),
+        ("returned", STAYS),
+        ("stuck", DRAINED),
+        ("failed", UNSEEN),
+        ("unknown", UNSEEN),
+    ],
+)
+def test_after_a_failed_return_the_other_instances_do_not_go_back(outcome: str, words: str) -> None:
+    stays = {**DONE, "returns": True, "outcome": outcome, "failure": "this is why"}
     assert outcomes.way_back(BATCH, "b", run(a={"swaps": [DONE, stays]}, b={"swaps": [DONE]})) == {}
-    said = outcomes.failure("a", run(a={"swaps": [DONE, stays]}, b={"swaps": [FAILED]}))
-    assert "a, main: could not return to the old release, and still serves the new one: it is the last one" in said
+    failed = run(a={"swaps": [DONE, stays]}, b={"swaps": [FAILED]})
+    assert f"\na, main: {words}this is why\n" in outcomes.failure("a", failed)
+    assert outcomes.lines("a", failed) == ["main on a serves release 2."]
+
+
+def test_a_return_that_a_gateway_has_not_confirmed_is_a_return() -> None:
+    returned = {**DONE, "release": 1, "returns": True, "failure": "gw1 is away"}
+    went = run(a={"swaps": [DONE, returned]}, b={"swaps": [FAILED]})
+    assert "\na, main: gw1 is away\n" in outcomes.failure("a", went)
+    assert outcomes.lines("a", went)[1:] == ["main on a went back to the release that served before"]
 
 
 def test_a_run_that_went_well_has_lines_and_no_failure() -> None:

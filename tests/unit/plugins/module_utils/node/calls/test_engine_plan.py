@@ -61,7 +61,7 @@ class Node:
         self._run = run_module
 
     def publish(self, revision: str, config: dict[str, Any], write: Callable[..., None]) -> Path:
-        """A model in the store, whose weights are one tensor of 4 GiB: only its header is read."""
+        """A model in the store, whose weights are one small tensor."""
         directory = self.store / "llama" / revision
         directory.mkdir(parents=True)
         (directory / "config.json").write_text(json.dumps(config))
@@ -573,7 +573,7 @@ GANG_KEY = "0123456789abcdef"
 
 
 def gang_node(node: Node, *, here: str = "n1") -> dict[str, Any]:
-    """The options of a node that shares an instance with n2 over addresses of this machine."""
+    """The options of the node `here` in a gang of n1 and n2. Only n1 has an address of this machine."""
     node.instances = [
         {
             "name": "main",

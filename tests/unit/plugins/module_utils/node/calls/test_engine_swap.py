@@ -117,7 +117,8 @@ def test_a_finished_swap_is_reported_in_one_line(swap: Swap, two_instances: Path
     [
         (
             {"unheard": ("gw2",)},
-            "cannot tell whether gw2 sends requests to main on n1, because gw2 cannot be reached, or HAProxy there",
+            "cannot tell whether gw2 sends requests to main on n1, because gw2 cannot be reached, or HAProxy there does"
+            " not answer. main stays with release 2",
         ),
         (
             {"kept_bridge": "it is busy"},
@@ -151,6 +152,20 @@ def test_a_returned_swap_is_reported_with_its_open_work(swap: Swap, two_instance
     assert swap(state="awaited")["failure"] == (
         "the probe failed. release 1 serves, but is not marked as proven (disk full): inferctl swap main --to 1"
     )
+
+
+def test_a_swap_without_a_report_is_not_called_stuck(
+    swap: Swap, two_instances: Paths, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine_swap.request, "IDLE_LOOKS", 1)
+    monkeypatch.setattr(engine_swap.request, "runs", lambda name: False)
+    found = swap(state="awaited")
+    assert (found["ended"], found["outcome"]) == (True, "unknown")
+    assert "the outcome of the swap is unknown" in found["failure"]
+    stuck = swaps.Swap(1, 2, "run1", NOW, step=swaps.STUCK, failure="neither starts")
+    swaps.write(two_instances, "main", stuck)
+    found = swap(state="awaited")
+    assert (found["outcome"], found["failure"]) == ("stuck", "neither starts")
 
 
 def test_a_wait_for_a_swap_ends_after_its_seconds(

@@ -83,7 +83,7 @@ class Ready:
 def test_an_engine_starts_although_its_start_cannot_be_counted(
     run: Run, paths: Paths, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Like a full or read-only disk: permissions would not stop root.
+    # A file in place of the directory: each write fails, as on a full disk. Permissions would not stop root.
     (paths.state / "starts").write_text("")
     monkeypatch.setenv("INVOCATION_ID", "abc")
     reached = []

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The supervisor of an instance on one node waits for no gang. test_supervisor.py has such instances."""
+"""The supervisor of an instance on one node waits for no gang. test_supervisor.py tests such supervisors."""
 
 from __future__ import annotations
 
