@@ -114,7 +114,7 @@ def only_pickles(root: Path) -> None:
         (cut, f"{SHARDS[1]} is cut: expected 4,1"),
         (write(INDEX, "{}"), "names no shard"),
         (write(INDEX, '{"weight_map": []}'), "names no shard"),
-        (write(INDEX, f'{{"weight_map": {{"lost": "{SHARDS[0]}"}}}}'), "lacks 1 tensors"),
+        (write(INDEX, f'{{"weight_map": {{"lost": "{SHARDS[0]}"}}}}'), "lacks 1 tensor"),
         (only_pickles, "found only pytorch_model.bin, convert it"),
         (link("x", "/etc/passwd"), "x is a link that leaves"),
         (link("x", "nowhere"), "x is a link to a missing file: nowhere"),
