@@ -13,7 +13,7 @@ from typing import Any
 
 
 def model_registry(text: str, filename: str) -> dict[str, Any]:
-    """The entries of a registry file. Raises InputError with file, line and column."""
+    """The entries of a file with a model registry. Raises InputError with file, line and column."""
     from ansible_collections.baremetal.inference.plugins.module_utils.models.registry.text import load_registry
 
     return load_registry(text, filename)
@@ -26,7 +26,7 @@ def model_needs(
     nodes: int = 1,
     unknown: Mapping[str, str] | None = None,
 ) -> str:
-    """The GPUs that the models of a registry need, as text, with all mistakes of the registry and of the models'
+    """The GPUs that the entries of a model registry need, as text, with all mistakes of the entries and of the models'
     sources. Raises ValueError for unknown GPUs."""
     from ansible_collections.baremetal.inference.plugins.module_utils.models.fit.needs import needs
     from ansible_collections.baremetal.inference.plugins.module_utils.models.registry.adapters import KEY, source
@@ -47,7 +47,7 @@ def golden_prompts(models: Mapping[str, Any]) -> dict[str, list[Any]]:
 
 
 def controller_files(models: Mapping[str, Any], instances: Sequence[Any]) -> dict[str, dict[str, Any]]:
-    """The files and directories of the controller that flags of served entries name, by their text in the registry."""
+    """The files and directories of the controller that flags of served entries name, by their text in the entry."""
     from ansible_collections.baremetal.inference.plugins.module_utils.engine import controller_files as files
 
     return files.read(models, instances)

@@ -13,7 +13,7 @@ description:
   - Checks instances and model registry, declared GPUs, shared settings of containers, addresses and ports of engines,
     and endpoints of serving engines. With O(strict), also checks the image, the form of the models' sources, and the
     system prompts, golden prompts and affinity keys of models on the node.
-  - Checks the registry's engine flags against the catalogue of the engine's version, or of the nearest known version.
+  - Checks the flags of all models against the catalogue of the engine's version, or of the nearest known version.
   - With O(fit), plans every present instance without a mistake. A plan has the exact command, the estimated GPU
     memory, the changes to the running release, and every problem.
   - Reads a model's configuration from the store or from a source on the node. For other models, the plan uses O(facts),
@@ -36,13 +36,13 @@ options:
     default: true
   facts:
     description:
-      - Facts of models that are not on the node yet, by the registry entry with the weights, as
+      - Facts of models that are not on the node yet, by the model registry entry with the weights, as
         M(baremetal.inference.model_facts) returns them.
     type: dict
     default: {}
   coming:
     description:
-      - The revisions of models that this run will publish, by the registry entry with the weights, as
+      - The revisions of models that this run will publish, by the model registry entry with the weights, as
         M(baremetal.inference.model) returns them. A published revision with damaged files is published again. The files
         of these revisions in the store are not read.
     type: dict
@@ -105,7 +105,7 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: Check instances, registry, ports and disk
+- name: Check instances, models, ports and disk
   baremetal.inference.engine_plan:
     strict: true
     fit: false
@@ -237,7 +237,7 @@ engine_version:
   type: str
   sample: 0.32.0
 catalogue_version:
-  description: The version of vLLM whose catalogue the registry was checked against.
+  description: The version of vLLM whose catalogue the model registry was checked against.
   returned: success
   type: str
   sample: 0.32.0
@@ -260,7 +260,7 @@ plans:
       description: The rank of this node among them.
       type: int
     model:
-      description: The registry's entry.
+      description: The entry of the model registry.
       type: str
     revision:
       description: The revision of the weights; null if unknown.

@@ -29,7 +29,7 @@ options:
     elements: dict
   places:
     description:
-      - The place of each model in the store, by the registry entry's name, with the keys C(path) and C(revision). An
+      - The place of each model in the store, by the name of its entry, with the keys C(path) and C(revision). An
         entry with a system prompt has a place of its own, as M(baremetal.inference.model_variants) returns it.
     type: dict
     required: true

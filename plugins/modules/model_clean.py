@@ -11,7 +11,7 @@ short_description: Remove superseded models and leftovers from a node's store
 version_added: 0.1.0
 description:
   - Removes superseded revisions of models, unless they are still needed. A kept release (for a rollback), an installed
-    unit, a container, the node's registry, O(models) or a variant may need a revision.
+    unit, a container, the node's model registry, O(models) or a variant may need a revision.
   - Also removes their fast copies, transfers without progress for a day, and damaged revisions that were replaced.
   - If the needed revisions cannot be determined, the module fails and removes nothing. It also fails if other nodes may
     have the store's file system, too, such as NFS. Directories that the store did not publish stay.

@@ -31,7 +31,7 @@ options:
     required: true
   entry:
     description:
-      - The registry's entry. C(model) is an archive (C(https://…tar)) with its digest in C(checksum), or a hub's
+      - The model's entry. C(model) is an archive (C(https://…tar)) with its digest in C(checksum), or a hub's
         C(ORGANISATION/NAME) with its commit in C(revision). With the key C(adapter), the files must be a LoRA adapter.
     type: dict
     required: true

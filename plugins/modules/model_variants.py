@@ -10,7 +10,7 @@ module: model_variants
 short_description: Check models with a system prompt, or publish them in a node's store
 version_added: 0.1.0
 description:
-  - For every served entry of the registry with a C(system-prompt), publishes the directory C(STORE/NAME/REVISION). It
+  - For every served model with a C(system-prompt), publishes the directory C(STORE/NAME/REVISION). It
     has links to the base's files, the prompt, and the model's chat templates with the prompt in front. The weights
     exist only once.
   - Before anything changes, O(state=checked) reads the files of these models, and refuses every model that cannot
@@ -92,12 +92,12 @@ EXAMPLES = r"""
 
 RETURN = r"""
 checked:
-  description: The registry's entries whose models were read.
+  description: The entries whose models were read.
   returned: O(state=checked), success
   type: list
   elements: str
 places:
-  description: The current or future directory of each model with a system prompt, by the registry's name.
+  description: The current or future directory of each model with a system prompt, by the name of its entry.
   returned: O(state=published), success
   type: dict
   sample:

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What a site declares: the model registry and the instances that serve from it. Private to the collection.
 
-Only this file checks the entries of a registry against the flags of an engine. The file is pure: it reads dictionaries
+Only this file checks the entries of models against the flags of an engine. The file is pure: it reads dictionaries
 and returns values and problems.
 """
 
@@ -27,14 +27,14 @@ from .inventory import present_instances
 
 @dataclass(frozen=True)
 class Declared:
-    """The registry and the instances, checked against the flags of one version of the engine."""
+    """The model registry and the instances, checked against the flags of one version of the engine."""
 
     catalogue: Catalogue
     """The flags of the engine's version."""
     entries: Mapping[str, Entry]
-    """The registry's entries by name, each with everything that it inherits from its bases."""
+    """The model registry's entries by name, each with everything that it inherits from its bases."""
     served: tuple[Entry, ...]
-    """The entries that present instances serve, each once, in the registry's order."""
+    """The entries that present instances serve, each once, in the model registry's order."""
     instances: tuple[Instance, ...]
     """The present instances without a mistake, with their GPUs."""
     problems: tuple[Problem, ...]
@@ -42,7 +42,7 @@ class Declared:
     warnings: tuple[str, ...]
     """Input that works, but perhaps not as its author expects, such as deprecated flags."""
     models: Mapping[str, Any]
-    """The registry as it was declared."""
+    """The model registry as it was declared."""
     own_catalogues: Mapping[str, Catalogue] = field(default_factory=dict)
     """The flags of the engine in images that single instances have, by image."""
 
@@ -55,7 +55,7 @@ class Declared:
         gpus: Sequence[Mapping[str, Any]] | None = None,
         own_versions: Mapping[str, str] | None = None,
     ) -> Declared:
-        """Read a registry and instances, and assign GPUs of the fact `gpus` to the instances.
+        """Read a model registry and instances, and assign GPUs of the fact `gpus` to the instances.
 
         Without a version of the engine, the flags of the newest version count. `own_versions` has the version of each
         image that single instances have: an entry that only these instances serve is checked against the image's flags.

@@ -12,7 +12,7 @@ from typing import Any
 from .inventory import bridged_instance
 
 _ENGINE = "--shutdown-timeout"
-"""The last flag that the collection itself gives to an engine. The flags of the registry follow its value."""
+"""The last flag that the collection itself gives to an engine. The flags of the model registry follow its value."""
 
 _MOUNT = re.compile(r"--mount=type=bind,source=([^,]+),target=[^,]+?(,readonly)?")
 
@@ -32,7 +32,7 @@ def data(release: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _flags(argv: Sequence[str]) -> dict[str, Any]:
-    """The flags of a command line, as a registry entry has them."""
+    """The flags of a command line, as a model registry entry has them."""
     flags: dict[str, Any] = {}
     for position, word in enumerate(argv):
         if not word.startswith("--"):

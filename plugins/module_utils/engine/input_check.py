@@ -41,7 +41,7 @@ def image_problems(image: str) -> list[Problem]:
 
 def source_problems(models: Mapping[str, Any], instances: Sequence[Any]) -> list[Problem]:
     """Mistakes in the sources of the models that instances need. The store finds them, too, but in a later check: here,
-    they are reported with all other mistakes of the registry. A missing source is a mistake of its entry."""
+    they are reported with all other mistakes of the model registry. A missing source is a mistake of its entry."""
     entries = {name: entry for name, entry in models.items() if isinstance(name, str) and isinstance(entry, Mapping)}
     needed = served_models(entries, instances)
     return load_sources({name: entry for name, entry in needed.items() if str(entry.get("model") or "").strip()})[1]

@@ -48,7 +48,7 @@ def of(
     settings: Settings,
     numa_mib: int | None,
 ) -> HostMemory:
-    """The host's memory that the engine of an instance takes. `entry` are the flags of its registry entry, and
+    """The host's memory that the engine of an instance takes. `entry` are the flags of its model registry entry, and
     `numa_mib` is the memory of the smallest NUMA node."""
     # Of this device, the estimate reads only the kind of accelerator and the memory.
     device = Device(instance.accelerator, numa_mib, accelerator=instance.accelerator)

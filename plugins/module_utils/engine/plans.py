@@ -43,11 +43,11 @@ class Engine:
     """An engine that would run."""
 
     model: str
-    """The model's name in the registry."""
+    """The model's name in the model registry."""
     argv: Sequence[str]
     """The command line in the container."""
     flags: Mapping[str, Any]
-    """The flags of the registry entry."""
+    """The flags of the model registry entry."""
     instance: str | None = None
     revision: str | None = None
     path: Path | None = None

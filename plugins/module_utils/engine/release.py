@@ -275,7 +275,7 @@ def render(
     number: int = 0,
     created: str = "",
 ) -> Rendered:
-    """Render a release. `arguments` are the engine's, made from `flags`, which are the flags of the registry entry.
+    """Render a release. `arguments` are the engine's, made from `flags`, which are the flags of the model.
     For a member of a gang, `network` has the variables of NCCL and Gloo, and `secret` is that of its executor.
 
     The id is a hash over everything but number, time, memory limit and read-only files: two releases with one id run

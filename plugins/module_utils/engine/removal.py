@@ -100,7 +100,7 @@ def remove_container(docker: docker_api.Docker, name: str) -> bool:
 
 
 def forget_models(paths: Paths, gone: Iterable[str], *, check: bool) -> list[str]:
-    """Remove the entries from the node's registry that no instance but those in `gone` needs. Returns their names.
+    """Remove entries that only the instances in `gone` need from the node's model registry. Returns their names.
 
     Raises OSError, and ValueError where the desired state is damaged.
     """

@@ -1,10 +1,10 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which entries of the registry the instances need. Private to the collection.
+"""Which entries of the model registry the instances need. Private to the collection.
 
 A filter that many tasks use imports this file, and each task compiles the imports anew: the file imports little, and
-does not read the registry.
+does not read the model registry.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ class SwapSettings:
     """The node's name in the inventory: the name of its servers at the gateways."""
     gateways: tuple[Gateway, ...] = ()
     golden: Mapping[str, list[dict[str, Any]]] = field(default_factory=dict)
-    """Golden prompts by the registry's name of a model."""
+    """Golden prompts by the model's name in the model registry."""
     terms: Terms = field(default_factory=Terms)
 
     @classmethod

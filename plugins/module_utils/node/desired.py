@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The node's registry and desired releases, as the module engine_release has recorded them.
+"""The node's model registry and desired releases, as the module engine_release has recorded them.
 Private to the collection."""
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Model:
 
 
 class Desired:
-    """The node's registry and instances. Raises OSError, and ValueError with the name of a damaged file."""
+    """The node's model registry and instances. Raises OSError, and ValueError with the name of a damaged file."""
 
     def __init__(self, paths: Paths) -> None:
         stored = files.read_json(paths.registry)
@@ -75,7 +75,7 @@ class Desired:
         return sorted({*self.instances, *self.entries})
 
     def models(self) -> list[Model]:
-        """The entries of the registry."""
+        """The entries of the model registry."""
         found = []
         for name, entry in sorted(self.entries.items()):
             if entry.adapter_of:
@@ -137,7 +137,7 @@ class Desired:
             return Engine(model=self._declared_model(name), argv=(), flags={}, instance=name, problems=[problem])
         release = self._releases[name]
         entry = self.entries.get(release.model)
-        message = "is not in this node's registry, so its flags are unknown: baremetal.inference.site writes it anew"
+        message = "is not in the node's model registry, so its flags are unknown: baremetal.inference.site adds it"
         return Engine(
             model=release.model,
             argv=[release.adapter.program, *release.engine_argv],

@@ -18,7 +18,7 @@ ENGINES: Mapping[str, Adapter] = {adapter.name: adapter for adapter in (vllm.ADA
 """A further engine needs a file of its own in this package, and an item here."""
 
 DEFAULT = vllm.ADAPTER.name
-"""The engine of all models: an entry of the registry cannot name another engine."""
+"""The engine of all models: an entry of the model registry cannot name another engine."""
 
 
 def get(name: str = DEFAULT) -> Adapter:

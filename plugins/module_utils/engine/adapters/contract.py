@@ -280,9 +280,9 @@ class Adapter:
     model_argv: Callable[[str, Sequence[str]], list[str]]
     """The first arguments, from the model's path and the names to serve. No names: the engine decides."""
     server_argv: Callable[[Serving], list[str]]
-    """The arguments that follow. After these come the flags of the registry entry."""
+    """The arguments that follow. After these come the flags of the model registry entry."""
     adapter_flags: Callable[[Mapping[str, Any], Mapping[str, str], int], dict[str, Any]]
-    """The flags of a registry entry with those that serve LoRA adapters, from the entry's flags, the directory of each
+    """The flags of a model with those that serve LoRA adapters, from the entry's flags, the directory of each
     adapter by name, and the highest rank."""
     adapter_rank: str
     """The flag with the highest rank of an adapter."""
@@ -313,6 +313,6 @@ class Adapter:
     path_flags: Mapping[str, PathFlag]
     """Flags that take a path. In a flag with JSON: FLAG.KEY, or FLAG.* for all of its keys."""
     claimed_share: Callable[[Mapping[str, Any]], float]
-    """The share of a GPU's memory that must be free when the engine starts, from the flags of a registry entry."""
+    """The share of a GPU's memory that must be free when the engine starts, from the flags of a model."""
     server_mib: int
     """MiB that a CPU engine takes for its processes, without the workers."""

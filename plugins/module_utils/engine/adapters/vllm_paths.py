@@ -4,7 +4,7 @@
 """The flags of vLLM that take a path. Private to the collection; data.
 
 Sources: the catalogues of vLLM 0.32.0 and 0.33.0, and the files of vLLM 0.32.0 that read the values. The flags that the
-collection sets itself are not here, and the draft model of speculative-config is an entry of the registry.
+collection sets itself are not here, and the draft model of speculative-config is an entry of the model registry.
 """
 
 from __future__ import annotations

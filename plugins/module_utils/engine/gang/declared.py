@@ -31,7 +31,7 @@ refused (node.py).
 
 
 def check(where: str, raw: Mapping[str, Any], entry: Entry | None) -> list[Problem]:
-    """Every mistake in the keys of a gang. `entry` is the entry of its model; None where the registry has none.
+    """Every mistake in the keys of a gang. `entry` is the entry of its model; None where the model registry has none.
 
     Another check covers the form of all ports.
     """

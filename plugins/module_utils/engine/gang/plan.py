@@ -42,7 +42,7 @@ class Planned:
 
     flags: Mapping[str, Any]
     added: Mapping[str, int]
-    """The flags that the registry entry does not have."""
+    """The flags that the model registry entry does not have."""
     problems: tuple[Misfit, ...] = ()
     notes: tuple[str, ...] = ()
 

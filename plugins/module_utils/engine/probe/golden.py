@@ -80,7 +80,7 @@ class Golden:
 
 
 def read(entry: Mapping[str, Any]) -> list[Golden]:
-    """The golden prompts of a registry entry that was checked."""
+    """The golden prompts of a model registry entry that was checked."""
     return [
         Golden(
             prompt=item.get("prompt") or item["audio"],

@@ -60,7 +60,7 @@ def fit(
     draft: ModelFacts | None = None,
     share: Share = WHOLE,
 ) -> Fit:
-    """Check a model with the flags of its registry entry on these devices.
+    """Check a model with the flags of its model registry entry on these devices.
 
     `environment` has variables of the engine, such as those of models/flags/variables.py. `lowest_capability` is the
     least compute capability for which the engine's image has code. `node_gpus` is the number of the node's GPUs, the

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Reads from a registry entry the engine's flags that decide whether a model fits. Private to the collection.
+"""Reads from a model registry entry the engine's flags that decide whether a model fits. Private to the collection.
 
 models/flags checks names and values of flags with the engine's catalogue. Here, a value that cannot be read is a
 misfit, and the flag's default counts.
@@ -98,7 +98,7 @@ LENGTHS = frozenset({"max_model_len"})
 
 
 def read(entry: Mapping[str, Any]) -> tuple[Flags, list[Misfit]]:
-    """The flags of a registry entry, and misfits of values that cannot be read. Ignores other keys."""
+    """The flags of a model registry entry, and misfits of values that cannot be read. Ignores other keys."""
     values: dict[str, Any] = {}
     misfits: list[Misfit] = []
     for key, value in entry.items():
@@ -120,7 +120,7 @@ def mistake(flag: str, value: Any) -> str:
 
 
 def world_size(entry: Mapping[str, Any]) -> int:
-    """Number of GPUs of an engine with a registry entry's flags. A size that is not a number counts as 1."""
+    """Number of GPUs of an engine with a model registry entry's flags. A size that is not a number counts as 1."""
     return math.prod(count(entry.get(flag)) or 1 for flag in PARALLEL_SIZES)
 
 

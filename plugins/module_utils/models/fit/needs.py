@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Computes the GPUs that the models of a registry need, without any node. Private to the collection."""
+"""Computes the GPUs that the entries of a model registry need, without any node. Private to the collection."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _WIDTH = 10
 
 
 TO_CORRECT = "to correct:"
-"""The line above the mistakes of a registry."""
+"""The line above the mistakes of a model registry."""
 
 
 def needs(
@@ -49,7 +49,7 @@ def needs(
     unknown: Mapping[str, str] | None = None,
     wrong: Sequence[Problem] = (),
 ) -> str:
-    """A text with each model of a registry, its size, and the GPUs that it needs, or whether it fits `gpus`.
+    """A text with each entry of a model registry, its size, and the GPUs that it needs, or whether it fits `gpus`.
 
     `facts` and `unknown` are from the module model_facts, by the name of the entry with the weights: facts, and reasons
     why there are none. `wrong` are mistakes in the sources of models. With `nodes`, a model is divided over this number

@@ -32,7 +32,7 @@ def plan(
 ) -> dict[str, Any]:
     """The command of the instance, and whether it fits.
 
-    `model` is the name in the registry, `argv` the rendered command of `entry`. The flags are read from `entry`. `ok`
+    `model` is the name of the entry, `argv` the rendered command of `entry`. The flags are read from `entry`. `ok`
     is None if there is no misfit, but something is unknown; `unknown` names it. For a model without facts, only flags
     and GPUs are checked. `node_gpus` is the number of the node's GPUs, None if unknown. `draft` are the facts of the
     entry's draft model. `share` is the node's share of an engine over several nodes.

@@ -86,8 +86,8 @@ class Catalogue:
         if self.exact:
             return ""
         return (
-            f"there is no catalogue of the flags of vLLM {self.wanted}: the registry was checked with the catalogue of "
-            f"{self.version}, and unknown flags are not refused"
+            f"there is no catalogue of the flags of vLLM {self.wanted}: the model registry was checked with the "
+            f"catalogue of {self.version}, and unknown flags are not refused"
         )
 
     def flag(self, name: str) -> Flag:

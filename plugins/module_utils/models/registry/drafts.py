@@ -54,7 +54,7 @@ def with_path(flags: Mapping[str, Any], path: str) -> dict[str, Any]:
 
 
 def of(models: Mapping[str, Any], names: Iterable[str]) -> list[str]:
-    """The draft models of entries of a registry, also those that their bases name."""
+    """The draft models of entries of a model registry, also those that their bases name."""
     return [draft for name in names if (draft := named(resolve(models, name) or {}))]
 
 

@@ -93,7 +93,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Registry:
-    """The result of reading the registry. `entries` are valid only if there are no problems."""
+    """The result of reading the model registry. `entries` are valid only if there are no problems."""
 
     names: frozenset[str]
     """All declared names, also of entries with mistakes."""
@@ -112,7 +112,7 @@ def adapters_of(entries: Mapping[str, Entry], name: str) -> tuple[Entry, ...]:
 
 
 def read(models: Any, catalogue: Catalogue) -> Registry:
-    """Read the registry: all entries, every mistake, and warnings about deprecated or uncertain flags."""
+    """Read the model registry: all entries, every mistake, and warnings about deprecated or uncertain flags."""
     found = Findings()
     if not isinstance(models, Mapping):
         found.problem("models", f"must be a dictionary of entries by name, found {type(models).__name__}")

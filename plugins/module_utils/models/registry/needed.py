@@ -13,7 +13,7 @@ from .variants import lineage
 
 
 def needed(models: Mapping[str, Any], names: Iterable[str]) -> set[str]:
-    """The entries of a registry that the engines of these entries need, with the entries themselves."""
+    """The entries of a model registry that the engines of these entries need, with the entries themselves."""
     served = list(names)
     extra = (*drafts.of(models, served), *adapters.of(models, served))
     return {each for name in (*served, *extra) for each in lineage(models, name)}

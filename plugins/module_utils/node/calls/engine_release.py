@@ -91,7 +91,7 @@ class Stage:
         self.after: list[str] = []
 
     def instance(self, instance: Instance, common: Common, stored: dict[str, StoredModel]) -> dict[str, Any]:
-        """Stage one instance, with the engine's arguments from its registry entry. Returns the instance's state.
+        """Stage one instance, with the engine's arguments from its model registry entry. Returns the instance's state.
 
         Raises InputError if its engine could not serve an adapter, find a file, or stay below its memory limit, or if
         the node does not have its user.

@@ -31,7 +31,7 @@ def of_registries(store: Path, *registries: Any) -> dict[Revision, str]:
         for name, entry in Declared.read(models).entries.items():
             place = stored.find(store, entry)
             if place.revision:
-                found[(place.path.parent.name, place.path.name)] = f"the registry's entry {name}"
+                found[(place.path.parent.name, place.path.name)] = f"the model registry's entry {name}"
     return found
 
 

@@ -39,7 +39,7 @@ CODES = {True: OK, False: FAILED, None: UNCLEAR}
 
 def add(commands: Commands) -> None:
     """Add the commands to the parser."""
-    command = commands.add_parser("models", help="list the models of this node's registry, and their instances")
+    command = commands.add_parser("models", help="list the models of this node's model registry, and their instances")
     command.add_argument("--json", action="store_true", help="print JSON")
     command.set_defaults(run=_models)
 
@@ -101,7 +101,7 @@ def _table(models: Sequence[Model]) -> str:
 
 
 def _row(model: Model) -> tuple[str, ...]:
-    # In a registry that was edited by hand, a value can have any type.
+    # In a model registry that was edited by hand, a value can have any type.
     kept, revision, base = (str(value or "-") for value in (model.model, model.revision, model.base))
     serving, on_disk = ", ".join(model.instances) or "-", {True: "yes", False: "no", None: "?"}[model.on_disk]
     return model.name, kept, revision[:12], base, serving, on_disk

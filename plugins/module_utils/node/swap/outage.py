@@ -69,7 +69,7 @@ class Outage:
         for node in own if not check else ():
             number = releases.active_number(node.paths, node.name)
             if number is not None and _runs(node):
-                # No golden prompts: the registry's prompts are for the next release, not for one that served before.
+                # No golden prompts: the prompts of the entry are for the next release, not for one that served before.
                 proof.accept(node.paths, node.name, number, [])
             drains.undrain(node.paths, node.name, self.owner, node.now())
         return bool(own)

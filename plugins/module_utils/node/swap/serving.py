@@ -60,7 +60,7 @@ def await_ready(node: Node, name: str, number: int, *, patient: bool = False) ->
 
 def accept(node: Node, name: str, number: int, swap: Swap, *, measure: bool = False) -> acceptance.Result:
     release = releases.load(node.paths, name, number)
-    # The registry's golden prompts do not judge a release that served before.
+    # The model registry's golden prompts do not judge a release that served before.
     asked = not swap.returning and not swap.back
     return proof.accept(
         node.paths,

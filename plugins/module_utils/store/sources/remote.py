@@ -52,7 +52,7 @@ class Remote:
 
 
 def parse(entry: Mapping[str, Any]) -> Remote | None:
-    """The remote source of a registry entry, None for a directory. Raises ValueError that says what is missing."""
+    """The remote source of a model, None for a directory. Raises ValueError that says what is missing."""
     text = str(entry.get("model") or "")
     if text.startswith(("http://", "https://")):
         if not _URL.fullmatch(text):

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Reads the source of a registry entry: a directory on the controller or on the node, or a remote source. Private to
+"""Reads the source of a model: a directory on the controller or on the node, or a remote source. Private to
 the collection. Pure."""
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Source:
 
 
 def parse_source(entry: Mapping[str, Any]) -> Source:
-    """Read `model`, `revision` and `checksum` of a registry entry. Raises ValueError that says what is allowed."""
+    """Read `model`, `revision` and `checksum` of a model's entry. Raises ValueError that says what is allowed."""
     remote = parse_remote(entry)
     if remote:
         return Source(REMOTE, Path(), remote)

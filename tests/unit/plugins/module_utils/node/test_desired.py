@@ -123,7 +123,7 @@ def test_an_instance_whose_release_is_damaged_has_a_problem(paths: Paths) -> Non
 def test_an_instance_whose_model_is_not_in_the_registry_has_a_problem(paths: Paths) -> None:
     files.write_json(paths.registry, {"schema": 1, "models": {}})
     (problem,) = Desired(paths).engine("main").problems
-    assert "not in this node's registry" in str(problem)
+    assert "not in the node's model registry" in str(problem)
 
 
 def test_an_adapter_has_the_engine_of_its_base(paths: Paths) -> None:
