@@ -181,7 +181,7 @@ updates:
     due:
       description:
         - Whether the instance needs a swap to the target, because another release is active, or because
-          RV(updates.interrupted) is true.
+          RV(updates[].interrupted) is true.
       type: bool
     interrupted:
       description:
