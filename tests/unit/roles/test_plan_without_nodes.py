@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The playbook plan on the controller alone: which GPUs a registry needs, and all of its mistakes."""
+"""The playbook plan on the controller alone: which GPUs a model registry needs, and all of its mistakes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PUBLISHED = ROOT / "tests/unit/plugins/module_utils/models/data/models.json"
 
 
 def planned(stage: Any, registry: dict[str, Any], **variables: Any) -> tuple[bool, str]:
-    """Whether the play succeeded, and what was printed, for a registry that is written to a file."""
+    """Whether the play succeeded, and what was printed, for a model registry that is written to a file."""
     play = yaml.safe_load((ROOT / "playbooks/plan.yml").read_text(encoding="utf-8"))[0]
     file = stage.home / "models.yml"
     file.write_text(yaml.safe_dump({"models": registry}))

@@ -99,7 +99,7 @@ def test_copied_files_and_warm_up_prompts_are_part_of_the_id() -> None:
     assert f"--mount=type=bind,source={place},target={place},readonly" in release.container_argv
     assert f"{place}/t.jinja" in release.engine_argv
     assert release.warm_up == [{"prompt": "Hello"}]
-    # The registry's own value stays: a plan reads it.
+    # The model registry's own value stays: a plan reads it.
     assert release.flags["chat-template"] == "controller:/srv/t.jinja"
     other = {"controller:/srv/t.jinja": Copied("t.jinja", "cd" * 32)}
     assert composed(entry=entry, copied=other).release.id != release.id

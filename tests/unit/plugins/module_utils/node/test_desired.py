@@ -128,7 +128,7 @@ def test_an_instance_whose_model_is_not_in_the_registry_has_a_problem(paths: Pat
 
 def test_an_adapter_has_the_engine_of_its_base(paths: Paths) -> None:
     legal = {"base": "short", "adapter": "org/legal", "description": "For lawyers"}
-    # The check of the registry requires a base with its own model.
+    # The check of the model registry requires a base with its own model.
     models = {**MODELS, "short": {"model": "org/llama"}, "legal": legal}
     files.write_json(paths.registry, {"schema": 1, "engine": {"version": "0.32.0"}, "models": models})
     directory = paths.root / "models/legal/0123456789ab"

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Where a model of the registry lies in a store: pinned, in use, newest, or still to come."""
+"""Where a model of the model registry lies in a store: pinned, in use, newest, or still to come."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The GPUs that the models of a registry need."""
+"""The GPUs that the models of a model registry need."""
 
 from __future__ import annotations
 

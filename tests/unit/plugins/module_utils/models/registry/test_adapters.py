@@ -26,7 +26,7 @@ MODELS: dict[str, Any] = {
 
 
 def problems(**changes: Any) -> list[str]:
-    """The problems of the registry with these entries changed or added."""
+    """The problems of the model registry with these entries changed or added."""
     return [str(one) for one in read({**MODELS, **changes}, choose("0.32.0")).problems]
 
 

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The routing that entries of the registry ask for."""
+"""The routing that entries of the model registry ask for."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_variants_and_adapters_have_the_routing_of_their_base() -> None:
 def test_a_wrong_value_or_keys_that_do_not_fit_each_other_are_refused(entry: dict[str, Any], words: str) -> None:
     (problem,) = refused(**entry)
     assert words in problem and problem.startswith("models.large: ")
-    # The check of the registry reports the mistake: a gateway does not guess.
+    # The check of the model registry reports the mistake: a gateway does not guess.
     if "affinity-prefix" in entry and words.startswith("from"):
         assert of({"large": {**LARGE, **entry}}, "large") is None
 

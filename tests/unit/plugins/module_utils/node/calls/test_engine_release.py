@@ -41,7 +41,7 @@ def test_check_mode_reports_the_model_of_the_release(serving_node: EngineNode) -
 
 
 def test_a_variant_is_served_from_the_weights_of_its_base(serving_node: EngineNode) -> None:
-    """The variant has its own name and flags. The node's registry has both entries."""
+    """The variant has its own name and flags. The node's model registry has both entries."""
     serving_node.models["short"] = {"base": "tiny-a", "max-model-len": 128}
     serving_node.model = "short"
     serving_node.systemd.active.clear()
