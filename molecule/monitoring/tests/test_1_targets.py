@@ -108,7 +108,7 @@ def test_a_second_run_changes_nothing(watcher: Watcher, deb12: Node, deb13: Node
     ("extra", "said"),
     [
         ({"monitoring_users": {}}, "monitoring_users: is empty"),
-        ({"monitoring_users": {"operator": ""}}, "monitoring_users.operator: is empty"),
+        ({"monitoring_users": {"operator": ""}}, "monitoring_users: the password of operator must be a text of"),
         ({"monitoring_scrape_seconds": 0}, "monitoring_scrape_seconds: 0"),
         ({"gateway_metrics_port": 70000}, "the port of its target gateway is 70000"),
         (
