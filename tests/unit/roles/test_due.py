@@ -26,7 +26,7 @@ DIGEST = f"@sha256:{'0' * 64}"
 
 SAY = {
     "ansible.builtin.debug": {
-        "msg": "due on {{ inventory_hostname }}: {{ model_store_due }} {{ vllm_due }} {{ recovery_due }}."
+        "msg": "due on {{ inventory_hostname }}: {{ model_store_due }} {{ vllm_due }} {{ recovery_checked.due }}."
     }
 }
 
