@@ -27,7 +27,7 @@ options:
     choices: [present, absent]
     default: present
   keep:
-    description: Files in the removed directories that stay, because they describe software that stays on the node.
+    description: Files and directories in the removed directories that stay, such as those of software that stays on the node.
     type: list
     elements: path
     default: []

@@ -57,7 +57,7 @@ def refuse_instances(paths: Paths) -> None:
 
 
 def remove_node_traces(paths: Paths, keep: Sequence[Path] = (), *, check: bool) -> list[Path]:
-    """Remove the traces, except `keep`. Returns the removed paths. Raises SystemdError and OSError.
+    """Remove the traces, except the files and directories in `keep`. Returns the removed paths. Raises SystemdError and OSError.
 
     The lock of this run goes too, and does not count as a change.
     """
@@ -127,9 +127,9 @@ def remove_directories(wanted: Iterable[Path], *, check: bool) -> list[Path]:
 
 
 def _only(path: Path, kept: Sequence[Path]) -> bool:
-    """Whether all files in a directory are to be kept."""
+    """Whether a directory has only files that are to be kept. `kept` may have directories."""
     held = [each for each in path.rglob("*") if not each.is_dir()] if path.is_dir() else []
-    return bool(held) and all(each in kept for each in held)
+    return bool(held) and all(each in kept or any(parent in kept for parent in each.parents) for each in held)
 
 
 def _clear(path: Path, keep: Sequence[Path]) -> None:

@@ -32,11 +32,21 @@ NOW = datetime(2026, 11, 21, 3, 0, tzinfo=UTC)
 
 def test_only_the_files_that_must_be_kept_stay(paths: Paths, calls: list[tuple[str, ...]]) -> None:
     kept = paths.state / "docker-daemon.json"
+    authority = paths.state / "gateway-tls/authority"
+    keep = [kept, authority]
     metrics = paths.textfiles / "inference-probe.prom"
     # systemd keeps this directory when the agent stops.
     answers = paths.gateway_answers("main").parent
     answers.mkdir(parents=True)
-    for path in (kept, paths.target, paths.state / "manifests.json", metrics, paths.textfiles / "smart.prom"):
+    for path in (
+        kept,
+        authority / "key.pem",
+        paths.state / "gateway-tls/served.pem",
+        paths.target,
+        paths.state / "manifests.json",
+        metrics,
+        paths.textfiles / "smart.prom",
+    ):
         files.write(path, "x")
     with pytest.raises(ValueError, match="the node still has main, other: remove each instance first"):
         node_removal.refuse_instances(paths)
@@ -46,14 +56,17 @@ def test_only_the_files_that_must_be_kept_stay(paths: Paths, calls: list[tuple[s
         "a", "mira", "admin1", "baremetal.inference.decommission", drains.format_time(NOW), lock.until(NOW, 300)
     )
     lock.take(paths, wanted, NOW)
-    going = node_removal.remove_node_traces(paths, [kept], check=True)
+    going = node_removal.remove_node_traces(paths, keep, check=True)
     assert going == [paths.target, paths.etc, paths.state, answers, metrics]
-    assert node_removal.remove_node_traces(paths, [kept], check=False) == going and not answers.exists()
-    left = {str(kept.relative_to(paths.root)), "var/lib/prometheus/node-exporter/smart.prom"}
+    assert node_removal.remove_node_traces(paths, keep, check=False) == going and not answers.exists()
+    left = {
+        *(str(path.relative_to(paths.root)) for path in (kept, authority / "key.pem")),
+        "var/lib/prometheus/node-exporter/smart.prom",
+    }
     assert written(paths.root) == left
     # The next run takes the lock again. The lock alone is no change, and is removed again.
     lock.take(paths, wanted, NOW)
-    assert node_removal.remove_node_traces(paths, [kept], check=False) == []
+    assert node_removal.remove_node_traces(paths, keep, check=False) == []
     assert written(paths.root) == left
     assert node_removal.remove_node_traces(paths, check=False) == [paths.state]
     assert not paths.state.exists()
