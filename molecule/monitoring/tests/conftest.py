@@ -31,7 +31,7 @@ def watcher(deb12: Node) -> Watcher:
 
 @pytest.fixture(scope="session")
 def load(deb12: Node) -> Callable[[int], Load]:
-    """A function that makes a load of this number of clients on the gateway."""
+    """A function that takes a number of clients, and returns their load on the gateway."""
     key = "monitoring-load-key-7e20"
     url = f"http://{deb12.address}:8000"
     return lambda clients: Load(url, ("main",), clients, key, (Shape(True, 40),), pause_seconds=0.1)

@@ -120,7 +120,10 @@ class Pass:
         return devices[0]
 
     def array(self, disk: dk.Disk, devices: list[dk.Device]) -> dk.Device | None:
-        """The disk's md array, created or assembled if needed; None if a rehearsal would do so. Raises DiskError."""
+        """The disk's md array, created or assembled if needed; None if a rehearsal would create it.
+
+        Raises DiskError, and Unseen if a rehearsal would assemble the array.
+        """
         if not dk.is_own_array(disk, devices):
             dk.members_are_blank(disk, devices)
             self.perform(f"join {listed(devices)} as the raid0 {disk.label}", lambda: self.create_array(disk, devices))
@@ -161,7 +164,10 @@ class Pass:
         self.host.settle()
 
     def group(self, disk: dk.Disk, devices: list[dk.Device]) -> dk.Device | None:
-        """The disk's logical volume, created if needed; None if a rehearsal would create it. Raises DiskError."""
+        """The disk's logical volume, created if needed; None if a rehearsal would create it.
+
+        Raises DiskError, and Unseen if a rehearsal cannot read the volume yet.
+        """
         members = any(signature.kind == "LVM2_member" for device in devices for signature in device.signatures)
         if members and not self.host.has("pvs"):
             self.perform(f"read the volumes of {listed(devices)}", lambda: None)

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""An instance over several nodes, from the inventory to the roles' variables, and the comparison of its nodes."""
+"""Gangs: from the inventory to the roles' variables, and the comparison of the members."""
 
 from __future__ import annotations
 
@@ -57,6 +57,8 @@ def test_only_the_members_of_a_gang_have_its_instance_and_firewall_rules(staged:
 
 
 def test_the_checks_of_a_gang_get_the_range_of_ports_that_the_run_sets(staged: Staged) -> None:
+    """`common_due` is defined, with any value, once the checks of the role common have run. Before, the range is empty:
+    the range of the node counts."""
     range_of_ports = {"net.ipv4.ip_local_port_range": "1024 60999"}
     play = {
         "hosts": "inference",
@@ -260,7 +262,7 @@ def test_a_restore_of_a_blank_machine_reads_the_networks_of_the_other_members(st
 
 
 @pytest.mark.once
-def test_members_that_one_run_restores_are_not_read_before_they_are_nodes(staged: Staged) -> None:
+def test_a_run_that_restores_several_members_does_not_read_the_blank_ones_first(staged: Staged) -> None:
     succeeded, output, stage = begin_restore(staged, "a,b", gone=True)
     assert succeeded, output
     assert [call for call in stage.calls(module="gang_facts") if "at" in call] == []

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The end of a run of the site: where clients ask, and the commands for a first question."""
+"""The end of a run of the site: the gateway's URL, and commands for a first request."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def report(
 ) -> tuple[list[str], str]:
     """The lines as Ansible prints them, with backslashes in front of quotation marks, and all that was printed."""
     plays = yaml.safe_load((ROOT / "playbooks/site.yml").read_text(encoding="utf-8"))
-    (play,) = [play for play in plays if play["name"] == "Report where clients ask"]
+    (play,) = [play for play in plays if play["name"] == "Report the gateway's URL"]
     play = {**play, "vars": {**site, "ansible_become": False}, "tasks": [VERIFY, *play["tasks"]]}
     answers = {"answered": ["vec", "main"], "textless": textless, "drained": ["spare"]}
     seen = [({"module": "gateway_facts"}, answers)]
@@ -112,4 +112,4 @@ def test_check_mode_reports_no_address(stage: Stage) -> None:
 
 def test_the_report_is_the_last_play() -> None:
     plays = yaml.safe_load((ROOT / "playbooks/site.yml").read_text(encoding="utf-8"))
-    assert plays[-1]["name"] == "Report where clients ask"
+    assert plays[-1]["name"] == "Report the gateway's URL"

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The roles' variables come from the site's, and a site variable that is wrong is reported.
 
-Tests of values alone have the mark `once`: the scenario `rolling` computes the same variables with the newest
-ansible-core.
+Tests that only read the values of variables have the mark `once`: they are left out with the newest ansible-core,
+because the scenario `rolling` computes the same variables with that version.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def test_a_gateway_without_an_address_is_reported(staged: Callable[[Sequence[str
 def test_a_gateways_metrics_are_open_to_monitoring_hosts_and_to_the_other_nodes(
     staged: Callable[[Sequence[str]], Any],
 ) -> None:
-    """Nodes read there what the gateway sends them. A gateway sends nothing to a node without an address."""
+    """Nodes read there which requests the gateway sends to them: none to a node without an address."""
     rules = "common_firewall_allow | selectattr('name', 'eq', 'gateway metrics')"
     message = f"{{{{ {rules} | map(attribute='sources') | map('sort') | map('join', ' ') | list }}}}"
     play = {
@@ -111,7 +111,7 @@ c inference_address=192.0.2.3
 
 @pytest.mark.once
 def test_gateways_keep_http_or_tls_and_have_one_ca(staged: Callable[[Sequence[str]], Any]) -> None:
-    """A new gateway serves plain HTTP if the others do. The gateway with the CA signs, at any place in the group."""
+    """A new gateway serves plain HTTP if any other does. The gateway with the CA signs, at any place in the group."""
     message = (
         "{{ inventory_hostname }}: {{ gateway_serves }}, signed by {{ gateway_lead }},"
         " {{ gateway_own_addresses | join }}"
@@ -140,7 +140,8 @@ def test_gateways_keep_http_or_tls_and_have_one_ca(staged: Callable[[Sequence[st
     assert "c: tls, signed by c" in output
     output = output_of(a="", b="tls")
     assert "a: , signed by a" in output and "b: tls, signed by a" in output, output
-    # Plain HTTP that the inventory sets, or that ends in this run, is no example for a new gateway.
+    # A new gateway does not follow a gateway whose gateway_tls is set: `none` counts for that gateway alone, and with
+    # `ca`, its plain HTTP ends in this run.
     for declared in ("gateway_tls=none", "gateway_tls=ca"):
         output = output_of(declared, a="", b="plain")
         assert "a: , signed by a" in output and "b: plain, signed by a" in output, output

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -56,7 +56,10 @@ def hosts(path: Path) -> dict[str, str]:
 
 
 def _hosts(groups: Any) -> Iterator[tuple[str, str]]:
-    """Ansible has refused a file of another form, if the run uses the file as its inventory."""
+    """Name and address of each host in these groups.
+
+    Entries of another form are skipped: Ansible itself refuses a file with such entries as an inventory.
+    """
     for group in _mapping(groups).values():
         for name, values in _mapping(_mapping(group).get("hosts")).items():
             yield str(name), str(_mapping(values).get("ansible_host") or name)
@@ -93,11 +96,27 @@ def missing(out: Path, found: Discovery, *, again: bool = False) -> dict[str, st
     """The files that do not exist yet, by path: existing files belong to the operator. With `again`, also the records.
 
     Into an existing inventory, only the files of new machines are written: an operator may have deleted the others.
+    Raises OSError, and ValueError for a hosts.yml that is no YAML.
     """
-    new = not (out / "hosts.yml").exists()
+    place = out / "hosts.yml"
+    declared = hosts(place) if place.exists() else {}
+    new = {
+        path
+        for path in found.files
+        if not (out / path).exists() and (not place.exists() or _is_new(out, path, declared))
+    }
     return {
         path: content
         for path, content in found.files.items()
-        if (not (out / path).exists() and (new or path.startswith("host_vars/")))
-        or (again and path.endswith(f"/{record.VARIABLE}.yml"))
+        if path in new or (again and path.endswith(f"/{record.VARIABLE}.yml"))
     }
+
+
+def _is_new(out: Path, path: str, declared: Collection[str]) -> bool:
+    """Whether a file belongs to a machine that hosts.yml does not name, or that has no variables in host_vars yet."""
+    folder, _, rest = path.partition("/")
+    if folder != "host_vars":
+        return False
+    name = rest.split("/")[0]
+    single = [out / folder / f"{name}{ending}" for ending in ("", ".yml", ".yaml", ".json")]
+    return name not in declared or not any(file.is_file() for file in (*single, *(out / folder / name).rglob("*")))

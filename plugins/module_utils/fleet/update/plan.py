@@ -57,9 +57,9 @@ class Host:
         )
 
 
-OTHERS, BRIDGE, HELD, DOWNTIME, IDLE = "others", "bridge", "held", "downtime", "idle"
+OTHERS, BRIDGE, HELD, DOWNTIME, UNCHANGED = "others", "bridge", "held", "downtime", "unchanged"
 """How clients of a set are served while an instance swaps: by other servers; by a bridge; gateways hold their requests;
-not at all, which is allowed; as before, because no gateway sends requests to the instance."""
+not at all, which is allowed; as before, because it gets no requests, or only a leftover bridge is removed."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class PlannedSwap:
     release: int | None
     """The release to swap to. The same as `origin` if only a leftover bridge must be removed."""
     way: str
-    """How clients are served meanwhile: OTHERS, BRIDGE, HELD, DOWNTIME or IDLE."""
+    """How clients are served meanwhile: OTHERS, BRIDGE, HELD, DOWNTIME or UNCHANGED."""
     vouched: bool
     """Whether only the nodes' own reports say that other servers serve, because there is no gateway."""
 
@@ -117,7 +117,7 @@ def plan(
     made.problems += [f"{key.host}: {problem}" for key, item in due.items() for problem in item.problems]
     made.problems += [gang.problem for gang in folded.missing if choice.takes(gang.name, gang.model)]
     made.lines += folded.lines.values()
-    made.problems += _left_behind(known, chosen)
+    made.problems += _left_behind(known, chosen, left_out)
     made.problems += [words for key, item in due.items() if (words := _in_the_way(key, item, hosts))]
     if choice.release:
         made.problems += _not_alike(choice.release, due)
@@ -157,7 +157,7 @@ def _way(
 ) -> tuple[str, str, str]:
     """How clients are served while an instance swaps, a text on it for the plan, and a problem or an empty text."""
     if not item.due or not serving.count(key.name, key.host):
-        return IDLE, "", ""
+        return UNCHANGED, "", ""
     if key not in batch.alone:
         return OTHERS, "", ""
     unbridged = _unbridged(key, item, hosts)
@@ -208,13 +208,16 @@ def _line(key: Due, item: UpdateFacts, meanwhile: str) -> str:
     where = ", ".join([key.host, *key.followers])
     if not item.due:
         return f"{key.name} on {key.host}: the leftover bridge of an earlier update is removed"
-    origin = f"from release {item.origin}" if item.origin is not None else "for the first time"
+    start = f"{key.name} on {where}"
+    start += f" from release {item.origin} to" if item.origin is not None else ": first start, with release"
     again = ", finishing a swap that was cut off" if item.interrupted else ""
     held = f"; stays drained by {item.drained_by}" if item.drained_by not in ("", "update") else ""
-    return f"{key.name} on {where} {origin} to {item.target} ({item.model}){again}{held}{meanwhile}"
+    return f"{start} {item.target} ({item.model}){again}{held}{meanwhile}"
 
 
-def _left_behind(known: Mapping[str, Mapping[str, UpdateFacts]], chosen: Collection[Due]) -> list[str]:
+def _left_behind(
+    known: Mapping[str, Mapping[str, UpdateFacts]], chosen: Collection[Due], left_out: Collection[str]
+) -> list[str]:
     """Problems with instances that this run does not update although an earlier update is unfinished there.
 
     The run would release the node's lock, and leave the unfinished update behind.
@@ -223,23 +226,34 @@ def _left_behind(known: Mapping[str, Mapping[str, UpdateFacts]], chosen: Collect
         f"{name} on {host}: {words}"
         for host, items in known.items()
         for name, item in items.items()
-        if Due(host, name) not in chosen and (words := _passed_over(item))
+        if Due(host, name) not in chosen and (words := _passed_over(item, left_out))
     ]
 
 
-def _passed_over(item: UpdateFacts) -> str:
-    """What an earlier update has left of an instance that is not chosen; empty if nothing is left."""
+def _passed_over(item: UpdateFacts, left_out: Collection[str]) -> str:
+    """What an earlier update left of an instance that is not chosen, and the next step; empty if nothing is left."""
     if item.interrupted:
+        found, step = "a swap was cut off", "finish the swap"
+    elif item.bridge.left:
+        found, step = "an update has left a bridge", "remove the bridge"
+    else:
+        return ""
+    if away := [node for node in item.gang if node in left_out]:
+        rest = ", ".join(node for node in item.gang if node not in away)
         return (
-            "a swap was cut off, and this run does not include the instance: first finish the swap, with"
-            " baremetal.inference.update_model for all instances"
+            f"{found}, and {', '.join(away)} cannot be reached: repair {', '.join(away)}, or exclude {rest} with -l,"
+            " then run this playbook again"
         )
-    if item.bridge.left:
+    if item.target is None:
         return (
-            "an update has left a bridge, and this run does not include the instance: first remove the bridge, with"
-            " baremetal.inference.update_model for all instances"
+            f"{found}, and the inventory does not declare the instance: declare it again, {step} with"
+            " baremetal.inference.update_model for all instances, then remove the instance with"
+            " baremetal.inference.decommission"
         )
-    return ""
+    return (
+        f"{found}, and this run does not include the instance: first {step}, with"
+        " baremetal.inference.update_model for all instances"
+    )
 
 
 def _in_the_way(key: Due, item: UpdateFacts, hosts: Mapping[str, Host]) -> str:
@@ -283,6 +297,6 @@ def _too_long(
     if needed is None:
         return f"{where}, and it is unknown how long its release loads: {way}"
     return (
-        f"{where}. By the time of the last load, its swap may take {needed} s. A load from caches takes less."
+        f"{where}. Judged by the last load, the swap may take {needed} s. A load from caches takes less."
         f" {too_short(seconds, needed, declared)}. Or {way}"
     )

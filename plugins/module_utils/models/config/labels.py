@@ -18,10 +18,11 @@ TWO_TOKENS = "from_2_way_softmax"
 
 
 def labels(raw: Mapping[str, Any], text: Mapping[str, Any]) -> int | None:
-    """The number of classes: the number of tokens in `classifier_from_token`, which a model that generates needs; else
-    the number of entries in `id2label`, or `num_labels`.
+    """The number of classes. None without these keys: the engine then assumes 2 (PreTrainedConfig).
 
-    None without these keys: the engine then assumes 2 (PreTrainedConfig).
+    A generating model that serves as a classifier names tokens in `classifier_from_token`. Each token is a class. But
+    two tokens that give one score (TWO_TOKENS, original Qwen3 rerankers) are one class. Without such tokens, the number
+    of entries in `id2label` counts, or else `num_labels`.
     """
     tokens = as_list(raw.get("classifier_from_token")) or as_list(text.get("classifier_from_token"))
     if tokens:

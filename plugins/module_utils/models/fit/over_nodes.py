@@ -49,8 +49,9 @@ def propose(
 ) -> Proposal:
     """The best division over equal nodes, each with these devices. Sizes in the entry do not count.
 
-    With RDMA, each layer is divided over all GPUs; otherwise only over the GPUs of a node, and each node has some of
-    the layers. If no division is sufficient, the one with the fewest misfits. `network` is the network in words.
+    The first division without misfits is the best. If there is none, the division with the fewest misfits. With RDMA,
+    and on CPUs, the first candidate divides each layer over all nodes. Stages follow: each layer is then divided only
+    inside a node. Without RDMA on GPUs, stages come first. `network` is the network in words.
     """
     rest = {flag: value for flag, value in entry.items() if flag not in PARALLEL_SIZES}
     on_cpu = any(device.is_cpu for device in devices)

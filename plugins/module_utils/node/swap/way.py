@@ -16,7 +16,7 @@ from ...engine.inventory import bridge_name
 from ...engine.swap_terms import ALLOW_DOWNTIME
 from .gateways import Views
 
-OTHERS, BRIDGE, HELD, DOWNTIME, IDLE = "others", "bridge", "held", "downtime", "idle"
+OTHERS, BRIDGE, HELD, DOWNTIME, UNCHANGED = "others", "bridge", "held", "downtime", "unchanged"
 """Other servers serve; a bridge serves; gateways hold requests; no server serves; no server served before either."""
 
 TURN_SECONDS = 60.0
@@ -60,7 +60,7 @@ def choose(question: Question, views: Views) -> Way:
     """The way of a swap, or the problem that prevents the swap."""
     name, own = question.name, question.own
     if not question.serves:
-        return Way(IDLE)
+        return Way(UNCHANGED)
     # A gateway that checks the agent sends requests here. If it does not list its servers, it may have only this one.
     blind = [words for gateway, words in views.silent.items() if gateway not in question.deaf]
     if blind and not question.allow_downtime:
@@ -77,7 +77,7 @@ def choose(question: Question, views: Views) -> Way:
         return Way(OTHERS)
     if not views.alone_at(own):
         # A gateway without any server, as after a stuck swap, loses nothing. The others have another server.
-        return Way(OTHERS if any(view.up() & set(own) for view in views.shown) else IDLE)
+        return Way(OTHERS if any(view.up() & set(own) for view in views.shown) else UNCHANGED)
     if question.allow_downtime and (views.silent or question.deaf):
         return Way(DOWNTIME)
     if question.deaf:
@@ -113,7 +113,7 @@ def _held(question: Question, views: Views, unbridged: str) -> Way:
         return Way(HELD, problem=problem, permission=ALLOW_DOWNTIME)
     if holds < question.needed:
         problem = (
-            f"{where}. By the time of the last load, its swap may take {question.needed} s, but gateways run with"
+            f"{where}. Judged by the last load, the swap may take {question.needed} s, but gateways run with"
             f" gateway_hold_seconds {holds}: set gateway_hold_seconds to {question.needed} or more (requests in flight"
             f" get the rest), then run baremetal.inference.site for the gateways, or {way}"
         )

@@ -44,7 +44,7 @@ def test_a_directory_that_is_no_path_is_refused(run: Any) -> None:
 
 
 def keys(value: Any, documented: dict[str, Any]) -> None:
-    """Every key of a fact is documented, and no other."""
+    """A fact has exactly the keys that are documented."""
     assert set(value) == set(documented)
     for key, entry in documented.items():
         inner = entry.get("contains")

@@ -54,6 +54,22 @@ def test_new_lost_and_changed_machines_get_lines(tmp_path: Path, results: Result
     assert list(missing(tmp_path, later)) == ["host_vars/l40s-13/main.yml", "host_vars/l40s-13/discovered.yml"]
 
 
+def test_only_new_machines_get_files(tmp_path: Path, results: Results) -> None:
+    found = discover({"a": results("l40s"), "b": results("l40s", 12)}, Options())
+    write(tmp_path, found.files)
+    own = tmp_path / "host_vars/l40s-11"
+    # The operator keeps the variables of a machine in another file of the directory, or in a single file.
+    (own / "main.yml").rename(own / "own.yml")
+    (tmp_path / "host_vars/l40s-12/main.yml").rename(tmp_path / "host_vars/l40s-12.yml")
+    (tmp_path / "host_vars/l40s-12/discovered.yml").unlink()
+    (tmp_path / "host_vars/l40s-12").rmdir()
+    assert missing(tmp_path, found) == {}
+    assert "host_vars/l40s-12/discovered.yml" in missing(tmp_path, found, again=True)
+    # A machine that the operator has added to hosts.yml before the discovery is new as well.
+    (tmp_path / "host_vars/l40s-12.yml").unlink()
+    assert list(missing(tmp_path, found)) == ["host_vars/l40s-12/main.yml", "host_vars/l40s-12/discovered.yml"]
+
+
 def test_encrypted_files_and_values_are_no_obstacle(tmp_path: Path) -> None:
     write(tmp_path, {"vault.yml": "$ANSIBLE_VAULT;1.1;AES256\n6162\n", "own.yml": "a: !vault |\n  x\nb: 1\n"})
     assert variables(tmp_path) == {"a": None, "b": 1}

@@ -78,7 +78,7 @@ def test_two_replicas_are_two_batches() -> None:
     ]
     assert found.lines == [
         "batch 1: main on a from release 1 to 2 (new)",
-        "batch 2: main on b for the first time to 2 (new)",
+        "batch 2: main on b: first start, with release 2 (new)",
     ]
 
 
@@ -128,7 +128,7 @@ def test_all_problems_are_reported_at_once() -> None:
     )
     assert found.problems[0] == "a: main: the image x is not on this node"
     assert (
-        "main on a is the only replica that serves. By the time of the last load, its swap may take 74 s. A load from"
+        "main on a is the only replica that serves. Judged by the last load, the swap may take 74 s. A load from"
         " caches takes less. gw runs with gateway_hold_seconds 30: set gateway_hold_seconds to 74 or more"
         in (found.problems[1])
     )
@@ -160,7 +160,7 @@ def test_without_a_gateway_a_node_that_reports_a_serving_engine_counts_as_a_repl
     ]
     found = made({"a": host(instance()), "b": host(instance(serving=False))}, allow_downtime=True)
     assert [(batch[0].host, batch[0].way, batch[0].vouched) for batch in found.batches] == [
-        ("b", "idle", False),
+        ("b", "unchanged", False),
         ("a", "others", True),
     ]
 
@@ -182,7 +182,7 @@ def test_each_gateway_counts_for_itself() -> None:
     assert [(batch[0].host, batch[0].way) for batch in found.batches] == [("a", "held"), ("b", "others")]
     (problem,) = found.problems
     assert problem.startswith(
-        "main on a is the only replica that serves. By the time of the last load, its swap may take 470 s."
+        "main on a is the only replica that serves. Judged by the last load, the swap may take 470 s."
     )
 
 
@@ -220,6 +220,32 @@ def test_a_swap_that_was_cut_off_must_be_in_the_run() -> None:
     (problem,) = made(hosts, Choice(("side",))).problems
     assert problem.startswith("main on a: a swap was cut off, and this run does not include the instance")
     assert made(hosts).problems == []
+
+
+def test_an_unfinished_update_of_a_gang_with_an_unreachable_member_has_a_next_step() -> None:
+    """The run is already for all instances."""
+    read = {"a": Host.from_dict(host(instance(interrupted=True, gang=GANG), up=["a", "c"]))}
+    found = plan(read, [1], Choice(), allow_downtime=False, left_out=["b"])
+    assert found.problems == [
+        "main on a: a swap was cut off, and b cannot be reached: repair b, or exclude a with -l, then run this playbook"
+        " again"
+    ]
+
+
+def test_an_unfinished_update_of_an_undeclared_instance_has_a_next_step() -> None:
+    unfinished = {
+        "a swap was cut off": (instance(target=None, due=False, interrupted=True), "finish the swap"),
+        "an update has left a bridge": (
+            instance(target=None, due=False, bridge={**BRIDGE, "left": True}),
+            "remove the bridge",
+        ),
+    }
+    for left, (facts, step) in unfinished.items():
+        assert made({"a": host(facts, up=["a", "b"])}).problems == [
+            f"main on a: {left}, and the inventory does not declare the instance: declare it again, {step} with"
+            " baremetal.inference.update_model for all instances, then remove the instance with"
+            " baremetal.inference.decommission"
+        ]
 
 
 def test_a_drain_that_would_end_during_the_swap_is_a_problem() -> None:
@@ -303,7 +329,7 @@ def test_with_a_bridge_a_load_may_take_any_time() -> None:
     assert made(hosts).problems == []
     hosts = {"a": host(instance(bridge={**BRIDGE, "problem": "no GPU is free"}, load_seconds=400.0), up=["a"])}
     (problem,) = made(hosts).problems
-    assert "its swap may take 470 s" in problem
+    assert "the swap may take 470 s" in problem
     assert problem.endswith(". A bridge would serve meanwhile, but main cannot have one yet: no GPU is free")
 
 
@@ -330,14 +356,14 @@ def test_a_leftover_bridge_that_serves_counts_as_a_server() -> None:
     left = instance(bridge={**BRIDGE, "left": True}, interrupted=True, serving=False)
     found = made({"a": host(left, up=["main_bridge.a"])})
     (item,) = found.batches[0]
-    assert found.problems == [] and item.way == "idle"
+    assert found.problems == [] and item.way == "unchanged"
 
 
 def test_a_leftover_bridge_is_removed_without_a_swap() -> None:
     left = instance(due=False, target=1, bridge={**BRIDGE, "left": True})
     found = made({"a": host(left, up=["a"], hold=0)})
     (item,) = found.batches[0]
-    assert found.problems == [] and (item.origin, item.release, item.way) == (1, 1, "idle")
+    assert found.problems == [] and (item.origin, item.release, item.way) == (1, 1, "unchanged")
     assert found.lines == ["batch 1: main on a: the leftover bridge of an earlier update is removed"]
 
 

@@ -39,7 +39,7 @@ def test_a_part_is_completed_by_its_own_class_or_by_the_class_that_the_model_aro
 
 
 def test_a_part_may_have_a_class_that_only_the_model_around_it_uses() -> None:
-    """The engine has another class for the type of the language part of Step 3.7."""
+    """Step 3.7 reads its language part (step3p5) with a class of its own. The engine has another class for step3p5."""
     for given in ({}, {"model_type": "step3p5"}):
         part = completed({"model_type": "step3p7", "text_config": given})["text_config"]
         assert (part["model_type"], part["max_position_embeddings"], "max_seq_len" in part) == (
@@ -70,7 +70,7 @@ def test_a_model_may_also_give_values_to_a_part_that_is_there() -> None:
 
 def test_a_type_that_the_engine_runs_with_the_code_of_transformers_declares_values_too() -> None:
     assert completed({"model_type": "bitnet"})["num_key_value_heads"] == 5
-    # Its keys have other names.
+    # The keys of bart have other names.
     found = parse({"model_type": "bart", "d_model": 512, "decoder_attention_heads": 4, "encoder_attention_heads": 8})[0]
     assert (found.layers, found.hidden_size, found.attention_heads) == (12, 512, 8)
 
@@ -102,7 +102,7 @@ def test_the_kinds_of_layers_are_those_of_the_class() -> None:
     assert layer_sizes("llama") == layer_sizes(None) == {}
 
 
-def test_the_size_of_a_head_is_no_size_of_its_part() -> None:
+def test_head_dim_does_not_set_the_key_that_it_is_a_second_name_of() -> None:
     whole = completed({"model_type": "deepseek_v3", "head_dim": 192})
     assert whole["qk_rope_head_dim"] == 64
 

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Heads of layers that differ from the rest."""
+"""The heads of keys and values: by kind of layer, and from `block_configs`."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ WORDS = ["sliding_attention", "sliding_attention", "full_attention"]
             (Heads(2, 256), Heads(16, 128)),
         ),
         ({"per_layer_config": {"7": {"head_dim": 128}, "x": 3}}, "unheard_of", (None, None)),
-        # An empty per_layer_config: all layers are alike, also those that differ by the class.
+        # An empty per_layer_config wins over the class: all layers have the same heads.
         ({"per_layer_config": {}}, "gemma4_text", (None, None)),
     ],
 )

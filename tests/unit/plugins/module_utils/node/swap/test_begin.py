@@ -122,7 +122,7 @@ def test_a_swap_is_refused_if_a_drain_could_end_during_the_swap(fake: FakeNode) 
     # An operator keeps requests away already, so clients lose nothing, not even by the swap of the only engine.
     fake.others = False
     drained("mira", None)
-    assert begin.begun(fake.node(), SWAP)["notes"]["way"] == way.IDLE
+    assert begin.begun(fake.node(), SWAP)["notes"]["way"] == way.UNCHANGED
     # The drain is that of a swap that was cut off.
     drained(drains.UPDATE, None)
     fake.others = True
@@ -132,7 +132,7 @@ def test_a_swap_is_refused_if_a_drain_could_end_during_the_swap(fake: FakeNode) 
 def test_an_engine_that_does_not_serve_is_swapped_at_once(fake: FakeNode) -> None:
     fake.others = False
     fake.engines.clear()
-    assert begin.begun(fake.node(), SWAP)["notes"]["way"] == way.IDLE
+    assert begin.begun(fake.node(), SWAP)["notes"]["way"] == way.UNCHANGED
 
 
 def test_counters_from_before_the_swap_are_kept(fake: FakeNode) -> None:

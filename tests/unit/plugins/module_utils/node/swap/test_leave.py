@@ -129,7 +129,7 @@ def test_another_server_is_required_neither_on_the_way_back_nor_for_the_ways_dow
     fake: FakeNode,
 ) -> None:
     fake.others = False
-    for kind in (way.DOWNTIME, way.IDLE, way.HELD):
+    for kind in (way.DOWNTIME, way.UNCHANGED, way.HELD):
         leave.drain(fake.node(), at(fake, swaps.DRAIN, replace(SWAP, notes={"way": kind})))
     leave.drain(fake.node(), at(fake, swaps.DRAIN, replace(SWAP, returning=True)))
 

@@ -50,16 +50,16 @@ def test_each_gateway_must_have_another_server() -> None:
 
 
 def test_an_engine_without_requests_is_swapped_at_once() -> None:
-    assert choose(ALONE, serves=False) == way.Way(way.IDLE)
+    assert choose(ALONE, serves=False) == way.Way(way.UNCHANGED)
     # After a swap that is stuck, no gateway sends requests.
-    assert choose(view(node1="DRAIN"), silent={}).kind == way.IDLE
+    assert choose(view(node1="DRAIN"), silent={}).kind == way.UNCHANGED
 
 
 def test_a_gateway_without_any_server_loses_nothing() -> None:
     """Another server is required only at gateways where this node is the only server."""
     empty = view("gw2", node1="DOWN", node2="DOWN")
     assert choose(TWO, empty) == way.Way(way.OTHERS)
-    assert choose(empty).kind == way.IDLE
+    assert choose(empty).kind == way.UNCHANGED
     assert choose(ALONE, empty).kind == way.HELD
 
 
@@ -73,7 +73,7 @@ def test_a_lone_engine_gets_a_bridge_if_one_can_run() -> None:
 def test_without_a_bridge_gateways_hold_requests_as_long_as_they_can() -> None:
     assert choose(ALONE, view("gw2", hold=90, node1="UP")) == way.Way(way.HELD, patience=30)
     short = choose(ALONE, needed=121)
-    start = "main is the only server of its set. By the time of the last load, its swap may take 121 s"
+    start = "main is the only server of its set. Judged by the last load, the swap may take 121 s"
     assert short.problem.startswith(
         f"{start}, but gateways run with gateway_hold_seconds 120: set gateway_hold_seconds to 121 or more"
     )
