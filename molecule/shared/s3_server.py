@@ -19,7 +19,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-MOTO = "moto[s3,server]==5.2.5"
+MOTO = "5.2.5"
+"""The version of moto."""
 PORT = 5555
 START_SECONDS = 60
 
@@ -90,9 +91,10 @@ def _home() -> Path:
 def _run(host: str, port: int) -> Iterator[str]:
     """Run the server; yield its address."""
     home = _home()
-    if not (home / "bin/moto_server").exists():
+    # pip installs moto after its dependencies, so an installation that was cut off lacks this directory.
+    if not any(home.glob(f"lib/python*/site-packages/moto-{MOTO}.dist-info")):
         subprocess.run([sys.executable, "-m", "venv", home], check=True)
-        subprocess.run([home / "bin/pip", "install", "--quiet", MOTO], check=True)
+        subprocess.run([home / "bin/pip", "install", "--quiet", f"moto[s3,server]=={MOTO}"], check=True)
     with (home / f"log-{port}").open("w") as log:
         process = subprocess.Popen(
             [home / "bin/moto_server", "--host", host, "--port", str(port)], stdout=log, stderr=log

@@ -32,7 +32,9 @@ attributes:
       - Shows the names of files, and never a key.
 options:
   state:
-    description: V(signed) signs O(request) by the site's own CA, and changes nothing else.
+    description:
+      - V(signed) signs O(request) by the site's own CA. With O(lead=true), V(signed) also makes a missing CA. Changes
+        nothing else.
     type: str
     choices: [present, absent, signed]
     default: present
@@ -50,12 +52,14 @@ options:
     type: str
     default: ""
   names:
-    description: Names and addresses of the certificate. For O(form=ca) and O(form=acme).
+    description: Names and addresses of the certificate. For O(form=ca), O(form=acme) and O(state=signed).
     type: list
     elements: str
     default: []
   name:
-    description: The gateway's name in the inventory, which is part of the common name of its certificates.
+    description:
+      - The gateway's name in the inventory, part of the common names of its issuer and of a root that it makes.
+        With O(state=signed), the name of the gateway that sent the request.
     type: str
     default: gateway
   lead:
@@ -93,15 +97,15 @@ EXAMPLES = r"""
 RETURN = r"""
 due:
   description: Whether the module changes, or would change, anything. Unlike C(changed), not hidden by C(changed_when).
-  returned: with O(state=present)
+  returned: unless O(state=signed)
   type: bool
 request:
   description: The request that the lead must sign. Empty if nothing must be signed, and in check mode.
-  returned: with O(state=present)
+  returned: unless O(state=signed)
   type: str
 new_root:
   description: Whether this run has made, or would make, the site's own CA, which clients must trust from now on.
-  returned: with O(state=present)
+  returned: unless O(state=signed)
   type: bool
 issued:
   description: The signed certificate with its chain, in PEM.

@@ -44,7 +44,11 @@ def bench(site: Site, node: str, play: Play, add: Add) -> None:
     series = [line for line in texts[-1].splitlines() if not line.startswith("#")]
     own = [line for line in series if line.startswith("inference_")]
     add(f"a scrape of a node, {len(series)} series", statistics.median(seconds), None)
-    add(f"of it textfiles, {len(own)} series", statistics.median(map(in_textfiles, texts)), None)
+    add(
+        f"the part of a scrape that reads the textfiles, {len(own)} series",
+        statistics.median(map(in_textfiles, texts)),
+        None,
+    )
     first, last = (samples(text, {PROCESSOR})[PROCESSOR] for text in (texts[0], texts[-1]))
     used = [("a scrape", INTERVAL, (last - first) / (SCRAPES - 1))]
     for group, every in groups.items():

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Two nodes need one model from the network: one node fetches the model, the other node gets it from this peer.
 
-The other node is bare, without a firewall, and runs the scenario's web server.
+deb12 is bare, without a firewall. It runs the scenario's web server, and is the node that fetches first.
 """
 
 from __future__ import annotations

@@ -59,7 +59,8 @@ def move(saved: Path, live: Path, own: Callable[[str], bool] = is_own) -> tuple[
         name, number = file.parent.parent.name, file.parent.name
         known = _known_to_members(release)
         if known and not own(known):
-            # A gang of other addresses can never start again. Only the release that would start matters.
+            # A release of a gang at an address that this machine lacks can never start. Only the active release is
+            # reported: systemd would start it.
             if _is_active(paths, file):
                 problems.append(_gang_problem(name, number, known))
             continue

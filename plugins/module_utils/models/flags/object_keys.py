@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The keys of flags of `vllm serve` 0.32.0 that take a JSON object. Private to the collection.
 
-Made by `make catalogue`: do not edit. versions.py says what the tables mean, catalogue.py what the keys mean.
+Made by `make catalogue`: do not edit. objects.py reads KEYS and CHOICES.
 """
 
 from __future__ import annotations

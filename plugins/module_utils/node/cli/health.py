@@ -48,8 +48,8 @@ def add(commands: Commands) -> None:
     command = commands.add_parser(
         "probe",
         help="probe engines now: send each engine the smallest request of its model's task",
-        description="Send each engine the smallest request of its model's task, and judge the answer. Changes nothing; "
-        "takes up to 40 s.",
+        description="Send each engine the smallest request of its model's task, and judge the answer. Changes nothing. "
+        "With the default timeout, takes about 40 s for an engine that hangs.",
         epilog="Exit codes: 0 healthy or busy, 1 hung, dead, wrong or stopped, 2 wrong usage, 3 starting, "
         "4 unknown. With several instances: 1 if any has 1, else 4 if any has 4, else 3 if any has 3.",
     )

@@ -10,12 +10,13 @@ from dataclasses import replace
 from ...core.paths import Paths
 from ...engine import bridges
 from ...engine.inventory import bridge_name
-from ...engine.state import releases, swaps
+from ...engine.state import gangs, releases, swaps
 from ...engine.state.swaps import Report
+from . import members
 
 
 def words(report: Report, name: str) -> list[str]:
-    """What a swap left undone by its report, one sentence each; empty if nothing."""
+    """What a swap left undone, according to its report: one sentence each; empty if nothing."""
     found = []
     if report.kept_bridge:
         found.append(f"{bridge_name(name)} could not be removed ({report.kept_bridge}): the next swap removes it")
@@ -38,9 +39,20 @@ def still(paths: Paths, name: str) -> list[str]:
         return []
     kept = report.kept_bridge if bridges.left(paths, name) else ""
     number = releases.active_number(paths, name)
-    proven = number is None or number != _serving(report) or releases.proven(paths, name, number)
-    behind = "" if proven else report.behind
-    return words(replace(report, kept_bridge=kept, behind=behind, unproven="" if proven else report.unproven), name)
+    behind = unproven = ""
+    if number is not None and number == _serving(report):
+        behind = _behind(paths, name, number) if report.behind else ""
+        unproven = "" if releases.proven(paths, name, number) else report.unproven
+    return words(replace(report, kept_bridge=kept, behind=behind, unproven=unproven), name)
+
+
+def _behind(paths: Paths, name: str, number: int) -> str:
+    """The followers that have still not marked the leader's release as proven; empty if that is unknown."""
+    try:
+        gang = releases.load(paths, name, number).gang
+    except releases.ReleaseError:
+        return ""
+    return "; ".join(members.unmarked(gang, gangs.read(paths, name))) if gang else ""
 
 
 def _serving(report: Report) -> int | None:

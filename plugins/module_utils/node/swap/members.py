@@ -93,8 +93,16 @@ def moves(gang: Gang, state: GangState | None) -> tuple[dict[str, Move], list[st
 def due(gang: Gang, state: GangState | None) -> bool:
     """Whether a follower has to move, or has not marked its release as proven. False where that is unknown."""
     found, _problems = moves(gang, state)
+    return any(move.origin != move.target for move in found.values()) or bool(unmarked(gang, state))
+
+
+def unmarked(gang: Gang, state: GangState | None) -> list[str]:
+    """The followers that take part and have not marked their release of a gang digest as proven, in words."""
+    found, _problems = moves(gang, state)
     current = {member.node: member.current for member in state.members} if state else {}
-    return any(move.origin != move.target or current[node] != move.target for node, move in found.items())
+    return [
+        f"{node} has not marked release {move.target}" for node, move in found.items() if current[node] != move.target
+    ]
 
 
 def behind(swap: Swap, number: int, state: GangState | None) -> list[str]:

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""HTTP by a socket of the file system, against a real server."""
+"""HTTP over a Unix socket, against a real server."""
 
 from __future__ import annotations
 

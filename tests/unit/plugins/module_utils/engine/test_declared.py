@@ -70,7 +70,7 @@ def test_a_deprecated_flag_and_a_missing_catalogue_are_warnings() -> None:
     assert "no catalogue of the flags of vLLM 0.32.9" in Declared.read(models, version="0.32.9").warnings[0]
 
 
-def test_a_registry_that_is_no_dictionary_is_a_problem() -> None:
+def test_a_model_registry_that_is_no_dictionary_is_a_problem() -> None:
     declared = Declared.read(["tiny"], [MAIN])
     assert declared.entries == {} and declared.needed == {}
     assert str(declared.problems[0]) == "models: must be a dictionary of entries by name, found list"

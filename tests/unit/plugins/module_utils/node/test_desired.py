@@ -53,7 +53,7 @@ def test_an_empty_node_has_no_instances_and_no_models(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("state", [[], {"models": []}])
-def test_a_damaged_registry_is_named(paths: Paths, state: Any) -> None:
+def test_a_damaged_model_registry_is_named(paths: Paths, state: Any) -> None:
     files.write_json(paths.registry, state)
     with pytest.raises(ValueError, match=r"registry\.json is damaged"):
         Desired(paths)

@@ -144,7 +144,7 @@ def test_all_mistakes_are_reported_at_once_and_a_mistake_of_a_base_only_once() -
     assert registry.names == {"x", "y", "z", "5"}
 
 
-def test_a_registry_that_is_no_dictionary_is_a_mistake() -> None:
+def test_a_model_registry_that_is_no_dictionary_is_a_mistake() -> None:
     assert [str(problem) for problem in reading(["x"]).problems] == [
         "models: must be a dictionary of entries by name, found list"
     ]

@@ -107,7 +107,7 @@ def test_models_lists_source_revision_base_and_instances(call: Call) -> None:
         ({"model": "/m", "revision": 7}, ["odd", "/m", "7", "-", "-", "?"]),
     ],
 )
-def test_a_registry_that_was_edited_by_hand_is_shown(node: Node, call: Call, entry: Any, row: list[str]) -> None:
+def test_a_model_registry_that_was_edited_by_hand_is_shown(node: Node, call: Call, entry: Any, row: list[str]) -> None:
     files.write_json(node.paths.registry, {"schema": 1, "models": {"odd": entry}})
     code, text = call("models")
     assert (code, [line.split() for line in text.splitlines()[1:]]) == (0, [row])
@@ -328,7 +328,7 @@ def test_a_damaged_release_is_a_problem_of_its_instance_alone(node: Node, call: 
     assert "baremetal.inference.site stages anew" in call("plan", "side")[1]
 
 
-def test_a_damaged_registry_is_named(node: Node, call: Call) -> None:
+def test_a_damaged_model_registry_is_named(node: Node, call: Call) -> None:
     node.paths.registry.write_text("[]")
     code, text = call("plan")
     assert (code, f"{node.paths.registry} is damaged: run baremetal.inference.site, which writes it anew" in text) == (

@@ -4,17 +4,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from ansible_collections.baremetal.inference.plugins.module_utils.core import files
 from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
-from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import releases, swaps
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import gangs, releases, swaps
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.state.gangs import GangState, MemberState
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.state.swaps import Report, Swap
 from ansible_collections.baremetal.inference.plugins.module_utils.node.swap import left_over
 
 from ...conftest import stage
+from ..gang.world import OLD, gang
 
 SINCE = "2026-11-25T12:00:00Z"
 KEPT = "main_bridge could not be removed (busy): the next swap removes it"
@@ -68,3 +72,27 @@ def test_members_that_are_behind_are_reported(paths: Paths) -> None:
     report = Report(1, 2, "run", SINCE, SINCE, swaps.RETURNED, "no", behind="gpu-1 is away")
     (words,) = left_over.words(report, "main")
     assert words.startswith("not all members of main have marked the release as proven") and "gpu-1 is away" in words
+
+
+def test_members_stay_reported_until_they_have_marked_the_release(
+    paths: Paths, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The leader marks its own release also if a member has not done so in time."""
+    files.write(paths.drain("main_bridge"), None)
+    releases.commit(paths, "main", 1)
+    report = Report(1, 2, "run", SINCE, SINCE, swaps.RETURNED, "no", behind="gpu-1 is away")
+    swaps.end(paths, "main", report)
+    known = releases.load(paths, "main", 1)
+    monkeypatch.setattr(releases, "load", lambda *_asked: replace(known, gang=gang(0, digest=OLD)))
+
+    def marked(current: int) -> list[str]:
+        values: dict[str, Any] = {"active": 11, "current": current, "desired": 11, "releases": f"11:{OLD[:12]}"}
+        follower = MemberState("gpu-1", 1, "10.0.0.2", gangs.SERVING, **values)
+        leader = MemberState("gpu-0", 0, "10.0.0.1", gangs.SERVING)
+        state = GangState("main", 0, 3, gangs.SERVING, SINCE, members=(leader, follower))
+        files.write(paths.gang("main"), files.to_json(state.to_json()))
+        return left_over.still(paths, "main")
+
+    (words,) = marked(10)
+    assert "have marked the release as proven (gpu-1 has not marked release 11)" in words
+    assert marked(11) == []
