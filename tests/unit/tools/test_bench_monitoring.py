@@ -54,7 +54,7 @@ def test_the_rows_have_the_costs_of_monitoring(monkeypatch: pytest.MonkeyPatch) 
     assert played == [("playbooks/monitoring.yml", {"monitoring_sources": ["192.0.2.9"]})]
     assert rows == {
         "a scrape of a node, 4 series": 0.06,
-        "of it textfiles, 1 series": 0.002,
+        "the part of a scrape that reads the textfiles, 1 series": 0.002,
         "0.20% of a core: a scrape every 15 s": 0.03,
         "1.00% of a core: inferctl metrics node every 60 s": 0.6,
         "0.20% of a core: inferctl metrics doctor every 300 s": 0.6,
