@@ -27,7 +27,7 @@ options:
     choices: [present, absent]
     default: present
   keep:
-    description: Files and directories in the removed directories that stay, such as those of software that stays on the node.
+    description: Files and directories in the removed directories that stay, such as those of software that stays.
     type: list
     elements: path
     default: []

@@ -57,9 +57,9 @@ def refuse_instances(paths: Paths) -> None:
 
 
 def remove_node_traces(paths: Paths, keep: Sequence[Path] = (), *, check: bool) -> list[Path]:
-    """Remove the traces, except the files and directories in `keep`. Returns the removed paths. Raises SystemdError and OSError.
+    """Remove the traces, except the files and directories in `keep`. Returns the removed paths.
 
-    The lock of this run goes too, and does not count as a change.
+    The lock of this run goes too, and does not count as a change. Raises SystemdError and OSError.
     """
     own = [*keep, paths.lock, paths.lock_guard]
     going = [path for path in node_traces(paths) if not _only(path, own)]
