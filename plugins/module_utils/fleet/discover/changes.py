@@ -114,7 +114,7 @@ def missing(out: Path, found: Discovery, *, again: bool = False) -> dict[str, st
 
 def _is_new(out: Path, path: str, declared: Collection[str]) -> bool:
     """Whether a file belongs to a machine that hosts.yml does not name, or that has no variables in host_vars yet."""
-    folder, _, rest = path.partition("/")
+    folder, _slash, rest = path.partition("/")
     if folder != "host_vars":
         return False
     name = rest.split("/")[0]
