@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from ...core.sizes import counted
 from ...models.registry.warm_up import MESSAGES, PROMPT, TOKENS
 from ..adapters.contract import GENERATE, Body, json_body
 from . import probe
@@ -39,8 +40,7 @@ def run(target: Target, prompts: Sequence[Mapping[str, Any]], progress: Callable
         except (OSError, http.client.HTTPException) as error:
             message = f"{place}: no answer on {target}: {str(error) or type(error).__name__}"
             return Verdict(False, message), time.monotonic() - began
-    counted = f"{len(prompts)} {'prompt' if len(prompts) == 1 else 'prompts'}"
-    return Verdict(True, f"warmed up by {counted}"), time.monotonic() - began
+    return Verdict(True, f"warmed up by {counted(len(prompts), 'prompt')}"), time.monotonic() - began
 
 
 def _send(target: Target, prompt: Mapping[str, Any]) -> None:

@@ -10,10 +10,11 @@ import argparse
 import json
 from dataclasses import asdict
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ...core.journal import Journal
 from ...core.paths import Paths
+from ...core.sizes import counted
 from ...engine.state import releases
 from ..recovery import policy, requests, settings
 from ..recovery.ladder import Ladder, summaries
@@ -92,7 +93,7 @@ def _recover(options: argparse.Namespace, paths: Paths) -> int:
     return FAILED if failed or any(one["breaker"] for one in shown) else OK
 
 
-def _line(one: dict[str, object], found: Settings) -> str:
+def _line(one: dict[str, Any], found: Settings) -> str:
     # `--arm` does not override recovery_armed of the inventory.
     armed = "armed" if one["armed"] else "DISARMED" if found.armed else "DISARMED by recovery_armed in the inventory"
     parts = [armed, f"{one['budget_left']} of this hour's budget left"]
@@ -102,8 +103,7 @@ def _line(one: dict[str, object], found: Settings) -> str:
     keys = one["in_flight"]
     if isinstance(keys, dict) and keys:
         shown = ", ".join(f"{key} ({count})" for key, count in keys.items())
-        deaths = f"{one['deaths']} {'death' if one['deaths'] == 1 else 'deaths'}"
-        parts.append(f"{deaths} within an hour, keys in flight: {shown}")
+        parts.append(f"{counted(one['deaths'], 'death')} within an hour, keys in flight: {shown}")
     steps = one["steps"]
     if isinstance(steps, tuple | list) and steps:
         last = steps[-1]
