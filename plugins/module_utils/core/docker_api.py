@@ -20,7 +20,7 @@ from .local_http import LocalConnection
 SOCKET = Path("/var/run/docker.sock")
 
 TIMEOUT = 60.0
-"""Timeout of a call, in seconds. Only the start of a container with many GPUs takes more than a moment."""
+"""Timeout of a call, in seconds."""
 
 
 class DockerUnavailable(Exception):

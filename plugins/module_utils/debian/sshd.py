@@ -245,7 +245,7 @@ def _is_user(pattern: str, user: str, address: str) -> bool:
 
 
 def _is_host(patterns: str, address: str) -> bool:
-    """Whether patterns with commas between them match an address. If one after an exclamation mark matches, none does.
+    """Whether patterns with commas between them match an address. If a pattern after an exclamation mark matches, the whole does not.
 
     Source: match_host_and_ip() in OpenSSH's match.c. Names of users and groups have no such patterns.
     """

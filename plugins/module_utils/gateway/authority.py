@@ -209,7 +209,7 @@ def _known(path: Path) -> Certificate | None:
 
 
 class _scratch:
-    """A directory of mode 0700 beside the keys, for the length of a block."""
+    """A directory of mode 0700 next to the keys, removed at the end of a block."""
 
     def __init__(self, beside: Path) -> None:
         beside.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -50,8 +50,8 @@ class Certificate:
         return (self.end - now).total_seconds() / 86400
 
     def lacks(self, wanted: Iterable[str]) -> list[str]:
-        """The names and addresses of `wanted` for which the certificate does not stand."""
-        return [name for name in wanted if not any(_stands_for(own, name) for own in self.names)]
+        """The names and addresses of `wanted` that the certificate does not cover."""
+        return [name for name in wanted if not any(_covers(own, name) for own in self.names)]
 
 
 def openssl(*words: str) -> str:
@@ -140,8 +140,8 @@ def open_to_all(path: Path) -> bool:
         return False
 
 
-def _stands_for(own: str, name: str) -> bool:
-    """Whether a name of a certificate stands for a wanted name. A star stands for one first label."""
+def _covers(own: str, name: str) -> bool:
+    """Whether a name of a certificate covers a wanted name. A star covers exactly one first label."""
     own, name = normal(own), normal(name)
     return own == name or (own.startswith("*.") and not is_address(name) and name.partition(".")[2] == own[2:])
 

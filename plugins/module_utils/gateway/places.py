@@ -21,7 +21,7 @@ DROP_IN = UNITS / f"{HAPROXY}.d" / "inference.conf"
 
 STATE = Paths().gateway
 """The record of what the running process has loaded, and with which settings. With it, the next
-run does the reload that an interrupted run has not done. The role gateway reads it in in_effect.yml."""
+run does the reload that an interrupted run has not done."""
 
 LINKS = (names.CERTIFICATE, f"{names.CERTIFICATE}.key")
 """Links to the certificate and its key, in HAProxy's directory."""

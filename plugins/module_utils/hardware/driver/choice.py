@@ -60,7 +60,7 @@ class Node:
     """Facts about the node."""
 
     debian: int | None
-    """Major version of Debian, 12 or 13; None on another system."""
+    """Major version of Debian; None on another system."""
     gpus: Sequence[Mapping[str, Any]] = ()
     """GPUs as in `gpu_facts`, with `pci_bus_id`, `name` and `architecture`."""
     nvswitch: bool = False

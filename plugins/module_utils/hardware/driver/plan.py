@@ -61,7 +61,7 @@ class Plan:
     reason: str
     """Why this flavour."""
     version: str
-    """Version of the packages, with a wildcard; also the pin of the whole family."""
+    """Version of the packages, usually with a wildcard; also the pin of the whole family."""
     install: list[str]
     optional: list[str]
     """Packages that are installed if the node's sources have them."""

@@ -143,7 +143,7 @@ class Signer:
         return text if self.wish.key else text.replace(signing.CONFIGURATION_TEXT, "")
 
     def serial(self) -> str | None:
-        """The serial number of the key that signs modules; None if this run would create the key."""
+        """The serial number of the key that signs modules; None without a readable certificate."""
         return certificates.serial(self.wish.der) if self.wish.der else self.reader.serial(self.certificate)
 
     def foreign(self, serial: str | None) -> list[dkms.Module]:

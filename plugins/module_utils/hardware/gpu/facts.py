@@ -149,7 +149,6 @@ def _complete(gpu: Gpu) -> None:
     if product:
         gpu.product = product.product
         # Not the memory: only the tool reports the right size, because a virtual machine may have a part of the card.
-        # Plans by product read the table themselves.
         gpu.name = gpu.name or product.name
 
 

@@ -57,7 +57,7 @@ class Dcb:
 
 
 def read(program: str | None, netdev: str, run: Run) -> Dcb | None:
-    """Read the settings of a network device; None without a `program`, or if its driver has no DCB."""
+    """Read the settings of a network device; None without a `program`, or if the device's driver has no DCB."""
     if program is None:
         return None
     errors: list[str] = []
@@ -126,7 +126,7 @@ def modes(answer: Any) -> list[str] | None:
 
 
 def _list(value: Any, kind: type) -> list[Any] | None:
-    """A list of one value for each priority; None for anything else."""
+    """A list of eight values, for the priorities or the traffic classes; None for anything else."""
     if not isinstance(value, list) or len(value) != len(PRIORITIES):
         return None
     # For isinstance(), a bool is an int.

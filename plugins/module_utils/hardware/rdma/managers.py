@@ -161,7 +161,7 @@ def names_devices(root: Path) -> bool:
 
 
 def _mtu_of(root: Path, file: str) -> int | None:
-    """The MTU in a .link or .network file, and in files that belong to it."""
+    """The MTU in a .link or .network file, or in the drop-in files next to it, which win."""
     path, mtu = root / file.lstrip("/"), None
     for part in (path, *sorted(Path(f"{path}.d").glob("*.conf"))):
         mtu = _number(part, "Link", "MTUBytes", mtu)

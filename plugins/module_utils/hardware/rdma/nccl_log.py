@@ -33,7 +33,7 @@ CHANNEL = re.compile(
     r"via NET/([^/\n]+)/[0-9]+(\S*)"
 )
 """A channel over the network. The number in brackets is the GPU's index, or in old versions its bus. After the number
-of the network device, (3) is the rank that sends for this one (PXN), /GDRDMA or /GDRDMA(PCI) is GPUDirect."""
+of the network device, (3) is another rank that sends for this rank (PXN), /GDRDMA or /GDRDMA(PCI) is GPUDirect."""
 
 PORT = re.compile(r"\bNET/IB ?: (?:(\S+:[0-9]+) )?Got (?:non-fatal )?async (?:error )?event ?: port (error|active)\b")
 """A port that went down under a running engine, or came back. Old versions do not name the port."""

@@ -92,7 +92,7 @@ def diff_of_settings(changes: Sequence[Difference]) -> list[dict[str, str]]:
 
 
 def _earlier(root: Path, stored: Any) -> set[str]:
-    """Files of earlier runs: files that a run recorded, and files with our prefix."""
+    """Files of earlier runs: files that a run recorded, existing units and settings, and files with our prefix."""
     try:
         found = set(of(stored, "").files)
     except ValueError:
