@@ -83,7 +83,7 @@ def _in_memory(origin: int | None, target: int | None, available: int | None) ->
     """Why a second CPU engine does not fit; sizes in MiB."""
     if origin is None or target is None or available is None:
         return "the memory that both engines would take is unknown"
-    # The bridge runs beside the engine that serves. When that engine has ended, the bridge runs beside the target.
+    # The bridge first runs together with the engine that serves, and then together with the next engine of the target.
     short = max(target - available, 2 * target - origin - available)
     if short > 0:
         return f"the node has {_gib(available)} of memory left, {_gib(short)} too little for a second engine"

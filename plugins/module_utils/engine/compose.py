@@ -37,7 +37,7 @@ class Common:
     image: str
     """The image of each engine whose instance names no image."""
     settings: Settings
-    """The settings of all containers, but for what an instance sets for its own."""
+    """The settings of all containers. An instance may set some of them for its own container."""
     ids: Ids
     secrets: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, repr=False)
     """Secret variables by instance."""
@@ -54,7 +54,7 @@ class Common:
 
 @dataclass(frozen=True)
 class Composed:
-    """A release in all but its number, time, memory limit and read-only files."""
+    """A release without its number and time, its memory limit, and whether its container is read-only."""
 
     instance: Instance
     settings: Settings

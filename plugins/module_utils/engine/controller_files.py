@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Reads the controller's files whose paths stand in flags of the model registry. Private to the collection.
+"""Reads the controller's files whose paths are in flags of the model registry. Private to the collection.
 
 A filter that several tasks use imports this file, so the file imports little.
 """

@@ -3,8 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Address, port and keys of this node's engines, and ports that are taken. Private to the collection.
 
-Address, port and keys are part of a release. Before a swap begins, gateways know the endpoints of both releases: of the
-release that runs, and of the next one (gateway/backends.py).
+Address, port and keys are part of a release, so a swap may change them.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
 """The gate in front of an engine: a closed gate refuses new connections to the engine's port. Private to the
 collection.
 
-A gateway that does not know of a drain gets a refused connection, and HAProxy repeats the request at another engine.
+The connection of a gateway that has not read a drain yet is refused, and HAProxy repeats the request at another engine.
 Nothing was sent, so nothing is generated twice. Open connections stay. The gate is a table of nftables, which comes
 before the firewall's table. A reload of the firewall leaves the gate's table alone. `flush ruleset` removes the table,
 and so opens every gate.

@@ -4,7 +4,7 @@
 """One engine as the site declares it. Private to the collection.
 
 This file imports nothing of the collection: each command of an engine's unit imports this file, by release.py, and
-needs no registry.
+needs no model registry.
 """
 
 from __future__ import annotations

@@ -183,6 +183,6 @@ def _words(flags: Mapping[str, int]) -> list[str]:
 
 
 def verdict(plans: Sequence[Mapping[str, Any]]) -> bool | None:
-    """Whether all engines fit; None where no engine is known not to fit, and too little is known."""
+    """Whether all engines fit: False where one does not fit, else None where this is unknown of one."""
     verdicts = {one["ok"] for one in plans}
     return False if False in verdicts else None if None in verdicts else True

@@ -4,7 +4,7 @@
 """The one renderer of a release: unit, container command and environment. Private to the collection.
 
 The module engine_release and the node tool both call it, so that Ansible, recovery and rollback never disagree.
-It is pure: the same input gives the same bytes on every machine.
+This file is pure: the same input gives the same bytes on every machine.
 """
 
 from __future__ import annotations
@@ -154,9 +154,10 @@ class Release:
     accelerator: str
     gpus: list[str]
     flags: dict[str, Any] = field(default_factory=dict)
-    """The engine's flags, as the model's registry entry has them."""
+    """The flags of the model registry entry, with those that serve LoRA adapters."""
     arguments: list[str] = field(default_factory=list)
-    """The same flags as command line: to render them again, the catalogue of the engine's version would be needed."""
+    """The same flags as arguments, with the container's paths. Only the catalogue of the engine's version could render
+    them again."""
     lora: dict[str, str] = field(default_factory=dict)
     """The directory in the container of each LoRA adapter, by the name under which the engine serves the adapter."""
     draft: str = ""
@@ -278,8 +279,8 @@ def render(
     """Render a release. `arguments` are the engine's, made from `flags`, which are the flags of the model.
     For a member of a gang, `network` has the variables of NCCL and Gloo, and `secret` is that of its executor.
 
-    The id is a hash over everything but number, time, memory limit and read-only files: two releases with one id run
-    the same. Model, flags and settings decide the memory limit, and are part of the id. So a version of this collection
+    The id is a hash over everything but number, time, memory limit, and whether the container is read-only: two
+    releases with one id run the same. Model, flags and settings decide the memory limit, and are part of the id. So a version of this collection
     that computes another limit makes no new release. Engines of older releases can write to their image's files.
     Raises InputError where a value cannot be put into an environment file.
     """

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Removes an instance from a node. Private to the collection.
 
-The releases go last: where a removal is cut off, the next run still finds the instance by its releases.
+The unit goes before the releases: where a removal is cut off, the next run still finds the instance by its releases.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
 """Which entries of the model registry the instances need. Private to the collection.
 
 A filter that many tasks use imports this file, and each task compiles the imports anew: the file imports little, and
-does not read the model registry.
+does not check the model registry.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from .release import Release
 
 
 def of(release: Release) -> str:
-    """The task by which the engine is probed: the first one; GENERATE where the model's files are not there."""
+    """The task by which the engine is probed: the first one; GENERATE where the tasks are unknown."""
     found = (*_read(release)[0], GENERATE)[0]
     return found if found in release.adapter.requests else GENERATE
 
@@ -25,10 +25,7 @@ def certain(release: Release) -> tuple[str, ...]:
 
 
 def _read(release: Release) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The likely and the certain tasks; empty where the model's files are not there.
-
-    Reads the files of the model once in the life of the process: their headers, not the weights.
-    """
+    """The likely and the certain tasks; empty where unknown, such as without the model's files."""
     try:
         return _tasks(release.model_path, json.dumps(release.flags, sort_keys=True))
     except LookupError:

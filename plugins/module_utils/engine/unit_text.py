@@ -4,7 +4,7 @@
 """The parts of an engine's unit that may change without another release, and the id of a release. Private to the
 collection. Pure.
 
-This file imports nothing of a release, so that modules which only move or renew kept releases stay small.
+This file does not import release.py, so that modules which only move or renew kept releases stay small.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ PREPARE_TIMEOUT = 120
 """Seconds for the unit's commands before the engine starts."""
 
 CLEAN_UP = 30
-"""Seconds that systemd gives the supervisor to clean up, after it has killed an engine that hangs."""
+"""Seconds that systemd gives the supervisor to clean up after the kill of an engine that hangs."""
 
 FIRST_TIMEOUT = 120
 """TimeoutStartSec= in the units of version 0.1.0, in seconds. The ids of releases are made with this value."""

@@ -86,7 +86,7 @@ def _variable_problems(where: str, environment: Mapping[str, Any]) -> list[Probl
 
 
 def _address_problems(shared: Site) -> list[Problem]:
-    """Whether the address of this node for its gangs is an address of this node. Its form is checked elsewhere."""
+    """Whether the address of this node for its gangs is an address of this node. site.problems checks its form."""
     host = shared.hosts.get(shared.node)
     if host is None or not site.usable(host.address) or not address_problems(host.address):
         return []

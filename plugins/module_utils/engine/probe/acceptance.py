@@ -59,7 +59,7 @@ class ProbeFailed(Exception):
 
 
 def run(target: Target, prompts: Sequence[Golden], timeout: float) -> Result:
-    """Run all steps. `timeout` in seconds is for each answer. Raises ProbeFailed."""
+    """Run all steps. `timeout` limits each read, in seconds. Raises ProbeFailed."""
     passed: list[str] = []
     speeds: list[float] = []
 

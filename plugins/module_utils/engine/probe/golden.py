@@ -99,7 +99,10 @@ def read(entry: Mapping[str, Any]) -> list[Golden]:
 
 
 def ask(target: Target, item: Golden, timeout: float) -> str:
-    """Send a golden prompt, and check its answer. `timeout` in seconds. Raises WrongAnswer and OSError."""
+    """Send a golden prompt, and check its answer. `timeout` limits each read, in seconds.
+
+    Raises WrongAnswer, OSError and HTTPException.
+    """
     task = item.task(target.task)
     if target.task not in ASKED[task]:
         raise WrongAnswer(f"is for the task {task}, and the task of this model is {target.task}")
@@ -191,7 +194,7 @@ def _similarity(one: Sequence[float], other: Sequence[float]) -> float:
 
 
 def _falls(scores: Sequence[float]) -> bool:
-    """Whether each score is below the score before it. False if a score is NaN."""
+    """Whether each score is below the score before it. No comparison with NaN is true."""
     return all(first > second for first, second in itertools.pairwise(scores))
 
 

@@ -38,7 +38,7 @@ WRONG = "wrong"
 """The answers are wrong: another model, errors over and over, or another process on the port."""
 
 UNKNOWN = "unknown"
-"""No evidence: the key is refused, the counters cannot be read, or too few probes were made yet."""
+"""No evidence, for example: the key is refused, the counters cannot be read, or too few probes were made yet."""
 
 VERDICTS = (HEALTHY, BUSY, STARTING, STOPPED, HUNG, DEAD, WRONG, UNKNOWN)
 

@@ -20,13 +20,13 @@ from . import probe
 from .probe import Target, Verdict, WrongAnswer
 
 _REPEATED = (408, 425, 429)
-"""Statuses of 400 to 499 that a later request may not get. Others would come again: the prompt itself is wrong."""
+"""Statuses of 400 to 499 that a later request may not get. The same prompt would get any other status again."""
 
 
 def run(target: Target, prompts: Sequence[Mapping[str, Any]], progress: Callable[[str], None]) -> tuple[Verdict, float]:
     """Send all prompts in order. Returns the verdict of the probe, of which the prompts are a part, and the seconds.
 
-    `progress` gets what is under way, in words. Each answer may take probe.REQUEST_TIMEOUT.
+    `progress` gets what is under way, in words. probe.REQUEST_TIMEOUT limits each read of an answer.
     """
     began = time.monotonic()
     for number, prompt in enumerate(prompts, 1):

@@ -92,9 +92,9 @@ def _from_json(value: Any) -> Drain:
 
 
 def drain(paths: Paths, names: Iterable[str], wanted: Drain, *, force: bool = False) -> list[Outcome]:
-    """Record a drain for all instances, or for none. `since` stays from the owner's first drain.
+    """Record a drain for all instances. `since` stays from the owner's first drain.
 
-    Raises Held where another owner has drained one of the instances, unless forced; OSError.
+    Raises Held before it records any, where another owner has drained one of the instances, unless forced; OSError.
     """
     now = parse_time(wanted.since)
     present = {name: read(paths, name, now) for name in names}

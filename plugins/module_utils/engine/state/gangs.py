@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The state of a gang, as this node's supervisor sees it, on disk. Private to the collection.
 
-The leader's file has the state of all members, a follower's file its own state and what it knows of its leader.
+The leader's file has the states of all members, a follower's file its own state and that of its leader.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class GangState:
     planned: bool = False
     """Whether the last end was asked for."""
     members: tuple[MemberState, ...] = ()
-    """By rank. A follower knows only itself and its leader."""
+    """By rank. A follower's file has only the follower itself and its leader."""
 
     @property
     def leads(self) -> bool:

@@ -112,7 +112,6 @@ def stage(
     number = known.number if known else max(numbers(paths, name), default=0) + 1
     rendered = render(number)
     directory = paths.release(name, number)
-    # The id is made from these two: releases with the same id and number have the same files.
     content = {rendered.release.unit: (rendered.unit, 0o644), ENV_FILE: (rendered.environment, 0o600)}
     changed = known is None or not all(_keeps(directory / file, *wanted) for file, wanted in content.items())
     if known and known.read_only != rendered.release.read_only:
@@ -224,6 +223,6 @@ def commit(paths: Paths, name: str, number: int) -> bool:
         if path.is_file()
     }
     files.write_json(paths.known_good(name), {"schema": SCHEMA, "release": number, "files": checksums})
-    # The link comes last: readers trust it for both.
+    # The link comes last: readers of the link expect the checksums of its release.
     files.link(paths.current(name), str(number))
     return True
