@@ -167,7 +167,8 @@ files:
   elements: str
 repository_state:
   description:
-    - V(ready); in check mode also V(absent), if the repository would be created, or V(unknown), if restic is missing.
+    - V(ready); in check mode also V(absent), if the repository would be created, or V(unknown), if restic or
+      a package of O(packages) is missing.
   returned: if O(repository_checked) and O(state=present)
   type: str
 repository_id:

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Calls of modules that the worker process on the controller answers itself. Private to the collection.
 
-A process of its own would import Ansible's basis and the library again for each host: 0.3 CPU-seconds of a call.
+A separate process would import Ansible's code for modules and the library again for each host: 0.3 CPU-seconds.
 """
 
 from __future__ import annotations

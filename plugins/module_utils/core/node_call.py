@@ -5,9 +5,8 @@
 
 For each module, Ansible parses and sends everything that the module imports. Modules that need much of the library are
 not sent: their action plugin sends the module node_call instead, which imports this file, and with it only files.py and
-paths.py. The implementation of
-the called module, node/calls/NAME.py, comes from the library that the module node_tool installs. If the node has no
-library, or the library of another version, the action plugin sends the library once.
+paths.py. The implementation of the called module, node/calls/NAME.py, comes from the library that the module node_tool
+installs. If the node has no library, or the library of another version, the action plugin sends the library once.
 """
 
 from __future__ import annotations

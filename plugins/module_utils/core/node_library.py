@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Installs a command on a node, with the files that it needs from the library. Private to the collection.
 
-The files come from the archive that Ansible has sent for the module. Nothing is downloaded.
+The files come from the library that runs this code. Nothing is downloaded.
 """
 
 from __future__ import annotations

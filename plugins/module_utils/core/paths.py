@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Paths of the collection's files on a node. Private to the collection.
 
-Each path has only one definition, here or in the file places.py of a part. Tests use another root.
+Each path has only one definition. Tests use another root.
 """
 
 from __future__ import annotations
@@ -151,7 +151,7 @@ class Paths:
 
     @property
     def gpu_clocks(self) -> Path:
-        """The clocks to which the GPUs were locked since the boot. The driver does not report them."""
+        """The clocks to which the GPUs were locked since the driver was loaded. The driver does not report them."""
         return self.root / "run/inference/gpu-clocks.json"
 
     @property

@@ -245,7 +245,8 @@ def _is_user(pattern: str, user: str, address: str) -> bool:
 
 
 def _is_host(patterns: str, address: str) -> bool:
-    """Whether patterns with commas between them match an address. If a pattern after an exclamation mark matches, the whole does not.
+    """Whether a list of patterns, with commas between them, matches an address. It does not match if a pattern with an
+    exclamation mark does.
 
     Source: match_host_and_ip() in OpenSSH's match.c. Names of users and groups have no such patterns.
     """
