@@ -3,8 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What a site declares: the model registry and the instances that serve from it. Private to the collection.
 
-Only this file checks the entries of models against the flags of an engine. The file is pure: it reads dictionaries
-and returns values and problems.
+This file is pure: it reads dictionaries, and returns values and problems.
 """
 
 from __future__ import annotations

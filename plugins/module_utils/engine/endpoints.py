@@ -20,7 +20,7 @@ from .gang import declared as gangs
 from .gang import executors
 from .instance import Instance
 from .instance_facts import Endpoint
-from .inventory import bridge_name
+from .inventory import bridge_name, bridged_instance
 from .state import gangs as gang_states
 from .state import releases, swaps
 
@@ -156,7 +156,12 @@ def _holder(port: int, address: str, running: Mapping[str, Endpoint | None], dec
     """Who has a port; None where the port is free."""
     holders = [holder for holder, held in running.items() if held and held.port == port]
     if holders:
-        gone = "" if holders[0] in declared else ", which the inventory no longer declares"
+        # The inventory does not declare bridges.
+        gone = (
+            ""
+            if (bridged_instance(holders[0]) or holders[0]) in declared
+            else ", which the inventory no longer declares"
+        )
         return _Holder(f"is held by instance {holders[0]}{gone}", _INSTANCE)
     owners = listeners.ownership(port, address, init_pid=None)
     if owners.strangers or owners.unknown:

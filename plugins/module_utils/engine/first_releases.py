@@ -20,8 +20,7 @@ _MOUNT = re.compile(r"--mount=type=bind,source=([^,]+),target=[^,]+?(,readonly)?
 def data(release: Mapping[str, Any]) -> dict[str, Any]:
     """`flags`, `arguments` and `settings` of release.json, read from its argv. Raises ValueError.
 
-    Releases written before 0.2.0 have argv alone, and a node runs such a release until the next update. No other
-    release is read from its argv.
+    Releases written before 0.2.0 have argv alone, and a node runs such a release until the next update.
     """
     engine, container = release["engine_argv"], release["container_argv"]
     try:

@@ -280,9 +280,9 @@ def render(
     For a member of a gang, `network` has the variables of NCCL and Gloo, and `secret` is that of its executor.
 
     The id is a hash over everything but number, time, memory limit, and whether the container is read-only: two
-    releases with one id run the same. Model, flags and settings decide the memory limit, and are part of the id. So a version of this collection
-    that computes another limit makes no new release. Engines of older releases can write to their image's files.
-    Raises InputError where a value cannot be put into an environment file.
+    releases with one id run the same. Model, flags and settings decide the memory limit, and are part of the id. So a
+    version of this collection that computes another limit makes no new release. Engines of older releases can write to
+    their image's files. Raises InputError where a value cannot be put into an environment file.
     """
     stored = replace(stored, path=engine_path(stored.path, settings))
     rank = None

@@ -65,8 +65,7 @@ class Held(Exception):
 def read(paths: Paths, name: str, now: datetime) -> Drain | None:
     """The drain in force; None where there is none, or the drain has expired.
 
-    A damaged file counts as a drain without end: its owner wanted no requests here. `inferctl status`, the metrics and
-    the gateway show that the instance is drained.
+    A damaged file counts as a drain without end: its owner wanted no requests here.
     """
     path = paths.drain(name)
     try:

@@ -15,7 +15,7 @@ from . import pins, releases, swaps
 SCHEMA = 1
 
 KEPT = 50
-"""The number of entries. Nothing needs older ones."""
+"""The number of entries."""
 
 
 @dataclass(frozen=True)

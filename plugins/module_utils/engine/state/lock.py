@@ -78,7 +78,7 @@ def read(paths: Paths) -> Lock | None:
 
 
 def held(paths: Paths, now: datetime) -> Lock | None:
-    """The lock if it is in force: recovery then does nothing. A damaged lock never counts: it would have no end."""
+    """The lock if it is in force. A damaged lock never counts: it would have no end."""
     try:
         lock = read(paths)
     except (OSError, ValueError):

@@ -110,7 +110,7 @@ def _attention(config: Config, hidden: int) -> tuple[int, int, int] | None:
 
 
 def _latent(mla: Mla, hidden: int, heads: int) -> tuple[int, int, int] | None:
-    """The same for MLA: each rank has all projections into the latent spaces; those out of them are split by heads."""
+    """The same parts for MLA: each rank has all projections into the latent spaces; heads split the projections out."""
     nope, value = mla.qk_nope_head_dim, mla.v_head_dim
     if not nope or not value:
         return None

@@ -176,7 +176,8 @@ def _layers(given: Mapping[str, Any], text: Mapping[str, Any], read: Reader, mod
     outer, inner = read.size("H_cycles", most=MAX_LAYERS), read.size("L_cycles", most=MAX_LAYERS)
     if layers and outer and inner and not given.get("num_layers_per_stack"):
         # HRM: the layers of one stack. Each outer cycle runs the inner stack L_cycles times, then the outer stack.
-        return layers * outer * (inner + 1)
+        total = layers * outer * (inner + 1)
+        return total if total <= MAX_LAYERS else None
     return layers
 
 

@@ -59,7 +59,7 @@ KEYS = frozenset(
     }
 )
 """The only keys for which class_defaults.py has defaults, also under their second names. `make catalogue` reads this
-list. This package reads nearly all of the keys."""
+list."""
 
 
 def completed(raw: Mapping[str, Any], model_type: str = "") -> dict[str, Any]:

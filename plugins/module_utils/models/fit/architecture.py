@@ -39,7 +39,7 @@ def check(facts: ModelFacts, config: Config, entry: Mapping[str, Any], flags: Fl
             return
         message = f"{name} gives vectors or classes, and cannot generate: remove the flag"
         yield Misfit(RUNNER, RUNNER, entry.get(RUNNER), message, [{RUNNER: POOLING}])
-    if asked == POOLING and "pools" not in words and str(entry.get(CONVERT, AUTO)).lower() == NONE:
+    if asked == POOLING and "pools" not in words and str(entry.get(CONVERT) or AUTO).lower() == NONE:
         message = f"{name} generates: the engine makes vectors or classes of it with embed or classify"
         yield Misfit(RUNNER, CONVERT, entry[CONVERT], message, [{CONVERT: "embed"}, {CONVERT: "classify"}])
     if asked == POOLING:

@@ -26,8 +26,8 @@ GPU_BLOCK, CPU_BLOCK, CPU_MLA_BLOCK = 16, 128, 16
 only change the rounding."""
 
 FEW_MORE = 1.5
-"""If one kind has fewer layers than FEW_MORE times those of the rarer kind, each group has as many layers as the more
-frequent kind."""
+"""If the more frequent kind has fewer than FEW_MORE times the layers of the rarer kind, each group has as many layers
+as the more frequent kind."""
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,7 @@ class Device:
 
     @property
     def capability(self) -> str:
-        """The compute capability as a text, as 9.0."""
+        """The compute capability as a text, such as 9.0."""
         return ".".join(map(str, self.compute_capability)) if self.compute_capability else "unknown"
 
 

@@ -38,9 +38,9 @@ class Draft:
     method: str = ""
     facts: ModelFacts | None = None
     ranks: int | None = None
-    """Number of GPUs over which it is divided; None for the same number as its model."""
+    """Number of GPUs over which the draft is divided; None for the same number as its model."""
     other_vocabulary: bool = False
-    """Whether it may have its own vocabulary."""
+    """Whether the draft may have its own vocabulary."""
 
     @property
     def predicts(self) -> bool:

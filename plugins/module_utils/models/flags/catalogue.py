@@ -37,7 +37,7 @@ class Flag:
     aliases: tuple[str, ...] = ()
     """Other names, without leading dashes."""
     inverse: tuple[str, ...] = ()
-    """Further names that turn it off: in some versions ``--disable-x`` for ``--enable-x``."""
+    """Further names that turn the flag off: in some versions ``--disable-x`` for ``--enable-x``."""
     choices: tuple[Any, ...] = ()
     """All allowed values; empty if the parser allows any value."""
     folded: bool = False

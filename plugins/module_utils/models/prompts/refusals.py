@@ -98,4 +98,4 @@ def _native(mode: str, model_type: str | None, architectures: tuple[str, ...], f
 
 
 def _mode(flags: Mapping[str, Any]) -> str:
-    return str(flags.get("tokenizer-mode", "auto")).lower()
+    return str(flags.get("tokenizer-mode") or "auto").lower()

@@ -68,7 +68,7 @@ class Entry:
 
     name: str
     store_name: str
-    """Name of the entry whose weights it serves: its own, or that of its last base, which has the key `model`."""
+    """Name of the entry with the weights: this entry, or its last base, which has the key `model`."""
     model: str
     """Source of the weights: a hub id, a URL, a path on the node, or ``controller:`` with a path there."""
     revision: str | None = None
@@ -112,7 +112,7 @@ def adapters_of(entries: Mapping[str, Entry], name: str) -> tuple[Entry, ...]:
 
 
 def read(models: Any, catalogue: Catalogue) -> Registry:
-    """Read the model registry: all entries, every mistake, and warnings about deprecated or uncertain flags."""
+    """Read the model registry: all entries, every mistake, and warnings, such as those about deprecated flags."""
     found = Findings()
     if not isinstance(models, Mapping):
         found.problem("models", f"must be a dictionary of entries by name, found {type(models).__name__}")

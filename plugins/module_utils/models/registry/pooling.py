@@ -27,8 +27,7 @@ MISTAKE = (
 def check(where: str, entry: Mapping[Any, Any], resolved: Mapping[str, Any], found: Findings) -> None:
     """Add a mistake for each flag for generated text in an entry whose `runner`, or that of its base, is pooling.
 
-    Needs no file of the model: the plan checks a model whose files ask for vectors. A flag is reported for the entry
-    that has the flag or `runner`.
+    A flag is reported for the entry that has the flag or `runner`.
     """
     if str(resolved.get(RUNNER)).lower() != POOLING:
         return

@@ -16,7 +16,8 @@ NOT_SHARED = frozenset({"base", "description"})
 
 
 def lineage(models: Mapping[str, Any], name: str) -> list[str]:
-    """An entry, its base, the base of this base, and so on. Ends before a missing name or a name that occurs again."""
+    """An entry, its base, the base of this base, and so on. Ends at an adapter, and before a name that is missing or
+    occurs again."""
     names: list[str] = []
     following: Any = name
     while isinstance(following, str) and following in models and following not in names:

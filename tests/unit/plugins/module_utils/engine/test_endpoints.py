@@ -86,6 +86,15 @@ def test_a_port_that_another_instance_has_is_a_problem() -> None:
     assert "held by instance main, which the inventory no longer declares" in problem.message
 
 
+def test_the_bridge_of_a_declared_instance_is_not_called_undeclared() -> None:
+    port = free_port()
+    bridged = Instance(name="main", model="tiny-a", port=free_port(), bridge_port=port)
+    running = {"main": Endpoint("127.0.0.1", bridged.port), "main_bridge": Endpoint("127.0.0.1", port)}
+    other = Instance(name="next", model="tiny-a", port=port)
+    (problem,) = port_problems([bridged, other], "127.0.0.1", running)
+    assert problem.message.startswith("is held by instance main_bridge: stop that instance")
+
+
 def test_a_bridge_port_that_another_process_has_is_a_problem() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         taken = int(server.getsockname()[1])

@@ -100,6 +100,11 @@ def test_layers_that_run_in_cycles_count_each_time() -> None:
     assert parse({**raw, "num_hidden_layers": 32, "num_layers_per_stack": 4})[0].layers == 32
 
 
+def test_an_absurd_number_of_cycles_leaves_the_layers_unknown() -> None:
+    raw = {"model_type": "hrm_text", "num_hidden_layers": 4, "H_cycles": 999, "L_cycles": 3}
+    assert parse(raw)[0].layers is None
+
+
 def test_reads_the_file_of_model_optimizer() -> None:
     file = {"producer": {"name": "modelopt"}, "quantization": {"quant_algo": "FP8", "kv_cache_quant_algo": None}}
     assert config(BASE, quantization_file=file).quantization == Quantization("modelopt", 8)

@@ -51,6 +51,7 @@ def test_flags_that_the_class_does_not_support_are_refused(
     [
         ("LlamaForCausalLM", {"pipeline-parallel-size": 2, "tool-call-parser": "llama3_json"}),
         ("LlamaForCausalLM", {"runner": "pooling"}),
+        ("LlamaForCausalLM", {"runner": "pooling", "convert": None}),
         ("BertModel", {"runner": "pooling", "convert": "none"}),
         ("SomethingNewForCausalLM", {"pipeline-parallel-size": 2}),
         ("WhisperForConditionalGeneration", {"runner": "generate"}),

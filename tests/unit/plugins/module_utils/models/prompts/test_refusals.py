@@ -28,6 +28,12 @@ def bot(**keys: Any) -> Entry:
     ]
 
 
+def test_a_tokenizer_mode_without_a_value_is_the_default() -> None:
+    """The check of flags reports the missing value."""
+    entry = {"model": "/models/bot", "system-prompt": "Be kind.", "tokenizer-mode": None}
+    assert check_entry(entries.read({"bot": entry}, CATALOGUE).entries["bot"]) == []
+
+
 def test_the_refused_flags_are_flags_of_the_engine() -> None:
     assert set(FLAGS) <= set(CATALOGUE.flags)
     assert "tokenizer-mode" in CATALOGUE.flags
