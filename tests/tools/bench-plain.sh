@@ -13,7 +13,7 @@ apt-get -qq update
 apt-get -qq install --yes --no-install-recommends ca-certificates curl python3 python3-apt python3-debian rsync >/dev/null
 mkdir -p /etc/docker
 cat >/etc/docker/daemon.json <<'JSON'
-{"live-restore": true, "log-driver": "json-file", "log-opts": {"max-size": "50m", "max-file": "5"},
+{"live-restore": true, "log-driver": "json-file", "log-opts": {"max-size": "50m", "max-file": "3"},
  "insecure-registries": ["inference-registry:5000"]}
 JSON
 apt-get -qq install --yes --no-install-recommends docker.io >/dev/null

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Images of nodes that have what a bare machine has, and a container lacks: a kernel, and all of Debian's components.
 
-They also have a compiler and Docker. The installation of all this takes minutes, so nodes of the scenarios `hardware`
-and `driver` start from such an image. An image is made anew after a week, because packages change, and after a change
-of the node's image or of the script.
+They also have a compiler and Docker. The installation of all this takes minutes, so nodes of the scenarios `hardware`,
+`driver` and `firstday` start from such an image. An image is made anew after a week, because packages change, and after
+a change of the node's image or of the script.
 """
 
 from __future__ import annotations

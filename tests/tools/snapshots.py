@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Snapshots of nodes after site.yml, without an instance.
 
-A scenario that does not test the set-up starts from a snapshot, and site.yml then updates the node. So a snapshot may
+Scenarios with `NODES_FROM: snapshot` start from such a snapshot, and site.yml then updates the node. So a snapshot may
 be of another commit: its key depends on the images, FORGET and LATER_PACKAGES alone. A snapshot is made anew after a
 week, because packages and the collection change.
 """

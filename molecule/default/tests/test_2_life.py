@@ -14,7 +14,6 @@ from node import READY_SECONDS, Node, changed_tasks, changes, wait_for
 
 
 def test_an_engine_keeps_running_while_docker_restarts_or_dies(node: Node, api_key: str) -> None:
-    """The same engine process serves after a restart of dockerd, and after its sudden death."""
     pid = node.engine_pid()
     for action in ("systemctl restart docker", "systemctl kill --signal=KILL docker"):
         node.run(action)

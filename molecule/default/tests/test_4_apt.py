@@ -192,7 +192,6 @@ def test_upgrades_run_unattended_from_the_declared_origins_alone(deb12: Node) ->
 
 @pytest.mark.full
 def test_bootstrap_and_role_use_the_proxy_and_show_no_login(deb12: Node, tmp_path: Path) -> None:
-    """Bootstrap and role use a proxy. No public file and no output shows its login."""
     # Python's server takes the whole address as a path: so it works as a proxy for one host.
     deb12.run("mkdir -p /srv/proxy/http:; ln -sfn /srv/repo /srv/proxy/http:/mirror.invalid")
     deb12.run(f"systemd-run --unit=proxy python3 -m http.server --directory /srv/proxy --bind 127.0.0.1 {PORT}")

@@ -98,7 +98,7 @@ def test_a_changed_port_of_an_engine_takes_effect(gateway: Gateway) -> None:
 
 
 def test_users_of_a_drained_engine_move_and_come_back(gateway: Gateway) -> None:
-    """The users of a drained engine move, and come back. A user with many requests gets both engines."""
+    """A user with many requests gets both engines."""
 
     def engine(user: str, tokens: int = 2, request_id: str = "") -> str:
         answer = gateway.ask(data=body(user=user, tokens=tokens), request_id=request_id)

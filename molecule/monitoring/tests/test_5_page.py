@@ -28,7 +28,6 @@ def open_page(watcher: Watcher, page: tuple[Browser, str]) -> Browser:
 
 
 def test_the_report_of_status_is_one_page_that_loads_no_other_file(tmp_path: Path, deb12: Node, deb13: Node) -> None:
-    """The page of status.yml, which loads no other file."""
     report = tmp_path / "fleet.html"
     playbook(f"{deb12.name},{deb13.name}", name="baremetal.inference.status", report=str(report))
     with Browser() as browser:

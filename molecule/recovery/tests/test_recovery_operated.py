@@ -65,7 +65,6 @@ def test_a_disarmed_recovery_takes_no_step_against_a_hang(deb12: Node) -> None:
 
 
 def test_an_operator_can_order_a_step_while_recovery_is_disarmed(deb12: Node) -> None:
-    """A step by hand, while recovery is disarmed."""
     operate(deb12, "recovery", action="disarm", instance="main")
     try:
         deb12.run("docker pause vllm-main")
