@@ -69,7 +69,7 @@ class _Table:
 
 
 def deal(nodes: Sequence[Node], limits: Limits) -> dict[str, Turn]:
-    """The next turn of each node that has one. There is at least one while an active node wants a model.
+    """The next turn of each node that has one. While an active node wants a model, at least one node has a turn.
 
     If no node has a model yet, only the first node that wants the model fetches it from the network. If this fails, all
     nodes may fetch it: the failure can be the node's or the network's. Without peers, all nodes may fetch it, too.

@@ -117,8 +117,7 @@ class Agent:
             await asyncio.to_thread(self._writer.flush, FLUSH_TIMEOUT)
 
     def answer(self, question: Question) -> str:
-        """The answer to a question about an instance.
-        If the question names its gateway, the agent records the answer."""
+        """The answer to a question about an instance."""
         name = question.instance
         watched = self._watched.get(name)
         if watched is None:
@@ -136,7 +135,7 @@ class Agent:
     def _listens(self, name: str) -> str:
         """Where the active release of an instance listens, in the form of questions; empty if unknown.
 
-        Then the answer is for both servers of the engine: a damaged release must not stop requests.
+        If unknown, both servers of the engine get the same answer: a damaged release must not stop requests.
         """
         number = releases.active_number(self._paths, name)
         try:
@@ -259,8 +258,7 @@ class Agent:
             )
 
     def _ask_for_recovery(self, name: str, verdict: str) -> None:
-        """Request recovery if the verdict needs it.
-        Recovery also looks at an engine that loads, as it may wait for Docker."""
+        """Request recovery if the verdict needs it. An engine that loads counts, because it may wait for Docker."""
         if verdict in health.CONDEMNED or verdict == health.STARTING:
             self._requests.ask(name)
         elif verdict in health.SERVING:

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A summary of a node for the fleet's screen: instances, GPUs, the doctor, updates, backups.
+"""A summary of a node for the fleet's report: instances, GPUs, the doctor, updates, backups.
 Private to the collection."""
 
 from __future__ import annotations

@@ -57,7 +57,7 @@ class Gateway:
 
     name: str
     answer: str
-    """The first word of the last answer: up, drain or down. Empty if the agent knows no answer."""
+    """The first word of the last answer: up, drain or down. Empty if the agent has no answer."""
     seconds: float | None
     """Seconds since the gateway's last check. None if the agent has forgotten it: the check was more than
     FORGET_SECONDS ago, or before the agent started."""
@@ -113,7 +113,7 @@ class Status:
     leader: str = ""
     """The node that this node follows in a gang; empty if this node leads, or the instance is no gang."""
     gang: GangState | None = None
-    """What this node's supervisor knows of the gang; None for an instance on one node."""
+    """What this node's supervisor reports of the gang; None for an instance on one node."""
     problems: list[str] = field(default_factory=list)
 
 
@@ -184,7 +184,7 @@ def _swap(paths: Paths, name: str) -> Swap | None:
 
 
 def _listed_gateways(paths: Paths) -> set[str] | None:
-    """The names by which the gateways of the inventory ask; None if the node does not know its gateways."""
+    """The names by which the gateways of the inventory ask; None if the node has no settings of swaps."""
     try:
         return {asking_name(gateway.name) for gateway in swap_settings.read(paths).gateways}
     except swap_settings.NoSettings:

@@ -51,7 +51,7 @@ KILL_TIMEOUT = 10.0
 """Seconds until a killed engine must be gone. A process that hangs in a driver may take longer."""
 
 EXIT_CODE_TIMEOUT = 3.0
-"""Seconds until dockerd has noticed a death and knows the exit code."""
+"""Seconds that dockerd may take to notice a death and to report the exit code."""
 
 
 class EngineError(Exception):

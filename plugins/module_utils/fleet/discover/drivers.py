@@ -39,8 +39,8 @@ CUDA_FINGERPRINTS = {
     13: "02182E60104FCDC26EAE1B8597A5D4CB8793F200",
 }
 """The fingerprint of the key of CUDA_REPOSITORY, by each Debian release of a node. The keys belong to
-`cudatools <cudatools@nvidia.com>` and `Kitmaker (Debian 13 Trixie) <kitmaker@nvidia.com>`. The names of the key files
-end with the same eight digits."""
+`cudatools <cudatools@nvidia.com>` and `Kitmaker (Debian 13 Trixie) <kitmaker@nvidia.com>`. The last eight digits are
+NVIDIA's name for the file with the key."""
 
 TOOLKIT_FINGERPRINT = "C95B321B61E88C1809C4F759DDCAE044F796ECB0"
 
@@ -150,13 +150,13 @@ def _sources(machine: Machine) -> list[dict[str, object]]:
 
 
 def _docker(machine: Machine, found: Proposal) -> None:
-    """Where Docker comes from: a Docker that knows CDI."""
+    """Propose a source of Docker that supports CDI."""
     owner = machine.docker.get("owner") or ""
     if owner == "snap":
         found.findings.append("has Docker as a snap, which cannot give GPUs to containers")
         found.ask("docker_source", DECIDE, f"{machine.entry} has Docker as a snap: who uses it, and may it be removed?")
     if owner in ("docker", "") and (owner or machine.debian == 12):
-        reason = "Docker's own packages are installed already" if owner else "Debian 12's Docker does not know CDI"
+        reason = "Docker's own packages are installed already" if owner else "Debian 12's Docker does not support CDI"
         found.add("docker_source", "docker", reason)
         found.add("docker_version", DOCKERS_OWN, "a version that is tested with this collection")
     running = machine.docker.get("running") or []
@@ -174,7 +174,7 @@ def _secure_boot(machine: Machine, found: Proposal) -> None:
             "docs/hardware.md, Secure Boot, before the first run"
         )
     if machine.secure_boot.get("enabled"):
-        found.findings.append("Secure Boot is on: the kernel loads the driver only when its key is enrolled")
+        found.findings.append("Secure Boot is on: the kernel loads the driver only after its signing key is enrolled")
         found.ask(
             "nvidia_driver_mok_password",
             "group_vars/all/vault.yml",

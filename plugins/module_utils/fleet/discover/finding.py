@@ -21,7 +21,7 @@ class Variable:
 
 @dataclass(frozen=True)
 class Question:
-    """A question that only a person can answer. The site is refused while the question is open."""
+    """A question that only a person can answer. The playbook site refuses to run while the question is open."""
 
     variable: str
     """The variable to set, or a short word for the topic."""

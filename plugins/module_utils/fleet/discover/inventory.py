@@ -26,7 +26,7 @@ IMAGE = "vllm/vllm-openai:v0.33.0"
 
 IMAGE_REASON = (
     "The engines' image, by digest. Before a node has the image, a tag such as :v0.33.0 before the digest, or the "
-    "variable engine_version, tells the version for which flags are checked."
+    "variable engine_version, gives the version for which flags are checked."
 )
 
 
@@ -41,7 +41,7 @@ NO_NODE = (
 
 @dataclass(frozen=True)
 class Options:
-    """What the operator says at the start."""
+    """The input of a discovery besides the results of the machines."""
 
     login: str = ""
     """The account of the logins; empty if unknown."""
@@ -298,7 +298,7 @@ class _Writer:
         )
         # root cannot be an admin: the role common refuses the name.
         admin = self.options.login if self.options.login not in ("", "root") else "admin"
-        # The site refuses each of these values: an enabled line without a value of the person must not pass.
+        # The playbook site refuses each of these values, so that no example becomes an answer.
         examples: dict[str, Any] = {
             "common_admins": [{"name": admin, "keys": ["ssh-ed25519 AAAA… you@example.com"]}],
             "common_firewall_ssh_sources": [NETWORK],

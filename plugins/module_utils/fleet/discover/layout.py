@@ -126,7 +126,7 @@ def _facts(wanted: Wanted) -> ModelFacts | None:
 
 
 def _division(facts: ModelFacts, machines: Mapping[str, Machine], wanted: Wanted) -> dict[str, int]:
-    """The flags that divide the model on most of the machines that it fits; of several, the one over fewer GPUs."""
+    """The flags by which the model fits most machines. Of equally frequent divisions, the one over the fewest GPUs."""
     votes: Counter[tuple[tuple[str, int], ...]] = Counter()
     for machine in machines.values():
         devices = from_facts(machine.usable_gpus)

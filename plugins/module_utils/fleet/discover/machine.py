@@ -15,7 +15,7 @@ from typing import Any
 from ...debian.disks import human
 
 VIRTUAL = re.compile(r"^(?:lo|docker\d+|br-[0-9a-f]{12}|veth|virbr\d|cni\d|flannel|cali|tap|fwbr|fwpr|fwln)")
-"""Network devices whose addresses other machines have as well: bridges of containers and of virtual machines."""
+"""Network devices whose addresses other machines can have as well: loopback, containers and virtual machines."""
 
 DEBIAN = (12, 13)
 """The supported releases of Debian."""
@@ -80,7 +80,7 @@ class Machine:
 
     @property
     def unsupported(self) -> str:
-        """Why the machine cannot be a node; empty if it can."""
+        """Why the collection does not support the machine; empty if the collection supports it."""
         if self.system.get("architecture") != ARCHITECTURE:
             return (
                 f"is {self.system.get('architecture') or 'of unknown architecture'}: only {ARCHITECTURE} is supported"

@@ -17,9 +17,9 @@ from .machine import Machine
 NO_NAMES = frozenset(
     {"localhost", "debian", "ubuntu", "proxmox", "pve", "host", "server", "node", "unassigned-hostname"}
 )
-"""Host names of installers, which say nothing about a machine."""
+"""Host names that installers give to many machines."""
 
-GROUPS = frozenset({"all", "ungrouped", "inference", "gateway", "monitoring"})
+GROUPS = frozenset({"all", "ungrouped", "inference", "gateway", "monitoring", "spare"})
 """Names of groups, which Ansible confuses with hosts."""
 
 DECIDE = "group_vars/all/decide.yml"

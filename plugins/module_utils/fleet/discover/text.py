@@ -23,11 +23,11 @@ def comment(text: str, indent: str = "") -> str:
 
 
 def value(content: Mapping[str, Any]) -> str:
-    """Variables as YAML, in their order. A list in a list is indented, as linters want."""
+    """Variables as YAML, in their order. A list in a mapping is indented, as linters want."""
     import yaml
 
     class Dumper(yaml.SafeDumper):
-        """Indents lists."""
+        """Indents lists in mappings."""
 
         def increase_indent(self, flow: bool = False, indentless: bool = False) -> Any:
             return super().increase_indent(flow, False)

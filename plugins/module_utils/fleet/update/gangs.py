@@ -77,6 +77,5 @@ def _one(there: Mapping[str, UpdateFacts], leader: str) -> UpdateFacts:
 
 
 def server(host: str, name: str, gang: tuple[str, ...]) -> tuple[str, str]:
-    """The set and the server that a node takes away from clients when an instance on it ends. Of a gang, gateways know
-    the leader alone."""
+    """The set and the server that clients lose when an instance on a node ends. The server of a gang is its leader."""
     return name, gang[0] if gang else host

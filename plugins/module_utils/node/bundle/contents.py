@@ -115,7 +115,7 @@ out, since they contain secrets."""
 
 
 def items(paths: Paths, host: Host, read: Reader, since: datetime | None, now: datetime) -> list[Item]:
-    """All parts of a bundle, with journals since a time, or else with their last lines.
+    """All parts of a bundle. Of each journal, the last JOURNAL_LINES lines, none of them earlier than `since`.
 
     The part that may hang longest comes last.
     """

@@ -210,7 +210,7 @@ class Stage:
         return memory_limit.limit(held, total)
 
     def cache_directory(self, path: Path, settings: Settings) -> None:
-        """Make the instance's compile cache. It outlives containers, and only the engine's user can enter it."""
+        """Make the instance's compile cache for its user and group. The cache outlives containers."""
         wanted = (settings.uid, settings.gid, CACHE_MODE)
         if path.is_dir():
             found = path.stat()

@@ -230,7 +230,10 @@ def images_of(paths: Paths, names: list[str]) -> set[str]:
 def remove(
     paths: Paths, docker: Docker, instances: list[str], cache_path: str, *, check: bool
 ) -> tuple[list[str], list[str]]:
-    """The removed instances, and what was removed with them. Raises the exceptions of all parts."""
+    """The removed instances, and what was removed with them.
+
+    Raises ReleaseError, SystemdError, DockerError, DockerUnavailable, OSError, ValueError.
+    """
     if not instances:
         return [], []
     names = [each for name in instances for each in (name, bridge_name(name))]

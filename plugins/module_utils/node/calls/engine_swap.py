@@ -74,7 +74,7 @@ def wait(paths: Paths, given: dict[str, Any]) -> dict[str, Any]:
 
 
 def _node_name(paths: Paths) -> str:
-    """The node's name in the inventory; its host name if the file with the settings of swaps is damaged."""
+    """The node's name in the inventory; its host name if the settings of swaps cannot be read."""
     try:
         return swap_settings.read(paths).node
     except swap_settings.NoSettings:

@@ -207,7 +207,7 @@ def publish(module: Call, with_prompt: list[Entry]) -> None:
 
 def run(module: Call) -> None:
     """Answer a call."""
-    # engine_plan reports the mistakes of the model registry: it knows the engine's version.
+    # The module engine_plan reports the mistakes of the model registry: it has the engine's version.
     served = Declared.read(module.params["models"], module.params["instances"]).served
     with_prompt = [entry for entry in served if entry.system_prompt is not None]
     (check if module.params["state"] == CHECKED else publish)(module, with_prompt)

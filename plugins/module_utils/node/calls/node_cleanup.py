@@ -42,7 +42,7 @@ class Cleanup:
         self.bytes = 0
         self.lines: list[str] = []
         self.superseded = frozenset(history.superseded(paths, module.params["keep_releases"]))
-        # The repositories of superseded images are ours, even if no kept release uses them.
+        # Repositories of superseded images count as the collection's, even if no kept release uses them.
         self.images: set[str] = set()
         for name, number in self.superseded:
             with contextlib.suppress(releases.ReleaseError):

@@ -43,7 +43,7 @@ def answer(options: argparse.Namespace, paths: Paths | None, expected: tuple[typ
     except UsageError as error:
         return fail(str(error), USAGE)
     except BrokenPipeError:
-        # Otherwise Python writes the rest of the output when it ends, fails again, and prints that.
+        # Otherwise, Python writes the rest of the output at its end, fails again, and prints this second error.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return NO_READER
     except KeyboardInterrupt:

@@ -34,7 +34,7 @@ SCHEMA = 1
 
 @dataclass(frozen=True)
 class Result:
-    """The result of `inferctl probe` for an instance. `since` is when the verdict became this one, as far as known."""
+    """The result of `inferctl probe` for an instance. `since`: the earliest known time of this verdict."""
 
     instance: str
     verdict: str

@@ -1,10 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The command `inferctl`. Private to the collection.
-
-Exit codes: 0 success, 1 failed or a problem was found, 2 wrong usage, 3 not ready yet, 4 unknown.
-"""
+"""The command `inferctl`. Private to the collection."""
 
 # pylint: disable=ansible-bad-function  # a command, which prints
 from __future__ import annotations

@@ -96,7 +96,7 @@ def _code(problems: Sequence[str]) -> int:
 
 
 def collect(paths: Paths, name: str) -> Instance:
-    """The releases of an instance. A damaged desired state hides neither them nor other instances. Raises OSError."""
+    """The releases of an instance. A damaged desired state hides no release. Raises OSError."""
     desired, problem = None, ""
     try:
         desired = releases.desired_number(paths, name)

@@ -161,7 +161,7 @@ def _clear(options: argparse.Namespace, paths: Paths) -> int:
 
 
 def _keep_count(name: str, entry: Callable[[], object]) -> None:
-    """Record a start. If the disk is full or read-only, only print that: the engine must start all the same."""
+    """Record a start. If the disk is full or read-only, only print the error: the engine must start all the same."""
     try:
         entry()
     except OSError as error:

@@ -68,7 +68,7 @@ def render(facts: Mapping[str, Any], instances: Iterable[Release], samples: Samp
 
 
 def label(gpu: Mapping[str, Any]) -> str:
-    """A GPU's name in labels: its index, as in nvidia-smi; the address of one that the driver does not list."""
+    """A GPU's name in labels: its index, as in nvidia-smi; the PCI address of a GPU that the driver does not list."""
     return str(gpu["pci_bus_id"] or gpu["uuid"] or "unknown") if gpu["index"] is None else str(gpu["index"])
 
 

@@ -1,8 +1,8 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Checks that the NVIDIA driver is loaded, is the installed one, has its device nodes, and will load after the next
-boot. Private to the collection."""
+"""Checks that the NVIDIA driver is loaded, is the installed one, has its device nodes, serves CUDA, and will load after
+the next boot. Private to the collection."""
 
 from __future__ import annotations
 

@@ -203,7 +203,7 @@ def _goes_on(name: str) -> bool:
 
 
 def _bridge_port(host: Host, name: str) -> set[int]:
-    """The bridge's port of an instance. A swap closes its gate before it removes the bridge."""
+    """The bridge's port of an instance. A swap closes the gate of this port before it removes the bridge."""
     try:
         port = bridges.declared_port(host.paths, name)
     except (OSError, ValueError):

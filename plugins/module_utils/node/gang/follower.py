@@ -63,7 +63,7 @@ class Follower:
         self._offers: Offers | None = None
         self._offered: Offers | None = None
         self.phase = MISSING
-        """MISSING: without a leader; ENDED: the engine must end, or has just ended."""
+        """MISSING: without a leader; ENDED: the engine must end."""
         self.detail = "has not reached its leader yet"
         self.epoch = 0
         """The epoch of the engine; 0 without an engine."""

@@ -50,7 +50,7 @@ class Follows:
     """Runs the engine of a follower. `run` returns the process's exit code.
 
     `create` removes the container that has ended and creates a new one; it raises EngineError. `on_ready` must raise
-    nothing. `own`: the releases of this node, which follow the leader's. `leave_limit`: seconds that the leader may
+    nothing. `own`: the releases of this node. `leave_limit`: seconds that the leader may
     take to drain the gang when this unit is being stopped.
     """
 
@@ -127,7 +127,7 @@ class Follows:
         print(f"{release.instance} ({release.model}, release {release.number}): {message}", file=sys.stderr, flush=True)
 
     def _tend_engine(self, events: Events, channel: Dialer) -> None:
-        """Bring the engine to the order of the moment."""
+        """Start, watch or kill the engine as the present order requires."""
         machine = self._machine
         if self._engine is None and self._starting is None:
             if machine.order.engine == RUN:

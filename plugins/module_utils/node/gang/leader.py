@@ -143,7 +143,7 @@ class Leader:
         return list(self._all(Ready(self.epoch)))
 
     def engine_ended(self, detail: str) -> Actions:
-        """The leader's own engine has ended, also where the leader ordered it."""
+        """The leader's own engine has ended, by itself or by order."""
         planned = self.phase == STOPPING or self.order.planned
         reason = self.order.reason if planned else f"the leader's engine ended: {detail}"
         actions = self._break(reason, planned=planned)

@@ -149,13 +149,14 @@ def encode(message: Message) -> bytes:
 
 
 def decode(text: bytes) -> Message:
-    """Read a message. Unknown fields are left out. Raises ValueError for any other difference."""
+    """Read a message. Unknown fields are left out. Raises ValueError for any other difference; its message
+    says what the sender did."""
     try:
         value = json.loads(text)
-    except RecursionError as error:
-        raise ValueError("is nested too deeply") from error
+    except (RecursionError, ValueError) as error:
+        raise ValueError("sent a message that is no JSON") from error
     if not isinstance(value, dict) or not isinstance(value.get("t"), str) or value["t"] not in KINDS:
-        raise ValueError("is no message that this version knows")
+        raise ValueError("sent a message that this version does not support")
     kind = KINDS[value["t"]]
     return kind(**{item.name: _checked(value.get(item.name), _TYPES[str(item.type)]) for item in fields(kind)})
 
@@ -164,5 +165,5 @@ def _checked(value: Any, expected: type) -> Any:
     """A field of a message, with texts in one line. Raises ValueError if the field has another type."""
     # A bool is an int for isinstance(), and no number here.
     if not isinstance(value, expected) or isinstance(value, bool) != (expected is bool):
-        raise ValueError("has a field of the wrong type")
+        raise ValueError("sent a message with a field of the wrong type")
     return " ".join(value.split())[:LONGEST_TEXT] if isinstance(value, str) else value

@@ -121,7 +121,7 @@ def for_alertmanager(alert: Alert, until: datetime) -> dict[str, Any]:
         "labels": {
             "alertname": "InferenceRecoveryGaveUp",
             "severity": "critical",
-            # The scope is fleet, so that the instance's drain does not silence the alert.
+            # The scope is fleet, so that the alert of the instance's drain does not inhibit this alert.
             # Other labels are as in Prometheus.
             "scope": "fleet",
             "node": alert.host,

@@ -29,7 +29,7 @@ KEPT = 50
 """How many of the last deaths to record: of the instance, and of engines on other nodes."""
 
 SAME = timedelta(seconds=10)
-"""Two gateways know the same death. The times that they give differ by less than this."""
+"""Two gateways can report the same death. The times in their reports differ by less than this."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Seen:
-    """A death of the last hour, as a gateway knows it."""
+    """A death of the last hour, as a gateway reports it."""
 
     name: str
     """The instance's name, which is the name of its replica set at the gateways."""
@@ -75,7 +75,7 @@ class Death:
 
 @dataclass(frozen=True)
 class Deaths:
-    """The deaths of an instance, and the deaths on other nodes that gateways know. The oldest come first."""
+    """The deaths of an instance, and the deaths on other nodes that gateways report. The oldest come first."""
 
     own: tuple[Death, ...] = ()
     elsewhere: tuple[Death, ...] = ()
@@ -137,12 +137,13 @@ def _death(value: Mapping[str, Any]) -> Death:
 
 
 def record(paths: Paths, name: str, now: datetime, seen: Sequence[Seen] = (), node: str = "") -> Death:
-    """Record a death of the instance `name` with what the gateways know. `node` is the name of this node at the
-    gateways.
-    Returns the death. Raises OSError."""
+    """Record a death of the instance `name` with the gateways' reports. `node`: this node's name at the gateways.
+
+    Returns the death. Raises OSError.
+    """
     known = read(paths, name)
     own = [each for each in seen if (each.name, each.node) == (name, node)]
-    # The gateways also know earlier deaths of this instance.
+    # The gateways also report earlier deaths of this instance.
     last = min((each.age for each in own), default=0.0)
     mine = [each for each in own if each.age - last < SAME.total_seconds()]
     death = Death(

@@ -104,8 +104,8 @@ def _detail(paths: Paths, probe: probe_state.ProbeState, unit: Mapping[str, str]
     if unit.get("ActiveState") != "failed":
         return probe.detail
     words = wait.last_words(paths, probe.instance, retrying=False)
-    telling = [line for line in words.splitlines() if line.startswith("inferctl: ") or "Error" in line]
-    return f"{probe.detail}; its last start said: {telling[-1]}" if telling else probe.detail
+    errors = [line for line in words.splitlines() if line.startswith("inferctl: ") or "Error" in line]
+    return f"{probe.detail}; its last start said: {errors[-1]}" if errors else probe.detail
 
 
 def _of_earlier_start(probe: probe_state.ProbeState, unit: Mapping[str, str]) -> bool:

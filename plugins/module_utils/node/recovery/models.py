@@ -44,8 +44,8 @@ class Damage:
 
 
 def find_damage(release: Release) -> list[Damage]:
-    """The damage to the files of a release's model, its LoRA adapters and its draft model. What the store did not
-    publish has no manifest, and must only have its directory."""
+    """The damage to the files of a release's model, its LoRA adapters and its draft model. A directory
+    that the store did not publish has no manifest, and must only exist."""
     found = []
     for root in map(Path, filter(None, (release.model_path, *release.lora.values(), release.draft))):
         damaged = _compare(root)

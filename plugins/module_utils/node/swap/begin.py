@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The first step of a swap: refuse what cannot work, and choose who serves meanwhile. Private to the collection."""
+"""The first step of a swap. Private to the collection."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .node import POLL_SECONDS, Node, StepFailed
 
 
 def begun(node: Node, swap: Swap) -> dict[str, Any]:
-    """Refuse what cannot work, and choose who serves clients meanwhile."""
+    """Refuse what cannot work, and choose how clients are served meanwhile. Raises StepFailed."""
     # Raises GateError without nftables, before anything changes.
     gate.closed()
     serves = install_state.serving(node.paths, node.name, node.now())

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The steps for a bridge: a second engine that serves while the only one of its set is swapped.
+"""The steps for a bridge: a second engine that serves while the only engine of its set is swapped.
 Private to the collection."""
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Reads from gateways who serves a replica set. Private to the collection.
+"""Reads from gateways which servers a replica set has, and their states. Private to the collection.
 
 A gateway answers GET /sets/NAME on its metrics port (gateway/gateway.lua).
 """
@@ -196,7 +196,7 @@ def requests_between(before: Iterable[SetView], after: Iterable[SetView]) -> int
 
 
 def failed_share(before: SetView, after: SetView, server: str) -> tuple[int, int] | None:
-    """Failed and all requests of a server between two views; None if the gateway has restarted its counters."""
+    """Failed and all requests of a server between two views; None if the views cannot be compared."""
     first, last = before.servers.get(server), after.servers.get(server)
     if before.started != after.started or first is None or last is None:
         return None

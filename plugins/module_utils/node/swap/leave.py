@@ -83,7 +83,7 @@ def keep_away(node: Node, owner: str, reason: str) -> None:
 
 
 def _refuse_unconfirmed(node: Node, swap: Swap, unconfirmed: Sequence[str]) -> None:
-    """Raises StepFailed if this is the only server of its set, and a gateway does not know of the drain."""
+    """Raises StepFailed if this is the only server of its set, and a gateway has not confirmed the drain."""
     if unconfirmed and swap.notes.get("way") == way.HELD:
         words = f"{', '.join(unconfirmed)} does not know of the drain"
         raise StepFailed(f"{words}, and {node.name} is the only server of its set")
@@ -199,7 +199,7 @@ def release(node: Node, swap: Swap) -> dict[str, Any]:
 
 
 def open_gates(node: Node, swap: Swap) -> None:
-    """Open the gate of the engine that runs, then those that an earlier swap has left. Raises GateError, OSError."""
+    """Open the gates that this swap has closed, then those that an earlier swap has left. Raises GateError, OSError."""
     for port in swap.closed_ports:
         node.traffic.open(port)
     for port in node.left_gates():

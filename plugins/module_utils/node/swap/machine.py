@@ -10,8 +10,8 @@ A gang has two more steps: `staged` after `begun`, and `members` before `prove`.
 
 - Before `stop`, a failure undrains the instance, and nothing was changed: refused.
 - From `stop` on, a failure starts the release before by the same steps: returned.
-- On both ways back, a failed step is tried again. If all tries fail, or there is no release before, requests stay away:
-  stuck.
+- On both ways back, a failed step other than `unbridge` is tried again. If all tries fail, or there is no release
+  before, requests stay away: stuck.
 - From `members` and `prove` on, the release has passed all checks and serves, so the swap neither goes back nor is
   stuck. Both steps are tried again as well. The report names what the swap could not do.
 """
@@ -48,7 +48,7 @@ _SERVES = frozenset({swaps.MEMBERS, swaps.PROVE})
 
 _BLIND = frozenset({swaps.ADMIT, swaps.WATCH, *_SERVES, swaps.RELEASE, swaps.UNBRIDGE})
 """Steps that need no gateways: the engine that runs is already the right one. They continue
-if the node does not know its gateways."""
+if the node cannot read its settings of swaps."""
 
 WAITS = (2.0, 4.0, 8.0, 16.0, 30.0)
 """Seconds before each further try of `members` or `prove`, or of a step on the way back. nft, systemd or Docker may
@@ -110,7 +110,7 @@ def failed(swap: Swap, reason: str, seconds: float = 0.0, permission: str = "") 
 
 
 def blind(swap: Swap, reason: str) -> Swap:
-    """What follows if the node no longer knows its gateways. The way back works without them."""
+    """What follows if the node cannot read its settings of swaps. The way back works without gateways."""
     if swap.returning or swap.step in _BLIND:
         return swap
     following = failed(swap, reason)

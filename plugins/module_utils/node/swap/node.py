@@ -24,7 +24,7 @@ from .traffic import Traffic
 POLL_SECONDS = 0.3
 
 SETTLED_SECONDS = 10.0
-"""How long to wait for a gateway that was just reloaded, before a decision about who else serves."""
+"""How long to wait for a gateway that was just reloaded, before a decision that depends on other servers."""
 
 
 class StepFailed(Exception):

@@ -4,7 +4,7 @@
 """An outage: the engines of a node get no requests, for work on the node or before a removal. Private to the
 collection.
 
-The releases stay, so no gate is needed. The drain alone keeps requests away, so every gateway must know of it.
+The releases stay, so no gate is needed. The drain alone keeps requests away, so every gateway must confirm the drain.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ def _requests(node: Node, *, contested: bool) -> list[str]:
     views = node.ask_settled()
     if contested and (rivals := _contested(node, views)):
         return rivals
-    sending = _knowing(node, views) - _cut_off(node, views)
+    sending = _may_send(node, views) - _cut_off(node, views)
     unconfirmed = (
         [name for name in node.traffic.unconfirmed(node.name, "drain") if name in sending] if _runs(node) else []
     )
@@ -154,7 +154,7 @@ def _contested(node: Node, views: Views) -> list[str]:
     return [words]
 
 
-def _knowing(node: Node, views: Views) -> set[str]:
+def _may_send(node: Node, views: Views) -> set[str]:
     """The gateways that may send an instance requests. Leaves out gateways that neither answer nor check the agent."""
     deaf = node.traffic.deaf(node.name)
     listing = {view.gateway for view in views.shown if node.own[0] in view.servers}
@@ -171,8 +171,8 @@ def _cut_off(node: Node, views: Views) -> set[str]:
 def _share(node: Node) -> list[str]:
     """A message for each gateway that does not give an instance its full share."""
     views = node.ask()
-    knowing, telling = _knowing(node, views), {view.gateway for view in views.shown}
+    may_send, shown = _may_send(node, views), {view.gateway for view in views.shown}
     share = share_of(node, node.name, node.own[0])
     # A gateway that shows the engine up, but does not reach the agent, relies on its health checks.
-    missing = dict(share.short) | {gateway: words for gateway, words in share.unheard.items() if gateway not in telling}
-    return [words for gateway, words in missing.items() if gateway in knowing]
+    missing = dict(share.short) | {gateway: words for gateway, words in share.unheard.items() if gateway not in shown}
+    return [words for gateway, words in missing.items() if gateway in may_send]

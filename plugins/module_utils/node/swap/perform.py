@@ -26,7 +26,7 @@ from .node import Node, StepFailed
 from .traffic import GATE_INTERVAL, Traffic
 
 LOCK_SECONDS = 7200
-"""Seconds of a lock: longer than a step takes. The lock is renewed before each step."""
+"""Least seconds of a lock: longer than a step takes. The lock is renewed before each step."""
 
 
 class Performance:
@@ -50,7 +50,8 @@ class Performance:
     def run(self, unknown: str = "") -> Report | None:
         """Take all remaining steps. Returns the report; None if the swap is stuck, or there is no swap.
 
-        `unknown`: why the node does not know its gateways; empty where it does.
+        `unknown`: why the settings of swaps cannot be read; empty if they can.
+
         Raises OSError if the record of a step can be written neither to disk nor to memory. Raises SystemdError if the
         swap's record is damaged, and systemd does not answer which engine runs.
         """

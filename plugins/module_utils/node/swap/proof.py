@@ -128,8 +128,8 @@ def watch(
     if not speed_bound:
         return ""
     looks = [throughput.Counters(**one) for one in before if one]
-    pace = throughput.between(looks[0], looks[-1]) if len(looks) > 1 else None
-    slow, speed = throughput.judge(pace, throughput.between(looked, throughput.read(paths, name)), speed_bound)
+    earlier = throughput.between(looks[0], looks[-1]) if len(looks) > 1 else None
+    slow, speed = throughput.judge(earlier, throughput.between(looked, throughput.read(paths, name)), speed_bound)
     if slow:
         raise Unfit(
             f"{name} is too slow: {speed};"

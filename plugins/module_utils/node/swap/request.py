@@ -81,7 +81,7 @@ def begin(paths: Paths, request: Request, *, check: bool = False) -> bool:
     if not check:
         swaps.begin(paths, name, wanted)
         try:
-            # Not `start`: the process of an earlier swap may still be ending, and does not know of this swap.
+            # Not `start`: the process of an earlier swap may still be ending, and has not read this swap.
             systemd.systemctl("restart", "--no-block", swap_unit(name))
         except systemd.SystemdError:
             # Nothing has changed. With the new record, the refused swap would begin at the next boot.
@@ -170,7 +170,7 @@ def progress(paths: Paths, name: str, run_id: str) -> Progress:
     if report and report.run_id == run_id:
         return Progress(report.outcome, "", report.words, report.failure, report, report.permission)
     # Read the unit before the record: a swap that ends in between has left its report.
-    leads, found = runs(name), swaps.read(paths, name)
+    active, found = runs(name), swaps.read(paths, name)
     if found is None or found.run_id != run_id:
         report = swaps.last(paths, name)
         if report and report.run_id == run_id:
@@ -178,7 +178,7 @@ def progress(paths: Paths, name: str, run_id: str) -> Progress:
         return Progress(STUCK, "", (), f"the outcome of the swap is unknown: journalctl -u {swap_unit(name)}")
     if found.step == swaps.STUCK:
         return Progress(STUCK, found.step, found.words, found.failure)
-    if not leads:
+    if not active:
         return Progress(STUCK, found.step, found.words, f"the swap does not run: journalctl -u {swap_unit(name)}")
     return Progress("", found.step, found.words, found.failure)
 

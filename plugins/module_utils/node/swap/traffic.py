@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Keeps requests away from an engine of this node, and lets requests back. Private to the collection.
 
-The agent reports the drain to gateways. The gate refuses gateways that do not know of it. The kernel's table of
+The agent reports the drain to gateways. The gate refuses gateways that have not read the drain. The kernel's table of
 connections shows when the last request has ended (docs/updates.md, "No request is lost").
 """
 

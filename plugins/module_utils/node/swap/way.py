@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Chooses who serves while an engine is away. Private to the collection.
+"""Chooses how clients are served while an engine is swapped. Private to the collection.
 
 A node swaps if every gateway has another server of the set. Without another server there are three ways: a bridge
 serves, gateways hold requests, or the operator allows that clients find no engine.
@@ -23,12 +23,12 @@ TURN_SECONDS = 60.0
 """How long a swap waits for another drained node, if the time of its own swap is unknown."""
 
 FIRST_SECONDS = 20.0
-"""If several nodes begin at once: how long the first waits until another one serves again."""
+"""If several nodes begin at once: how long the first node waits until another server is up."""
 
 
 @dataclass(frozen=True)
 class Way:
-    """Who serves clients meanwhile. `patience`: seconds for requests in flight while gateways hold others."""
+    """How clients are served meanwhile. `patience`: seconds for requests in flight while gateways hold others."""
 
     kind: str
     patience: int | None = None

@@ -45,7 +45,7 @@ def test_machines_behind_one_address_get_names_with_a_number(machine: Make) -> N
 
 
 def test_names_of_installers_and_groups_name_no_machine(machine: Make) -> None:
-    for hostname in ("debian", "localhost", "gateway", "", "with_underscore"):
+    for hostname in ("debian", "localhost", "gateway", "spare", "", "with_underscore"):
         named, found = name_all([machine("l40s", hostname=hostname)])
         assert list(named) == ["node-10-0-0-11"] and found.questions, hostname
     named, found = name_all([machine("l40s", hostname="gpu-01.example.com")])
