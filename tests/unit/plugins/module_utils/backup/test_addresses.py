@@ -125,7 +125,7 @@ def make_member(saved: Paths, number: int, address: str) -> Path:
 
 
 def test_a_gang_member_that_the_other_members_cannot_reach_is_refused(tmp_path: Path, live: Path) -> None:
-    """Also where its engine listens on all addresses. A release that does not start is left as it is."""
+    """Also if the engine listens on all addresses. Only the active release is reported: systemd would start it."""
     for name, address in (("one", OLD), ("any", "0.0.0.0")):
         saved = stage(tmp_path / name, 1, 2, address=address)
         before = [make_member(saved, number, "10.0.0.77") for number in (1, 2)]

@@ -104,7 +104,8 @@ def test_a_failure_is_recorded_and_the_last_success_stays(places: Places, fake: 
 
 def test_the_time_of_a_backup_is_read_with_the_lock_held(places: Places, fake: Fake) -> None:
     def clock() -> float:
-        """A backup that waits for another one must not take the new snapshot of the other for one of the future."""
+        """If a backup read the time before its wait for the lock, the snapshot of the other backup would seem to be
+        from the future."""
         with places.lock.open() as lock, pytest.raises(BlockingIOError):
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         return 1000.0

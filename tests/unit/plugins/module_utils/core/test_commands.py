@@ -56,7 +56,7 @@ def test_a_signal_is_a_negative_status(tool: Tool) -> None:
     assert commands.run(tool("kill -SEGV $$"), 10).code == -signal.SIGSEGV
 
 
-def test_everything_printed_is_read_also_more_than_a_pipe_holds(tool: Tool) -> None:
+def test_output_is_read_whole_even_if_it_exceeds_a_pipe(tool: Tool) -> None:
     outcome = commands.run(tool("head -c 3000000 /dev/zero; head -c 3000000 /dev/zero >&2"), 10)
     assert (len(outcome.stdout), len(outcome.stderr)) == (3000000, 3000000)
 
@@ -139,7 +139,7 @@ def test_endless_output_is_stopped(tool: Tool) -> None:
     assert len(outcome.stdout) < 2 * commands.OUTPUT_LIMIT
 
 
-def test_a_program_that_not_even_a_kill_ends_is_left_behind(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_program_that_a_kill_does_not_end_is_left_behind(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
     survivors = []
     with monkeypatch.context() as patch:
         # As in state D: a signal waits until the kernel has answered the process.

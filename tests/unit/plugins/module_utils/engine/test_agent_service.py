@@ -47,7 +47,7 @@ def units(
     return agent_service.Units(paths, address, port, tool_changed=tool_changed)
 
 
-def test_nothing_is_due_where_all_is_as_it_must_be(node: Paths, fake: AgentSystemd) -> None:
+def test_a_node_without_differences_has_nothing_due(node: Paths, fake: AgentSystemd) -> None:
     found = units(node)
     assert not found.changed and found.written == [] and found.diff() == {"before": "", "after": ""}
     found.install()
@@ -62,7 +62,7 @@ def test_nothing_is_due_where_all_is_as_it_must_be(node: Paths, fake: AgentSyste
         ({"NeedDaemonReload": "yes"}, "daemon-reload"),
     ],
 )
-def test_a_wrong_state_of_the_agent_s_unit_is_corrected(
+def test_a_wrong_state_of_the_agents_unit_is_corrected(
     node: Paths, fake: AgentSystemd, state: dict[str, str], done: str
 ) -> None:
     fake.unit.update(state)
@@ -73,7 +73,7 @@ def test_a_wrong_state_of_the_agent_s_unit_is_corrected(
 
 
 @pytest.mark.parametrize("damage", ["edited", "removed"])
-def test_a_unit_that_is_not_the_collection_s_is_written_anew(node: Paths, fake: AgentSystemd, damage: str) -> None:
+def test_a_damaged_or_missing_unit_is_written_anew(node: Paths, fake: AgentSystemd, damage: str) -> None:
     sound = node.agent_unit.read_text()
     node.agent_unit.unlink() if damage == "removed" else node.agent_unit.write_text(damage)
     found = units(node)

@@ -94,7 +94,7 @@ def test_a_bridge_that_an_update_left_keeps_its_gpus(paths: Paths, active: set[s
     assert bridges.place(paths, "main", 1, 1, 5105) == bridge_place.Place(("2", "3"))
 
 
-def test_all_that_a_bridge_lacks_is_named_at_once(
+def test_everything_that_a_bridge_lacks_is_named_at_once(
     paths: Paths, active: set[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for room, problem in (("", ""), ("no GPU of this node is free for it", ", and no GPU of this node is free for it")):

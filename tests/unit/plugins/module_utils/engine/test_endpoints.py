@@ -47,7 +47,7 @@ def test_a_changed_port_of_an_instance_must_be_free() -> None:
     assert found(instance, {}) == []
     assert found(instance, {"main": Endpoint("127.0.0.1", other)}) == []
     with socket.create_server(("127.0.0.1", port)):
-        # Its own engine listens there.
+        # The instance's own engine has the port.
         assert found(instance, {"main": Endpoint("127.0.0.1", port)}) == []
         (problem,) = found(instance, {"main": Endpoint("127.0.0.1", other)})
     assert (problem.key, problem.value) == ("port", port) and "is taken by" in problem.message
@@ -67,7 +67,7 @@ def test_the_endpoint_of_an_engine_is_that_of_its_active_release(
     for name in ("main", "broken", "stopped"):
         keep(name, 1, OLD_KEY)
         keep(name, 2, NEW_KEY)
-        # The second is staged, and pending.
+        # Release 2 is only staged.
         releases.activate(paths, name, 1)
     (paths.release("broken", 1) / releases.RELEASE_FILE).write_text("{")
     serves, comes = (Endpoint("192.0.2.11", 5005, (mark(key),)) for key in (OLD_KEY, NEW_KEY))
@@ -75,7 +75,7 @@ def test_the_endpoint_of_an_engine_is_that_of_its_active_release(
     assert OLD_KEY not in str(serves)
     assert of(paths, "main", [1, None, 2, 1, 9]) == (serves, comes)
     assert [in_use(paths, name) for name in ("main", "broken", "stopped")] == [(serves,), (), ()]
-    # In the middle of a swap, nothing may run.
+    # In a swap, the unit may be down for a moment.
     swaps.write(paths, "stopped", swaps.Swap(1, 2, "run", "2026-11-25T12:00:00Z"))
     assert in_use(paths, "stopped") == (serves, comes)
 
@@ -110,7 +110,7 @@ def test_the_ports_of_a_gang_must_be_free_on_each_member() -> None:
     gang = Instance("big", "tiny-a", port, nodes=("n1", "n2"), gang_port=taken, rendezvous_port=free_port())
     with socket.create_server(("127.0.0.1", taken)):
         (problem,) = port_problems([gang], "127.0.0.1", {}, "127.0.0.1")
-        # Its own supervisor listens there.
+        # The instance's own supervisor has the port.
         assert port_problems([gang], "127.0.0.1", {"big": Endpoint("127.0.0.1", port)}, "127.0.0.1") == []
     assert (problem.key, problem.value) == ("gang_port", taken) and "is taken by" in problem.message
 

@@ -40,7 +40,7 @@ BARE = [asdict(Gpu(pci_bus_id=f"0000:{number:02x}:00.0")) for number in range(2)
 
 
 def names(*wishes: Any, gpus: list[dict[str, Any]] | None) -> list[tuple[str, ...]]:
-    """What the wishes of the instances a, b, … get."""
+    """The GPUs that the instances a, b, … get for their wishes."""
     given, problems = assigned(*wishes, gpus=gpus)
     assert problems == []
     return given
@@ -61,7 +61,7 @@ def test_names_of_gpus_stay_as_they_are_written() -> None:
     given = (["1", uuid(3), "2:0", uuid(33, "MIG")],)
     assert [list(one) for one in names(wish, gpus=NODE)] == [*given]
     assert [list(one) for one in names(wish, gpus=None)] == [*given]
-    # CDI compares letter by letter.
+    # CDI distinguishes upper and lower case, so the driver's spelling is used.
     assert names([uuid(10).upper()], gpus=[gpu(10)]) == [(uuid(10),)]
 
 

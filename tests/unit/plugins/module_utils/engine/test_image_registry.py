@@ -80,7 +80,7 @@ def test_a_login_by_password_is_sent(server: ImageServer, tmp_path: Path) -> Non
         registry(server, tmp_path).blob("sha256:1")
     with pytest.raises(RegistryError, match="HTTP 401"):
         registry(server, tmp_path, logins={server.name: "other"}).blob("sha256:1")
-    # A login that the inventory does not have.
+    # The login in Docker's own configuration counts, too.
     (tmp_path / "config.json").write_text(json.dumps({"auths": {f"https://{server.name}": {"auth": LOGIN}}}))
     assert registry(server, tmp_path).blob("sha256:1") == b"content"
 
@@ -93,7 +93,7 @@ def test_a_login_gets_a_token_that_serves_for_all_requests(server: ImageServer, 
     server.put(scope, b'{"access_token": "t0ken"}')
     asked = registry(server, tmp_path, logins={server.name: LOGIN})
     assert asked.blob("sha256:1") == b"content" and (scope, f"Basic {LOGIN}") in server.asked
-    # The token serves for all questions.
+    # The next request needs no new token.
     number = len(server.asked)
     assert asked.blob("sha256:2") is None and len(server.asked) == number + 1
     server.put(scope, b"{}", 403)

@@ -165,7 +165,7 @@ def test_an_absent_instance_may_have_the_name_of_a_model() -> None:
     assert "the name of another model" in messages([instance(), {**absent, "state": "present", "model": "wide"}])
 
 
-def test_another_model_for_once_takes_no_gpu_that_the_others_have() -> None:
+def test_a_replaced_model_takes_no_gpu_of_other_instances() -> None:
     instances: list[Any] = [instance(), instance(name="next", port=5006), "odd"]
     other = [instances[0], {**instances[1], "model": "wide"}, "odd"]
     assert with_models(instances, {"next": "wide", "gone": "big"}) == other

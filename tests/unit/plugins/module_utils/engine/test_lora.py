@@ -49,7 +49,7 @@ def test_the_least_rank_that_is_enough_is_chosen() -> None:
         "lora-modules": ["legal=/mnt/nvme/legal/0123456789ab", "medical=/mnt/nvme/medical/0123456789ab"],
     }
     assert lora.flags(BASE, LORAS[:1], SETTINGS)["max-lora-rank"] == 16
-    # An adapter whose files were not read yet.
+    # The files of the adapter were not read yet, so its rank is unknown.
     assert lora.flags(BASE, [one("legal", None)], SETTINGS)["max-lora-rank"] == 1
 
 

@@ -52,7 +52,7 @@ def exec_lines(unit: str, key: str) -> list[list[str]]:
     return [shlex.split(line.partition("=")[2]) for line in joined.splitlines() if line.startswith(f"{key}=")]
 
 
-def test_the_unit_holds_the_exact_container_command() -> None:
+def test_the_unit_has_the_exact_container_command() -> None:
     result = rendered(arguments=["--dtype", "float32"])
     prepare, create = exec_lines(result.unit, "ExecStartPre")
     assert exec_lines(result.unit, "ExecStopPost") == [["-/usr/local/bin/inferctl", "clear", "main"]]
@@ -130,7 +130,7 @@ def test_where_docker_has_no_cdi_the_runtime_of_nvidia_is_asked() -> None:
     assert "--runtime=nvidia" in argv
     assert "--env=NVIDIA_VISIBLE_DEVICES=nvidia.com/gpu=0,nvidia.com/gpu=GPU-1b2c" in argv
     assert not [argument for argument in argv if argument.startswith("--device")]
-    # Without GPUs, the way to request them makes no other release.
+    # Without GPUs, the way to request GPUs makes no other release.
     assert rendered(settings=settings).release.id == rendered().release.id
 
 
@@ -368,7 +368,7 @@ def test_a_release_keeps_its_gang() -> None:
     assert '"gang"' not in rendered().release.to_json() and Release.from_json(rendered().release.to_json()).gang is None
 
 
-def test_limit_mounts_and_warm_up_of_a_release_are_those_of_its_bridge() -> None:
+def test_a_bridge_has_the_limit_mounts_and_warm_up_of_its_release() -> None:
     beside = Beside(memory_limit="48g", mounts=["/srv/a"], warm_up=[{"prompt": "Hello"}], read_only=True)
     release = render(INSTANCE, [], STORED, IMAGE, SETTINGS, beside=beside).release
     assert Release.from_json(release.to_json()) == release

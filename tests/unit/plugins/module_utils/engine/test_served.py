@@ -27,7 +27,7 @@ def instance(**changes: Any) -> dict[str, Any]:
     return {"name": "main", "model": "tiny-a", "port": 5005, **changes}
 
 
-def test_of_a_variant_the_weights_of_its_base_are_needed() -> None:
+def test_a_variant_needs_the_weights_of_its_base() -> None:
     """The store keeps weights once, for all variants. An instance with a mistake needs none."""
     instances = [instance(model=name) for name in ("shorter", "tiny-a", "lost", "round", "gone", ["odd"])]
     assert served_models(MODELS, instances) == {"tiny-a": MODELS["tiny-a"]}

@@ -18,7 +18,7 @@ def test_terms_come_back_as_they_were_written() -> None:
 
 
 def test_numbers_get_the_type_of_their_field() -> None:
-    """Ansible's templates make text of numbers, and whole numbers of shares."""
+    """Ansible's templates turn a number into a text, and a share such as 1.0 into a whole number."""
     found = Terms.from_dict({"drain_seconds": "70", "speed_bound": 1, "force": True})
     assert found == Terms(drain_seconds=70, speed_bound=1.0, force=True)
     assert isinstance(found.drain_seconds, int) and isinstance(found.speed_bound, float)

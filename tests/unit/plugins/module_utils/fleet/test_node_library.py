@@ -49,7 +49,7 @@ def test_each_form_of_an_import_is_found(text: str, found: str) -> None:
     assert set(node_library.imported("a/file.py", text)) == by_syntax("a/file.py", text)
 
 
-def test_what_is_imported_comes_with_its_packages(tmp_path: Path) -> None:
+def test_imported_files_come_with_their_packages(tmp_path: Path) -> None:
     for path, text in {
         "node/__init__.py": "",
         "node/cli/__init__.py": "",

@@ -91,7 +91,7 @@ def test_a_valid_certificate_of_another_authority_is_replaced(tmp_path: Path, mo
         patched.setattr(commands, "run", run)
         ORDER.fill(etc)
     assert ORDER.is_filled(etc)
-    # A certificate of the same authority is not due: also for other names, certbot asks for a new one by itself.
+    # For other names of the same authority, certbot itself asks for a new certificate.
     assert "--force-renewal" not in ORDER.command(etc) and "--keep-until-expiring" in ORDER.command(etc)
 
 

@@ -180,7 +180,7 @@ def test_an_engine_with_more_than_its_share_passes_requests_on(serve: Serve) -> 
         preferred = haproxy.ask(**user(1))
         for engine in engines.values():
             engine.seconds = 1.0
-        # A few related requests stay together. Many spread: half more than the mean stays.
+        # A few related requests stay together. Of 30, half more than the mean of 10 stay at the preferred engine.
         assert set(haproxy.ask_at_once([user(1)] * 4)) == {preferred}
         found = Counter(haproxy.ask_at_once([user(1)] * 30))
         assert 13 <= found[preferred] <= 17 and sum(found.values()) == 30

@@ -51,7 +51,7 @@ def other(made: Path, tmp_path: Path) -> Authority:
 
 
 def verified(root: Path, own: Authority) -> str:
-    """What openssl says of a gateway's certificate, by the strict rules that Python 3.13 applies."""
+    """The output of openssl about a gateway's certificate, by the strict rules that Python 3.13 applies."""
     command = ["openssl", "verify", "-x509_strict", "-purpose", "sslserver", "-CAfile", str(root)]
     command += ["-untrusted", str(own.issuer), str(own.served)]
     done = subprocess.run(command, check=False, capture_output=True, text=True)
@@ -120,7 +120,7 @@ def test_the_root_is_made_once(lead: Authority) -> None:
     assert lead.fingerprint() == before
 
 
-def test_half_an_answer_of_the_lead_is_refused(lead: Authority, tmp_path: Path) -> None:
+def test_an_incomplete_answer_of_the_lead_is_refused(lead: Authority, tmp_path: Path) -> None:
     with pytest.raises(CertificateError, match="1 certificates came from the lead"):
         Authority(tmp_path / "third").install(lead.root.read_text())
     assert Authority(tmp_path / "third").fingerprint() == ""

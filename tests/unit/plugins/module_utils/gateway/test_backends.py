@@ -130,7 +130,7 @@ def test_an_engine_that_moves_to_another_address_has_two_servers_if_gateways_mus
     # A gateway on the node itself uses the loopback address.
     own = placed("gpu1", runs=[{**RUNS, "address": "0.0.0.0"}])
     assert own.next and (own.endpoint, own.next.endpoint) == ("127.0.0.1:5005", "192.0.2.11:5005")
-    # An endpoint that no gateway reaches has no server.
+    # No gateway reaches the running endpoint, so the only server has the endpoint of the inventory.
     assert placed(runs=[{**RUNS, "address": "127.0.0.1", "port": 5055}]).endpoint == "192.0.2.11:5005"
 
 

@@ -32,6 +32,6 @@ def test_the_service_may_write_only_keys_and_metrics() -> None:
     service, timer = (texts[f"inference-gateway-certificate.{kind}"] for kind in ("service", "timer"))
     assert "ExecStart=/usr/local/sbin/inference-gateway-certificate update\n" in service
     assert service.endswith(RIGHTS)
-    # A certificate that a wrong clock makes is not valid.
+    # With a wrong clock, a new certificate would have wrong dates.
     assert "\nAfter=haproxy.service time-sync.target\n" in service
     assert "OnCalendar=hourly" in timer and "Persistent=yes" in timer

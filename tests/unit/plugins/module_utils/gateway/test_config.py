@@ -135,7 +135,7 @@ def test_the_limit_of_audio_counts_once_an_engine_transcribes(
     (one, *others) = replicas
     mixed = made(settings, [replace(one, tasks=("transcribe",)), replace(one, host="other", tasks=()), *others])
     assert limits(mixed.config)[1] == "audio { req.body_size gt 26214400 }"
-    # Before and after the body has arrived.
+    # The same limits apply before and after the body has arrived.
     assert limits(heard.config)[2:] == limits(heard.config)[:2]
     assert "tune.bufsize 26279936\n" in heard.config
     assert "25 MiB" in heard.files["audio-too-large.json"] and "8 MiB" in heard.files["too-large.json"]
@@ -185,7 +185,7 @@ def test_nodes_read_the_servers_of_each_set_on_the_metrics_port(
     assert method.endswith(" unless { method GET } or deaths { method POST }")
     (unknown,) = (line for line in metrics if "unknown_set" in line)
     assert "status 404" in unknown and unknown.endswith(" if { path -m beg /sets/ } !set")
-    # After a reload, the old process has old states, so it refuses.
+    # After a reload, the old process has old states, so it refuses such requests.
     assert metrics[-3] == "http-request set-var(txn.hold_seconds) int(90)"
     (old,) = (line for line in metrics if line.endswith(" if { stopping }"))
     assert old.startswith("http-request return status 503 ")

@@ -170,7 +170,7 @@ def test_requests_to_a_dead_engine_are_not_the_cause_of_its_death(serve: Serve) 
 
 
 @real
-def test_an_engine_that_takes_long_to_end_broke_at_its_first_failure(serve: Serve) -> None:
+def test_the_death_of_an_engine_that_takes_long_to_end_begins_at_its_first_failure(serve: Serve) -> None:
     with serve() as (haproxy, one, _other):
         only(haproxy, "gpu1")
         one.fails = True
@@ -260,7 +260,7 @@ def test_among_streams_a_failure_before_a_stream_is_no_sign_of_death(serve: Serv
         wait_clock(haproxy, "before")
         one.fails, one.seconds = False, 0
         (death,) = die(haproxy, one, (BOB, "deadly"), streams=True, breaks=True)
-        # The request before is named, too: it ended in the engine's last seconds. The youngest comes first.
+        # The request `before` is named, too: it ended in the engine's last seconds. The youngest request comes first.
         assert [request["id"] for request in death["requests"]] == ["deadly", "before"]
         assert death["requests"][1]["status"] == (400 if closes else 500)
 
@@ -274,7 +274,7 @@ def test_a_report_about_an_unknown_engine_is_ignored(serve: Serve) -> None:
 
 @real
 def test_the_last_50_deaths_are_kept(serve: Serve) -> None:
-    """Reading them removes none."""
+    """A query of the deaths removes none."""
     with serve() as (haproxy, one, _other):
         # Two reports within 6 s would be about the same death.
         for number in range(50, 0, -1):
@@ -285,7 +285,7 @@ def test_the_last_50_deaths_are_kept(serve: Serve) -> None:
 
 
 @real
-def test_a_key_that_is_not_alone_is_not_refused(serve: Serve) -> None:
+def test_a_key_is_not_refused_if_other_keys_were_in_flight(serve: Serve) -> None:
     """The requests of a client with much traffic are in flight at each death."""
     with serve(refuse_deaths=2) as (haproxy, one, other):
         die(haproxy, one, (BOB, "bob-1"), (ALICE, "alice-1"), breaks=True)

@@ -84,6 +84,6 @@ def test_every_gateway_that_cannot_be_reached_is_named() -> None:
     assert "odd: gateway_metrics_port is '70000': it must be a number from 1 to 65535" in text
 
 
-def test_what_only_the_machine_itself_reaches_is_a_loopback_address() -> None:
+def test_only_loopback_addresses_are_found() -> None:
     addresses = ["127.0.0.1", "127.0.0.9", "::1", "0.0.0.0", "::", "192.0.2.1", "no address", ""]
     assert [address for address in addresses if is_loopback(address)] == ["127.0.0.1", "127.0.0.9", "::1"]

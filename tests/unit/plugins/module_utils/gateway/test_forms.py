@@ -133,13 +133,13 @@ def test_the_operator_decides_which_of_two_cas_stays() -> None:
 
 
 def test_a_gateway_that_the_run_has_not_read_may_have_the_ca() -> None:
-    """So no run with -l makes a second CA, or serves TLS while other gateways serve plain HTTP."""
+    """Otherwise, a run with -l could make a second CA, or serve TLS while other gateways serve plain HTTP."""
     known = {"gw2": authority(False, "")}
     new: dict[str, Any] = {"own": "gw2", "lead": "gw1", "authorities": known, "unread": ["gw1", "gw3"]}
     (problem,) = forms.problems(GIVEN | new)
     assert "the run has not read gw1, gw3, which may have the CA or serve plain HTTP" in problem.message
     assert "Run baremetal.inference.site without -l, or with -l gateway" in problem.message
-    # The same for the first gateway, which would make the CA.
+    # The first gateway is refused as well, since it would make the CA.
     assert forms.problems(GIVEN | new | {"lead": "gw2"}) != []
     # Nothing is in doubt: the lead was read, the gateway has an issuer, it needs no CA, or the run reads no gateway.
     sound: list[dict[str, Any]] = [

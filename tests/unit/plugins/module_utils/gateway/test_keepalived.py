@@ -58,7 +58,7 @@ def test_keepalived_starts_once_and_is_reloaded_for_changes(machine: Machine) ->
     assert keepalived.FLOATING.read_text().endswith("b")
 
 
-def test_what_keepalived_refuses_changes_nothing(machine: Machine) -> None:
+def test_a_configuration_that_keepalived_refuses_changes_nothing(machine: Machine) -> None:
     machine.refused = True
     with pytest.raises(ServiceError) as caught:
         machine.run("a")

@@ -74,14 +74,14 @@ def replica(host: str, model: str) -> Replica:
 @pytest.mark.parametrize(
     ("served", "models", "backends"),
     [
-        # Rolled back, or not yet updated.
+        # No node has the new model: before the update, or after a rollback.
         (("old", "old"), ["new"], {"set_main"}),
         (("old", "old"), ["old"], {"set_main"}),
-        # Half-way.
+        # One of two nodes has the new model.
         (("new", "old"), ["new"], {"set_main", "model_new", "model_old"}),
         (("new", "old"), ["old"], {"model_old"}),
         (("new", "old"), ["old", "new"], {"set_main", "model_new", "model_old"}),
-        # Done.
+        # Both nodes have the new model.
         (("new", "new"), ["old", "new"], {"set_main"}),
         (("new", "new"), ["old"], set()),
     ],

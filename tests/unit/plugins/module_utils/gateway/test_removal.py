@@ -30,7 +30,7 @@ def test_files_of_earlier_runs_and_links_to_certificates_are_removed(root: Path)
     assert root / "haproxy" / CONFIG not in haproxy.others
 
 
-def test_what_a_gateway_serves_is_read_from_its_configuration(root: Path) -> None:
+def test_whether_a_gateway_serves_tls_is_read_from_its_configuration(root: Path) -> None:
     path = root / "haproxy" / CONFIG
     assert removal.serves() == ""
     for text, serves in (("bind :8000", "plain"), ("bind :8000 ssl crt tls.pem alpn h2", "tls")):

@@ -26,7 +26,6 @@ def test_an_instance_has_a_server_in_its_set_or_in_another_backend() -> None:
 
 
 def test_a_host_is_up_if_one_of_its_servers_is_up() -> None:
-    # Of an engine with two servers, one is up.
     # A bridge counts by its own name.
     assert servers.up_hosts(STAT, "main") == ["main_bridge.n2", "n1", "n4", "n5"]
     assert servers.up_hosts(STAT, "mai") == []

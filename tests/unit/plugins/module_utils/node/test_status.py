@@ -133,7 +133,7 @@ def test_a_removed_gateway_is_not_named(
 def test_a_listed_gateway_that_the_agent_has_forgotten_is_named(
     paths: Paths, units: Units, output: Output, checks: int, named: bool
 ) -> None:
-    """Not before gw2 has checked for some seconds: the agent may have just started, and gw1 may still check."""
+    """Not before gw2 has checked for some seconds: if the agent has just started, gw1 may still check."""
     gateways = [{"name": name, "address": "192.0.2.1", "port": 8404} for name in ("gw1", "gw2")]
     files.write(paths.swap_settings, swap_settings.text({"node": "n1", "gateways": gateways}))
     answers = GatewayAnswers()

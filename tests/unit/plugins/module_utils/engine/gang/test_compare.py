@@ -53,7 +53,7 @@ def test_each_difference_is_reported_on_the_leader_alone(changes: dict[str, Any]
     assert compare.differences(reports, "gpu-1") == []
 
 
-def test_two_gangs_with_one_name_are_not_compared_with_each_other() -> None:
+def test_two_gangs_with_one_name_are_not_compared() -> None:
     assert compare.differences([report(0), report(0, nodes=3, devices=())], "gpu-0") == []
 
 

@@ -106,7 +106,7 @@ def test_a_sound_gang_has_no_mistake_on_any_member() -> None:
         ({"gpu_02": {"instances": [{**BIG, "port": 5011}]}}, "port: differs between gpu-01 and gpu-02"),
         ({"gpu_02": {"instances": [ODD_KEYS]}}, "1, x: differs between gpu-01 and gpu-02"),
         ({"gpu_02": {"instances": [BIG, {"name": "x", "port": 5110}]}}, "is port of instance x on gpu-02"),
-        # Another check, on gpu-02, reports the list.
+        # gpu-02's own check reports the list in place of a port.
         (
             {"gpu_02": {"instances": [BIG, {"name": "x", "port": [5110], "bridge_port": 5110}]}},
             "is bridge_port of instance x on gpu-02",

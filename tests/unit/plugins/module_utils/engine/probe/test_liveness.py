@@ -41,7 +41,7 @@ def look(engine: Engine, key: str = "") -> Observation:
 def test_a_healthy_engine_is_asked_for_one_unique_token_and_nothing_else(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # On a slow machine, too, the probe does not read the counters.
+    # The probe must not read the counters, even on a slow machine.
     monkeypatch.setattr(liveness, "SCRAPE_AFTER", liveness.LIMIT)
     target = Target("127.0.0.1", engine.port, ["main", "tiny-a"])
     found = [asyncio.run(liveness.observe(target)) for _number in range(2)]
@@ -81,7 +81,7 @@ def test_an_api_server_that_answers_nothing_is_silent(engine: Engine) -> None:
     began = time.monotonic()
     found = look(engine)
     assert (found.seen, found.silent, found.samples) == (Seen.NOTHING, True, ())
-    # One scrape is awaited, not two.
+    # The probe waits for one scrape, not for two.
     assert time.monotonic() - began < LIMIT + 1.5 * liveness.SCRAPE_LIMIT
 
 

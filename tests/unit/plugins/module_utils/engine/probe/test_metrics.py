@@ -40,7 +40,7 @@ def test_a_sample_has_the_counters_and_the_start_of_the_process() -> None:
         ("vllm:prompt_tokens_total 5 1767225600000", 5),
         # Two ranks of data parallelism.
         ('vllm:prompt_tokens_total{engine="0"} 2\nvllm:prompt_tokens_total{engine="1"} 3', 5),
-        # Another metric whose name only begins like it.
+        # The name of another metric begins with the name of the counter.
         ("vllm:prompt_tokens_total 5\nvllm:prompt_tokens_total_created 1.7e9", 5),
         ("vllm:prompt_tokens_total 5\nvllm:prompt_tokens_total NaN\nvllm:prompt_tokens_total five", 5),
     ],

@@ -42,7 +42,7 @@ def unit(active: str, sub: str = "", restarts: int = 0, **more: str) -> dict[str
         (unit("activating", "start", restarts=1), 1, "loading"),
         # A unit whose file was deleted still runs.
         (unit("activating", "start", LoadState="not-found"), 1, "loading"),
-        # A new start after a stop, before its own count is written.
+        # A new start after a stop: the recorded count is still that of the start before.
         (unit("activating", "start-pre"), 7, "loading"),
         (unit("deactivating", "stop-post"), 1, "loading"),
     ],

@@ -51,10 +51,10 @@ def test_a_repeated_rollback_has_the_same_target(paths: Paths) -> None:
     assert target(2) == 1
     # A node that the update has not reached keeps its release.
     assert target(1) == 1
-    # Cut off in the middle of the rollback, before and after the switch.
+    # The rollback was cut off before or after release 1 became active.
     swaps.begin(paths, "main", swaps.Swap(2, 1, "a", NEVER, back=True))
     assert (target(2), target(1)) == (1, 1)
-    # Cut off in the middle of the update: the target is the release before the update.
+    # The update was cut off: the target is the release before the update.
     swaps.begin(paths, "main", swaps.Swap(1, 2, "a", NEVER))
     assert (target(1), target(2)) == (1, 1)
     swaps.end(paths, "main")

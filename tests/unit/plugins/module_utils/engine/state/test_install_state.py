@@ -78,7 +78,7 @@ def test_an_instance_that_never_started_has_the_model_of_the_inventory(paths: Pa
     files.write_json(paths.instance("side"), {"schema": 1, "model": "tiny-b", "release": 1})
     found = install_state.of(paths, "side", NOW)
     assert (found.model, found.release, found.serving, found.running) == ("tiny-b", None, False, False)
-    # The same holds for a damaged release.
+    # The model of a damaged release cannot be read, so the model of the inventory counts.
     files.write_json(paths.instance("main"), {"schema": 1, "model": "tiny-b", "release": 1})
     (paths.release("main", 1) / releases.RELEASE_FILE).write_text("{")
     assert install_state.of(paths, "main", NOW).model == "tiny-b"

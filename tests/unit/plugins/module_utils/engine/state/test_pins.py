@@ -27,7 +27,7 @@ def keep(paths: Paths, desired: int, *numbers: int) -> None:
     files.write_json(paths.instance("main"), {"schema": 1, "release": desired})
 
 
-def test_a_pin_holds_until_the_inventory_changes(paths: Paths) -> None:
+def test_a_pin_lasts_until_the_inventory_changes(paths: Paths) -> None:
     keep(paths, 2, 1, 2, 3)
     assert pins.wanted_number(paths, "main") == 2
     assert pins.settle(paths, "main", 1, "rolled back", NEVER) is True

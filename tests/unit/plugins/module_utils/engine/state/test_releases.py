@@ -187,7 +187,7 @@ def left(paths: Paths, keep: int) -> list[int]:
 def test_releases_beyond_the_last_and_the_newest_are_superseded(paths: Paths) -> None:
     numbered(paths, 1, 2, 3, 2, 4)
     assert left(paths, 0) == list(range(1, 11))
-    # The last that served, each once, and the newest.
+    # `keep` releases that served last, each counted once, and the `keep` newest releases.
     assert left(paths, 1) == [4, 10]
     assert left(paths, 2) == [2, 4, 9, 10]
     assert left(paths, 10) == list(range(1, 11))

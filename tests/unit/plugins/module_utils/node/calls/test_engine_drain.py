@@ -21,7 +21,7 @@ Drain = Callable[..., dict[str, Any]]
 
 @pytest.fixture
 def drain(two_instances: Paths, monkeypatch: pytest.MonkeyPatch, run_module: RunModule) -> Drain:
-    """Calls the module for `main`, which runs, as owner `update`."""
+    """Calls the module as owner `update`, for the instance `main`, which runs."""
     monkeypatch.setattr(engine_drain, "Paths", lambda: two_instances)
     return lambda **given: run_module(engine_drain, **{"name": "main", "owner": "update", **given})
 

@@ -382,7 +382,7 @@ def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run_module: Callable[.
     return call
 
 
-def test_a_sound_registry_has_no_warnings(plan: Plan) -> None:
+def test_a_sound_model_registry_has_no_warnings(plan: Plan) -> None:
     result, warnings = plan({"a": {"model": "/m", "dtype": "half"}, "b": {"base": "a"}})
     assert (result["engine_version"], result["catalogue_version"]) == ("0.32.0", "0.32.0")
     assert warnings == []
@@ -754,7 +754,7 @@ def test_a_memory_limit_below_the_weights_does_not_fit(
 
 
 def test_an_entry_is_checked_for_the_image_that_serves_it(node: Node) -> None:
-    """A flag that only the version in the instance's own image has."""
+    """Only the vLLM version of the instance's own image has this flag."""
     node.models["llama"]["reasoning-effort-map"] = {"low": "minimal"}
     assert "is neither a key of the model registry nor a flag" in str(node.call()["problems"])
     node.instances[0]["image"] = "registry.example.com/vllm:v0.33.0@sha256:" + "a" * 64

@@ -87,7 +87,7 @@ def test_check_mode_without_prove_predicts_no_mark(serving_node: EngineNode, run
 
 
 def test_an_active_release_without_sound_files_is_a_warning(serving_node: EngineNode) -> None:
-    """The module cannot repair the unit. It warns, leaves the engine alone, and goes on."""
+    """The module cannot repair the unit, so it only warns. The engine keeps running."""
     serving_node.entry["dtype"] = "half"
     serving_node.site()
     for file in serving_node.paths.release("main", 1).iterdir():

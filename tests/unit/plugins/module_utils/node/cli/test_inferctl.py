@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""`inferctl`: its exit codes and errors."""
+"""`inferctl status`, `wait-ready` and `gpu-settings`: exit codes and errors."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ def test_the_doctors_limits_are_those_of_the_node(paths: Paths, run: Run, monkey
 def test_each_collector_publishes_before_the_next_one_begins(
     paths: Paths, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """systemd ends a round in which all collectors hang."""
+    """If systemd ends a round early, the collectors that were finished have published their metrics."""
     paths.textfiles.mkdir(parents=True)
     published: list[int] = []
     collect = catalogue.collect

@@ -77,7 +77,7 @@ def test_a_missing_rail_is_an_error_and_the_others_are_set(host: Host, capsys: p
 
 
 def test_one_process_at_a_time_makes_settings(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
-    """After a boot, each RDMA device starts such a process."""
+    """After a boot, each RDMA device starts a process that makes settings."""
     finished = threading.Event()
 
     def apply() -> None:
@@ -88,7 +88,7 @@ def test_one_process_at_a_time_makes_settings(host: Host, capsys: pytest.Capture
     with boot.alone(Paths(host.root)):
         thread.start()
         assert not finished.wait(0.3) and host.mtu("ens0") == 1500
-        # A comparison does not wait.
+        # `check` changes nothing, and does not wait.
         assert call(host, capsys, "check")[0] == 1
     thread.join(20)
     assert finished.is_set() and host.mtu("ens0") == 9000

@@ -114,7 +114,7 @@ def test_a_container_that_may_lock_too_little_memory_is_a_warning(
     ("default", "status"),
     [('{"Name": "memlock", "Soft": -1, "Hard": -1}', OK), ('{"Name": "memlock", "Soft": 65536, "Hard": -1}', WARN)],
 )
-def test_docker_s_default_limit_counts_for_an_engine_without_a_limit(tmp_path: Path, default: str, status: str) -> None:
+def test_dockers_default_limit_counts_for_an_engine_without_a_limit(tmp_path: Path, default: str, status: str) -> None:
     plug_rdma(tmp_path)
     write(tmp_path / "etc/docker/daemon.json", f'{{"default-ulimits": {{"memlock": {default}}}}}')
     assert system.memlock(host_of(member({}), tmp_path)).status == status

@@ -78,7 +78,7 @@ sys.exit(supervisor.Supervisor(release, api, notifier, gang=side, is_idle=lambda
 
 
 class Machine(FakeDocker):
-    """A Docker whose containers are there again after they were removed, as after `docker create`."""
+    """A Docker that can start a removed container again, so a test needs no new `docker create`."""
 
     def answer(self, method: str, path: str) -> tuple[int, object]:
         if method == "DELETE":

@@ -226,7 +226,7 @@ def test_another_member_that_is_lost_in_a_drain_is_a_failure() -> None:
     assert (leader.order.engine, leader.order.planned) == (KILL, False)
 
 
-def test_in_a_drain_the_leaders_engine_gets_time_to_end() -> None:
+def test_the_leaders_engine_gets_time_to_end_in_a_drain() -> None:
     leader = serving()
     leader.stop()
     leader.receive(11, Exited(EPOCH, "exit code 0"), "10.0.0.2", 100.0)
@@ -324,13 +324,13 @@ def test_a_gang_serves_again_after_every_order_of_two_events(begin: float, gap: 
     begun = World()
     begun.run(begin)
     untouched = pickle.dumps(begun)
-    # A world goes on from its state alone. Many events change nothing: `heal` where nothing is cut.
+    # Only the state decides how a world goes on. Many pairs of events lead to one state, which is tried once.
     known: set[bytes] = set()
     for first, one in CHOICES:
         world: World = pickle.loads(untouched)
         EVENTS[first](world, one)
         world.run(gap)
-        # The part before the second event is simulated once.
+        # The time until the second event is simulated once for all second events.
         after_first = pickle.dumps(world)
         for second, other in CHOICES:
             world = pickle.loads(after_first)

@@ -51,14 +51,14 @@ def gang(rank: int, size: int = 2, digest: str = OLD) -> Gang:
 
 @cache
 def numbered(rank: int, kept: tuple[str, ...]) -> tuple[dict[str, int], str]:
-    """A member's numbers of its releases by their digests, and these as the member offers them."""
+    """The release numbers of a member by digest, and the text in which the member offers its releases."""
     number_of = {digest: number + 1 + 10 * rank for number, digest in enumerate(kept)}
     return number_of, " ".join(f"{number}:{digest[:12]}" for digest, number in number_of.items())
 
 
 @dataclass
 class Pipe:
-    """A connection between a follower and the leader. `cut`: nothing arrives, and no end notices anything."""
+    """A connection between a follower and the leader. `cut`: nothing arrives, and neither end notices."""
 
     rank: int
     number: int
@@ -147,7 +147,7 @@ class World:
         self.nodes[rank].wanted = True
 
     def change_digest(self, rank: int) -> None:
-        """Another release, and a restart of the unit."""
+        """The inventory gets another release, and the unit restarts."""
         self.nodes[rank].digest = NEW
         self.supervisor_dies(rank)
 
@@ -279,7 +279,7 @@ class World:
     def _end(rank: int) -> str:
         return FOLLOWER if rank else LEADER
 
-    # Supervisors, as far as the machines see them.
+    # What a supervisor does for its state machine.
 
     def _supervise(self, node: Node) -> None:
         machine = node.machine

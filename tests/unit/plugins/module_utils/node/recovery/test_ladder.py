@@ -245,7 +245,7 @@ def test_a_disarming_at_the_beginning_of_a_run_loses_no_step(machine: Machine, m
         if not runs:
             runs.append(threading.Thread(target=machine.ladder().recover, args=("main",)))
             runs[0].start()
-            # The run records its step as soon as it can: here, if nothing makes it wait.
+            # The run must wait until arm() has written the state. Otherwise, it would record its step here.
             runs[0].join(0.5)
         return known
 

@@ -164,7 +164,7 @@ def test_a_truncated_model_file_is_named(paths: Paths) -> None:
     assert "cannot be read" in str(models.find_damage(release)[0])
 
 
-def test_a_model_that_the_store_did_not_publish_must_only_exist(paths: Paths) -> None:
+def test_a_model_outside_the_store_must_only_exist(paths: Paths) -> None:
     release = releases.load(paths, "main", 1)
     assert models.find_damage(release) == []
     Path(release.model_path).rmdir()

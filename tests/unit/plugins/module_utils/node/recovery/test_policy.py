@@ -98,7 +98,7 @@ def test_the_drain_of_recovery_does_not_prevent_a_step() -> None:
     assert decide(drain=Drain("recovery", "gave up", "2026-05-04T02:00:00Z")).act == RESTART
 
 
-def test_for_a_command_of_an_operator_budget_and_arming_do_not_count_but_locks_and_updates_do() -> None:
+def test_locks_and_updates_prevent_a_command_of_an_operator_but_budget_and_arming_do_not() -> None:
     def by_hand(**changes: Any) -> str:
         return policy.decide(situation(**changes), SETTINGS, NOW, by_hand=True).act
 
@@ -155,7 +155,7 @@ def test_after_a_clock_was_set_back_steps_do_not_wait_for_ever() -> None:
 def test_wrong_files_are_repaired_with_the_restart() -> None:
     wrong = ("/etc/systemd/system/vllm@main.service was changed",)
     assert decide(wrong_files=wrong) == Decision(RESTART, "it is hung: no token", wrong)
-    # The same while systemd's restarts fail, but not during the first attempt, which may still succeed.
+    # Also while systemd's restarts fail, but not during the first attempt, which may still succeed.
     starting = {"verdict": health.DEAD, "unit_state": "activating", "wrong_files": wrong}
     assert decide(**starting, attempt=2).act == RESTART
     assert decide(**starting, attempt=1).act == NOTHING

@@ -89,7 +89,7 @@ PATIENCE = 40
 
 
 class Killed(BaseException):
-    """The process of the swap is killed. No step may catch that."""
+    """The process of the swap is killed. No step may catch this exception."""
 
 
 class Restarted(Killed):
@@ -97,11 +97,11 @@ class Restarted(Killed):
 
 
 class Broken(BaseException):
-    """An invariant does not hold. No Exception: a swap would treat an Exception as a failed step, and hide it."""
+    """An invariant does not hold. Not an Exception, which a swap would treat as a failed step, and hide."""
 
 
 def holds(condition: object, words: str) -> None:
-    """Raises Broken."""
+    """Raise Broken if an invariant does not hold."""
     if not condition:
         raise Broken(words)
 
@@ -305,7 +305,7 @@ class FakeNode:
         self.check()
 
     def port(self, name: str) -> int:
-        """Where an engine listens."""
+        """The port of an engine."""
         engine = self.engines.get(name)
         moved = self.moves_to if name == NAME and engine and engine.release == TARGET else None
         return moved or PORTS[name]
@@ -366,7 +366,7 @@ class FakeNode:
     def _open(self, port: int) -> None:
         engine = self.engines.get(NAME)
         if port == self.port(NAME) and port in self.closed and engine:
-            holds(engine.fit, "I3: the gate opens in front of an engine that has not passed its probe")
+            holds(engine.fit, "the gate opens in front of an engine that has not passed its probe")
         self.closed.discard(port)
 
     def _systemctl(self, *words: str) -> str:
@@ -386,9 +386,9 @@ class FakeNode:
         engine = self.engines.get(name)
         if engine and name == NAME:
             swap = self.swap()
-            holds(self.port(name) in self.closed, "I2: the engine is stopped in front of an open gate")
-            holds(not engine.connections, "I2: the engine is stopped while it has clients")
-            holds(swap and swap.touched, "I8: the engine is stopped before the stop is recorded")
+            holds(self.port(name) in self.closed, "the engine is stopped in front of an open gate")
+            holds(not engine.connections, "the engine is stopped while it has clients")
+            holds(swap and swap.touched, "the engine is stopped before the stop is recorded")
         self.engines.pop(name, None)
 
     def _start(self, name: str) -> None:
@@ -444,17 +444,17 @@ class FakeNode:
         swap, engine = self.swap(), self.engines.get(NAME)
         closed = self.port(NAME) in self.closed
         if closed or self.closed & {PORTS[NAME], self.moves_to}:
-            holds(self.word(NAME) == "drain", "I4: the gate is closed, and the agent would send clients there")
+            holds(self.word(NAME) == "drain", "the gate is closed, and the agent would send clients there")
         if swap and swap.step in (swaps.STOP, swaps.START, swaps.PROBE) and engine:
-            holds(closed, f"I1: clients reach the engine in step {swap.step}")
+            holds(closed, f"clients reach the engine in step {swap.step}")
         if swap and swap.step in (swaps.GATE, swaps.STOP, swaps.PROBE) and closed:
-            holds(self.drain(NAME), "I4: the gate is closed without a drain")
+            holds(self.drain(NAME), "the gate is closed without a drain")
         if engine and not closed:
-            holds(engine.fit, "I3: clients reach an engine that has not passed its probe")
+            holds(engine.fit, "clients reach an engine that has not passed its probe")
         if self._step:
-            holds(swap and swap.step == self._step, f"I8: the step {self._step} runs, but is not recorded")
+            holds(swap and swap.step == self._step, f"the step {self._step} runs, but is not recorded")
 
-    # How a swap goes -------------------------------------------------------------------------------------------------
+    # Runs of a swap -------------------------------------------------------------------------------------------------
 
     def node(self, say: Callable[[str], None] | None = None) -> Node:
         """The node as the steps of a swap get it."""
@@ -528,7 +528,7 @@ class FakeNode:
 
     @contextlib.contextmanager
     def resting(self) -> Iterator[None]:
-        """Nothing goes wrong, and nothing is checked."""
+        """No fault happens, and no invariant is checked, until the end of the block."""
         before, self._resting = self._resting, True
         try:
             yield
@@ -537,7 +537,7 @@ class FakeNode:
             self._known.clear()
 
     def serve(self, number: int | None = ORIGIN) -> None:
-        """The node before the swap: two releases are kept, and one serves."""
+        """Prepare the node: it keeps two releases, and the release `number` serves, or none."""
         with self.resting():
             for dtype, port in (("float32", PORTS[NAME]), ("float16", self.moves_to or PORTS[NAME])):
                 stage(self.paths, NAME, port, dtype)
@@ -589,7 +589,7 @@ class FakeNode:
 
 
 class _Silent(Journal):
-    """A journal of a test."""
+    """A journal that only keeps its messages."""
 
     def __init__(self, said: list[str]) -> None:
         super().__init__()
@@ -600,7 +600,7 @@ class _Silent(Journal):
 
 
 def scenario(node: FakeNode, changes: Mapping[str, Any]) -> None:
-    """A node in a state, and a swap that begins there."""
+    """Bring a node into the state of a scenario, and begin the swap."""
     more = {key: value for key, value in changes.items() if key in ("origin", "target")}
     for key, value in changes.items():
         if key not in more:

@@ -40,7 +40,7 @@ def test_a_lone_engine_gets_a_bridge(fake: FakeNode) -> None:
 def test_without_a_bridge_gateways_hold_requests(fake: FakeNode) -> None:
     fake.others = False
     notes = begin.begun(fake.node(), SWAP)["notes"]
-    # 120 s less 12.5 s of loading, with its margin, and 30 s of the swap.
+    # 120 s of hold, less 12.5 s of loading with its margin, less 30 s for the rest of the swap.
     assert (notes["way"], notes["patience"]) == (way.HELD, 76)
     assert fake.said == ["the only server of its set: gateways hold requests; requests in flight get 76 s"]
 

@@ -37,7 +37,7 @@ class Killed(Exception):
 
 
 class Swapping(World):
-    """A gang of three whose leader swaps it. `events`: seconds from the event before, and what happens."""
+    """A gang of three, swapped by its leader. `events`: seconds since the event before, name and rank of each."""
 
     outlives = 30.0
     """Several faults at once: the leader may be lost just before it notices the loss of a member."""
@@ -197,7 +197,7 @@ def mend(world: World) -> None:
 
 
 def swapped(quality: str, events: list[tuple[float, str, int]]) -> Swapping:
-    """The world after a swap, in which everything else was repaired."""
+    """The world after a swap with these events, when all members have been repaired."""
     world = Swapping(quality, events)
     assert world.run(30, lambda: world.serving)
     world.perform()

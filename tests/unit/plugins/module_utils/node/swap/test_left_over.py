@@ -77,7 +77,7 @@ def test_members_that_are_behind_are_reported(paths: Paths) -> None:
 def test_members_stay_reported_until_they_have_marked_the_release(
     paths: Paths, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The leader marks its own release also if a member has not done so in time."""
+    """The leader marks its own release even if a member has not marked the release in time."""
     files.write(paths.drain("main_bridge"), None)
     releases.commit(paths, "main", 1)
     report = Report(1, 2, "run", SINCE, SINCE, swaps.RETURNED, "no", behind="gpu-1 is away")

@@ -24,7 +24,7 @@ TRIES = len(machine.WAITS) + 1
 
 
 def way(swap: Swap | machine.Ended, failing: dict[int, str] | None = None) -> tuple[list[str], Swap | machine.Ended]:
-    """The steps that the swap takes. `failing`: steps that fail at each try, by their number, with the reason."""
+    """The steps of a swap, and its end. `failing`: numbers of steps that fail at each try, with reasons."""
     taken: list[str] = []
     while isinstance(swap, Swap) and swap.step != swaps.STUCK:
         if not swap.tries:

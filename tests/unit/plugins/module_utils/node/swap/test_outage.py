@@ -118,7 +118,6 @@ def test_the_wait_ends_when_gateways_know_the_drain_and_two_looks_find_no_client
     assert outage.requests(0, []) == ["gw2 does not know of the drain of main", "main has 3 connections of 10.0.0.9"]
     stage.answered("drain")
     stage.connections = 0
-    # One look is not enough.
     assert outage.requests(0, []) == ["2 looks in a row must find no requests, only one did"]
     assert outage.requests(10, []) == []
 
@@ -156,7 +155,7 @@ def test_the_last_server_of_any_gateway_stays_unless_it_is_in_last(stage: Stage,
     assert stage.outage().begin("a new disk", ["main"]) and stage.drained_by() == "maintenance"
 
 
-def test_the_own_bridge_is_no_other_server(stage: Stage) -> None:
+def test_the_bridge_of_the_instance_is_no_other_server(stage: Stage) -> None:
     stage.servers["gw1"] = {"n1": server(), "main_bridge.n1": server()}
     with pytest.raises(Refused):
         stage.outage().begin("a new disk", [])
@@ -196,7 +195,7 @@ def test_the_outage_does_not_wait_for_a_gateway_without_the_instance(stage: Stag
     assert stage.outage().requests(5, ["main"]) == []
 
 
-def test_of_two_nodes_that_begin_at_once_one_yields(stage: Stage) -> None:
+def test_one_of_two_nodes_that_begin_at_once_yields(stage: Stage) -> None:
     stage.answered("drain")
     outage = stage.outage()
     outage.begin("a new disk", [])
@@ -204,7 +203,7 @@ def test_of_two_nodes_that_begin_at_once_one_yields(stage: Stage) -> None:
         servers.update(n1=server("DRAIN (agent)"), n0=server("DRAIN (agent)"), n2=server("DOWN"))
     with pytest.raises(Refused, match="n0 drains the same set, and goes first"):
         outage.requests(5, [])
-    # The first waits until the other one serves again.
+    # Now n1 is the first by name: it waits until n3 serves again.
     for servers in stage.servers.values():
         servers["n3"] = servers.pop("n0")
     words = "gw1, gw2 would have no server left for main without this node"
@@ -235,7 +234,7 @@ def test_an_engine_that_passes_its_probe_gets_its_requests_back(stage: Stage) ->
     stage.outage().begin("a new disk", [])
     assert stage.outage().end(check=True) and stage.tried == []
     assert stage.outage().end() and stage.tried == ["main"] and stage.drained_by() == ""
-    # A second call changes nothing.
+    # A second end probes nothing.
     assert not stage.outage().end() and stage.tried == ["main"]
     stage.servers["gw1"]["n1"] = server("UP", weight=40)
     stage.servers["gw2"]["n1"] = server("DOWN (agent)")

@@ -64,7 +64,7 @@ MakeNode = Callable[[], FakeNode]
 
 @pytest.fixture
 def make_node(monkeypatch: pytest.MonkeyPatch) -> Iterator[MakeNode]:
-    """Nodes, one after another."""
+    """Makes a fresh node at each call, and removes the files of the node before."""
     made: list[FakeNode] = []
     with tempfile.TemporaryDirectory() as root:
 
@@ -107,7 +107,7 @@ def outcome_of(make_node: MakeNode, name: str, faults: Mapping[int, Fault]) -> s
 
 
 def tried(acts: Sequence[str], quick: bool, kind: str = "kill") -> Iterator[tuple[int, str]]:
-    """Acts and their numbers, from 1. In CI every second act: of two tests of two kinds, each act has one."""
+    """Acts and their numbers, from 1. In CI, some kinds of faults take the odd acts, the other kinds the even acts."""
     first = 1 if quick and kind in ("restart", "raise after") else 0
     yield from [*enumerate(acts, 1)][first :: 2 if quick else 1]
 
@@ -138,12 +138,12 @@ def test_a_swap_ends_although_any_one_act_fails(make_node: MakeNode, name: str, 
         outcome = outcome_of(make_node, name, {at: FAULTS[kind]})
         step = act.partition(":")[0]
         if step in ("", "unbridge") or act.endswith("/swap/main.json"):
-            # Memory keeps what a full disk does not take.
+            # A record that the disk does not take is kept in memory.
             assert outcome == SCENARIOS[name][1]
         elif step in ("begun", "bridge"):
             assert outcome == swaps.REFUSED
         elif SCENARIOS[name][0].get("origin", 1) is not None and name != "neither starts":
-            # One error of nft or systemctl on the way back is not the end.
+            # One error of nft or systemctl on the way back does not make the swap stuck.
             assert outcome in (swaps.DONE, swaps.RETURNED, swaps.REFUSED)
         else:
             assert outcome in (swaps.DONE, swaps.RETURNED, swaps.REFUSED, swaps.STUCK)

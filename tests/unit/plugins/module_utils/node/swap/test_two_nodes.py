@@ -90,7 +90,7 @@ class Pair:
             self.turns[self.current].release()
 
     def check(self) -> None:
-        """One of the two nodes takes requests: its engine runs, has passed its probe, and has an open gate."""
+        """Check that a node takes requests: its engine runs, has passed its probe, and has an open gate."""
         taking = [
             name
             for name, node in zip(("node1", "node2"), self.nodes, strict=True)
@@ -109,7 +109,7 @@ class Pair:
             self._hand_over()
 
     def run(self) -> list[str]:
-        """Lead both swaps to their ends. Returns how they ended."""
+        """Run both swaps to their ends. Returns their outcomes."""
         for own, node in enumerate(self.nodes):
             self.current = own
             node.serve()

@@ -101,7 +101,7 @@ def test_a_gateway_that_checks_but_does_not_answer_forbids_the_swap() -> None:
         way.OTHERS, None, "gw2 does not answer. Correct that first", "allow_downtime"
     )
     assert choose(TWO, silent=silent, allow_downtime=True) == way.Way(way.OTHERS)
-    # A gateway that neither answers nor checks is down.
+    # A gateway that neither answers nor checks counts as down, and needs no server.
     assert choose(TWO, silent=silent, deaf=["gw2"]) == way.Way(way.OTHERS)
 
 
@@ -130,7 +130,7 @@ def test_of_nodes_that_drain_at_once_the_first_by_name_goes_first() -> None:
 
 
 @pytest.mark.parametrize("count", range(2, 6))
-def test_of_any_nodes_that_drain_at_once_just_one_continues(count: int) -> None:
+def test_only_one_of_several_nodes_that_drain_at_once_continues(count: int) -> None:
     chosen = random.Random(29 + count)
     for _time in range(50):
         nodes = chosen.sample([f"node{number}" for number in range(1, 20)], count)
