@@ -27,7 +27,8 @@ ANSIBLE = re.compile(r"^(?:Task failed: )?(?:Failed to connect to the host via s
 PORT = re.compile(r"[0-9]{1,5}")
 LAST_PORT = 65535
 
-CONTROL = re.compile(r"[\x00-\x1f\x7f]+")
+CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
+"""Control characters, and further characters that end a line of YAML."""
 TEMPLATE = re.compile(r"\{(?=[{%#])")
 """The beginning of a template of Jinja."""
 

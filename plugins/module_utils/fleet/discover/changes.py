@@ -83,7 +83,7 @@ def compare(out: Path, found: Discovery) -> list[str]:
         if name not in declared:
             lines.append(f"{name}: is new: add this machine to hosts.yml. Its files are in host_vars/{name}")
         elif record.VARIABLE in own:
-            before = record.settled(own[record.VARIABLE] or {}, now, {**common, **own})
+            before = record.settled(_mapping(own[record.VARIABLE]), now, {**common, **own})
             lines += record.differences(name, before, now)
         lines += record.proposals(name, {**common, **own}, found.proposed.get(name, {}))
     others = [name for name in declared if name not in found.records]

@@ -176,7 +176,7 @@ class _Writer:
         if self.options.login:
             lines += [
                 "    # An account that may use sudo without a password, or root.",
-                f"    ansible_user: {self.options.login}",
+                f"    ansible_user: {text.scalar(self.options.login)}",
             ]
         lines += [
             "    # Debian's own Python has the modules that Ansible needs on the machines.",
@@ -216,8 +216,8 @@ class _Writer:
             machine = self.named[name]
             lines += [
                 f"        # {machine.summary()}",
-                f"        {name}:",
-                f"          ansible_host: {machine.address}",
+                f"        {text.scalar(name)}:",
+                f"          ansible_host: {text.scalar(machine.address)}",
             ]
             lines += [f"          ansible_port: {machine.port}"] if machine.port != SSH_PORT else []
         return lines

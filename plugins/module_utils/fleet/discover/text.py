@@ -35,6 +35,11 @@ def value(content: Mapping[str, Any]) -> str:
     return str(yaml.dump(dict(content), Dumper=Dumper, sort_keys=False, allow_unicode=True, width=WIDTH))
 
 
+def scalar(given: str) -> str:
+    """A text as YAML, in quotes if YAML would read a number, a date or a truth value."""
+    return value({"text": given}).removeprefix("text: ").rstrip("\n")
+
+
 def variables(found: Iterable[Variable]) -> str:
     """Variables, each with its reason as a comment."""
     return "\n".join(f"{comment(_sentence(one.reason))}{value({one.name: one.value})}" for one in found)

@@ -18,9 +18,9 @@ GOOD: dict[str, Any] = {
 
 
 def test_texts_of_a_machine_cannot_be_templates_or_further_lines() -> None:
-    evil = {"a\nb": ["{{ lookup('pipe', 'id') }}", "{% x %}{# y #}", "{{{x", 5, None, True]}
+    evil = {"a\nb": ["{{ lookup('pipe', 'id') }}", "{% x %}{# y #}", "{{{x", 5, None, True, "c\x85d\u2028e\u2029f"]}
     assert answers.harmless(evil) == {
-        "a b": ["{ { lookup('pipe', 'id') }}", "{ % x %}{ # y #}", "{ { {x", 5, None, True]
+        "a b": ["{ { lookup('pipe', 'id') }}", "{ % x %}{ # y #}", "{ { {x", 5, None, True, "c d e f"]
     }
 
 

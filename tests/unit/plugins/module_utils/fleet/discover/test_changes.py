@@ -39,6 +39,12 @@ def test_a_second_discovery_finds_nothing_new(tmp_path: Path, results: Results) 
     ]
 
 
+def test_a_record_of_another_form_counts_as_empty(tmp_path: Path, results: Results) -> None:
+    found = discover({"a": results("l40s")}, Options())
+    write(tmp_path, {**found.files, "host_vars/l40s-11/discovered.yml": "discovered: a text\n"})
+    assert "l40s-11: hostname was None, is l40s-11" in compare(tmp_path, found)
+
+
 def test_new_lost_and_changed_machines_get_lines(tmp_path: Path, results: Results) -> None:
     write(tmp_path, discover({"a": results("l40s"), "b": results("none", 12)}, Options()).files)
     main = tmp_path / "group_vars/inference/main.yml"

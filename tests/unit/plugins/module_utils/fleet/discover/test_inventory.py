@@ -235,3 +235,9 @@ def test_without_a_model_the_inventory_asks_for_one(results: Results) -> None:
 def test_without_any_machine_the_inventory_has_no_node() -> None:
     found = discover({"a": {"error": "cannot be reached"}}, options())
     assert yaml.safe_load(found.files["hosts.yml"])["all"]["children"]["inference"] == {"hosts": {}}
+
+
+def test_host_names_that_yaml_reads_as_other_types_stay_texts(results: Results, model: Model) -> None:
+    machines = {"a": results("l40s", hostname="007"), "b": results("l40s", 12, hostname="on")}
+    groups = yaml.safe_load(discover(machines, options(model("qwen3-8b"))).files["hosts.yml"])["all"]["children"]
+    assert list(groups["inference"]["hosts"]) == ["007", "on"]

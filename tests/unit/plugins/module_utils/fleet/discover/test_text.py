@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import pytest
 import yaml
 
 from ansible_collections.baremetal.inference.plugins.module_utils.fleet.discover import text
@@ -21,6 +22,11 @@ def test_disabled_variables_are_comments_that_a_person_can_enable() -> None:
     assert yaml.safe_load(content) is None
     lines = [line.removeprefix("# ") for line in content.splitlines()[1:]]
     assert yaml.safe_load("\n".join(lines)) == {"common_disks": [{"name": "models"}]}
+
+
+@pytest.mark.parametrize("given", ["a", "007", "on", "1.5", "2026-11-28", "null", "fd00::", "*x", "a" * 200])
+def test_a_scalar_is_read_as_the_same_text(given: str) -> None:
+    assert yaml.safe_load(text.scalar(given)) == given
 
 
 def test_long_comments_are_wrapped() -> None:

@@ -43,7 +43,7 @@ def test_unknown_fields_are_left_out() -> None:
     ],
 )
 def test_a_text_that_is_no_message_is_an_error(text: bytes) -> None:
-    with pytest.raises(ValueError):
+    with pytest.raises(ValueError, match=r"^sent a message "):
         decode(text)
 
 
