@@ -148,7 +148,7 @@ def main() -> None:
             if not check:
                 units.install()
         except systemd.SystemdError as error:
-            words = agent_service.last_words() or "nothing"
+            words = agent_service.last_status() or "nothing"
             module.fail_json(msg=f"{error}\nThe agent's last status: {words}\njournalctl -u {AGENT_UNIT}")
     except (systemd.SystemdError, OSError, ValueError) as error:
         module.fail_json(msg=str(error))

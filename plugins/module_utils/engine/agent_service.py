@@ -134,7 +134,7 @@ class Units:
         }
 
 
-def last_words() -> str:
+def last_status() -> str:
     """The agent's last status, for a start that failed."""
     return systemd.show([AGENT_UNIT], ["StatusText"])[AGENT_UNIT]["StatusText"]
 

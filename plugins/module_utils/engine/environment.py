@@ -90,7 +90,7 @@ def api_key(environment: Mapping[str, str]) -> str:
 
 
 def mark(key: str) -> str:
-    """A short digest that tells keys apart. It is too short to find the key by it."""
+    """8 digits of a digest, by which people and programs tell keys apart."""
     return hashlib.sha256(f"baremetal.inference\0{key}".encode()).hexdigest()[:8]
 
 

@@ -23,7 +23,7 @@ REPORT_INTERVAL = 10.0
 
 
 class NotPrepared(Exception):
-    """An engine cannot start; `problems` are all reasons."""
+    """An engine cannot start; `problems` are the reasons."""
 
     def __init__(self, problems: list[str]) -> None:
         self.problems = problems
@@ -131,7 +131,7 @@ def _distinct(found: Ownership) -> list[Process]:
 
 
 def _named(process: Process, docker: Docker) -> str:
-    """The process with the name of its container, where dockerd knows the container."""
+    """The process with the name of its container, where dockerd has the container."""
     container = None
     if process.container_id:
         try:

@@ -36,7 +36,7 @@ class Terms:
     allow_downtime: bool = False
     """Whether a replica set may be without any engine during the swap."""
     vouched: bool = False
-    """Whether the caller knows that other engines of the replica set serve. Counts only where the node has no
+    """Whether the caller has checked that other engines of the replica set serve. Counts only where the node has no
     gateway."""
 
     @classmethod

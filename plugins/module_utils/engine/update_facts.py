@@ -140,7 +140,7 @@ class Facts:
         return comes[0] if comes and comes != runs else None
 
     def unstaged(self, name: str) -> dict[str, Any]:
-        """What check mode knows about a target that is not on the node."""
+        """The facts that check mode has of a target that is not on the node."""
         return {item["name"]: item for item in self.given["unstaged"]}.get(name, {})
 
     def load_seconds(self, name: str, active: int | None, target: int | None) -> float | None:

@@ -17,7 +17,7 @@ from .drains import parse_time
 SCHEMA = 1
 
 STALE = 60.0
-"""Seconds after which a verdict no longer counts: five probes would have been due."""
+"""Seconds after which a verdict no longer counts."""
 
 
 @dataclass(frozen=True)

@@ -117,7 +117,7 @@ class Swap:
         return self.origin if self.returning else self.target
 
     def release_of(self, node: str, number: int) -> int:
-        """A follower's number of the release that the leader numbers `number`; 0 where the swap knows none."""
+        """A follower's number of the release that the leader numbers `number`; 0 where the swap has none."""
         move = self.moves.get(node)
         if move is None or number not in (self.origin, self.target):
             return 0
@@ -238,8 +238,8 @@ def _to_json(swap: Swap) -> dict[str, Any]:
 
 
 def write(paths: Paths, name: str, swap: Swap) -> None:
-    """Record a step before it begins. Where the disk refuses, the file lies in memory. Raises OSError where neither
-    works.
+    """Record a step before it begins. Where the disk refuses, record the step in memory. Raises OSError where both
+    refuse.
 
     A restart of the node loses the file in memory. The older step on disk then runs once more.
     """

@@ -194,7 +194,7 @@ def test_a_port_whose_process_is_unknown_counts_as_taken(monkeypatch: pytest.Mon
 
 def test_the_last_status_of_the_agent_is_read(fake: AgentSystemd) -> None:
     fake.unit["StatusText"] = "cannot listen"
-    assert agent_service.last_words() == "cannot listen"
+    assert agent_service.last_status() == "cannot listen"
 
 
 def test_removal_leaves_no_file_of_the_agent(node: Paths, fake: AgentSystemd) -> None:
