@@ -67,7 +67,7 @@ def test_a_gpu_whose_processes_cannot_be_listed_is_not_free() -> None:
     [
         ({"kv-cache-memory-bytes": "8G", "gpu-memory-utilization": 0.4}, 20 * GIB, 48 * GIB, ""),
         ({"gpu-memory-utilization": 0.4}, 20 * GIB, 48 * GIB, "the flag kv-cache-memory-bytes"),
-        # The engine needs this share of free memory to start, however little memory it then takes.
+        # To start, the engine needs the share gpu-memory-utilization as free memory, even if it then takes less.
         ({"kv-cache-memory-bytes": "8G"}, 20 * GIB, 60 * GIB, "GPU 0 has 67.2 GiB of memory too little"),
         ({"kv-cache-memory-bytes": "8G", "gpu-memory-utilization": 0.4}, None, 48 * GIB, "take on one GPU is unknown"),
         ({"kv-cache-memory-bytes": "8G", "gpu-memory-utilization": 0.4}, 20 * GIB, None, "is not known"),

@@ -220,7 +220,7 @@ def test_a_system_prompt_is_refused_only_where_it_would_be_served() -> None:
     assert text.count("models.pirate: chat-template: '/other.jinja': cannot go with system-prompt") == 1
 
 
-def test_an_engine_gets_a_directory_of_its_own_where_it_has_a_prompt() -> None:
+def test_a_variant_with_a_prompt_has_a_directory_of_its_own() -> None:
     models = {**MODELS, "short": {"base": "tiny-a"}, "bot": {"base": "short", "system-prompt": "Be kind."}}
     registry = entries.read({**models, "child": {"base": "bot"}}, choose("0.32.0"))
     served = {name: registry.entries[name].served_as for name in ("tiny-a", "short", "bot", "child")}

@@ -16,7 +16,7 @@ from ..conftest import FakeProc
 HEADER = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n"
 ROW = "   0: {address} 00000000:0000 {state} 00000000:00000000 00:00000000 00000000  1000        0 {inode} 1 0 100 0"
 
-# As the kernel writes them on a little-endian machine; 138D is port 5005.
+# Addresses as the kernel of a little-endian machine writes them. In rows, 138D is port 5005.
 ANY, LOOPBACK, OTHER = "00000000", "0100007F", "0200000A"
 ANY6, MAPPED_LOOPBACK = "0" * 32, "0000000000000000FFFF00000100007F"
 

@@ -189,7 +189,7 @@ def test_the_death_of_an_engine_that_takes_long_to_end_begins_at_its_first_failu
 def test_a_request_without_an_answer_is_named_after_another_failure(
     serve: Serve, pause: float, named: list[str]
 ) -> None:
-    """A gateway that still sends requests long after a failure shows that the engine was sound."""
+    """An engine that still gets requests long after a failure has survived the failure."""
     with serve() as (haproxy, one, _other):
         only(haproxy, "gpu1")
         one.fails = True
@@ -324,7 +324,7 @@ def test_a_refused_key_is_accepted_again_after_the_time_of_the_refusal(serve: Se
 @real
 @pytest.mark.parametrize(("lone", "status"), [(False, 200), (True, 403)])
 def test_deaths_on_one_node_may_be_the_nodes_own_fault(serve: Serve, lone: bool, status: int) -> None:
-    """Unless the set has no other node."""
+    """A key is refused for deaths on one node only if the set has no other node."""
     with serve(lone=lone, refuse_deaths=2) as (haproxy, one, _other):
         die(haproxy, one, (BOB, "bob-1"), breaks=True)
         # Two reports within 6 s are about the same death.

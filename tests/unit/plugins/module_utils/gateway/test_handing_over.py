@@ -68,7 +68,7 @@ def test_a_renewed_certificate_is_handed_over(own: Authority, haproxy: HAProxy) 
     assert handing_over.differs(haproxy, own.served)
     handing_over.hand_over(haproxy, own.served, None)
     assert haproxy.serves == certificates.fingerprint(own.served) and not handing_over.differs(haproxy, own.served)
-    # Certificate, issuer and key, without an empty line, which would end them.
+    # HAProxy gets certificate, issuer and key. An empty line would end the command.
     assert haproxy.coming.count("BEGIN CERTIFICATE") == 2 and haproxy.coming.count("PRIVATE KEY") == 2
     assert "\n\n" not in haproxy.coming.rstrip("\n")
 

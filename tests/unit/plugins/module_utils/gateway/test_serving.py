@@ -88,7 +88,7 @@ def test_metrics_and_status_have_the_end_and_the_served_certificate(own: Serving
 
 
 def test_a_certificate_that_is_not_valid_yet_is_reported_and_renewed(own: Serving, haproxy: HAProxy) -> None:
-    """A clock was ahead when the certificate was made."""
+    """The clock was ahead when the certificate was made."""
     own.authority.renew(NAMES, NOW + timedelta(days=400))
     haproxy.serves = certificates.fingerprint(Path(own.certificate))
     lines, sound = own.status(haproxy, NOW)

@@ -22,5 +22,5 @@ def test_each_row_has_its_values_by_column() -> None:
 
 
 def test_no_answer_has_no_rows() -> None:
-    """The process may have ended."""
+    """HAProxy may have ended before its answer."""
     assert rows("") == ()

@@ -18,7 +18,7 @@ BIG: dict[str, Any] = {"name": "big", "port": 5010, "gang_port": 5110, "rendezvo
 KEYS = ("port", "bridge_port", "gang_port", "rendezvous_port")
 
 
-def test_only_an_executor_other_than_the_default_has_a_normal_name() -> None:
+def test_the_default_executor_and_unknown_executors_have_no_name() -> None:
     assert executors.names() == ["mp", "ray"]
     assert executors.normal("ray") == "ray"
     for name in ("mp", None, "slurm", ["ray"]):

@@ -181,7 +181,7 @@ def test_the_executor_ray_needs_more_ports() -> None:
 
 
 def test_engines_of_a_gang_connect_to_the_engines_of_all_members() -> None:
-    """Also on the leader's own node; and not to gang_port, where supervisors listen."""
+    """Engines also connect to engines of their own node, but not to gang_port, where supervisors listen."""
     (rule,) = site.engine_rules([BIG, {"name": "main", "port": 5005}], of("gpu-01"))
     assert rule == {"name": "gang big", "port": [29510, "32768-60999"], "destinations": ["10.0.0.1", "10.0.0.2"]}
     problems: list[Any] = []

@@ -18,7 +18,7 @@ TOKEN = Observation(Seen.TOKEN, "answered", latency_ms=12)
 
 
 def nothing(*values: float, started: float = 1) -> Observation:
-    """No token in time. `values` are the counter's values, one for each time that the probe read the metrics."""
+    """No token in time. `values`: the counter of tokens at each time that the probe read the metrics."""
     samples = tuple(Sample((("vllm:generation_tokens_total", value),), started) for value in values)
     return Observation(Seen.NOTHING, "no token within 10 s", samples=samples)
 
@@ -124,10 +124,10 @@ def test_a_deleted_unit_is_dead_and_not_stopped() -> None:
         # The engine served, died, and loads again.
         (unit("activating", "auto-restart"), 0, "starting"),
         (unit("activating", "start", restarts=1), 1, "starting"),
-        # Its starts fail, one after the other.
+        # The engine's starts fail, one after the other.
         (unit("activating", "start", restarts=3), 4, "dead"),
         (unit("failed", Result="start-limit-hit"), 5, "dead"),
-        # It was stopped on purpose.
+        # The engine was stopped on purpose.
         (unit("inactive"), 0, "stopped"),
         (unit("deactivating", "stop-sigterm"), 0, "stopped"),
         # The instance is being removed, or was never started.

@@ -159,7 +159,7 @@ def test_a_step_that_neither_disk_nor_memory_takes_is_an_error(paths: Paths, mon
         swaps.write(paths, "main", swaps.Swap(1, 2, "a", NEVER))
 
 
-def test_how_a_swap_ended_is_reported_until_the_next_swap_begins(paths: Paths) -> None:
+def test_the_report_of_a_swap_stays_until_the_next_swap_begins(paths: Paths) -> None:
     report = swaps.Report(
         1, 2, "a", NEVER, NEVER, swaps.RETURNED, "too slow", words=("one",), unheard=("gw1",), load_seconds=2.5
     )

@@ -59,7 +59,7 @@ def test_a_virtual_machine_keeps_its_kernel(machine: Make) -> None:
     assert "common_kernel_cmdline" not in [one.name for one in found.shared.variables]
 
 
-def test_without_an_own_address_the_address_is_a_question(machine: Make) -> None:
+def test_an_address_that_machines_share_is_a_question(machine: Make) -> None:
     found = propose("gpu-01", machine("l40s"), ["10.0.0.11"], KNOWN)
     assert next(one.variable for one in found.own.questions) == "inference_address"
 

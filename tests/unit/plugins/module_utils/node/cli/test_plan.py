@@ -275,7 +275,7 @@ def test_two_dashes_without_flags_change_nothing(call: Call) -> None:
 
 
 def test_an_instance_can_be_planned_on_other_hardware(node: Node, call: Call) -> None:
-    """Its flags and command stay, and no GPU of this node is named."""
+    """The flags and the command of the instance stay, and no GPU of this node is named."""
     config = str(node.stored / "config.json")
     code, found = plan(call, "main", "--gpus", "T4", "--model-config", config)
     assert (code, found["gpus"], found["devices"][0]["name"]) == (1, None, "T4")

@@ -286,7 +286,7 @@ def done(node: Node) -> list[Swap]:
 
 @pytest.fixture
 def closed(node: Node, monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The gates that close at boot. No unit of a swap runs then."""
+    """The ports whose gates close at boot, while no unit of a swap runs."""
     found: list[int] = []
     monkeypatch.setattr(gate, "close", found.append)
     node.states[UNIT] = "inactive"

@@ -124,7 +124,7 @@ def release(gang: object = None, accelerator: str = "nvidia") -> SimpleNamespace
 
 
 def gang_of(seen: Host, monkeypatch: pytest.MonkeyPatch, printed: str) -> Finding:
-    """The check of an engine over several nodes whose NCCL printed this."""
+    """The result of the check of NCCL, for a gang whose NCCL printed these lines."""
     monkeypatch.setattr(seen, "releases", lambda: {"main": release(object()), "small": release()})
     # journalctl exits with 1 if no line matches.
     monkeypatch.setattr(seen, "run", lambda command, timeout: Outcome(0 if printed else 1, printed))

@@ -77,7 +77,7 @@ def dialer(side: Side) -> Dialer:
 
 
 def connect(sides: Sides) -> tuple[int, int]:
-    """Connect both, and return the numbers of the connection at each end.
+    """Connect leader and follower, and return the numbers of the connection at each end.
 
     Attempts before the leader listens are no events of this connection.
     """

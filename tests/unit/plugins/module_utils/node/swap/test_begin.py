@@ -123,7 +123,7 @@ def test_a_swap_is_refused_if_a_drain_could_end_during_the_swap(fake: FakeNode) 
     fake.others = False
     drained("mira", None)
     assert begin.begun(fake.node(), SWAP)["notes"]["way"] == way.UNCHANGED
-    # The drain is that of a swap that was cut off.
+    # A swap that was cut off has left this drain, which is no drain of an operator.
     drained(drains.UPDATE, None)
     fake.others = True
     assert begin.begun(fake.node(), SWAP)["notes"]["way"] == way.OTHERS

@@ -114,7 +114,7 @@ def test_the_run_of_a_swap_by_hand_is_read_from_the_lock(fake: FakeNode) -> None
     assert damaged.run_id(fake.paths, NAME) == ""
 
 
-def test_the_swap_of_a_gang_stays_a_swap_of_a_gang(fake: FakeNode) -> None:
+def test_the_rebuilt_record_of_a_gangs_swap_is_that_of_a_gang(fake: FakeNode) -> None:
     assert not rebuilt(fake).gang
     release = releases.load(fake.paths, NAME, 1)
     with fake.resting():

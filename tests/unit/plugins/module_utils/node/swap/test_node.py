@@ -53,7 +53,7 @@ def test_an_engine_that_cannot_be_asked_counts_as_without_requests(
 
 
 def test_a_node_waits_for_a_gateway_that_was_just_reloaded(fake: FakeNode, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A young process of HAProxy shows the states of a file until it has checked the agents."""
+    """A new process of HAProxy shows the states that the old process saved, until the agents have been checked."""
     began = fake.clock
     monkeypatch.setattr(
         gateways, "ask_all", lambda *_given: Views((SetView("gw1", True, age=int(fake.clock - began)),), {})

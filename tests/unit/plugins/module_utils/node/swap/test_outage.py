@@ -31,7 +31,7 @@ def server(status: str = "UP", weight: int = 100) -> Server:
 
 
 class Stage:
-    """A node n1 with the engine main on port 5005, and two gateways that show it. Each look takes a second."""
+    """A node n1 with the engine main on port 5005, and two gateways that show the engine. Each look takes a second."""
 
     def __init__(self, paths: Paths, monkeypatch: pytest.MonkeyPatch) -> None:
         self.paths = paths

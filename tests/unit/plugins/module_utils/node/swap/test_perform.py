@@ -187,7 +187,7 @@ def test_the_gate_is_kept_closed_while_a_step_waits_for_its_next_try(make_node: 
 
     node.sleep = flushed  # type: ignore[method-assign]
     assert node.check_end(node.run()) == swaps.STUCK
-    # About once in each of the 60 seconds, outside of steps.
+    # The waits between tries take 60 s, with about one check in each second.
     assert node.acts.count(": close 5005") >= 50
 
 
@@ -258,7 +258,7 @@ def test_a_damaged_file_of_settings_ends_the_swap_at_once(
 def test_a_swap_ends_although_the_node_no_longer_knows_its_gateways(
     make_node: MakeNode, name: str, kind: str, quick: bool
 ) -> None:
-    """The way back needs no gateways, and no release without a probe stays."""
+    """The way back needs no gateways. A release that was not probed does not stay."""
     for at, act in tried(acts_of(make_node, name), quick, kind):
         node = make_node()
         scenario(node, SCENARIOS[name][0])

@@ -237,7 +237,7 @@ def test_an_engine_that_is_slow_for_its_clients_fails_the_watch(
 ) -> None:
     shown = {"vllm@main.service": {"ActiveState": "active", "InvocationID": "1"}}
     monkeypatch.setattr(proof.systemd, "show", lambda units, properties: shown)
-    # The counters are those of a new process, which takes ten times as long for its tokens.
+    # The counters of the new process: each token takes ten times as long as before.
     looks = [
         throughput.Counters("tiny-a", at, 2.0, tokens=40 * at, seconds=10 * at, work=60 * at) for at in (70.0, 80.0)
     ]
