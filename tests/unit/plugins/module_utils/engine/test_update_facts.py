@@ -137,7 +137,7 @@ def test_in_a_rollback_a_follower_has_no_target_of_its_own(
         members = (Member("n1", 0, "10.0.0.1"), Member("n2", 1, "10.0.0.2"))
         release = replace(releases.load(paths, "main", number), gang=Gang("main", 1, members, 5110, 29510))
         path.write_text(release.to_json())
-    # In a rollback, a follower has no target of its own: it gets its leader's release.
+    # The follower gets its leader's release.
     found = facts(paths, rollback=True, release=7, targets={}, ask_engine=False).of("main")
     assert (found.gang, found.origin, found.target, found.due, found.problems) == (("n1", "n2"), 2, 2, False, ())
     staged = facts(paths, targets={"main": 1}, ask_engine=False).of("main")

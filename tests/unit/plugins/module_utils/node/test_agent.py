@@ -281,7 +281,6 @@ def test_the_answer_is_drain_while_the_gate_is_closed_even_without_a_drain(bench
         await bench.until(lambda: 'inference_swap{name="main",step="gate"} 1' in bench.metrics())
         text = bench.metrics()
         assert f'inference_swap_since_timestamp_seconds{{name="main"}} {NOW.timestamp() - 3600:.0f}' in text
-        # There is no drain.
         assert 'inference_drained{name="main"} 0' in text
         swaps.write(bench.paths, "main", replace(swap, step=swaps.WATCH))
         assert await bench.ask("main") == "up ready"

@@ -130,7 +130,7 @@ class Swapping(World):
         if not self.run(seconds, condition):
             raise Failed(reason)
 
-    # What the leader's supervisor reads of the swap: the same as node/gang/sides.py.
+    # What the leader's supervisor reads of the swap, as in node/gang/sides.py.
 
     def expected(self) -> dict[str, int]:
         number = 1 if self.nodes[0].digest == OLD else 2

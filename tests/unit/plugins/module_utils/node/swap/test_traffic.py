@@ -106,7 +106,7 @@ def test_clients_that_stay_connected_are_returned(bench: Bench) -> None:
     bench.traffic.close(PORT)
     bench.clients = iter([3])
     assert bench.traffic.wait_unused(PORT, 60) == ["10.0.0.9"] * 3 and 1060 <= bench.now < 1061
-    # One look without a client is not enough.
+    # Two looks in a row must find no client.
     bench.last = 0
     assert bench.traffic.wait_unused(PORT, 0) == [traffic.SEEN_BEFORE]
 
