@@ -108,7 +108,7 @@ new_root:
   returned: unless O(state=signed)
   type: bool
 issued:
-  description: The signed certificate with its chain, in PEM.
+  description: The signed certificate with its chain, in PEM. Empty in check mode.
   returned: with O(state=signed)
   type: str
 """

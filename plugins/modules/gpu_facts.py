@@ -39,7 +39,7 @@ options:
         C(nvidia.com/gpu) with the loaded driver, and with the node's files and devices. With a specification for an
         earlier driver, containers fail to start, or get libraries that do not fit the kernel module.
       - If V(nvidia_smi) is read as well, RV(ansible_facts.cdi.refresh_reason) also reports new and missing GPUs and MIG
-        slices. Specifications in YAML need C(python3-yaml) on the node. If it is missing,
+        devices. Specifications in YAML need C(python3-yaml) on the node. If it is missing,
         RV(ansible_facts.cdi.specs[].error) says so.
       - V(containers) finds all running containers with NVIDIA GPUs, and opens their device nodes from inside, without
         using the driver. A container that was started with C(--gpus) loses its GPUs at the next
@@ -76,8 +76,9 @@ options:
     default: /
   timeout:
     description:
-      - The time limit of each command, in seconds. A command that exceeds it is killed with its children, and no other
-        command is run. If it hangs in the kernel, the module continues without it a second later.
+      - The time limit of each command, in seconds. A command that exceeds it is killed with its children, and
+        C(nvidia-smi) is then not run again. If the command hangs in the kernel, the module continues without it a
+        second later.
       - Without persistence mode, each call of the tool starts the driver, which takes seconds for each GPU.
     type: float
     default: 30
@@ -713,8 +714,8 @@ ansible_facts:
               description:
                 - Why the file must be removed; V(null) if it may stay.
                 - A file of the kind C(nvidia.com/gpu) is stale if it is for another driver than the loaded one, names
-                  missing files or devices, or conflicts with another file. A file C(nvidia*) other than
-                  C(/var/run/cdi/nvidia.yaml) is stale, too, because nothing updates it.
+                  missing files or devices, has old device numbers, or conflicts with another file. A file C(nvidia*)
+                  other than C(/var/run/cdi/nvidia.yaml) is stale, too, because nothing updates it.
               type: str
             error:
               description: Why the file cannot be read; V(null) if it can.

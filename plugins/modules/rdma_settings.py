@@ -17,8 +17,8 @@ description:
     drivers take a value and keep the old one.
   - A change that would stop the traffic of a rail waits while an engine runs that is not drained. RV(change_pending)
     is then V(true).
-  - Writes the files that configure the network devices at boot, each named C(60-inference-rdma-*), and removes those
-    of earlier runs that are no longer needed.
+  - Writes the files that configure the network devices at boot, and removes those of earlier runs that are no longer
+    needed.
   - Records the settings for C(inferctl rdma apply), which makes them again after a boot, or when a device is added.
 extends_documentation_fragment:
   - baremetal.inference.attributes
