@@ -66,6 +66,9 @@ class Report:
     streams: list[Stream] = field(default_factory=list)
     texts: Counter[str] = field(default_factory=Counter)
     """The number of times that each right answer came, if the load has right answers."""
+    clock_step: float = 0.0
+    """How far this machine's clock was set during the load. After more than 10 s forward, HAProxy 2.6 may close idle
+    connections (docs/gateway.md)."""
 
     def quantile(self, share: float) -> float:
         """The latency that this share of the successful requests did not exceed, in seconds."""
@@ -86,6 +89,8 @@ class Report:
     def __str__(self) -> str:
         reasons = Counter(reason.partition(" [")[0] for reason in self.failures)
         lines = [f"{self.succeeded} succeeded, {len(self.failures)} failed, p50 {self.quantile(0.5):.3f} s"]
+        if abs(self.clock_step) >= 1:
+            lines.append(f"meanwhile, this machine's clock was set by {self.clock_step:+.1f} s")
         return "\n".join([*lines, *(f"{count} x {reason}" for reason, count in reasons.most_common())])
 
 
@@ -104,7 +109,12 @@ class Connection:
         head = "".join(f"{name}: {value}\r\n" for name, value in lines.items())
         self.writer.write(f"POST {path} HTTP/1.1\r\n{head}\r\n".encode() + body)
         await self.writer.drain()
-        status, *rest = (await self.reader.readuntil(b"\r\n\r\n")).decode("latin-1").splitlines()
+        try:
+            received = await self.reader.readuntil(b"\r\n\r\n")
+        except asyncio.IncompleteReadError as error:
+            # Its own words are those of a body that breaks off.
+            raise EOFError(f"the connection ended before the answer's header [{len(error.partial)} bytes]") from error
+        status, *rest = received.decode("latin-1").splitlines()
         answer = {key.lower(): value.strip() for key, _, value in (line.partition(":") for line in rest)}
         return int(status.split(" ")[1]), AnswerBody(self.reader, answer)
 
@@ -199,6 +209,11 @@ async def _read_stream(body: AnswerBody, model: str, tokens: int, began: float) 
     return text, Stream(times[0], times[-1], used) if times else None
 
 
+def _clock() -> float:
+    """How far the machine's clock is from the time since its start. Changes only when the clock is set."""
+    return time.time() - time.monotonic()
+
+
 class Load:
     """Clients that send one request after the other until the load stops. Each client has its own connection.
 
@@ -240,8 +255,10 @@ class Load:
         self._stopping = threading.Event()
         self._error: Exception | None = None
         self._thread = threading.Thread(target=self._run, daemon=True)
+        self._clock = _clock()
 
     def start(self) -> Load:
+        self._clock = _clock()
         self._thread.start()
         return self
 
@@ -249,6 +266,7 @@ class Load:
         """Wait for the end of all requests in flight. Returns the report. Raises an error of the clients themselves."""
         self._stopping.set()
         self._thread.join()
+        self.report.clock_step = _clock() - self._clock
         if self._error:
             raise self._error
         return self.report

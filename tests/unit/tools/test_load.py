@@ -38,7 +38,9 @@ class Engine:
             def do_POST(self) -> None:
                 asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
                 engine.asked.append((asked["model"], asked["stream"], asked["max_tokens"]))
-                if engine.fault == "status":
+                if engine.fault == "silent":
+                    self.close_connection = True
+                elif engine.fault == "status":
                     self.whole(503, {"error": {"message": "no engine"}})
                 elif engine.fault == "form":
                     self.whole(200, {"model": asked["model"], "choices": [None]})
@@ -131,6 +133,7 @@ def test_every_set_is_asked_for_every_kind_of_answer(engine: Engine) -> None:
         ("error", "an error within the stream", ""),
         ("done", "a stream without its [DONE]", ""),
         ("cut", "0 bytes read", "bytes read on a total of"),
+        ("silent", "ended before the answer's header [0 bytes]", "ended before the answer's header [0 bytes]"),
         ("form", "a stream without its [DONE]", "has no attribute 'get'"),
     ],
 )
@@ -154,6 +157,17 @@ def test_an_error_of_the_clients_themselves_is_raised(engine: Engine, monkeypatc
     monkeypatch.setattr(Load, "_one", broken)
     with pytest.raises(RuntimeError, match="a mistake in the client"):
         engine.load(Shape(False, 20))
+
+
+@pytest.mark.parametrize(("step", "said"), [(46.6, "was set by +46.6 s"), (-2.0, "was set by -2.0 s"), (0.4, "")])
+def test_the_report_shows_that_the_clock_was_set_during_the_load(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch, step: float, said: str
+) -> None:
+    clock = iter([7.0, 7.0, 7.0 + step])
+    monkeypatch.setattr("load._clock", lambda: next(clock))
+    report = engine.load(Shape(False, 20))
+    assert report.clock_step == pytest.approx(step) and not report.failures
+    assert ("this machine's clock" in str(report)) == bool(said) and said in str(report)
 
 
 @pytest.mark.parametrize("stream", [True, False])
