@@ -186,11 +186,27 @@ def put_in_place(incoming: Path, path: Path) -> None:
     if path.is_symlink():
         path.unlink()
     elif path.exists():
-        path.rename(path.with_name(f"{path.name}{BROKEN}{int(time.time())}"))
+        _move_aside(path)
     incoming.rename(path)
     sync(path.parent)
     for directory in _aside(path):
         shutil.rmtree(directory)
+
+
+def put_link_in_place(path: Path, target: str) -> bool:
+    """Make a name a link to a target. Removes a damaged directory of this name afterwards. Returns whether the link
+    changed. Raises OSError."""
+    make_directory(path.parent)
+    if path.is_dir() and not path.is_symlink():
+        _move_aside(path)
+    changed = node_files.link(path, target)
+    for directory in _aside(path):
+        shutil.rmtree(directory)
+    return changed
+
+
+def _move_aside(path: Path) -> None:
+    path.rename(path.with_name(f"{path.name}{BROKEN}{int(time.time())}"))
 
 
 def _aside(path: Path) -> list[Path]:

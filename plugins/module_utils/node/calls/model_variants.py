@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from ...core import files
 from ...core.call import Call
 from ...core.controller import ON_CONTROLLER
 from ...core.paths import Paths
@@ -19,7 +18,7 @@ from ...models.manifest import MANIFEST, NAME, find_files
 from ...models.registry.entries import Entry
 from ...store import stored, variant_files, variants
 from ...store.sources.source import CONTROLLER
-from ...store.store import make_directory
+from ...store.store import put_link_in_place
 from ...store.stored import NOT_KNOWN
 from ...store.stored_model import StoredModel
 from ...store.variant_files import Variant
@@ -96,8 +95,7 @@ class Publisher:
 
     def _link(self, path: Path, target: Path) -> None:
         """Have engines load a variant from the store, unless an earlier run has set this link. Raises OSError."""
-        make_directory(path.parent)
-        if files.link(path, str(target)):
+        if put_link_in_place(path, str(target)):
             self.published.append(str(path))
 
     def _can_render(self, root: Path) -> bool:

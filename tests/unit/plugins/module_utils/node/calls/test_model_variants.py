@@ -156,6 +156,33 @@ def test_a_full_fast_disk_is_a_warning(bed: Bed, tmp_path: Path, monkeypatch: py
     assert not bed.run(fast_path=str(tmp_path / "fast"))["changed"]
 
 
+def test_a_damaged_variant_on_a_full_fast_disk_is_served_from_the_store(
+    bed: Bed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fast = tmp_path / "fast"
+    (path,) = [Path(one) for one in bed.run(fast_path=str(fast))["published"] if one.startswith(str(fast))]
+    shard = path / "model-00001-of-00002.safetensors"
+    shard.unlink()
+    publish = variants.publish
+
+    def full(root: Path, wanted: variant_files.Variant) -> None:
+        if root == fast:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        publish(root, wanted)
+
+    with monkeypatch.context() as disk:
+        disk.setattr(variants, "publish", full)
+        bed.run(check=True, fast_path=str(fast))
+        assert not path.is_symlink()
+        result = bed.run(fast_path=str(fast))
+        assert "No space left on device: the variant is served from the store" in str(result["warnings"])
+        assert path.is_symlink() and path.resolve() == bed.store / "bot" / path.name
+        assert [one.name for one in path.parent.iterdir()] == [path.name]
+        assert not bed.run(fast_path=str(fast))["changed"]
+    assert bed.run(fast_path=str(fast))["published"] == [str(path)]
+    assert not path.is_symlink() and shard.is_symlink()
+
+
 def test_a_variant_moves_from_the_store_to_the_fast_disk_when_the_disk_has_room_again(
     bed: Bed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
