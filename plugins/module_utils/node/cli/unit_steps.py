@@ -10,6 +10,7 @@ Each start of an engine waits for these commands. So this file imports little.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import sys
 import time
@@ -103,7 +104,13 @@ def count_start(paths: Paths, name: str, restarts: int, age: float = 0.0) -> Non
 
     The end of a gang because a member leaves is no death. Raises OSError.
     """
-    if attempts.begin(paths, name, restarts) == 1 and restarts and not gangs.ended_as_planned(paths, name):
+    if attempts.begin(paths, name, restarts) > 1 or not restarts:
+        return
+    if gangs.ended_as_planned(paths, name):
+        # Members may leave more often than systemd restarts a unit, as when maintenance reboots one after the other.
+        with contextlib.suppress(systemd.SystemdError):
+            systemd.systemctl("reset-failed", unit_name(name))
+    else:
         _record_death(paths, name, age)
 
 

@@ -14,6 +14,7 @@ import pytest
 from ansible_collections.baremetal.inference.plugins.module_utils.core import files
 from ansible_collections.baremetal.inference.plugins.module_utils.core.docker_api import Docker
 from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
+from ansible_collections.baremetal.inference.plugins.module_utils.core.systemd import SystemdError
 from ansible_collections.baremetal.inference.plugins.module_utils.engine import prepare, swap_settings
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import drains, gangs, releases
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.state.gangs import GangState
@@ -161,12 +162,27 @@ def test_rank_0_of_a_gang_leads_and_another_rank_follows(
     assert made == ["leads", "follows"]
 
 
-@pytest.mark.parametrize(("planned", "deaths"), [(False, 1), (True, 0)])
-def test_the_end_of_a_gang_for_a_member_that_leaves_is_no_death(paths: Paths, planned: bool, deaths: int) -> None:
+@pytest.mark.parametrize(("planned", "deaths", "calls"), [(False, 1, []), (True, 0, ["vllm@main.service"])])
+def test_the_end_of_a_gang_for_a_member_that_leaves_is_no_death_and_no_start_for_systemds_limit(
+    paths: Paths, monkeypatch: pytest.MonkeyPatch, planned: bool, deaths: int, calls: list[str]
+) -> None:
+    """Otherwise systemd would not start the leader again after members have left five times in a row."""
+    called: list[str] = []
+
+    def systemctl(verb: str, unit: str) -> str:
+        assert verb == "reset-failed"
+        called.append(unit)
+        raise SystemdError("no answer")
+
+    monkeypatch.setattr(unit_steps.systemd, "systemctl", systemctl)
     known = GangState("main", 0, 1, gangs.ENDED, "2026-11-26T04:00:00Z", "gpu-1 leaves", planned)
     files.write_json(paths.gang("main"), known.to_json())
     unit_steps.count_start(paths, "main", restarts=1)
     assert len(read_deaths(paths, "main").own) == deaths
+    assert called == calls
+    # The next start follows a start that failed: the limit holds.
+    unit_steps.count_start(paths, "main", restarts=1)
+    assert called == calls
 
 
 def test_a_death_is_recorded_and_reported_with_its_requests(
