@@ -29,3 +29,12 @@ def test_dcgm_exporter_gets_all_gpus_and_only_the_capability_sys_admin() -> None
     rights = [pair for pair in pairwise(words) if pair[0] in ("--cap-drop", "--cap-add", "--security-opt")]
     assert rights == [("--cap-drop", "ALL"), ("--cap-add", "SYS_ADMIN"), ("--security-opt", "no-new-privileges")]
     assert "--runtime=nvidia" in dcgm_unit(IMAGE, "", 9400, "runtime")
+
+
+def test_dcgm_exporter_does_not_start_docker() -> None:
+    """Each restart of a unit also starts what it wants. A Docker that an operator has stopped would come back."""
+    lines = dcgm_unit(IMAGE, "", 9400, "cdi").splitlines()
+    (after,) = [line for line in lines if line.startswith("After=")]
+    assert "docker.service" in after and "Restart=always" in lines
+    others = [line for line in lines if line != after and not line.startswith("Exec")]
+    assert not [line for line in others if "docker" in line]
