@@ -129,15 +129,19 @@ class Authority:
 
     def needs_leaf(self, names: Iterable[str], now: datetime) -> bool:
         """Whether the gateway must make its certificate: there is none, it is for other names, it ends soon, or it is
-        not valid yet."""
+        not valid yet. A certificate that ends with its issuer does not end soon: a further one would end then, too."""
         known = _known(self.served)
         return (
             known is None
             or set(known.names) != set(names)
-            or known.days_left(now) < RENEW_DAYS
+            or (known.days_left(now) < RENEW_DAYS and not self._ends_with_issuer(known))
             # The clock was ahead.
             or known.begin > now
         )
+
+    def _ends_with_issuer(self, leaf: Certificate) -> bool:
+        issuer = _known(self.issuer)
+        return issuer is not None and leaf.end >= issuer.end
 
     # --- write
 

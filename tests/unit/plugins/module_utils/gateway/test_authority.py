@@ -102,6 +102,19 @@ def test_a_certificate_ends_with_its_root_at_the_latest(lead: Authority) -> None
     assert certificates.read(lead.served).end == certificates.read(lead.issuer).end == root.end
 
 
+def test_a_certificate_that_ends_with_its_root_is_not_renewed_again_and_again(lead: Authority) -> None:
+    """A further certificate would end at the same time. Before the renewal, the certificate may end earlier."""
+    end = certificates.read(lead.root).end
+    lead.renew(NAMES, end - timedelta(days=100))
+    late = end - timedelta(days=20)
+    assert lead.needs_leaf(NAMES, late)
+    lead.renew(NAMES, late)
+    assert not lead.needs_leaf(NAMES, late) and not lead.needs_leaf(NAMES, end - timedelta(hours=1))
+    assert lead.needs_leaf(OTHERS, late)
+    lead.issuer.unlink()
+    assert lead.needs_leaf(NAMES, late)
+
+
 def test_a_clock_that_was_ahead_leaves_no_certificate_of_the_future(tmp_path: Path) -> None:
     """Root and issuer are valid at once. The gateway's certificate is renewed as soon as the clock is right."""
     own, ahead = Authority(tmp_path / "ahead"), NOW + timedelta(days=400)
