@@ -15,6 +15,10 @@ from .settings import Settings
 
 SCHEMA = 1
 
+MOST_INTERRUPTED = 2
+"""From this many interrupted runs in a row on, the job counts as failed. A reboot interrupts one run. A time limit that
+is too short interrupts each run, and no run would report that."""
+
 _HELP = {
     "inference_backup_interval_seconds": "The longest time between two runs of the schedule; 0 without a schedule.",
     "inference_backup_since_timestamp_seconds": "When backups into this repository were configured.",
@@ -74,11 +78,19 @@ def _begun(value: dict[str, Any], settings: Settings, now: float) -> dict[str, A
 
 
 def begin(places: Places, settings: Settings, job: str, now: float) -> None:
-    """Record that a job begins. An interrupted job leaves only this time."""
+    """Record that a job begins. An interrupted job leaves only this time, from which the next run counts it."""
     value = _begun(read(places), settings, now)
     value["host"] = settings.host
-    value["jobs"].setdefault(job, {})["began"] = now
+    known: dict[str, Any] = value["jobs"].setdefault(job, {})
+    if unfinished(known):
+        known["interrupted"] = known.get("interrupted", 0) + 1
+    known["began"] = now
+    failed = known.get("interrupted", 0) >= MOST_INTERRUPTED
+    if failed:
+        known.update(ok=False, error=f"the last {known['interrupted']} runs were interrupted")
     _write(places, value)
+    if failed:
+        publish(places, settings, value)
 
 
 def unfinished(known: dict[str, Any]) -> bool:
@@ -90,6 +102,7 @@ def end(places: Places, settings: Settings, job: str, now: float, error: str = "
     """Record that a job has ended, and return its record. `found` has the values that the job returned."""
     value = read(places)
     known: dict[str, Any] = value["jobs"].setdefault(job, {})
+    known.pop("interrupted", None)
     known.update(ended=now, seconds=round(now - known.get("began", now), 1), ok=not error, error=error)
     if not error:
         known.update(succeeded=now, **found)

@@ -68,6 +68,25 @@ def test_a_failed_job_keeps_the_last_success(places: Places) -> None:
     assert not any('interval_seconds{job="check"}' in line for line in lines)
 
 
+def test_a_job_that_is_interrupted_twice_in_a_row_counts_as_failed(places: Places) -> None:
+    """Otherwise no alert would tell that each prune is cut off by its time limit. A reboot cuts off one run alone."""
+    state.set_up(places, SETTINGS, 100.0)
+    state.begin(places, SETTINGS, "prune", 200.0)
+    state.end(places, SETTINGS, "prune", 201.0, snapshots=3)
+    good, bad = (f'inference_backup_last_run_success{{job="prune"}} {value}' for value in (1, 0))
+    for began in (300.0, 400.0):
+        state.begin(places, SETTINGS, "prune", began)
+        assert good in places.metrics.read_text()
+    state.begin(places, SETTINGS, "prune", 500.0)
+    assert bad in places.metrics.read_text() and state.is_set_up(places, SETTINGS)
+    assert "prune       began 1970-01-01 00:08:20 UTC: was interrupted" in program.as_text(state.read(places), 600.0)
+    state.end(places, SETTINGS, "prune", 501.0, snapshots=3)
+    assert good in places.metrics.read_text()
+    state.begin(places, SETTINGS, "prune", 600.0)
+    state.begin(places, SETTINGS, "prune", 700.0)
+    assert good in places.metrics.read_text()
+
+
 def test_settings_with_another_repository_begin_a_new_state(places: Places) -> None:
     state.set_up(places, SETTINGS, 100.0)
     state.begin(places, SETTINGS, "backup", 200.0)
