@@ -49,7 +49,9 @@ def run(module: Call) -> None:
     try:
         clean.check(store.resolve(), values["keep"], read_mounts(paths.root / "proc"))
         text = references.containers(module.run_command, module.get_bin_path("docker"))
-        registry = node_files.read_json(paths.registry) or {}
+        registry = node_files.read_json(paths.registry, missing={})
+        if not isinstance(registry, dict) or not isinstance(registry.get("models", {}), dict):
+            raise ValueError(f"{paths.registry} is damaged: baremetal.inference.site writes it anew")
         needed = of_registries(store, registry.get("models", {}), values["models"])
         superseded = history.superseded(paths, values["keep_releases"])
         needed |= references.of_node(paths, text, superseded=superseded)

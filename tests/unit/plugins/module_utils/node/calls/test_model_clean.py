@@ -163,6 +163,15 @@ def test_nothing_is_removed_if_the_needed_revisions_are_unknown(bed: Bed, unread
     assert bed.left() == [0, 1, 2, 3]
 
 
+@pytest.mark.parametrize("content", ["[]", '["m"]', "null", '{"models": ["m"]}'])
+def test_a_damaged_registry_of_the_node_stops_the_cleaning(bed: Bed, content: str) -> None:
+    bed.paths.registry.parent.mkdir(parents=True, exist_ok=True)
+    bed.paths.registry.write_text(content)
+    result = bed.run()
+    assert result["failed"] and f"{bed.paths.registry} is damaged" in result["msg"]
+    assert bed.left() == [0, 1, 2, 3]
+
+
 def test_the_unit_of_a_damaged_release_names_its_revision(bed: Bed) -> None:
     directory = bed.release(bed.revisions[0])
     (directory / "vllm@main.service").write_text((directory / "release.json").read_text())
