@@ -122,7 +122,7 @@ def state_bytes(state: State, flags: Flags, dtype: str) -> int:
 
 
 def layout(config: Config, flags: Flags, dtype: str, batch_tokens: int, on_cpu: bool) -> Cache | None:
-    """The engine's division of its cache. None for a model with layers of an unknown kind."""
+    """The engine's division of its cache. None for a model with layers of an unknown kind, or without any cache."""
     attention = config.attention
     if attention is None or attention.other_layers or (attention.state_layers and config.state is None):
         return None
@@ -142,7 +142,9 @@ def layout(config: Config, flags: Flags, dtype: str, batch_tokens: int, on_cpu: 
     page = block * max(per_token, default=0)
     if states and config.state:
         state = state_bytes(config.state, flags, dtype)
-        page = page * math.ceil(state / page) if page else state
+        page = page * max(1, math.ceil(state / page)) if page else state
+    if not page:
+        return None
     # The stage with the most layers. Layers of each kind are distributed evenly.
     layers = max(stages(group, flags.pipeline_parallel_size))
     return Cache(
