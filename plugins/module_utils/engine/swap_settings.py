@@ -47,7 +47,7 @@ class SwapSettings:
 
     @classmethod
     def from_dict(cls, value: Mapping[str, Any]) -> SwapSettings:
-        """Raises KeyError, TypeError, ValueError."""
+        """Raises AttributeError, KeyError, OverflowError, TypeError, ValueError."""
         return cls(
             node=str(value["node"]),
             gateways=tuple(
@@ -73,7 +73,7 @@ def read(paths: Paths) -> SwapSettings:
         if isinstance(value, dict) and value.get("schema") == SCHEMA:
             return SwapSettings.from_dict(value)
         problem = "is not there" if value is None else f"is of another schema than {SCHEMA}"
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
         problem = f"is damaged ({error!r})"
     raise NoSettings(
         f"{paths.swap_settings} {problem}: run baremetal.inference.site, which records the gateways on the node"
@@ -84,7 +84,7 @@ def text(value: Mapping[str, Any]) -> str:
     """The file's text for the option `swap` of the module node_agent. Raises ValueError."""
     try:
         wanted = SwapSettings.from_dict(value)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise ValueError(f"swap cannot be understood: {error!r}") from error
     return files.to_json(
         {

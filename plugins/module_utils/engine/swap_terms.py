@@ -44,7 +44,11 @@ class Terms:
         """Terms from the form of to_dict(). Keys of another version are left out. Raises TypeError, ValueError."""
         given = known(cls, value)
         default = cls()
-        return cls(**{key: type(getattr(default, key))(each) for key, each in given.items()})
+        try:
+            return cls(**{key: type(getattr(default, key))(each) for key, each in given.items()})
+        except OverflowError as error:
+            # JSON may have Infinity.
+            raise ValueError(str(error)) from error
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)

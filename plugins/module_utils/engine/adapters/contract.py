@@ -139,7 +139,7 @@ class Question:
     """EMBED: the vectors of prompt and texts. SCORE: the score of each text. REWARD: the reward of prompt and text,
     for each text. CLASSIFY: the label of the prompt.
 
-    Raises LookupError, TypeError, ValueError, AttributeError for an answer of another form.
+    Raises LookupError, TypeError, ValueError, AttributeError, OverflowError for an answer of another form.
     """
 
 

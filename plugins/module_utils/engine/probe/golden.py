@@ -167,7 +167,7 @@ def another_form(path: str, answer: Any) -> Iterator[None]:
     """Reads an answer. Raises WrongAnswer if parts of the answer are missing, or have other types."""
     try:
         yield
-    except (LookupError, TypeError, ValueError, AttributeError) as error:
+    except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise WrongAnswer(f"{path} answers in another form: {str(answer)[:SHOWN]}") from error
 
 

@@ -67,5 +67,5 @@ def read(paths: Paths, name: str) -> list[GatewayAnswer]:
             GatewayAnswer(str(each["gateway"]), str(each["word"]), int(each["times"]), float(each["asked"]))
             for each in value["gateways"]
         ]
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, OverflowError):
         return []

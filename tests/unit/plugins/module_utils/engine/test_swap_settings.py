@@ -54,6 +54,7 @@ def test_golden_prompts_and_terms_may_be_left_out(tmp_path: Path) -> None:
         ('{"schema": 1, "node": "node1"}', "is damaged (KeyError('gateways'))"),
         ('{"schema": 1, "node": "node1", "gateways": [], "terms": {"drain_seconds": "soon"}}', "is damaged"),
         ('{"schema": 1, "node": "node1", "gateways": [], "golden": []}', "is damaged"),
+        ('{"schema": 1, "node": "node1", "gateways": [{"name": "a", "address": "b", "port": Infinity}]}', "is damaged"),
     ],
 )
 def test_without_settings_the_error_names_the_playbook(tmp_path: Path, text: str | None, words: str) -> None:

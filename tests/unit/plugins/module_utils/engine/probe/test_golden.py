@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -174,8 +175,9 @@ def test_a_golden_prompt_for_another_task_is_not_sent(engine: Engine, item: Gold
     assert engine.asked == []
 
 
-def test_an_answer_of_another_form_is_a_wrong_answer(engine: Engine) -> None:
-    engine.data = [{"object": "x"}]
+@pytest.mark.parametrize("item", [{"object": "x"}, {"index": math.inf, "score": 0.5}])
+def test_an_answer_of_another_form_is_a_wrong_answer(engine: Engine, item: dict[str, Any]) -> None:
+    engine.data = [item]
     with pytest.raises(WrongAnswer, match=r"/v1/score answers in another form: \{'data'"):
         ask(Golden("a", order=ORDER), "score")
 

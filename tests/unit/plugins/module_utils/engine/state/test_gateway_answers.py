@@ -53,7 +53,11 @@ def test_a_gateway_that_no_longer_asks_is_dropped() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "[]", "{", json.dumps({"schema": 0, "gateways": []}), json.dumps({"schema": 1, "gateways": [{}]})]
+    "text",
+    [
+        *("", "[]", "{", json.dumps({"schema": 0, "gateways": []}), json.dumps({"schema": 1, "gateways": [{}]})),
+        '{"schema": 1, "gateways": [{"gateway": "gw1", "word": "up", "times": Infinity, "asked": 1}]}',
+    ],
 )
 def test_a_missing_or_damaged_file_has_no_answers(tmp_path: Path, text: str) -> None:
     paths = Paths(tmp_path)

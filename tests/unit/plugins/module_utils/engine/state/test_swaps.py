@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import json
+import math
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -85,10 +87,11 @@ WHOLE = {**asdict(swaps.Swap(1, 2, "a", NEVER)), "schema": swaps.SCHEMA}
         (files.to_json({**WHOLE, "step": []}), f"{TYPES}: step)"),
         (files.to_json({**WHOLE, "notes": None}), f"{TYPES}: notes)"),
         (files.to_json({**WHOLE, "tries": "1", "failure": None}), f"{TYPES}: failure, tries)"),
+        (json.dumps({**WHOLE, "terms": {"drain_seconds": math.inf}}), "cannot convert float infinity to integer"),
     ],
     ids=[
         *("empty", "cut", "list", "null", "schema", "less", "more"),
-        *("terms", "words", "target", "port", "step", "steps", "notes", "types"),
+        *("terms", "words", "target", "port", "step", "steps", "notes", "types", "endless"),
     ],
 )
 def test_a_damaged_record_counts_as_a_swap(paths: Paths, content: str, words: str) -> None:
