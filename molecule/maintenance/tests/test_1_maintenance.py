@@ -103,7 +103,7 @@ def test_an_update_that_breaks_a_node_stops_the_run(packaged: Fleet) -> None:
     assert f"{first.name} stays drained" in words and f"{second.name} was not touched" in words
     assert versions(packaged) == ["3", "2"] and second.engine_pid() == pid
     drains = packaged.drains()
-    assert "maintenance failed" in drains[0] and "maintenance" not in drains[1]
+    assert f"maintenance of {first.name} failed" in drains[0] and "maintenance" not in drains[1]
     assert packaged.up() == [second.name]
 
 

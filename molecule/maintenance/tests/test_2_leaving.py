@@ -68,7 +68,7 @@ def test_an_unclear_removal_or_one_that_clients_would_notice_is_refused(fleet: F
         ({"instance": "main", "host": "nobody"}, 'found "nobody"'),
     ):
         assert words in " ".join(remove(check=False, **wrong).split()), wrong
-    assert "leaves out" in playbook(second.name, name=DECOMMISSION, check=False, instance="main")
+    assert "-l excludes" in playbook(second.name, name=DECOMMISSION, check=False, instance="main")
     assert fleet.answers() == ["I am tiny-a."] * 2
 
 
