@@ -43,7 +43,7 @@ class Runner:
                 **os.environ,
                 "ANSIBLE_COLLECTIONS_PATH": str(self._home),
                 "ANSIBLE_LOCAL_TEMP": str(self._home / "tmp"),
-                # A process for each call, not five.
+                # One process for each call, instead of five.
                 "ANSIBLE_PIPELINING": "1",
                 # Otherwise, Ansible would first try to read each inventory in all other formats.
                 "ANSIBLE_INVENTORY_ENABLED": "ini",
@@ -57,7 +57,7 @@ class Runner:
         self._place.symlink_to(copy.collections)
         self._server = self._server or self._start()
         assert self._server.stdin and self._server.stdout
-        # In the directory of the collection's playbooks, so that the plays find the same files.
+        # The plays lie beside the collection's playbooks, so that they find the same files.
         path = self._place / "baremetal/inference/playbooks/play.yml"
         path.write_text(json.dumps([{"gather_facts": False, **play} for play in plays]))
         asked = {
@@ -145,7 +145,7 @@ def runner(tmp_path_factory: pytest.TempPathFactory, quick: bool) -> Iterator[Ru
 
 @pytest.fixture(scope="session")
 def copies(tmp_path_factory: pytest.TempPathFactory, runner: Runner) -> Callable[..., CollectionCopy]:
-    """Copies of the collection by their stand-ins, and the texts of files by their path: each is made once."""
+    """Makes copies of the collection: for the same stand-ins and the same texts of files, one copy."""
     made: dict[str, CollectionCopy] = {}
 
     def copy(modules: Iterable[str], texts: Mapping[str, str]) -> CollectionCopy:

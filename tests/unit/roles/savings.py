@@ -57,7 +57,7 @@ def key_of(environment: Any, source: str) -> Key:
 
 
 def keep_templates() -> None:
-    """Compile each template and condition once: a task has most of them from other tasks, hosts and runs."""
+    """Compile each template and condition once: most of them occur again in other tasks, hosts and runs."""
     compile_again = templating.AnsibleEnvironment.compile
     express_again = templating.AnsibleEnvironment.compile_expression
     conditions: list[Key] = []
@@ -79,7 +79,7 @@ def keep_templates() -> None:
             names = environment.make_globals(None)
             template = environment.template_class.from_code(environment, codes[key], names, None)
             return TemplateExpression(template, undefined_to_none)
-        # Jinja parses a condition, and has `compiled` make the code of what it has parsed.
+        # Jinja parses the condition, and calls `compiled` with the result.
         conditions.append(key)
         try:
             return express_again(environment, source, undefined_to_none)
@@ -106,7 +106,7 @@ def copied(value: Any) -> Any:
 
 
 def keep_files() -> None:
-    """Parse the YAML files of roles once. Each stage has the same files, and some stages have another text of one."""
+    """Parse each YAML file of roles once, and again only if a stage has another text of the file."""
     load_again = dataloader.DataLoader.load_from_file
 
     def loaded(reader: Any, file_name: str, cache: str = "all", **more: Any) -> Any:
@@ -148,7 +148,7 @@ def modules() -> set[str]:
 
 
 def use() -> None:
-    """Save from now on, in this process and its copies."""
+    """Save this work from now on, in this process and its copies."""
     keep_searches()
     # Ansible reads these at the beginning of each run, with their documentation.
     for kind in ("become", "callback", "connection", "inventory", "shell", "strategy"):

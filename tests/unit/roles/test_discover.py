@@ -87,7 +87,7 @@ def test_discover_writes_an_inventory_and_a_line_for_each_machine_with_a_fault(s
     variables = json.dumps({"out": str(out), "serve": "controller:/srv/Qwen3-8B", "ansible_become": False})
     done, said = stage.run(plays(), HOSTS, "--extra-vars", variables, seen=answers())
     assert done, said
-    # Only the machine with root and Python was looked at.
+    # Only the machine with root and Python was inspected.
     assert {call["on"] for call in stage.calls(module="host_facts")} == {"gpu"}
     assert "user: is left out: the login has the uid 1000" in said
     assert "bare: is left out: has no Python: apt-get install python3" in said

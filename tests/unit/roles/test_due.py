@@ -203,7 +203,7 @@ ENTER[1]["loop"] = "{{ site_while_loading }}"
 def enter(
     stage: Any, *options: str, image: bool = True, failures: Sequence[Call] = (), nodes: str = "a"
 ) -> tuple[bool, str]:
-    """The site enters the roles of nodes that have neither the model nor, unless `image`, the engine's image."""
+    """The site enters the roles. The nodes lack the model and, if `image` is false, also the engine's image."""
     answers = {**SOUND, "model": {**SOUND["model"], "coming": {"tiny": "abc"}}}
     if not image:
         answers["engine_plan"] = {**SOUND["engine_plan"], "image_space": {"/var/lib/docker": 30}}

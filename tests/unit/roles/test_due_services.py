@@ -36,7 +36,7 @@ ROLES = ("gateway", "monitoring", "backup")
 
 
 def role(name: str, entry: str) -> Call:
-    """As the site enters a role."""
+    """Enter a role as the site does."""
     task = {"ansible.builtin.include_role": {"name": f"baremetal.inference.{name}", "tasks_from": entry}}
     return {**task, "tags": ["always"]} if entry == "main" else task
 
@@ -69,7 +69,7 @@ def test_roles_that_are_due_change_all_parts_and_compare_only_once(stage: Any) -
 
 
 def test_roles_that_run_although_nothing_is_due_compare_again_and_change_nothing(stage: Any) -> None:
-    """Except for the parts that depend on the engines of other machines."""
+    """The exceptions are parts that depend on the engines of other machines."""
     assert run(stage, ["preflight", "main"], "a", due=False) == {"gateway haproxy", "gateway_facts"}
     assert len(stage.calls(module="backup", check_mode=True)) == 2
     assert run(stage, ["main"], "a", due=False) == {"gateway haproxy", "gateway_facts"}

@@ -262,7 +262,7 @@ def test_a_restore_of_a_blank_machine_reads_the_networks_of_the_other_members(st
 
 
 @pytest.mark.once
-def test_a_run_that_restores_several_members_does_not_read_the_blank_ones_first(staged: Staged) -> None:
+def test_a_run_that_restores_several_members_does_not_read_blank_members_first(staged: Staged) -> None:
     succeeded, output, stage = begin_restore(staged, "a,b", gone=True)
     assert succeeded, output
     assert [call for call in stage.calls(module="gang_facts") if "at" in call] == []

@@ -36,7 +36,7 @@ NOTHING: dict[str, Any] = {"stopped": [], "removed": [], "kept": [], "foreign": 
 
 @dataclass(frozen=True)
 class Kind:
-    """A group that can be left, and what then is there."""
+    """A group that a host can leave, and what the host then still has."""
 
     group: str
     member: str

@@ -350,7 +350,7 @@ def test_a_gateway_that_does_not_send_requests_again_fails_the_node(maintenance:
     short = (OUTAGE, {"reached": False, "msg": "gw gives a 40 % of its share"})
     succeeded, output = maintenance.run(seen=[({**short[0], "on": "a"}, short[1])])
     assert not succeeded and "gw gives a 40 % of its share" in output
-    # Longer than the longest slow start.
+    # The longest slow start takes 180 s.
     assert sum(call["seconds"] for call in maintenance.stage.calls(on="a", **OUTAGE)) >= 260
     assert maintenance.steps("b") == []
 

@@ -17,7 +17,7 @@ VALUES = {"confirm": "one", "force": True, "bmc_address": "bmc1", "bmc_user": "r
 
 
 @pytest.mark.once
-def test_force_passes_a_node_that_answers_and_check_mode_sends_no_command(staged: Callable[..., Stage]) -> None:
+def test_force_accepts_a_node_that_answers_and_check_mode_sends_no_command(staged: Callable[..., Stage]) -> None:
     (play,) = yaml.safe_load(PLAYBOOK.read_text(encoding="utf-8"))
     play = {**play, "vars": {**play["vars"], **VALUES}}
     stage = staged(["bmc_power"])

@@ -45,14 +45,14 @@ def test_an_unreachable_machine_is_reported_at_the_end(stage: Any) -> None:
 
 
 @pytest.mark.full
-def test_a_failed_machine_is_reported_with_an_unreachable_one(stage: Any) -> None:
+def test_a_failed_machine_is_reported_together_with_an_unreachable_machine(stage: Any) -> None:
     succeeded, output = stage.run(plays("b"), f"[inference]\na\ngone {stage.gone}\nb")
     assert not succeeded and "The run went on without gone, b." in output, output
     assert "gone could not be reached. b failed, or stopped answering: see above." in output
 
 
 @pytest.mark.full
-def test_a_run_that_reaches_all_machines_reports_none(stage: Any) -> None:
+def test_a_run_that_reaches_all_machines_reports_no_machine(stage: Any) -> None:
     succeeded, output = stage.run(plays(), "[inference]\na\nb")
     assert succeeded and "went on without" not in output and "a works without []" in output, output
 

@@ -102,7 +102,9 @@ def test_a_follower_of_a_gang_is_neither_drained_nor_probed(restore: Restore) ->
         ({}, ("--check",)),
     ],
 )
-def test_a_restore_that_restarts_no_engine_drains_none(restore: Restore, extra: Call, options: tuple[str, ...]) -> None:
+def test_a_restore_that_restarts_no_engine_drains_no_engine(
+    restore: Restore, extra: Call, options: tuple[str, ...]
+) -> None:
     succeeded, output = restore.run(options=options, **extra)
     assert succeeded, output
     assert not restore.stage.calls(module="engine_outage")

@@ -39,7 +39,7 @@ def test_a_gateway_without_an_address_is_reported(staged: Callable[[Sequence[str
 def test_a_gateways_metrics_are_open_to_monitoring_hosts_and_to_the_other_nodes(
     staged: Callable[[Sequence[str]], Any],
 ) -> None:
-    """Nodes read there which requests the gateway sends to them: none to a node without an address."""
+    """Nodes read there which requests the gateway sends to them. c has no address that other hosts can reach."""
     rules = "common_firewall_allow | selectattr('name', 'eq', 'gateway metrics')"
     message = f"{{{{ {rules} | map(attribute='sources') | map('sort') | map('join', ' ') | list }}}}"
     play = {

@@ -503,8 +503,8 @@ def test_an_unfit_engine_that_does_not_swap_or_is_overruled_stops_no_node(update
     assert len(update.calls("engine_plan")) == (0 if "vllm_check_fit" in said else 2)
 
 
-def test_the_variable_set_must_be_json(update: Update) -> None:
-    """Ansible itself would split the value at its blank."""
+def test_the_value_of_the_variable_set_must_be_json(update: Update) -> None:
+    """Ansible splits the value at its blank. The filter set_models joins the parts."""
     play = {
         "hosts": "a",
         "roles": ["site_variables"],

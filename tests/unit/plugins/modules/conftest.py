@@ -44,7 +44,7 @@ def run_module(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPat
 
     For a module that the node's library runs, the module node_call runs, as with the action plugin.
     """
-    # A test of a filter, imported before, would send warnings to the controller's screen.
+    # Once a test has imported a filter, Ansible would send warnings to the controller's screen.
     monkeypatch.setattr(_internal, "is_controller", False, raising=False)
     # A module that warned in another test would warn here too.
     monkeypatch.setattr(warnings, "_global_warnings", {})

@@ -99,7 +99,7 @@ DRIVER: dict[str, Any] = {
 
 
 def etc(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lets apt's configuration lie below a directory."""
+    """Puts apt's configuration below a directory."""
     for directory in ("preferences.d", "apt.conf.d"):
         (root / directory).mkdir()
     monkeypatch.setattr(apt_pins, "ETC_APT", root)
@@ -145,7 +145,7 @@ def test_a_package_in_no_source_is_an_error(node: Node) -> None:
     node.code, node.words = 100, "E: Unable to locate package crul\n"
     with pytest.raises(apt_packages.PackageError, match=r"package crul.*components contrib, main"):
         node.apply("crul", check=True)
-    # With allow_unavailable, the sources may still change: only a real run must find the package.
+    # With allow_unavailable, check mode accepts the package: a real run may add its source before.
     result = node.apply("crul", absent=["old"], check=True, lenient=True)
     assert (result["unavailable"], result["installed"], result["removed"]) == (["crul"], ["crul"], ["old"])
     with pytest.raises(apt_packages.PackageError):
@@ -207,7 +207,7 @@ def test_packages_are_pinned_before_their_installation_and_held_afterwards(
 
 
 def test_a_package_of_another_set_is_held(node: Node, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The role nvidia_driver installs headers of kernels, which the role common holds."""
+    """The role nvidia_driver installs kernel headers. The role common puts them on hold."""
     etc(tmp_path, monkeypatch)
     (tmp_path / "apt.conf.d/52-kernel").write_text(apt_pins.blacklist(["linux-headers-*"]))
     node.plan, node.comes = "Inst jq (2)\nInst linux-headers-6 (2)\n", ["jq", "linux-headers-6"]

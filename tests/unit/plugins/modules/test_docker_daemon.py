@@ -158,7 +158,7 @@ def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Node:
     return node
 
 
-def test_fresh_node_is_configured_before_its_first_start(node: Node) -> None:
+def test_a_fresh_node_is_configured_before_its_first_start(node: Node) -> None:
     node.active = node.enabled = False
     predicted = node.apply({"debug": True}, check=True)
     assert not node.daemon_json.exists() and not node.state.exists()
@@ -191,7 +191,7 @@ def test_a_reload_needs_no_end_of_running_containers(node: Node) -> None:
     assert not node.apply({"debug": True})["changed"]
 
 
-def test_restart_waits_for_the_containers_to_end(node: Node) -> None:
+def test_a_restart_waits_for_the_containers_to_end(node: Node) -> None:
     node.containers = 2
     first = node.apply({"bip": "10.0.0.1/24", "debug": True})
     assert node.verbs() == ["reload"], "a reload loads debug"

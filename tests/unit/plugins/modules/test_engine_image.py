@@ -111,9 +111,7 @@ def test_a_refusal_of_the_image_registry_comes_with_advice(
     assert outcome(said) == (False, [IMAGE], [])
 
 
-def test_all_images_that_cannot_be_pulled_are_named_after_the_others_are_pulled(
-    docker: Docker, run_module: RunModule
-) -> None:
+def test_other_images_are_pulled_before_the_failed_images_are_named(docker: Docker, run_module: RunModule) -> None:
     docker.refusals = {IMAGE: "no such host", THIRD: "Error: manifest unknown"}
     said = run_module(engine_image, names=[IMAGE, OTHER, THIRD])
     first, hint, second, other_hint = said["msg"].splitlines()
@@ -144,7 +142,7 @@ def test_each_pull_begins_once_in_the_background(docker: Docker, run_module: Run
 def test_a_pull_that_began_in_the_background_is_one_change(docker: Docker, run_module: RunModule) -> None:
     run_module(engine_image, names=[IMAGE, OTHER], background=True)
     docker.end(OTHER)
-    # Docker joins the two pulls.
+    # Docker joins this pull with the pull in the background.
     waited = run_module(engine_image, names=[IMAGE, OTHER])
     assert outcome(waited) == (False, [IMAGE], []) and docker.pulled() == [IMAGE]
     docker.present.clear()
@@ -237,7 +235,7 @@ def test_images_are_verified_before_any_image_is_pulled(
     docker: Docker, verification: Verification, run_module: RunModule, tmp_path: Path
 ) -> None:
     verification.refusals = {OTHER: "no signature", THIRD: "no answer"}
-    # Also an image that the node already has.
+    # An image that the node already has is verified, too.
     docker.present.add(OTHER)
     for more in ({}, {"background": True}, {"verify_only": True}):
         said = run_module(engine_image, names=[IMAGE, OTHER, THIRD], signatures=SIGNATURES, **more)

@@ -12,7 +12,7 @@ from .conftest import RunModule
 def test_the_implementation_gets_the_options(take: RunModule) -> None:
     given = take(engine_swap, name="main", release=2, run_id="run1", terms={"watch_seconds": "5", "force": "no"})
     assert "node_call" not in given and given["pin"] is True
-    # Omitted terms are those of the node.
+    # For an omitted term, the node's own value counts.
     assert {key: value for key, value in given["terms"].items() if value is not None} == {
         "watch_seconds": 5,
         "force": False,

@@ -180,7 +180,7 @@ def test_a_trial_loads_the_rules_and_writes_no_file_before_it_is_confirmed(node:
         assert not node(phase=phase, check=True)["changed"]
 
 
-def test_a_trial_is_rolled_back_and_cannot_be_confirmed_then(node: Firewall) -> None:
+def test_a_trial_is_rolled_back_and_then_cannot_be_confirmed(node: Firewall) -> None:
     node(**WEB)
     node(phase="trial", **OTHER)
     assert node(phase="rollback")["rolled_back"]
@@ -345,7 +345,7 @@ def test_engines_have_a_file_of_their_own_and_root_is_left_out(node: Firewall) -
     assert "ip daddr { 198.51.100.1 } tcp dport 443 accept" in path.read_text()
     assert 'oifname "lo" tcp dport 20000-65535 accept' in path.read_text()
     assert not node(**WEB, **engines, engine_allow=[rule])["changed"]
-    # Another part leaves the file alone, and an empty list removes it.
+    # A change of another part leaves the file alone. Without users of engines, the module removes the file.
     node(name="other", allow=[{"name": "more", "port": 99}])
     assert path.exists() and "skuid" in str(node.kernel.table)
     assert "hub" not in str(node(**WEB, **engines)) and "hub" not in path.read_text()

@@ -68,7 +68,7 @@ class Machine:
         if argv[:3] == ["dpkg-query", "--show", "--showformat=${Conffiles}"]:
             return 0, self.conffiles, ""
         if argv[0] == "dpkg-query":
-            # With the version, if the format has it.
+            # The output has the version only if the format asks for it.
             rows = [f"{self.wants} installed {name} 2.6" for name in argv[3:] if self.installed]
             return int(not rows), "".join(f"{row}\n" if "Version" in argv[2] else f"{row[:-4]}\n" for row in rows), ""
         if argv[0] == "journalctl":
@@ -146,7 +146,7 @@ def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Machine:
 
 
 def given(**changes: Any) -> dict[str, Any]:
-    """The module's options; what the filter gateway_plan makes goes into its plan."""
+    """The module's options. Changes of what the filter gateway_plan makes go into the option `plan`."""
     plan = {name: changes.pop(name) for name in PLAN if name in changes}
     return {**PARAMS, **changes, "plan": {**PLAN, **plan}}
 
@@ -397,7 +397,7 @@ def test_a_certificate_that_the_run_makes_may_be_missing_in_check_mode_alone(
         run(machine, certificate_form="ca")
     served.write_text("x")
     assert run(machine, certificate_form="ca")["validated"] is True
-    # Plain HTTP has no link to a certificate.
+    # A gateway that serves plain HTTP has no link to a certificate.
     assert run(machine, certificate_form="kept")["action"] == "reload"
     assert not (module.DIRECTORY / "tls.pem").is_symlink()
 

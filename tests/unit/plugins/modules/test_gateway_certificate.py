@@ -44,7 +44,7 @@ shown: dict[tuple[tuple[str, ...], bytes], str] = {}
 
 
 def show_once(*words: str) -> str:
-    """openssl, started once per certificate: each start takes longer than the rest of a run."""
+    """openssl, started once per command and certificate: each start takes longer than the rest of a run."""
     asked = words[:-1], Path(words[-1]).read_bytes()
     if asked not in shown:
         shown[asked] = OPENSSL(*words)
@@ -207,7 +207,7 @@ def test_a_gateway_that_is_not_the_lead_makes_no_ca(machine: Machine) -> None:
 
 def test_nothing_is_signed_in_check_mode(machine: Machine) -> None:
     asked = {**PARAMS, "state": "signed"}
-    # Without a root, the run would make one.
+    # A run would make the missing root.
     assert module.sign(asked, check=True) == {"changed": True, "issued": ""}
     with pytest.raises(certificates.CertificateError, match="Nothing was changed"):
         module.sign({**asked, "lead": False}, check=True)

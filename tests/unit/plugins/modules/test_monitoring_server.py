@@ -42,7 +42,7 @@ PARAMS: dict[str, Any] = {
 
 
 def given(**changes: Any) -> dict[str, Any]:
-    """The module's options; what the filter monitoring_plan makes goes into its plan."""
+    """The module's options. Changes of what the filter monitoring_plan makes go into the option `plan`."""
     plan = {name: changes.pop(name) for name in (*PLAN, "asked", "rules") if name in changes}
     return {**PARAMS, **changes, "plan": {**PLAN, **plan}}
 
@@ -119,7 +119,7 @@ class Module:
 @pytest.fixture
 def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Machine:
     found = Machine()
-    # The fewest rounds: a hash takes 0.001 s, and not 0.06 s.
+    # The fewest rounds: a hash takes 0.001 s instead of 0.06 s.
     monkeypatch.setattr(passwords, "PREFIX", "$2b$04$")
     monkeypatch.setattr(module, "DIRECTORY", tmp_path / "prometheus")
     monkeypatch.setattr(module, "UNITS", tmp_path / "units")

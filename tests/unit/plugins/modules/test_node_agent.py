@@ -84,7 +84,7 @@ def test_a_new_tool_a_changed_unit_and_a_failure_restart_the_agent(
 ) -> None:
     run()
     assert run(check=True, tool_changed=True)["restarted"] is True
-    # A run that was cut off between the tool and the agent.
+    # As after a run that installed the tool, and was cut off before the restart of the agent.
     now = time.time() + 0.001
     os.utime(paths.command, (now, now))
     time.sleep(0.01)

@@ -240,7 +240,7 @@ def test_an_unreadable_file_stays_with_its_error(machine: Machine) -> None:
 
 
 def test_a_device_that_two_files_of_one_directory_have_is_in_conflict(machine: Machine) -> None:
-    """Only files of one directory conflict: the later directory wins."""
+    """Files of two directories do not conflict: the later directory wins."""
     machine.spec(cdi.OWN, spec(names=("0", "1")))
     machine.spec("/etc/cdi/ours.json", spec(names=("0",)))
     assert machine.facts()["conflicts"] == []

@@ -103,7 +103,9 @@ def test_a_wanted_flavour_overrides_the_default() -> None:
         (Wish("debian", cuda="new"), node("Ampere"), ["nvidia_driver_cuda", "12.9"]),
     ],
 )
-def test_the_refusal_of_a_wish_has_the_reason_or_what_to_set(wish: Wish, where: Node, words: list[str]) -> None:
+def test_the_refusal_of_a_wish_names_the_reason_or_the_setting_to_change(
+    wish: Wish, where: Node, words: list[str]
+) -> None:
     problems = refused(wish, where)
     assert any(all(word in problem for word in words) for problem in problems), problems
 

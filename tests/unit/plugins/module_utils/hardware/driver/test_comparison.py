@@ -95,7 +95,7 @@ class Machine:
     def reasons(
         self, devices: int | None = 8, version: str = "", kernels: Sequence[str] = (), **wanted: bool
     ) -> list[str]:
-        """What is wrong with the machine."""
+        """The reasons that the comparison finds."""
         given: dict[str, Any] = {
             "decision": {"plan": PLAN},
             "driver": self.driver,

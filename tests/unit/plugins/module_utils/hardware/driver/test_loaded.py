@@ -49,7 +49,7 @@ def test_without_files_in_proc_and_sys_no_module_is_loaded(tmp_path: Path) -> No
 
 
 @pytest.mark.recordings("proc_driver_nvidia")
-def test_recordings(recording: Any, tmp_path: Path) -> None:
+def test_the_banners_of_recorded_machines_are_read(recording: Any, tmp_path: Path) -> None:
     if not isinstance(recording.expected, dict) or "driver_version" not in recording.expected:
         pytest.skip("has facts of GPUs, not of the module")
     load(tmp_path, recording.text())

@@ -148,7 +148,7 @@ def test_a_gpu_that_a_parameter_of_the_module_excludes_is_excluded(tmp_path: Pat
 
 
 @pytest.mark.recordings("proc_driver_nvidia")
-def test_recordings(recording: Any, tmp_path: Path) -> None:
+def test_recorded_files_of_the_driver_are_read(recording: Any, tmp_path: Path) -> None:
     expected = recording.expected
     if "driver_version" in expected:
         flavor = "open" if expected["open_module"] else "proprietary"

@@ -64,7 +64,7 @@ def test_any_words_are_no_exception(words: str, code: int) -> None:
 
 
 @pytest.mark.recordings("errors")
-def test_recordings(recording: Any) -> None:
+def test_recorded_failures_are_recognised(recording: Any) -> None:
     if recording.expected["kind"] in ("fan_error_in_table", "nvlink_inactive"):
         pytest.skip("part of a good answer")
     failure = errors.classify(recording.text(), 1)

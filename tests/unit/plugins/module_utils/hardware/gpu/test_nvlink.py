@@ -44,7 +44,7 @@ def test_any_text_is_no_exception(text: str) -> None:
 
 
 @pytest.mark.recordings("nvlink")
-def test_recordings(recording: Any) -> None:
+def test_recorded_links_are_read(recording: Any) -> None:
     found = nvlink.links(recording.text())
     known = recording.expected["gpus"]
     if len({gpu["uuid"] for gpu in known}) < len(known):

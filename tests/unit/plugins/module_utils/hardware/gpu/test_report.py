@@ -225,7 +225,7 @@ def meaning(key: str, raw: Any) -> Any:
 
 
 @pytest.mark.recordings("nvidia_smi_xml")
-def test_recordings(recording: Any) -> None:
+def test_recorded_reports_are_read(recording: Any) -> None:
     expected = recording.expected
     found = report.parse(recording.text())
     assert found.damage is None

@@ -100,7 +100,7 @@ def test_a_matrix_cut_anywhere_has_no_wrong_link(end: int) -> None:
     matrix = topology.parse(MATRIX[:end])
     whole = parse(MATRIX).links
     for name, links in matrix.links.items() if matrix else ():
-        # The last link of the last row may be cut itself: NV1 of NV18.
+        # The cut may be within the last link: NV1 of NV18.
         assert all(whole[name][other].startswith(link) for other, link in links.items() if other in whole[name])
 
 
@@ -113,7 +113,7 @@ def test_flipped_characters_are_no_exception(flips: list[tuple[int, str]]) -> No
 
 
 @pytest.mark.recordings("topo")
-def test_recordings(recording: Any) -> None:
+def test_recorded_matrices_are_read(recording: Any) -> None:
     expected = recording.expected
     matrix = topology.parse(recording.text())
     if not expected.get("valid", True) or expected.get("gpu_count", 0) == 0:

@@ -105,7 +105,7 @@ def test_an_absurd_time_is_no_exception(stamp: str) -> None:
 
 
 @pytest.mark.recordings("kernel_xid")
-def test_recordings(recording: Any) -> None:
+def test_the_errors_in_recorded_logs_are_found(recording: Any) -> None:
     expected = recording.expected
     xids, errors = find(recording.text())
     assert Counter(str(one.xid) for one in xids) == expected["by_xid"]

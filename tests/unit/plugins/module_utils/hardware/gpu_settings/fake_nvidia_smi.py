@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 PROFILES = (
-    # Name, number, how many, GiB, slices to compute, eighths of the memory
+    # Name, number, count, GiB, compute slices, eighths of the memory
     ("1g.10gb", 19, 7, 9.75, 1, 1),
     ("1g.10gb+me", 20, 1, 9.75, 1, 1),
     ("1g.20gb", 15, 4, 19.62, 1, 2),
@@ -63,7 +63,7 @@ def gpu(number: int, **more: Any) -> dict[str, Any]:
         "mig": ["Disabled", "Disabled"],
         "ecc": ["Enabled", "Enabled"],
         "compute": "Default",
-        # Least, as delivered, most
+        # Limits in W: the least, the default, the largest
         "power": [200, 700, 700],
         "limit": 700,
         "processes": [],

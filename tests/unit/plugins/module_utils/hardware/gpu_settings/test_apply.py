@@ -114,7 +114,7 @@ def test_a_card_that_vanishes_is_a_failure(machine: Machine, monkeypatch: pytest
 def test_a_card_that_refuses_a_setting_is_a_failure(
     machine: Machine, kind: str, option: str, settings: dict[str, Any]
 ) -> None:
-    """With exit status 0 or another. The other card is set nevertheless, and no change of the first counts as made."""
+    """nvidia-smi may refuse with exit status 0. The other card is set. The refused change does not count as made."""
     machine.plug(2)
     machine.edit(0, **{kind: [option]})
     result = machine.settle(settings)

@@ -97,7 +97,7 @@ def mangled_node(new_machine: Any) -> Any:
     return fill(new_machine())
 
 
-def test_all_facts_of_a_node(node: Any) -> None:
+def test_all_facts_of_a_node_are_read(node: Any) -> None:
     assert gather(node) == {
         "rdma_devices": [
             {

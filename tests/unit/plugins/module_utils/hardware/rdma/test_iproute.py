@@ -118,7 +118,7 @@ def test_any_json_is_an_answer_or_a_value_error(data: Any) -> None:
 
 
 @pytest.mark.recordings("rdma_json")
-def test_recordings(recording: Any) -> None:
+def test_recorded_output_is_read(recording: Any) -> None:
     expected = recording.expected
     if "stderr" in recording.name:
         pytest.skip("the text is from standard error")

@@ -112,7 +112,7 @@ def test_one_communicator_without_gpudirect_is_a_warning() -> None:
 
 
 def test_a_device_that_does_not_reach_gpu_memory_is_a_warning() -> None:
-    """In versions without a summary. A line with a GPU and a distance concerns only one pair."""
+    """The versions of NCCL without a summary. A line with a distance concerns only one pair of GPU and device."""
     lines = (
         "n NCCL INFO NET/IB : GPU Direct RDMA Disabled for HCA 0 'mlx5_0' (no module)\n"
         "n NCCL INFO NET/IB : GPU Direct RDMA Enabled for HCA 1 'mlx5_1'\n"

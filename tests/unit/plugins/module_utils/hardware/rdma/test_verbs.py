@@ -45,7 +45,7 @@ def test_mangled_output_is_no_exception(at: int, noise: str, lost: int) -> None:
 
 
 @pytest.mark.recordings("ibv_devinfo")
-def test_recordings(recording: Any) -> None:
+def test_recorded_output_is_read(recording: Any) -> None:
     assert mtus(recording.text()) == {
         (device["name"], port["port"]): Mtu(port["active_mtu"], port["max_mtu"])
         for device in recording.expected["devices"]

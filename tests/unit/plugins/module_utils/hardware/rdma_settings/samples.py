@@ -49,7 +49,7 @@ def port(number: int = 0, **facts: Any) -> dict[str, Any]:
 
 
 def device(number: int = 0, *ports: dict[str, Any], **facts: Any) -> dict[str, Any]:
-    """A device with one port, or with these."""
+    """A device with the given ports, by default one."""
     return {
         "name": f"rocep{number}s0",
         "driver": "mlx5_core",

@@ -74,7 +74,7 @@ def test_another_error_of_dcb_is_not_tried_again(tmp_path: Path) -> None:
         make(tmp_path, "pfc", [3], answers=iter([Outcome(1, "", "Attribute write: Operation not supported")]))
 
 
-def test_the_command_of_ets(tmp_path: Path) -> None:
+def test_ets_is_set_by_one_command(tmp_path: Path) -> None:
     value = {"algorithms": ["ets"] * 2, "bandwidth": [60, 40], "classes": [0, 1]}
     assert make(tmp_path, "ets", value) == [
         "dcb ets set dev ens0 willing off tc-tsa 0:ets 1:ets tc-bw 0:60 1:40 prio-tc 0:0 1:1"
@@ -160,7 +160,7 @@ def test_the_mode_of_ip_over_infiniband_is_set_and_a_refused_mode_is_an_error(
     path.parent.mkdir(parents=True)
     path.write_text("datagram\n")
     assert make(tmp_path, "ipoib_mode", "connected") == []
-    # The kernel takes the mode only with its line end.
+    # The kernel accepts the mode only with a line end.
     assert path.read_text() == "connected\n"
     # The kernel changes the MTU with the mode.
     assert make(tmp_path, "ipoib_mode", "datagram", rail={"mtu": 2044}) == ["ip link set dev ens0 mtu 2044"]
@@ -190,10 +190,9 @@ def test_missing_partitions_of_infiniband_are_added(tmp_path: Path) -> None:
     ]
 
 
-def test_the_error_of_a_kernel_that_is_locked_down_has_what_to_set(
+def test_the_error_of_a_kernel_that_is_locked_down_names_the_setting_to_change(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The message has the file, the reason, and what to do."""
     name = "0000:10:00.0"
     config = tmp_path / f"sys/bus/pci/devices/{name}/config"
     config.parent.mkdir(parents=True)

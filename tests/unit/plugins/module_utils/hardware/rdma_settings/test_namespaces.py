@@ -126,10 +126,10 @@ def test_each_address_answers_for_itself_and_packets_leave_by_their_own_rail() -
     )
     assert result.returncode == 0, result.stderr
     found = json.loads(result.stdout)
-    # By default one device answers for both addresses, and one device carries all packets.
+    # By default, one rail answers for both addresses, and the first rail carries all packets.
     assert found["default"]["1"].split()[0] == found["default"]["2"].split()[0]
     assert {answer.split()[1] for answer in found["default"].values()} == {"ens0"}
-    # With the settings of ARP, each answers for itself, but packets still leave by the first.
+    # With the settings of ARP, each address answers with its own rail. Packets still leave by the first rail.
     assert found["arp"] == {"1": "ens0 ens0", "2": "ens1 ens0"}
     # With the rules, each rail carries its own packets.
     assert found["rules"] == {"1": "ens0 ens0", "2": "ens1 ens1"}

@@ -49,7 +49,7 @@ def owned(name: str, file: str | None, mtu: int | None = None) -> dict[str, Any]
     return facts(device(0, port(0, netdev_managers=[{"name": name, "file": file, "mtu": mtu}])), device(1))
 
 
-def test_the_default_plan_on_ethernet() -> None:
+def test_the_default_plan_sets_lossless_ethernet_without_addresses() -> None:
     found, findings = planned()
     assert not findings.problems and not findings.warnings
     rail = found.desired.rails[0]
@@ -63,7 +63,7 @@ def test_the_default_plan_on_ethernet() -> None:
 
 @pytest.mark.parametrize("found", [roce(), facts(infiniband(0))])
 def test_the_defaults_of_the_role_are_those_of_the_plan(found: dict[str, Any]) -> None:
-    """Only the role's variables without a key in the plan are left out: its __rdma_settings has all others."""
+    """The variable __rdma_settings of the role has all variables that the plan reads."""
     root = Path(__file__).parents[6]
     defaults = yaml.safe_load((root / "roles/rdma/defaults/main.yml").read_text())
     given = yaml.safe_load((root / "roles/rdma/vars/main.yml").read_text())["__rdma_settings"]

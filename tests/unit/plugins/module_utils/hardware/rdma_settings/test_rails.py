@@ -92,7 +92,7 @@ def test_the_second_port_of_a_device_can_be_named() -> None:
 
 
 def test_two_ports_of_one_card_may_both_be_rails() -> None:
-    """As two PCI functions, both are rails. Of one function with ports of two link layers, only one layer's port is."""
+    """Ports of two PCI functions are both rails. If one function has two link layers, the ports of one are rails."""
     found = facts(device(0), device(1, pci_address="0000:10:00.1"))
     assert choose(Wish(), found)[0] == ["rocep0s0/1", "rocep1s0/1"]
     second = {**infiniband(0)["ports"][0], "port": 2}

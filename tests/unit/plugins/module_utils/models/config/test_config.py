@@ -25,7 +25,7 @@ def config(raw: dict[str, Any], **more: Any) -> Config:
 BASE = {"model_type": "llama", "num_hidden_layers": 12, "hidden_size": 768, "num_attention_heads": 12, "vocab_size": 99}
 
 
-def test_reads_a_published_configuration(published: dict[str, Any]) -> None:
+def test_a_published_configuration_is_read(published: dict[str, Any]) -> None:
     found = config(published["llama-3.1-70b"]["config"])
     assert found.architectures == ("LlamaForCausalLM",)
     assert (found.layers, found.attention_heads, found.kv_heads, found.head_size) == (80, 64, 8, 128)
@@ -35,7 +35,7 @@ def test_reads_a_published_configuration(published: dict[str, Any]) -> None:
     assert (found.dtype, found.tied_embeddings, found.quantization, found.mla) == ("bfloat16", False, None, None)
 
 
-def test_reads_latent_attention_and_experts(published: dict[str, Any]) -> None:
+def test_latent_attention_and_experts_are_read(published: dict[str, Any]) -> None:
     found = config(published["deepseek-v3"]["config"])
     assert found.mla and (found.mla.kv_lora_rank, found.mla.qk_rope_head_dim) == (512, 64)
     assert found.experts
@@ -46,7 +46,7 @@ def test_reads_latent_attention_and_experts(published: dict[str, Any]) -> None:
     assert found.max_length == 163840
 
 
-def test_reads_experts_that_have_no_size_of_their_own(published: dict[str, Any]) -> None:
+def test_experts_that_have_no_size_of_their_own_are_read(published: dict[str, Any]) -> None:
     experts = config(published["mixtral-8x7b"]["config"]).experts
     assert experts and (experts.count, experts.intermediate_size, experts.layers) == (8, 14336, 32)
 
@@ -66,7 +66,7 @@ def test_multi_query_models_have_one_kv_head() -> None:
     assert config({**BASE, "multi_query": True, "new_decoder_architecture": True}).kv_heads == 12
 
 
-def test_reads_the_language_part_of_a_model_that_also_reads_images() -> None:
+def test_the_language_part_of_a_model_that_also_reads_images_is_read() -> None:
     found = config(
         {
             "architectures": ["ExampleForConditionalGeneration"],
@@ -105,7 +105,7 @@ def test_an_absurd_number_of_cycles_leaves_the_layers_unknown() -> None:
     assert parse(raw)[0].layers is None
 
 
-def test_reads_the_file_of_model_optimizer() -> None:
+def test_the_file_of_model_optimizer_is_read() -> None:
     file = {"producer": {"name": "modelopt"}, "quantization": {"quant_algo": "FP8", "kv_cache_quant_algo": None}}
     assert config(BASE, quantization_file=file).quantization == Quantization("modelopt", 8)
 

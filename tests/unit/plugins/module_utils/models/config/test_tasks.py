@@ -100,7 +100,7 @@ def test_the_tasks_of_a_known_architecture_are_certain(name: str) -> None:
 @pytest.mark.parametrize("name", ["SomethingNew", "SomethingNewForCausalLM", "SomethingNewModel"])
 def test_the_tasks_of_an_unknown_architecture_are_not_certain(name: str) -> None:
     assert tasks(model(name), {}) != () == certain(model(name), {})
-    # Unless the entry says as which architecture to load the model.
+    # The tasks are certain if the entry names the architecture to load.
     assert certain(model(name), {"hf-overrides": RERANKER}) == ("score", "classify")
 
 

@@ -76,7 +76,7 @@ def test_problems_of_the_files_of_an_adapter_are_reported() -> None:
         ("unsloth/qwen3-8b-bnb-4bit", "Qwen/Qwen3-8B", False),
         ("Qwen/Qwen3-8B", "org/Qwen3_8B-FP8", False),
         ("Qwen/Qwen2.5-7B", "Qwen/Qwen3-8B", True),
-        # A path does not name the model in it.
+        # A path says nothing about the model.
         ("/home/me/llama", "Qwen/Qwen3-8B", False),
         ("Qwen/Qwen2.5-7B", "/srv/qwen", False),
         ("", "Qwen/Qwen3-8B", False),

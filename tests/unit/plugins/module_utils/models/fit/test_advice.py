@@ -68,7 +68,6 @@ def test_fp8_is_no_advice_for_a_gpu_without_it(model: Model) -> None:
 
 
 def test_with_each_advised_setting_the_failed_check_passes(model: Model, published: dict[str, Any]) -> None:
-    """With the advised setting, the check that failed passes."""
     good = 0
     for name in published:
         for gpus in ("1xL4", "2xRTX-4090", "1xV100-32GB", "4xA100-40GB", "8xH100-80GB", "3xL40S"):
@@ -106,7 +105,7 @@ def test_the_cpu_engine_has_the_cache_of_vllm_cpu_kvcache_space(model: Model) ->
 def test_sizes_are_the_tensor_parallel_sizes_that_fit_into_memory(model: Model) -> None:
     assert case(model("llama-3-70b"), {}, "8xH100-80GB").sizes() == [2, 4, 8]
     assert case(model("llama-3-70b"), {}, [Device("X", None)] * 8).sizes() == [1, 2, 4, 8]
-    # Where memory is never enough, none is advised.
+    # Where memory is never enough, no size is advised.
     assert case(model("llama-3-70b"), {}, "2xL4").sizes() == []
     # Stages and ranks share the GPUs.
     assert case(model("llama-3-70b"), {"pipeline-parallel-size": 2}, "8xH100-80GB").tensor_parallel_limit == 4
@@ -135,7 +134,7 @@ def test_weights_beyond_the_budget_are_a_misfit_even_if_other_needs_are_unknown(
 
 
 def test_a_published_model_without_default_keys_has_a_known_need() -> None:
-    """The configuration of Gemma 3 27B has neither vocabulary nor tied embeddings, and a part for images."""
+    """The configuration of Gemma 3 27B lacks the keys for vocabulary and tied embeddings, and has a part for images."""
     text = {"model_type": "gemma3_text", "hidden_size": 5376, "intermediate_size": 21504, "num_hidden_layers": 62}
     heads = {"num_attention_heads": 32, "num_key_value_heads": 16, "head_dim": 128, "sliding_window": 1024}
     vision = {"model_type": "siglip_vision_model", "hidden_size": 1152, "intermediate_size": 4304}

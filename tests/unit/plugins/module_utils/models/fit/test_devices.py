@@ -59,7 +59,7 @@ def test_an_unknown_gpu_or_number_is_refused(text: str, message: str) -> None:
 
 
 def test_a_gpu_without_a_driver_has_the_memory_of_its_product() -> None:
-    """The facts do not guess the memory, and a plan is made before the node has a driver."""
+    """The facts do not guess the memory. A plan needs it before the node has a driver."""
     bare = {"index": None, "product": "H100-80GB", "compute_capability": "9.0", "memory_total_mib": None}
     assert devices.from_facts([{**bare, "reported": False}]) == [Device("H100-80GB", 81559, (9, 0))]
     assert devices.from_facts([{**bare, "reported": False, "product": None, "name": "x"}])[0].memory_mib is None

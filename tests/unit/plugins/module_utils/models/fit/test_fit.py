@@ -209,7 +209,6 @@ def test_the_estimate_counts_all_data_parallel_ranks(model: Model) -> None:
 
 
 def test_with_each_advised_setting_the_failed_check_passes(model: Model, published: dict[str, Any]) -> None:
-    """With the advised setting, the check that failed passes."""
     good = 0
     for name in published:
         for gpus in ("1xL4", "2xRTX-4090", "1xV100-32GB", "4xA100-40GB", "8xH100-80GB", "3xL40S"):

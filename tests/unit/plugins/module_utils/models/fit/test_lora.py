@@ -93,7 +93,7 @@ def test_embedding_and_head_count_if_the_engines_class_has_adapters_for_them(mod
 
 def test_the_experts_of_a_model_with_latent_attention_count(model: Model) -> None:
     found = lora.reserved(model("deepseek-v3").config, read({**ON, "tensor-parallel-size": 8})[0], "bfloat16")
-    # 256 experts with 3 x (7168 + 256) rows of rank 8 in 58 layers are nearly all of it.
+    # 256 experts with 3 x (7168 + 256) rows of rank 8 in 58 layers are nearly all of the memory.
     assert found and found > 58 * 256 * 3 * (7168 + 256) * 8 * 2
 
 

@@ -40,10 +40,10 @@ def test_weights_are_divided_over_ranks(model: Model) -> None:
     assert facts.weights
     whole = per_gpu(facts)
     assert whole == facts.weights.bytes
-    # Only norms are held by each rank: 160 vectors and one more.
+    # Each rank has all norms: 160 vectors in the layers, and one after the layers.
     norms = 161 * 8192 * 2
     assert per_gpu(facts, tensor_parallel_size=4) == pytest.approx((whole - norms) / 4 + norms, rel=1e-9)
-    # Beyond as many ranks as KV heads, keys' and values' projections are repeated.
+    # With more ranks than the 8 KV heads, the projections of keys and values are repeated.
     kv = facts.weights.parts.kv_projections
     assert per_gpu(facts, tensor_parallel_size=16) == pytest.approx(
         (whole - norms - kv) / 16 + kv / 8 + norms, rel=1e-9
@@ -71,7 +71,7 @@ def test_each_gpu_has_all_projections_of_latent_attention(model: Model) -> None:
     facts = model("deepseek-v3")
     assert facts.weights
     eighth = facts.weights.bytes / 8
-    # 61 layers of (1536 + 576) x 7168 bytes, and routers: 0.96 GiB of which 7/8 are not shared.
+    # 61 layers of (1536 + 576) x 7168 bytes, and routers: 1.06 GiB. Ranks that share would have 1/8 of this.
     assert per_gpu(facts, tensor_parallel_size=8) - eighth == pytest.approx(0.94 * GIB, rel=0.05)
 
 

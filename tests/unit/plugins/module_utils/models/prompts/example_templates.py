@@ -106,14 +106,14 @@ TURNS = """\
 {% endif %}
 """
 
-# The same for pictures: a text or parts, each part stripped.
+# As TURNS, but the content is a text, or parts with pictures. Each part is stripped.
 TURNS_PARTS = TURNS.replace(
     "{{ message['content'] | trim }}",
     "{% if message['content'] is string %}{{ message['content'] | trim }}{% else %}{% for part in message['content'] %}"
     "{% if part['type'] == 'image' %}<image>{% else %}{{ part['text'] | trim }}{% endif %}{% endfor %}{% endif %}",
 )
 
-# The system's text goes before the user's first.
+# The text of the system message goes before the first text of the user.
 FOLDED = """\
 {%- if messages[0].role == 'system' -%}
     {%- set prefix = messages[0].content if messages[0].content is string else messages[0].content[0].text -%}

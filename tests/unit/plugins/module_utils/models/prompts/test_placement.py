@@ -22,7 +22,7 @@ RENDER = renderer({"bos_token": "<s>", "eos_token": "</s>"})
 
 @functools.cache
 def tried(template: str, policy: str) -> tuple[str, Placement]:
-    """The template with the prompt, made once for all tests: this renders the template many times."""
+    """The template with the prompt, made once for all tests, because the search renders the template many times."""
     return wrap_and_try(template, PROMPT, policy, RENDER)
 
 

@@ -44,7 +44,7 @@ def test_a_variant_is_checked_with_its_base_and_a_mistake_is_reported_once() -> 
 
 
 def test_all_flags_that_place_ranks_on_other_nodes_are_refused_at_once() -> None:
-    """Each flag that places ranks on other nodes is refused, and the wrong number of ranks here too."""
+    """The wrong number of ranks on this node is refused, too."""
     elsewhere = {
         "data-parallel-address": "10.0.0.1",
         "data-parallel-external-lb": True,
