@@ -165,10 +165,10 @@ def check_pruning(machine: Saved, other: str, server: Server) -> None:
     forget = "timeout 8 inference-backup restic forget --keep-last 1 --prune"
     node.run(f"{forget}; inference-backup restic unlock", check=False)
     assert machine.snapshots() == before
-    assert "1 snapshots would be removed, 2 kept" in prune(machine, other, server, "--check")
+    assert "1 snapshot would be removed, 2 kept" in prune(machine, other, server, "--check")
     assert machine.snapshots() == before
     said = prune(machine, other, server)
-    assert "1 snapshots removed, 2 kept. LOOK AT THIS HOST: snapshots dated in the future" in said, said
+    assert "1 snapshot removed, 2 kept. LOOK AT THIS HOST: snapshots dated in the future" in said, said
     assert server.secret not in said
     assert changes(prune(machine, other, server)) == 0
     assert not any(one["time"].startswith("2020") for one in machine.snapshots())
