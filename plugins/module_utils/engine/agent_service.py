@@ -75,6 +75,7 @@ class Units:
         """`swap_settings` is the text of paths.swap_settings; None leaves the file as it is."""
         self.paths = paths
         self.swap_settings = swap_settings
+        self._had_settings = paths.swap_settings.exists()
         self.settings_due = swap_settings is not None and not files.same(paths.swap_settings, swap_settings, MODE)
         self.wanted = {
             paths.agent_unit: agent_unit.render(address, port),
@@ -128,9 +129,13 @@ class Units:
             systemd.systemctl("restart", *self.timers_to_restart)
 
     def diff(self) -> dict[str, str]:
+        """The texts of the units that change. Of the settings of swaps, only that they change: they have prompts."""
+        settings = f"{self.paths.swap_settings}:\n" if self.settings_due else ""
+        before = f"{settings}(not shown)\n" if settings and self._had_settings else settings
+        after = f"{settings}(not shown, changed)\n" if settings else ""
         return {
-            "before": "".join(f"{path}:\n{self.before[path] or ''}" for path in self.written),
-            "after": "".join(f"{path}:\n{self.wanted[path]}" for path in self.written),
+            "before": "".join(f"{path}:\n{self.before[path] or ''}" for path in self.written) + before,
+            "after": "".join(f"{path}:\n{self.wanted[path]}" for path in self.written) + after,
         }
 
 

@@ -112,9 +112,13 @@ def test_the_settings_of_swaps_are_written_once(run: RunModule, fake: AgentSyste
     assert not paths.swap_settings.exists(), "without the option, the file stays as it is"
     foreseen = run(check=True, swap=SWAP)
     assert foreseen["changed"] and foreseen["files"] == [str(paths.swap_settings)] and not paths.swap_settings.exists()
+    assert foreseen["diff"] == {
+        "before": f"{paths.swap_settings}:\n",
+        "after": f"{paths.swap_settings}:\n(not shown, changed)\n",
+    }
     result = run(swap={**SWAP, "golden": {"main": [{"prompt": "1+1", "expect": "2"}]}, "terms": {"watch_seconds": 5}})
     assert result["changed"] and not result["restarted"] and fake.calls == []
-    assert "1+1" not in str(result["diff"])
+    assert "1+1" not in str(result["diff"]) and result["diff"] == foreseen["diff"]
     found = swap_settings.read(paths)
     assert (found.node, found.gateways) == ("node1", (swap_settings.Gateway("gw1", "10.0.0.9", 8404),))
     assert found.golden == {"main": [{"prompt": "1+1", "expect": "2"}]}
