@@ -48,7 +48,7 @@ def test_an_unreachable_machine_is_reported_at_the_end(stage: Any) -> None:
 def test_a_failed_machine_is_reported_together_with_an_unreachable_machine(stage: Any) -> None:
     succeeded, output = stage.run(plays("b"), f"[inference]\na\ngone {stage.gone}\nb")
     assert not succeeded and "The run went on without gone, b." in output, output
-    assert "gone could not be reached. b failed, or stopped answering: see above." in output
+    assert "gone could not be reached. b failed, or stopped answering: the output above names the cause." in output
 
 
 @pytest.mark.full

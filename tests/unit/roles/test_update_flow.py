@@ -295,7 +295,7 @@ def test_a_preparation_that_fails_keeps_the_lock_of_an_interrupted_run(
         __update_lock={"adopted": adopted},
         ansible_failed_result={"msg": "the disk is full"},
     )
-    assert not succeeded and "a: stopped, see above. No engine was touched." in output
+    assert not succeeded and "a: stopped. The failed task above names the cause. No engine was touched." in output
     assert "the disk is full" not in output, "the failed task has printed it"
     assert ("a: run run0 was cut off here, and its work is not over" in output) == kept
     assert (
@@ -411,7 +411,8 @@ def test_a_gateway_that_runs_with_an_older_hold_needs_site_first(update: Update)
 
 def test_a_node_that_could_not_prepare_stops_the_plan(update: Update) -> None:
     succeeded, output = update.run(tasks=["plan"], nodes="a update_gave_up=full\nb")
-    assert not succeeded and "a could not prepare the update, see above. No engine was touched." in output
+    words = "a could not prepare the update: the failed tasks above name the cause. No engine was touched."
+    assert not succeeded and words in output
     assert update.calls("engine_facts") == []
 
 
