@@ -60,7 +60,7 @@ def events(node: Node) -> list[str]:
 def test_a_change_waits_for_the_drain_and_no_client_notices(fleet: Fleet, rail: Node) -> None:
     fleet.wait_up()
     pid = rail.engine_pid()
-    waits = f"{CHANGE}. These changes stop the traffic of a rail, so they wait for main."
+    waits = f"{CHANGE}. These changes stop the traffic of a rail, so they wait until the node is drained."
     for expected in (True, False):
         output = playbook(rail.name, name=RAILS, **WANTED)
         assert waits in " ".join(output.split()), output
