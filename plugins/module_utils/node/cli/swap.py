@@ -188,7 +188,9 @@ def _report(options: argparse.Namespace, found: Progress) -> int:
         words = {
             swaps.REFUSED: "nothing was changed",
             swaps.RETURNED: "the release before serves",
-            request.STUCK: "requests stay away: remove the cause, and swap again",
+            request.STUCK: "requests stay away: remove the cause, and swap again"
+            if found.step == swaps.STUCK
+            else f"inferctl status shows whether {options.name} serves: remove the cause, and swap again",
         }
         ends = [found.failure, words[found.outcome], *([PERMISSIONS[found.permission]] if found.permission else [])]
         print(f"inferctl: {options.name}: {'. '.join(ends)}", file=sys.stderr, flush=True)

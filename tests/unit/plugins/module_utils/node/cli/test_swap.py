@@ -158,6 +158,34 @@ def test_a_stuck_swap_is_a_failure(node: Node, run_json: RunJson, paths: Paths) 
     assert code == 1 and (document["outcome"], document["failure"], document["report"]) == ("stuck", "why", None)
 
 
+def test_a_stuck_swap_prints_that_requests_stay_away(node: Node, run: Run, paths: Paths) -> None:
+    def stuck(swap: Swap) -> None:
+        swaps.write(paths, "main", Swap(**{**vars(swap), "step": swaps.STUCK, "failure": "why"}))
+
+    node.perform = stuck
+    code, _output, errors = run("swap", "main", "--to", "2")
+    words = "why. requests stay away: remove the cause, and swap again"
+    assert code == 1 and errors == f"inferctl: main: {words}\n"
+
+
+@pytest.mark.parametrize("recorded", [True, False])
+def test_an_unknown_end_is_reported_as_unknown(node: Node, run: Run, paths: Paths, recorded: bool) -> None:
+    """The process of the swap does not run, or its record is gone."""
+
+    def vanish(_swap: Swap) -> None:
+        node.states[UNIT] = "inactive"
+        if not recorded:
+            swaps.end(paths, "main")
+
+    node.perform = vanish
+    code, _output, errors = run("swap", "main", "--to", "2")
+    failure = "the swap does not run" if recorded else "the outcome of the swap is unknown"
+    assert code == 1 and errors == (
+        f"inferctl: main: {failure}: journalctl -u {UNIT}. inferctl status shows whether main serves: remove the"
+        " cause, and swap again\n"
+    )
+
+
 def test_the_json_of_a_swap_has_outcome_report_and_messages(node: Node, run_json: RunJson) -> None:
     code, document = run_json("swap", "main", "--to", "2")
     assert code == 0 and document["instance"] == "main" and document["outcome"] == swaps.DONE
