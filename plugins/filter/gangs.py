@@ -28,10 +28,13 @@ def gang_site(
     node: str,
     sysctl: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """What the members of a node's gangs declare; empty where the node has no gang."""
+    """What the members of a node's gangs declare; empty where the node has no gang. Raises AnsibleFilterError."""
     from ansible_collections.baremetal.inference.plugins.module_utils.engine.gang import site
 
-    return site.collect(instances, hostvars, group, node, sysctl)
+    try:
+        return site.collect(instances, hostvars, group, node, sysctl)
+    except ValueError as error:
+        raise AnsibleFilterError(f"gang_site: {error}") from error
 
 
 def gang_rules(gangs: Mapping[str, Any], instances: Sequence[Any]) -> list[dict[str, Any]]:

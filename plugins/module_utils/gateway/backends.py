@@ -227,15 +227,19 @@ def replicas_of(
 
     `leaving` names instances to leave out, by host. Each engine has the model that its node reports, or else the
     declared one. Skips items that are no instance, since the check on the node reports them. Raises AddressError with
-    all hosts whose engines cannot be reached.
+    all hosts whose engines cannot be reached, or whose instances are no list.
     """
     found, unreachable = [], []
     for host in hosts:
         variables = hostvars.get(host, {})
         gone = (leaving or {}).get(host, ())
+        declared = variables.get("instances") or []
+        if not isinstance(declared, Iterable):
+            unreachable.append(f"{host}: instances is {declared!r}: it must be a list")
+            continue
         instances = [
             item
-            for item in present_instances(led_instances(variables.get("instances") or [], host))
+            for item in present_instances(led_instances(list(declared), host))
             if isinstance(item, Mapping) and item.get("name") not in gone
         ]
         if not instances:

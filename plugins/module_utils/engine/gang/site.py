@@ -9,7 +9,7 @@ The controller collects the declarations (`collect`), and the node checks its ow
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -87,7 +87,7 @@ def collect(
     """The site of a node, in plain values; empty where the node has no gang.
 
     `variables` are the variables of hosts by name. Only those of members are read. `sysctl` has the kernel parameters
-    that this run sets on the node.
+    that this run sets on the node. Raises ValueError if a member's instances are no list.
     """
     wanted = [member for raw in gangs_of(node_instances(instances, node)) for member in raw[NODES]]
     if not wanted:
@@ -98,7 +98,10 @@ def collect(
             continue
         host = variables[name]
         found = next((key for key in ADDRESSES if host.get(key)), ADDRESSES[0])
-        declared = without_secrets(node_instances(host.get("instances") or [], name))
+        instances_there = host.get("instances") or []
+        if not isinstance(instances_there, Iterable):
+            raise ValueError(f"{name}: instances is {instances_there!r}: it must be a list")
+        declared = without_secrets(node_instances(list(instances_there), name))
         hosts[name] = {"address": str(host.get(found) or ""), "variable": found, "instances": declared}
     wanted_range = {str(key).replace("/", "."): value for key, value in (sysctl or {}).items()}.get(PORT_RANGE)
     return {"node": node, "group": list(group), "hosts": hosts, "port_range": str(wanted_range or "")}

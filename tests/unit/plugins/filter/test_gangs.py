@@ -37,6 +37,13 @@ def test_a_node_without_a_gang_has_no_rules() -> None:
     )
 
 
+@pytest.mark.parametrize("instances", [7, 0.5, True])
+def test_instances_of_a_member_that_are_no_list_are_an_error_of_the_filter(instances: object) -> None:
+    hostvars = {**HOSTVARS, "n2": {"instances": instances}}
+    with pytest.raises(AnsibleFilterError, match=f"^gang_site: n2: instances is {instances!r}: it must be a list$"):
+        FILTERS["gang_site"](INSTANCES, hostvars, list(HOSTVARS), "n1")
+
+
 def test_a_damaged_site_is_an_error_of_the_filter() -> None:
     for name in ("gang_rules", "gang_engine_rules"):
         with pytest.raises(AnsibleFilterError, match=f"{name}: the hosts"):

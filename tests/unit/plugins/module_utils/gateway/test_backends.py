@@ -64,6 +64,14 @@ def test_all_hosts_that_cannot_be_reached_are_named_at_once() -> None:
         replicas_of(["gpu1", "gpu2", "gpu3"], hostvars, "gw1", no_address)
 
 
+@pytest.mark.parametrize("instances", [7, 0.5, True])
+def test_instances_that_are_no_list_are_a_mistake_of_their_host(instances: object) -> None:
+    hostvars = {"gpu1": {"instances": instances}, "gpu2": {"instances": INSTANCES}}
+    with pytest.raises(AddressError) as error:
+        replicas_of(["gpu1", "gpu2"], hostvars, "gw1", no_address)
+    assert str(error.value).startswith(f"gpu1: instances is {instances!r}: it must be a list; gpu2: ")
+
+
 @pytest.mark.parametrize(
     ("reported", "model"),
     [
