@@ -116,3 +116,5 @@ def test_a_flag_that_no_catalogue_knows_takes_any_value(value: Any, expected: li
 def test_no_flag_takes_an_empty_value_or_a_second_flag() -> None:
     assert values.mistake(Flag("x"), None).startswith("has no value")
     assert "begins with a dash" in values.mistake(Flag("x"), ["a", "--y"])
+    # vLLM's parser reads -0.5 as the key 5 of a flag -0.
+    assert "begins with a dash" in values.mistake(Flag("x"), [-0.5]) and not values.mistake(Flag("x"), [-1])
