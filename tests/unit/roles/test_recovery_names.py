@@ -79,3 +79,51 @@ def test_an_action_on_a_follower_alone_names_the_leader_and_fails_for_a_named_ga
     assert "b is only a follower of main: " in said and "Run the playbook again with -l a." in said, output
     assert succeeded != fails, output
     assert not [call for call in stage.calls() if "recover" in call["argv"]]
+
+
+@pytest.mark.parametrize("verb", ["drain", "undrain"])
+@pytest.mark.parametrize("changed", [True, False])
+def test_check_mode_reports_what_would_change(staged: Callable[..., Any], verb: str, changed: bool) -> None:
+    stage = staged(("inferctl",), tasks("names.yml", f"{verb}.yml"))
+    include = {"name": "baremetal.inference.recovery", "tasks_from": verb}
+    variables = {"recovery_names": [], "recovery_drain_reason": "disk"}
+    task = {"ansible.builtin.include_role": include, "vars": variables}
+    outcomes = [{"instance": "main", "changed": changed}, {"instance": "side", "changed": False}]
+    done = ({"module": "inferctl"}, {"stdout": json.dumps({"changed": changed, "instances": outcomes})})
+    seen = [done, status("a", "main", "side")]
+    succeeded, output = stage.run([{"hosts": "a", "tasks": [task]}], "a", "--check", seen=seen)
+    assert succeeded, output
+    (call,) = [call for call in stage.calls() if verb in call["argv"]]
+    assert "--dry-run" in call["argv"] and call["argv"][-2:] == ["main", "side"] and not call["check_mode"]
+    assert (f'a: would {verb} main"' in output) == changed, output
+    assert f"changed={int(changed)} " in output
+
+
+@pytest.mark.parametrize(
+    ("action", "changed", "act", "would"),
+    [
+        ("reset", True, "", True),
+        ("disarm", False, "", False),
+        ("recover", False, "restart", True),
+        ("recover", False, "wait", False),
+        ("status", False, "", False),
+    ],
+)
+def test_check_mode_of_an_action_reports_what_would_change(
+    staged: Callable[..., Any], action: str, changed: bool, act: str, would: bool
+) -> None:
+    stage = staged(("inferctl",), tasks("names.yml", "operate.yml"))
+    include = {"name": "baremetal.inference.recovery", "tasks_from": "operate"}
+    task = {
+        "ansible.builtin.include_role": include,
+        "vars": {"recovery_names": ["main"], "recovery_action": action},
+    }
+    reports = [{"instance": "main", "act": act}] if act else []
+    document = {"changed": changed, "reports": reports, "instances": [{"instance": "main"}]}
+    seen = [({"module": "inferctl"}, {"rc": 0, "stdout": json.dumps(document)}), status("a", "main")]
+    succeeded, output = stage.run([{"hosts": "a", "tasks": [task]}], "a", "--check", seen=seen)
+    assert succeeded, output
+    (call,) = [call for call in stage.calls() if "recover" in call["argv"]]
+    assert ("--dry-run" in call["argv"]) == (action != "status") and not call["check_mode"]
+    assert (f'a: would {action} main"' in output) == would, output
+    assert f"changed={int(would)} " in output

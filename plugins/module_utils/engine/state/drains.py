@@ -90,9 +90,12 @@ def _from_json(value: Any) -> Drain:
     return Drain(owner, reason, since, until)
 
 
-def drain(paths: Paths, names: Iterable[str], wanted: Drain, *, force: bool = False) -> list[Outcome]:
+def drain(
+    paths: Paths, names: Iterable[str], wanted: Drain, *, force: bool = False, check: bool = False
+) -> list[Outcome]:
     """Record a drain for all instances. `since` stays from the owner's first drain.
 
+    With `check`, only returns what would change.
     Raises Held before it records any, where another owner has drained one of the instances, unless forced; OSError.
     """
     now = parse_time(wanted.since)
@@ -104,18 +107,23 @@ def drain(paths: Paths, names: Iterable[str], wanted: Drain, *, force: bool = Fa
     for name, found in present.items():
         own = found if found and found.owner == wanted.owner else wanted
         intent = replace(wanted, since=own.since)
-        changed = files.write_json(paths.drain(name), {"schema": SCHEMA, "instance": name, **asdict(intent)})
+        path, text = paths.drain(name), files.to_json({"schema": SCHEMA, "instance": name, **asdict(intent)})
+        changed = not files.same(path, text) if check else files.write(path, text)
         outcomes.append(Outcome(name, intent, changed))
     return outcomes
 
 
-def undrain(paths: Paths, name: str, owner: str | None, now: datetime) -> Outcome:
-    """End a drain; with `owner`, only a drain of that owner. Raises OSError."""
+def undrain(paths: Paths, name: str, owner: str | None, now: datetime, *, check: bool = False) -> Outcome:
+    """End a drain; with `owner`, only a drain of that owner. With `check`, only returns what would change.
+
+    Raises OSError.
+    """
     present = read(paths, name, now)
     if present is not None and owner is not None and present.owner != owner:
         return Outcome(name, present, False)
     # The file of an expired drain goes too, and does not count as a change.
-    files.write(paths.drain(name), None)
+    if not check:
+        files.write(paths.drain(name), None)
     return Outcome(name, None, present is not None)
 
 

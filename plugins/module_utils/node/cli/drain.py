@@ -40,12 +40,14 @@ def add(commands: Commands) -> None:
     end.add_argument("--for", dest="duration", metavar="TIME", help="how long the drain lasts, such as 30m")
     command.add_argument("--owner", help="owner of the drain (default: you, on this node)")
     command.add_argument("--force", action="store_true", help="replace another owner's drain")
+    command.add_argument("--dry-run", action="store_true", help="only print what would change")
     command.add_argument("--json", action="store_true", help="print JSON")
     command.set_defaults(run=_drain)
 
     command = commands.add_parser("undrain", help="let gateways send requests to instances again")
     command.add_argument("names", nargs="+", metavar="NAME", help="instances")
     command.add_argument("--owner", help="remove only drains of this owner")
+    command.add_argument("--dry-run", action="store_true", help="only print what would change")
     command.add_argument("--json", action="store_true", help="print JSON")
     command.set_defaults(run=_undrain)
 
@@ -67,7 +69,7 @@ def _drain(options: argparse.Namespace, paths: Paths) -> int:
                 " baremetal.inference.drain for this node"
             )
     wanted = Drain(owner, reason, drains.format_time(now), _end(options, now))
-    return _report("drain", drains.drain(paths, names, wanted, force=options.force), options.json)
+    return _report("drain", drains.drain(paths, names, wanted, force=options.force, check=options.dry_run), options)
 
 
 def _undrain(options: argparse.Namespace, paths: Paths) -> int:
@@ -75,8 +77,9 @@ def _undrain(options: argparse.Namespace, paths: Paths) -> int:
     # An instance that is no longer on this node may still have a drain.
     left = drains.names(paths)
     known(paths, [name for name in options.names if name not in left])
-    outcomes = [drains.undrain(paths, name, options.owner, now) for name in dict.fromkeys(options.names)]
-    return _report("undrain", outcomes, options.json)
+    names = dict.fromkeys(options.names)
+    outcomes = [drains.undrain(paths, name, options.owner, now, check=options.dry_run) for name in names]
+    return _report("undrain", outcomes, options)
 
 
 def _drains(options: argparse.Namespace, paths: Paths) -> int:
@@ -93,14 +96,15 @@ def _drains(options: argparse.Namespace, paths: Paths) -> int:
     return OK
 
 
-def _report(verb: str, outcomes: list[Outcome], as_json: bool) -> int:
+def _report(verb: str, outcomes: list[Outcome], options: argparse.Namespace) -> int:
+    """Print the outcomes. In a dry run, `changed` tells what would change."""
     for outcome in outcomes:
         words = f"{outcome.instance}: {outcome.drain or 'not drained'}"
-        if outcome.changed:
+        if outcome.changed and not options.dry_run:
             journal.Journal().say(words, journal.NOTICE, event=verb, instance=outcome.instance)
-        if not as_json:
-            print(words + ("" if outcome.changed else " (unchanged)"))
-    if as_json:
+        if not options.json:
+            print(words + (" (unchanged)" if not outcome.changed else " (would change)" if options.dry_run else ""))
+    if options.json:
         instances = [asdict(outcome) for outcome in outcomes]
         changed = any(outcome.changed for outcome in outcomes)
         print(json.dumps({"schema": SCHEMA, "changed": changed, "instances": instances}, indent=2))

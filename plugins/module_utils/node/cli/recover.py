@@ -34,7 +34,7 @@ def add(commands: Commands) -> None:
         help="recover an engine that hangs or does not start; without NAME, show the state of recovery",
         description="Take the next step of recovery now, whatever budget, back-off, arming and breaker say. The node's "
         "lock, or a drain by an update, stops the step. Without NAME and options: show budgets and breakers. With "
-        "--dry-run: only print the next step of the named instances, or of all.",
+        "--dry-run: only print the next step of the named instances, or of all, or what another option would change.",
         epilog="Exit codes: 0 success, 1 a breaker is open or a step failed, 2 wrong usage.",
     )
     command.add_argument("names", nargs="*", metavar="NAME", help="instances")
@@ -46,15 +46,17 @@ def add(commands: Commands) -> None:
     )
     verb.add_argument("--arm", action="store_true", help="let recovery take steps without an operator")
     verb.add_argument("--disarm", action="store_true", help="let recovery take no step without an operator")
-    verb.add_argument("--dry-run", action="store_true", help="print the next step and its reason, and take none")
     # For the units.
     verb.add_argument("--triggered", action="store_true", help=argparse.SUPPRESS)
     verb.add_argument("--dispatch", action="store_true", help=argparse.SUPPRESS)
+    command.add_argument("--dry-run", action="store_true", help="print the next step and its reason, and take none")
     command.add_argument("--json", action="store_true", help="print JSON")
     command.set_defaults(run=_recover)
 
 
 def _recover(options: argparse.Namespace, paths: Paths) -> int:
+    if options.dry_run and (options.dispatch or options.triggered):
+        raise UsageError("--dry-run cannot be used with --triggered or --dispatch, which are for units only")
     if options.dispatch:
         requests.dispatch(paths)
         return OK
@@ -65,9 +67,9 @@ def _recover(options: argparse.Namespace, paths: Paths) -> int:
     reports = []
     if options.reset:
         # A list, since any() over a generator would skip the instances after the first one that changes.
-        changed = True in [ladder.reset(name) for name in names]
+        changed = True in [ladder.reset(name, check=options.dry_run) for name in names]
     elif options.arm or options.disarm:
-        changed = True in [ladder.arm(name, options.arm) for name in names]
+        changed = True in [ladder.arm(name, options.arm, check=options.dry_run) for name in names]
     elif options.dry_run:
         reports = [ladder.preview(name) for name in names]
     elif options.triggered and len(options.names) != 1:

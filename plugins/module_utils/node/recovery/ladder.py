@@ -96,12 +96,16 @@ class Ladder:
         inspection = inspect_instance(self._paths, name, self._now(), self._docker, self._run, hold_reason)
         return inspection, policy.decide(inspection.situation, self._settings, self._now(), by_hand=by_hand)
 
-    def reset(self, name: str) -> bool:
+    def reset(self, name: str, *, check: bool = False) -> bool:
         """Close the breaker, restore the whole budget, and undrain what recovery has drained. If a breaker was open or
         recovery had drained the instance, also start an engine that does not run.
 
-        Returns whether anything changed. Raises SystemdError, OSError.
+        Returns whether anything changed; with `check`, only whether anything would. Raises SystemdError, OSError.
         """
+        if check:
+            known = state.read(self._paths, name)
+            drained = drains.undrain(self._paths, name, drains.RECOVERY, self._now(), check=True).changed
+            return known.steps != () or known.breaker is not None or self._paths.deaths(name).exists() or drained
         with self._locked(RUN_LOCK):
             with self._locked(STATE_LOCK):
                 before = state.read(self._paths, name)
@@ -119,8 +123,13 @@ class Ladder:
                 self._resolve(name, before.breaker)
             return changed or lifted.changed or started
 
-    def arm(self, name: str, armed: bool) -> bool:
-        """Let recovery act on an instance by itself, or not. Returns whether that changed. Raises OSError."""
+    def arm(self, name: str, armed: bool, *, check: bool = False) -> bool:
+        """Let recovery act on an instance by itself, or not.
+
+        Returns whether that changed; with `check`, only whether it would change. Raises OSError.
+        """
+        if check:
+            return state.read(self._paths, name).armed != armed
         with self._locked(STATE_LOCK):
             before = state.read(self._paths, name)
             if before.armed == armed:

@@ -64,6 +64,23 @@ def test_the_drain_of_another_owner_is_replaced_only_with_force(run: Run) -> Non
     assert "alice@node1" in run("drains")[1]
 
 
+def test_a_dry_run_reports_the_change_and_makes_none(run: Run, run_json: RunJson, paths: Paths) -> None:
+    drain = ("drain", "main", "--reason", "new disk")
+    line = "main: drained by alice@node1 until undrained: new disk (would change)\n"
+    assert run(*drain, "--dry-run") == (0, line, "")
+    assert run_json(*drain, "--dry-run")[1]["changed"] is True
+    assert not paths.drain("main").exists()
+    run(*drain)
+    assert run_json(*drain, "--dry-run")[1]["changed"] is False
+    assert run(*drain, "--dry-run", "--owner", "bob")[0] == 1, "the drain of another owner is refused as without it"
+    assert run("undrain", "main", "--dry-run") == (0, "main: not drained (would change)\n", "")
+    assert run_json("undrain", "main", "--dry-run", "--owner", "bob")[1]["changed"] is False
+    assert run_json("undrain", "main", "--dry-run")[1]["changed"] is True
+    assert paths.drain("main").exists()
+    run("undrain", "main")
+    assert run_json("undrain", "main", "--dry-run")[1]["changed"] is False
+
+
 @pytest.mark.parametrize("owner", ["", " "])
 def test_without_a_name_of_an_owner_the_caller_owns_the_drain(run: Run, owner: str) -> None:
     assert run("drain", "main", "--reason", "new disk", "--owner", owner)[0] == 0

@@ -17,7 +17,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.node.cli impor
 from ansible_collections.baremetal.inference.plugins.module_utils.node.recovery import actions, deaths, requests, state
 from ansible_collections.baremetal.inference.plugins.module_utils.node.recovery.deaths import Deaths, Seen
 from ansible_collections.baremetal.inference.plugins.module_utils.node.recovery.settings import Settings
-from ansible_collections.baremetal.inference.plugins.module_utils.node.recovery.state import Breaker, State
+from ansible_collections.baremetal.inference.plugins.module_utils.node.recovery.state import Breaker, State, Step
 
 from ..conftest import install
 from ..recovery.conftest import Machine
@@ -64,6 +64,33 @@ def test_a_dry_run_prints_the_next_step_and_takes_none(
     assert machine.done == [] and state.read(machine.paths, "main").steps == ()
     assert inferctl.main(["recover", "--dry-run"], machine.paths) == 0
     assert capsys.readouterr().out == "main: restart: it is hung: why\n"
+
+
+@pytest.mark.parametrize("verb", ["--reset", "--disarm", "--arm"])
+def test_a_dry_run_of_a_verb_tells_whether_the_verb_would_change_anything(
+    machine: Machine, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, verb: str
+) -> None:
+    monkeypatch.setattr(recover, "Ladder", lambda *_arguments: machine.ladder())
+
+    def changed(*words: str) -> bool:
+        inferctl.main(["recover", "main", verb, "--json", *words], machine.paths)
+        return bool(json.loads(capsys.readouterr().out)["changed"])
+
+    state.write(machine.paths, State("main", armed=True))
+    assert changed("--dry-run") == (verb == "--disarm")
+    step = Step("2026-11-25T12:00:00Z", "restart", "hung", "why")
+    known = State("main", armed=verb != "--arm", steps=(step,), breaker=Breaker("2026-11-25T12:00:00Z", "why"))
+    state.write(machine.paths, known)
+    assert changed("--dry-run") and changed("--dry-run"), "a dry run changes nothing"
+    assert state.read(machine.paths, "main") == known and machine.done == []
+    assert changed() and not changed("--dry-run")
+
+
+@pytest.mark.parametrize("call", ["--triggered", "--dispatch"])
+def test_the_calls_of_units_have_no_dry_run(machine: Machine, call: str) -> None:
+    machine.is_seen(health.HUNG)
+    assert inferctl.main(["recover", "main", call, "--dry-run"], machine.paths) == 2
+    assert machine.done == []
 
 
 def test_a_step_is_reported_with_its_outcome(
