@@ -21,8 +21,8 @@ _SUFFIXED = re.compile(r"\b(?:\d+[KMGT]|\d+(?:\.\d+)?[kmgt])\b")
 (vllm/utils/argparse_utils.py). The engine also accepts such numbers in objects, although they are not JSON."""
 
 _NEGATIVE = re.compile(r"-\d+")
-"""Texts that begin with a dash, but are not flags for the engine's parser. -0.5 would be a flag: vLLM's parser reads a text
-that begins with a dash and has a dot as a flag and a key of its JSON (vllm/utils/argparse_utils.py)."""
+"""Texts that begin with a dash, but are not flags for the engine's parser. -0.5 would be a flag: vLLM's parser reads a
+text that begins with a dash and has a dot as a flag and a key of its JSON (vllm/utils/argparse_utils.py)."""
 
 _FORMS = {
     INTEGER: "a whole number",
