@@ -14,9 +14,9 @@ description:
   - The subset V(driver) reports the driver's packages, the kernels with its module, the loaded module, what uses it,
     and whether Secure Boot would accept it. It loads no module. It runs C(dpkg-query), C(dkms), C(modinfo) and
     C(mokutil) if they are installed.
-  - The subset V(gate) fails unless every kernel with an image in C(/boot) has the driver's module. The module must be
-    installed, without remarks of DKMS. All kernels without such a module are reported at once, each with what to do.
-    Without this check, a failed build would go unnoticed until the next boot, which leaves engines without GPUs.
+  - The subset V(kernel_check) fails unless every kernel with an image in C(/boot) has the driver's module. The module
+    must be installed, without remarks of DKMS. All kernels without such a module are reported at once, each with what
+    to do. Without this check, a failed build would go unnoticed until the next boot, which leaves engines without GPUs.
   - The subset V(cuda) initialises CUDA through C(libcuda.so.1), like every engine, and counts the GPUs. C(nvidia-smi)
     may work although CUDA does not, if C(nvidia-uvm) is not loaded, or the NVSwitch fabric is not up.
   - CUDA runs in a separate process with a time limit, so that the module survives a driver that hangs or crashes.
@@ -39,7 +39,7 @@ options:
       - Facts that are not read are not returned, so that earlier facts stay.
     type: list
     elements: str
-    choices: [all, min, driver, '!driver', gate, '!gate', cuda, '!cuda']
+    choices: [all, min, driver, '!driver', kernel_check, '!kernel_check', cuda, '!cuda']
     default: [driver]
   timeout:
     description:
@@ -53,20 +53,21 @@ options:
     default: /
   version:
     description:
-      - For V(gate), the driver's version without the revision of a package, such as V(580.105.08). Empty accepts any.
+      - For V(kernel_check), the driver's version without the revision of a package, such as V(580.105.08). Empty
+        accepts any.
     type: str
     default: ""
   flavor:
     description:
-      - For V(gate), the kernel module's flavour. V(any) accepts both. NVIDIA's packages build both under one name, so
-        their module is accepted as either.
+      - For V(kernel_check), the kernel module's flavour. V(any) accepts both. NVIDIA's packages build both under one
+        name, so their module is accepted as either.
     type: str
     choices: [any, open, proprietary]
     default: any
   kernels:
     description:
-      - For V(gate), the releases of the kernels, for a machine that does not boot from its C(/boot). If empty, the
-        kernels in C(/boot).
+      - For V(kernel_check), the releases of the kernels, for a machine that does not boot from its C(/boot). If empty,
+        the kernels in C(/boot).
     type: list
     elements: str
     default: []
@@ -91,8 +92,8 @@ options:
       - Compares the node with a plan, and returns in RV(due) whether the role C(nvidia_driver) has anything to do. It
         compares packages, pins, files, units, kernels, signatures and loaded modules. If nothing differs, it checks
         O(devices) by CUDA. A driver that does not work, or a lost GPU, makes the role due.
-      - O(version) and O(kernels) are used as for V(gate). If the decision has problems, the module fails with all of
-        them.
+      - O(version) and O(kernels) are used as for V(kernel_check). If the decision has problems, the module fails with
+        all of them.
       - Internal to this collection; its suboptions may change without notice.
     type: dict
     suboptions:
@@ -193,7 +194,7 @@ EXAMPLES = r"""
 
 - name: Fail before a reboot if a kernel lacks the driver
   baremetal.inference.nvidia_driver_facts:
-    gather_subset: [gate]
+    gather_subset: [kernel_check]
     version: 580.105.08
 
 - name: Fail unless CUDA works on all GPUs
@@ -411,8 +412,8 @@ ansible_facts:
               description: What a person must do before the module can be loaded; V(null) for nothing.
               type: str
     nvidia_driver_boot:
-      description: The result of V(gate).
-      returned: if V(gate) is gathered
+      description: The result of V(kernel_check).
+      returned: if V(kernel_check) is gathered
       type: dict
       contains:
         kernels:
@@ -471,7 +472,7 @@ ARGUMENTS = {
     "gather_subset": {
         "type": "list",
         "elements": "str",
-        "choices": choices(("driver", "gate", "cuda")),
+        "choices": choices(("driver", "kernel_check", "cuda")),
         "default": ["driver"],
     },
     "timeout": {"type": "int", "default": 60},

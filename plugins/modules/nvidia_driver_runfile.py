@@ -14,8 +14,8 @@ description:
   - Checks checksum, version and architecture of NVIDIA's installer, and runs it. First uninstalls a driver of another
     version, or a driver that is not registered with DKMS.
   - Builds the kernel module by DKMS for every kernel in C(/boot) that has headers, because the installer builds it only
-    for the running kernel. The subset V(gate) of M(baremetal.inference.nvidia_driver_facts) checks that each kernel has
-    the module.
+    for the running kernel. The subset V(kernel_check) of M(baremetal.inference.nvidia_driver_facts) checks that each
+    kernel has the module.
   - If the installer fails, the message has the errors of C(/var/log/nvidia-installer.log).
   - Does not check whether the removed driver is in use. M(baremetal.inference.nvidia_driver_facts) reports this.
   - Internal to this collection; its options may change without notice.

@@ -168,8 +168,8 @@ def test_a_reboot_that_is_due_comes_after_the_updates_and_before_requests(reboot
     assert rebooting.steps("a") == ["away", "updated", "rebooted", "ended"]
     (call,) = rebooting.stage.calls(module="machine_reboot", on="a")
     assert call["reboot_timeout"] == 1800 and "/proc/1/stat" in call["boot_time_command"]
-    (gate,) = rebooting.stage.calls(module="nvidia_driver_facts", on="a")
-    assert gate["gather_subset"] == ["gate"]
+    (checked,) = rebooting.stage.calls(module="nvidia_driver_facts", on="a")
+    assert checked["gather_subset"] == ["kernel_check"]
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ WAITS: dict[str, Any] = {"reboot_reasons": ["inference-kernel-cmdline"], "driver
 Call = dict[str, Any]
 
 REBOOT = {"name": "Reboot", "ansible.builtin.include_tasks": "tasks/reboot.yml"}
-GATE = {"module": "nvidia_driver_facts", "gather_subset": ["gate"]}
+KERNEL_CHECK = {"module": "nvidia_driver_facts", "gather_subset": ["kernel_check"]}
 
 
 @pytest.fixture
@@ -65,7 +65,7 @@ def test_after_the_reboot_the_driver_is_compared_again_and_the_later_roles_are_d
     modules = [call["module"] for call in stage.calls()]
     # Before the reboot, the run checks that every kernel that may boot has the driver.
     assert modules[:3] == ["node_facts", "nvidia_driver_facts", "machine_reboot"]
-    assert GATE.items() <= stage.calls()[1].items()
+    assert KERNEL_CHECK.items() <= stage.calls()[1].items()
     assert "nvidia_driver_facts" in modules[3:] and modules.count("machine_reboot") == 1
     due = ["nvidia_driver", "docker", "model_store", "vllm", "recovery"]
     assert json.dumps([False, [], due]) in said.replace("\\", "")
@@ -80,7 +80,7 @@ def test_after_the_reboot_the_driver_is_compared_again_and_the_later_roles_are_d
             "one was not rebooted, because it is in use: the instance main",
             True,
         ),
-        ({}, [GATE], "told to fail", False),
+        ({}, [KERNEL_CHECK], "told to fail", False),
     ],
     ids=["an engine has started since", "a kernel has no driver"],
 )

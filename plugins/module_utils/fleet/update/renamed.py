@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 BEFORE, NOW = "vllm_update_", "update_"
 
-OTHERWISE = {"rollback": "back", "on_failure": "rollback"}
+OTHERWISE = {"rollback": "back", "on_failure": "rollback", "untold": "outdated_gateways"}
 """Endings of names that also changed."""
 
 

@@ -23,13 +23,13 @@ from ...hardware.gpu import facts as gpu_facts
 ROOT = Path("/")
 
 DRIVER = "driver"
-GATE = "gate"
+KERNEL_CHECK = "kernel_check"
 CUDA = "cuda"
-PARTS = (DRIVER, GATE, CUDA)
+PARTS = (DRIVER, KERNEL_CHECK, CUDA)
 
 
 def judge(kernels: list[Kernel], modules: list[dkms.Module], wanted: kernel_check.Wanted) -> dict[str, Any]:
-    """The fact of the subset gate."""
+    """The fact of the subset kernel_check."""
     candidates = wanted.among(modules)
     ready = [(kernel, kernel_check.ready(kernel, candidates)) for kernel in kernels]
     return {
@@ -104,7 +104,7 @@ def run(module: Call) -> None:
     params = module.params
     parts = chosen(params["gather_subset"], PARTS)
     facts: dict[str, Any] = {}
-    if GATE in parts:
+    if KERNEL_CHECK in parts:
         reader = Reader(Path("/"), commands.run, params["timeout"])
         wanted = kernel_check.Wanted(params["version"], "" if params["flavor"] == "any" else params["flavor"])
         modules = reader.dkms_modules()

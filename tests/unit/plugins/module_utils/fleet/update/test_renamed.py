@@ -13,4 +13,5 @@ def test_each_renamed_variable_has_its_new_name() -> None:
         "vllm_update_on_failure is now called update_rollback; vllm_update_rollback is now called update_back;"
         " vllm_update_watch_seconds is now called update_watch_seconds"
     )
+    assert words(["vllm_update_untold"]) == "vllm_update_untold is now called update_outdated_gateways"
     assert words(["update_watch_seconds", "vllm_user"]) == ""

@@ -42,7 +42,7 @@ def test_the_facts_of_a_driver_of_the_installer_are_documented() -> None:
     assert set(runfile) == set(vars(Installed(None, None, registered=False)))
 
 
-def test_the_gates_result_is_documented() -> None:
+def test_the_result_of_the_kernel_check_is_documented() -> None:
     modules = dkms.parse(OUTPUTS["dkms status"])
     found = nvidia_driver_facts.judge([Kernel(RUNNING, True), Kernel(NEXT, False)], modules, kernel_check.Wanted())
     same_keys(documented("nvidia_driver_boot"), found)
@@ -112,9 +112,9 @@ def test_by_default_only_the_driver_is_read(driver: Driver, run_module: RunModul
     assert (found["changed"], driver.asked) == (False, ["driver"])
 
 
-def test_the_gate_refuses_a_kernel_without_the_module(driver: Driver, run_module: RunModule) -> None:
+def test_the_kernel_check_refuses_a_kernel_without_the_module(driver: Driver, run_module: RunModule) -> None:
     """Check mode refuses, too. The refusal has the facts of all kernels."""
-    found = run_module(nvidia_driver_facts, check=True, gather_subset=["gate"])
+    found = run_module(nvidia_driver_facts, check=True, gather_subset=["kernel_check"])
     assert found["msg"].startswith("Do not reboot this node: a kernel could come up without the NVIDIA driver.\n- ")
     assert (found["failed"], NEXT in found["msg"]) == (True, True)
     kernels = found["ansible_facts"]["nvidia_driver_boot"]["kernels"]
@@ -131,17 +131,17 @@ def test_the_gate_refuses_a_kernel_without_the_module(driver: Driver, run_module
         ({"kernels": [NEXT]}, False),
     ],
 )
-def test_the_gate_checks_the_given_kernels_flavor_and_version(
+def test_the_kernel_check_takes_the_given_kernels_flavor_and_version(
     driver: Driver, run_module: RunModule, options: dict[str, Any], passes: bool
 ) -> None:
-    found = run_module(nvidia_driver_facts, **{"gather_subset": ["gate"], "kernels": [RUNNING], **options})
+    found = run_module(nvidia_driver_facts, **{"gather_subset": ["kernel_check"], "kernels": [RUNNING], **options})
     assert bool(found.get("failed")) is not passes
     assert driver.asked == ["driver"]
 
 
-def test_the_gate_refuses_kernels_that_it_cannot_read(driver: Driver, run_module: RunModule) -> None:
+def test_the_kernel_check_refuses_kernels_that_it_cannot_read(driver: Driver, run_module: RunModule) -> None:
     driver.warnings = ["dkms did not end within 60 s"]
-    found = run_module(nvidia_driver_facts, gather_subset=["gate"], kernels=[RUNNING])
+    found = run_module(nvidia_driver_facts, gather_subset=["kernel_check"], kernels=[RUNNING])
     assert found["msg"] == (
         "The kernels could not be read: dkms did not end within 60 s. Correct this before you reboot the node."
     )
