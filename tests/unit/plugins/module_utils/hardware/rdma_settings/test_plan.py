@@ -63,7 +63,7 @@ def test_the_default_plan_sets_lossless_ethernet_without_addresses() -> None:
 
 @pytest.mark.parametrize("found", [roce(), facts(infiniband(0))])
 def test_the_defaults_of_the_role_are_those_of_the_plan(found: dict[str, Any]) -> None:
-    """The variable __rdma_settings of the role has all variables that the plan reads."""
+    """__rdma_settings leaves out only those variables of the role that are no settings of the plan."""
     root = Path(__file__).parents[6]
     defaults = yaml.safe_load((root / "roles/rdma/defaults/main.yml").read_text())
     given = yaml.safe_load((root / "roles/rdma/vars/main.yml").read_text())["__rdma_settings"]
