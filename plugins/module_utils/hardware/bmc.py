@@ -158,6 +158,8 @@ class Ipmi:
             code, output, error = self.run([*self.command, *words], data=self.password, handle_exceptions=False)
         except FileNotFoundError as missing:
             raise BmcError("ipmitool is not installed on the controller: run apt-get install ipmitool") from missing
+        except OSError as refused:
+            raise BmcError(f"ipmitool cannot be started on the controller: {refused}") from refused
         if code:
             raise BmcError(f"{self.address}: ipmitool {' '.join(words)} failed ({code}): {(error or output).strip()}")
         return output

@@ -204,6 +204,12 @@ def test_the_error_of_ipmi_names_the_cause() -> None:
     with pytest.raises(bmc.BmcError, match="ipmitool is not installed"):
         bmc.Ipmi("bmc", "admin", PASSWORD, missing).state()
 
+    def forbidden(*_: Any, **__: Any) -> tuple[int, str, str]:
+        raise PermissionError(13, "Permission denied", "ipmitool")
+
+    with pytest.raises(bmc.BmcError, match=r"ipmitool cannot be started on the controller: .*Permission denied"):
+        bmc.Ipmi("bmc", "admin", PASSWORD, forbidden).state()
+
     def refused(*_: Any, **__: Any) -> tuple[int, str, str]:
         return 1, "", "Error: Unable to establish IPMI v2 / RMCP+ session\n"
 
