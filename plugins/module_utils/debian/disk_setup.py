@@ -70,7 +70,7 @@ class Pass:
                 work()
             except Unseen:
                 continue
-            except ERRORS as error:
+            except (*ERRORS, OSError) as error:
                 if not self.rehearsal:
                     raise dk.DiskError(f"{where}: {error}") from error
                 self.problems.append(Problem(where, str(error)))

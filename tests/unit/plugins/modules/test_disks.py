@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from ansible_collections.baremetal.inference.plugins.module_utils.debian import disk_setup
 from ansible_collections.baremetal.inference.plugins.module_utils.debian.disks import DiskError, Signature
 from ansible_collections.baremetal.inference.tests.unit.plugins.fake_disks import BY_ID, Node, made_up_node
 
@@ -37,6 +38,19 @@ def test_no_disk_is_changed_if_one_disk_is_not_blank(node: Node) -> None:
     words = str(caught.value)
     assert words.startswith("Nothing was changed.") and not node.writes()
     assert "precious" in words and "must be absolute" in words and f"{BY_ID}/x is not there" in words
+
+
+def test_an_error_of_the_system_is_a_problem_of_its_disk(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    def damaged(path: str) -> list[str]:
+        raise OSError(5, "Input/output error", path)
+
+    (node.root / "models").mkdir()
+    monkeypatch.setattr(disk_setup.os, "listdir", damaged)
+    with pytest.raises(DiskError) as caught:
+        node.run(disks_=[node.store(), node.store(name="gone", devices=[f"{BY_ID}/x"], path=f"{node.root}/gone")])
+    words = str(caught.value)
+    assert words.startswith("Nothing was changed.") and not node.writes()
+    assert "Input/output error" in words and f"{BY_ID}/x is not there" in words
 
 
 def test_a_join_that_was_cut_off_is_continued(node: Node) -> None:
