@@ -117,7 +117,8 @@ def own_entry(lines: Iterable[str], hostname: str, entry: Entry) -> Entry:
     """The node's own line: `entry`, with the names that the file already has for the node.
 
     The names keep their order, because `hostname --fqdn` prints the first one. Names from lines that stay precede names
-    from loopback lines, which are removed. So a second run gives the same result.
+    from loopback lines, which are removed. The entry's names of the node follow, and then its other names. So a second
+    run gives the same result.
     """
     names: list[str] = []
     split = [words for words, _comment in map(_split, lines)]
@@ -126,6 +127,7 @@ def own_entry(lines: Iterable[str], hostname: str, entry: Entry) -> Entry:
         *(words for words in split if words and loopback(words[0])),
     ]:
         names += [name for name in words[1:] if _own(name, hostname) and name not in names]
+    names += [name for name in entry.names if _own(name, hostname) and name not in names]
     return Entry(entry.address, (*names, *(name for name in entry.names if name not in names)))
 
 

@@ -90,6 +90,14 @@ def test_the_site_may_declare_the_nodes_own_address() -> None:
     assert capital == ("GPU1", ["10.0.0.1"]), "host names are the same in lower and upper case"
 
 
+@pytest.mark.parametrize("text", [LOCAL, f"{LOCAL}127.0.1.1 gpu1\n"])
+def test_an_alias_before_the_nodes_own_name_changes_nothing_in_the_second_run(text: str) -> None:
+    entries = [Entry("10.0.0.1", ("storage", "gpu1", "gpu1.a"))]
+    new = render(text, "gpu1", ADDRESS, entries)
+    assert "10.0.0.1\tgpu1 gpu1.a storage" in new.splitlines()
+    assert render(new, "gpu1", ADDRESS, entries) == new
+
+
 def test_a_block_without_an_end_mark_loses_no_line() -> None:
     text = f"{LOCAL}{BEGIN}\n{ADDRESS} gpu1\n10.0.0.9 precious\n"
     assert names(render(text, "gpu1", ADDRESS, []))["precious"] == ["10.0.0.9"]
