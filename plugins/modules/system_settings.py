@@ -489,9 +489,16 @@ class Names(Part):
         entries, problems = hosts.parse_entries(self.options["hosts"], "names.hosts")
         self.problems += problems
         for entry in entries:
-            if hostname in entry.names and hosts.loopback(entry.address):
+            if not hosts.loopback(entry.address):
+                continue
+            if hostname in entry.names:
                 message = f"{entry.address} must not have this node's name {hostname}: other machines cannot reach it"
                 self.problems.append(Problem("names.hosts", message))
+            elif hostname.lower() in map(str.lower, entry.names):
+                self.notes.append(
+                    f"names.hosts: {entry.address} has this node's name {hostname} in other upper or lower case,"
+                    " and other machines cannot reach this address. Remove the name from common_hosts"
+                )
         if hostname.partition(".")[0] == "localhost":
             self.problems.append(Problem("names", "this node's host name is localhost: set common_hostname"))
         address = self.own_address(address)

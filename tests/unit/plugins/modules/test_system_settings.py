@@ -312,6 +312,11 @@ def test_a_hostname_is_set_and_written_to_the_hosts_file(node: Node) -> None:
         node.apply(names={**NAMES, "hostname": "under_score"})
 
 
+def test_the_nodes_name_at_a_loopback_address_in_other_letters_is_a_warning(node: Node) -> None:
+    result = node.apply(names={**NAMES, "hosts": [{"address": "127.0.0.1", "names": ["GPU1"]}]})
+    assert "127.0.0.1 has this node's name gpu1" in result["notes"][0]
+
+
 def test_a_hosts_file_that_is_a_mount_point_is_written_in_place(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
     def busy(*_: Any) -> None:
         raise OSError(16, "Device or resource busy")
