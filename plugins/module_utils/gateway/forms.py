@@ -114,7 +114,7 @@ def _acme_problems(given: Mapping[str, Any]) -> list[Problem]:
     if not re.fullmatch(r"[^@\s]+@[^@\s]+\.[^@\s]+", given["email"]):
         refuse(
             "acme_email",
-            "must be an e-mail address: the authority writes to it before a certificate ends",
+            "must be an e-mail address: certbot registers an account at the authority with it",
             given["email"],
         )
     if not str(given["server"]).startswith("https://"):

@@ -74,7 +74,7 @@ def test_the_sites_own_ca_signs_also_for_the_names_of_the_host() -> None:
         (
             {"declared": "acme", "port": 80, "server": "http://x", "floating": True},
             [
-                "gateway_acme_email",
+                "gateway_acme_email: '': must be an e-mail address: certbot registers an account",
                 "gateway_acme_server",
                 "gateway_tls_names",
                 "gateway_port: 80",
