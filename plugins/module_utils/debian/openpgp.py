@@ -39,7 +39,8 @@ def fingerprints(data: bytes) -> list[str]:
     """
     armoured = ARMOURED.findall(data)
     if armoured and KEY_LIKE.search(ARMOURED.sub(b"", data)):
-        raise NoKey("beside whole armoured blocks, it has a broken block, a key that is not armoured, or a dashed line")
+        what = "it has a broken block, a key that is not armoured, or a dashed line"
+        raise NoKey(f"outside of whole armoured blocks, {what}")
     blocks = [_plain(block) for block in armoured] or [data]
     found = [_fingerprint(body) for block in blocks for tag, body in _packets(block) if tag == PUBLIC_KEY]
     if not found:
