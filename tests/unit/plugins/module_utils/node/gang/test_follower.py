@@ -14,7 +14,6 @@ from ansible_collections.baremetal.inference.plugins.module_utils.node.gang.mess
     Go,
     Joined,
     Leaving,
-    Message,
     Move,
     Offers,
     Prove,
@@ -152,10 +151,9 @@ def test_a_follower_accepts_epoch_1_of_a_restored_leader() -> None:
     assert made.engine_started() == [Send(LINK + 1, Joined(1))]
 
 
-@pytest.mark.parametrize("message", [Down("the gang has ended")])
-def test_the_message_down_ends_the_engine(message: Message) -> None:
+def test_the_message_down_ends_the_engine() -> None:
     made = serving()
-    assert made.receive(LINK, message) == [Close(LINK)]
+    assert made.receive(LINK, Down("the gang has ended")) == [Close(LINK)]
     assert (made.order.engine, made.order.planned) == (KILL, True)
 
 
