@@ -16,7 +16,7 @@ from gang import ENDED, NAME, SILENCE, TIMES, Gang, all_gone
 from node import wait_for
 
 
-def test_the_gang_answers_and_each_node_shows_its_members(serving: Gang) -> None:
+def test_the_gang_answers_and_the_leader_shows_its_follower(serving: Gang) -> None:
     assert serving.answer() == "I am tiny-a."
     assert "  deb13" in serving.leader.run("inferctl status", check=False)
     assert serving.status(serving.follower)["port"] == 0

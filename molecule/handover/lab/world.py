@@ -176,9 +176,9 @@ class Node:
         self._process.stdin.flush()
 
     def swap(self, at_step: Callable[[str], None], **terms: Any) -> dict[str, Any]:
-        """Swap the first engine. Calls `at_step` when a step has begun, and before anything of the step is done.
+        """Swap the first engine. Calls `at_step` at the beginning of each step.
 
-        Returns the report; its outcome is `stuck` where the swap has none.
+        Returns the swap's report. Without a report, the outcome is `stuck`.
         """
         assert self._process and self._process.stdout
         self._ask(order="swap", terms=terms)
@@ -226,7 +226,7 @@ class World:
         for gateway in self.gateways:
             gateway.start(replicas)
         wait_for("all engines are up", self.is_up, 30)
-        # A new process asks the agents itself. The tests begin with processes that no longer do.
+        # In a young process of HAProxy, gateway.lua reads the agents itself (YOUNG_SECONDS). The tests begin later.
         time.sleep(4)
 
     def is_up(self) -> bool:

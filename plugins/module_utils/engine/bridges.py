@@ -83,7 +83,7 @@ def unattended(paths: Paths, now: datetime) -> list[str]:
 
 
 def start(paths: Paths, wish: Wish, now: datetime, *, check: bool) -> tuple[bool, int]:
-    """Start a bridge, drained. Returns whether anything changed, and the number of the bridge's release.
+    """Start a bridge, drained. Returns whether a bridge was started, and the number of the bridge's release.
 
     Raises ReleaseError, SystemdError and OSError.
     """

@@ -24,7 +24,7 @@ NOT_FLAGS = frozenset({"model", "adapter", "description", "system-prompt", "gold
 """Keys of an entry that hold texts, and are no flags. The store fetches the first two."""
 
 MOST_FILES, MOST_BYTES = 200, 128 << 20
-"""Of one directory. The store is the place for more."""
+"""The most files and bytes of a directory that are copied. The store is the place for more."""
 
 
 def read(models: Mapping[str, Any], instances: Sequence[Any]) -> dict[str, dict[str, Any]]:
@@ -44,7 +44,7 @@ def read(models: Mapping[str, Any], instances: Sequence[Any]) -> dict[str, dict[
 
 
 def texts(value: Any) -> Iterator[str]:
-    """The texts in a value that name a path of the controller. A flag may have its object as a text with JSON."""
+    """The texts in a value that name a path of the controller. An object may also be a text with JSON."""
     if isinstance(value, str) and value.startswith(ON_CONTROLLER):
         yield value
     elif isinstance(value, str) and value.lstrip().startswith("{"):
@@ -76,8 +76,9 @@ def _directory(path: Path) -> dict[str, Any]:
     size = sum(file.stat().st_size for file in files)
     if len(files) > MOST_FILES or size > MOST_BYTES:
         problem = (
-            f"has {len(files)} files of {size >> 20} MiB, and at most {MOST_FILES} files of {MOST_BYTES >> 20} MiB are "
-            "copied: put them into the model's own directory, or make them an entry of the model registry"
+            f"has {len(files)} files with {size >> 20} MiB in all, and at most {MOST_FILES} files with "
+            f"{MOST_BYTES >> 20} MiB in all are copied: put them into the model's own directory, or make them an "
+            "entry of the model registry"
         )
         return {"problem": problem}
     digest = hashlib.sha256(f"directory\0{path.name}\0".encode())

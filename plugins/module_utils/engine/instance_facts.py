@@ -53,7 +53,7 @@ class InstanceFacts:
     load_seconds: float | None
     """Seconds that the engine took to load; None where unknown."""
     endpoints: tuple[Endpoint, ...] = ()
-    """The endpoints of the release that runs, and of both releases of a swap. Empty where nothing runs."""
+    """The endpoints of the release that runs, and of both releases of a swap. Empty for a follower of a gang."""
     adapters: tuple[str, ...] = ()
     """The LoRA adapters that the active release serves, by name."""
     tasks: tuple[str, ...] = ()
@@ -103,11 +103,12 @@ class UpdateFacts:
     origin: int | None
     """The release that the instance runs, or ran before a swap that was cut off; None before the first start."""
     target: int | None
-    """The release that the instance must run; None: the inventory does not declare the instance."""
+    """The release that the instance must run. None: the inventory does not declare the instance, or there is no release
+    to go back to."""
     due: bool
-    """Whether the instance runs another release than the target, or a swap was cut off."""
+    """Whether the instance runs another release than the target, or is interrupted."""
     interrupted: bool
-    """Whether a swap was cut off."""
+    """Whether a swap is not over, or an update was cut off before its swap and has left its drain."""
     serving: bool
     load_seconds: float | None
     """Seconds that the target will take to load; None where unknown."""

@@ -20,8 +20,8 @@ from .inventory import present_instances
 def served_models(models: Mapping[str, Any], instances: Sequence[Any]) -> dict[str, Any]:
     """The entries whose weights at least one present instance needs, also those of drafts and adapters.
 
-    A variant needs the weights of its base. An adapter is given in the form of other entries, with its source as
-    `model`.
+    A variant needs the weights of its base. In the result, the source of an adapter is under `model`, as in other
+    entries.
     """
     asked = [item.get("model") for item in present_instances(instances) if isinstance(item, Mapping)]
     names = [name for name in asked if isinstance(name, str)]

@@ -9,7 +9,7 @@ import json
 from dataclasses import dataclass
 
 RETRY_SECONDS = 10
-"""Value of Retry-After when all engines are busy or away, in seconds."""
+"""Value of Retry-After if no engine can take the request, in seconds."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class ApiError:
 
 
 def quoted(text: str) -> str:
-    """A quoted word of HAProxy's configuration: HAProxy interprets nothing in it."""
+    """A quoted word of HAProxy's configuration, in which only `lf-string` evaluates expressions."""
     # A single quote cannot stand within single quotes, so it goes between two quoted words. Source: manual, 2.2.
     return "'" + text.replace("'", "'\"'\"'") + "'"
 

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The rows of a simulated fleet, and its inventory."""
+"""The rows of `make bench` for a simulated fleet, and the fleet's inventory."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_the_run_that_is_recorded_has_all_simulated_nodes_in_its_inventory(fleet
     assert hosts(fleet)["simulated-003"]["ansible_host"] == bench_fleet.address(3)
 
 
-def test_the_cost_of_a_further_node_is_that_between_two_sizes() -> None:
+def test_the_cost_of_a_further_node_comes_from_two_sizes_of_the_fleet() -> None:
     assert bench_fleet.further([10, 30, 100], [20.0, 40.0, 180.0]) == [1.0, 2.0]
     assert bench_fleet.further([10], [20.0]) == []
 

@@ -50,7 +50,6 @@ def _overrides(
     sliding: dict[str, int] = {}
     given = text.get("per_layer_config")
     for index, layer in as_dict(given).items():
-        # The engine uses the size of the largest layer of a kind.
         position = int(index) if re.fullmatch(r"[0-9]{1,4}", str(index)) else len(words)
         word = words[position] if position < len(words) else ""
         for kind, changes in ((FULL, full), (SLIDING, sliding)):
@@ -71,7 +70,7 @@ def _overrides(
 
 
 def _take(changes: dict[str, int], sizes: Mapping[str, Any]) -> None:
-    """Add the sizes of a layer, and keep the larger value of each."""
+    """Add the sizes of a layer, and keep the larger value of each: the engine uses the largest of a kind of layers."""
     for key in ("head_dim", "num_key_value_heads"):
         if size := positive(sizes.get(key)):
             changes[key] = max(size, changes.get(key, 0))

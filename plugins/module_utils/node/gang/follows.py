@@ -3,8 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The supervisor of a follower: runs its engine in the epochs of its leader. Private to the collection.
 
-A follower has no API, so it is not probed: it is ready when its leader says so. Its process ends only when its unit is
-stopped. So neither its leader's end nor its own engine's end uses up starts of the unit: the leader alone has a budget.
+A follower has no API, so it is not probed: it is ready when its leader says so. Its process ends if its unit
+is stopped, or if its own channel fails. So neither its leader's end nor its own engine's end uses up starts of the
+unit: the leader alone has a budget.
 """
 
 # pylint: disable=ansible-bad-function  # a service, which prints to the journal
@@ -31,7 +32,7 @@ from .orders import KILL, RUN
 from .record import Record
 
 TURN = 0.5
-"""Seconds between two looks at the clock, when nothing happens."""
+"""Seconds between two rounds of the loop, if no event arrives."""
 
 REFUSED_RETRY = 5.0
 """Seconds between two attempts after the leader has refused this member."""
@@ -93,7 +94,7 @@ class Follows:
         self._last_status = ""
 
     def run(self) -> int:
-        """Follow the leader until the unit is stopped."""
+        """Follow the leader until the unit is stopped (returns 0), or until the channel fails (returns 1)."""
         machine = self._machine
         with Events() as events, Dialer(self._gang, self._secret, events.wake, lambda: machine.hello) as channel:
             while machine.phase != STOPPED:
@@ -189,7 +190,7 @@ class Follows:
             machine.unmoved = own.move(wanted)
             machine.detail = f"{machine.detail}: {machine.unmoved or 'moves to that release'}"
         if machine.accepted:
-            # The phase may be past WAITING already: the epoch of the last member begins with its welcome.
+            # The phase may be past WAITING already: if this member is the last one, an epoch begins at once.
             machine.accepted = False
             own.arrived()
 
@@ -236,5 +237,5 @@ class Follows:
 
 
 def _of_leader(phase: str) -> str:
-    """The leader's state, as far as a follower in a phase knows it."""
+    """The leader's state, by the phase of this follower."""
     return phase if phase in (WAITING, LOADING, SERVING, STOPPING) else STOPPING if phase == LEAVING else MISSING

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The actions of the ladder, each with a time limit. Private to the collection."""
+"""What the steps of recovery do on the node, each action with a time limit. Private to the collection."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def reset_gpus(gpus: Sequence[dict[str, Any]], run: Run) -> str:
 
 
 def apply_gpu_settings(paths: Paths) -> list[str]:
-    """Apply the role's GPU settings. Returns failures: an engine with other clocks is better than none."""
+    """Apply the role's GPU settings. Returns the failures: the engine starts with other clocks, too."""
     try:
         failures = boot.apply(paths).failures
     except (NoAnswer, OSError, ValueError) as error:

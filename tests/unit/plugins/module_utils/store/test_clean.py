@@ -47,7 +47,7 @@ class Bed:
         return [number for number, path in enumerate(self.revisions) if path.is_dir()]
 
     def release(self, path: Path) -> None:
-        """A kept release that needs a revision."""
+        """Record that a kept release needs a revision."""
         self.needed[(path.parent.name, path.name)] = "release 1 of main"
 
     def run(

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The adapter of vLLM: command line, environment, metrics and requests of vLLM 0.32 and 0.33."""
+"""The adapter of vLLM: command line, environment, metrics and requests."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_the_environment_of_a_rank_has_its_address_and_network() -> None:
     assert ADAPTER.gangs.computed.keys() <= ADAPTER.gangs.per_node
 
 
-def test_the_engine_has_every_metric() -> None:
+def test_the_engine_has_every_metric_that_the_adapter_names() -> None:
     names = set(SAMPLE.read_text().split())
     metrics = ADAPTER.metrics
     assert {

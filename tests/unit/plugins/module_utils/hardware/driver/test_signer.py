@@ -30,7 +30,7 @@ DKMS_SERIAL = 0x0D
 
 
 class Machine:
-    """DKMS, which signs what it builds, openssl, and the firmware behind mokutil."""
+    """Fakes of openssl, of the firmware behind mokutil, and of DKMS, which signs the modules that it builds."""
 
     def __init__(self, root: Path) -> None:
         self.root = root

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A fake of nvidia-smi. The file gpus.json in its directory has the state of the GPUs. Calls read and change the state.
 
-Calls that only read are left out of calls.log; all other calls are in this file. The molecule tests copy the program to
-nodes, so it needs only Debian's Python.
+The file calls.log has the calls that set something on a GPU of the node. The molecule tests copy the program to nodes,
+so the program needs only Debian's Python.
 """
 
 from __future__ import annotations
@@ -244,7 +244,7 @@ class Smi:
 
 
 def call(home: Path, arguments: list[str]) -> tuple[int, str]:
-    """A call with these arguments of the nvidia-smi in a directory: its exit status, and its output."""
+    """Run the fake on the state in a directory. Returns the exit status and the output."""
     file = home / "gpus.json"
     state = json.loads(file.read_text())
     code, said = Smi(home, state, arguments).run()
