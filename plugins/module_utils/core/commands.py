@@ -32,7 +32,7 @@ class Outcome:
     """The result of a run. The output includes text that was printed before a failure."""
 
     code: int | None
-    """The exit status, negative for a signal; None if the program did not end by itself."""
+    """The exit status, negative for a signal; None if the program did not start, or did not end by itself."""
     stdout: str = ""
     stderr: str = ""
     failure: str | None = None
@@ -47,8 +47,8 @@ def run(
     """Run a program for at most `timeout` seconds, then kill it with all processes that it started.
 
     Returns at most KILL_SECONDS after the timeout, even if the program hangs in the kernel and keeps running. The
-    program's messages are in English. `environment` is added to the caller's environment. `stdin` is for a secret that
-    must not be in a command line: at most PIPE_BUF bytes (4096). Raises nothing.
+    program's messages are in English. `environment` is added to the caller's environment. `stdin`, such as a
+    secret that must not be in a command line, has at most PIPE_BUF bytes (4096). Raises nothing.
     """
     deadline = time.monotonic() + timeout
     path = f"{os.environ.get('PATH') or os.defpath}:{SYSTEM_DIRECTORIES}"

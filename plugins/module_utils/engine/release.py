@@ -37,7 +37,7 @@ GANG_LABEL = "inference.gang"
 """Container label of a member of a gang, with the digest of the gang's release."""
 
 START_BURST = 5
-"""Failed starts in a row before systemd gives up."""
+"""Starts within the window after which systemd gives up."""
 
 RESTART_DELAY = 2
 """Seconds between the death of an engine and its restart."""

@@ -67,7 +67,7 @@ class Catalogue:
 
     @property
     def exact(self) -> bool:
-        """Whether a flag outside of this catalogue is a mistake for sure. A requested version without a catalogue may
+        """Whether a flag outside of this catalogue counts as a mistake. A requested version without a catalogue may
         have more flags."""
         return not self.wanted or _release(self.wanted) == (_numbers(self.version), "")
 
@@ -130,6 +130,8 @@ def choose(version: str = "") -> Catalogue:
     """
     known = versions.known()
     numbers, _rest = _release(version)
-    older = [one for one in known if not numbers or _numbers(one) <= numbers]
+    # 0.33 has the flags of 0.33.0.
+    newest = (*numbers, 0, 0)
+    older = [one for one in known if not numbers or _numbers(one) <= newest]
     chosen = older[-1] if older else next(iter(known))
     return _catalogue(chosen, known[chosen], version)

@@ -18,6 +18,8 @@ from ansible_collections.baremetal.inference.plugins.module_utils.models.flags.c
         ("v0.32.0+cpu", "0.32.0", True),
         ("0.32.0rc1", "0.32.0", False),
         ("0.32.1", "0.32.0", False),
+        ("0.32", "0.32.0", False),
+        ("0.33", "0.33.0", False),
         ("0.4.0", "0.32.0", False),
         ("1.0", "0.33.0", False),
         ("nightly", "0.33.0", False),
