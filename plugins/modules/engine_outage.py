@@ -36,9 +36,11 @@ options:
   state:
     description:
       - V(begun) drains the instances, and waits up to O(seconds) until no requests are left. If a gateway would have no
-        server left, the module fails before anything changes.
+        server left, the module fails before anything changes. If another node drains the same set at the same time, one
+        of the two modules fails.
       - V(ended) probes each engine that runs, undrains the instances, and waits up to O(seconds) until every gateway
-        gives the engines their full share. A second call only waits.
+        gives the engines their full share. If a probe fails, the module fails, and the drains stay. A second call only
+        waits.
     type: str
     choices: [begun, ended]
     default: begun

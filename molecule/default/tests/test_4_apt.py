@@ -129,7 +129,7 @@ def test_all_mistakes_are_reported_before_any_source_is_tried(deb12: Node) -> No
 # In CI, the scenario `hardware` shows a declared source, whose packages are pinned, installed and held.
 @pytest.mark.full
 def test_a_source_is_declared_and_its_packages_are_installed_pinned_and_held(deb13: Node, tmp_path: Path) -> None:
-    # The role disables files of Debian's installer, also a file that makes APT fail.
+    # With common_apt_exclusive, the role disables all other files of sources, also one that makes APT fail.
     deb13.run("echo nonsense >/etc/apt/sources.list.d/broken.list")
     (tmp_path / "key.asc").write_text(keys(deb13)["right"])
     declared: dict[str, Any] = {
@@ -152,7 +152,7 @@ def test_a_source_is_declared_and_its_packages_are_installed_pinned_and_held(deb
     assert held <= set(deb13.run("apt-mark showhold").split())
     deb13.run("apt-get -qq --yes upgrade && apt-get -qq --yes install inference-pinned")
     assert version(deb13, "inference-pinned") == "installed 1.0-1"
-    # The next run holds a new kernel and a package that lost its hold. The run releases packages that left the lists.
+    # The next run holds a new kernel and a package that lost its hold. It ends holds of packages that left the lists.
     deb13.run("apt-get -qq --yes install linux-image-inference; apt-mark unhold inference-pinned")
     declared["common_packages_held"] = []
     deb13.baseline(PART, **declared)

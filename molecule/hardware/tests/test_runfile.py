@@ -62,7 +62,7 @@ def firmware(deb13: Node) -> Iterator[dict[str, Any]]:
     for name, value in (("SecureBoot", 1), ("SetupMode", 0)):
         deb13.run(rf"printf '\006\000\000\000\00{value}' >{directory}/{name}-{GLOBAL}")
     yield variables
-    # On file systems with this attribute, libefivar makes its files immutable.
+    # libefivar makes its files immutable, if the file system has this attribute.
     deb13.run(f"chattr -R -i {ROOT} 2>/dev/null; rm -rf {ROOT} /run/reboot-required /run/reboot-required.pkgs")
 
 
@@ -101,7 +101,7 @@ def test_the_installer_replaces_the_repositorys_driver(deb13: Node, tmp_path: Pa
     assert changes(deb13.site(**wish)) == 0
 
 
-def test_nvidia_persistenced_has_a_unit_that_waits_for_its_device(deb13: Node) -> None:
+def test_the_unit_of_nvidia_persistenced_does_not_start_without_its_device(deb13: Node) -> None:
     deb13.run("systemd-analyze verify nvidia-persistenced.service")
     deb13.run("systemctl start nvidia-persistenced.service")
     assert deb13.run("systemctl show --value --property=ConditionResult nvidia-persistenced.service") == "no"

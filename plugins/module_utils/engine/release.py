@@ -37,7 +37,7 @@ GANG_LABEL = "inference.gang"
 """Container label of a member of a gang, with the digest of the gang's release."""
 
 START_BURST = 5
-"""Starts within the window after which systemd gives up."""
+"""Starts within the window after which systemd gives up, also those after deaths."""
 
 RESTART_DELAY = 2
 """Seconds between the death of an engine and its restart."""

@@ -54,7 +54,7 @@ def test_a_part_that_its_owner_fills_has_a_row_of_its_own(tool: ModuleType) -> N
     assert found["part"]["values"] == part["values"]
 
 
-def test_the_source_of_a_row_has_full_lines(tool: ModuleType) -> None:
+def test_the_code_of_a_row_is_wrapped_at_the_width(tool: ModuleType) -> None:
     names = {"n_embd": "hidden_size", "hidden_size": "n_embd"}
     assert tool.item("x", ({"hidden_size": 1}, names, {}, (), {}, {}, False)) == (
         '    "x": Row(\n        {HIDDEN: 1},\n        names={"n_embd": "hidden_size", HIDDEN: "n_embd"}),'

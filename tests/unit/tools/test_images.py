@@ -14,7 +14,7 @@ from parts import controller, engine, models
 
 @pytest.fixture
 def trained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
-    """A cache of its own; records each training, which leaves models."""
+    """An empty cache, and a fake of the training. Returns the directories in which the fake has written models."""
     calls: list[Path] = []
 
     def train(target: Path) -> None:
@@ -80,7 +80,7 @@ def test_without_upstreams_image_the_engine_comes_from_wheels(
     assert "cannot be pulled" in capsys.readouterr().out
 
 
-def test_every_list_of_a_newer_core_pins_that_core() -> None:
+def test_the_requirements_of_each_newer_core_pin_that_core() -> None:
     assert controller.CORES
     for core, path in controller.CORES.items():
         assert f"\nansible-core=={core}." in path.read_text()

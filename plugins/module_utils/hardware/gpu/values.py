@@ -20,7 +20,7 @@ ABSENT = frozenset(
         "insufficient permissions",
     }
 )
-"""Texts for a value that does not exist."""
+"""Texts for a value that does not exist, or that the caller may not read."""
 
 LOST = "gpu is lost"
 

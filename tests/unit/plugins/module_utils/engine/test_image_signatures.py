@@ -236,7 +236,7 @@ def test_a_record_that_cannot_be_read_counts_as_none(site: Site, keys: dict[str,
         site.verify(keys["ours"])
 
 
-def test_a_bare_node_keeps_no_answer(site: Site, keys: dict[str, SigningKey]) -> None:
+def test_nothing_is_recorded_on_a_bare_node(site: Site, keys: dict[str, SigningKey]) -> None:
     """Before the first run, the node has no directory for its state."""
     site.tag((keys["ours"], signing.payload(DIGEST)))
     entries = [{"prefix": "", "key": keys["ours"].pem}]
