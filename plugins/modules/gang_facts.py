@@ -69,7 +69,7 @@ network:
     rails:
       description:
         - The rails in their order, each with C(device), C(port), C(layer), C(netdev), C(network), C(mtu_active) in
-          bytes, C(rate_gbps) and C(gid_index).
+          bytes, and C(rate_gbps).
       type: list
       elements: dict
 """

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Finds running containers with GPUs, and checks whether they can still open them. Private to the collection.
+"""Finds running containers with GPUs, and tries to open the device nodes in each of them. Private to the collection.
 
 At each `systemctl daemon-reload`, systemd sets the device rules of a container's cgroup again. With `--gpus`, a
 hook has added the GPUs to the cgroup. systemd does not know these GPUs, so its rules lack them: the container keeps its
@@ -35,8 +35,8 @@ NODE = re.compile(r"nvidia(?:[0-9]+|ctl|-uvm)")
 """The device nodes without which CUDA does not work."""
 
 TRY = 'for node; do words=$( (: <"$node") 2>&1 ) && echo "+ $node" || echo "- $node ${words##*: }"; done'
-"""Opens each device node and prints the result. It runs in the container, because only there the device rules apply. It
-sends no request to the driver, so it also ends at once on a GPU that hangs."""
+"""Opens each device node and prints the result, without a request to the GPU. Runs in the container, because only there
+the device rules apply."""
 
 
 @dataclass
@@ -137,7 +137,7 @@ def _try(container: Container, run: Run, root: Path, docker: str) -> None:
     answers = dict(_answers(tried.stdout))
     container.lost = {node: reason for node, reason in answers.items() if reason and node in container.nodes}
     if set(container.nodes) - set(answers):
-        container.error = f"the trial failed: {_words(tried)}"
+        container.error = f"the device nodes could not be tried: {_words(tried)}"
 
 
 def device_nodes(root: Path, pid: int) -> list[str]:

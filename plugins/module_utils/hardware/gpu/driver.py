@@ -133,7 +133,7 @@ def _status(root: Path) -> str:
 
 
 def _library(root: Path) -> str | None:
-    """The version of the NVML library, by its file's name; None if there is no library, or several."""
+    """The version of the NVML library, by its file's name; None if there is no version, or several."""
     versions = {
         path.name.removeprefix(f"{LIBRARY}.")
         for directory in LIBRARIES

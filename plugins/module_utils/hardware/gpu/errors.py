@@ -27,7 +27,7 @@ WORDS = (
     ("nvml_init_failed", "failed to initialize nvml"),
     ("no_devices", "no devices were found"),
 )
-"""Kinds by words of the tool, specific words first. Source: nvmlErrorString of nvml.h, and operators' reports."""
+"""Kinds by words of nvidia-smi, specific words first. Source: nvmlErrorString of nvml.h, and operators' reports."""
 
 STATUSES = {
     2: "bad_argument",
@@ -46,12 +46,12 @@ STATUSES = {
 NAMED = re.compile(r"gpu *(?:at )?(?:pci:)?([0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}(?:\.[0-7])?)", re.IGNORECASE)
 
 SHOWN = 2000
-"""How many characters of the tool's output are kept."""
+"""How many characters of the output are kept."""
 
 
 @dataclass(frozen=True)
 class Failure:
-    """A failure: its kind, the tool's message, and the GPU that the message names."""
+    """A failure: its kind, its message, and the GPU that the message names."""
 
     kind: str
     message: str
@@ -60,7 +60,7 @@ class Failure:
 
 def classify(words: str, code: int | None = 0) -> Failure | None:
     """The failure by output and exit status; None if there is no failure."""
-    # Terminals and issue trackers wrap lines; the tool itself writes two spaces after "lost.".
+    # Terminals and issue trackers wrap lines; nvidia-smi itself writes two spaces after "lost.".
     words = " ".join(words.split())
     message = words[:SHOWN] or f"nvidia-smi ended with status {code} and printed nothing"
     kind = next((kind for kind, known in WORDS if known in words.casefold()), None)

@@ -21,7 +21,7 @@ Run = Callable[[list[str]], Outcome]
 
 NVIDIA_SMI, NVLINK, TOPOLOGY, XIDS = "nvidia_smi", "nvlink", "topology", "xids"
 PARTS = (NVIDIA_SMI, NVLINK, TOPOLOGY, XIDS)
-"""Optional parts. The bus and the driver's files take a millisecond and are always read."""
+"""Optional parts. The bus and the driver's files are always read."""
 
 MANAGED_SWITCHES = ("Blackwell",)
 """Architectures whose NVSwitches are managed by InfiniBand (NVLink 5). Source: NVIDIA's fabric manager user guide, "GPU
@@ -29,7 +29,7 @@ baseboard topologies"."""
 
 
 class Tool:
-    """nvidia-smi. After it has hung or could not run, it is not run again. The first failure is kept."""
+    """nvidia-smi. After a run without an exit status, it is not run again. The first failure is kept."""
 
     def __init__(self, run: Run, program: str) -> None:
         self._run = run
@@ -38,7 +38,7 @@ class Tool:
         self.failure: Failure | None = None
 
     def ask(self, *arguments: str) -> Outcome | None:
-        """The result of a run; None if an earlier run has hung or could not run."""
+        """The result of a run; None after an earlier run without an exit status."""
         if not self._usable:
             return None
         outcome = self._run([self._program, *arguments])
@@ -52,9 +52,10 @@ class Tool:
 
 
 def gather(root: Path, run: Run, program: str, parts: Collection[str], timeout: float) -> dict[str, Any]:
-    """The facts gpus, nvswitches, nvswitch_managers and gpu_driver, and those of the parts, below a root.
+    """The facts gpus, nvswitches, nvswitch_managers and gpu_driver, and those of the parts, below a root. `timeout` is
+    in seconds, for the kernel log.
 
-    Raises nothing for a broken tool, driver or GPU: the facts describe the failure.
+    Raises nothing for a broken nvidia-smi, driver or GPU: the facts describe the failure.
     """
     tool = Tool(run, program)
     loaded = driver.read(root)
@@ -115,7 +116,7 @@ def _report(tool: Tool) -> report.Report:
 
 
 def _join(on_bus: list[pci.Device], smi: list[Gpu]) -> list[Gpu]:
-    """The GPUs of the bus and of the tool, matched by address. Sorted by index, GPUs without an index last."""
+    """The GPUs of the bus and of nvidia-smi, matched by address. Sorted by index, GPUs without an index last."""
     gpus = {gpu.pci_bus_id: gpu for gpu in smi if gpu.pci_bus_id}
     for device in on_bus:
         gpu = gpus.setdefault(device.address, Gpu(pci_bus_id=device.address))
@@ -139,7 +140,7 @@ def _id(vendor: int | None, device: int | None) -> str | None:
 
 
 def _complete(gpu: Gpu) -> None:
-    """Add data of the product tables that no tool has reported."""
+    """Add data of the product tables."""
     device = int(gpu.pci_device_id.partition(":")[2], 16) if gpu.pci_device_id else None
     product = products.by_name(gpu.name) or products.by_device(device)
     generation = products.generation(device, gpu.name, gpu.architecture)
@@ -148,7 +149,7 @@ def _complete(gpu: Gpu) -> None:
         gpu.compute_capability = generation.compute_capability
     if product:
         gpu.product = product.product
-        # Not the memory: only the tool reports the right size, because a virtual machine may have a part of the card.
+        # Not the memory: only nvidia-smi has the right size, because a virtual machine may have a part of the card.
         gpu.name = gpu.name or product.name
 
 

@@ -40,8 +40,9 @@ class Utilization:
 
 @dataclass
 class Ecc:
-    """Error correction: mode now and after the next reset (`enabled`, `disabled`), and counts of errors by single and
-    double bit, or of SRAM and DRAM together. Volatile counts start with the driver, aggregate counts never restart."""
+    """Error correction: mode now and after the next reset (`enabled`, `disabled`), and counts of errors: of single and
+    double bits before Turing, of SRAM plus DRAM since. A start of the driver resets the volatile counts, but not the
+    aggregate counts."""
 
     current: str | None = None
     pending: str | None = None
@@ -66,8 +67,8 @@ class RetiredPages:
 
 @dataclass
 class RemappedRows:
-    """Rows of memory replaced by spare rows, since Ampere; `pending`: further rows at the next reset; `failure`: no
-    spare row was left."""
+    """Rows of memory replaced by spare rows, since Ampere; `pending`: further rows at the next reset; `failure`: a row
+    could not be replaced."""
 
     correctable: int | None = None
     uncorrectable: int | None = None
@@ -88,7 +89,7 @@ class Fabric:
 
 @dataclass
 class Nvlink:
-    """Numbers of the links that are up and down, GB/s of one link, and the tool's message if it lists no links."""
+    """Numbers of the links that are up and down, GB/s of one link, and nvidia-smi's message if it lists no links."""
 
     active: list[int] = field(default_factory=list)
     inactive: list[int] = field(default_factory=list)
@@ -125,7 +126,7 @@ class Process:
 
 @dataclass
 class Unreadable:
-    """A value that the tool could not read, which is a sign of a broken GPU."""
+    """A value that nvidia-smi could not read, which is a sign of a broken GPU."""
 
     element: str
     text: str
@@ -133,7 +134,7 @@ class Unreadable:
 
 @dataclass
 class Gpu:
-    """A GPU by its PCI function, the driver and the tool. Modes are `enabled` or `disabled`."""
+    """A GPU by its PCI function, the driver and nvidia-smi. Modes are `enabled` or `disabled`."""
 
     index: int | None = None
     uuid: str | None = None

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Tables of GPU products and their generations, for nodes without a driver, with sources. Private to the collection."""
+"""Tables of GPU products and their generations, with sources. Private to the collection."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ REPORT = "nvidia-smi's own report of the card, with ECC as delivered, driver 510
 class Generation:
     """Chips of one architecture and compute capability.
 
-    `blocks` are ranges of PCI device ids, one for each chip (PCI_IDS, OPEN_MODULES). `names` is an expression for the
-    tool's names of the products, for unknown ids (COMPUTE_CAPABILITY).
+    `blocks` are ranges of PCI device ids (PCI_IDS, OPEN_MODULES). `names` is an expression for nvidia-smi's names of
+    the products, for unknown ids (COMPUTE_CAPABILITY).
     """
 
     architecture: str
@@ -60,7 +60,7 @@ ONE_CAPABILITY = ("Turing", "Ada Lovelace", "Hopper")
 
 @dataclass(frozen=True)
 class Product:
-    """A card: its name in plans, the tool's name, PCI device ids (OPEN_MODULES, PCI_IDS) and memory in MiB (REPORT).
+    """A card: its name in plans, nvidia-smi's name, PCI device ids (OPEN_MODULES, PCI_IDS), memory in MiB (REPORT).
     The memory is None if no report was available."""
 
     product: str
@@ -150,14 +150,14 @@ def by_device(device: int | None) -> Product | None:
 
 
 def by_name(name: str | None) -> Product | None:
-    """The product with this name in the tool's report."""
+    """The product with this name in nvidia-smi's report."""
     return BY_NAME.get(_key(name or ""))
 
 
 def generation(device: int | None, name: str | None = None, architecture: str | None = None) -> Generation | None:
-    """The generation by PCI device id, else by the tool's name, else by an architecture with only one capability.
+    """The generation by PCI device id, else by nvidia-smi's name, else by an architecture with only one capability.
 
-    If the tool reports an architecture, only generations of this architecture are possible.
+    If nvidia-smi reports an architecture, only generations of this architecture are possible.
     """
     possible = [one for one in GENERATIONS if architecture in (None, one.architecture)]
     for one in possible:

@@ -49,7 +49,7 @@ class Report:
     damage: str | None = None
     """Why the report could not be read completely."""
     remarks: str = ""
-    """The tool's output before and after the report, such as a warning of a corrupted infoROM."""
+    """The output of nvidia-smi before and after the report, such as a warning of a corrupted infoROM."""
 
 
 def parse(text: str) -> Report:
@@ -82,7 +82,7 @@ def parse(text: str) -> Report:
                 report.cuda_version = report.cuda_version or version(element.text)
             elif element.tag == "attached_gpus":
                 attached = whole(element.text)
-    # The tool lists GPUs by index. If a GPU is missing, the indexes are unknown.
+    # nvidia-smi lists GPUs by index. If a GPU is missing, the indexes are unknown.
     if attached is None or attached <= len(report.gpus):
         for index, gpu in enumerate(report.gpus):
             gpu.index = index
@@ -300,7 +300,7 @@ def _throttle_reasons(element: Element) -> list[str] | None:
 
 
 def _processes(element: Element) -> list[Process] | None:
-    """The processes; None if the tool cannot list them."""
+    """The processes; None if nvidia-smi cannot list them."""
     processes = element.find("processes")
     if processes is None or (not len(processes) and plain(processes.text or "")):
         return None

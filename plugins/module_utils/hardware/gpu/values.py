@@ -43,7 +43,7 @@ def word(text: str | None) -> str | None:
 
 
 def quantity(text: str | None, unit: str = "") -> float | None:
-    """The number of a text such as "81559 MiB"; None if the text has another unit."""
+    """The number of a text such as "81559 MiB"; None if the text has another unit, or no number."""
     match = QUANTITY.fullmatch((text or "").strip())
     return float(match[1]) if match and (match[2] or unit) == unit else None
 

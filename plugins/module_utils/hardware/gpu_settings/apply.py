@@ -74,7 +74,7 @@ class Setter:
         self._wanted = wanted
 
     def inspect(self) -> tuple[list[Card], list[Problem]]:
-        """The cards with settings, and problems of settings without a card. Raises NoAnswer."""
+        """The cards with settings, and problems of the choice of cards. Raises NoAnswer."""
         outcome = self._run(["-q", "-x"])
         listed = report.parse(outcome.stdout)
         if not listed.gpus:

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Applies the GPU settings at boot from the file that the module gpu_settings has written. Private to the collection.
 
-Cards lose most settings when the driver is unloaded. This module applies them again before any engine starts.
+Cards lose most settings when the driver is unloaded.
 """
 
 from __future__ import annotations

@@ -54,7 +54,7 @@ class GpuInstance:
 
 
 def plain_name(text: str) -> str:
-    """A profile's name without the word MIG that tools put before it."""
+    """A profile's name in lower case, without the word MIG that nvidia-smi puts before it."""
     return re.sub(r"^MIG +", "", text.strip(), flags=re.IGNORECASE).casefold()
 
 

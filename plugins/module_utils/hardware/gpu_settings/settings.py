@@ -129,7 +129,7 @@ def names(text: str, gpu: Gpu) -> bool:
 
 
 def _mistakes(where: str, declared: Settings, whole: Settings) -> list[Problem]:
-    """The mistakes in `declared`; `whole` are the settings of the GPU after all overrides."""
+    """The mistakes in `declared`; `whole` are the settings of the GPU with its override."""
     found = []
     if declared.power_limit_w is not None and not declared.power_limit_w >= 0:
         message = "must be 0, the card's default, or a limit in W"

@@ -16,11 +16,11 @@ from ...core.problems import Findings, is_integer
 from .variables import Wish
 
 FIRST_TABLE = 1001
-"""The routing table of the first rail; each further rail has the next one. Tables up to 255 belong to the system."""
+"""The routing table of the first rail; each further rail has the next one."""
 
 
 def wanted(wish: Wish, rails: int, findings: Findings) -> list[ipaddress.IPv4Interface]:
-    """The address of each rail, in the order of the rails; empty without addresses. Adds all mistakes."""
+    """The address of each rail, in the order of the rails; empty unless each rail has one. Adds all mistakes."""
     key = variable(wish)
     texts = wish.addresses or wish.subnets
     if not texts:
@@ -97,7 +97,7 @@ def foreign(
 
 def of_peers(peers: Mapping[str, Sequence[Any]]) -> dict[str, list[str]]:
     """The addresses of other hosts, by their variables rdma_addresses, rdma_subnets and rdma_host_index. Mistakes of
-    another host are left out: that host reports them."""
+    another host are left out: its own run reports them."""
     found = {}
     for host, (listed, subnets, index) in peers.items():
         own, networks = _texts(listed), _texts(subnets)
@@ -115,7 +115,7 @@ def _texts(value: Any) -> list[str]:
 
 
 def parsed(text: str) -> ipaddress.IPv4Interface | None:
-    """An address with the length of its prefix; None for any other text."""
+    """An IPv4 address with its prefix, /32 if the text has none; None for any other text."""
     try:
         return ipaddress.IPv4Interface(text)
     except ValueError:
@@ -167,7 +167,7 @@ def _usable(address: ipaddress.IPv4Interface, key: str, findings: Findings) -> b
 
 
 def _disjoint(addresses: Sequence[ipaddress.IPv4Interface], key: str, findings: Findings) -> None:
-    """Two rails have either one subnet, or subnets that do not overlap; and never one address."""
+    """Add a mistake for two rails with one address, or with different subnets that overlap."""
     for number, one in enumerate(addresses):
         for other in addresses[:number]:
             if one.ip == other.ip:

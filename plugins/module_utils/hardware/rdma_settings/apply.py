@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Makes single settings of rails on a machine. Private to the collection.
 
-Every value is read again after it was set: some drivers and devices take a value and keep the old one.
+Some drivers and devices take a value and keep the old one: boot.settle() reads the values again.
 """
 
 from __future__ import annotations
@@ -205,7 +205,7 @@ def command(netdev: str, setting: str, value: Any) -> list[str]:
 
 
 def _address(netdev: str, manager: str, addressed: bool, run: Run) -> None:
-    """Let the program that owns the link read its new file. `addressed`: whether the link has other addresses."""
+    """Let the program that configures the link read its new file. `addressed`: whether the link has other addresses."""
     if manager == NETWORKD:
         _run(run, ["networkctl", "reload"])
         _run(run, ["networkctl", "reconfigure", netdev])
@@ -218,13 +218,13 @@ def _address(netdev: str, manager: str, addressed: bool, run: Run) -> None:
             run(["ifdown", "--force", netdev])
         _run(run, ["ifup", "--force", netdev])
     else:
-        raise SettingError("no program owns the link; set rdma_network_manager, or configure the address yourself")
+        raise SettingError("no program configures the link; set rdma_network_manager, or add the address yourself")
 
 
 def _rule(rail: Rail, netdev: str, manager: str, run: Run) -> None:
     """Add the rule and the route by which packets from the rail's address leave by the rail, if they are missing.
 
-    An existing rule is that of the program which owns the link, and stays.
+    An existing rule stays, whichever program has made it.
     """
     source, table = _source(rail), str(rail.table)
     if not _ruled(rail, run):
@@ -232,7 +232,7 @@ def _rule(rail: Rail, netdev: str, manager: str, run: Run) -> None:
         protocol = "static" if manager == NETWORKD else KEPT_PROTOCOL
         words = ["from", source, "table", table, "priority", table, "protocol", protocol]
         outcome = run(["ip", "-4", "rule", "add", *words])
-        # The program that owns the link can be faster: the rule is there then.
+        # The program that configures the link can be faster: the rule is there then.
         if (outcome.failure or outcome.code) and not _ruled(rail, run):
             raise SettingError(_failure(["ip", "-4", "rule", "add", *words], outcome))
     if not _routed(rail, netdev, run):
@@ -245,7 +245,7 @@ def _source(rail: Rail) -> str:
 
 
 def _rdma_cm(root: Path, port: Port, setting: str, value: Any, run: Run) -> None:
-    """The defaults of connections by rdma_cm. The kernel makes the files with the directory."""
+    """Set a default of connections by rdma_cm. The kernel makes the files with the directory."""
     base = root / settings.RDMA_CM
     if not base.is_dir():
         _run(run, ["modprobe", "rdma_cm"])

@@ -3,7 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Applies and compares the rails' settings that a run has recorded on the node. Private to the collection.
 
-All settings but those in files are lost at a reboot, and when a driver is loaded again or a device is added again.
+A reboot undoes all settings but those in files. A driver that is loaded again, or a device that is added again, starts
+without its settings, too.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ POLL_SECONDS = 1.0
 """Seconds between two checks for devices and addresses that are still missing."""
 
 ADDRESS_SECONDS = 10.0
-"""How many seconds a network device may take to get its address and routing rule."""
+"""How many seconds a network device may take to get its address, its routing rule and the MTU of its group."""
 
 
 GROUP_MTU_HINT = (
@@ -122,7 +123,7 @@ def record_waiting(paths: Paths, report: Report) -> None:
 
 
 def waiting(paths: Paths) -> list[str]:
-    """The settings that waited for a drain in the last run. Empty if the file is missing or damaged."""
+    """The settings that waited for a drain when they were last applied. Empty if the file is missing or damaged."""
     try:
         return [str(line) for line in files.read_json(paths.rdma_waiting) or ()]
     except (OSError, ValueError, TypeError):
@@ -148,7 +149,7 @@ def settle(
 ) -> Report:
     """Make all settings that differ. While engines are `busy`, disruptive settings wait. With `check`, only predict.
 
-    Reads the machine again at the end: a setting that still differs is a failure. Raises nothing.
+    Reads the machine again after changes: a changed setting that still differs is a failure.
     """
     compared = compare(root, wanted, facts, run)
     report = Report(unknown=compared.unknown, missing=compared.missing)
@@ -241,4 +242,4 @@ def wait_for_devices(
 
 def _needs_netdev(rail: Rail) -> bool:
     """Whether a rail has settings of its network device. InfiniBand works without one."""
-    return any((rail.mtu, rail.address, rail.pfc, rail.dscp, rail.ipoib_mode, rail.sysctls))
+    return any((rail.mtu, rail.address, rail.pfc, rail.dscp, rail.ipoib_mode, rail.partition_keys, rail.sysctls))

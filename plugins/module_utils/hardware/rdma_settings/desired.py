@@ -23,7 +23,7 @@ FULL_MEMBER = 0x8000
 
 @dataclass(frozen=True)
 class Rail:
-    """The desired settings of a rail. None or empty: leave the setting alone."""
+    """The desired settings of a rail. None or empty, and `acs_off` False: leave the setting alone."""
 
     key: str
     """The identity of the port: rails.Port.key."""

@@ -79,7 +79,7 @@ def compare(desired: Desired, found: Sequence[Port], states: Mapping[str, State]
                 unknown.append(f"rail {number} ({port.name}): {setting}: {_reason(setting, port)}")
             elif before != after:
                 moves = moves or (setting == "address" and bool(before))
-                # A rule of an address waits with the address.
+                # The rule of an address that changes waits with the address.
                 disruptive = setting in DISRUPTIVE or (moves and setting in ("address", "rule"))
                 differences.append(Difference(number, port.name, setting, before, after, disruptive))
     return Comparison(differences, unknown, missing)

@@ -49,7 +49,7 @@ def _manager(wish: Wish, ports: Sequence[Port], foreign: bool, findings: Finding
     others = {port.facts["sm_lid"] for port in ports} - {0, None, *(port.facts["lid"] for port in ports)}
     if others:
         lids = ", ".join(map(str, sorted(others)))
-        warn(f"the subnet has a manager already (LID {lids}); opensm here only takes over when that one is gone")
+        warn(f"the subnet has a manager already (LID {lids}); only the manager with the highest priority serves")
     if foreign and texts(wish):
         warn(
             f"{PARTITIONS} is not of this collection, and remains; give it the partitions and the MTU of the rails, "
@@ -58,9 +58,10 @@ def _manager(wish: Wish, ports: Sequence[Port], foreign: bool, findings: Finding
 
 
 def texts(wish: Wish) -> dict[str, str]:
-    """The partitions of opensm, with all ports of the subnet as full members; nothing if opensm's default is enough.
+    """The partitions of opensm, with all ports of the subnet as full members; nothing if this node does not run opensm,
+    or if opensm's default is enough.
 
-    opensm makes all other ports limited members of the default partition, if a file does not name that partition.
+    If a file does not name the default partition, opensm makes all ports but its own limited members of it.
     """
     # Connected mode does not depend on the multicast group.
     more = wish.ipoib_mode != "connected" and wish.mtu != MTU and wish.mtu > DATAGRAM_MTU

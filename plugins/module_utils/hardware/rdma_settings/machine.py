@@ -123,8 +123,8 @@ def _partitions_foreign(root: Path) -> bool:
 
 
 def serving(paths: Paths, run: Run) -> list[str]:
-    """The instances that use the network now: their engine runs, and they are not drained. If systemd does not answer,
-    the list has one entry that says so.
+    """The instances that count as users of the network: their engine runs, and they are not drained. If systemd does
+    not answer, the list has one entry that says so.
     """
     states = "--state=active,activating,reloading"
     outcome = run(["systemctl", "list-units", "--plain", "--no-legend", states, ENGINES])
@@ -169,7 +169,7 @@ def _lower(root: Path, netdev: str) -> Iterator[str]:
 
 
 def _peer_memory(root: Path) -> bool | None:
-    """Whether the RDMA core takes memory from other modules; None before it is loaded."""
+    """Whether the RDMA core takes memory from other modules; None if unknown, as before the core is loaded."""
     if not (root / "sys/module/ib_core").is_dir():
         return None
     try:

@@ -1,9 +1,10 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The environment of NCCL and Gloo for a gang or a job, from its nodes' facts. Private to the collection; pure.
+"""The environment of NCCL and Gloo for a gang, from its members' facts. Private to the collection; pure.
 
-Only variables that these nodes need are set: NCCL's own choices are better than most recipes.
+Besides `rdma_nccl`, only variables that these nodes need are set: NCCL's own choices are better than most recipes. No
+index of a GID is set: NCCL 2.21 and later find the right GID on each device. Source: ncclIbGetGidIndex of NCCL.
 """
 
 from __future__ import annotations
@@ -22,9 +23,6 @@ from .variables import ECT, ETHERNET, packet_size
 MOST_DEVICES = 32
 """Source: MAX_IB_DEVS of transport/net_ib of NCCL."""
 
-GID_BY_ITSELF = (2, 21)
-"""The first version of NCCL that finds the right GID on each device. Source: ncclIbGetGidIndex of NCCL."""
-
 PREFIXES = ("NCCL_", "UCX_", "GLOO_")
 
 
@@ -40,12 +38,11 @@ class Rail:
     """The subnet of its address; None without one."""
     mtu_active: int | None
     rate_gbps: float | None
-    gid_index: int | None
 
 
 @dataclass(frozen=True)
 class Node:
-    """A node of a gang or job."""
+    """A member of a gang."""
 
     address: str
     """The address by which the other nodes reach this one."""
@@ -83,16 +80,14 @@ class Options:
     has a subnet of its own."""
     overrides: Mapping[str, str] = field(default_factory=dict)
     """Further variables (`rdma_nccl`)."""
-    version: tuple[int, int] | None = None
-    """The version of NCCL in the engine's image; None if unknown."""
 
 
 def node(facts: Mapping[str, Any], wanted: Desired | None, address: str, netdev: str) -> Node:
     """A node by its facts of rdma_facts and its plan. Without a plan, its rails are all active ports, except the
     port of `netdev`.
 
-    Settings of the plan count as made before the role has made them. Otherwise, the end of a first run would change a
-    release, and so would a drain, in which the role makes settings that had to wait.
+    Networks and MTUs of the plan count as set before the role has set them. Otherwise, the end of a first run would
+    change a release, and so would a drain, in which the role makes settings that had to wait.
     """
     found = rails.ports(facts)
     if wanted is None:
@@ -128,14 +123,13 @@ def _rail(port: rails.Port, wanted: desired.Rail | None = None) -> Rail:
         network=network,
         mtu_active=mtu,
         rate_gbps=port.facts.get("rate_gbps"),
-        gid_index=port.facts.get("recommended_gid_index"),
     )
 
 
 def environment(nodes: Mapping[str, Node], options: Options) -> tuple[dict[str, dict[str, str]], Findings]:
     """The variables of each node, by its name, and all mistakes and warnings.
 
-    `nodes` are those of one gang or job, in the order of their ranks. A single node needs none but the overrides.
+    `nodes` are the members of one gang. A single node gets only the overrides.
     """
     findings = Findings()
     _overrides(nodes, options, findings)
@@ -195,33 +189,18 @@ def _each(values: Mapping[str, object]) -> str:
 def _rdma(name: str, one: Node, nodes: Mapping[str, Node], options: Options, findings: Findings) -> dict[str, str]:
     """The variables of a node whose rails are like those of the others."""
     found: dict[str, str] = {}
-    # If one node needs the variable, all nodes get it. Each has its own value: devices may have other names there.
+    # If one node needs the variable, all nodes get it, each with the names of its own devices.
     if any(other.ports > len(other.rails) for other in nodes.values()):
         found["NCCL_IB_HCA"] = "=" + ",".join(f"{rail.device}:{rail.port}" for rail in one.rails)
         if len(one.rails) > MOST_DEVICES:
             findings.problem(name, f"allowed are at most {MOST_DEVICES} rails; use fewer", "rdma_rails")
-    if all(rail.layer == ETHERNET for rail in one.rails):
-        if one.tos:
-            found["NCCL_IB_TC"] = str(one.tos)
-        if options.version is not None and options.version < GID_BY_ITSELF:
-            found.update(_gid(nodes, findings))
+    if all(rail.layer == ETHERNET for rail in one.rails) and one.tos:
+        found["NCCL_IB_TC"] = str(one.tos)
     if _separate(nodes, options):
         found["NCCL_CROSS_NIC"] = "0"
     if options.required:
         found["NCCL_NET"] = "IB"
     return found
-
-
-def _gid(nodes: Mapping[str, Node], findings: Findings) -> dict[str, str]:
-    """The one index of all devices, which an old NCCL needs."""
-    indices = {rail.gid_index for one in nodes.values() for rail in one.rails}
-    if len(indices) == 1 and None not in indices:
-        return {"NCCL_IB_GID_INDEX": str(indices.pop())}
-    each = _each({name: _set(one, "gid_index") for name, one in nodes.items()})
-    message = f"the indices of the GIDs differ: {each}; use an engine with NCCL 2.21 or later, which finds them"
-    if not any(problem.message == message for problem in findings.problems):
-        findings.problem("rdma", message, "NCCL_IB_GID_INDEX")
-    return {}
 
 
 def _separate(nodes: Mapping[str, Node], options: Options) -> bool:
@@ -298,7 +277,7 @@ def _refusal(key: str, value: str, roce: bool, options: Options) -> str:
         return f"must be a number from 0 to {MOST[key]}"
     if key == "NCCL_IB_SL" and roce:
         return "has no effect on RoCE, whose priority comes from the DSCP (rdma_dscp); remove it"
-    if key == "NCCL_IB_GID_INDEX" and (options.version is None or options.version >= GID_BY_ITSELF):
+    if key == "NCCL_IB_GID_INDEX":
         return "NCCL 2.21 and later find the GID of each device; a fixed index is right only by luck. Remove it"
     if key == "NCCL_IB_TC" and not roce:
         return "has a meaning on RoCE only; remove it"

@@ -211,7 +211,8 @@ def _one_subnet(wish: Wish, wanted: Sequence[Any], findings: Findings) -> bool:
 
 
 def _manager(wish: Wish, chosen: Sequence[rails.Port], machine: Machine, addressed: bool, findings: Findings) -> str:
-    """The program that configures the rails. Adds the mistakes about owners of links."""
+    """The program that configures the rails' network devices, or `none`. Adds the mistakes of such programs and of
+    their files."""
     owners: set[str] = set()
     for port in chosen:
         entries = [entry for entry in port.facts.get("netdev_managers") or () if not _own(entry["file"])]
@@ -261,7 +262,7 @@ def _manager(wish: Wish, chosen: Sequence[rails.Port], machine: Machine, address
 
 
 def _ready(manager: str, chosen: Sequence[rails.Port], machine: Machine, findings: Findings) -> None:
-    """Add the mistakes of a program that would not make the addresses of the rails."""
+    """Add a mistake if the program `manager` would not give the rails their addresses."""
     left = [port.netdev for port in chosen if port.netdev in machine.unmanaged]
     message = ""
     if manager == IFUPDOWN and not machine.ifupdown_reads:

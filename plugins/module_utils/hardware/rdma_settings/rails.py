@@ -176,7 +176,7 @@ def _named(
 
 
 def _down(port: Port, findings: Findings) -> None:
-    """Warn of a rail of the last run whose link is down. A mistake of the inventory would end the run."""
+    """Warn of a rail of the last run whose link is down: a mistake would end the run."""
     findings.warning("rdma", f"{port.name} is down, but remains a rail; check its cable", "rdma_rails")
 
 

@@ -113,7 +113,7 @@ INFINIBAND_ONLY = ("ipoib_mode", "partition_keys")
 
 
 def of(raw: Mapping[str, Any], found: Findings) -> Wish:
-    """The variables without mistakes; a variable with a mistake has its default. Adds the mistakes to `found`."""
+    """The variables; one with an impossible value has its default. Adds all mistakes to `found`."""
     known = {entry.name for entry in fields(Wish)}
     values: dict[str, Any] = {}
     for key, value in raw.items():

@@ -44,7 +44,7 @@ def differing(root: Path, texts: Mapping[str, str], stored: Any) -> dict[str, Ch
         after = texts.get(path)
         before = core_files.text(place)
         if path == infiniband.PARTITIONS and after is None and not (before or "").startswith(files.HEADER):
-            # The operator has put their own file in its place.
+            # The operator has put their own file in its place, or removed the file.
             continue
         if before != after or (after is not None and not core_files.same(place, after, files.mode(path))):
             changes[path] = Change(before, after)
@@ -52,7 +52,7 @@ def differing(root: Path, texts: Mapping[str, str], stored: Any) -> dict[str, Ch
 
 
 def write(root: Path, changes: Mapping[str, Change], run: Run) -> None:
-    """Write and remove files, and let systemd and udev read their files again. Raises OSError."""
+    """Write and remove files. Let opensm, NetworkManager, systemd and udev read changed files. Raises OSError."""
     for path, change in changes.items():
         core_files.write(root / path.lstrip("/"), change.after, files.mode(path))
     if infiniband.PARTITIONS in changes:

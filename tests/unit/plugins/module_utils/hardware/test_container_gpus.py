@@ -110,12 +110,17 @@ def test_a_container_that_cannot_open_its_gpus_has_lost_them(docker: Docker) -> 
 @pytest.mark.parametrize(
     ("outcome", "error"),
     [
-        (Outcome(126, "", "exec: sh: executable file not found in $PATH"), "the trial failed: exec: sh"),
+        (
+            Outcome(126, "", "exec: sh: executable file not found in $PATH"),
+            "the device nodes could not be tried: exec: sh",
+        ),
         (Outcome(None, failure="timeout", message="docker did not end within 30 s"), "docker did not end within"),
-        (Outcome(0, f"+ {NODES[0]}\n"), "the trial failed"),
+        (Outcome(0, f"+ {NODES[0]}\n"), "the device nodes could not be tried"),
     ],
 )
-def test_a_failed_trial_is_an_error_but_no_loss(docker: Docker, outcome: Outcome, error: str) -> None:
+def test_device_nodes_that_cannot_be_tried_are_an_error_but_not_lost(
+    docker: Docker, outcome: Outcome, error: str
+) -> None:
     docker.containers = CONTAINERS[:1]
     docker.answers["exec"] = outcome
     facts = docker.facts()
@@ -156,7 +161,7 @@ def test_answers_in_another_form_have_no_containers(inspected: Any) -> None:
     assert container_gpus.parse(inspected) == []
 
 
-def test_the_trial_tries_to_open_each_device_node(tmp_path: Path) -> None:
+def test_the_command_opens_each_device_node(tmp_path: Path) -> None:
     """The command runs in a shell of this machine. One name has blanks."""
     gone = tmp_path / "no such file"
     output = subprocess.run(

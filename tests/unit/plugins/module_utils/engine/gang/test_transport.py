@@ -20,7 +20,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.hardware.rdma_
     Rail,
 )
 
-RAIL = Rail("mlx5_0", 1, "ethernet", "ens1", "10.1.0.0/16", 4096, 400.0, 3)
+RAIL = Rail("mlx5_0", 1, "ethernet", "ens1", "10.1.0.0/16", 4096, 400.0)
 NODES = {name: Node(f"192.0.2.{number}", "eno1", (RAIL,), 1, 106) for number, name in enumerate(("n1", "n2"))}
 BIG: dict[str, Any] = {"name": "big", "nodes": ["n1", "n2"]}
 SECRETS = {"other": {"NCCL_SHM_DISABLE": "1"}, "main": {"NCCL_COMM_ID": "x"}}

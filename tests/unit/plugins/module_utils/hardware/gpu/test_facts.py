@@ -124,7 +124,7 @@ def test_a_node_with_a_working_nvidia_smi_has_all_facts(node: Node) -> None:
     assert [one["kind"] for one in found["gpu_kernel_errors"]] == ["fallen_off_bus"]
 
 
-def test_a_node_without_a_driver_has_only_the_facts_of_the_bus(node: Node) -> None:
+def test_a_node_without_a_driver_has_only_the_facts_of_the_bus_and_of_the_product_tables(node: Node) -> None:
     for path in ("proc/driver/nvidia/version", "var/lib/dpkg/status", "var/log/kern.log"):
         (node.root / path).unlink()
     for address in (FIRST, SECOND):

@@ -46,7 +46,7 @@ def test_an_unknown_name_has_no_product() -> None:
         (None, "NVIDIA GeForce RTX 4090", None, "8.9"),
         (None, "NVIDIA A100-SXM4-80GB", None, "8.0"),
         (None, "NVIDIA A10", None, "8.6"),
-        # The architecture that the tool reports counts more than the id of the device.
+        # The architecture that nvidia-smi reports counts more than the id of the device.
         (0x2330, "NVIDIA H100", "Blackwell", None),
         (None, None, "Hopper", "9.0"),
         (None, None, "Ampere", None),

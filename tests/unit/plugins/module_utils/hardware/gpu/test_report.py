@@ -212,7 +212,7 @@ FLAGS = ("remapped_failure", "remapped_pending", "retired_pending")
 
 
 def meaning(key: str, raw: Any) -> Any:
-    """The fact for an expected value. Some expected values are the tool's words."""
+    """The fact for an expected value. Some expected values are words of nvidia-smi."""
     if raw is None or raw == "N/A":
         return None
     if key == "bus_id":

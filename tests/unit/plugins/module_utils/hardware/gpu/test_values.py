@@ -35,7 +35,7 @@ def test_a_word_loses_only_the_space_around_it() -> None:
         ("1" * 16, "", None),
     ],
 )
-def test_a_quantity_counts_only_in_its_own_unit(text: str | None, unit: str, number: float | None) -> None:
+def test_a_quantity_in_another_unit_is_unknown(text: str | None, unit: str, number: float | None) -> None:
     assert values.quantity(text, unit) == number
     assert values.whole(text, unit) == (None if number is None else round(number))
 

@@ -74,7 +74,7 @@ def test_a_gpu_that_fell_off_the_bus_without_an_xid_is_an_error(text: str, time_
         ("NVRM: NVIDIA 470.xx Legacy drivers. Please visit", "legacy_gpu"),
     ],
 )
-def test_a_gpu_that_the_driver_does_not_support_is_an_error(line: str, kind: str) -> None:
+def test_a_gpu_that_the_driver_cannot_use_is_an_error(line: str, kind: str) -> None:
     assert [one.kind for one in find(line)[1]] == [kind]
 
 

@@ -35,7 +35,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.hardware.gpu.x
         (171, WATCH),
     ],
 )
-def test_an_xid_has_the_action_of_the_catalogue(number: int, action: str) -> None:
+def test_an_xid_has_the_action_of_the_table(number: int, action: str) -> None:
     found = xid_actions.meaning(number)
     assert found.action == action and found.words
 

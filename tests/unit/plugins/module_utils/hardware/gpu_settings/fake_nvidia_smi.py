@@ -75,7 +75,8 @@ def gpu(number: int, **more: Any) -> dict[str, Any]:
 
 
 def reboot(gpus: list[dict[str, Any]]) -> None:
-    """What a reboot does to GPUs: pending values take effect, and the other settings become the defaults."""
+    """What a reboot does to GPUs: pending values take effect. All other settings but the persistence mode become the
+    defaults."""
     for one in gpus:
         mig = one["mig"][1] if one["architecture"] == "Ampere" else "Disabled" if one["mig"][0] != "N/A" else "N/A"
         limit = one["power"][1] if one["power"] else None

@@ -48,7 +48,7 @@ def test_everything_is_set_once_and_as_predicted(machine: Machine) -> None:
     assert foreseen.reboot_reason == result.reboot_reason == again.reboot_reason != ""
 
 
-def test_after_a_reboot_no_setting_is_pending_and_the_others_are_set_again(machine: Machine) -> None:
+def test_after_a_reboot_no_setting_is_pending_and_lost_settings_are_set_again(machine: Machine) -> None:
     machine.settle(EVERYTHING)
     machine.calls()
     machine.reboot()

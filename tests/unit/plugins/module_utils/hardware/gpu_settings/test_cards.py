@@ -47,7 +47,7 @@ def test_all_mistakes_are_found_at_once_and_nothing_is_changed(machine: Machine)
         ({"compute": "GPU is lost"}, {"compute_mode": "prohibited"}, "has fallen off the bus"),
     ],
 )
-def test_a_setting_that_a_card_does_not_have_is_refused(
+def test_a_setting_that_a_card_does_not_accept_is_refused(
     machine: Machine, more: dict[str, Any], settings: dict[str, Any], words: str
 ) -> None:
     machine.plug(1, **more)

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A node with two RoCE rails, whose programs change its files and answers as the real ones do."""
+"""A node with rails, whose programs change its files and answers as the real ones do."""
 
 from __future__ import annotations
 

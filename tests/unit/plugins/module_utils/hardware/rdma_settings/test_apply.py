@@ -89,7 +89,9 @@ def test_ets_is_set_by_one_command(tmp_path: Path) -> None:
         ("networkmanager", ["nmcli connection reload", "nmcli --wait 30 connection up 60-inference-rdma-ens0"]),
     ],
 )
-def test_the_program_that_owns_the_link_sets_the_address(tmp_path: Path, manager: str, commands: list[str]) -> None:
+def test_the_program_that_configures_the_link_sets_the_address(
+    tmp_path: Path, manager: str, commands: list[str]
+) -> None:
     assert make(tmp_path, "address", ["10.7.0.1/24"], manager) == commands
 
 
@@ -101,7 +103,7 @@ def test_ifupdown_takes_the_link_down_only_for_another_address(tmp_path: Path) -
     ]
 
 
-def test_an_address_without_an_owner_of_the_link_is_an_error(tmp_path: Path) -> None:
+def test_an_address_without_a_program_that_configures_the_link_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(apply.SettingError, match="set rdma_network_manager"):
         make(tmp_path, "address", ["10.7.0.1/24"])
 
@@ -118,7 +120,7 @@ def test_rule_and_route_are_added_if_missing(tmp_path: Path) -> None:
         make(tmp_path, "rule", True, answer=Outcome(2, "", "RTNETLINK answers: Operation not permitted"))
 
 
-def test_a_rule_that_the_program_that_owns_the_link_adds_meanwhile_is_no_error(tmp_path: Path) -> None:
+def test_a_rule_that_another_program_adds_meanwhile_is_no_error(tmp_path: Path) -> None:
     """`ip rule add` fails because the rule exists."""
     (one,) = rails.ports(facts(device(0, port(0))))
     shown = iter(["[]", '[{"src": "10.7.0.1", "table": "1001"}]'])
@@ -231,7 +233,7 @@ def test_ecn_is_on_for_the_given_priorities_on_both_sides(tmp_path: Path) -> Non
         }
 
 
-def test_a_refused_setting_is_an_error(tmp_path: Path) -> None:
+def test_a_setting_that_cannot_be_made_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(apply.SettingError, match="mtu greater than device maximum"):
         make(tmp_path, "mtu", 9000, answer=Outcome(2, "", "Error: mtu greater than device maximum."))
     with pytest.raises(apply.SettingError, match="registers of PCIe cannot be read"):

@@ -247,7 +247,7 @@ def test_an_mtu_that_the_subnet_manager_does_not_allow_is_a_failure(
     )
 
     def sleep(_seconds: float) -> None:
-        """The manager creates the group again. Then the kernel gives the device the wanted MTU."""
+        """The subnet manager creates the group again. Then the kernel gives the device the wanted MTU."""
         for name in ("ens0", "ens1"):
             (host.root / f"sys/class/net/{name}/mtu").write_text("4092\n")
 
@@ -256,7 +256,7 @@ def test_an_mtu_that_the_subnet_manager_does_not_allow_is_a_failure(
     assert not boot.settle(host.root, wanted, facts, host.run, busy=False, sleep=sleep).failures
 
 
-def test_infiniband_without_a_network_device_is_not_waited_for(host: Host) -> None:
+def test_a_network_device_is_waited_for_only_if_a_setting_needs_it(host: Host) -> None:
     (host.root / "sys/devices/pci0000:10/0000:10:01.0/0000:20:00.0/net/ens0/mtu").unlink()
     (host.root / "sys/devices/pci0000:10/0000:10:01.0/0000:20:00.0/net/ens0/dev_port").write_text("7")
     found = boot.gather(host.root, host.run)["rdma_devices"][0]["ports"][0]
@@ -267,5 +267,7 @@ def test_infiniband_without_a_network_device_is_not_waited_for(host: Host) -> No
         raise AssertionError
 
     boot.wait_for_devices(host.root, wanted, host.run, 60, sleep)
-    with pytest.raises(AssertionError):
-        boot.wait_for_devices(host.root, Desired([replace(wanted.rails[0], mtu=2044)]), host.run, 60, sleep)
+    rail = wanted.rails[0]
+    for needs_netdev in (replace(rail, mtu=2044), replace(rail, partition_keys=["0x8001"])):
+        with pytest.raises(AssertionError):
+            boot.wait_for_devices(host.root, Desired([needs_netdev]), host.run, 60, sleep)

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The files for the boot, for each program that can own a link."""
+"""The files for the boot, for each program that can configure a link."""
 
 from __future__ import annotations
 
@@ -107,5 +107,5 @@ def test_without_an_address_there_is_only_the_link_file() -> None:
 @pytest.mark.parametrize("manager", ["networkd", "ifupdown", "networkmanager", "none"])
 def test_every_file_has_the_prefix_and_the_header(manager: str) -> None:
     places = [PLACE, IB, Place(replace(RAIL, key="b/1"), "ens2.7", "02:00:00:00:00:02")]
-    for path, text in files.render(places, manager, True).items():
+    for path, text in files.render(places, manager, True, True).items():
         assert path.rpartition("/")[2].startswith(files.PREFIX) and text.startswith(files.HEADER)

@@ -50,7 +50,9 @@ def test_all_ports_are_full_members_of_all_partitions() -> None:
         ({}, None),
     ],
 )
-def test_the_node_with_the_subnet_manager_gets_the_file_of_partitions(raw: dict[str, Any], line: str | None) -> None:
+def test_only_the_node_with_the_subnet_manager_gets_the_file_of_partitions(
+    raw: dict[str, Any], line: str | None
+) -> None:
     """Ports in the state INIT, which wait for the subnet manager, are rails."""
     without = facts(infiniband(0, state="INIT", sm_lid=0, lid=65535))
     found, findings = planned(without, subnet_manager=True, **raw)

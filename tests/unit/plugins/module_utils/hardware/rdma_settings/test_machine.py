@@ -36,7 +36,7 @@ def test_the_management_interface_is_found_by_its_address_and_by_the_default_rou
     assert read(host).management == ["eno1", "ens0", "ens1"]
 
 
-def test_each_form_of_an_ipv6_address_names_the_management_interface(tmp_path: Path) -> None:
+def test_an_ipv6_address_in_another_form_names_the_management_interface(tmp_path: Path) -> None:
     host = Host(tmp_path)
     host.addresses["ens1"] = ["2001:db8::7/64"]
     assert "ens1" in read(host, "2001:DB8:0::7").management

@@ -24,9 +24,7 @@ from ansible_collections.baremetal.inference.tests.unit.plugins.module_utils.har
 
 
 def rail(number: int = 0, **more: Any) -> Rail:
-    return replace(
-        Rail(f"rocep{number}s0", 1, "ethernet", f"ens{number}", f"10.{number}.0.0/16", 4096, 400.0, 3), **more
-    )
+    return replace(Rail(f"rocep{number}s0", 1, "ethernet", f"ens{number}", f"10.{number}.0.0/16", 4096, 400.0), **more)
 
 
 def node(host: int = 1, count: int = 2, ports: int = 2, tos: int | None = 106, **more: Any) -> Node:
@@ -63,7 +61,7 @@ def test_with_one_subnet_nccl_may_use_all_pairs_of_rails() -> None:
     assert "NCCL_CROSS_NIC" not in both(node(network="10.7.0.0/24"))[0]["node1"]
 
 
-def test_devices_are_named_only_if_a_port_is_no_rail_and_each_node_has_its_own_names() -> None:
+def test_if_a_port_of_one_node_is_no_rail_each_node_gets_the_names_of_its_own_rails() -> None:
     other = replace(node(2, ports=2), rails=(rail(7), rail(9)))
     found, problems = both(node(ports=3), other)
     assert not problems
@@ -103,13 +101,6 @@ def test_slower_rails_are_a_warning() -> None:
     assert not findings.problems and "the slowest counts" in str(findings.warnings[0])
 
 
-def test_only_an_old_nccl_gets_the_index_of_the_gid() -> None:
-    assert both(node(), version=(2, 20))[0]["node1"]["NCCL_IB_GID_INDEX"] == "3"
-    assert "NCCL_IB_GID_INDEX" not in both(node(), version=(2, 21))[0]["node1"]
-    _found, problems = both(node(), node(2, gid_index=5), version=(2, 20))
-    assert len(problems) == 1 and "use an engine with NCCL 2.21 or later" in problems[0]
-
-
 def test_too_many_rails_are_a_problem() -> None:
     assert "at most 32 rails" in both(node(count=33, ports=34))[1][0]
 
@@ -143,7 +134,7 @@ def test_good_overrides_are_set() -> None:
     found, problems = both(node(), overrides=wanted)
     assert not problems and wanted.items() <= found["node1"].items()
     assert both(node(layer="infiniband"), overrides={"NCCL_IB_SL": "1"})[1] == []
-    assert both(node(), version=(2, 20), overrides={"NCCL_IB_GID_INDEX": "3"})[1] == []
+
     # NCCL cuts long values only in its configuration file, which this collection does not write.
     assert both(node(), overrides={"NCCL_DEBUG_FILE": "x" * 2000})[1] == []
 
@@ -155,7 +146,7 @@ def test_without_a_plan_the_rails_of_a_node_come_from_its_facts() -> None:
         device(2, port(2, state="DOWN")),
     )
     made = nccl.node(found, None, "192.0.2.1", "eno1")
-    assert [(one.device, one.network, one.gid_index) for one in made.rails] == [("rocep1s0", "10.1.0.0/16", 3)]
+    assert [(one.device, one.network) for one in made.rails] == [("rocep1s0", "10.1.0.0/16")]
     assert (made.ports, made.tos) == (3, None)
 
 
@@ -172,22 +163,23 @@ def test_the_rails_of_a_node_come_from_its_plan() -> None:
     [
         ({}, 106),
         ({"dscp": 34}, 138),
-        # rdma_cm, such as NFS over RDMA, may have another class than the engines.
+        # Connections by rdma_cm, such as those of NFS over RDMA, may have another type of service than NCCL's.
         ({"roce_tos": 41}, 106),
         ({"cnp_dscp": 10, "cnp_priority": 1}, 106),
         ({"trust": "unmanaged"}, 106),
+        ({"trust": "unmanaged", "roce_tos": 41}, 41),
         ({"lossless_priority": None}, None),
         ({"lossless_priority": None, "roce_tos": 41}, None),
     ],
 )
-def test_the_traffic_class_of_nccl_is_that_of_the_lossless_dscp(variables: dict[str, Any], tos: int | None) -> None:
+def test_the_traffic_class_of_nccl_is_that_of_the_lossless_priority(variables: dict[str, Any], tos: int | None) -> None:
     planned, findings = planning.plan(variables, planning.Machine(roce()))
     assert not findings.problems
     assert nccl.node(roce(), planned.desired, "192.0.2.1", "eno1").tos == tos
 
 
 def test_settings_of_a_plan_count_as_made() -> None:
-    """The facts have the MTU before the first run, and no address."""
+    """The facts have the MTU from before the first run, and no IPv4 address."""
     wish = {"addresses": ["10.1.0.7/16", "10.2.0.7/16"]}
     planned, _findings = planning.plan(wish, planning.Machine(roce()))
     made = nccl.node(roce(), planned.desired, "192.0.2.1", "eno1")
@@ -205,7 +197,7 @@ def test_a_node_is_read_back_from_its_dictionary_and_damage_is_an_error() -> Non
             Node.from_dict(damaged)
 
 
-def test_a_node_without_a_socket_interface_gets_no_variables() -> None:
+def test_a_node_without_a_socket_interface_and_rails_gets_no_variables() -> None:
     found, problems = both(Node("192.0.2.1", ""), Node("192.0.2.2", "eth0"))
     assert not problems and found["node1"] == {} and found["node2"]
 

@@ -21,6 +21,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.hardware.rdma.
 from ansible_collections.baremetal.inference.plugins.module_utils.hardware.rdma_settings import differences, rails
 from ansible_collections.baremetal.inference.plugins.module_utils.hardware.rdma_settings.differences import State
 from ansible_collections.baremetal.inference.plugins.module_utils.hardware.rdma_settings.plan import Machine, Plan, plan
+from ansible_collections.baremetal.inference.plugins.module_utils.hardware.rdma_settings.variables import Wish
 from ansible_collections.baremetal.inference.tests.unit.plugins.module_utils.hardware.rdma.test_devices import restore
 from ansible_collections.baremetal.inference.tests.unit.plugins.module_utils.hardware.rdma_settings.samples import (
     DCB,
@@ -63,10 +64,10 @@ def test_the_default_plan_sets_lossless_ethernet_without_addresses() -> None:
 
 @pytest.mark.parametrize("found", [roce(), facts(infiniband(0))])
 def test_the_defaults_of_the_role_are_those_of_the_plan(found: dict[str, Any]) -> None:
-    """__rdma_settings leaves out only those variables of the role that are no settings of the plan."""
     root = Path(__file__).parents[6]
     defaults = yaml.safe_load((root / "roles/rdma/defaults/main.yml").read_text())
     given = yaml.safe_load((root / "roles/rdma/vars/main.yml").read_text())["__rdma_settings"]
+    assert set(given) == set(Wish.__dataclass_fields__)
     raw = {key: defaults[f"rdma_{key}"] for key in given}
     assert not problems(found, **raw)
     assert planned(found, **raw)[0].desired == planned(found)[0].desired
@@ -157,13 +158,13 @@ def test_ifupdown_must_read_our_files() -> None:
         ("networkmanager", {"networkmanager_runs": True, "unmanaged": ["ens1", "ens7"]}, "leaves ens1 alone"),
     ],
 )
-def test_a_program_that_would_not_make_the_addresses_is_refused(
+def test_a_program_that_would_not_set_the_addresses_is_refused(
     manager: str, machine: dict[str, Any], words: str
 ) -> None:
     (problem,) = problems(roce(), machine, addresses=ADDRESSES, network_manager=manager)
     assert words in problem and "rdma_network_manager" in problem
     assert not problems(roce(), machine, network_manager=manager)
-    # NetworkManager may configure only the management interface.
+    # With auto, the program of the management interface also configures the rails.
     if "unmanaged" in machine:
         assert words in problems(roce(), {**machine, "managers": ["networkmanager"]}, addresses=ADDRESSES)[0]
 
@@ -259,7 +260,7 @@ def test_a_link_file_of_the_operator_that_conflicts_with_ours_is_a_problem(
     assert not problems(facts(infiniband(0)), {"links": {"ib0": LinkFile(file, mtu)}})
 
 
-def test_rails_keep_the_names_of_the_kernel() -> None:
+def test_where_udev_keeps_the_names_of_the_kernel_the_link_file_does_so_too() -> None:
     """Otherwise, eth2 would get another name at the next boot."""
     for named in (True, False):
         text = planned(None, {"named": named})[0].texts["/etc/systemd/network/60-inference-rdma-ens0.link"]
@@ -272,7 +273,7 @@ def test_two_programs_that_configure_a_link_are_a_problem() -> None:
     assert any("ens0 is configured by ifupdown (/i) and networkd (/n)" in problem for problem in problems(found))
 
 
-def test_rdma_network_manager_other_than_the_program_that_owns_the_link_is_a_problem() -> None:
+def test_rdma_network_manager_other_than_the_program_that_configures_the_link_is_a_problem() -> None:
     found = owned("networkd", "/etc/systemd/network/80-dhcp.network")
     (problem,) = problems(found, addresses=ADDRESSES, network_manager="ifupdown")
     assert "networkd (/etc/systemd/network/80-dhcp.network) and ifupdown (rdma_network_manager)" in problem
@@ -282,7 +283,7 @@ def test_rdma_network_manager_other_than_the_program_that_owns_the_link_is_a_pro
     assert "already configures" in problems(claimed, addresses=ADDRESSES, network_manager="ifupdown")[0]
 
 
-def test_the_program_that_owns_the_links_sets_their_addresses() -> None:
+def test_the_program_that_configures_the_links_sets_their_addresses() -> None:
     own = owned("ifupdown", "/etc/network/interfaces.d/60-inference-rdma-ens0")
     found, findings = planned(own, addresses=ADDRESSES)
     assert found.desired.manager == "ifupdown" and not findings.problems
@@ -305,7 +306,7 @@ def test_a_rail_on_a_bond_gets_no_file() -> None:
     assert "rdma_subnets: bond0 is a bond, to which this role gives no address" in problem
 
 
-def test_addresses_without_a_program_that_owns_the_links_are_a_problem() -> None:
+def test_addresses_without_a_program_that_configures_the_links_are_a_problem() -> None:
     _found, findings = plan({"addresses": ADDRESSES}, Machine(roce()))
     assert "set it to one of ifupdown, networkd, networkmanager" in str(findings.problems[0])
     assert not plan({}, Machine(roce()))[1].problems

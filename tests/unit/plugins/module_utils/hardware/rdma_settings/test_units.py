@@ -18,6 +18,6 @@ def test_the_units_start_the_command_at_boot_and_for_each_device_that_is_added(t
     # An engine starts after Docker. While an engine runs, MTU and PFC would wait.
     assert "Before=docker.service inference.target\n" in service
     template = texts["/etc/systemd/system/inference-rdma@.service"]
-    # An instance that ended can start again when its device comes back.
+    # Without RemainAfterExit, systemd starts the unit again when the device comes back.
     assert "RemainAfterExit" not in template and "[Install]" not in template
     assert 'ENV{SYSTEMD_WANTS}+="inference-rdma@%k.service"' in texts[units.RULES]

@@ -656,7 +656,7 @@ def test_a_run_that_starts_engines_refuses_all_mistakes_of_a_gang(node: Node, ru
 
 def test_the_networks_of_all_nodes_are_in_the_plan(node: Node) -> None:
     rail = {"device": "mlx5_0", "port": 1, "layer": "ethernet", "netdev": "ens1", "network": "10.1.0.0/16"}
-    rail |= {"mtu_active": 4096, "rate_gbps": 400.0, "gid_index": 3}
+    rail |= {"mtu_active": 4096, "rate_gbps": 400.0}
     nodes = {
         name: {"address": address, "netdev": "eno1", "rails": [{**rail, "rate_gbps": rate}], "ports": 1, "tos": 106}
         for name, address, rate in (("n1", "127.0.0.1", 400.0), ("n2", "192.0.2.2", 200.0))
