@@ -225,7 +225,8 @@ def wait_for(bmc: Bmc, state: str, seconds: float, clock: Clock) -> None:
 
 
 def cycle(bmc: Bmc, action: str, pause: float, seconds: float, clock: Clock) -> str:
-    """Power-cycle (`cycle`) or reset (`reset`) a machine. Returns the power state from before. Raises BmcError.
+    """Power-cycle (`cycle`) or reset (`reset`) a machine, and wait up to `seconds` for each power state. Returns the
+    state from before. Raises BmcError.
 
     A cycle switches the power off for `pause` seconds. A GPU that has fallen off its bus needs this; a reset does not
     help. A machine that is off is switched on in both cases.

@@ -72,7 +72,7 @@ class Spec:
     """Paths of files of the host that a container would get or run."""
     nodes: tuple[Node, ...] = ()
     error: str = ""
-    """Why the file cannot be read; all other fields are then empty."""
+    """Why the file cannot be read; all other fields but the path are then empty."""
 
     @property
     def directory(self) -> str:

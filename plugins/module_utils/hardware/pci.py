@@ -92,7 +92,7 @@ def devices(root: Path) -> list[Device]:
 
 
 def nvidia_gpus(root: Path) -> list[Device]:
-    """NVIDIA's GPUs only, because a server has hundreds of other functions, whose registers take time to read."""
+    """NVIDIA's GPUs only, because a machine has hundreds of other functions, whose registers take time to read."""
     return [device(root, address) for address in _of(NVIDIA, root, GPU_CLASSES)]
 
 

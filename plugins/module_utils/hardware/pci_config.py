@@ -56,7 +56,7 @@ class Settings:
     max_payload: int | None
     """Bytes of data in a packet."""
     relaxed_ordering: bool | None
-    """Whether the function may mark its packets so that later packets overtake them."""
+    """Whether the function may mark its packets so that they may overtake earlier packets."""
 
 
 def read(root: Path, address: str) -> bytes:

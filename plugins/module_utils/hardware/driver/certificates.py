@@ -66,7 +66,7 @@ def check_pair(key: str, certificate: str) -> None:
     except ssl.SSLError as error:
         raise CertificateError(f"the certificate is damaged: {error}") from error
     with tempfile.TemporaryDirectory(prefix="inference-") as directory:
-        # Only root can read the directory.
+        # No other user can read the directory.
         paths = Path(directory, "key"), Path(directory, "certificate")
         for path, text in zip(paths, (key, certificate), strict=True):
             path.write_text(text, encoding="utf-8")

@@ -117,7 +117,7 @@ class Comparison:
         return [] if self.devices in (None, found.devices) else [f"CUDA finds {found.devices} GPUs of {self.devices}"]
 
     def gpus(self) -> list[dict[str, Any]]:
-        """The GPUs in the output of nvidia-smi."""
+        """The fact `gpus`, with the values of nvidia-smi."""
 
         def run(words: list[str]) -> commands.Outcome:
             return commands.run(words, self.timeout)

@@ -43,7 +43,7 @@ def reasons(
 
 
 def _signed(facts: Mapping[str, Any]) -> bool:
-    """Whether every kernel's module is signed with DKMS's key. Whether the key is enrolled does not matter here."""
+    """Whether every installed module is signed with DKMS's key. Whether the key is enrolled does not matter here."""
     serial = facts["secure_boot"]["serial"]
     signatures = [kernel["signature"] for kernel in facts["kernels"] if kernel["ready"]]
     return serial is not None and all(one is not None and one["key"] == serial for one in signatures)

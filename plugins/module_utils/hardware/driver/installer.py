@@ -67,7 +67,7 @@ def problems(path: Path, found: Checked, checksum: str, version: str, machine: s
 
 @dataclass
 class Installer:
-    """The installer on one machine. Each program gets `time_limit` seconds."""
+    """The installer on one machine. Programs that change something get `time_limit` seconds."""
 
     reader: Reader
     time_limit: float

@@ -84,7 +84,7 @@ class Plan:
     units: dict[str, str]
     """Units to enable, each with the systemd condition for its start."""
     sign: bool
-    """Whether the modules must be signed with an enrolled key."""
+    """Whether the modules must be signed."""
     runfile_origin: str
     """controller, node or url; empty for a driver of packages."""
     runfile_path: str

@@ -120,7 +120,7 @@ def installed_version(backup_log: str) -> str | None:
 
 
 def complaint(log: str) -> str:
-    """The errors in a log of the installer with all their lines, or else the end of the log."""
+    """The last errors in a log of the installer, with their further lines, or else the end of the log."""
     lines = [line.rstrip() for line in log.splitlines() if line.strip()]
     wanted: list[str] = []
     inside = False

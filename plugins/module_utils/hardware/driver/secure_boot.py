@@ -42,7 +42,7 @@ class SecureBoot:
     enabled: bool | None
     """Whether unsigned modules are refused."""
     setup_mode: bool | None
-    """Whether the firmware has no owner's key yet and enforces nothing."""
+    """Whether the firmware has no platform key yet and enforces nothing."""
 
 
 def state(root: Path, mokutil: str = "") -> SecureBoot:
@@ -85,12 +85,12 @@ def certificate(configuration: str) -> str:
 
 
 def signing_key(configuration: str) -> str:
-    """The path of DKMS's private key, by the same rule."""
+    """The path of DKMS's private key, by its configuration files as in `certificate`."""
     return dict(SETTING.findall(configuration)).get("mok_signing_key", KEY)
 
 
 def problem(boot: SecureBoot, key: str | None, path: str) -> str | None:
-    """Why the kernel would refuse the driver's module, and what a person must do.
+    """Why the kernel would, or may, refuse the driver's module, and what a person must do.
 
     None if the kernel would load the module, or if the state of Secure Boot is unknown.
     """

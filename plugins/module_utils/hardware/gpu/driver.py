@@ -74,7 +74,7 @@ def read(root: Path) -> Driver:
 
 
 def loaded(text: str) -> tuple[str | None, str | None]:
-    """Version and flavour of a loaded module, from /proc/driver/nvidia/version or the kernel's log.
+    """Version and flavour of the loaded module, from /proc/driver/nvidia/version; None if unknown.
 
     The text names the open module as such. The text after the version is free, such as a date in any language.
     """

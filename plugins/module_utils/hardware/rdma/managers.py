@@ -73,7 +73,7 @@ class Stanza:
 
 
 def managers(root: Path, netdev: str, stanzas: Sequence[Stanza]) -> list[Manager]:
-    """The programs that configure a network device; several if their configurations disagree about the owner."""
+    """The programs that configure a network device; several if their configurations overlap."""
     index = sysfs.read(root / sysfs.NETDEVS / netdev / "ifindex")
     own = [stanza for stanza in stanzas if stanza.netdev == netdev]
     found = []

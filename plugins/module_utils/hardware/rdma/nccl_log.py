@@ -159,7 +159,7 @@ class Log:
     down: list[str] = field(default_factory=list)
     """Ports that went down under the running engine, and did not come back."""
     staged: list[str] = field(default_factory=list)
-    """Devices that do not reach GPU memory, by NCCL before its first channel."""
+    """Devices that do not reach GPU memory, as NCCL reports before its first channel."""
     faults: dict[str, int] = field(default_factory=dict)
     """The number of lines by the kind of fault."""
 
@@ -220,7 +220,7 @@ ASK = (
 
 @dataclass(frozen=True)
 class Verdict:
-    """Whether an engine or job uses RDMA as planned."""
+    """Whether an engine uses RDMA as planned."""
 
     status: str
     message: str

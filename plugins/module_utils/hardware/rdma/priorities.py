@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Reads the counters of a network device's priorities, as `ethtool -S` does. Private to the collection.
 
-Only these counters include RDMA's packets, which bypass the kernel's network. Debian does not install
-ethtool, so this module asks the kernel itself.
+Unlike the kernel's own counters of a network device, these include RDMA's packets, which bypass the kernel's network.
+Debian does not install ethtool by default, so this module asks the kernel itself.
 """
 
 from __future__ import annotations

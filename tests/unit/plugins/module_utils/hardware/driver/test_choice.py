@@ -30,7 +30,7 @@ from ansible_collections.baremetal.inference.tests.unit.plugins.module_utils.har
         ([], "580", "open", "560"),
     ],
 )
-def test_the_flavour_comes_from_the_gpus(
+def test_the_flavour_comes_from_the_gpus_or_from_the_branch(
     architectures: list[str | None], version: str, flavor: str, reason: str
 ) -> None:
     plan = planned(Wish("nvidia", version), node(*architectures))
@@ -128,7 +128,7 @@ TO_470 = "set nvidia_driver_source to debian and nvidia_driver_version to 470"
         (Wish("debian", "470", "open"), node("Kepler"), "set nvidia_driver_flavor to proprietary"),
     ],
 )
-def test_the_advice_of_a_refusal_leads_to_no_further_refusal(wish: Wish, where: Node, words: str) -> None:
+def test_a_refusal_ends_with_the_settings_to_change(wish: Wish, where: Node, words: str) -> None:
     problems = refused(wish, where)
     assert any(problem.endswith(words) for problem in problems), problems
 

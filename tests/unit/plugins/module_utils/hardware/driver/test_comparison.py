@@ -258,7 +258,9 @@ def load_an_older_one(machine: Machine) -> None:
         (load_an_older_one, "is 575.1"),
     ],
 )
-def test_a_reason_for_a_reboot_makes_nothing_due(machine: Machine, wait: Callable[[Machine], None], words: str) -> None:
+def test_before_a_reboot_unloaded_modules_stopped_units_and_cuda_do_not_make_the_role_due(
+    machine: Machine, wait: Callable[[Machine], None], words: str
+) -> None:
     wait(machine)
     break_cuda(machine)
     unload(machine)
@@ -277,7 +279,7 @@ def test_a_further_difference_makes_the_role_due_before_the_reboot(
     assert len(machine.reasons()) == 1
 
 
-def test_a_given_kernel_must_have_the_module_of_the_given_version(machine: Machine) -> None:
+def test_a_given_kernel_must_have_the_module_and_the_module_the_given_version(machine: Machine) -> None:
     assert machine.reasons(kernels=["9.9.1"])
     assert machine.reasons(version="575.1")
 

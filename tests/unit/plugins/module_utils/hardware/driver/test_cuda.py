@@ -110,7 +110,7 @@ def test_a_driver_that_crashes_is_reported_with_its_last_line() -> None:
     assert found.message == "CUDA ended the process that called it, with signal 11: terminate called; see dmesg"
 
 
-def test_the_child_prints_json(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_script_prints_json(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", ["-c", "libcuda-of-nobody.so.7"])
     exec(cuda.SCRIPT, {})
     assert set(json.loads(capsys.readouterr().out)) == {"error"}

@@ -269,7 +269,7 @@ def test_a_program_that_fails_leaves_the_facts_of_sysfs(node: Any, outcome: Outc
         assert found["rdma_devices"] == gather(node)["rdma_devices"]
 
 
-def test_a_program_that_hangs_is_run_once(node: Any) -> None:
+def test_if_all_programs_hang_no_command_runs_twice(node: Any) -> None:
     asked = []
 
     def run(command: Sequence[str]) -> Outcome:

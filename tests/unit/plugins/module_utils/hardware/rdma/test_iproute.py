@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The output of `rdma` in the forms of all its versions, and damaged."""
+"""The output of `rdma` in the forms of its versions, and damaged."""
 
 from __future__ import annotations
 
