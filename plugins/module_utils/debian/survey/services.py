@@ -9,6 +9,7 @@ Reads /proc, and asks recognised programs on this machine for the names of their
 from __future__ import annotations
 
 import http.client
+import ipaddress
 import json
 import os
 import re
@@ -18,6 +19,7 @@ from contextlib import suppress
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from ...core.addresses import in_url, is_own
 from ..block_devices import Mount, read_mounts
 from ..nftables import sockets
 from .programs import Program, proxied, recognise
@@ -38,20 +40,28 @@ LISTS = {"ollama": "/api/tags"}
 WITHOUT_LIST = ("ray", "jupyter", "triton", "open-webui")
 """Kinds of programs that have no list of models."""
 
-Ask = Callable[[int, str], Any]
-"""Reads the JSON of a local port and path. Raises OSError or ValueError."""
+Ask = Callable[[str, int, str], Any]
+"""Reads JSON from a listening socket's address and port, and a path. Raises OSError or ValueError."""
 
 
-def ask(port: int, path: str) -> Any:
-    """Read the JSON of a local port and path. Raises OSError or ValueError."""
+def ask(address: str, port: int, path: str) -> Any:
+    """Read JSON from a listening socket's address and port, and a path. Raises OSError or ValueError."""
     # No proxy of the environment: the program is on this machine.
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
-        with opener.open(f"http://127.0.0.1:{port}{path}", timeout=ASK_SECONDS) as answer:
+        with opener.open(f"http://{in_url(_reached(address))}:{port}{path}", timeout=ASK_SECONDS) as answer:
             return json.loads(answer.read(MOST_BYTES))
     except http.client.HTTPException as error:
         # An engine also listens on ports that its own processes use without HTTP.
         raise ValueError(f"port {port} does not answer by HTTP: {error!r}") from error
+
+
+def _reached(address: str) -> str:
+    """The address at which this machine reaches a listening socket."""
+    if address == "::":
+        # Without an IPv6 loopback, as with disable_ipv6 of lo, a socket that also takes IPv4 is still reached.
+        return "::1" if is_own("::1") else "127.0.0.1"
+    return "127.0.0.1" if address == "0.0.0.0" else address
 
 
 def read(proc: Path, run: Run, asking: Ask = ask) -> list[dict[str, Any]]:
@@ -67,17 +77,17 @@ def read(proc: Path, run: Run, asking: Ask = ask) -> list[dict[str, Any]]:
         if inside:
             pid = _inside(proc, programs, inside) or pid
         program = programs.get(pid, Program("", "", "")) if pid is not None else Program("", "", "")
-        port, loopback = socket[1], socket[0].startswith(("127.", "::1"))
+        address, port, _inode = socket
+        loopback = ipaddress.ip_address(address).is_loopback
         if (program.kind or not loopback) and (port, program.kind) not in found:
-            service = {"port": port, "address": socket[0], "pid": pid, "kind": program.kind, "program": program.name}
-            found[port, program.kind] = {**service, **_more(proc, pid, program, port, containers, asking)}
+            service = {"port": port, "address": address, "pid": pid, "kind": program.kind, "program": program.name}
+            models = _models(program.kind, address, port, asking)
+            found[port, program.kind] = {**service, **_more(proc, pid, program, containers), "models": models}
     return [found[key] for key in sorted(found)]
 
 
-def _more(
-    proc: Path, pid: int | None, program: Program, port: int, containers: dict[str, str], asking: Ask
-) -> dict[str, Any]:
-    """Unit, container and models of a listening program."""
+def _more(proc: Path, pid: int | None, program: Program, containers: dict[str, str]) -> dict[str, Any]:
+    """Unit, container, model and the model's directory of a listening program."""
     group = _text(proc / str(pid) / "cgroup") if pid is not None else ""
     ids = [digits[:12] for digits in re.findall(r"[0-9a-f]{64}", group)]
     units = re.findall(r"/([^/\s]+\.(?:service|scope))\s*$", group, re.MULTILINE)
@@ -85,25 +95,20 @@ def _more(
     # The machine may be a container itself. Then the id of that container comes before the machine's own units.
     own = next((containers[digits] for digits in reversed(ids) if digits in containers), "")
     container = own or ("" if unit or not ids else ids[-1])
-    more: dict[str, Any] = {
+    return {
         "unit": "" if container else unit,
         "container": container,
         "model": program.model,
-        "models": [],
-        "model_path": "",
+        "model_path": _directory(proc, pid, program.model) if program.kind and pid is not None else "",
     }
-    if program.kind and pid is not None:
-        more["models"] = _models(program.kind, port, asking)
-        more["model_path"] = _directory(proc, pid, program.model)
-    return more
 
 
-def _models(kind: str, port: int, asking: Ask) -> list[str]:
+def _models(kind: str, address: str, port: int, asking: Ask) -> list[str]:
     """The models that a program reports; empty if it does not answer, or requires a key."""
-    if kind in WITHOUT_LIST:
+    if not kind or kind in WITHOUT_LIST:
         return []
     try:
-        answer = asking(port, LISTS.get(kind, "/v1/models"))
+        answer = asking(address, port, LISTS.get(kind, "/v1/models"))
     except (OSError, ValueError):
         return []
     rows = (answer.get("data") or answer.get("models")) if isinstance(answer, dict) else None

@@ -4,15 +4,20 @@
 
 from __future__ import annotations
 
+import json
 import socket
 import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from ansible_collections.baremetal.inference.plugins.module_utils.core.addresses import is_own
 from ansible_collections.baremetal.inference.plugins.module_utils.core.commands import Outcome
 from ansible_collections.baremetal.inference.plugins.module_utils.debian.survey import services
+
+ipv6 = pytest.mark.skipif(not is_own("::1"), reason="this machine has no IPv6 loopback")
 
 ID = "ab" * 32
 OTHER = "cd" * 32
@@ -52,7 +57,7 @@ def run(command: list[str]) -> Outcome:
     return Outcome(0, f"{ID[:12]} web\n")
 
 
-def ask(port: int, path: str) -> Any:
+def ask(address: str, port: int, path: str) -> Any:
     if port == 8000:
         return {"data": [{"id": "chat"}]}
     raise OSError("refused")
@@ -161,14 +166,77 @@ def test_an_answer_that_is_not_http_is_an_error(proc: Proc) -> None:
 
         threading.Thread(target=greet, daemon=True).start()
         with pytest.raises((OSError, ValueError)):
-            services.ask(server.getsockname()[1], "/v1/models")
+            services.ask("127.0.0.1", server.getsockname()[1], "/v1/models")
+
+
+def test_each_program_is_asked_at_its_own_address(proc: Proc) -> None:
+    proc.listen(8000, 501, "0500000A")
+    proc.listen(8000, 502, "0100007F")
+    proc.listen(8001, 503, "00000000")
+    proc.process(7, "vllm serve /models/a", 501)
+    proc.process(8, "sglang serve /models/b", 502)
+    proc.process(9, "vllm serve /models/c", 503)
+    asked = []
+
+    def name(address: str, port: int, path: str) -> Any:
+        asked.append((address, port, path))
+        return {"data": [{"id": f"at-{address}"}]}
+
+    found = services.read(proc.root, run, name)
+    assert [(one["address"], one["pid"], one["models"]) for one in found] == [
+        ("127.0.0.1", 8, ["at-127.0.0.1"]),
+        ("10.0.0.5", 7, ["at-10.0.0.5"]),
+        ("0.0.0.0", 9, ["at-0.0.0.0"]),
+    ]
+    assert sorted(asked) == [
+        ("0.0.0.0", 8001, "/v1/models"),
+        ("10.0.0.5", 8000, "/v1/models"),
+        ("127.0.0.1", 8000, "/v1/models"),
+    ]
+
+
+class Named(BaseHTTPRequestHandler):
+    """Answers with the address at which the server was reached."""
+
+    def do_GET(self) -> None:
+        body = json.dumps(self.connection.getsockname()[0].removeprefix("::ffff:")).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_words: Any) -> None:
+        pass
+
+
+@pytest.mark.parametrize(
+    ("listens", "loopback", "reached"),
+    [
+        ("127.0.0.2", True, "127.0.0.2"),
+        ("0.0.0.0", True, "127.0.0.1"),
+        pytest.param("::1", True, "::1", marks=ipv6),
+        pytest.param("::", True, "::1", marks=ipv6),
+        pytest.param("::", False, "127.0.0.1", marks=ipv6),
+    ],
+)
+def test_a_socket_is_asked_at_an_address_that_reaches_it(
+    monkeypatch: pytest.MonkeyPatch, listens: str, loopback: bool, reached: str
+) -> None:
+    monkeypatch.setattr(services, "is_own", lambda _address: loopback)
+    family = socket.AF_INET6 if ":" in listens else socket.AF_INET
+    with socket.create_server((listens, 0), family=family, dualstack_ipv6=listens == "::") as listening:
+        server = HTTPServer(("", 0), Named, bind_and_activate=False)
+        server.socket.close()
+        server.socket = listening
+        threading.Thread(target=server.handle_request, daemon=True).start()
+        assert services.ask(listens, listening.getsockname()[1], "/v1/models") == reached
 
 
 @pytest.mark.parametrize("answer", [{"data": 5}, {"data": [{}, "x", {"id": ""}]}, {"models": "x"}, [], None])
 def test_an_answer_without_names_of_models_has_none(proc: Proc, answer: Any) -> None:
     proc.listen(8000, 501)
     proc.process(77, "vllm serve /models/a", 501)
-    (found,) = services.read(proc.root, run, lambda _port, _path: answer)
+    (found,) = services.read(proc.root, run, lambda _address, _port, _path: answer)
     assert found["models"] == []
 
 
