@@ -194,7 +194,7 @@ class Paths:
         return self.state / "drain"
 
     def drain(self, name: str) -> Path:
-        """The drain of an instance. There is no file while the instance is not drained."""
+        """The drain of an instance. The file of an expired drain may remain."""
         return self.drains / name
 
     @property

@@ -8,13 +8,12 @@ from __future__ import annotations
 import ipaddress
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from ...core import files as core_files
 from ...core import sysfs
-from ...core.paths import Paths
 from ..rdma import managers, tools
 from . import files, infiniband
 from .apply import Run
@@ -122,7 +121,7 @@ def _partitions_foreign(root: Path) -> bool:
     return text is not None and not text.startswith(files.HEADER)
 
 
-def serving(paths: Paths, run: Run) -> list[str]:
+def serving(run: Run, is_drained: Callable[[str], bool]) -> list[str]:
     """The instances that count as users of the network: their engine runs, and they are not drained. If systemd does
     not answer, the list has one entry that says so.
     """
@@ -132,7 +131,7 @@ def serving(paths: Paths, run: Run) -> list[str]:
         return ["unknown, because systemd does not answer"]
     units = [line.split()[0] for line in outcome.stdout.splitlines() if line.strip()]
     names = [unit.removeprefix("vllm@").removesuffix(".service") for unit in units]
-    return sorted(name for name in names if not paths.drain(name).exists())
+    return sorted(name for name in names if not is_drained(name))
 
 
 def lacking(root: Path, packages: Sequence[str]) -> list[str]:

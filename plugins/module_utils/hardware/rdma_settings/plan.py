@@ -213,16 +213,20 @@ def _one_subnet(wish: Wish, wanted: Sequence[Any], findings: Findings) -> bool:
 def _manager(wish: Wish, chosen: Sequence[rails.Port], machine: Machine, addressed: bool, findings: Findings) -> str:
     """The program that configures the rails' network devices, or `none`. Adds the mistakes of such programs and of
     their files."""
-    owners: set[str] = set()
+    programs: set[str] = set()
     for port in chosen:
         entries = [entry for entry in port.facts.get("netdev_managers") or () if not _own(entry["file"])]
-        owned = [(entry["name"], entry["file"] or "no file") for entry in entries]
-        if addressed and wish.network_manager in MANAGERS and {name for name, _file in owned} - {wish.network_manager}:
+        claimed = [(entry["name"], entry["file"] or "no file") for entry in entries]
+        if (
+            addressed
+            and wish.network_manager in MANAGERS
+            and {name for name, _file in claimed} - {wish.network_manager}
+        ):
             # The operator names one program, but another one configures the link already.
-            owned.append((wish.network_manager, "rdma_network_manager"))
-        owners.update(entry["name"] for entry in port.facts.get("netdev_managers") or ())
-        if len({name for name, _file in owned}) > 1:
-            named = " and ".join(f"{name} ({file})" for name, file in owned)
+            claimed.append((wish.network_manager, "rdma_network_manager"))
+        programs.update(entry["name"] for entry in port.facts.get("netdev_managers") or ())
+        if len({name for name, _file in claimed}) > 1:
+            named = " and ".join(f"{name} ({file})" for name, file in claimed)
             findings.problem(
                 "rdma", f"{port.netdev} is configured by {named}; leave it to one of them", "rdma_network_manager"
             )
@@ -247,14 +251,14 @@ def _manager(wish: Wish, chosen: Sequence[rails.Port], machine: Machine, address
     if wish.network_manager != AUTO:
         return wish.network_manager
     # The program that configures the management interface also configures rails that no program configures yet.
-    for candidates in (owners, set(machine.managers)):
+    for candidates in (programs, set(machine.managers)):
         if len(candidates) == 1:
             return next(iter(candidates))
     if addressed:
+        found = ", ".join(sorted(programs | set(machine.managers))) or "none"
         findings.problem(
             "rdma",
-            f"no single program configures the network ({', '.join(sorted(owners | set(machine.managers))) or 'none'} "
-            f"found); set it to one of {', '.join(MANAGERS)}",
+            f"no single program configures the network ({found} found); set it to one of {', '.join(MANAGERS)}",
             "rdma_network_manager",
             AUTO,
         )

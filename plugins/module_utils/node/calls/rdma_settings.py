@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from ...core import commands, files
 from ...core.call import Call
 from ...core.paths import Paths
 from ...core.problems import Findings
+from ...engine.state import drains
 from ...hardware.rdma_settings import addresses, boot, desired, machine, units, written
 from ...hardware.rdma_settings.apply import Run
 from ...hardware.rdma_settings.plan import Plan, plan
@@ -72,7 +74,7 @@ def recorded(module: Call, paths: Paths, run: Run) -> None:
         with boot.alone(paths, module.check_mode) as stale:
             if stale:
                 facts = boot.gather(paths.root, run)
-            busy = [name for name in machine.serving(paths, run) if name not in module.params["drained"]]
+            busy = machine.serving(run, lambda name: name in module.params["drained"] or _is_drained(paths, name))
             report = boot.settle(paths.root, wanted, facts, run, bool(busy), module.check_mode)
             if not module.check_mode:
                 boot.record_waiting(paths, report)
@@ -88,6 +90,10 @@ def recorded(module: Call, paths: Paths, run: Run) -> None:
         module.fail_json(msg="\n- ".join(["rdma_settings: not everything was set.", *failures]), **found)
     diff = written.diff_of_settings(report.changes)
     module.exit_json(changed=bool(report.changes), due=bool(report.changes), diff=diff, **found)
+
+
+def _is_drained(paths: Paths, name: str) -> bool:
+    return drains.read(paths, name, datetime.now(UTC)) is not None
 
 
 def plain(report: boot.Report, busy: Sequence[str]) -> dict[str, Any]:
@@ -114,10 +120,10 @@ def outcome(module: Call, paths: Paths, planned: Plan, stored: Any, facts: dict[
     if not check:
         written.write(paths.root, altered, run)
     lacking = machine.lacking(paths.root, module.params["packages"])
-    busy = machine.serving(paths, run)
     with boot.alone(paths, check) as stale:
         if stale:
             facts = boot.gather(paths.root, run)
+        busy = machine.serving(run, lambda name: _is_drained(paths, name))
         report = boot.settle(paths.root, planned.desired, facts, run, bool(busy), check)
         if not check:
             boot.record_waiting(paths, report)

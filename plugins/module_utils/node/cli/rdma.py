@@ -12,12 +12,14 @@ import json
 import os
 from collections.abc import Sequence
 from dataclasses import asdict
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from ...core import commands, files
 from ...core.commands import Outcome
 from ...core.paths import Paths
+from ...engine.state import drains
 from ...hardware.rdma import nccl_tests, perftest
 from ...hardware.rdma_settings import boot, machine, rails
 from ...hardware.rdma_settings.desired import Desired
@@ -84,13 +86,17 @@ def _recorded(paths: Paths) -> Desired:
     return wanted
 
 
+def _is_drained(paths: Paths, name: str) -> bool:
+    return drains.read(paths, name, datetime.now(UTC)) is not None
+
+
 def _apply(options: argparse.Namespace, paths: Paths) -> int:
     wanted = _recorded(paths)
     facts = boot.wait_for_devices(paths.root, wanted, run, options.wait)
     with boot.alone(paths) as stale:
         if stale:
             facts = boot.gather(paths.root, run)
-        busy = [] if options.force else machine.serving(paths, run)
+        busy = [] if options.force else machine.serving(run, lambda name: _is_drained(paths, name))
         report = boot.settle(paths.root, wanted, facts, run, bool(busy))
         boot.record_waiting(paths, report)
     if options.json:

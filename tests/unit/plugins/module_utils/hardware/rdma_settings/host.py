@@ -211,9 +211,9 @@ class Host:
         """Configure a link as networkd does: also remove all rules that no file has, except those of the kernel."""
         files = self.root / "etc/systemd/network"
         texts = {path.stem.rpartition("-")[2]: path.read_text() for path in files.glob("*.network")}
-        owned = {source for text in texts.values() for source in re.findall("(?m)^From=(.*)$", text)}
+        declared = {source for text in texts.values() for source in re.findall("(?m)^From=(.*)$", text)}
         for source, protocol in list(self.protocols.items()):
-            if protocol != "kernel" and not (protocol == "static" and source in owned):
+            if protocol != "kernel" and not (protocol == "static" and source in declared):
                 del self.rules[source], self.protocols[source]
         self.addresses[name] = re.findall("(?m)^Address=(.*)$", texts.get(name, ""))
         for source, table, network in re.findall(

@@ -11,9 +11,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.baremetal.inference.plugins.module_utils.core import files
 from ansible_collections.baremetal.inference.plugins.module_utils.core.commands import Outcome
-from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
 from ansible_collections.baremetal.inference.plugins.module_utils.hardware.rdma_settings import machine
 from ansible_collections.baremetal.inference.plugins.module_utils.hardware.rdma_settings.files import HEADER
 from ansible_collections.baremetal.inference.tests.unit.plugins.module_utils.hardware.rdma_settings.host import Host
@@ -132,16 +130,15 @@ def test_ifupdown_reads_our_files_if_a_source_line_names_their_directory(tmp_pat
 
 
 def test_running_instances_that_are_not_drained_use_the_network(tmp_path: Path) -> None:
-    host, paths = Host(tmp_path), Paths(tmp_path)
-    assert machine.serving(paths, host.run) == []
+    host = Host(tmp_path)
+    assert machine.serving(host.run, lambda name: False) == []
     host.engines = ["main", "small"]
-    assert machine.serving(paths, host.run) == ["main", "small"]
-    files.write_json(paths.drain("main"), {})
-    assert machine.serving(paths, host.run) == ["small"]
+    assert machine.serving(host.run, lambda name: False) == ["main", "small"]
+    assert machine.serving(host.run, lambda name: name == "main") == ["small"]
 
 
-def test_without_an_answer_of_systemd_the_network_counts_as_used(tmp_path: Path) -> None:
-    (words,) = machine.serving(Paths(tmp_path), lambda command: Outcome(1, "", "Failed to connect to bus"))
+def test_without_an_answer_of_systemd_the_network_counts_as_used() -> None:
+    (words,) = machine.serving(lambda command: Outcome(1, "", "Failed to connect to bus"), lambda name: True)
     assert "systemd does not answer" in words
 
 

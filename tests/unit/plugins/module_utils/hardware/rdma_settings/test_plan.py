@@ -46,7 +46,7 @@ def problems(*arguments: Any, **raw: Any) -> list[str]:
     return [str(problem) for problem in planned(*arguments, **raw)[1].problems]
 
 
-def owned(name: str, file: str | None, mtu: int | None = None) -> dict[str, Any]:
+def managed(name: str, file: str | None, mtu: int | None = None) -> dict[str, Any]:
     return facts(device(0, port(0, netdev_managers=[{"name": name, "file": file, "mtu": mtu}])), device(1))
 
 
@@ -219,9 +219,9 @@ def test_a_variable_that_infiniband_cannot_have_is_a_problem(raw: dict[str, Any]
         (None, {}, {"addresses": ADDRESSES, "same_subnet": True}, "each rail has its own subnet"),
         (None, {"management_addresses": ["10.1.0.1/16"]}, {"addresses": ADDRESSES}, "management network"),
         (None, {"peers": {"node2": ADDRESSES}}, {"addresses": ADDRESSES}, "also an address of this host"),
-        (owned("ifupdown", "/etc/network/interfaces", 1500), {}, {}, "gives ens0 the MTU 1500, which wins"),
-        (owned("ifupdown", "/etc/network/interfaces"), {}, {"addresses": ADDRESSES}, "already configures ens0"),
-        (owned("networkd", "/etc/systemd/network/10-a.network"), {}, {"addresses": ADDRESSES}, "already configures"),
+        (managed("ifupdown", "/etc/network/interfaces", 1500), {}, {}, "gives ens0 the MTU 1500, which wins"),
+        (managed("ifupdown", "/etc/network/interfaces"), {}, {"addresses": ADDRESSES}, "already configures ens0"),
+        (managed("networkd", "/etc/systemd/network/10-a.network"), {}, {"addresses": ADDRESSES}, "already configures"),
         (
             roce(rdma_iommu={"given_away": ["0000:3b:00.0"]}),
             {},
@@ -274,20 +274,20 @@ def test_two_programs_that_configure_a_link_are_a_problem() -> None:
 
 
 def test_rdma_network_manager_other_than_the_program_that_configures_the_link_is_a_problem() -> None:
-    found = owned("networkd", "/etc/systemd/network/80-dhcp.network")
+    found = managed("networkd", "/etc/systemd/network/80-dhcp.network")
     (problem,) = problems(found, addresses=ADDRESSES, network_manager="ifupdown")
     assert "networkd (/etc/systemd/network/80-dhcp.network) and ifupdown (rdma_network_manager)" in problem
     assert not problems(found, addresses=ADDRESSES, network_manager="networkd")
     assert not problems(found, network_manager="ifupdown")
-    claimed = owned("ifupdown", "/etc/network/interfaces")
+    claimed = managed("ifupdown", "/etc/network/interfaces")
     assert "already configures" in problems(claimed, addresses=ADDRESSES, network_manager="ifupdown")[0]
 
 
 def test_the_program_that_configures_the_links_sets_their_addresses() -> None:
-    own = owned("ifupdown", "/etc/network/interfaces.d/60-inference-rdma-ens0")
+    own = managed("ifupdown", "/etc/network/interfaces.d/60-inference-rdma-ens0")
     found, findings = planned(own, addresses=ADDRESSES)
     assert found.desired.manager == "ifupdown" and not findings.problems
-    later = owned("networkd", "/etc/systemd/network/80-dhcp.network")
+    later = managed("networkd", "/etc/systemd/network/80-dhcp.network")
     assert planned(later, addresses=ADDRESSES)[0].desired.manager == "networkd" and not problems(
         later, addresses=ADDRESSES
     )

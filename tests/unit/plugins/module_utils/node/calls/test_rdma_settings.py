@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import pytest
 import yaml
 
 from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import drains
 from ansible_collections.baremetal.inference.plugins.module_utils.node.calls import rdma_settings as module
 from ansible_collections.baremetal.inference.plugins.modules import rdma_settings
 from ansible_collections.baremetal.inference.tests.unit.plugins.module_utils.hardware.rdma_settings.host import Host
@@ -84,6 +86,15 @@ def test_changes_of_rails_wait_while_engines_run(run: RunModule, host: Host) -> 
     assert result["change_pending"] and not result["due"] and not result["changed"]
     host.engines = []
     assert not run(settings=WANTED)["change_pending"] and host.mtu("ens0") == 9000
+
+
+def test_an_engine_whose_drain_has_expired_uses_the_rails(run: RunModule, host: Host) -> None:
+    host.engines, paths, now = ["main"], Paths(host.root), datetime.now(UTC)
+    for hours, waits in ((-1, True), (1, False)):
+        until = drains.format_time(now + timedelta(hours=hours))
+        drains.drain(paths, ["main"], drains.Drain("op", "x", drains.format_time(now), until))
+        assert run(settings=WANTED)["change_pending"] is waits
+    assert host.mtu("ens0") == 9000
 
 
 def test_the_recorded_settings_are_made_without_the_inventory(
