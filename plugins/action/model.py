@@ -10,7 +10,7 @@ from ansible_collections.baremetal.inference.plugins.plugin_utils.node_call impo
 
 
 class ActionModule(NodeCall):
-    """Lets the node run the module's implementation. Describes models on the controller itself."""
+    """Lets the node run the module's implementation. A controller that is itself the target describes models here."""
 
     _specification = SPECIFICATION
 

@@ -16,7 +16,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.fleet import p
 
 
 class ActionModule(ActionBase):
-    """Runs the module. If the lock's holder was killed on this controller, runs it again and takes over the lock."""
+    """Runs the module. A second call takes over the lock of a run of the same playbook that was killed here."""
 
     _requires_connection = True
 

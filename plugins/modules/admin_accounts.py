@@ -12,7 +12,7 @@ author:
   - The baremetal.inference contributors (@baremetal-inference)
 description:
   - Creates users that log in with SSH keys and have no password, with their groups and their sudo rule.
-  - Reports all mistakes before the first change. A text that is no public key is never printed, because it may be a
+  - Checks the input before the first change. A text that is no public key is never printed, because it may be a
     private key.
   - Removes keys that are not declared from C(authorized_keys) and C(authorized_keys2). C(visudo) checks the sudo rule
     before it is written to C(/etc/sudoers.d/inference-NAME).
@@ -218,7 +218,7 @@ def must(*command: str) -> None:
 
 @contextmanager
 def acting_as(account: pwd.struct_passwd) -> Iterator[None]:
-    """Switch to the user and group of a home's owner, so that a link in the home gives access to nothing else."""
+    """Switch to the user and group of an account, so that a link in the home gives access to nothing else."""
     groups = os.getgroups()
     os.setgroups([])
     os.setegid(account.pw_gid)
@@ -259,7 +259,10 @@ class Manager:
     # --- Inspect
 
     def inspect(self) -> None:
-        """Read the node, and check the input. Raises InputError and AccountError."""
+        """Undo a change that is still on trial, read the node, and check the input.
+
+        Raises InputError, AccountError and TrialError.
+        """
         if self.applies:
             self.trial.rollback()
         self.accounts = {account.pw_name: account for account in pwd.getpwall()}
@@ -410,7 +413,7 @@ class Manager:
                 self.groups[group] = -1
 
     def create(self, admin: Admin) -> None:
-        """Create an account. If an earlier account left a group of this name, the group becomes the user's own."""
+        """Create an account. An existing group of this name becomes the user's own."""
         own = ["--gid", admin.name] if admin.name in self.groups else []
         groups = ["--groups", ",".join(admin.groups)] if admin.groups else []
         self.do(
@@ -539,7 +542,7 @@ class Manager:
         must("userdel", admin.name)
 
     def end_sessions(self, account: pwd.struct_passwd) -> None:
-        """End all processes of a user: none may keep the user's number after the removal. Raises AccountError."""
+        """End a user's processes outside of containers, so that none keeps the user's number. Raises AccountError."""
         # This ends shells that sudo has started as well. Without logind, there are no such sessions.
         with suppress(FileNotFoundError):
             code, output = run("loginctl", "terminate-user", account.pw_name)

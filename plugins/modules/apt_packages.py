@@ -6,13 +6,14 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: apt_packages
-short_description: Install, remove, pin and upgrade packages, without changing packages that are not named
+short_description: Install, remove, pin and upgrade packages, and remove only packages that are named
 version_added: 0.1.0
 author:
   - The baremetal.inference contributors (@baremetal-inference)
 description:
   - Installs and removes packages in one run of C(apt-get), without recommended packages. Installed packages keep their
-    version, unless another version is named. A half-finished installation is completed.
+    version, unless another version is named or a new package needs a newer one. A half-finished installation is
+    completed.
   - Simulates the change first. If C(apt-get) would remove a package that is not in O(absent), or change a package on
     hold whose version is not named, the module fails and changes nothing.
   - With O(pins), keeps C(apt upgrade) and unattended upgrades from changing the given packages, by a pin, a blacklist
@@ -184,7 +185,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 installed:
-  description: The packages that were installed or changed their version, or would be in check mode.
+  description: The packages that were installed, completed or changed their version, or would be in check mode.
   returned: success
   type: list
   elements: str

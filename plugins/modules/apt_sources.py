@@ -193,8 +193,8 @@ SAVED = ".inference.save"
 CONNECT_SECONDS = 15
 """Time limit in seconds for a connection to a source."""
 
-TRIAL_SECONDS = 300
-"""Time limit of the whole trial, in seconds."""
+TRY_SECONDS = 300
+"""Time limit of one call of apt-get with the temporary files, in seconds."""
 
 LOCK_SECONDS = 120
 """How long to wait in seconds while another apt, for example one of a timer, locks the lists."""
@@ -202,8 +202,8 @@ LOCK_SECONDS = 120
 BACK = "The old sources are back, because "
 """The beginning of an error after which the old files are put back."""
 
-# apt reads this after all other files. The trial needs no descriptions, uses compressed lists, and calls no hook.
-TRIAL = """\
+# apt reads this after all other files. The test needs no descriptions, uses compressed lists, and calls no hook.
+OPTIONS = """\
 Dir::Etc::SourceList "{root}/sources.list";
 Dir::Etc::SourceParts "{root}/sources.list.d";
 Dir::State::Lists "{root}/lists";
@@ -290,11 +290,11 @@ class Manager:
         old = [word.strip('";') for word in text.split() if "://" in word]
         return redact(text, [*self.transport.proxies.values(), *old])
 
-    # --- The trial
+    # --- Try the sources
 
     def try_out(self) -> list[tuple[str, str]]:
         """Try the declared sources in a temporary directory. Returns duplicates. Raises SourceError."""
-        with trial_directory() as root:
+        with temporary_directory() as root:
             self.lay_out(root)
             # Without declared sources, a proxy or an authority is tried with the node's sources.
             if not self.present:
@@ -317,7 +317,7 @@ class Manager:
                 shutil.copy(path, root / "apt.conf.d")
         for name, file in self.files(str(root)).items():
             write(root / name, file)
-        (root / "apt.conf.d/zz-trial").write_text(TRIAL.format(root=root, seconds=CONNECT_SECONDS), encoding="utf-8")
+        (root / "apt.conf.d/zz-own").write_text(OPTIONS.format(root=root, seconds=CONNECT_SECONDS), encoding="utf-8")
         (root / "apt.conf").write_text(f'Dir::Etc::Parts "{root}/apt.conf.d";\n', encoding="utf-8")
 
     def add_others(self, root: Path) -> None:
@@ -325,13 +325,13 @@ class Manager:
             shutil.copy(path, root / path.relative_to(ETC_APT))
 
     def judge(self, root: Path, verb: str, reason: str) -> str:
-        """Run apt-get in the trial directory. Returns its warnings. Raises SourceError with its errors."""
+        """Run apt-get with the files below `root`. Returns its warnings. Raises SourceError with its errors."""
         code, output, words = self.module.run_command(
-            ["timeout", str(TRIAL_SECONDS), "apt-get", "--quiet", verb],
+            ["timeout", str(TRY_SECONDS), "apt-get", "--quiet", verb],
             environ_update={"APT_CONFIG": str(root / "apt.conf"), "LC_ALL": "C", "LANGUAGE": "C"},
         )
         if code == 124:
-            words += f"\nE: apt-get {verb} did not end within {TRIAL_SECONDS} s"
+            words += f"\nE: apt-get {verb} did not end within {TRY_SECONDS} s"
         if code or any(fatal(line) for line in complaints(words)):
             raise self.failure(reason, words.replace(str(root), str(ETC_APT)), output)
         return words
@@ -378,7 +378,7 @@ class Manager:
 
     def refresh(self) -> None:
         """Refresh the lists of the declared sources alone: other sources may not answer. Raises SourceError."""
-        with trial_directory() as root:
+        with temporary_directory() as root:
             for source in self.present:
                 shutil.copy(ETC_APT / source.file, root)
             options = [
@@ -402,7 +402,7 @@ class Manager:
 
 
 @contextmanager
-def trial_directory() -> Iterator[Path]:
+def temporary_directory() -> Iterator[Path]:
     """A temporary directory that the user _apt can enter."""
     root = Path(tempfile.mkdtemp(prefix="inference-apt-"))
     try:
@@ -457,7 +457,7 @@ def check_key_file(source: Source) -> list[Problem]:
 
 
 def check(sources: list[Source], transport: Transport, exclusive: bool) -> list[Problem]:
-    """Mistakes in the input that depend on the node."""
+    """Mistakes in the input that read_sources does not find."""
     found = transport.problems()
     found += [
         problem

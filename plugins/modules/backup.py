@@ -76,8 +76,8 @@ options:
     description:
       - Whether the server of the repository lets this node delete nothing. Only a C(rest:) or C(s3:) server can refuse
         deletions.
-      - Before any change, the module asks the server to delete objects that do not exist, and fails unless the server
-        refuses.
+      - With O(repository_checked), before any change, the module asks the server to delete objects that do not exist,
+        and fails unless the server refuses.
       - The node then never prunes. M(baremetal.inference.backup_prune) prunes on another machine, by other credentials.
     type: bool
     default: false
@@ -156,7 +156,8 @@ due:
   returned: success
   type: bool
 missing:
-  description: The packages of O(packages) that are not installed; empty outside of check mode.
+  description:
+    - The packages of O(packages) that are not installed; empty unless in check mode with O(repository_checked).
   returned: success
   type: list
   elements: str

@@ -15,7 +15,7 @@ author:
   - The baremetal.inference contributors (@baremetal-inference)
 options:
   host:
-    description: The host name of the snapshots. If empty, the node's name.
+    description: The host name of the snapshots. If empty, O(baremetal.inference.backup#module:host) of the node.
     type: str
     default: ""
 extends_documentation_fragment:

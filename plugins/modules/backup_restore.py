@@ -23,7 +23,7 @@ options:
     type: str
     required: true
   host:
-    description: The host name of the snapshot. If empty, the node's name.
+    description: The host name of the snapshot. If empty, O(baremetal.inference.backup#module:host) of the node.
     type: str
     default: ""
   paths:
@@ -108,7 +108,7 @@ only_here:
   type: list
   elements: str
 instances:
-  description: The instances whose unit, environment or active release was restored.
+  description: The instances whose unit, environment or active release differs; empty with O(target).
   returned: success
   type: list
   elements: str

@@ -14,7 +14,7 @@ version_added: 0.1.0
 author:
   - The baremetal.inference contributors (@baremetal-inference)
 description:
-  - Reads the power state from a machine's BMC, or switches the power off and on, by Redfish or by IPMI.
+  - Reads the power state from a machine's BMC, power-cycles the machine or resets it, by Redfish or by IPMI.
   - Run the module on a machine that reaches the BMC, usually the controller. The module does not shut down the
     operating system first.
   - Redfish needs only Python. IPMI needs C(ipmitool), which gets the password by its standard input.

@@ -21,7 +21,8 @@ description:
   - Writes the authorities of image registries and the logins of Docker's client. Neither needs a reload or a restart.
   - With O(engine), reads Docker's packages and the PCI bus, and sets the keys of C(daemon.json) that give containers
     their GPUs. Reports all mistakes in the input of the role C(docker) at once.
-  - Installs no packages. With O(engine), RV(due) is true if a package is missing, or is not pinned and held.
+  - Installs no packages. With O(engine), RV(due) is true if a package is missing, has another version than declared,
+    or is not pinned and held.
   - Starts and enables the service. While the service is down, containers may still run without it. If C(live-restore)
     is off, a start would end these containers, so the module refuses it unless O(restart_allowed=true).
 extends_documentation_fragment:
@@ -235,7 +236,7 @@ restarted:
   returned: success
   type: bool
 restart_required:
-  description: Whether a restart is due that was not made because containers run.
+  description: Whether a restart is due that was not made because containers run, or may run.
   returned: success
   type: bool
 restart_reasons:
@@ -279,7 +280,8 @@ engine:
       type: list
       elements: str
     postponed:
-      description: Whether the change of the version waits because containers run. RV(restart_required) is then true.
+      description:
+        - Whether the change of the version waits because containers run, or may run. RV(restart_required) is then true.
       type: bool
     version:
       description: The version after the run of the role, with C(*) as a wildcard.
@@ -307,8 +309,8 @@ engine:
       description: Whether an NVIDIA driver is loaded.
       type: bool
 backup_file:
-  description: The copy of the replaced file.
-  returned: when a file was replaced
+  description: The copy of the old O(path).
+  returned: when O(path) was replaced
   type: str
 """
 
@@ -656,7 +658,7 @@ class DockerDaemon(ServiceFiles):
         }
 
     def client(self) -> dict[Path, str | None]:
-        """The client's configuration, if logins are declared. Raises ServiceError."""
+        """The client's configuration, if logins are declared or to be removed. Raises ServiceError."""
         logins, gone = self.params["logins"], self.params["logins_gone"]
         if not (logins or gone):
             return {}
@@ -784,7 +786,7 @@ class DockerDaemon(ServiceFiles):
         return result
 
     def package_reasons(self, engine: docker_engine.Engine) -> list[str]:
-        """Which packages are missing, or not pinned and held. Raises PinError and OSError."""
+        """Which packages are missing, have another version, or are not pinned and held. Raises PinError and OSError."""
         reasons = [] if engine.present else [f"not all of {' '.join(engine.install)} are installed"]
         if not engine.postponed:
             reasons += [f"{name} has another version than {engine.wanted}" for name in engine.moving]

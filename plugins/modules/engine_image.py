@@ -10,15 +10,15 @@ module: engine_image
 short_description: Pull the engines' images to a node
 version_added: 0.1.0
 description:
-  - Pulls images by their digests, unless the node has them. Needs only Docker on the node.
+  - Pulls images by their digests, unless the node has them. A pull needs Docker on the node.
   - Does not change running containers.
   - Pulls one image after the other. If an image cannot be pulled, pulls the other images, and then fails with the
     reason for each image that cannot be pulled.
   - With O(background), only begins the pulls, each in a transient unit of systemd. A later call without O(background)
     waits for the images. Docker joins two pulls of one image. The later call reports why an image cannot be pulled.
-  - With O(signatures), first verifies that a key of the site has signed each image, also if the node has the image.
-    Fails with all images that must not be used, and then pulls none. The answers are kept on the node by digest. Needs
-    C(openssl).
+  - With O(signatures), first verifies that a key of the site has signed each image that a C(prefix) names, also if the
+    node has the image. Fails with all images that must not be used, and then pulls none. The answers are kept on the
+    node by digest. Needs C(openssl).
   - Internal to this collection; its options may change without notice.
 author:
   - The baremetal.inference contributors (@baremetal-inference)

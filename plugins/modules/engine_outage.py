@@ -14,7 +14,7 @@ description:
   - Drains instances of the node, and waits until every gateway has the drain and no client is connected any more. The
     engines keep running.
   - Reads which other engines serve from the gateways that C(/etc/inference/swap.json) lists, and leaves each gateway at
-    least one server of each set.
+    least one server of each set, except for instances in O(last).
   - Internal to this collection; its options may change without notice.
 extends_documentation_fragment:
   - baremetal.inference.attributes
@@ -36,11 +36,11 @@ options:
   state:
     description:
       - V(begun) drains the instances, and waits up to O(seconds) until no requests are left. If a gateway would have no
-        server left, the module fails before anything changes. If another node drains the same set at the same time, one
-        of the two modules fails.
-      - V(ended) probes each engine that runs, undrains the instances, and waits up to O(seconds) until every gateway
-        gives the engines their full share. If a probe fails, the module fails, and the drains stay. A second call only
-        waits.
+        server left, the module fails before anything changes. If another node drains the same set at the same time and
+        goes first, the module fails after its own drain, which stays.
+      - V(ended) probes the drained engines that run, and undrains the instances. Then it waits up to O(seconds) until
+        every gateway gives the engines their full share, except engines that do not run or that another owner has
+        drained. If a probe fails, the module fails, and the drain of this instance stays.
     type: str
     choices: [begun, ended]
     default: begun
@@ -82,7 +82,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 reached:
-  description: Whether no requests are left (V(begun)), or every gateway sends requests again (V(ended)).
+  description: Whether the call has nothing left to wait for. Always true in check mode, which does not wait.
   returned: success
   type: bool
 words:

@@ -56,7 +56,7 @@ options:
     elements: dict
   image_gib:
     description:
-      - The free space in GiB that a pull of the image needs, for the disk check. If omitted, the disk is not checked.
+      - The free space in GiB that the pull of one image needs, for the disk check. If omitted, the disk is not checked.
     type: int
   engine_cuda:
     description:
@@ -207,8 +207,8 @@ gangs:
       type: dict
 image_space:
   description:
-    - The space in GiB that the image will take, by directory. Empty if the node has the image, or if the disk was not
-      checked.
+    - The space in GiB that missing images will take, by directory. Empty if no image is missing, if too little is
+      free, or if the disk was not checked.
   returned: success
   type: dict
 agent_due:

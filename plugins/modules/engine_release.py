@@ -107,7 +107,7 @@ releases:
       description: The pinned release, with time and reason of the pin; empty for none.
       type: str
     differences:
-      description: The differences between the serving and the desired release.
+      description: The differences between the serving and the desired release; empty unless RV(releases[].pending).
       type: list
       elements: str
 orphans:

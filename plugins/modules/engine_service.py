@@ -163,7 +163,8 @@ removed:
   elements: str
 also:
   description: >-
-    What else was removed, such as compile caches, containers, images, and entries of the node's model registry.
+    What else was removed, such as compile caches, containers, images, and entries of the node's model registry. Check
+    mode lists no containers and images.
   returned: O(state=absent)
   type: list
   elements: str

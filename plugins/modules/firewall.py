@@ -141,7 +141,7 @@ ssh_clients:
   type: list
   elements: str
 rolled_back:
-  description: Whether this call has loaded the old rules. False if the trial was over before.
+  description: Whether this call has loaded the old rules. False if the trial was over before, and in check mode.
   returned: with O(phase=rollback)
   type: bool
 backup_file:
@@ -579,7 +579,7 @@ class Manager:
         return rules, texts
 
     def keep(self, text: str, texts: dict[str, str | None], running: str | None) -> dict[str, str]:
-        """Load the rules and write the files. On an error, puts everything back and raises FirewallError.
+        """Load the rules and write the files. On an error, puts back what it can and raises FirewallError.
 
         ``running`` is the table to put back without a trial. A trial has its own rollback.
         """

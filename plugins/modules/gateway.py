@@ -15,8 +15,8 @@ description:
     temporary directory. If HAProxy refuses them, nothing changes.
   - If only maps differ, replaces them in the running process. Any other change needs a reload, which drops no
     connection and keeps the states of servers. Starts and enables HAProxy if needed.
-  - If the new process does not start, the module puts the old files back and reports HAProxy's last messages. The old
-    process keeps serving.
+  - If the new process does not start, the module puts the old files back and reports HAProxy's last messages. At a
+    reload, the old process keeps serving.
   - Refuses to replace a configuration that this collection did not write, unless O(replace=true).
   - With O(state=absent), stops keepalived, so that a floating address moves to another gateway. Then it stops HAProxy,
     which cuts open connections. Disables both services, and removes the files of this module and of the role gateway.
@@ -136,7 +136,7 @@ options:
   settings:
     description:
       - The settings of the files, without engines and keys, stored in C(/var/lib/inference/gateway.json). After a
-        change of the engines, a run renders new files from these settings in effect, not from the inventory.
+        change of the engines, a run renders new files from these settings, not from the inventory.
     type: dict
     default: {}
   replace:

@@ -104,7 +104,7 @@ request:
   returned: unless O(state=signed)
   type: str
 new_root:
-  description: Whether this run has made, or would make, the site's own CA, which clients must trust from now on.
+  description: Whether this call has made, or would make, the site's own CA, which clients must trust from now on.
   returned: unless O(state=signed)
   type: bool
 issued:

@@ -14,8 +14,8 @@ description:
   - Runs on a gateway. Reads whether HAProxy has a server for an instance of a node, and to which servers of the replica
     set it sends requests.
   - Requests one token from each replica set through the gateway's local socket, which needs no key, until each set
-    answers. Skips sets whose engines are all drained or in maintenance. Fails with the last error of each set that does
-    not answer, and with the states of its engines.
+    answers or O(seconds) are over. Skips sets whose engines are all drained or in maintenance. Fails with the last
+    error of each set that does not answer, and with the states of its engines.
   - Internal to this collection; its options may change without notice.
 extends_documentation_fragment:
   - baremetal.inference.attributes

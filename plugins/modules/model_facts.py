@@ -377,7 +377,7 @@ facts:
   returned: if O(models) is set
   type: dict
 unknown:
-  description: The reasons why the facts of other entries are unknown, by name.
+  description: Why sources of O(models) cannot be read, by the entry's name.
   returned: if O(models) is set
   type: dict
   sample:

@@ -104,7 +104,7 @@ name:
   returned: failure
   type: str
 done:
-  description: Whether the model is published. Otherwise, call the module again.
+  description: Whether the model is published; always true in check mode. If not, and without RV(problem), call again.
   returned: success
   type: bool
 text:

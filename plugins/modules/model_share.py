@@ -84,7 +84,7 @@ manifests:
   returned: success
   type: dict
 problem:
-  description: Why this node cannot share, or cannot stop sharing; empty on success. Other nodes then use other sources.
+  description: Why this node cannot share; empty on success. Other nodes then use other sources.
   returned: success
   type: str
 """

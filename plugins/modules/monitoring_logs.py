@@ -91,12 +91,12 @@ due:
   returned: success
   type: bool
 missing:
-  description: The packages of O(packages) that are not installed; empty outside of check mode.
+  description: The packages of O(packages) that are not installed; empty outside of check mode, and without O(server).
   returned: success
   type: list
   elements: str
 restarted:
-  description: Whether the service was, or would be, restarted.
+  description: Whether the service was, or would be, started or restarted.
   returned: success
   type: bool
 masked:

@@ -18,8 +18,8 @@ description:
     or another certificate, need a restart.
   - If a service does not load the new files, the module puts the old files back, and reports the service's last
     messages.
-  - Stores passwords as bcrypt hashes. A hash that matches its password stays unchanged. Prometheus itself uses a
-    password that is generated on the machine.
+  - Stores the passwords of O(users) as bcrypt hashes. A hash that matches its password stays unchanged. Prometheus
+    itself uses a password that is generated on the machine.
   - Refuses to replace a configuration that this collection did not write, unless O(replace=true).
   - With O(verify_seconds), waits until Prometheus has all targets, has evaluated all rules, and has an Alertmanager. If
     this takes longer, the module fails. A target that does not answer is reported, and is no failure.
@@ -32,7 +32,7 @@ attributes:
   check_mode:
     support: full
     details:
-      - If Prometheus is not installed yet, the files cannot be checked, and RV(validated) is false.
+      - If Prometheus or Alertmanager is not installed yet, the files cannot be checked, and RV(validated) is false.
       - Check mode does not use O(verify_seconds).
   diff_mode:
     support: full
@@ -150,7 +150,7 @@ written:
   type: list
   elements: str
 validated:
-  description: Whether the files were checked. False in check mode if Prometheus is not installed.
+  description: Whether the files were checked. False in check mode if Prometheus or Alertmanager is missing.
   returned: with O(state=present)
   type: bool
 backup_files:

@@ -12,7 +12,7 @@ author:
   - The baremetal.inference contributors (@baremetal-inference)
 description:
   - Checks checksum, version and architecture of NVIDIA's installer, and runs it. First uninstalls a driver of another
-    version, or a driver that is not registered with DKMS.
+    version or flavour, or one that is not registered with DKMS.
   - Builds the kernel module by DKMS for every kernel in C(/boot) that has headers, because the installer builds it only
     for the running kernel. The subset V(kernel_check) of M(baremetal.inference.nvidia_driver_facts) checks that each
     kernel has the module.

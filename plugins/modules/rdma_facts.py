@@ -18,8 +18,8 @@ description:
     RV(ansible_facts.rdma_tools) has the reason. For C(dcb), RV(ansible_facts.rdma_devices[].ports[].dcb.errors) has
     the reason, and for dma-buf RV(ansible_facts.rdma_dma_buf_error).
   - Unknown facts, and facts that O(gather_subset) leaves out of a device, are V(null).
-  - Changes nothing, and loads no kernel module. C(rdma) would load one, so the programs run only if the kernel already
-    has RDMA, or if an option names them.
+  - Changes nothing. C(rdma) would load a kernel module, so the programs run only if the kernel already has RDMA, or if
+    an option names them.
 extends_documentation_fragment:
   - baremetal.inference.attributes
 attributes:

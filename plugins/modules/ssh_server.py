@@ -16,7 +16,8 @@ description:
     would be in effect, for all users, for root, for admins and for the connection's user. If another file overrides a
     value, the module fails with the name and the line of the other file.
   - Refuses a configuration that would shut out an admin, or the user of Ansible's current connection.
-  - Reloads the server and never restarts it, so that sessions stay. If the reload fails, the old file is put back.
+  - Reloads the server. If C(ssh.socket) starts the server, stops it until the next connection. Sessions stay. If this
+    fails, the old file is put back.
   - With O(phase=trial), a timer of systemd puts the old file back after O(seconds), also if Ansible is cut off.
     O(phase=confirm) makes the change permanent before that, O(phase=rollback) puts the old file back at once.
 extends_documentation_fragment:
@@ -255,7 +256,10 @@ class Manager:
         self.admins: dict[str, list[str]] = {item["name"]: item["groups"] for item in module.params["admins"]}
 
     def inspect(self) -> None:
-        """Read the node, and check the input. Raises SshdError, TrialError and InputError."""
+        """Undo a change that is still on trial, read the node, and check the input.
+
+        Raises SshdError, TrialError and InputError.
+        """
         if not SSHD.exists():
             raise SshdError(
                 f"{SSHD} is missing: install openssh-server, or set common_ssh_enabled to false. Nothing was changed."

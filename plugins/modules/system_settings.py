@@ -355,7 +355,7 @@ class Clock(Part):
             self.awaits.append("the clock is not synchronised")
 
     def is_right(self, sources: list[chrony.Source]) -> bool:
-        """Whether the clock is right and a source answers, by a single query."""
+        """Whether the clock is right, a source answers, and chronyd has every declared name."""
         # Arguments of waitsync: one try, the largest correction in seconds, any skew.
         code, self.said = self.node.run("chronyc", "waitsync", "1", str(self.options["max_offset"]), "0")
         return not code and not self.unknown(sources) and any(source.state == "*" for source in sources)
@@ -734,7 +734,7 @@ def reboot_requested(node: Node, name: str) -> bool:
 
 def apply(params: dict[str, Any], node: Node, check_mode: bool) -> dict[str, Any]:
     """The module's result. Raises InputError, SettingsError and OSError."""
-    # Not None: an empty list in cmdline removes the file of an earlier run.
+    # An empty list in cmdline also counts: it removes the file of an earlier run.
     parts = {key: kind(node, params[key]) for key, kind in PARTS.items() if params[key] not in (None, "")}
     for part in parts.values():
         part.inspect()

@@ -103,7 +103,7 @@ class Machine:
 
 
 class Module:
-    """What the manager needs of an AnsibleModule."""
+    """What MonitoringServer needs of an AnsibleModule."""
 
     def __init__(self, machine: Machine, params: dict[str, Any], check_mode: bool) -> None:
         self.machine, self.params, self.check_mode = machine, params, check_mode
