@@ -171,9 +171,11 @@ def _together(wish: Wish, found: Findings) -> None:
         if wish.dscp == wish.cnp_dscp:
             found.problem("rdma", "equals rdma_dscp; give congestion packets a DSCP of their own", "rdma_cnp_dscp")
         if wish.cnp_priority == wish.lossless_priority:
+            other = 7 if wish.lossless_priority == 6 else 6
             found.problem(
                 "rdma",
-                "equals rdma_lossless_priority; a pause would also stop the packets that end the congestion; set 6",
+                "equals rdma_lossless_priority; a pause would also stop the packets that end the congestion; set "
+                f"{other}",
                 "rdma_cnp_priority",
                 wish.cnp_priority,
             )

@@ -81,6 +81,13 @@ def test_a_wrong_variable_is_a_problem_with_a_remedy(raw: dict[str, Any], words:
     assert words in refusal and f"rdma_{next(iter(raw))}" in refusal
 
 
+def test_the_advised_priority_of_congestion_packets_is_not_lossless() -> None:
+    for lossless, advised in ((3, "set 6"), (6, "set 7")):
+        (refusal,) = refusals(lossless_priority=lossless, cnp_priority=lossless)
+        assert refusal.endswith(advised)
+    assert refusals(lossless_priority=6, cnp_priority=7) == []
+
+
 def test_all_problems_of_variables_are_reported_at_once() -> None:
     assert len(refusals(mtu=1, dscp=106, trust="x", ets={0: 1, 3: 1}, rails=[], nonsense=1)) == 6
 
