@@ -25,7 +25,7 @@ ABSENT = frozenset(
 LOST = "gpu is lost"
 
 FAILED = frozenset({LOST, "err!", "unknown error", "gpu requires reset"})
-"""Texts for a value that could not be read. Source of both lists: nvmlErrorString of nvml.h, and reports."""
+"""Texts for a value that could not be read. Source of ABSENT and FAILED: nvmlErrorString of nvml.h, and reports."""
 
 QUANTITY = re.compile(r"(-?[0-9]{1,15}(?:\.[0-9]{1,6})?) ?([^\s0-9]\S*)?")
 VERSION = re.compile(r"[0-9]+(?:\.[0-9]+)+")

@@ -42,7 +42,7 @@ POLL_SECONDS = 1.0
 """Seconds between two checks for devices and addresses that are still missing."""
 
 ADDRESS_SECONDS = 10.0
-"""How many seconds a network device may take to get its address, its routing rule and the MTU of its group."""
+"""How many seconds a network device may take to get its address, its rule, and the MTU of its multicast group."""
 
 
 GROUP_MTU_HINT = (
