@@ -224,7 +224,7 @@ REFUSED: Mapping[str, str] = {
     "GLOO_SOCKET_IFNAME": "is made for each node from the interface of inference_fabric_address",
     "NCCL_COMM_ID": "is set by the engine itself",
 }
-"""Variables that must not be set for all nodes, and why."""
+"""Variables that the site must not set, and why."""
 
 GDR_WORDS = ("LOC", "PIX", "PXB", "P2C", "PXN", "PHB", "SYS")
 """Source: docs of NCCL_NET_GDR_LEVEL."""

@@ -107,7 +107,7 @@ def test_one_subnet_gets_arp_settings_and_a_table_for_each_rail() -> None:
     found, findings = planned(addresses=ONE_SUBNET)
     assert not findings.problems
     assert [rail.table for rail in found.desired.rails] == [1001, 1002]
-    assert found.desired.rails[0].sysctls == {"arp_announce": 2, "arp_ignore": 1, "rp_filter": 2}
+    assert [rail.sysctls for rail in found.desired.rails] == [{"arp_announce": 2, "arp_ignore": 1, "rp_filter": 2}] * 2
 
 
 def test_infiniband_has_no_settings_of_ethernet() -> None:
