@@ -32,7 +32,7 @@ class Outcome:
     """The result of a run. The output includes text that was printed before a failure."""
 
     code: int | None
-    """The exit status, negative for a signal; None if the program did not start, or did not end by itself."""
+    """The exit status, negative for a signal; None with a `failure`."""
     stdout: str = ""
     stderr: str = ""
     failure: str | None = None
@@ -44,11 +44,11 @@ class Outcome:
 def run(
     command: Sequence[str], timeout: float, environment: Mapping[str, str] | None = None, *, stdin: str = ""
 ) -> Outcome:
-    """Run a program for at most `timeout` seconds, then kill it with all processes that it started.
+    """Run a program for at most `timeout` seconds. At the end, kill the processes of its process group.
 
     Returns at most KILL_SECONDS after the timeout, even if the program hangs in the kernel and keeps running. The
-    program's messages are in English. `environment` is added to the caller's environment. `stdin`, such as a
-    secret that must not be in a command line, has at most PIPE_BUF bytes (4096). Raises nothing.
+    program's messages are in English. `environment` is added to the caller's environment. `stdin` must fit into a
+    pipe (usually 64 KiB, see pipe(7)): the time limit does not count while it is written. Raises nothing.
     """
     deadline = time.monotonic() + timeout
     path = f"{os.environ.get('PATH') or os.defpath}:{SYSTEM_DIRECTORIES}"
@@ -64,7 +64,7 @@ def run(
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             env={**os.environ, "LC_ALL": "C.UTF-8", "LANGUAGE": "", **(environment or {})},
-            # In a new process group, so that all processes that the program starts are killed with it.
+            # In a new process group, so that processes that the program starts are killed with it.
             start_new_session=True,
         )
     except (OSError, ValueError) as error:

@@ -34,8 +34,8 @@ FILE_OPTIONS: dict[str, Any] = {
         "state": {"type": "str", "choices": ["present", "absent", "directory"], "default": "present"},
     },
 }
-"""A module's option with files to compare. A file must have mode 0644, and a directory 0755. The owner
-must be the user who runs the module."""
+"""A module's option with files to compare. A file must have mode 0644, and a directory 0755. Owner and group must be
+those of the module's process."""
 
 UNIT_OPTIONS: dict[str, Any] = {
     "type": "list",

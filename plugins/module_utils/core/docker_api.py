@@ -4,7 +4,7 @@
 """A minimal client for the Docker engine's API over its socket. Private to the collection.
 
 The command `docker` would need a process and 30 MiB for each call, and its errors would have to be parsed. The paths of
-the API have no version. The Docker engine then uses its newest version; these calls have not changed since 1.24.
+the API have no version: the Docker engine then uses its newest version.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class DockerUnavailable(Exception):
 
 
 class DockerError(Exception):
-    """The Docker engine refused the call. The message is the engine's. A second call would not help."""
+    """The Docker engine refused the call. The message is the Docker engine's."""
 
     def __init__(self, status: int, message: str) -> None:
         self.status = status
@@ -36,7 +36,7 @@ class DockerError(Exception):
 
 
 class Docker:
-    """The calls that the node tool needs. Each raises DockerUnavailable or DockerError; `timeout` is in seconds."""
+    """The calls that this collection needs. Each raises DockerUnavailable or DockerError; `timeout` is in seconds."""
 
     def __init__(self, path: Path = SOCKET, timeout: float = TIMEOUT) -> None:
         self.path = path

@@ -81,7 +81,7 @@ def write_json(path: Path, value: Any) -> bool:
 def read_json(path: Path, missing: Any = None) -> Any:
     """Read a state file; `missing` if there is no file. JSON's null is None as well.
 
-    Raises ValueError with the file's name if it is not JSON.
+    Raises OSError, and ValueError with the file's name if it is not JSON.
     """
     try:
         return json.loads(path.read_text(encoding="utf-8"))
@@ -94,7 +94,7 @@ def read_json(path: Path, missing: Any = None) -> Any:
 def read_written(path: Path) -> dict[str, Any]:
     """Read a state file whose `files` are the names of the files that a module has written; empty if there is no file.
 
-    Raises ValueError with the file's name if the file holds anything else.
+    Raises OSError, and ValueError with the file's name if `files` has another form.
     """
     state = read_json(path, {})
     names = state.get("files", []) if isinstance(state, dict) else None

@@ -16,7 +16,8 @@ def choices(parts: Sequence[str]) -> list[str]:
 
 
 def chosen(subset: Collection[str], parts: Collection[str]) -> set[str]:
-    """The parts that the option's value selects: the named parts, or all if none is named, without parts marked `!`."""
+    """The parts that the option's value selects: the named ones, none for `min`, or all without a name; never those
+    marked `!`."""
     left_out = {name[1:] for name in subset if name.startswith("!")}
     named = {name for name in subset if not name.startswith("!")}
     return (set(parts) if not named or ALL in named else named - {MIN}) - left_out

@@ -21,7 +21,7 @@ WARNING, NOTICE, INFO = 4, 5, 6
 
 
 class Journal:
-    """Writes entries to the journal, or to stderr if there is no journal."""
+    """Writes entries to the journal, or to stderr if the journal does not take them."""
 
     def __init__(self, path: Path | None = None) -> None:
         self._path = path or SOCKET

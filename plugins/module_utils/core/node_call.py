@@ -6,7 +6,7 @@
 For each module, Ansible parses and sends everything that the module imports. Modules that need much of the library are
 not sent: their action plugin sends the module node_call instead, which imports this file, and with it only files.py and
 paths.py. The implementation of the called module, node/calls/NAME.py, comes from the library that the module node_tool
-installs. If the node has no library, or the library of another version, the action plugin sends the library once.
+installs. If the node has no library, or the library of another version, the action plugin sends the library.
 """
 
 from __future__ import annotations
@@ -108,8 +108,8 @@ def implementation(module: Any, wanted: Wanted) -> Callable[[Any], None] | None:
 def find(wanted: Wanted, paths: Paths, private: Path | None) -> Path | None:
     """The path of the wanted library on this machine; None if the machine does not have it.
 
-    An archive that was sent is kept until the next boot. For a user who is not root, the archive is written to the
-    directory `private`. Raises OSError.
+    An archive that was sent to root is kept, at most until the next boot. For another user, the archive is written to
+    the directory `private`. Raises OSError.
     """
     if wanted.path and os.access(wanted.path, os.R_OK | os.X_OK):
         # Only the user who owns the collection writes byte code there.
@@ -124,7 +124,7 @@ def find(wanted: Wanted, paths: Paths, private: Path | None) -> Path | None:
 
 
 def keep(archive: Path, content: bytes) -> None:
-    """Keep an archive of the library, for root alone, and remove the archives of other versions. Raises OSError."""
+    """Keep an archive of the library, for this user alone, and remove archives of other versions. Raises OSError."""
     archive.parent.mkdir(parents=True, exist_ok=True)
     archive.parent.chmod(0o700)
     files.write(archive, content, 0o600)

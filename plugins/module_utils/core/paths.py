@@ -265,7 +265,7 @@ class Paths:
 
     @property
     def command(self) -> Path:
-        """The node tool; every unit calls it by this path."""
+        """The node tool. Units call it by this path."""
         return self.root / "usr/local/bin/inferctl"
 
     @property

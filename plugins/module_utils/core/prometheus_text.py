@@ -14,7 +14,7 @@ _LINE = re.compile(r"([A-Za-z_:][\w:]*)(?:\{[^\n]*\})?[ \t]+([^\s#]+)(?:[ \t]+-?
 
 
 def samples(text: str, wanted: Collection[str]) -> dict[str, float]:
-    """The samples of some metrics, each summed over its labels. A metric without a sample is left out."""
+    """The values of some metrics, each summed over its labels. A metric without a finite sample is left out."""
     values: dict[str, float] = {}
     for line in text.splitlines():
         if line.startswith("#") or not (found := _LINE.fullmatch(line)) or found[1] not in wanted:

@@ -24,7 +24,7 @@ OTHERS = (
     *("monitoring_heartbeat_url", "monitoring_alertmanager_global", "monitoring_remote_write"),
     "monitoring_scrape_configs",
 )
-"""Variables with secrets that other services make. Their length is not checked."""
+"""Other variables with secrets. Their length is not checked."""
 
 PURPOSES: Mapping[str, str] = {"vllm_accepted_keys": "vllm_api_key"}
 """Variables that may have the secrets of another variable."""
@@ -33,10 +33,16 @@ ADVICE = "set a secret of your own in the vault (`openssl rand -hex 32` makes on
 
 OTHERS_ADVICE = "set the value that the other service gave you, in the vault"
 
+SITE_ADVICE: Mapping[str, str] = {
+    "backup_sftp_key": "set the private key that the backup server knows, in the vault",
+    "nvidia_driver_mok_password": "set a password of your own, of letters and digits, in the vault",
+}
+"""The advice for variables of OTHERS whose secret no other service gives."""
+
 _PLACEHOLDER = re.compile(
     r"(?i:(?<![a-z])change[-_]?(?:me|this|it)(?![a-z]))|^(?i:change (?:me|this|it)\b)|^CHANGE|^<[^<>]*>$"
 )
-"""A placeholder, also as a part of a value such as an address. A sentence, such as the text of an alert, is none."""
+"""A placeholder, also as a part of a value such as an address. `change it` inside of a sentence is none."""
 
 
 def is_placeholder(value: object) -> bool:
@@ -50,7 +56,7 @@ def placeholders(name: str, value: Any) -> list[tuple[str, str]]:
 
 
 def _placeholder(name: str) -> str:
-    return f"is a placeholder: {ADVICE if name in OWN else OTHERS_ADVICE}"
+    return f"is a placeholder: {ADVICE if name in OWN else SITE_ADVICE.get(name, OTHERS_ADVICE)}"
 
 
 def weak(variables: Mapping[str, Any]) -> list[str]:
@@ -67,7 +73,7 @@ def weak(variables: Mapping[str, Any]) -> list[str]:
                 found.append(f"{place}: {state}: {ADVICE}")
             elif name in OWN:
                 other, known = seen.setdefault(digest or _sha256(value), (place, purpose))
-                # One secret for two purposes, or for two people.
+                # One secret for two purposes, two clients or two users.
                 if other != place and (known != purpose or name not in ("vllm_api_key", *PURPOSES)):
                     found.append(f"{place}: is the same secret as {other}: give each its own")
     return found

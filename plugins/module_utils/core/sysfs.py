@@ -14,7 +14,7 @@ NETDEVS = "sys/class/net"
 """A directory for each network device."""
 
 LIMIT = 1 << 16
-"""The most bytes to read. An attribute has at most one page. Source: Documentation/filesystems/sysfs.rst."""
+"""The most bytes to read. The text of an attribute has at most one page (Documentation/filesystems/sysfs.rst)."""
 
 
 def read_bytes(path: Path | str, limit: int = LIMIT, directory: int | None = None) -> bytes | None:

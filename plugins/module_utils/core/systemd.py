@@ -17,11 +17,10 @@ RUNNING = frozenset({"active", "activating", "reloading", "refreshing"})
 """States of a unit that runs or starts. `activating` includes the pause before an automatic restart."""
 
 CALL_TIMEOUT = 120
-"""Timeout in seconds of a systemctl call that does not wait for an engine."""
+"""Timeout in seconds of a systemctl call that does not wait for the start or stop of a unit."""
 
 STOP_TIMEOUT = 2 * 60 * 60
-"""Timeout in seconds of a call that waits for an engine. It is longer than any drain time: the unit's TimeoutStopSec
-limits a stop."""
+"""Timeout in seconds of a call that waits for the start or stop of a unit, such as an engine's."""
 
 
 class SystemdError(Exception):
@@ -79,7 +78,7 @@ def active_state(unit: str) -> str:
 
 
 def stop_and_disable(unit: str, *, installed: bool) -> None:
-    """Stop a unit, and disable it so that it does not start at boot. Raises SystemdError."""
+    """Stop a unit. If its file is installed, also disable the unit. Raises SystemdError."""
     if installed:
         systemctl("stop", unit)
         systemctl("disable", unit)
@@ -92,7 +91,8 @@ def stop_and_disable(unit: str, *, installed: bool) -> None:
 def remove_units(units: Iterable[Path], stopped: Iterable[str], *, check: bool) -> tuple[list[Path], list[str]]:
     """Stop and disable the units `stopped`, in this order, and remove the files of `units`.
 
-    Returns the existing files of `units`, and the running units of `stopped`. Raises SystemdError, OSError.
+    Returns the existing files of `units`, and the running units of `stopped`. `check` changes nothing. Raises
+    SystemdError, OSError.
     """
     there = [path for path in units if path.exists()]
     installed = {path.name for path in there}

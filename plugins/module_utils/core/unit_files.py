@@ -46,7 +46,7 @@ def sandbox(why: str, capabilities: str, writable: str) -> str:
 
 
 def dynamic_user_sandbox() -> str:
-    """Restrictions for a service with DynamicUser=yes, as lines of its unit. Only its StateDirectory is writable."""
+    """Restrictions for a service with DynamicUser=yes, as lines of its unit."""
     # DynamicUser implies RestrictSUIDSGID.
     return _RESTRICTIONS.format(
         capabilities="CapabilityBoundingSet=\n", writable="", home="yes", families=_NETWORK, set_ids="", **_CLOSED
@@ -56,7 +56,8 @@ def dynamic_user_sandbox() -> str:
 def job_sandbox(writable: str, families: str = _NETWORK, capabilities: str | None = None) -> str:
     """Restrictions for a job that starts other programs, as lines of its unit.
 
-    These programs may use any system call, and set the bits of setuid and setgid. `families` are the kinds of sockets.
+    These programs may use any system call, read the kernel's log, and set the bits of setuid and setgid. `families` are
+    the kinds of sockets.
     Without `capabilities`, the job keeps all of them.
     """
     return _RESTRICTIONS.format(

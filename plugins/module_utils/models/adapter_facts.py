@@ -47,7 +47,7 @@ class AdapterFacts:
     """The facts of an adapter. None and empty if unknown."""
 
     rank: int | None = None
-    """The highest rank of its matrices."""
+    """The highest rank in its configuration and its matrices."""
     base: str = ""
     """The model that the adapter was trained on, as its trainer named the model."""
     layers: int = 0
@@ -93,7 +93,7 @@ def gather(root: Path) -> AdapterFacts:
 
 
 def check(root: Path, files: Mapping[str, Path], where: str) -> tuple[int, list[Problem]]:
-    """The bytes of an adapter's weights, and every problem with its files. Only headers are read."""
+    """The bytes of an adapter's weights, and every problem with its files. Of the weights, only the header is read."""
     facts, weight_bytes = read(files)
     return weight_bytes, [Problem(where, f"{root / one.file} {one.message}") for one in facts.problems]
 

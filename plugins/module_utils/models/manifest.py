@@ -82,7 +82,8 @@ class Manifest:
 
     @classmethod
     def from_dict(cls, data: Any) -> Manifest:
-        """Read the result of to_dict. Raises ValueError if it is not a manifest, or was edited."""
+        """Read the result of to_dict. Raises ValueError if it is not a manifest, its revision is not that of its files,
+        or a path leaves the model."""
         try:
             if data["schema"] != SCHEMA:
                 raise ValueError(f"has schema {data['schema']!r}, expected {SCHEMA}")
@@ -154,7 +155,7 @@ def find_files(root: Path, where: str) -> tuple[dict[str, Path], list[Problem]]:
 
 
 def check(root: Path, files: Mapping[str, Path], where: str) -> tuple[int, list[Problem]]:
-    """Check whether a model is complete: configuration, index, every shard. Reads only headers.
+    """Check whether a model is complete: configuration, index, every shard. Reads only the headers of shards.
 
     Returns the size of its weights in bytes, and every problem.
     """

@@ -121,7 +121,7 @@ def workplace(store: Path, name: str, remote: Remote) -> Path:
 
 
 def forget_peers(store: Path, name: str) -> None:
-    """Remove files that peers have sent. The model's own source starts from zero and needs the space."""
+    """Remove files that peers have sent. A transfer from the model's own source cannot use them and needs the space."""
     for partial in (store / INCOMING).glob(f"{name}-{'[0-9a-f]' * REVISION_DIGITS}"):
         shutil.rmtree(partial)
 

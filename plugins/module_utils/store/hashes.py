@@ -72,10 +72,11 @@ class HashCache:
 
 @contextmanager
 def hash_cache(path: Path | None, read_only: bool = False) -> Iterator[HashCache]:
-    """The cache in this file. It is saved at the end, also after an error.
+    """The cache in this file, locked for one process, and saved at the end, also after an error. With `read_only`, it
+    is neither locked nor saved.
 
-    Only one process uses the cache at a time. If a play prepares a hundred nodes at once, the first process hashes the
-    files, and the other processes use its results.
+    If a play prepares a hundred nodes at once, the first process hashes the files, and the other processes use its
+    results.
     """
     if path is None or read_only:
         yield HashCache(path)

@@ -26,7 +26,7 @@ from .stored import NOT_KNOWN
 
 @dataclass(frozen=True)
 class Rules:
-    """What must exist when models are compared: nothing for a plan, both for a publication."""
+    """What must exist when models are compared."""
 
     needs_manifests: bool
     """Whether the manifest of every model from the controller must be given."""
@@ -52,7 +52,10 @@ class Publisher:
         """By the name of a remote model: the key of its content, and the published revision or an empty text."""
 
     def plan(self, reserve: int) -> tuple[list[Plan], list[Problem]]:
-        """Compare the store with all models. Returns a plan for each, and all problems; `reserve` bytes stay free."""
+        """Compare the store with all models. Returns a plan for each model whose files are known, and all problems.
+
+        `reserve` bytes must stay free.
+        """
         self.sources, problems = load_sources(self._models)
         manifests: dict[str, Manifest] = {}
         local: dict[str, Source] = {}

@@ -25,7 +25,7 @@ Run = Callable[[list[str]], tuple[int, str, str]]
 """Runs a command: exit code, output, errors."""
 
 TRIES = 3
-"""`docker inspect` fails if a container ends between `docker ps` and `docker inspect`."""
+"""`docker inspect` fails if a container is removed between `docker ps` and `docker inspect`."""
 
 _REVISION = re.compile(rf"/([A-Za-z0-9][A-Za-z0-9._-]*)/([0-9a-f]{{{REVISION_DIGITS}}})(?![0-9a-f])")
 """Matches /NAME/REVISION below any path of the store. A false match only keeps more revisions."""

@@ -98,7 +98,7 @@ class Server(ThreadingHTTPServer):
 
 def main() -> int:
     """Serve until systemd stops the unit. Raises OSError if the node does not have the address."""
-    # The token comes by standard input: other users of the node can read arguments and environment.
+    # The token comes by standard input: other users of the node can read the arguments and the environment of a unit.
     with Server(**json.load(sys.stdin)) as server:
         Notifier().send(READY=1)
         server.serve_forever()

@@ -43,7 +43,7 @@ def check_model(entry: Entry, root: Path) -> list[Problem]:
 
 def read_templates(files: Mapping[str, Path]) -> dict[str, str]:
     """The texts of a model's files with chat templates. Raises OSError."""
-    # Invalid UTF-8 changes the template. Rendering it with the prompt finds the problem later.
+    # Invalid UTF-8 changes the template. If a template fails for this, its rendering with the prompt reports it.
     return {name: files[name].read_text(encoding="utf-8", errors="replace") for name in template_files(files)}
 
 

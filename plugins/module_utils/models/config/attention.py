@@ -53,7 +53,7 @@ class Attention:
 
 
 def kinds(text: Mapping[str, Any], layers: int | None, model_type: str | None) -> list[str]:
-    """The words for the kinds of layers, one for each layer; empty if neither configuration nor class has them."""
+    """The words for the kinds of layers, in the layers' order; empty if unknown."""
     for key in ("layer_types", "layers_block_type"):
         listed = text.get(key)
         if isinstance(listed, list) and listed:

@@ -82,7 +82,7 @@ def parse(
     quantization_file: Mapping[str, Any] | None = None,
     encoder_max_length: int | None = None,
 ) -> tuple[Config, list[str]]:
-    """Read a configuration. Returns it with all problems of its values.
+    """Read a configuration. Returns it with the problems of its values, without those of parts for images and sound.
 
     `tokenizer_max_length` and `encoder_max_length` are from the files of the tokenizer and of Sentence Transformers.
     `quantization_file` is the content of hf_quant_config.json, which Model Optimizer writes next to config.json. Raises

@@ -66,6 +66,6 @@ def _one_head(read: Reader) -> Mla | None:
 def cached_size(mla: Mla | None, model_type: str | None) -> int | None:
     """The size of a head as the engine reports it: what it keeps of a token.
 
-    None without latent attention, and for a type that Transformers serves, whose own size the engine reports.
+    None without latent attention, and for a type outside of MLA_TYPES, whose own size the engine reports.
     """
     return mla.kv_lora_rank + mla.qk_rope_head_dim if mla and model_type in MLA_TYPES else None

@@ -56,7 +56,8 @@ BY_ENGINE: Mapping[str, str] = {
 
 
 def tasks(facts: ModelFacts, flags: Mapping[str, Any]) -> tuple[str, ...]:
-    """The tasks that a model answers with an entry's flags, the task for probes first; empty if unknown."""
+    """The tasks that a model answers with an entry's flags, the task for probes first; empty for a draft, or if
+    unknown."""
     config = of_entry(facts.config, flags)
     if not config.architectures:
         return ()

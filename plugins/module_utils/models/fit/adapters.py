@@ -36,9 +36,9 @@ def mistakes(facts: AdapterFacts, base: Config, base_model: str) -> Iterator[str
 
 
 def other_base(facts: AdapterFacts, base_model: str) -> str:
-    """The hub's model that an adapter was trained on, if this model is certainly not its base; else empty.
+    """The hub's model that an adapter was trained on, if the base has another name; else empty.
 
-    The names of copies and of quantized forms of a model contain the model's name.
+    The names of copies and of quantized forms of a model usually contain the model's name.
     """
     if not _HUB.fullmatch(facts.base) or not _HUB.fullmatch(base_model):
         return ""

@@ -68,7 +68,7 @@ class Case:
 
     @property
     def tensor_parallel_limit(self) -> int:
-        """Number of devices for each pipeline stage and data-parallel rank."""
+        """Largest tensor-parallel size for these devices."""
         others = self.flags.world_size // self.flags.tensor_parallel_size
         return MOST_PROCESSES if self.on_cpu else len(self.devices) * self.share.nodes // others
 
@@ -152,8 +152,8 @@ class Case:
         return advice
 
     def _more_gpus(self) -> Iterator[Mapping[str, Any]]:
-        """The smallest sufficient division, on the present devices or on more GPUs of the node: by heads, or by layers
-        if the heads cannot be divided.
+        """The smallest sufficient division, on the present devices or on more GPUs of the node: by heads, or else by
+        layers.
 
         Empty for a CPU engine, whose ranks share one memory or need as many NUMA nodes.
         """

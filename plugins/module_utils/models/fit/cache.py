@@ -122,7 +122,7 @@ def state_bytes(state: State, flags: Flags, dtype: str) -> int:
 
 
 def layout(config: Config, flags: Flags, dtype: str, batch_tokens: int, on_cpu: bool) -> Cache | None:
-    """The engine's division of its cache. None for a model with layers of an unknown kind, or without any cache."""
+    """The engine's division of its cache. None for layers of an unknown kind or size, and without any cache."""
     attention = config.attention
     if attention is None or attention.other_layers or (attention.state_layers and config.state is None):
         return None

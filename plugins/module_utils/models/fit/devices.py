@@ -55,8 +55,8 @@ def processors(memory_mib: int | None) -> list[Device]:
 def hypothetical(text: str) -> list[Device]:
     """The GPUs in a text such as 8xH100-80GB or 4xL4,4xA10.
 
-    Memory and compute capability come from the hardware table; unknown memory is None. Raises ValueError that lists the
-    known names.
+    Memory and compute capability come from the hardware table; unknown memory is None. Raises ValueError for an unknown
+    or ambiguous name, and for a wrong count.
     """
     devices: list[Device] = []
     for part in text.split(","):

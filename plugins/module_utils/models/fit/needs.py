@@ -49,7 +49,8 @@ def needs(
     unknown: Mapping[str, str] | None = None,
     wrong: Sequence[Problem] = (),
 ) -> str:
-    """A text with each entry of a model registry, its size, and the GPUs that it needs, or whether it fits `gpus`.
+    """A text with each entry of a model registry except adapters, its size, and the GPUs that it needs, or whether it
+    fits `gpus`.
 
     `facts` and `unknown` are from the module model_facts, by the name of the entry with the weights: facts, and reasons
     why there are none. `wrong` are mistakes in the sources of models. With `nodes`, a model is divided over this number

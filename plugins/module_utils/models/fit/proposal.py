@@ -26,10 +26,10 @@ def propose(
     lowest_capability: Capability | None = None,
     draft: ModelFacts | None = None,
 ) -> dict[str, int]:
-    """Flags that divide a model over the smallest sufficient number of these GPUs.
+    """Flags that divide a model by heads over the smallest sufficient number of these GPUs, or else also by layers.
 
     If no division is sufficient, the best one. Empty if the entry sets a division, if one GPU is enough, and for a CPU
-    engine. Divides by heads if possible, else also by layers.
+    engine.
     """
     if any(entry.get(flag) is not None for flag in PARALLEL_SIZES) or any(device.is_cpu for device in devices):
         return {}

@@ -67,8 +67,8 @@ class Catalogue:
 
     @property
     def exact(self) -> bool:
-        """Whether a flag outside of this catalogue counts as a mistake. A requested version without a catalogue may
-        have more flags."""
+        """Whether flags outside of this catalogue are refused: it is the requested version's own, or the version is
+        unknown."""
         return not self.wanted or _release(self.wanted) == (_numbers(self.version), "")
 
     @property
@@ -125,8 +125,8 @@ def _catalogue(version: str, facts: versions.Flags, wanted: str) -> Catalogue:
 def choose(version: str = "") -> Catalogue:
     """The catalogue for a version of the engine, such as 0.32.0 or v0.32.0+cpu; the newest if the version is unknown.
 
-    For a version without a catalogue: the newest catalogue that is not newer, else the oldest. A process makes each
-    catalogue once: its hundreds of flags take milliseconds.
+    For a version without a catalogue: the newest catalogue that is not newer, else the oldest. The cache saves the
+    milliseconds that hundreds of flags take.
     """
     known = versions.known()
     numbers, _rest = _release(version)

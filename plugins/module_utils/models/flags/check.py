@@ -81,7 +81,8 @@ _NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 
 
 def check(where: str, flags: Mapping[str, Any], catalogue: Catalogue, own_keys: Iterable[str], found: Findings) -> None:
-    """Add every mistake in an entry's flags. `own_keys` are the collection's own keys, for hints on misspelt keys."""
+    """Add the first mistake of each flag of an entry. `own_keys` are the collection's own keys, for hints on misspelt
+    keys."""
     known = {*catalogue.flags, *own_keys} - set(OWNED_FLAGS)
     for name, value in flags.items():
         if owned := _owned(name, catalogue):

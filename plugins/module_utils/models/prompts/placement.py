@@ -22,7 +22,7 @@ PLACEMENTS = (
     Placement(DEVELOPER, parts=True),
     Placement(USER),
 )
-"""Places in the order of the trials: an own role before the user's message, a plain text before parts."""
+"""Places in the order in which they are tried: an own role before the user's message, a plain text before parts."""
 
 # With characters that change if a template prints a list of parts, or converts a text to JSON.
 _SYSTEM_TEXT = 'probe: the system\'s\n"words" \\ {{ as }} they are'
@@ -45,9 +45,10 @@ class WrapError(ValueError):
 
 
 def wrap_and_try(template: str, prompt: str, policy: str, render: Render) -> tuple[str, Placement]:
-    """The changed template, and the place of the prompt: the first place where no trial has a fault.
+    """The changed template, and the place of the prompt: the first place without a fault.
 
-    Raises WrapError if every place changes, loses or misplaces this prompt or a message.
+    Raises WrapError if every place changes, loses or misplaces this prompt or a message, and for a template that
+    renders no message of a user.
     """
     users = _user_messages(template, render)
     for placement in PLACEMENTS:

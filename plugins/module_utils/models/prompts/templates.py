@@ -37,8 +37,8 @@ def template_files(files: Iterable[str]) -> list[str]:
 def rewrite(texts: Mapping[str, str], wrap: Wrap, where: str) -> dict[str, str]:
     """The files with templates, with each template changed by `wrap`. Other content stays.
 
-    `texts` are the template_files. Raises InputError with every template that cannot be changed, or if there is no
-    template.
+    `texts` are the template_files. Raises InputError with every file that has a template that cannot be changed, or if
+    there is no template.
     """
     rewritten: dict[str, str] = {}
     problems: list[Problem] = []

@@ -40,7 +40,7 @@ def wrap(template: str, prompt: str, policy: str, placement: Placement) -> str:
 
     The prologue has no loops over a message's content, and assigns only plain names. The engine finds by loops and
     assignments in which form a template wants content (vllm/renderers/hf.py, _iter_nodes_assign_content_item), and the
-    prologue must not change the result. The variables of the prologue start with inference_.
+    prologue must not change the result. The prologue's own variables start with inference_.
     """
     place = _IN_USER if placement.role == USER else _message(placement)
     lines = [

@@ -112,7 +112,7 @@ def adapters_of(entries: Mapping[str, Entry], name: str) -> tuple[Entry, ...]:
 
 
 def read(models: Any, catalogue: Catalogue) -> Registry:
-    """Read the model registry: all entries, every mistake, and warnings, such as those about deprecated flags."""
+    """Read the model registry: entries whose bases exist, mistakes, and warnings, such as about deprecated flags."""
     found = Findings()
     if not isinstance(models, Mapping):
         found.problem("models", f"must be a dictionary of entries by name, found {type(models).__name__}")

@@ -31,8 +31,8 @@ def lineage(models: Mapping[str, Any], name: str) -> list[str]:
 def resolve(models: Mapping[str, Any], name: str) -> dict[str, Any] | None:
     """An entry with the keys of its bases; its own keys win.
 
-    None if the entry or a base is missing or no dictionary, or if the bases form a circle. An adapter takes no key from
-    its base. Its weights are its `model`.
+    None if the entry or a base is missing or no dictionary, if a base is an adapter, or if the bases form a circle. An
+    adapter takes no key from its base. Its weights are its `model`.
     """
     if is_adapter(models.get(name)):
         return {key: value for key, value in source(models[name]).items() if key != "base"}

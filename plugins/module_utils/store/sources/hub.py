@@ -136,7 +136,7 @@ class Download:
     def fetch(self, files: Mapping[str, int], seconds: float) -> Progress:
         """Run the client for `seconds` or until all files have arrived. A client that failed is started again.
 
-        Raises TransferError if the client fails and no byte arrived.
+        Raises TransferError if the client does not start, or fails and no byte arrived.
         """
         started = time.monotonic()
         total, before = sum(files.values()), held(self._target)

@@ -68,7 +68,8 @@ def append(
     size: int | None = None,
     direct: bool = False,
 ) -> None:
-    """Fetch a file from byte `have` on, until its end or the deadline (time.monotonic()).
+    """Fetch a file from byte `have` on, until its end or the deadline (time.monotonic()). If the server cannot resume,
+    fetch the whole file.
 
     The file never becomes longer than `size` bytes. Raises OSError, http.client.HTTPException and ValueError.
     """
@@ -95,4 +96,4 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
 
 
 class TransferError(Exception):
-    """A transfer cannot continue; the message says why. Arrived bytes stay."""
+    """A transfer cannot continue; the message says why."""

@@ -56,6 +56,9 @@ def test_the_advice_depends_on_the_origin_of_the_secret() -> None:
     ((place, message),) = placeholders("monitoring_users", {"operator": "change-me", "night": "a-long-key-5"})
     assert place == "monitoring_users.operator" and "`openssl rand -hex 32` makes one" in message
     assert placeholders("monitoring_heartbeat_url", "") == []
+    ((_place, key),) = placeholders("backup_sftp_key", "change-me-to-a-private-key")
+    ((_place, password),) = placeholders("nvidia_driver_mok_password", "change-me")
+    assert "private key" in key and "password of your own" in password and "other service" not in key + password
 
 
 def test_random_secrets_and_plain_words_are_no_placeholders() -> None:
