@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Filters for APT's files on a machine that cannot run modules yet, and for the keys of repositories.
 
-Each function imports what it needs itself: Ansible loads every file of filters in each worker process, for each task.
+Each function imports what it needs itself, because Ansible's worker processes may load every file of filters.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def apt_files(
 
 
 def key_refusal(data: str, fingerprints: Iterable[str]) -> str:
-    """Why a key, in base64, is refused; empty if it has only these fingerprints."""
+    """Why a key, in base64, is refused; empty if it is accepted. Without `fingerprints`, every key is accepted."""
     import base64
 
     from ansible_collections.baremetal.inference.plugins.module_utils.debian import openpgp

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Filter that chooses the driver of a node.
 
-Each function imports what it needs itself: Ansible loads every file of filters in each worker process, for each task.
+Each function imports what it needs itself, because Ansible's worker processes may load every file of filters.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Proves that the server of a repository lets a node add backups, but delete none. Private to the collection.
+"""Proves that the server of a repository lets a node delete no backups. Private to the collection.
 
 A server decides whether a client may delete before the server looks for the object. So the requests name objects that
 do not exist: no object is lost, even if the server allows the deletion. In a bucket with versions, each deletion that
@@ -73,7 +73,7 @@ def send(method: str, url: str, headers: Mapping[str, str], ca_file: str) -> Ans
 
 
 def prove(access: Access, ask: Send = send) -> None:
-    """Raise NotProven unless the server refuses to delete backups, and keeps each replaced object."""
+    """Raise NotProven unless the server refuses to delete backups, keeps replaced objects, and lets locks be deleted."""
     parsed = repository.parse(access.address)
     try:
         found = _problem(_S3(access, ask) if parsed.kind == repository.S3 else _Rest(access, ask))
@@ -85,7 +85,7 @@ def prove(access: Access, ask: Send = send) -> None:
 
 
 def _problem(server: _Rest | _S3) -> str:
-    """What the server allows, or what keeps it from an answer; empty if the node can only add. Raises OSError."""
+    """What the server allows, or what keeps it from an answer; empty if the node can delete only locks. Raises OSError."""
     try:
         allowed = [kind for kind in KINDS if server.deletes(kind)]
         if allowed:

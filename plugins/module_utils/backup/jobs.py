@@ -59,7 +59,10 @@ def alone(places: Places) -> Iterator[None]:
 
 
 def running(places: Places, value: dict[str, Any]) -> str:
-    """The job of the state `value` that runs now; empty if none runs. Raises OSError."""
+    """The job of the state `value` that runs now; empty if none runs. Raises OSError.
+
+    During a restore, which has the same lock, an interrupted job counts as running.
+    """
     begun = {job: known["began"] for job, known in value["jobs"].items() if state.unfinished(known)}
     if not begun or not places.lock.exists():
         return ""
@@ -67,7 +70,7 @@ def running(places: Places, value: dict[str, Any]) -> str:
         try:
             fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
-            # The last job that began holds the lock. Each earlier one in `begun` was interrupted.
+            # Only the last job that began can hold the lock. Each earlier one in `begun` was interrupted.
             return max(begun, key=lambda job: begun[job])
     return ""
 

@@ -254,7 +254,7 @@ def _forget(host: str, rules: list[str]) -> list[str]:
 
 
 def spoken(text: str) -> str:
-    """restic's error messages as plain text, without progress messages and without JSON.
+    """restic's error messages as plain text, without progress messages.
 
     Source of the JSON forms: restic's manual, "Scripting", section "JSON output".
     """

@@ -94,7 +94,7 @@ class Plan:
         return [{"path": str(self.live_root / one.path), "differs": list(one.differs)} for one in self.differences]
 
     def diff(self) -> list[dict[str, str]]:
-        """The diff for check mode. Only files that every user may read show their text."""
+        """The diff. Only files that every user may read show their text."""
         found = []
         for one in self.differences:
             live, saved = self.live_root / one.path, self.saved_root / one.path
