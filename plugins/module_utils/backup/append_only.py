@@ -73,7 +73,7 @@ def send(method: str, url: str, headers: Mapping[str, str], ca_file: str) -> Ans
 
 
 def prove(access: Access, ask: Send = send) -> None:
-    """Raise NotProven unless the server refuses to delete backups, keeps replaced objects, and lets locks be deleted."""
+    """Raise NotProven unless the server deletes no backups, keeps each replaced object, and deletes locks."""
     parsed = repository.parse(access.address)
     try:
         found = _problem(_S3(access, ask) if parsed.kind == repository.S3 else _Rest(access, ask))
@@ -85,7 +85,7 @@ def prove(access: Access, ask: Send = send) -> None:
 
 
 def _problem(server: _Rest | _S3) -> str:
-    """What the server allows, or what keeps it from an answer; empty if the node can delete only locks. Raises OSError."""
+    """What the server allows, or what keeps it from an answer; empty if it allows only locks. Raises OSError."""
     try:
         allowed = [kind for kind in KINDS if server.deletes(kind)]
         if allowed:

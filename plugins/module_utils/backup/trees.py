@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Lists, copies and compares files with mode, owner and times. Private to the collection."""
+"""Lists, copies and compares files with their attributes. Private to the collection."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def parents(paths: Iterable[str]) -> list[str]:
 
 
 def copy(source: Path, destination: Path, one: Entry, owner: tuple[int, int] | None = None) -> None:
-    """Copy an entry with mode, owner and times. A directory is copied without its content. Raises OSError."""
+    """Copy an entry with mode, owner and time. A directory is copied without content and time. Raises OSError."""
     uid, gid = owner or (one.uid, one.gid)
     if one.kind == "link":
         os.symlink(one.target, destination)

@@ -4,7 +4,7 @@
 """Finds what Docker's disk no longer needs, and removes it. Private to the collection.
 
 An image is needed by every kept release that names it, since a rollback may start that release. It is also needed by
-every container, even a stopped one. An image of a repository that neither a release nor the inventory uses belongs to
+every container that stays, even a stopped one. An image of a repository that neither a release nor the inventory uses belongs to
 others, and stays.
 """
 
@@ -112,7 +112,10 @@ class Disk:
     """Releases that no longer need their images, by instance and number."""
 
     def clean(self, *, caches: bool, check: bool) -> list[Item]:
-        """Remove and return what is not needed. Raises ReleaseError, SystemdError, DockerUnavailable, DockerError."""
+        """Remove what is not needed, except with `check`, and return it.
+
+        Raises ReleaseError, SystemdError, DockerUnavailable, DockerError.
+        """
         kept = kept_images(self.paths, self.without) | self.keep
         disk = self.docker.disk_usage()
         stale = containers(disk.get("Containers") or (), self.paths)

@@ -55,7 +55,7 @@ def removals(output: str) -> list[str]:
 
 def wanted(updates: Iterable[Update], mode: str, labels: Collection[str]) -> list[Update]:
     """The updates to install: all, or those of archives with these labels.
-    Leaves out new packages, which only others need."""
+    Leaves out new packages, which only other packages need."""
     if mode == NONE:
         return []
     return [one for one in updates if one.old and (mode == ALL or set(one.labels) & set(labels))]

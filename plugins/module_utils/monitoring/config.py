@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The configuration of Prometheus and Alertmanager. Private to the collection; pure.
 
-For Debian 12 and 13: Prometheus 2.42 and 2.53, Alertmanager 0.25 and 0.28. All files that the configuration names lie
-in its directory, so that they can be checked together in another directory.
+For Debian 12 and 13: Prometheus 2.42 and 2.53, Alertmanager 0.25 and 0.28. This collection's files that the
+configuration names lie in its directory, so that they can be checked together in another directory.
 """
 
 from __future__ import annotations
@@ -115,8 +115,8 @@ def _access(settings: Settings) -> dict[str, Any]:
 
 
 def alertmanager(settings: Settings) -> dict[str, Any]:
-    """alertmanager.yml. The first receiver gets every alert without a route of the site, except those of severity
-    info."""
+    """alertmanager.yml. The first receiver gets every alert without a route of the site, except the heartbeat and
+    alerts of severity info."""
     quiet = {"matchers": ['severity="info"'], "receiver": NOBODY}
     first = str(settings.receivers[0]["name"]) if settings.receivers else NOBODY
     document: dict[str, Any] = {

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Writes YAML with each value on the line of its key. Private to the collection. Needs PyYAML, as on the controller."""
+"""Writes YAML in which each text takes one line. Private to the collection. Needs PyYAML, as on the controller."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 def dump(value: Mapping[str, Any]) -> str:
     """YAML in the order of the value's keys.
 
-    Each value is on the line of its key, so that a diff can leave a secret out by its key.
+    Each text takes one line, so that a diff can leave a secret out by its key.
     """
     # Imported here, because only the controller is sure to have PyYAML.
     import yaml
