@@ -71,7 +71,7 @@ class _Watched:
 
 
 class Agent:
-    """Probes the instances and answers gateways. `run` returns after SIGTERM or SIGINT."""
+    """Probes the instances and answers gateways."""
 
     def __init__(
         self,
@@ -97,7 +97,8 @@ class Agent:
         self._problem = ""
 
     async def run(self, address: str, port: int) -> None:
-        """Probe, and answer gateways on this address and port, until a signal stops the agent."""
+        """Probe, and answer gateways on this address and port, until SIGTERM or SIGINT, or until the
+        directory of node_exporter appears."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stop.set)
@@ -175,7 +176,7 @@ class Agent:
             await server.serve_forever()
 
     def _tick(self, *, alive: bool) -> None:
-        """One round. A failure stops nothing, and is logged once."""
+        """One round. A failure does not stop the agent, and is logged once."""
         try:
             self._follow()
             self._publish()

@@ -179,7 +179,7 @@ class Desired:
         path = holder.model_path if holder else entry.model
         adapter = adapters.get()
         if holder and entry.system_prompt is not None:
-            # The variant has no directory yet: it is made for the first instance that serves the variant.
+            # Publishing makes the directory and its revision, for the first instance that serves the variant.
             path = str(Path(holder.model_path).parents[1] / entry.name / "REVISION")
         return Engine(
             model=name,

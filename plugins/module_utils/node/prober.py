@@ -74,7 +74,7 @@ class Prober:
     async def round(self) -> Finding:
         """Probe once, or judge by systemd if the unit does not run. Takes up to 40 s if everything hangs.
 
-        Raises nothing except a cancellation.
+        Raises OSError.
         """
         # If the engine served in the last probe, systemd is not read first: this saves a process every ten seconds.
         if not self._serves and (finding := await self._of_unit()):

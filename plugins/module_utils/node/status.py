@@ -93,7 +93,7 @@ class Status:
     result: str = ""
     """systemd's reason for a unit that failed, such as start-limit-hit; `success` otherwise."""
     since: str = ""
-    """When the unit entered its state, ISO 8601 in UTC."""
+    """When the unit entered its state, ISO 8601 in UTC; empty for a unit that neither runs nor starts."""
     restarts: int = 0
     model: str = ""
     revision: str = ""
@@ -192,7 +192,7 @@ def _listed_gateways(paths: Paths) -> set[str] | None:
 
 
 def _gateways(paths: Paths, name: str, listed: set[str] | None) -> list[Gateway]:
-    """The gateways that ask, and gateways of the inventory that do not ask. A removed gateway is left out."""
+    """The gateways that ask, and gateways of the inventory that do not ask."""
     now, answers = time.monotonic(), gateway_answers.read(paths, name)
     found = [
         Gateway(each.gateway, each.word, round(now - each.asked, 1))

@@ -128,7 +128,7 @@ def revisions_in_use(paths: Paths, name: str, model: str) -> dict[str, str]:
 
 def prompt_problems(entry: Entry, files: Path | None) -> list[Misfit]:
     """Reasons in a model's files why it cannot get the system prompt of its entry.
-    Empty if the files cannot be read."""
+    Empty without a system prompt, or without files."""
     if entry.system_prompt is None or files is None:
         return []
     found = variants.check_model(entry, files)

@@ -256,9 +256,10 @@ def remove(
 
 
 def await_ready(module: Call, service: Service, names: list[str]) -> None:
-    """Wait for engines, mark releases that answered as proven, and stop instances whose start failed.
+    """Wait for engines, and stop instances whose start failed.
 
-    With `prove`, an instance whose release is proven is not stopped: systemd starts it again.
+    With `prove`, mark releases that answered as proven. Then an instance whose release is proven already is not
+    stopped: systemd starts it again.
     """
     if module.check_mode:
         # A real run would start the stopped instances first, with releases that may not be staged yet.

@@ -39,7 +39,7 @@ def begin(paths: Paths, given: dict[str, Any], *, check: bool) -> dict[str, Any]
     found = swaps.read(paths, name)
     known = found is not None and found.step != swaps.DAMAGED
     if found and known and found.target == wanted.release and not found.returning and request.runs(name):
-        # A killed run has begun this swap, and the node continues it. This run waits for its end.
+        # Another run has begun this swap, and may have been killed: the node continues the swap, and this run waits.
         return {"changed": False, "run_id": found.run_id, **begun}
     if request.begin(paths, wanted, check=check):
         return {"changed": True, "run_id": wanted.run_id, **begun}

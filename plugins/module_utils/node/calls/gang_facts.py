@@ -21,7 +21,8 @@ PARTS = (rdma_facts.GIDS, rdma_facts.ADDRESSES, rdma_facts.TOOLS)
 
 
 def planned(module: Call, paths: Paths) -> Desired | None:
-    """The settings of the rails that this run will make, or else those that the last run recorded; None without any.
+    """The settings of the rails that this run will make, or else those that the last run recorded; None without any,
+    or if the record is damaged.
 
     Raises OSError, and ValueError for settings of this run that are damaged.
     """

@@ -179,7 +179,7 @@ def _over(engine: plans.Engine, nodes: int, paths: Paths) -> plans.Engine:
 
 
 def _document(made: Sequence[dict[str, Any]], ok: bool | None, *, one: bool) -> dict[str, Any]:
-    """The JSON document: a single plan for a single name, else a list. The form depends only on the question."""
+    """The JSON document: a single plan for a single name or a single --model-config, else a list."""
     if one and len(made) == 1:
         return {"schema": SCHEMA, **made[0]}
     return {"schema": SCHEMA, "ok": ok, "plans": list(made)}

@@ -40,7 +40,9 @@ def add(parsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         description="The settings of the RDMA rails that baremetal.inference.site has recorded.",
     )
     inner = command.add_subparsers(dest="rdma_command", metavar="COMMAND", required=True)
-    one = inner.add_parser("apply", help="(called at boot) make all settings that differ; 1 if one cannot be made")
+    one = inner.add_parser(
+        "apply", help="(called at boot) make all settings that differ; 1 if one fails, or a device is missing"
+    )
     one.add_argument(
         "--wait", type=wait_seconds, default=0.0, metavar="S", help="wait for missing devices, in seconds (default: 0)"
     )
@@ -49,7 +51,9 @@ def add(parsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     )
     _json(one)
     one.set_defaults(run=_apply)
-    one = inner.add_parser("check", help="compare the settings with the rails; 1 if one differs")
+    one = inner.add_parser(
+        "check", help="compare the settings with the rails; 1 if one differs, or a device is missing"
+    )
     _json(one)
     one.set_defaults(run=_check)
     one = inner.add_parser("show", help="show the ports, and which of them are rails")

@@ -42,7 +42,7 @@ PERMISSIONS = {
 """The options that allow what a swap refused."""
 
 LONGEST_REST = 60.0
-"""Most seconds to wait before systemd starts a swap again whose process fails each time."""
+"""Most seconds to wait, in addition to systemd's delay, before a swap starts again whose process fails each time."""
 
 
 def add(commands: Commands) -> None:
@@ -123,7 +123,7 @@ def _begin(options: argparse.Namespace, paths: Paths, number: int, *, back: bool
     run_id = f"{now.strftime('%Y%m%dT%H%M%S')}-{secrets.token_hex(2)}"
     until = lock.until(now, perform.LOCK_SECONDS)
     wanted = lock.Lock(run_id, user, socket.gethostname(), lock.BY_HAND, format_time(now), until)
-    # An earlier swap of this command that was cut off or is stuck has left its lock. The new swap adopts the lock.
+    # A swap of this instance that was cut off may have left the lock of its run. The new swap adopts the lock.
     _changed, adopted = lock.take(paths, wanted, now, _last_run(paths, options.name))
     reason = f"inferctl {options.command} by {user}"
     try:
@@ -163,7 +163,7 @@ def _last_run(paths: Paths, name: str) -> str:
 
 
 def _follow(options: argparse.Namespace, paths: Paths, run_id: str) -> Progress:
-    """Print each step and each message until the swap has ended. Raises SystemdError."""
+    """Print steps and messages, each once, until the swap has ended. Raises SystemdError."""
     shown: set[str] = set()
     while True:
         found = request.awaited(paths, options.name, run_id, POLL_SECONDS)
@@ -216,7 +216,8 @@ def _perform(options: argparse.Namespace, paths: Paths) -> int:
 
 
 def _rest(restarts: int) -> float:
-    """Seconds to wait in addition to systemd's delay. Both together double with each restart, up to LONGEST_REST."""
+    """Seconds to wait in addition to systemd's delay, at most LONGEST_REST. Before that, both together double with each
+    restart."""
     return min(LONGEST_REST, RESTART_SECONDS * (2.0 ** min(restarts, 16) - 1))
 
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
 
 LAST_END = "ActiveExitTimestampMonotonic"
-"""systemd's property: when the engine's main process last ended."""
+"""systemd's property: when the unit last left the state `active`."""
 
 SHOWN_REQUESTS = 5
 """The most requests that the journal names. The record of the death has all of them."""
@@ -168,7 +168,8 @@ def _clear(options: argparse.Namespace, paths: Paths) -> int:
 
 
 def _keep_count(name: str, entry: Callable[[], object]) -> None:
-    """Record a start. If the disk is full or read-only, only print the error: the engine must start all the same."""
+    """Record a start, or its success. If the disk is full or read-only, only print the error: the engine must start all
+    the same."""
     try:
         entry()
     except OSError as error:

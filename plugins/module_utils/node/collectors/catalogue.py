@@ -75,7 +75,7 @@ def _gpus(host: Host, samples: Samples) -> None:
 
 
 def _rdma(host: Host, samples: Samples) -> None:
-    # sysfs has all numbers. The program `rdma` would load kernel modules.
+    # Without programs: sysfs has these facts, and the program `rdma` would load kernel modules.
     parts = (rdma_facts.COUNTERS, rdma_facts.NICS)
     programs = rdma_facts.Programs()
     found = rdma_facts.gather(host.root, parts, programs, lambda command: host.run(command, TOOL_TIMEOUT))

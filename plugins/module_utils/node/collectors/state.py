@@ -18,7 +18,7 @@ HELP: Help = {
     "inference_release_number": "Number of the active release.",
     "inference_release_pending": "1 if the wanted release is not the active release.",
     "inference_release_proven": "1 if the active release has proved itself.",
-    "inference_release_pinned": "1 if the active release is pinned, in place of the one that the inventory asks for.",
+    "inference_release_pinned": "1 if a pin is in force, in place of the release that the inventory asks for.",
     "inference_release_since_timestamp_seconds": "When the instance began to serve with its release.",
     "inference_instance_declared": "1 if the inventory declares the instance, 0 if it does not any more.",
     "inference_instance_gpus": "GPUs that the instance computes on.",

@@ -42,7 +42,7 @@ class CannotTell(Exception):
 
 @dataclass(frozen=True)
 class Finding:
-    """The result of a check. `action` says what to do; empty if the status is ok."""
+    """The result of a check. `action` says what to do, if anything."""
 
     status: str
     message: str
@@ -153,8 +153,8 @@ FITNESS = {
 
 
 def as_text(results: Sequence[Result], *, whole: bool) -> str:
-    """A table for operators, worst first, with what to do. `whole`: whether no check was left out, so that the verdict
-    is the node's."""
+    """A table for operators, worst first, with what to do. `whole`: whether all checks that are on were run, so
+    that the verdict is the node's."""
     count = Counter(result.status for result in results)
     summary = ", ".join(f"{count[status]} {status}" for status in reversed(STATUSES) if count[status])
     width = max((len(result.name) for result in results), default=0)

@@ -96,7 +96,7 @@ def files(host: Host) -> Finding:
 
 
 def weights(host: Host) -> Finding:
-    """Every file of every model has its size. baremetal.inference.site compares the contents."""
+    """Every file of the models has its size. The contents are not compared."""
     wrong = [str(one) for release in host.releases().values() for one in models.find_damage(release)]
     if wrong:
         return Finding(
@@ -148,7 +148,7 @@ def leftover_bridges(host: Host) -> Finding:
 
 
 def swapping(host: Host) -> Finding:
-    """No swap is stuck, cut off or unfinished, and no gate is closed without a swap."""
+    """No swap is stuck, was cut off or has left something undone, and no gate is closed without a swap."""
     fails, left, closed, unknown = [], list[str](), set[int](), ""
     for name in releases.names(host.paths):
         found = swaps.read(host.paths, name)

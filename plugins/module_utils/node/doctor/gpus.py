@@ -23,7 +23,7 @@ BAD_THROTTLES = {
     "hw_power_brake_slowdown": "slowed down by the power supply",
     "sw_thermal_slowdown": "too warm",
 }
-"""Reasons that are a fault of the machine. Other reasons are a power limit or an idle GPU. Source:
+"""Reasons that are a fault of the machine. Other reasons, such as a power limit or an idle GPU, are no fault. Source:
 nvml.h, ClocksEventReasons."""
 
 REMAPPED_LIMIT = 512

@@ -96,7 +96,7 @@ def gids(host: Host) -> Finding:
 
 
 def drivers(host: Host) -> Finding:
-    """Every network card that can do RDMA has its driver."""
+    """On a node with an RDMA device, every network card that can do RDMA has its driver."""
     if not host.rdma()["rdma_devices"]:
         return NONE
     if lacking := host.rdma()["rdma_nics_without_driver"]:

@@ -107,7 +107,7 @@ def _suffices(limit: str) -> bool:
 
 
 def clock(host: Host) -> Finding:
-    """The clock is synchronised, and its offset from the chosen source is within the threshold."""
+    """The clock is synchronised. With chrony, its offset from the chosen source is within the threshold."""
     outcome = host.run(["chronyc", "-c", "-N", "sources"], TOOL_TIMEOUT)
     if outcome.failure == NOT_INSTALLED:
         return _timedated(host)

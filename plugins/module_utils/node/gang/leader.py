@@ -4,7 +4,7 @@
 """The leader of a gang: decides when all engines of the gang start and end. Private to the collection. Pure.
 
 Events go in, actions and an order come out. The order holds until the next event, so the caller may read it at any
-time. A leader leads one epoch: after its end, systemd starts the supervisor again.
+time. A leader leads one epoch: for the next one, systemd starts the supervisor again.
 """
 
 from __future__ import annotations
@@ -163,7 +163,7 @@ class Leader:
     def tick(self, now: float) -> Actions:
         """Time passes."""
         for seat in self.seats.values():
-            # A member that is refused asks again and again, until its node is off.
+            # A refused member asks again every few seconds, unless its unit was stopped or its node is off.
             if seat.state == REFUSED and now - seat.refused >= REFUSAL:
                 seat.state, seat.detail = MISSING, "has stopped asking"
         if self._kill_at is not None and now >= self._kill_at and self.order.engine == DRAIN:

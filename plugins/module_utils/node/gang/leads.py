@@ -80,7 +80,7 @@ class Leads(Alone):
         return self
 
     def __enter__(self) -> Leads:
-        # A process that was killed has left its drain.
+        # A process that was killed may have left its drain.
         self._undrain()
         self._channel.__enter__()
         return self

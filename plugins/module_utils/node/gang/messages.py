@@ -124,7 +124,7 @@ class Exited(Message):
 
 @dataclass(frozen=True)
 class Leaving(Message):
-    """Follower: its unit is being stopped. It keeps its engine until `down`."""
+    """Follower: its unit is being stopped. For a limited time, its engine runs on until `down`."""
 
     reason: str
 

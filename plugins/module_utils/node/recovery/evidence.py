@@ -38,7 +38,7 @@ LARGEST = 1 << 20
 def capture(paths: Paths, name: str, now: datetime, pid: int | None, kept: int, run: Run, root: Path) -> Path:
     """Write the evidence of an instance into a new directory, and remove the oldest evidence.
 
-    `pid` is the first process of the container. Raises OSError if nothing can be written.
+    `pid` is the first process of the container. Raises OSError.
     """
     directory = paths.evidence(name) / format_time(now).replace(":", "")
     secrets = environment.secrets(environment.read(paths, name))

@@ -176,7 +176,7 @@ class Ladder:
             outcome = self._act(name, inspection, decision, evidence_path)
         except (actions.ActionError, systemd.SystemdError, OSError, DockerError, DockerUnavailable) as error:
             outcome = f"failed: {error}"
-        # Read again: giving up has opened the breaker.
+        # Read again: the action may have opened the breaker, or recorded a reset of GPUs.
         known = state.read(self._paths, name)
         if known.steps[-1:] != (step,):
             # The record of the step could be written neither to disk nor to memory.

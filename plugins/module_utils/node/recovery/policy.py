@@ -51,7 +51,7 @@ class Situation:
     deaths: int = 0
     """How many deaths of the engine within the last hour count as faults of this node."""
     died_last: bool = False
-    """Whether the last of these deaths came after the last step."""
+    """Whether the engine died again after the last step."""
     in_flight: Mapping[str, int] = field(default_factory=dict)
     """Names of keys that had requests in flight at deaths within the last hour, and at how many deaths."""
     lock: str | None = None
@@ -143,7 +143,8 @@ def _why_futile(situation: Situation) -> str:
 def _while_it_starts(
     situation: Situation, settings: Settings, now: datetime, futile: str, *, by_hand: bool
 ) -> Decision:
-    """The step while systemd starts the unit: none, unless the start cannot succeed or the engine dies too often."""
+    """The step while systemd starts the unit: none, unless the start cannot succeed, the engine dies too often, Docker
+    does not answer, or files must be repaired."""
     failed = situation.attempt > FAILED_STARTS
     # With a truncated file, vLLM 0.32 may hang until the start times out: damage counts before any start has failed.
     if futile and (failed or situation.damaged_models):

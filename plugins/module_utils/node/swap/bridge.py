@@ -62,7 +62,7 @@ def bridge(node: Node, swap: Swap) -> dict[str, Any]:
 
 
 def unbridge(node: Node, swap: Swap) -> dict[str, Any]:
-    """Remove the bridge after its instance serves again. Until then, only the bridge serves clients."""
+    """Remove the bridge after its instance serves again."""
     if not swap.bridged:
         return {}
     port = bridges.declared_port(node.paths, node.name)

@@ -27,8 +27,8 @@ REASON = "a swap of releases"
 """Reason of the drain if the swap has none."""
 
 GATED_SECONDS = 60.0
-"""Least seconds for requests in flight to end after the gate is closed. For an only server, the way of its swap may
-leave less."""
+"""Least seconds for requests in flight to end after the gate is closed. An only server may get fewer, and an engine
+that does not serve gets ILL_SECONDS."""
 
 QUIET_SECONDS = 15.0
 """Seconds after which the swap reports the clients for which it waits."""
@@ -43,7 +43,7 @@ def drain(node: Node, swap: Swap) -> dict[str, Any]:
         notes["counted"] = [*swap.notes.get("counted", []), proof.counted(node.paths, node.name)]
     keep_away(node, drains.UPDATE, swap.reason or REASON)
     unconfirmed = node.traffic.wait_confirmed(node.name, "drain", DEAF_SECONDS)
-    # On the way back, waiting does not help: the gate keeps requests at the gateways.
+    # The way back needs neither confirmation nor another server: the gate keeps requests at the gateways.
     if not swap.returning:
         _refuse_unconfirmed(node, swap, unconfirmed)
         _refuse_last(node, swap)
@@ -166,7 +166,7 @@ def addresses(clients: Sequence[str]) -> str:
 
 
 def stop(node: Node, swap: Swap) -> dict[str, Any]:
-    """Stop the engine, which has no clients left."""
+    """Stop the engine."""
     if not all(node.traffic.still_closed(port) for port in swap.closed_ports):
         # Another program has opened a gate: wait for the connections that came through.
         gate(node, swap)
@@ -208,6 +208,6 @@ def open_gates(node: Node, swap: Swap) -> None:
 
 def drain_limit(swap: Swap) -> float:
     """Seconds that requests in flight may take.
-    For an only server the limit is lower, since gateways hold all others."""
+    For an only server the limit may be lower, since gateways hold all others."""
     patience = swap.notes.get("patience")
     return float(swap.terms.drain_seconds if patience is None else min(patience, swap.terms.drain_seconds))

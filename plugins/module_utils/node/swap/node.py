@@ -58,8 +58,8 @@ class Node:
         return gateways.ask_all(self.settings.gateways, self.name)
 
     def ask_settled(self) -> Views:
-        """Like ask(), but waits until all gateways have checked the agents themselves, which takes a moment after a
-        reload."""
+        """Like ask(), but waits up to SETTLED_SECONDS until all gateways have checked the agents themselves: after a
+        reload, this takes a moment."""
         deadline = self.traffic.clock() + SETTLED_SECONDS
         while True:
             views = self.ask()

@@ -4,7 +4,8 @@
 """An outage: the engines of a node get no requests, for work on the node or before a removal. Private to the
 collection.
 
-The releases stay, so no gate is needed. The drain alone keeps requests away, so every gateway must confirm the drain.
+The releases stay, so no gate is needed. The drain alone keeps requests away, so every gateway that may send
+requests must confirm the drain.
 """
 
 from __future__ import annotations
@@ -43,7 +44,8 @@ class Outage:
     def begin(self, reason: str, last: Collection[str], *, check: bool = False) -> bool:
         """Drain the instances. Returns whether anything changed.
 
-        Raises SystemdError, OSError, and Refused before any change if a gateway would have no server left.
+        Raises SystemdError, OSError, and Refused before any change if a gateway would have no server left, or does not
+        show its servers.
         """
         waiting = [node for node in self.nodes if self._drain(node) is None]
         found = [words for node in waiting if node.name not in last and (words := _last(node))]

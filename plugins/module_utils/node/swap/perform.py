@@ -26,7 +26,7 @@ from .node import Node, StepFailed
 from .traffic import GATE_INTERVAL, Traffic
 
 LOCK_SECONDS = 7200
-"""Least seconds of a lock: longer than a step takes. The lock is renewed before each step."""
+"""Least seconds of a lock. The lock is renewed before each step."""
 
 
 class Performance:

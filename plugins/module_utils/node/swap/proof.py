@@ -105,7 +105,7 @@ def watch(
     speed_bound: float = 0.0,
     sleep: Callable[[float], None] = time.sleep,
 ) -> str:
-    """Watch an engine that serves. `before` has the engine's counters at two times before the swap.
+    """Watch an engine that serves. `before` has the engine's counters at some times before the swap.
 
     Returns its speed as text; empty without a limit. Raises Unfit, SystemdError.
     """

@@ -16,7 +16,7 @@ REMEDY = "run baremetal.inference.update_model or rollback_model, which configur
 
 
 def problems(runs: Endpoint | None, comes: Endpoint | None, views: Iterable[SetView], server: str) -> list[str]:
-    """Why gateways would not reach the next release at a node's server; empty if nothing changes for gateways."""
+    """Why gateways would not reach the next release at a node's server; empty if they would, or if that is unknown."""
     if comes is None or runs is None or runs == comes:
         return []
     found = []

@@ -80,7 +80,8 @@ def _golden(golden: Mapping[str, Sequence[Mapping[str, Any]]], release: Release)
 
 @dataclass(frozen=True)
 class Share:
-    """Gateways that do not give a server its full share (`short`), and gateways without an answer; with reasons."""
+    """Gateways that do not give a server its full share (`short`), and gateways that do not answer or do not check the
+    agent (`unheard`); with reasons."""
 
     short: Mapping[str, str]
     unheard: Mapping[str, str]
@@ -99,7 +100,7 @@ def await_share(node: Node, name: str, server: str) -> Share:
 
 
 def share_of(node: Node, name: str, server: str) -> Share:
-    """Which gateways give a server its full share now."""
+    """Which gateways do not give a server its full share now, or are silent."""
     views, deaf = node.ask(), node.traffic.deaf(name)
     short = {view.gateway: words for view in views.shown if (words := _short(view, server))}
     unheard = dict(views.silent)

@@ -20,7 +20,7 @@ OTHERS, BRIDGE, HELD, DOWNTIME, UNCHANGED = "others", "bridge", "held", "downtim
 """Other servers serve; a bridge serves; gateways hold requests; no server serves; no server served before either."""
 
 TURN_SECONDS = 60.0
-"""How long a swap waits for another drained node, if the time of its own swap is unknown."""
+"""Seconds that a swap takes, if unknown. A swap waits twice its own time for another drained node."""
 
 FIRST_SECONDS = 20.0
 """If several nodes begin at once: how long the first node waits until another server is up."""
