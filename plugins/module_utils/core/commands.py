@@ -48,7 +48,7 @@ def run(
 
     Returns at most KILL_SECONDS after the timeout, even if the program hangs in the kernel and keeps running. The
     program's messages are in English. `environment` is added to the caller's environment. `stdin` must fit into a
-    pipe (usually 64 KiB, see pipe(7)): the time limit does not count while it is written. Raises nothing.
+    pipe, as PIPE_BUF bytes (4096) always do: the time limit does not count while it is written. Raises nothing.
     """
     deadline = time.monotonic() + timeout
     path = f"{os.environ.get('PATH') or os.defpath}:{SYSTEM_DIRECTORIES}"

@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Defaults that several parts of the collection need. Private to the collection; pure.
 
-The role that owns a variable has the same value in its defaults/main.yml, for operators. `make lint` compares both, and
-finds further copies. Playbooks read these values with the filter `site_default`.
+The role that owns a variable has the same value in its defaults/main.yml, or an empty text. `make lint` compares both,
+and finds further copies of paths and ports. Playbooks read these values with the filter `site_default`.
 """
 
 from __future__ import annotations

@@ -170,7 +170,8 @@ class Paths:
         return self.state / "rdma-waiting.json"
 
     def hub_token(self, key: str) -> Path:
-        """The token for a hub while a model is fetched. It is removed when the model is complete, and at a boot."""
+        """The token for a hub while a model is fetched. Removed when the model is complete or comes from another source,
+        and at a boot."""
         return self.root / "run/inference" / f"hub-token-{key}"
 
     @property

@@ -50,7 +50,8 @@ def test_each_unit_has_its_path() -> None:
         "inference-recovery.service",
         "inference-recovery.path",
     ]
-    for name, path in {**node.metrics_units, **node.recovery_units}.items():
+    assert list(node.swap_units) == ["inference-swap@.service", "inference-gates.service"]
+    for name, path in {**node.metrics_units, **node.recovery_units, **node.swap_units}.items():
         assert path == Path("/test") / UNITS / name
 
 

@@ -46,7 +46,7 @@ def test_models_are_removed_with_their_fast_copies(
     assert copies.place(revisions[1]).resolve() == fast / ".copies/stays" / stays.name
 
 
-def test_files_of_operators_in_an_empty_store_stay(
+def test_files_of_operators_stay_in_a_store_without_models(
     tmp_path: Path, paths: Paths, publish_model: Callable[..., Path]
 ) -> None:
     store = tmp_path / "store"

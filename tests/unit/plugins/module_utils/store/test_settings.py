@@ -40,7 +40,7 @@ def test_sound_settings_have_no_problem(changes: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("path", ["", "/", "//models", "models", "./models"])
-def test_a_store_that_is_no_absolute_path_is_a_problem(path: str) -> None:
+def test_a_store_that_is_no_absolute_path_below_the_root_is_a_problem(path: str) -> None:
     (problem,) = problems(path=path)
     assert problem.startswith(f"role model_store: model_store_path: '{path}': must be an absolute path below /")
 

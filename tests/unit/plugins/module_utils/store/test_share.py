@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The unit that shares models: its token is in no command and in no file. A node that cannot share is an error."""
+"""The unit that shares models: its token is in no command and stays in no file. Nodes that cannot share are errors."""
 
 from __future__ import annotations
 

@@ -56,8 +56,9 @@ def test_each_change_gives_another_revision() -> None:
     def revision(name: str = "bot", prompt: str = "p", policy: str = "default", text: str = "<t>") -> str:
         return variant_files.plan(name, BASE, prompt, policy, {"chat_template.jinja": text}).revision
 
-    revisions = {revision(), revision(prompt="q"), revision(policy="always"), revision(text="<u>")}
-    assert len({*revisions, BASE.manifest.revision}) == 5
+    changed = {revision("b"), revision(prompt="q"), revision(policy="always"), revision(text="<u>")}
+    revisions = {revision(), *changed}
+    assert len({*revisions, BASE.manifest.revision}) == 6
     assert revision() in revisions
 
 

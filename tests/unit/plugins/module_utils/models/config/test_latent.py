@@ -47,5 +47,5 @@ def test_latent_attention_is_read_if_the_engine_uses_it(
 
 def test_the_size_of_a_head_is_what_a_token_takes_in_the_kv_cache() -> None:
     assert cached_size(Mla(512, 64), "deepseek_v3") == 576
-    # The engine reports the configuration's own size for types that Transformers serves.
+    # For types outside of MLA_TYPES, the engine reports the configuration's own size.
     assert cached_size(Mla(512, 64), "new_type") is None and cached_size(None, "deepseek_v3") is None

@@ -50,7 +50,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.models.config.
         ({}, None),
     ],
 )
-def test_quantization_is_read_in_the_forms_of_all_tools(raw: dict[str, Any], expected: Quantization | None) -> None:
+def test_quantization_is_read_in_the_forms_of_several_tools(raw: dict[str, Any], expected: Quantization | None) -> None:
     assert quantization(raw) == expected
 
 

@@ -23,7 +23,7 @@ def test_a_value_that_is_no_dictionary_becomes_an_empty_dictionary(value: Any) -
 
 
 @pytest.mark.parametrize("value", [0, -1, True, 1.0, "7", None, [7], LIMIT + 1])
-def test_a_value_that_is_no_positive_number_is_none(value: Any) -> None:
+def test_a_value_that_is_no_plausible_size_is_none(value: Any) -> None:
     assert positive(value) is None
 
 

@@ -78,7 +78,7 @@ def test_a_tied_head_counts_once() -> None:
     assert weights({"lm_head.weight": ("F16", (100, 8))}, tied_embeddings=True).bytes == 1600
 
 
-def test_layers_that_only_speculative_decoding_uses_do_not_count() -> None:
+def test_layers_for_speculative_decoding_and_computed_buffers_do_not_count() -> None:
     found = weights(
         {
             "model.layers.0.mlp.up_proj.weight": ("BF16", (4, 4)),

@@ -70,7 +70,7 @@ def test_the_needed_gpus_are_the_product_of_all_parallel_sizes(model: Model) -> 
     assert misfit.message.endswith("data-parallel-size 2 needs 12")
     assert misfit.fits == [{"gpus": 12}, {"tensor-parallel-size": 2}, {"tensor-parallel-size": 4}]
     assert check(model("llama-3-8b"), "12xL4", **flags) == []
-    # Processors are not counted, and without any device nothing else can be checked.
+    # Processors are not counted. Without any device, the dtype of the KV cache is not checked.
     assert check(model("llama-3-8b"), processors(None), **flags) == []
     assert only(check(model("llama-3-8b"), [], kv_cache_dtype="nvfp4")).check == "gpus"
 

@@ -55,7 +55,7 @@ def test_shapes_that_the_base_does_not_have_are_refused(module: str, words: str)
     assert message == f"{words}: it belongs to another model"
 
 
-def test_the_shapes_of_a_base_with_experts_are_not_compared() -> None:
+def test_the_feed_forwards_of_a_base_with_experts_are_not_compared() -> None:
     shapes = (("model.layers.mlp.up_proj", 96, 7),)
     assert found(replace(FACTS, shapes=shapes), replace(BASE, experts=Experts(count=8))) == []
 

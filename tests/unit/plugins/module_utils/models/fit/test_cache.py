@@ -148,7 +148,7 @@ DELTA_NET = {
 }
 
 
-def test_layers_with_a_state_take_one_block_of_a_request() -> None:
+def test_each_group_of_layers_with_a_state_takes_one_block_of_a_request() -> None:
     found = layout(described(model_type="unheard_of", **DELTA_NET))
     state = (8192 * 3 + 32 * 128 * 128) * 2
     assert (found.full_groups, found.sliding_groups, found.state_groups) == (1, 0, 3)

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""An entry's flags: every mistake in names and values is found, and flags without a mistake are rendered."""
+"""An entry's flags: wrong names and values are found, and flags without a mistake are rendered."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from ansible_collections.baremetal.inference.plugins.module_utils.models.prompts.wrapper import Placement
 
-# Each role has the same header. The template has a default system text, adds tools to it, and writes calls as JSON.
+# Each role has the same header. Without system message and tools, there is a default text. Tools and calls are JSON.
 CHATML = """\
 {%- if tools %}
     {{- '<|im_start|>system\\n' }}
@@ -113,7 +113,7 @@ TURNS_PARTS = TURNS.replace(
     "{% if part['type'] == 'image' %}<image>{% else %}{{ part['text'] | trim }}{% endif %}{% endfor %}{% endif %}",
 )
 
-# The text of the system message goes before the first text of the user.
+# The text of the system message goes to the start of the next message.
 FOLDED = """\
 {%- if messages[0].role == 'system' -%}
     {%- set prefix = messages[0].content if messages[0].content is string else messages[0].content[0].text -%}

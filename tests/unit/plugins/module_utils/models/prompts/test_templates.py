@@ -50,7 +50,7 @@ def test_every_template_is_wrapped_in_its_place_and_other_content_stays() -> Non
     assert rewritten == {}
 
 
-def test_every_template_that_cannot_be_wrapped_is_a_problem() -> None:
+def test_every_file_whose_template_cannot_be_wrapped_is_a_problem() -> None:
     named = {"chat_template": [{"name": "rag", "template": "bad"}]}
     texts = {
         "chat_template.jinja": "bad",

@@ -83,7 +83,7 @@ def test_a_wrong_entry_of_an_adapter_is_a_problem_with_advice(entry: dict[Any, A
         ({"max-loras": 4, "max-cpu-loras": 3}, "max-cpu-loras: 3: must be at least max-loras, which is 4"),
     ],
 )
-def test_limits_below_the_number_of_adapters_are_refused(flags: dict[str, int], words: str) -> None:
+def test_limits_that_are_too_small_for_the_adapters_are_refused(flags: dict[str, int], words: str) -> None:
     (problem,) = problems(large={**MODELS["large"], **flags})
     assert problem.startswith("models.large: ") and words in problem
 

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A model registry in a file: a mistake has its file, line and column."""
+"""A model registry in a file: a mistake has its file, and mostly line and column."""
 
 from __future__ import annotations
 
