@@ -275,7 +275,7 @@ def test_a_missing_repository_is_not_created_again(own: Saved) -> None:
 
 @pytest.mark.full
 def test_a_damaged_repository_is_found_and_older_snapshots_restore(own: Saved) -> None:
-    # Several checks of parts would find the same damage.
+    # A check reads a part of the repository: only a check of the whole repository finds the damage for certain.
     own.node.site(backup_check_subset="100%")
     older = own.backup()["snapshot"]
     own.node.run(f"cp -a {REPOSITORY} {REPOSITORY}-sound; touch /root/since")
@@ -303,7 +303,7 @@ def test_a_damaged_repository_is_found_and_older_snapshots_restore(own: Saved) -
 
 @pytest.mark.full
 def test_a_blank_machine_gets_the_state_of_a_lost_node(own: Saved) -> None:
-    """The new machine has no state, and other numbers of accounts."""
+    """The new machine has no state. Its user and its group `inference` have other IDs."""
     own.backup()
     before = own.files()
     own.node.run(

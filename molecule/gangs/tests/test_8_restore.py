@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A member's machine is lost. A blank machine with its name and address becomes the member by a restore.
 
-The inventory asks for another release than the gang runs, and the other member keeps that release, too. Only the
-snapshot and the other member have the gang's release.
+The inventory asks for another release than the gang runs. The other member has staged the inventory's release, too.
+The release that the gang runs is in the snapshot and on the other member alone.
 """
 
 from __future__ import annotations

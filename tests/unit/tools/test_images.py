@@ -43,7 +43,10 @@ def test_a_model_that_was_removed_is_trained_again(trained: list[Path], tmp_path
 
 
 def build_engine(monkeypatch: pytest.MonkeyPatch, pulled: bool, failing: str) -> list[str]:
-    """Build the engine. Returns the image that gets its tag, or `wheels`. `pulled`: upstream's image is here."""
+    """Build the engine. Returns a list of one: the image that gets the engine's tag, or `wheels`.
+
+    `pulled`: upstream's image is on this machine.
+    """
     made: list[str] = []
 
     def run(argv: list[str], **_options: Any) -> subprocess.CompletedProcess[str]:
