@@ -29,7 +29,7 @@ SHARED = "".join(
     for folder in ("vars", "tasks")
     for file in sorted((ROOT / "playbooks" / folder).glob("*.yml"))
 )
-"""Files that all playbooks read."""
+"""The files that playbooks share."""
 
 PLACEHOLDERS = {"RELEASE": "3", "…": "x", "TEXT": "x", "CHECK": "gpu-xids", "COLLECTOR": "gpus"}
 """Words of guides that stand for a value, with a value of the right type."""

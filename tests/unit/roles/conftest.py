@@ -117,7 +117,7 @@ class Stage:
         failures: Sequence[Call] = (),
         seen: Sequence[tuple[Call, Call]] = (),
     ) -> tuple[bool, str]:
-        """Whether the plays succeeded, and their output. ``hosts`` is the inventory without connection variables.
+        """Whether the plays succeeded, and their output. All hosts of the inventory `hosts` get a local connection.
 
         A call that has all values of an entry of `failures` fails. `seen` has pairs: a call that has all values of the
         first part gets the second part in its result.

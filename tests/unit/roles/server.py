@@ -4,8 +4,8 @@
 
 A line of standard input asks for a run, as JSON: its arguments, its environment, its directory, and the file that takes
 what the run prints. The answer is a line with the exit status. Each run is a process of its own: a copy of this one,
-which has imported Ansible and loaded the filters, but has run nothing. With the argument `quick`, its tasks run in this
-process, too, and Ansible does once what a run does many times.
+which has imported Ansible and loaded the filters, but has run nothing. With the argument `quick`, the tasks of a run
+stay in its process, and Ansible does once what a run does many times.
 """
 
 from __future__ import annotations

@@ -108,7 +108,7 @@ def test_each_difference_makes_a_node_due_and_each_module_compares_once(site: Si
     (asked,) = site.stage.calls(module="apt_packages", on="same")
     assert {"nftables", "unattended-upgrades"} <= set(asked["present"]), "one run of apt-get for what the role needs"
     assert "logrotate" not in asked["present"], "logrotate is switched off here"
-    # The firewall finds for itself that nothing is to be changed.
+    # The comparison of the firewall found no difference, so nothing sets the rules.
     assert set(site.calls("disks", check_mode=False)) == {*MODULES} - {"firewall"}
 
 

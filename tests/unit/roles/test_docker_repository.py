@@ -82,7 +82,7 @@ def test_the_key_is_fetched_again_only_for_another_repository(
 
 @pytest.mark.once
 @pytest.mark.parametrize("kept", [{}, {"backup_file": KEPT}])
-def test_a_refused_key_leaves_the_previous_key(staged: Callable[..., Stage], kept: dict[str, str]) -> None:
+def test_a_refused_key_leaves_the_previous_key_or_none(staged: Callable[..., Stage], kept: dict[str, str]) -> None:
     reason = "/etc/apt/sources.list.d/docker.sources has another text or mode"
     succeeded, output, stage = declare(staged, reason, changed=True, **kept)
     assert not succeeded and "docker_repository_key: https://mirror.example.com/docker/gpg" in output

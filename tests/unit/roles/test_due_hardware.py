@@ -154,7 +154,7 @@ def test_differences_of_driver_gpu_settings_and_signature_make_the_driver_due(st
     assert asked["files"][0]["text"].splitlines()[1:] == ["nvidia", "nvidia-uvm"]
 
 
-def test_a_reboot_that_waits_is_reported_in_each_run_and_makes_no_role_due(staged: Callable[..., Stage]) -> None:
+def test_a_reboot_that_waits_is_reported_although_no_role_is_due(staged: Callable[..., Stage]) -> None:
     """In check mode, so that no flag of this machine is written."""
     plays = yaml.safe_load((ROOT / "playbooks/site.yml").read_text(encoding="utf-8"))
     (serve,) = [play for play in plays if play["name"] == "Make the nodes serve"]

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Hosts that left the group `gateway` or `monitoring` are reported, and decommission.yml removes them. Members stay.
+"""Hosts that left the group `gateway` or `monitoring` are reported. decommission.yml removes what they still have.
 
 The tests of the modules cover what the modules remove. Here, stand-ins answer what the modules would find.
 """

@@ -183,7 +183,7 @@ def test_a_reboot_that_is_due_comes_after_the_updates_and_before_requests(reboot
     ],
     ids=["others serve", "the only replica", "a gateway", "not drained", "not due"],
 )
-def test_an_unplanned_reboot_waits_if_clients_would_notice(rebooting: Maintenance, turn: Call, reboots: bool) -> None:
+def test_a_reboot_waits_if_not_due_or_clients_would_notice(rebooting: Maintenance, turn: Call, reboots: bool) -> None:
     succeeded, output = reboot(rebooting, **turn)
     assert succeeded, output
     assert ("rebooted" in rebooting.steps("a")) == reboots
@@ -242,7 +242,7 @@ def test_an_engine_that_loads_too_long_is_reported(maintenance: Maintenance) -> 
 MTU = "rail 0 (rocep65s0f0/1): mtu: 1500 -> 9000"
 
 
-def test_a_node_whose_rails_wait_is_drained(maintenance: Maintenance) -> None:
+def test_the_plan_drains_a_node_whose_rails_wait(maintenance: Maintenance) -> None:
     instance = {**INSTANCE, "swapping": False, "drain_reason": "", "load_seconds": 1.0}
     variables = {
         "maintenance_store_path": "/mnt/models",

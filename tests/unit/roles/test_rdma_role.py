@@ -54,7 +54,7 @@ def test_a_difference_makes_the_rails_due_and_a_change_that_waits_does_not(stage
     assert output.count(waits) == 1
 
 
-def test_the_module_gets_all_variables_without_their_prefix(staged: Callable[..., Stage]) -> None:
+def test_the_module_gets_the_variables_without_their_prefix(staged: Callable[..., Stage]) -> None:
     stage = staged(MODULES)
     variables = {
         "rdma_subnets": ["10.1.0.0/16"],

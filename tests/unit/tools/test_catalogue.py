@@ -31,7 +31,7 @@ def introspection() -> Iterator[ModuleType]:
 
 
 class Paired(argparse.BooleanOptionalAction):
-    """--enable-x with --disable-x, which the help does not show all of."""
+    """--enable-x with --disable-x."""
 
     def __init__(self, option_strings: list[str], dest: str, **kwargs: Any) -> None:
         super().__init__(option_strings, dest, **kwargs)

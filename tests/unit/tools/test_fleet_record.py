@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """fleet_record.py records the answers of ssh, here of a script in place of the real ssh. fleet_answer.py replays them.
 
-A run of Ansible uses both.
+The last test runs Ansible with both.
 """
 
 from __future__ import annotations

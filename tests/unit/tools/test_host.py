@@ -102,7 +102,7 @@ def test_both_formats_are_read_and_no_source_twice(apt: Path) -> None:
     assert host.sources("bookworm") == [f"deb {DEBIAN} bookworm main", f"deb {DEBIAN} bookworm-updates main"]
 
 
-def test_updates_alone_are_no_source(apt: Path) -> None:
+def test_security_updates_alone_are_no_source(apt: Path) -> None:
     (apt / "sources.list").write_text(f"deb {SECURITY} bookworm-security main\n")
     assert host.sources("trixie") == []
 

@@ -18,7 +18,7 @@ IMAGE = "inference-node:machine-bookworm-"
 
 @pytest.fixture
 def docker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
-    """What docker answers, by a word of the command. All commands are in `asked`, one a line."""
+    """What docker answers, by a word of the command. `asked` has the beginning of each command, one a line."""
     answers = {"{{.Id}}": "sha256:1", "{{.Created}}": "", "asked": ""}
 
     def run(*argv: str, check: bool = True, **_options: Any) -> subprocess.CompletedProcess[str]:

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The pages of reference have every variable with its terms, and a page that is out of date is named."""
+"""The pages of reference have every variable with its type and default, and a page that is out of date is named."""
 
 from __future__ import annotations
 

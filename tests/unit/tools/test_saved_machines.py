@@ -23,7 +23,7 @@ Serve = Callable[[Answer], list[str]]
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A cache with a disk. Machines are emulated, and each command on one succeeds."""
+    """A cache with a disk. Machines are emulated."""
     disk = tmp_path / "disk.qcow2"
     disk.touch()
     monkeypatch.setattr(saved_machines, "DISK", disk)

@@ -27,7 +27,7 @@ ENGINE_SILENT = """case "$1" in context) echo unix:///var/run/docker.sock;; *) e
 
 @pytest.fixture
 def machine(tmp_path: Path) -> Path:
-    """A checkout with its tools installed, and a PATH with nothing but what every machine has."""
+    """A checkout with its tools installed, and a PATH with what every machine has, and the programs of FOR_TESTS."""
     for name in ("tests/tools/setup", "requirements.txt"):
         target = tmp_path / name
         target.parent.mkdir(parents=True, exist_ok=True)
