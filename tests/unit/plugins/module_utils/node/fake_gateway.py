@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A gateway's port for metrics, which gives each request the same answer."""
+"""A gateway's port for metrics."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.engine.swap_se
 
 
 class FakeGateway(ThreadingHTTPServer):
-    """Records methods and paths of requests. A test may change status and body."""
+    """Records methods and paths of requests. Answers with `status` and `body`, which a test may change."""
 
     def __init__(self, answer: Any) -> None:
         self.status, self.body, self.asked = 200, json.dumps(answer).encode(), list[str]()

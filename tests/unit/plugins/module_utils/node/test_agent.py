@@ -202,8 +202,8 @@ def test_the_agent_records_its_answers_to_each_gateway(bench: Bench) -> None:
     assert gateway_answers.read(bench.paths, "other") == []
 
 
-def test_the_agent_requests_recovery_only_of_an_engine_that_hangs(bench: Bench) -> None:
-    """The role is installed. A request is a file for which a path unit of systemd waits."""
+def test_the_agent_requests_recovery_of_a_hung_engine_and_not_of_healthy_ones(bench: Bench) -> None:
+    """Recovery is installed. A request is a file for which a path unit of systemd waits."""
     engine = bench.add("main")
     bench.add("side")
     files.write_json(bench.paths.recovery_settings, {"schema": 1})
@@ -364,7 +364,8 @@ def test_a_probe_that_raises_gives_unknown_and_affects_no_other_instance(bench: 
 
 
 def test_a_new_agent_keeps_a_recent_verdict(bench: Bench) -> None:
-    """A new agent must not send requests to a hung engine before its own probe. An old verdict does not count."""
+    """Before its first probe, a new agent must not let gateways send requests to a hung engine. An old verdict does not
+    count."""
     engine = bench.add("main")
     engine.delay, engine.metrics = 60, ""
     files.write_json(bench.paths.probe("main"), WHOLE.to_json())
@@ -472,8 +473,8 @@ def test_the_agent_answers_although_its_probe_state_cannot_be_written(bench: Ben
     assert bench.entries.text.count("cannot be written") == 1
 
 
-def test_a_verdict_from_the_future_is_stale() -> None:
-    """The clock was set back."""
+def test_a_verdict_is_stale_more_than_60_s_after_or_before_its_time() -> None:
+    """A clock that was set back makes the verdict's time a future one."""
     assert not probe_state.stale(WHOLE, NOW)
     assert not probe_state.stale(WHOLE, NOW + timedelta(seconds=50))
     assert probe_state.stale(WHOLE, NOW + timedelta(seconds=51))

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Signals, the death of a process and finished work, each of which ends a wait."""
+"""Signals, the death of a process and finished work, each of which can end a wait."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import pytest
 from ansible_collections.baremetal.inference.plugins.module_utils.node.events import Events, Job, open_pidfd
 
 LONG = 10.0
-"""A limit in seconds that no wait reaches, since its event has already happened."""
+"""A limit in seconds that no wait reaches, since its event happens earlier."""
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ def events() -> Iterator[Events]:
 
 @pytest.fixture
 def process() -> Iterator[subprocess.Popen[bytes]]:
-    """A process that waits for its end."""
+    """A process that waits for input."""
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as found:
         yield found
         found.kill()

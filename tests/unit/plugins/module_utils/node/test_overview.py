@@ -34,7 +34,7 @@ def write(path: Path, text: str) -> None:
     path.write_text(text)
 
 
-def test_the_screen_shows_the_summary_of_a_node_with_damaged_files(tmp_path: Path) -> None:
+def test_the_screen_shows_the_summary_of_a_node_with_a_damaged_lock(tmp_path: Path) -> None:
     write(tmp_path / "etc/debian_version", "12.9\n")
     write(tmp_path / "run/reboot-required", "")
     write(

@@ -134,7 +134,7 @@ def test_a_stopped_engine_is_not_probed(one: Prober, engine: Engine, unit: Unit)
 
 
 def test_a_deleted_unit_of_a_declared_instance_is_dead(one: Prober, unit: Unit, paths: Paths) -> None:
-    """The engine ended with exit status 0, which systemd shows like a stop."""
+    """After the deletion, the engine ended with exit status 0, which systemd shows like a stop."""
     unit.properties.update(LoadState="not-found", ActiveState="inactive", SubState="dead")
     assert verdicts(one) == ["stopped"]
     paths.instance("main").parent.mkdir(parents=True)
@@ -156,7 +156,7 @@ def test_another_process_on_the_port_makes_the_verdict_wrong(
     assert verdicts(one, 2) == ["healthy", "healthy"]
     proc.process(999, 4002, inode=78)
     proc.listen(engine.port, 78)
-    # The prober does not read the port's owner at every probe, since that costs more than the probe itself.
+    # The prober reads the port's owner only every OWNER_INTERVAL seconds while the engine serves.
     assert verdicts(one) == ["healthy"]
     one._owner_due -= prober.OWNER_INTERVAL
     finding = asyncio.run(one.round())

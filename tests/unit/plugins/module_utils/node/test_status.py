@@ -133,7 +133,7 @@ def test_a_removed_gateway_is_not_named(
 def test_a_listed_gateway_that_the_agent_has_forgotten_is_named(
     paths: Paths, units: Units, output: Output, checks: int, named: bool
 ) -> None:
-    """Not before gw2 has checked for some seconds: if the agent has just started, gw1 may still check."""
+    """Not before gw2 has checked for some seconds: if the agent has just started, gw1 may not have checked yet."""
     gateways = [{"name": name, "address": "192.0.2.1", "port": 8404} for name in ("gw1", "gw2")]
     files.write(paths.swap_settings, swap_settings.text({"node": "n1", "gateways": gateways}))
     answers = GatewayAnswers()
@@ -157,7 +157,8 @@ def test_a_pending_release_is_named_and_is_no_failure(paths: Paths, units: Units
 
 
 def make_member(paths: Paths, rank: int, state: str, *details: str) -> None:
-    """Make main a member of a gang of two, in a state. `details`: of the other member."""
+    """Make main a member of a gang of two, in a state. `details`: state and detail of the other member, by default the
+    same state."""
     path = paths.release("main", 1) / releases.RELEASE_FILE
     release = replace(releases.load(paths, "main", 1), gang=replace(gang(rank), name="main"))
     files.write(path, release.to_json())

@@ -201,7 +201,7 @@ def test_the_memory_limit_of_a_killed_engine_is_reported(supervise: Supervise, d
 def test_a_stop_while_the_engine_loads_takes_less_than_a_second(
     supervise: Supervise, docker: FakeDocker, engine: dict[str, Any], port: int
 ) -> None:
-    """The engine ignores SIGTERM while it starts, and a probe may be under way."""
+    """In the first case, the engine ignores SIGTERM; in the second, a probe is under way."""
     run = supervise(engine)
     run.until(lambda: run.notified("loading tiny-a"))
     if "completion_seconds" in engine:

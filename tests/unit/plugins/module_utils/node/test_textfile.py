@@ -35,7 +35,7 @@ def test_an_instance_has_metrics_of_its_verdict_and_drain() -> None:
     ):
         assert sample in samples
     assert not [sample for sample in samples if sample.startswith('inference_probe_latency_seconds{name="side"')]
-    # One family of samples after the other, each with its type: node_exporter refuses anything else.
+    # The text format of Prometheus requires that all samples of a metric follow its type.
     families = [re.match(r"\w+", sample)[0] for sample in samples]  # type: ignore[index]
     assert list(dict.fromkeys(families)) == [line.split()[2] for line in lines if line.startswith("# TYPE")]
 

@@ -1,6 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The module engine_plan plans the sound instances and reports every mistake. Its strict checks refuse all mistakes."""
+"""The module engine_plan plans the sound instances and reports every mistake. With `strict`, it fails with all mistakes
+of the input."""
 
 from __future__ import annotations
 

@@ -99,7 +99,8 @@ def test_a_pin_ends_when_the_inventory_asks_for_another_release(serving_node: En
 
 
 def test_a_release_of_the_first_version_stays_as_it_is(serving_node: EngineNode) -> None:
-    """The first version recorded only argv. A release that serves is not rewritten to add data of later versions."""
+    """The first version recorded argv without flags, arguments and settings. A release that serves is not rewritten to
+    add these."""
     file = serving_node.paths.release("main", 1) / "release.json"
     old = {key: value for key, value in files.read_json(file).items() if key not in ("flags", "arguments", "settings")}
     files.write(file, files.to_json(old))
@@ -231,7 +232,7 @@ def test_a_plan_finds_the_staged_release_of_a_gang(
     environment = (fresh_node.paths.release("big", 1) / releases.ENV_FILE).read_text()
     assert ("INFERENCE_RAY_TOKEN=" in environment) == bool(own)
     assert change()["desired"] == 1
-    # Only an executor has a secret made from the key.
+    # Only Ray has a secret made from the key.
     assert change(gang_key="fedcba9876543210")["desired"] == (None if own else 1)
 
 

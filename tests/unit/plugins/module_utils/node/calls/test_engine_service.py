@@ -52,7 +52,7 @@ def test_installed_files_of_a_serving_engine_are_repaired(
         file.unlink()
     else:
         file.write_text("edited")
-        # The operator has reloaded systemd after the edit, so systemd needs no reload.
+        # The operator has reloaded systemd after the edit, so systemd does not ask for a reload.
         serving_node.systemd.systemctl("daemon-reload")
     assert serving_node.site() == (["started"], [])
     assert serving_node.systemd.calls == ["daemon-reload"]

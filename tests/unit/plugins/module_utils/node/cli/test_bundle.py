@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""`inferctl bundle`: the file has all parts and no secret, and the output names the missing parts."""
+"""`inferctl bundle`: the file has all parts and no secret, and the output names failed and partial parts."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_a_bundle_has_all_parts_and_no_secret(run: Run, tools: Tools) -> None:
     assert "gpu/nvidia-smi.txt" in err
 
 
-def test_missing_parts_are_named(run: Run, tools: Tools) -> None:
+def test_failed_and_partial_parts_are_named_and_absent_parts_are_not(run: Run, tools: Tools) -> None:
     tools.outcomes["lspci -vvnn"] = Outcome(
         None, "half of it\n", failure="timeout", message="lspci did not end within 30 s"
     )

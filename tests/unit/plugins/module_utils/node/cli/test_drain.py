@@ -72,7 +72,7 @@ def test_a_dry_run_reports_the_change_and_makes_none(run: Run, run_json: RunJson
     assert not paths.drain("main").exists()
     run(*drain)
     assert run_json(*drain, "--dry-run")[1]["changed"] is False
-    assert run(*drain, "--dry-run", "--owner", "bob")[0] == 1, "the drain of another owner is refused as without it"
+    assert run(*drain, "--dry-run", "--owner", "bob")[0] == 1, "the drain of another owner is refused"
     assert run("undrain", "main", "--dry-run") == (0, "main: not drained (would change)\n", "")
     assert run_json("undrain", "main", "--dry-run", "--owner", "bob")[1]["changed"] is False
     assert run_json("undrain", "main", "--dry-run")[1]["changed"] is True

@@ -23,7 +23,7 @@ print(*sorted(name.removeprefix("{LIBRARY}.") for name in sys.modules if name.st
 
 
 def imported(*words: str) -> list[str]:
-    """The files of the library that a command imports, even if the command fails."""
+    """The files of the library that a command imports."""
     done = subprocess.run([sys.executable, "-c", IMPORTS, *words], capture_output=True, text=True, check=True)
     return done.stdout.splitlines()[-1].split()
 

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""inferctl rdma: what a boot applies, what differs, and which ports are rails."""
+"""inferctl rdma: what a boot applies, what differs, which ports are rails, and how results of tests are judged."""
 
 from __future__ import annotations
 

@@ -314,7 +314,7 @@ def done(node: Node) -> list[Swap]:
 
 @pytest.fixture
 def closed(node: Node, monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The ports whose gates close at boot, while no unit of a swap runs."""
+    """The ports whose gates close. The unit of main's swap does not run."""
     found: list[int] = []
     monkeypatch.setattr(gate, "close", found.append)
     node.states[UNIT] = "inactive"
@@ -345,7 +345,7 @@ def test_after_a_restart_gates_close_and_swaps_continue(
     assert closed == gates and node.calls == ([f"start --no-block {UNIT}"] if starts else [])
 
 
-def test_after_a_restart_a_damaged_record_closes_the_gate_and_the_swap_ends(
+def test_after_a_restart_a_damaged_record_closes_the_gate_and_the_swap_goes_back(
     node: Node, run: Run, paths: Paths, closed: list[int]
 ) -> None:
     node.states["vllm@main.service"] = "inactive"

@@ -51,7 +51,7 @@ def test_a_broken_or_late_check_is_unknown_and_delays_no_other_check() -> None:
     assert check.verdict(found) == UNKNOWN
 
 
-def test_a_value_or_error_that_checks_share_is_read_once() -> None:
+def test_a_shared_value_that_cannot_be_read_is_tried_only_once() -> None:
     calls = []
 
     def make() -> int:

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The driver: loaded, of one version, with its device nodes, and built for the next kernel."""
+"""The driver: loaded, of one version, with its device nodes, usable by CUDA, and built for the next kernel."""
 
 from __future__ import annotations
 

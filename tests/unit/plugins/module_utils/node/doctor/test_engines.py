@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The engines' verdicts, files, models, drains, and the units that watch them."""
+"""The checks of engines: verdicts, files, models, drains, bridges, units, swaps and firewall; and agent and recovery."""
 
 from __future__ import annotations
 

@@ -123,7 +123,7 @@ def test_a_burst_of_xids_is_reported_from_the_worst(machine: Machine) -> None:
 
 
 def silent(text: str) -> str:
-    """A report in which the tool has no value for reasons of clocks and for lanes."""
+    """The report of nvidia-smi without values of throttle reasons and PCIe lanes."""
     text = re.sub(r"(<clocks_(?:event|throttle)_reason_[^>]*>)[^<]*", r"\1N/A", text)
     return re.sub(r"(<(?:max|current)_link_width>)[^<]*", r"\1N/A", text)
 

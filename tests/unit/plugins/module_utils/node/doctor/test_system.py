@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The machine below the engines: disks, locked memory, clock, reboot."""
+"""The machine below the engines: disks, shared and locked memory, clock, reboot."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ def dialer(side: Side) -> Dialer:
 def connect(sides: Sides) -> tuple[int, int]:
     """Connect leader and follower, and return the numbers of the connection at each end.
 
-    Attempts before the leader listens are no events of this connection.
+    Forgets the follower's events of attempts before the leader listened.
     """
     leader, follower = sides
     dialer(follower).want(True, 0.05)

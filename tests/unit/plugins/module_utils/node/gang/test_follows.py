@@ -48,7 +48,7 @@ def restart_leader(units: list[Unit]) -> None:
     units[0].start()
 
 
-def test_no_engine_runs_before_the_last_member_is_there_and_the_leader_stops_first(make_gang: Make) -> None:
+def test_no_engine_runs_before_the_last_member_is_there_and_a_stop_of_the_leader_ends_all(make_gang: Make) -> None:
     leader, early, late = units = make_gang(3)
     early.start()
     until(lambda: early.notified("waits for the leader gpu-0: gpu-0 cannot be reached (Connection refused)"))

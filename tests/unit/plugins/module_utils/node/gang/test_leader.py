@@ -284,7 +284,7 @@ def test_a_gang_that_does_not_serve_proves_nothing() -> None:
     assert leader.tick(1.0) == []
 
 
-# Every order of two events, and random orders of more.
+# Every order of two events, and random orders of up to six.
 
 EVENTS: dict[str, Callable[[World, int], None]] = {
     "engine dies": World.engine_dies,
@@ -320,7 +320,7 @@ def recovers(world: World) -> bool:
 @pytest.mark.parametrize("gap", [0.0, 0.5, 12.0])
 @pytest.mark.parametrize("begin", [0.0, 3.0, 10.0], ids=["gathering", "loading", "serving"])
 def test_a_gang_serves_again_after_every_order_of_two_events(begin: float, gap: float) -> None:
-    """`World.step` checks that no engine runs without `go`, and that no engine outlives its gang."""
+    """`World.step` checks that no engine runs without `go`, and that no engine outlives its gang for too long."""
     begun = World()
     begun.run(begin)
     untouched = pickle.dumps(begun)
@@ -347,7 +347,7 @@ def test_a_gang_serves_again_after_every_order_of_two_events(begin: float, gap: 
 @settings(max_examples=settings().max_examples * 2 // 5)
 def test_a_gang_serves_again_after_random_events(events: list[tuple[str, int, float]]) -> None:
     world = World(3)
-    # The leader may be cut off while it waits out the silence of a member: the others then wait out its own silence.
+    # The leader may be cut off while it waits out a member's silence. Then the others wait out the leader's silence.
     world.outlives = 22.0
     for name, rank, pause in events:
         EVENTS[name](world, rank)

@@ -19,6 +19,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.engine.release
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import drains, pins, swaps
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.state.drains import Drain, parse_time
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.state.swaps import Move, Swap
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.unit_text import CLEAN_UP
 from ansible_collections.baremetal.inference.plugins.module_utils.node.gang import sides
 from ansible_collections.baremetal.inference.plugins.module_utils.node.gang.messages import Prove
 from ansible_collections.baremetal.inference.plugins.module_utils.node.supervisor import EngineError
@@ -72,7 +73,7 @@ def test_a_follower_that_leaves_waits_for_less_time_than_systemd_gives_its_unit(
         Paths(tmp_path), found, gang(1), Docker(tmp_path / "docker.sock"), Notifier({}), print, lambda: None
     )
     limit = found.drain_timeout + found.adapter.stop.kill_grace
-    assert limit < made._leave_limit < limit + 30
+    assert limit < made._leave_limit < limit + CLEAN_UP
 
 
 def test_a_container_is_created_anew(docker: FakeDocker, tmp_path: Path) -> None:

@@ -58,7 +58,7 @@ def numbered(rank: int, kept: tuple[str, ...]) -> tuple[dict[str, int], str]:
 
 @dataclass
 class Pipe:
-    """A connection between a follower and the leader. `cut`: nothing arrives, and neither end notices."""
+    """A connection between a follower and the leader."""
 
     rank: int
     number: int
@@ -69,7 +69,7 @@ class Pipe:
 
 @dataclass
 class Node:
-    """A member: its supervisor's machine, its engine, its unit and its network."""
+    """A member: its supervisor's state machine, its engine, its unit and its network."""
 
     rank: int
     machine: Leader | Follower | None = None
@@ -82,9 +82,10 @@ class Node:
     """Whether the unit is not stopped."""
     powered: bool = True
     cut: bool = False
+    """Whether nothing arrives here or comes from here, while all connections stay open."""
     digest: str = OLD
     kept: tuple[str, ...] = (OLD, NEW)
-    """The releases on the disk, by their digests: release 1 is kept[0]."""
+    """The digests of the releases on the disk, oldest first. numbered() has their numbers."""
     proven: str = OLD
     desired: str = OLD
     drains_until: float | None = None

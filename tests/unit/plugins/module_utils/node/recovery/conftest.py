@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Nodes that recovery inspects: with a key in its environment, with two GPUs, or with fakes for its units."""
+"""Nodes that recovery inspects: with an instance that has a key, with two GPUs, or with a fake systemd."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The evidence of an engine before its restart, without secrets and prompts."""
+"""The evidence of an engine before a step of recovery, without secrets and prompts."""
 
 from __future__ import annotations
 

@@ -259,7 +259,7 @@ def test_a_disarming_at_the_beginning_of_a_run_loses_no_step(machine: Machine, m
 def test_an_engine_whose_container_stays_is_started_all_the_same(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Recovery takes no step for a stopped instance. So the engine would stay down, and no alert would be sent."""
+    """Recovery takes no step for a stopped instance: without the start, the engine would stay down without an alert."""
 
     def remove(_container: str) -> None:
         raise DockerUnavailable("Docker does not answer within 5 s")
@@ -327,7 +327,7 @@ def test_a_reset_of_a_gpu_settles_earlier_xids_and_a_failed_reset_does_not(
 
 
 def test_nvidia_smi_does_not_run_while_recovery_must_do_nothing(gpu_machine: GpuMachine) -> None:
-    """The agent requests recovery every half minute, as long as the breaker is open."""
+    """The agent requests recovery every half minute while the engine hangs, even if the breaker is open."""
     state.write(gpu_machine.paths, State("main", breaker=Breaker("2026-05-04T02:00:00Z", "why")))
     gpu_machine.recover()
     assert gpu_machine.asked == []

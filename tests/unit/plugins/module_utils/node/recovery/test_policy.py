@@ -127,7 +127,7 @@ def test_an_engine_that_serves_and_dies_over_and_over_is_given_up() -> None:
     assert decide(**loading, deaths=3, died_last=True).act == NOTHING
     assert decide(**loading, deaths=4, died_last=True).act == GIVE_UP
     assert decide(**loading, deaths=2, died_last=True, state=steps(900, 300)).act == GIVE_UP
-    # The reason names the keys that were in flight, and so does the alert.
+    # The reason, and so the alert, names the keys that were in flight at most deaths.
     keys = {f"key-{number}": 9 - number for number in range(7)}
     given_up = [decide(**loading, deaths=4, died_last=True, in_flight=keys), decide(deaths=3, in_flight=keys)]
     for decision in given_up:
