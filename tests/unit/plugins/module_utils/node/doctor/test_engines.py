@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The checks of engines: verdicts, files, models, drains, bridges, units, swaps and firewall; and agent and recovery."""
+"""The checks of engines, agent and recovery: verdicts, files, models, drains, bridges, units, swaps, firewall."""
 
 from __future__ import annotations
 
