@@ -124,7 +124,7 @@ class Paths:
         return self.state / "pin" / f"{name}.json"
 
     def history(self, name: str) -> Path:
-        """The releases with which the instance has served."""
+        """The last releases with which the instance has served."""
         return self.state / "history" / f"{name}.json"
 
     def swap(self, name: str) -> Path:
@@ -170,8 +170,8 @@ class Paths:
         return self.state / "rdma-waiting.json"
 
     def hub_token(self, key: str) -> Path:
-        """The token for a hub while a model is fetched. Removed when the model is complete or comes from another source,
-        and at a boot."""
+        """The token for a hub while a model is fetched. Removed when the model is complete or comes from elsewhere, and
+        at a boot."""
         return self.root / "run/inference" / f"hub-token-{key}"
 
     @property
@@ -252,7 +252,7 @@ class Paths:
         return self.recovery / "deaths" / f"{name}.json"
 
     def evidence(self, name: str) -> Path:
-        """The evidence before each step of recovery: one directory for each step."""
+        """The evidence before the last steps of recovery: one directory for each step."""
         return self.recovery / "evidence" / name
 
     def aside(self, name: str) -> Path:

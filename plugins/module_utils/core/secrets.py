@@ -16,7 +16,7 @@ SECRET_LENGTH = 8
 numbers and plain words."""
 
 OWN = ("vllm_api_key", "vllm_accepted_keys", "gang_key", "gateway_keys", "backup_password", "monitoring_users")
-"""Variables with secrets that the site makes itself: long enough, and each for one purpose."""
+"""Variables with secrets that the site makes itself. Each must be long enough, and have one purpose."""
 
 OTHERS = (
     *("vllm_secret_environment", "model_store_hub_token", "docker_registry_credentials", "nvidia_driver_mok_password"),

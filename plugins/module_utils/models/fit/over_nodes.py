@@ -50,15 +50,16 @@ def propose(
     """The best division over equal nodes, each with these devices. Sizes in the entry do not count.
 
     The first division without misfits is the best. If there is none, the division with the fewest misfits. With RDMA,
-    and on CPUs, the first candidate divides each layer over all nodes. Stages follow: each layer is then divided only
-    inside a node. Without RDMA on GPUs, stages come first. `network` is the network in words.
+    the first candidate divides each layer over all nodes. Stages follow: each layer is then divided only inside a node.
+    Without RDMA, stages come first. CPUs have no stages. `network` is the network in words.
     """
     rest = {flag: value for flag, value in entry.items() if flag not in PARALLEL_SIZES}
     on_cpu = any(device.is_cpu for device in devices)
     gpus = 1 if on_cpu else max(len(devices), 1)
     best: dict[str, int] = {}
     answer: Fit | None = None
-    for flags in _divisions(gpus, nodes, across=has_rdma or on_cpu):
+    # On CPUs, an engine with stages dies at its first request.
+    for flags in [{TP: nodes}] if on_cpu else _divisions(gpus, nodes, across=has_rdma):
         found = _fit(facts, {**rest, **flags}, devices, nodes, environment, lowest_capability, draft)
         if answer is None or len(found.misfits) < len(answer.misfits):
             best, answer = flags, found
@@ -133,5 +134,5 @@ def _reasons(
     yield f"{TP}: {inside} divides a layer inside a node, {layers}" if inside > 1 else layers
     if refusals:
         yield refusals[0]
-    if not has_rdma and not on_cpu:
+    if not has_rdma:
         yield f"{network}: stages exchange little, while {TP} over nodes would exchange data in each layer"

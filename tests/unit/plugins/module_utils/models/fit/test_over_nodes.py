@@ -70,6 +70,9 @@ def test_processors_are_never_divided_by_layers(model: Model) -> None:
     found = propose(model("llama-3-8b"), {}, processors(131072), 2, SLOW, has_rdma=False)
     assert found.flags == {TP: 2}
     assert any("die at the first request" in text for text in found.reasons)
+    # Three nodes cannot divide the heads, and stages would be no way out.
+    uneven = propose(model("llama-3-8b"), {}, processors(131072), 3, SLOW, has_rdma=False)
+    assert uneven.flags == {TP: 3} and uneven.misfits[0].check == "heads"
 
 
 def test_a_model_that_never_fits_has_misfits(model: Model) -> None:
