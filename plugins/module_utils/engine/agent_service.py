@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The services of the node's agent and of the timers that gather metrics. Private to the collection.
 
-They are the first units that the role vllm installs. The same step renews the units of engines that version 0.1.0 made,
-and then reloads systemd.
+The units of engines that version 0.1.0 made are renewed before systemd reloads. Otherwise, the reload would end the
+start of such an engine (renewal.py).
 """
 
 from __future__ import annotations

@@ -100,7 +100,7 @@ def free_gpus(taken: Sequence[str], count: int, gpus: Sequence[Mapping[str, Any]
 
 
 def _taken(paths: Paths) -> list[str]:
-    """The GPUs of all releases that run here, or must run."""
+    """The GPUs of the active and the desired release of each instance."""
     found: list[str] = []
     for name in releases.names(paths):
         numbers = {releases.active_number(paths, name), releases.desired_number(paths, name)}

@@ -35,8 +35,8 @@ class Texts:
 
 @dataclass(frozen=True)
 class Change:
-    """`active` is the release whose unit is installed, `desired` the release to come. None: there is no such
-    release."""
+    """`active` is the release whose unit is installed; None: no unit is. `desired` is the release that must run; None:
+    a new release, which is not staged."""
 
     action: str
     active: int | None

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Composes the release of an instance from inventory, model registry and store. Private to the collection.
 
-A plan and a staging compose the same release, so that a plan reports exactly what a run would do.
+A plan and a staging compose the same release, so that a plan reports what a run would do.
 """
 
 from __future__ import annotations

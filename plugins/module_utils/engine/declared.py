@@ -57,7 +57,7 @@ class Declared:
         """Read a model registry and instances, and assign GPUs of the fact `gpus` to the instances.
 
         Without a version of the engine, the flags of the newest version count. `own_versions` has the version of each
-        image that single instances have: an entry that only these instances serve is checked against the image's flags.
+        image that single instances have: the entries that these instances serve are checked against the image's flags.
         Mistakes are collected, not raised: the module engine_plan reports them before anything changes, and `require`
         raises them.
         """
@@ -90,7 +90,7 @@ class Declared:
         return arguments(flags, self.own_catalogues.get(image, self.catalogue))
 
     def draft_of(self, entry: Entry) -> Entry | None:
-        """The entry of an entry's draft model. The engine reads its weights alone, without its prompt."""
+        """The entry of an entry's draft model, without that entry's system prompt; None if there is no draft model."""
         draft = self.entries.get(drafts.named(entry.flags) or "")
         return replace(draft, system_prompt=None) if draft else None
 
@@ -100,7 +100,7 @@ class Declared:
 
     @property
     def needed(self) -> dict[str, Any]:
-        """The entries that the instances serve, and all bases of these entries, as they were declared."""
+        """The entries that the engines of the instances need, as they were declared."""
         return needed_entries(self.models, self.instances)
 
 
@@ -108,7 +108,7 @@ def _checked(
     models: Any, instances: Sequence[Any], registry: Registry, own_catalogues: Mapping[str, Catalogue]
 ) -> Registry:
     """The registry with the problems and warnings of each entry by the image that serves it. An entry keeps its own
-    problems and warnings if no instance serves it, or if an instance with the image of all engines does."""
+    problems and warnings if no instance serves it, or if an instance without an image of its own does."""
     if not own_catalogues or not isinstance(models, Mapping):
         return registry
     images: dict[str, set[str]] = {}

@@ -130,8 +130,8 @@ def _taken(
 def _taken_from_executor(
     instance: Instance, address: str, running: Mapping[str, Endpoint | None], declared: set[str]
 ) -> list[Problem]:
-    """Why ports of a gang's executor are taken: one problem for each process, with the first of its ports. A process
-    that has the rendezvous port is left out, because _taken reports that port."""
+    """Why ports of a gang's executor are taken: one problem for each instance or process that has such ports, with the
+    first of them. A holder of the rendezvous port is left out, because _taken reports that port."""
     raw = vars(instance)
     first: dict[_Holder, int] = {}
     # An executor may need more than a hundred ports, and ownership() reads the table of all sockets for each port.

@@ -38,7 +38,7 @@ _OURS: Mapping[str, str] = {
     ENGINE_CONFIG: "use vllm_api_key and vllm_accepted_keys",
     **dict.fromkeys(("NVIDIA_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES"), "use gpus of the instance"),
 }
-"""Variables that the collection sets in every container, or that would undo what it sets, and what to use instead."""
+"""Variables that the collection sets in containers, or that would undo what it sets, and what to use instead."""
 
 RANKS = (
     "would make the engine wait for ranks outside its container: use data-parallel-size in the model's entry, and an "

@@ -4,8 +4,9 @@
 """Which GPUs each instance gets, checked against those that the node has. Private to the collection.
 
 The result has names of CDI devices: the index or the UUID of a GPU; for a MIG device, GPU:DEVICE or its UUID.
-Every specification that nvidia-ctk writes has both (its default device-name-strategy is index and uuid). A GPU that an
-instance lists keeps the name in that list: so the release stays the same, whether the driver answers or not.
+A specification of nvidia-ctk has both: its default device-name-strategy is index and uuid. A GPU that an instance lists
+keeps its name: so the release stays the same, whether the driver answers or not. Only the case of a UUID follows the
+driver.
 """
 
 from __future__ import annotations
@@ -164,7 +165,7 @@ def _free(node: Node, taken: Sequence[Device], wanted: int) -> list[Device]:
     if node.devices:
         candidates = [device for device in node.devices if device.whole and not device.problem]
         return [device for device in candidates if not any(device.overlaps(other) for other in taken)][:wanted]
-    # A UUID counts as one GPU. Without the driver, the index of that GPU is unknown.
+    # The UUID of a whole GPU counts as one GPU: without the driver, the index of that GPU is unknown.
     gpus = {device.gpu for device in taken if not device.gpu.lower().startswith(MIG_UUID)}
     most = wanted if node.count is None else min(wanted, max(node.count - len(gpus), 0))
     free = (str(index) for index in range(len(gpus) + most) if str(index) not in gpus)

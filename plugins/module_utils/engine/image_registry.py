@@ -137,7 +137,7 @@ class Registry:
         return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
 
     def _context(self) -> ssl.SSLContext:
-        """What TLS trusts: the node's authorities, and those that Docker has for this image registry."""
+        """What TLS trusts: the node's authorities, and those of this image registry. Everything if it is insecure."""
         context = ssl.create_default_context()
         # Python 3.13 refuses authorities without some extensions, which Docker accepts.
         context.verify_flags &= ~ssl.VERIFY_X509_STRICT

@@ -160,7 +160,8 @@ def verify(image: str, entries: Sequence[Mapping[str, str]], access: Access, rec
     """Verify that a key of the site has signed an image. Returns this key.
 
     None if no entry of engine_image_keys names the image. `record` has the verified digests of earlier calls, with the
-    keys: a digest always names the same image, so a second call asks no image registry. `keep` adds to the record.
+    keys: a second call with such a key asks no image registry, because a digest always names the same image. `keep`
+    adds to the record if the record's directory exists.
     Raises SignatureError, and OSError where the record or a temporary file cannot be written.
     """
     if problems := prefix_problems(entries):

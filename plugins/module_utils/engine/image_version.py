@@ -32,7 +32,7 @@ def find(given: str, image: str, registry: Path, docker: str | None, run: Run) -
 
     The first source that has a version counts: `given` by the operator; `registry`, the node's registry.json, where an
     earlier run has recorded the version of this image; the image itself, where the node has the image (takes a second);
-    the tag before the digest.
+    the tag.
     """
     return given or _kept(registry, image) or (docker and _asked(docker, image, run)) or _tagged(image)
 

@@ -82,7 +82,7 @@ class BridgeFacts:
     left: bool = False
     """Whether an update has left a bridge, or parts of one."""
     certain: bool = True
-    """Whether it is known that the bridge fits."""
+    """Whether it is known if the bridge fits."""
     problem: str = ""
     """Why the instance can have no bridge; empty where it can."""
 
@@ -101,7 +101,7 @@ class UpdateFacts:
     runs: str
     """Model, revision and image of the target: equal on all nodes that must run the same."""
     origin: int | None
-    """The release that the instance runs, or ran before a swap that was cut off; None before the first start."""
+    """The release that the instance runs, or ran before a swap that is not over; None before the first start."""
     target: int | None
     """The release that the instance must run. None: the inventory does not declare the instance, or there is no release
     to go back to."""

@@ -44,7 +44,7 @@ ACCELERATORS = ("nvidia", "cpu")
 STATES = ("present", "absent")
 
 MAX_GPUS = 64
-"""More than any machine has, MIG devices counted: 8 GPUs with 7 each have 56."""
+"""The most GPUs of an instance on a node: 8 GPUs with 7 MIG devices each have 56."""
 
 INSTANCE_KEYS = (
     frozenset({"name", "model", "port", "bridge_port", "gpus", "accelerator", "state"}) | gangs.KEYS | own_settings.KEYS

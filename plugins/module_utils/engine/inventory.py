@@ -54,7 +54,7 @@ def own_images(instances: Sequence[Any]) -> list[str]:
 def node_instances(instances: Sequence[Any], node: str) -> list[Any]:
     """The instances that run on a node: those without `nodes`, and those whose `nodes` name the node.
 
-    An item with a mistake stays, for load_instances to report.
+    An item whose `nodes` are no list of names stays, for load_instances to report.
     """
 
     def elsewhere(item: Any) -> bool:

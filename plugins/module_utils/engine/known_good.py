@@ -33,8 +33,7 @@ def recorded(path: Path) -> dict[str, str]:
 def replaced(path: Path, digests: Mapping[str, str]) -> str | None:
     """The text of known-good checksums, with new checksums in place of old ones; None if nothing changes.
 
-    Only checksums of sound files change: a damaged file has none of the old checksums. Damaged checksums stay as they
-    are. Raises OSError.
+    `digests` has the new checksum by the old one. A damaged file of checksums stays as it is. Raises OSError.
     """
     try:
         known = files.read_json(path)

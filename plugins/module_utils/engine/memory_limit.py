@@ -25,7 +25,7 @@ from .release import Settings
 NO_LIMIT = 0
 
 RESERVED_SHARE, RESERVED_LEAST = 0.05, 4 * GIB
-"""What a limit leaves for the node itself: for systemd, dockerd, the agent and exporters."""
+"""What a limit leaves for the node itself (systemd, dockerd, the agent, exporters), but at most half of its memory."""
 
 CHECK = "host_memory"
 """The name of these checks: what they find does not depend on an estimate."""

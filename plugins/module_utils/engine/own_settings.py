@@ -150,7 +150,7 @@ def _text(value: Any) -> str:
 
 
 def to_dict(instance: Instance) -> dict[str, Any]:
-    """The own settings of an instance that differ from those of all engines, in the form of the inventory."""
+    """The settings that an instance has of its own, without secrets, in the form of the inventory."""
     values: dict[str, Any] = {key: getattr(instance, key) for key in sorted(KEYS - {SECRETS})}
     return {key: dict(value) if isinstance(value, Mapping) else value for key, value in values.items() if value}
 

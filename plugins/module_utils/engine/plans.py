@@ -93,7 +93,7 @@ class Hardware:
 
     @property
     def _gathered(self) -> dict[str, Any]:
-        """The facts of the module gpu_facts. nvidia-smi runs once, at the first read."""
+        """The facts of the module gpu_facts, gathered once, at the first read."""
         if self._facts is None:
             self._facts = gpu_facts.gather(
                 self._root,

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The one renderer of a release: unit, container command and environment. Private to the collection.
 
-The module engine_release and the node tool both call it, so that Ansible, recovery and rollback never disagree.
+Plans, staged releases and bridges are rendered here. A rollback and recovery use the files of a kept release.
 This file is pure: the same input gives the same bytes on every machine.
 """
 
@@ -37,7 +37,7 @@ GANG_LABEL = "inference.gang"
 """Container label of a member of a gang, with the digest of the gang's release."""
 
 START_BURST = 5
-"""Starts within the window after which systemd gives up, also those after deaths."""
+"""The number of starts that systemd allows within the window. A restart after a death counts, too."""
 
 RESTART_DELAY = 2
 """Seconds between the death of an engine and its restart."""
@@ -49,7 +49,7 @@ SANDBOX = sandbox(
     "CAP_KILL CAP_SYS_PTRACE CAP_DAC_READ_SEARCH",
     str(Paths().state),
 )
-"""Of the supervisor; the engine runs in its container, under Docker. Every byte belongs to the id of a release."""
+"""The sandbox of the supervisor, not of the engine. Never change the text: it is part of the ids of releases."""
 
 FOLLOWER_SANDBOX = sandbox(
     "It speaks to Docker, to the leader of its gang and to systemd. It writes its own state. When its leader moves to\n"
@@ -58,7 +58,7 @@ FOLLOWER_SANDBOX = sandbox(
     "CAP_KILL CAP_SYS_PTRACE CAP_DAC_READ_SEARCH",
     f"{Paths().state} {Paths().units} {Paths().env('any').parent}",
 )
-"""Of the supervisor of a gang's follower."""
+"""The sandbox of the supervisor of a gang's follower. Never change this text, either."""
 
 TARGET_UNIT = """\
 # Managed by the Ansible collection baremetal.inference.
@@ -80,16 +80,16 @@ CONFIG_FILE = f"{CONFIG_DIRECTORY}/engine.yaml"
 """In the container's memory: the engine's configuration, from the environment. JSON is also YAML."""
 
 GPU_REQUESTS = ("cdi", "runtime")
-"""How a container gets its GPUs: from Docker, by CDI name, or from NVIDIA's runtime, where Docker has no CDI.
+"""Who gives a container its GPUs, by CDI name: Docker, or NVIDIA's runtime where Docker has no CDI.
 
-The runtime reads the names from a variable of the container, and in its mode cdi resolves them like Docker. Source:
-NVIDIA Container Toolkit, Support for Container Device Interface, "Running a Workload with CDI".
+NVIDIA's runtime reads the CDI names from a variable of the container. Source: NVIDIA Container Toolkit, Support for
+Container Device Interface, "Running a Workload with CDI".
 """
 
 
 @dataclass(frozen=True)
 class Settings:
-    """The role's settings for every engine of a node. Times in seconds; sizes in Docker's form."""
+    """The settings of an engine and its container. Times in seconds; sizes in Docker's form."""
 
     address: str = "127.0.0.1"
     uid: int = 2000
@@ -167,7 +167,7 @@ class Release:
     gang: Gang | None = None
     """The gang of an instance over several nodes; None for an instance on one node."""
     memory_limit: str = ""
-    """The container's memory limit where the settings have none; empty for no limit, as in older releases."""
+    """The release's own memory limit, for settings without a limit; empty for none, as in older releases."""
     mounts: list[str] = field(default_factory=list)
     """Files and directories that flags name, outside of the store. The container has each at the same path."""
     warm_up: list[dict[str, Any]] = field(default_factory=list)
@@ -189,7 +189,7 @@ class Release:
         """The text of release.json."""
         gang = self.gang.to_dict() if self.gang else None
         values = {**asdict(self), "schema": SCHEMA, "settings": self.settings.to_dict(), "gang": gang}
-        # Most engines have none of these: their releases stay as they were.
+        # Without these fields, a release is as an older version wrote it.
         values = {key: value for key, value in values.items() if key not in _LATER or value}
         return json.dumps(values, indent=2, sort_keys=True) + "\n"
 
@@ -254,7 +254,7 @@ NOTHING = Beside()
 
 @dataclass(frozen=True)
 class Rendered:
-    """A release with its two files. `environment` holds secrets: it goes into a file of mode 0600 and nowhere else."""
+    """A release with its two files. `environment` holds secrets: it goes only into files of mode 0600."""
 
     release: Release
     unit: str
@@ -279,10 +279,9 @@ def render(
     """Render a release. `arguments` are the engine's, made from `flags`, which are the flags of the model.
     For a member of a gang, `network` has the variables of NCCL and Gloo, and `secret` is that of its executor.
 
-    The id is a hash over everything but number, time, memory limit, and whether the container is read-only: two
-    releases with one id run the same. Model, flags and settings decide the memory limit, and are part of the id. So a
-    version of this collection that computes another limit makes no new release. Engines of older releases can write to
-    their image's files. Raises InputError where a value cannot be put into an environment file.
+    The id is a hash of unit, environment, revision and warm-up prompts, but not of the number, of the release's own
+    memory limit, and of whether the container is read-only. So a version of this collection that computes another
+    memory limit makes no new release. Raises InputError where a value cannot be put into an environment file.
     """
     stored = replace(stored, path=engine_path(stored.path, settings))
     rank = None
@@ -571,7 +570,7 @@ def _unit(release: Release, timeout: int | str | None = None) -> str:
     timeout = timeout or unit_text.start_timeout(release.start_timeout, gang=release.gang is not None)
     command = Paths().command
     create = " \\\n    ".join(systemd_quote(argument) for argument in release.container_argv)
-    # The window must hold START_BURST starts, each as slow as the supervisor allows.
+    # The window must hold START_BURST starts, each as slow as start_timeout allows.
     window = START_BURST * (PREPARE_TIMEOUT + release.start_timeout + RESTART_DELAY)
     return f"""\
 # Managed by the Ansible collection baremetal.inference: release {number} of instance {name}.

@@ -100,7 +100,7 @@ def remove_container(docker: docker_api.Docker, name: str) -> bool:
 
 
 def forget_models(paths: Paths, gone: Iterable[str], *, check: bool) -> list[str]:
-    """Remove entries that only the instances in `gone` need from the node's model registry. Returns their names.
+    """Remove entries that no instance outside of `gone` needs from the node's model registry. Returns their names.
 
     Raises OSError, and ValueError where the desired state is damaged.
     """

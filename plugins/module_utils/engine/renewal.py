@@ -25,8 +25,8 @@ RELEASE_FILE = "release.json"
 def wanted(paths: Paths) -> dict[Path, str]:
     """The files that change, with their new texts: kept and installed units, and known-good checksums. Raises OSError.
 
-    Two units stay as they are, for the modules that repair them: an installed unit that differs from the kept unit in
-    more than the timeout, and a kept unit that differs in more than the timeout from its known-good checksum.
+    Two kinds of units stay as they are, for the modules that repair them: an installed unit that differs from the kept
+    unit in more than the timeout, and a kept unit that differs in more than the timeout from its known-good checksum.
     """
     found: dict[Path, str] = {}
     for directory in sorted(path for path in paths.all_releases.glob("*") if path.is_dir()):

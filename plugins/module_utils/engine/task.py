@@ -14,7 +14,7 @@ from .release import Release
 
 
 def of(release: Release) -> str:
-    """The task by which the engine is probed: the first one; GENERATE where the tasks are unknown."""
+    """The task by which the engine is probed: the first one; GENERATE if that is unknown or has no request."""
     found = (*_read(release)[0], GENERATE)[0]
     return found if found in release.adapter.requests else GENERATE
 

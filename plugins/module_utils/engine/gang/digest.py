@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The digest of a gang's release: the same on two members exactly if both run the same.
+"""The digest of a gang's release: the same on two members exactly if what they must share is the same.
 
 Private to the collection. Pure.
 """

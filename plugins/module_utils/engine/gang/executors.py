@@ -81,7 +81,7 @@ def problems(where: str, raw: Mapping[str, Any]) -> list[Problem]:
 def conflicts(
     where: str, raw: Mapping[str, Any], others: Iterable[tuple[str, Mapping[str, Any]]], keys: Sequence[str]
 ) -> Iterator[Problem]:
-    """Ports of a gang's executor that an instance of the same node has. `others` are instances with their names in
+    """Ports of a gang's executor that another instance has. `others` are instances of one node with their names in
     messages, and may include the gang itself. `keys` are the keys of an instance that have a port."""
     needed = ports(raw)
     for label, other in others if needed else ():

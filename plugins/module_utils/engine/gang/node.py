@@ -110,8 +110,8 @@ def _range_problems(node: str, text: str) -> list[Problem]:
 
 
 def member(instance: Instance, shared: Site, root: Path, run: Run = network.run) -> tuple[Gang | None, Network]:
-    """This node's gang of an instance and its network; None for an instance on one node, and where an address of a
-    member is missing."""
+    """This node's gang of an instance and its network; None for an instance on one node, and where a port or the
+    address of a member is missing."""
     hosts = [shared.hosts.get(name) for name in instance.nodes]
     known = all(host is not None and host.address for host in hosts) and shared.node in instance.nodes
     if not instance.nodes or not known or instance.gang_port is None or instance.rendezvous_port is None:

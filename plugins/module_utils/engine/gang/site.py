@@ -36,7 +36,7 @@ class Host:
     variable: str = ADDRESSES[0]
     """The variable that has the address."""
     instances: tuple[Any, ...] = ()
-    """The instances that run on the host."""
+    """The instances that the inventory declares for the host."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ def collect(
     """The site of a node, in plain values; empty where the node has no gang.
 
     `variables` are the variables of hosts by name. Only those of members are read. `sysctl` has the kernel parameters
-    that this run sets on the node. Raises ValueError if a member's instances are no list.
+    that this run sets on the node. Raises ValueError if a member's instances cannot be listed.
     """
     wanted = [member for raw in gangs_of(node_instances(instances, node)) for member in raw[NODES]]
     if not wanted:
@@ -215,7 +215,7 @@ def _port_problems(where: str, raw: Mapping[str, Any], names: Sequence[str], sit
 def rules(instances: Sequence[Any], site: Site) -> list[dict[str, Any]]:
     """The firewall's rules of this node for its gangs, in the form of common_firewall_allow: one for each gang.
 
-    Engines connect in both directions, so each member has the same rule. Wrong addresses are left out, because the
+    Engines connect in both directions, so each member opens the same ports. Wrong addresses are left out, because the
     checks refuse them.
     """
     found = []

@@ -55,8 +55,8 @@ def assigned(*wishes: Any, gpus: list[dict[str, Any]] | None) -> tuple[list[tupl
     return given, [str(problem) for problem in problems]
 
 
-def test_names_of_gpus_stay_as_they_are_written() -> None:
-    """The CDI specification has both forms, so that a release is the same with and without the driver."""
+def test_listed_gpus_keep_their_names() -> None:
+    """An index stays an index and a UUID stays a UUID, so that a release is the same with and without the driver."""
     wish = [1, uuid(3), "2:0", uuid(33, "MIG")]
     given = (["1", uuid(3), "2:0", uuid(33, "MIG")],)
     assert [list(one) for one in names(wish, gpus=NODE)] == [*given]

@@ -216,7 +216,7 @@ def test_an_error_of_the_image_registry_is_a_refusal(site: Site, keys: dict[str,
     assert "HTTP 503" in said and said.endswith("engine_image_keys asks for a signature.")
 
 
-def test_a_verified_digest_is_asked_again_only_if_its_key_was_removed(site: Site, keys: dict[str, SigningKey]) -> None:
+def test_a_recorded_digest_is_not_asked_again_while_its_key_is_listed(site: Site, keys: dict[str, SigningKey]) -> None:
     site.tag((keys["ours"], signing.payload(DIGEST)))
     assert site.verify(keys["ours"], keep=False) == 1 and not site.record.exists()
     assert site.verify(keys["ours"]) == 1
@@ -228,7 +228,7 @@ def test_a_verified_digest_is_asked_again_only_if_its_key_was_removed(site: Site
     assert site.verify(keys["ours"]) == 1 and DIGEST in json.loads(site.record.read_text())
 
 
-def test_a_record_that_cannot_be_read_counts_as_none(site: Site, keys: dict[str, SigningKey]) -> None:
+def test_a_record_that_is_no_file_counts_as_none_and_cannot_be_written(site: Site, keys: dict[str, SigningKey]) -> None:
     site.tag((keys["ours"], signing.payload(DIGEST)))
     site.record.mkdir()
     assert site.verify(keys["ours"], keep=False) == 1
@@ -236,7 +236,7 @@ def test_a_record_that_cannot_be_read_counts_as_none(site: Site, keys: dict[str,
         site.verify(keys["ours"])
 
 
-def test_nothing_is_recorded_on_a_bare_node(site: Site, keys: dict[str, SigningKey]) -> None:
+def test_nothing_is_recorded_without_a_directory_for_the_record(site: Site, keys: dict[str, SigningKey]) -> None:
     """Before the first run, the node has no directory for its state."""
     site.tag((keys["ours"], signing.payload(DIGEST)))
     entries = [{"prefix": "", "key": keys["ours"].pem}]
