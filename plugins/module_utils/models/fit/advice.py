@@ -89,7 +89,7 @@ class Case:
         """The tensor-parallel sizes that fit, also into memory if the need is known."""
         sizes = tensor_parallel_sizes(self.facts.config, self.flags, self.tensor_parallel_limit)
         divided = self.divided()
-        if divided.budget is None or divided.weights is None:
+        if None in (divided.weights, divided.available, divided.needed):
             return sizes
         return [size for size in sizes if self.passes(tensor_parallel_size=size)]
 

@@ -105,6 +105,10 @@ def test_the_cpu_engine_has_the_cache_of_vllm_cpu_kvcache_space(model: Model) ->
 def test_sizes_are_the_tensor_parallel_sizes_that_fit_into_memory(model: Model) -> None:
     assert case(model("llama-3-70b"), {}, "8xH100-80GB").sizes() == [2, 4, 8]
     assert case(model("llama-3-70b"), {}, [Device("X", None)] * 8).sizes() == [1, 2, 4, 8]
+    # If the need is unknown, only the model's own sizes decide.
+    facts = model("llama-3-70b")
+    unknown = replace(facts, config=replace(facts.config, attention=None))
+    assert case(unknown, {}, "8xH100-80GB").sizes() == [1, 2, 4, 8]
     # Where memory is never enough, no size is advised.
     assert case(model("llama-3-70b"), {}, "2xL4").sizes() == []
     # Stages and ranks share the GPUs.

@@ -102,6 +102,10 @@ def test_a_misfit_names_the_tensor_parallel_sizes_that_fit(model: Model) -> None
     assert (heads.check, heads.key, heads.value) == ("heads", "tensor-parallel-size", 3)
     assert heads.message == "does not divide the model's 64 attention heads"
     assert heads.fits == [{"tensor-parallel-size": size} for size in (2, 4, 8)]
+    facts = model("llama-3-70b")
+    unknown = replace(facts, config=replace(facts.config, attention=None))
+    (first, *_rest) = fit(unknown, {"tensor-parallel-size": 3}, hypothetical("8xH100-80GB")).misfits
+    assert {"tensor-parallel-size": 8} in first.fits
     # For a model that cannot be divided, the estimate of a GPU has no meaning.
     assert found.estimate.weights_gib is None
 
