@@ -636,7 +636,7 @@ def main() -> None:
     except InputError as error:
         module.fail_json(msg="\n- ".join(["The users were not changed.", *map(str, error.problems)]))
     except (AccountError, TrialError, OSError) as error:
-        done = f" Done before: {'; '.join(manager.differs)}." if manager.differs and manager.applies else ""
+        done = f" Done or begun: {'; '.join(manager.differs)}." if manager.differs and manager.applies else ""
         module.fail_json(msg=f"{error}{done}")
     module.exit_json(**result)
 

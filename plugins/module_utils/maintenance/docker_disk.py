@@ -4,8 +4,8 @@
 """Finds what Docker's disk no longer needs, and removes it. Private to the collection.
 
 An image is needed by every kept release that names it, since a rollback may start that release. It is also needed by
-every container that stays, even a stopped one. An image of a repository that neither a release nor the inventory uses belongs to
-others, and stays.
+every container that stays, even a stopped one. An image of a repository that neither a release nor the inventory uses
+belongs to others, and stays.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The action node_lock adds the run's process, and takes over the lock of a run that was killed on this controller."""
+"""The action node_lock adds the run's process, and takes over the lock of a killed run of the same playbook."""
 
 from __future__ import annotations
 

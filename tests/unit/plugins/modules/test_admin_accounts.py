@@ -381,7 +381,9 @@ def test_an_invalid_name_of_the_service_user_is_refused(node: Node, name: str) -
     assert node.commands == []
 
 
-def test_a_failure_names_the_changes_before(node: Node, run_module: RunModule, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failure_names_the_changes_that_were_done_or_begun(
+    node: Node, run_module: RunModule, monkeypatch: pytest.MonkeyPatch
+) -> None:
     run = node.run
 
     def broken(*command: str, text: str = "") -> tuple[int, str]:
@@ -390,4 +392,4 @@ def test_a_failure_names_the_changes_before(node: Node, run_module: RunModule, m
     monkeypatch.setattr(admin_accounts, "run", broken)
     monkeypatch.setattr(admin_accounts.grp, "getgrnam", {}.__getitem__)
     found = run_module(admin_accounts, admins=[], service_user="engines", make_service_user=True)
-    assert found["failed"] and "the disk is full Done before: make the group engines; make the user" in found["msg"]
+    assert found["failed"] and "the disk is full Done or begun: make the group engines; make the user" in found["msg"]

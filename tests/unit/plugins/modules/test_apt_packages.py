@@ -354,7 +354,7 @@ def test_a_held_package_is_updated_only_if_released_and_stays_held(apt: Apt, run
         ("Inst docker.io [1] (2 Debian:12/stable [amd64])", "it would change docker.io, which is on hold"),
     ],
 )
-def test_an_update_that_removes_or_changes_other_packages_is_refused(
+def test_an_update_that_removes_a_package_or_changes_a_held_one_is_refused(
     apt: Apt, run_module: RunModule, line: str, words: str
 ) -> None:
     apt.takes_along = [line]

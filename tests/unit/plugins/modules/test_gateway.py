@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The module gateway on a machine below a temporary root, with fakes of systemd, dpkg and HAProxy."""
+"""The module gateway on a machine below a temporary root, with fakes of systemd, dpkg, HAProxy and keepalived."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ PARAMS: dict[str, Any] = {
 
 
 class Machine:
-    """systemd, dpkg and HAProxy."""
+    """systemd, dpkg, HAProxy and keepalived."""
 
     def __init__(self) -> None:
         self.installed = True
@@ -108,7 +108,7 @@ class Machine:
 
 
 class Module:
-    """What the manager needs of an AnsibleModule."""
+    """What the module gateway needs of an AnsibleModule."""
 
     def __init__(self, machine: Machine, params: dict[str, Any], check_mode: bool) -> None:
         self.machine, self.params, self.check_mode = machine, params, check_mode
@@ -210,7 +210,7 @@ def test_haproxy_is_reloaded_if_it_refuses_the_new_maps(machine: Machine) -> Non
 
 
 @pytest.mark.parametrize("changes", [{"config": f"{HEADER}\nglobal\n  maxconn 1\n"}, {"files": {"models.json": "[]"}}])
-def test_haproxy_is_reloaded_for_any_other_file(machine: Machine, changes: dict[str, Any]) -> None:
+def test_haproxy_is_reloaded_for_a_new_configuration_or_file(machine: Machine, changes: dict[str, Any]) -> None:
     run(machine)
     assert run(machine, **changes)["action"] == "reload"
     assert machine.calls == ["reset-failed", "reload"]

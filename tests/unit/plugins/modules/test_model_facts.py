@@ -101,7 +101,7 @@ def test_only_the_hub_gets_the_token(remote: Run, hub: FakeHub) -> None:
     assert hub.token not in json.dumps(result)
 
 
-def test_a_model_without_facts_is_unknown_with_the_reason(remote: Run, hub: FakeHub) -> None:
+def test_a_model_of_the_network_without_facts_is_unknown_with_the_reason(remote: Run, hub: FakeHub) -> None:
     archive = {"model": f"{hub.url}/m.tar", "checksum": f"sha256:{'0' * 64}"}
     gone = {"model": "acme/other", "revision": COMMIT}
     result = remote({"archive": archive, "gone": gone, "here": {"model": "/srv/m"}, "wrong": {"model": "?"}})

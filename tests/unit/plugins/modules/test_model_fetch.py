@@ -142,7 +142,7 @@ def test_a_disk_that_fails_is_a_failure_also_with_another_node_as_source(transfe
         ({"model": "https://example.org/m.tar"}, "models.m: "),
     ],
 )
-def test_an_entry_without_a_source_in_the_network_is_refused(
+def test_an_entry_that_cannot_be_fetched_is_refused(
     transfer: Transfer, fetch: RunModule, entry: dict[str, str], message: str
 ) -> None:
     result = fetch(entry=entry)

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The module monitoring_exporters: which process answers on a port, and what is removed."""
+"""The module monitoring_exporters: which process answers on a port, what is installed and removed."""
 
 from __future__ import annotations
 

@@ -206,7 +206,7 @@ def test_a_rollback_that_leaves_the_new_file_is_reported(node: Node, monkeypatch
 
 
 @pytest.mark.parametrize(("unit", "verbs"), [("ssh.service", ["reload"]), ("ssh.socket", ["stop"]), ("neither", [])])
-def test_the_server_is_reloaded_or_stopped_for_the_new_file(node: Node, unit: str, verbs: list[str]) -> None:
+def test_a_running_server_is_reloaded_or_stopped_for_the_new_file(node: Node, unit: str, verbs: list[str]) -> None:
     """A server that ssh.socket has started cannot reload. It stops, and the next connection starts it again."""
     node.unit = unit
     node.apply()

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Calls of modules that need the library on the node: one call, or two if the node has another library."""
+"""Calls of modules that need the library on the node."""
 
 from __future__ import annotations
 
@@ -97,7 +97,9 @@ class Own(node_call.NodeCall):
         return {"own": True}
 
 
-def test_the_controller_answers_its_own_question_only_without_become(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_controller_answers_its_own_question_only_locally_and_without_become(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     assert called(monkeypatch, transport="local", action=Own) == ({"own": True}, [])
     assert called(monkeypatch, ANSWER, transport="local", action=Own, become="sudo")[0] == ANSWER
     assert called(monkeypatch, ANSWER, action=Own)[0] == ANSWER

@@ -106,7 +106,7 @@ def test_a_release_that_listens_on_an_address_of_this_machine_is_unchanged(tmp_p
     assert addresses.move(saved.root, live, own) == ([], [])
 
 
-def test_a_machine_without_an_address_of_its_own_is_refused(tmp_path: Path) -> None:
+def test_a_machine_without_a_release_at_an_address_of_its_own_is_refused(tmp_path: Path) -> None:
     saved = stage(tmp_path / "saved", 1)
     moved, (problem,) = addresses.move(saved.root, tmp_path / "blank", own)
     assert moved == [] and problem.startswith(

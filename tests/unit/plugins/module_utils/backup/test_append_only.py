@@ -116,7 +116,7 @@ def test_a_bucket_in_another_region_is_asked_with_that_region() -> None:
 @pytest.mark.parametrize(
     "error", [ConnectionRefusedError(111, "Connection refused"), http.client.BadStatusLine("SSH-2.0-OpenSSH_9.2")]
 )
-def test_a_server_that_does_not_answer_is_an_error(error: Exception) -> None:
+def test_a_server_that_does_not_answer_in_http_is_an_error(error: Exception) -> None:
     def silent(method: str, url: str, headers: Mapping[str, str], ca_file: str) -> Answer:
         raise error
 

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A repository is made once, and never in place of a lost repository."""
+"""When a repository is made."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A gang's key that has changed since the snapshot."""
+"""A gang key that has changed since the snapshot."""
 
 from __future__ import annotations
 

@@ -104,8 +104,8 @@ def test_a_failure_is_recorded_and_the_last_success_stays(places: Places, fake: 
 
 def test_the_time_of_a_backup_is_read_with_the_lock_held(places: Places, fake: Fake) -> None:
     def clock() -> float:
-        """If a backup read the time before its wait for the lock, the snapshot of the other backup would seem to be
-        from the future."""
+        """If a backup read the time before its wait for the lock, a snapshot that another backup made during the
+        wait would seem to be from the future."""
         with places.lock.open() as lock, pytest.raises(BlockingIOError):
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         return 1000.0
@@ -173,7 +173,9 @@ def test_an_append_only_host_prunes_nothing_and_its_check_asks_the_server(
     assert "lets this node delete" in state.read(places)["jobs"]["check"]["error"]
 
 
-def test_an_interrupted_job_counts_as_failed(places: Places, fake: Fake, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_status_fails_for_an_interrupted_job_and_not_for_a_running_one(
+    places: Places, fake: Fake, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert jobs.run(places, "backup", clock=lambda: 500.0)["ok"]
     state.begin(places, SETTINGS, "backup", 1000.0)
     assert program.main(["status"], places) == 1

@@ -41,7 +41,7 @@ def test_the_record_has_names_and_versions(tmp_path: Path) -> None:
     }
 
 
-def test_a_bare_machine_has_an_empty_record(tmp_path: Path) -> None:
+def test_what_a_bare_machine_does_not_have_is_empty_in_the_record(tmp_path: Path) -> None:
     found = record.collect(tmp_path, "n1", [], lambda *_given: Outcome(None, failure="not_installed"))
     assert (found["machine_id"], found["nvidia_driver"], found["packages"], found["users"]) == ("", "", {}, {})
 

@@ -50,7 +50,7 @@ def test_an_address_without_a_password_stays_as_it_is(address: str) -> None:
     assert repository.mask(address) == address
 
 
-def test_credentials_of_rest_reach_every_version_of_restic() -> None:
+def test_credentials_of_rest_are_put_into_the_address_for_restic() -> None:
     given = repository.parse("rest:https://store:8000/x")
     credentials = {"RESTIC_REST_USERNAME": "n1", "RESTIC_REST_PASSWORD": "a/b@c"}
     assert repository.for_restic(given, credentials) == "rest:https://n1:a%2Fb%40c@store:8000/x"

@@ -140,7 +140,7 @@ def snapshot(identity: str, **more: Any) -> dict[str, Any]:
     return {"id": identity, "short_id": identity[:8], "time": "2026-11-20T02:30:00Z", "hostname": "n1", **more}
 
 
-def test_an_ambiguous_snapshot_is_an_error() -> None:
+def test_an_ambiguous_or_unknown_snapshot_is_an_error() -> None:
     known = [snapshot("aaaa1111" * 8), snapshot("aaaa2222" * 8, tags=["inference-node", "machine-0badcafe"])]
     assert restore.choose(known, "latest", "n1") is known[1]
     assert restore.choose(known, "aaaa1", "n1") is known[0]

@@ -47,7 +47,8 @@ def test_the_longest_gap_between_two_runs_is_returned() -> None:
     fake = Fake(Outcome(0, WORKDAYS))
     assert longest_gap("Mon..Fri 02:30", fake) == 3 * DAY
     command, environment = fake.called
-    # The result depends neither on the day of the run nor on summer time. After `--`, a schedule is no option.
+    # The result depends neither on the day of the call nor on the time zone of the node. After `--`, a schedule is no
+    # option.
     assert f"--base-time={BASE}" in command and list(command[-2:]) == ["--", "Mon..Fri 02:30"]
     assert environment == {"TZ": "UTC"}
 
@@ -74,7 +75,7 @@ def test_a_schedule_that_runs_at_most_once_has_no_gap(text: str) -> None:
     ],
     ids=["no-time", "no-systemd"],
 )
-def test_a_refusal_of_systemd_is_an_error_with_its_text(outcome: Outcome) -> None:
+def test_a_failure_of_systemd_analyze_is_an_error_with_its_text(outcome: Outcome) -> None:
     with pytest.raises(ValueError, match=outcome.message or outcome.stderr):
         longest_gap("soon", Fake(outcome))
 

@@ -53,7 +53,6 @@ def test_a_copy_equals_the_files(root: Path, tmp_path: Path) -> None:
 
 
 def test_files_that_change_during_the_copy_are_copied_again(root: Path, tmp_path: Path) -> None:
-    """All files of a copy have the same state, old or new."""
     changes = iter(["one", "two"])
 
     def meanwhile(seconds: float) -> None:
@@ -65,7 +64,7 @@ def test_files_that_change_during_the_copy_are_copied_again(root: Path, tmp_path
     assert (tmp_path / "copy/etc/inference/a.json").read_text() == "two"
 
 
-def test_a_file_that_always_changes_is_an_error(root: Path, tmp_path: Path) -> None:
+def test_files_that_never_stop_changing_are_an_error(root: Path, tmp_path: Path) -> None:
     count = iter(range(1000))
 
     def always(seconds: float) -> None:

@@ -100,7 +100,7 @@ def test_without_node_exporter_there_are_no_metrics(tmp_path: Path) -> None:
     assert places.state.exists() and not places.metrics.exists()
 
 
-def test_a_host_that_prunes_no_longer_forgets_that_a_prune_failed(places: Places) -> None:
+def test_a_host_that_no_longer_prunes_forgets_that_a_prune_failed(places: Places) -> None:
     """Otherwise the alert BackupFailed would not end."""
     state.set_up(places, SETTINGS, 100.0)
     state.begin(places, SETTINGS, "prune", 200.0)

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a node's maintenance reports: reboot, driver, disks, certificates, and the models of the store."""
+"""What a node's maintenance reports."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 
 @pytest.fixture(autouse=True)
 def no_commands(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A node without dkms and openssl."""
+    """A node without any program."""
     monkeypatch.setattr(commands, "run", lambda *_given: commands.Outcome(None, failure=commands.NOT_INSTALLED))
 
 
@@ -49,8 +49,7 @@ def test_each_permanent_file_system_counts_once(tmp_path: Path) -> None:
     assert [usage.path for usage in facts.usages(tmp_path)] == [str(tmp_path)]
 
 
-def test_a_file_server_that_does_not_answer_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The kernel refuses each call on such a mount, as with a stale file handle."""
+def test_a_mount_with_a_stale_file_handle_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "proc/self").mkdir(parents=True)
     lost = tmp_path / "models"
     (tmp_path / "proc/self/mountinfo").write_text(
@@ -98,7 +97,7 @@ def test_a_missing_certificate_is_a_failure() -> None:
     assert found["status"] == "fail" and found["words"].startswith("does not exist: ")
 
 
-def test_the_output_of_openssl_decides_the_status_of_a_certificate(
+def test_the_exit_status_and_output_of_openssl_decide_the_status_of_a_certificate(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "tls.pem"

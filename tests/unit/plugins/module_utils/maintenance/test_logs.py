@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What journalctl's vacuum and logrotate remove."""
+"""What journalctl's vacuum removes, and which logs logrotate rotates."""
 
 from __future__ import annotations
 

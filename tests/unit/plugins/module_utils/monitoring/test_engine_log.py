@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which lines of a traceback may leave the machine. Molecule tests the whole script."""
+"""Which lines of a traceback may leave the machine. Molecule tests the whole configuration."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_each_pattern_finds_only_frames_or_only_exceptions(name: str) -> None:
+def test_each_pattern_finds_its_lines_and_no_others(name: str) -> None:
     pattern = getattr(engine_log, name)
     assert {text: bool(re.search(pattern, text)) for text in CASES[name]} == CASES[name]
     # rsyslog reads the pattern as POSIX does.

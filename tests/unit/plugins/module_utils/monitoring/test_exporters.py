@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The units of exporters, Prometheus and Alertmanager."""
+"""The units of the exporters."""
 
 from __future__ import annotations
 

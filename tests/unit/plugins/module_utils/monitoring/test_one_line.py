@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""YAML whose values are on the line of their key."""
+"""YAML in which each text takes one line."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class Text(str):
     """Like Ansible's own types of text, which YAML's dumper does not support."""
 
 
-def test_each_value_is_on_the_line_of_its_key() -> None:
+def test_each_text_takes_one_line() -> None:
     secret = "line one\nline two"
     shared = {"a": 1}
     value = {"zone": Text("é"), "password": secret, "long": "many " * 60, "one": shared, "two": shared, "t": (1, None)}

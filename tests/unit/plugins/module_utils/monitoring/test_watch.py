@@ -25,7 +25,7 @@ RULE: dict[str, Any] = {"name": "TargetDown", "health": "ok"}
 
 
 class Fake(Server):
-    """Answers of the API, by path."""
+    """A server with the given Alertmanagers, targets and rules."""
 
     def __init__(self, **answers: Any) -> None:
         super().__init__("http://127.0.0.1:9090")
@@ -104,7 +104,7 @@ def test_prometheus_is_asked_until_the_time_is_over(monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.parametrize("target", [{"labels": {}}, None, {**TARGET, "labels": None}, {**TARGET, "lastScrape": "soon"}])
 def test_an_answer_of_prometheus_in_another_form_is_reported(target: Any) -> None:
-    # `lastScrape` is read only while a target is down.
+    # The second `lastScrape` is read only if the first is later than the call.
     targets = [{**TARGET, "health": "down", "lastScrape": "2099-11-22T08:52:20Z"}, target]
     _found, missing = watch(Fake(targets=targets), Fake(), {}, [], 0)
     assert len(missing) == 1 and missing[0].startswith("Prometheus answers in another form")
