@@ -228,7 +228,8 @@ def actions(output: str) -> Actions:
 
 
 def objections(lists: Lists, installed: Mapping[str, Installed], planned: Actions) -> list[str]:
-    """Why apt-get must not make its planned changes: it may remove only packages of `absent`, and change no held ones.
+    """Why apt-get must not make its planned changes: it may remove only packages of `absent`. It may change a
+    package on hold only if `present` has its version, or `own_holds` matches it.
 
     `installed` must have at least the held packages.
     """
@@ -252,7 +253,7 @@ def microcode(cpuinfo: str, virtual: bool) -> str:
 
 
 def tail(output: str, words: str) -> str:
-    """The errors of apt-get. If dpkg failed, the end of the whole output, which has dpkg's errors."""
+    """The errors of apt-get. If dpkg failed, dependencies are unmet or there are no errors, also the output's end."""
     errors = [line for line in words.splitlines() if line.startswith("E: ")]
     if any("dpkg" in line for line in errors) or not errors:
         return "\n".join([*output.splitlines()[-15:], *words.splitlines()[-15:]])

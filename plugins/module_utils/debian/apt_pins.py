@@ -24,7 +24,7 @@ VERSION = re.compile(r"[0-9][A-Za-z0-9.+:~*-]*")
 """A version, with wildcards. A wildcard alone would pin nothing, and does not match. Source: Debian policy 5.6.12."""
 
 NAME = re.compile(r"[a-z0-9_-]+")
-"""The name of a set of pins, and of its files: apt ignores file names with other characters. Source: apt.conf(5)."""
+"""The name of a set of pins, and of its files. apt allows letters, digits, _, - and . there: apt.conf(5)."""
 
 ITEM = re.compile(r'^ +"\^(.*)\$";$', re.M)
 """A line of a blacklist that this module wrote."""
@@ -56,7 +56,7 @@ def preferences(pinned: Sequence[str], version: str, versions: Mapping[str, str]
 
 
 class PinError(Exception):
-    """A pin cannot be set as declared, or dpkg failed. The message says what to do."""
+    """dpkg failed. The message has its words."""
 
 
 def mistakes(

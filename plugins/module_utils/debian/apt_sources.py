@@ -23,7 +23,7 @@ PROXY_FILE = "apt.conf.d/52-inference-proxy"
 CA_FILE = "inference-ca.pem"
 
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]*")
-"""A source's name, which becomes a file's name. apt ignores files with other characters. Source: sources.list(5)."""
+"""A source's name, which becomes a file's name. apt allows letters, digits, _, - and . there: sources.list(5)."""
 
 FINGERPRINT = re.compile(r"[0-9A-F]{40}|[0-9A-F]{64}")
 
@@ -304,7 +304,7 @@ def redact(text: str, urls: Iterable[str]) -> str:
 
 
 def active(text: str) -> bool:
-    """Whether a file declares any source: it has a line that is neither empty nor a comment."""
+    """Whether a file may declare a source: it has a line that is neither empty nor a comment."""
     return any(line.strip() and not line.lstrip().startswith("#") for line in text.splitlines())
 
 

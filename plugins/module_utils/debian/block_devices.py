@@ -54,7 +54,7 @@ class Mount:
 
 
 def read_mounts(proc: Path, process: str = "self") -> list[Mount]:
-    """All mounts of a process; a later mount covers an earlier one. Never accesses a file system, which may hang."""
+    """All mounts of a process, in the order of mounting. Never accesses a file system, which may hang."""
     found = []
     for line in (proc / process / "mountinfo").read_text(encoding="utf-8", errors="replace").splitlines():
         words = line.split()
@@ -78,7 +78,7 @@ class BlockDevices:
     # --- mounts
 
     def mounts(self) -> list[Mount]:
-        """All mounts; a later mount covers an earlier one. Never accesses a file system, which may hang."""
+        """All mounts, in the order of mounting. Never accesses a file system, which may hang."""
         return read_mounts(self.proc)
 
     def mounted_at(self, path: str) -> Mount | None:

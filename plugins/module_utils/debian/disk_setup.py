@@ -36,7 +36,7 @@ class Unseen(Exception):
 
 
 class Pass:
-    """One pass over all declared disks and shares. A rehearsal makes the same decisions, and changes nothing."""
+    """One pass over the declared disks and shares. A rehearsal changes nothing: it records actions and problems."""
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class Pass:
         self.fstab = host.fstab()
 
     def run(self) -> None:
-        """Set up all disks and shares. A rehearsal collects all problems; a real pass raises DiskError at the first."""
+        """Set up the disks and shares. A rehearsal collects a problem of each. A real pass raises DiskError."""
         for where, work in self.works:
             try:
                 work()
@@ -84,7 +84,10 @@ class Pass:
     # --- a disk
 
     def disk(self, disk: dk.Disk) -> None:
-        """Set up a disk, from devices to directories on the mounted file system. Raises DiskError and FstabError."""
+        """Set up a disk, from devices to directories on the mounted file system.
+
+        Raises the exceptions of ERRORS, and Unseen in a rehearsal.
+        """
         devices = self.devices(disk)
         joins = {"none": self.single, "raid0": self.array, "lvm": self.group}
         volume = joins[disk.join](disk, devices)
@@ -197,7 +200,7 @@ class Pass:
             self.host.do("vgcreate", disk.label, *(device.node for device in devices))
 
     def unseen(self, disk: dk.Disk) -> None:
-        """End a disk's rehearsal if its volume cannot be read yet. Raises Unseen."""
+        """End a rehearsal of the disk, whose volume cannot be read yet. Raises Unseen in a rehearsal."""
         if self.rehearsal:
             self.perform(f"mount {disk.label} at {disk.path}", lambda: None)
             raise Unseen
@@ -229,7 +232,10 @@ class Pass:
         return device
 
     def mount(self, disk: dk.Disk, volume: dk.Device | None) -> None:
-        """Mount a volume, and add it to /etc/fstab. None: it does not exist yet. Raises DiskError and FstabError."""
+        """Mount a volume, and add it to /etc/fstab. None: the volume does not exist yet.
+
+        Raises DiskError and FstabError.
+        """
         # A rehearsal without a UUID can still find conflicting lines.
         line = disk.line(volume.signatures[0].uuid if volume else f"(of the new {disk.label})")
         text = fstab.with_line(self.fstab, line)
@@ -329,7 +335,10 @@ class Pass:
     # --- directories
 
     def directories(self, disk: dk.Disk, volume: dk.Device | None) -> None:
-        """Create directories with owners and modes, but never in a mount point without its disk. Raises DiskError."""
+        """Create directories with owners and modes, but never in a mount point without its disk.
+
+        Raises DiskError and DirectoryError.
+        """
         top = self.host.blocks.mounted_at(disk.path)
         mounted = top is not None and volume is not None and top.number == volume.number
         if not mounted and not self.rehearsal:

@@ -37,7 +37,7 @@ SOURCE = re.compile(r"(?P<server>\[[0-9A-Fa-f:.%]+\]|[A-Za-z0-9.-]+):/[^\s,#]*")
 """An NFS export, HOST:/PATH. An IPv6 address is in brackets. Source: nfs(5)."""
 
 OWN_OPTIONS = ("noauto", "nofail", "_netdev", "vers", "nfsvers")
-"""Mount options that the module sets itself."""
+"""Mount options that an entry must not have: the module decides them."""
 
 NFS_PORT = 2049
 
@@ -59,7 +59,7 @@ PACKAGES: Mapping[str, tuple[str, str]] = {
 
 
 class DiskError(Exception):
-    """A disk or share cannot be used as declared. The message says what to do."""
+    """A disk or share cannot be used as declared. The message says why."""
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,7 @@ class Share:
 
     @property
     def port(self) -> int:
-        """The TCP port on which the server must answer; 0 if the server does not use TCP."""
+        """The TCP port on which the server must answer; 0 if it does not use TCP, or the option `port` is no number."""
         values = dict(option.split("=", 1) for option in self.options if "=" in option)
         if values.get("proto", "tcp") not in ("tcp", "tcp6") or not values.get("port", "0").isdecimal():
             return 0
@@ -148,7 +148,7 @@ def _with_defaults(options: Sequence[str], defaults: Iterable[str]) -> tuple[str
 
 
 def declared_disks(entries: Sequence[Mapping[str, Any]]) -> tuple[list[Disk], list[Problem]]:
-    """The declared disks, parent mount points first, and all problems that can be found without the node."""
+    """The declared disks, parent mount points first, and the problems of each that can be found without the node."""
     disks = []
     for entry in entries:
         directories = tuple(Directory(**item) for item in entry["directories"])
@@ -162,7 +162,7 @@ def declared_disks(entries: Sequence[Mapping[str, Any]]) -> tuple[list[Disk], li
 
 
 def declared_shares(entries: Sequence[Mapping[str, Any]]) -> tuple[list[Share], list[Problem]]:
-    """The declared NFS mounts, and all problems that can be found without the node."""
+    """The declared NFS mounts, and the problems of each that can be found without the node."""
     shares = [Share(**{**entry, "options": tuple(entry["options"])}) for entry in entries]
     problems = []
     for share in shares:
@@ -244,7 +244,7 @@ def _mount_problems(where: str, path: str, options: Sequence[str]) -> list[Probl
                 Problem(where, "must be a list of options, each without blanks and commas", "options", option)
             )
         elif key in OWN_OPTIONS or option.startswith(fstab.MARK):
-            hint = "use version instead" if key in ("vers", "nfsvers") else "is set by the role: remove it"
+            hint = "use version instead" if key in ("vers", "nfsvers") else "is for the role to decide: remove it"
             problems.append(Problem(where, hint, "options", option))
     return problems
 
@@ -259,7 +259,7 @@ def _repeated(where: str, key: str, values: Sequence[str]) -> list[Problem]:
 
 @dataclass(frozen=True)
 class Signature:
-    """Content of a device in libblkid's terms: a file system, a partition table, or a member of an array or group."""
+    """Content of a device in libblkid's terms, such as a file system, a partition table, or a member of an array."""
 
     kind: str
     label: str = ""
@@ -299,7 +299,7 @@ class Device:
 
     @property
     def node(self) -> str:
-        """The device node. Writing commands use it, because the declared path may belong to another device later."""
+        """The device node, for commands that format: the declared path may belong to another device later."""
         return f"/dev/{self.kernel.replace('!', '/')}"
 
     def __str__(self) -> str:

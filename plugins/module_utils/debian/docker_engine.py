@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Chooses Docker's packages and their version, and how containers of that version get GPUs. Private to the collection.
 
-Pure: computes the wanted and the missing packages from the facts of dpkg.
+Pure.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Packages:
     pinned: tuple[str, ...]
     others: tuple[str, ...]
     version: str = ""
-    """The tested version. The revision is a wildcard, because Debian's archive has only one revision at a time."""
+    """The tested version; empty for Docker's own packages. The revision is a wildcard: the archive has only one."""
 
 
 _DOCKERS_OWN = Packages(("docker-ce", "docker-ce-cli"), ("containerd.io",))
@@ -132,7 +132,7 @@ class Engine:
 
     @property
     def install(self) -> list[str]:
-        """The packages with their versions, as arguments of apt-get."""
+        """The packages as arguments of apt-get: the pinned ones with the wanted version."""
         return [*(f"{name}={self.wanted}" for name in self.packages.pinned), *self.packages.others]
 
     @property
@@ -161,7 +161,7 @@ class Engine:
         return f"{', '.join(self.moving)} {self.version} is installed, {self.wanted} is wanted"
 
     def cdi_problem(self, gpus: bool, config: Mapping[str, Any], not_loaded: Sequence[str]) -> str:
-        """Why containers cannot use CDI names for GPUs after the run of the role; empty if they can.
+        """Why containers cannot get GPUs after the run of the role; empty if they can.
 
         `config` is the whole of daemon.json. `not_loaded` has the keys that take effect after a restart that is due.
         """

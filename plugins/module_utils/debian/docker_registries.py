@@ -28,7 +28,7 @@ def authority(registry: str) -> Path:
 
 
 def authority_problems(declared: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Problems with the declared authorities: a text for each image registry."""
+    """Problems with the declared authorities: a text for each wrong entry."""
     return [
         f"docker_registry_cas: {one['registry']} must be HOST or HOST:PORT without a scheme. Its `ca` must be a "
         f'certificate in PEM, or the absolute path of one on the controller, found "{one["ca"]}". An entry with '

@@ -10,14 +10,14 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 MARK = "x-inference="
-"""The mark: an option of the line, followed by the name of the disk or share.
+"""The mark: an option of the line, followed by the name of the disk, or by nfs for a share.
 
 mount(8) and systemd ignore unknown options that begin with ``x-``.
 """
 
 
 class FstabError(Exception):
-    """A line of other origin prevents the change. The message says what to do."""
+    """A line of /etc/fstab prevents the change. The message says what to do."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Line:
 
     @property
     def owner(self) -> str:
-        """The name of the disk or share in the mark; empty for a line of other origin."""
+        """The disk's name in the mark, or nfs for a share; empty for a line of other origin."""
         return next((option.removeprefix(MARK) for option in self.options if option.startswith(MARK)), "")
 
     def __str__(self) -> str:

@@ -35,7 +35,7 @@ def size(text: str) -> int:
 
 
 def mistakes(options: Mapping[str, str]) -> list[Problem]:
-    """Problems with values that journald would not accept. It would log a line, and use its defaults."""
+    """Problems with values that journald would not use as they are."""
     problems = []
     for key in ("max_use", "keep_free"):
         text = options[key]

@@ -36,7 +36,7 @@ GATHERED = {"console", "earlycon", "hugepages", "hugepagesz", "module_blacklist"
 
 
 class BootError(Exception):
-    """The menu cannot be written. The message says what to do."""
+    """The menu cannot be written. The message says why."""
 
 
 def render(parameters: list[str]) -> str:

@@ -123,7 +123,7 @@ def overriding(root: Path, own: str, wanted: Mapping[str, str]) -> list[str]:
 
 
 def parse_sysctl(text: str) -> Iterable[tuple[str, str]]:
-    """Key (with dots) and value of every line."""
+    """Key (with dots) and value of every setting."""
     for line in text.splitlines():
         key, separator, value = line.strip().partition("=")
         if separator and not key.startswith(("#", ";")):
@@ -136,14 +136,14 @@ def sysctl_file(values: Mapping[str, str]) -> str:
 
 
 def tmpfiles_file(settings: Iterable[Setting]) -> str:
-    """The text of our file in tmpfiles.d. It sets the values that are not sysctls at boot. Source: tmpfiles.d(5)."""
+    """The text of our file in tmpfiles.d. At boot, it sets the values that are not sysctls. Source: tmpfiles.d(5)."""
     # One line for all CPUs, because a path can be a pattern.
     lines = {f"w- /{re.sub(CPU, 'cpu*', setting.path)} - - - - {setting.value}\n": None for setting in settings}
     return "".join([f"# {HEADER}\n", *lines])
 
 
 class KernelError(Exception):
-    """A value cannot be set, or the kernel did not accept it. The message says what to do."""
+    """A value cannot be set, or the kernel did not accept it."""
 
 
 def wanted_sysctls(params: dict[str, Any], root: Path) -> dict[str, Any]:
@@ -276,7 +276,7 @@ class Kernel:
         ]
 
     def apply(self) -> None:
-        """Set all values, read them back, and write the files. Restores the old values before it raises KernelError."""
+        """Set the values that differ, read them back, and write the files. KernelError: the old values are restored."""
         differing = self.differing()
         before = [(self.root / item.path, current(self.root / item.path)) for item in differing]
         words = {setting.name: _set(self.root / setting.path, setting.value) for setting in differing}

@@ -144,7 +144,7 @@ class Rule:
 
 @dataclass(frozen=True)
 class Base:
-    """Settings that apply to all parts: SSH, trusted interfaces, logging."""
+    """Settings of the whole firewall, and not of one part."""
 
     ssh_ports: tuple[int, ...]
     ssh_sources: Addresses = Addresses()
@@ -538,7 +538,7 @@ def socket_ports(listen: str) -> list[int]:
 
 
 def conflicts(found: Mapping[str, Mapping[str, str]], ufw_conf: str) -> list[str]:
-    """Other firewalls that are active on the node, from the units of ``systemctl show``.
+    """Other firewalls that are active or enabled on the node, from the units of ``systemctl show``.
 
     ufw's unit is active even if ufw is off; /etc/ufw/ufw.conf says whether it is on. Source: ufw(8)
     """

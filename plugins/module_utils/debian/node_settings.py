@@ -15,7 +15,7 @@ from ..core.problems import Problem
 
 
 class SettingsError(Exception):
-    """A setting could not be made. The message says what to do."""
+    """A setting could not be made. The message says why."""
 
 
 @dataclass(frozen=True)

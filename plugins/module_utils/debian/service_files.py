@@ -30,7 +30,7 @@ HIDDEN = ("(not shown)\n", "(not shown, changed)\n")
 
 
 class ServiceError(Exception):
-    """An error that the operator must correct. The message says what to do."""
+    """An error that the operator must correct."""
 
 
 class Link(str):

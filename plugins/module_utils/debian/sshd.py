@@ -212,7 +212,7 @@ def culprit(keyword: str, every: Iterable[Line], ours: str) -> str:
 
 
 def shut_out(values: Mapping[str, set[str]], user: str, groups: Iterable[str], address: str) -> str:
-    """Why a user with a key could not log in; empty if the user can. The order of checks is sshd's.
+    """Why a user with a key could not log in; empty if the user can. The lists are checked in sshd's order.
 
     Source: allowed_user() in OpenSSH's auth.c
     """

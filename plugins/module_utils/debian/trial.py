@@ -94,7 +94,7 @@ class Trial:
         return path
 
     def confirm(self) -> None:
-        """Make the change permanent. Raises TrialError if the old state is already back."""
+        """Make the change permanent. Raises TrialError if no trial is pending: the old state is then back."""
         with self._locked():
             if not self.pending:
                 raise TrialError("The trial ended before it was confirmed: the old state is back. Run again.")

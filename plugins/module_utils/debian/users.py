@@ -9,7 +9,7 @@ import pwd
 
 
 def ids(user: str) -> tuple[int, int]:
-    """The ids of a user and its group, by name, UID or UID:GID. Raises KeyError for a user that the node does not
+    """The ids of a user and its group, by name, UID or UID:GID. Raises KeyError for a name that the node does not
     have."""
     if user[:1].isdigit():
         uid, _colon, gid = user.partition(":")
@@ -19,7 +19,7 @@ def ids(user: str) -> tuple[int, int]:
 
 
 def ids_or_root(user: str) -> tuple[int, int]:
-    """Like ids, but root for a missing user: no process of the user runs yet, and the check of users reports it."""
+    """Like ids, but root for a missing user, which the check of users reports: no process of the user runs yet."""
     try:
         return ids(user)
     except KeyError:

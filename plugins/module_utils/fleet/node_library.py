@@ -41,7 +41,7 @@ class Library:
     """The run's directory for the library's digest and archive."""
 
     def encoded(self) -> str:
-        """The library's archive as text, packed once in a run. Raises OSError."""
+        """The library's archive as text. The run keeps the archive. Raises OSError."""
         archive = self.directory / f"{KEPT}.zip"
         if not archive.exists():
             _keep(archive, pack(read()))
@@ -86,7 +86,7 @@ def pack(library: dict[str, bytes]) -> bytes:
 
 
 def of_run(directory: Path) -> Library:
-    """The library of a run, which is read once. No other run may use the same directory. Raises OSError."""
+    """The library of a run. No other run may use the same directory. Raises OSError."""
     kept = directory / KEPT
     if not kept.exists():
         _keep(kept, node_call.digest(read()).encode())

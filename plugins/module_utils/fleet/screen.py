@@ -28,7 +28,7 @@ NOTES = 40
 
 
 def render(fleet: Fleet, width: int = WIDTH) -> list[str]:
-    """The lines: totals, the gateways, a row for each instance, and the notes."""
+    """The lines: totals, the gateways, a row for each instance and each node without instances, and the notes."""
     rows = [HEADER, *(row for node in fleet.nodes for row in _rows(node, fleet))]
     lines = [*textwrap.wrap(_summary(fleet), width), *_gateways(fleet, width), "", *table.lines(fit(rows, width))]
     notes = [f"{name}: UNREACHABLE: {why}" for name, why in fleet.unreachable.items()]

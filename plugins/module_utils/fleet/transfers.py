@@ -71,8 +71,9 @@ class _Table:
 def deal(nodes: Sequence[Node], limits: Limits) -> dict[str, Turn]:
     """The next turn of each node that has one. While an active node wants a model, at least one node has a turn.
 
-    If no node has a model yet, only the first node that wants the model fetches it from the network. If this fails, all
-    nodes may fetch it: the failure can be the node's or the network's. Without peers, all nodes may fetch it, too.
+    If no node has a model yet, nodes fetch it from the network only up to the first node that gives models to others.
+    If a fetch fails, all nodes may fetch the model: the failure can be the node's or the network's. Without peers, all
+    nodes may fetch it.
     """
     table = _Table()
     turns: dict[str, Turn] = {}

@@ -24,8 +24,8 @@ FIRST, SECOND = ("$.instructions",), ("$.prompt", "$.input", "$.input[0].content
 the prompt. HAProxy 2.6 finds texts, but no lists: so of a list, the first element counts."""
 
 FILL_PERCENT = 90
-"""Affinity fills an engine up to this share of its limit. So a request with a preferred engine never queues at this
-engine while another one is free, also if two threads choose the same engine at once."""
+"""Affinity fills an engine up to this share of its limit. So a request seldom queues at its preferred engine
+while another one is free, even if two threads choose the same engine at once."""
 
 
 def rules(routing: Routing, engine_requests: int) -> list[str]:

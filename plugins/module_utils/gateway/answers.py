@@ -80,7 +80,7 @@ def server_states() -> Mapping[str, Mapping[str, str]]:
 
 
 def ask_until(name: str, deadline: float) -> tuple[str, str]:
-    """Request a token until one comes or the time is over.
+    """Request a token until one comes, the set is drained or the time is over.
     Returns the name of the field of Answers, and the last error."""
     while True:
         try:

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The site's own certificate authority (CA) for its gateways. Private to the collection.
 
-One gateway, the lead, has the root's key. Each gateway has an issuer of its own: a CA that the root has signed once,
+One gateway, the lead, has the root's key. Each gateway has an issuer of its own: a CA that the root has signed,
 for the names of this gateway alone. With its issuer, a gateway renews its certificate by itself. No key leaves the
 machine that made it. Clients trust the root.
 """
@@ -121,7 +121,7 @@ class Authority:
             return ""
 
     def needs_issuer(self, names: Iterable[str]) -> bool:
-        """Whether the root must sign an issuer: there is none, or it is for other names."""
+        """Whether the root must sign an issuer: one of its files is missing, or it is for other names."""
         known = _known(self.issuer)
         return (
             known is None or not self.root.is_file() or set(known.names) != set(names) or not self.issuer_key.is_file()

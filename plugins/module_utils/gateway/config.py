@@ -191,7 +191,7 @@ def _api(settings: Settings, fleet: Fleet) -> list[str]:
 
 
 def _identity() -> list[str]:
-    """The request's id, from the client if it sent one, and the path as the log shows it."""
+    """The request's id, from the client if it sent a valid one, and the path as the log shows it."""
     return [
         f"http-request set-var(txn.id) req.fhdr(X-Request-ID) if {{ req.fhdr(X-Request-ID) -m reg {VALID_ID} }}",
         "http-request set-var(txn.id) uuid() unless { var(txn.id) -m found }",
@@ -238,7 +238,7 @@ def _limits_table() -> list[str]:
 
 
 def _body(settings: Settings, fleet: Fleet) -> list[str]:
-    """These rules come after keys and limits, so that a client without a key fills no buffer."""
+    """These rules come after keys and limits, so that a refused client fills no buffer."""
     services = [
         f"http-request use-service lua.too_large if !audio {{ req.body_size gt {settings.body_mib * MIB} }}",
         "http-request use-service lua.audio_too_large"

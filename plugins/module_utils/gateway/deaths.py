@@ -15,14 +15,14 @@ REMEMBERED = (
     "http-after-response set-var(txn.status) status",
     "http-after-response set-var(txn.stream) bool(true) if { res.hdr(Content-Type) -m beg text/event-stream }",
 )
-"""Rules that set the variables that lua.remember reads. They run for each request."""
+"""Rules that set the variables that lua.remember reads."""
 
 FIELD = '"remembered":"%[lua.remember]"'
 """The field of the log that calls lua.remember at the end of a request. No rule runs when an answer breaks off."""
 
 
 def refusal(settings: Settings) -> list[str]:
-    """The rules that refuse a key that was in flight at several deaths; none if the site does not allow refusals."""
+    """The rules that refuse a key that had requests in flight at several deaths; none if the site allows no refusal."""
     if not settings.refuse_deaths:
         return []
     return [

@@ -65,7 +65,7 @@ def plan(
     shared: Mapping[str, Any] | None = None,
     tls: Mapping[str, Any] | None = None,
 ) -> Plan:
-    """Make all files, or list every mistake. Keys may name `models` that no engine serves.
+    """Make all files, or list the mistakes. Keys may name `models` that no engine serves.
 
     `shared` has the role's variables `gateway_floating_…`, without this prefix. `tls` is for forms.problems().
     """

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Where a gateway's certificate comes from, and every mistake in it. Private to the collection; pure."""
+"""Where a gateway's certificate comes from, and the mistakes in these settings. Private to the collection; pure."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ def _acme_problems(given: Mapping[str, Any]) -> list[Problem]:
 
 
 def _authority_problems(given: Mapping[str, Any]) -> list[Problem]:
-    """The mistakes of a site's own CA that several gateways share. Each gateway is known by what the run has read."""
+    """A problem with the site's own CA, judged by what the run has read of each gateway."""
     message = _authority_mistake(given)
     return [Problem(WHERE, message, "gateway_tls", CA)] if message else []
 

@@ -71,7 +71,7 @@ TOO_LARGE, AUDIO_TOO_LARGE = "too-large.json", "audio-too-large.json"
 """The answers to bodies above gateway_body_mib and gateway_audio_mib."""
 
 SET, MODEL = "set_", "model_"
-"""Prefixes of backend names. Names of instances have no underscore, so all backend names differ."""
+"""Prefixes of backend names."""
 
 KEEP_ALIVE_SECONDS = 10
 """How long an old process keeps idle connections after a reload. Meanwhile it routes by its old states."""

@@ -34,7 +34,8 @@ ENGINE_PATHS = frozenset(path for paths in adapters.get().paths.values() for pat
 MODELS_PATH = "/v1/models"
 
 BODY_MIB = (1, 32)
-"""Each request has one buffer of this size. vLLM itself accepts 32 MiB (VLLM_HTTP_MAX_REQUEST_BODY_SIZE)."""
+"""The least and the greatest limit of a body, in MiB. Each request has a buffer of the limit's size. vLLM itself
+accepts 32 MiB (VLLM_HTTP_MAX_REQUEST_BODY_SIZE)."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,7 @@ class Settings:
     slow_start_seconds: int
     retry_sent: bool
     refuse_deaths: int
-    """At how many deaths within an hour a key was in flight before it is refused; 0 for no refusal."""
+    """At how many deaths within an hour a key had requests in flight before it is refused; 0 for no refusal."""
     refuse_seconds: int
     affinity: str
     agent_port: int

@@ -52,7 +52,7 @@ def docker(root: Path, run: Run) -> dict[str, Any]:
 
 
 def firewall(root: Path, run: Run) -> dict[str, Any]:
-    """Other active firewalls, and whether /etc/nftables.conf has rules that this collection did not write."""
+    """Other firewalls that are active or enabled, and whether /etc/nftables.conf has rules of other origin."""
     text = sysfs.read(root / "etc/nftables.conf") or ""
     return {
         "others": nftables.conflicts(_units(run, list(FIREWALLS)), sysfs.read(root / "etc/ufw/ufw.conf") or ""),

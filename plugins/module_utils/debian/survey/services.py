@@ -35,17 +35,17 @@ MOST_BYTES = 1 << 20
 """How much of an answer is read at most."""
 
 LISTS = {"ollama": "/api/tags"}
-"""The path of the list of models, for programs without the API of OpenAI."""
+"""The path of the list of models, for programs that are not asked at /v1/models."""
 
 WITHOUT_LIST = ("ray", "jupyter", "triton", "open-webui")
-"""Kinds of programs that have no list of models."""
+"""Kinds of programs that are not asked for their models."""
 
 Ask = Callable[[str, int, str], Any]
-"""Reads JSON from a listening socket's address and port, and a path. Raises OSError or ValueError."""
+"""Reads JSON at the address and port of a listening socket, and a path. Raises OSError or ValueError."""
 
 
 def ask(address: str, port: int, path: str) -> Any:
-    """Read JSON from a listening socket's address and port, and a path. Raises OSError or ValueError."""
+    """Read JSON at the address and port of a listening socket, and a path. Raises OSError or ValueError."""
     # No proxy of the environment: the program is on this machine.
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
@@ -65,7 +65,7 @@ def _reached(address: str) -> str:
 
 
 def read(proc: Path, run: Run, asking: Ask = ask) -> list[dict[str, Any]]:
-    """The listening programs by port, without those on loopback that serve no models."""
+    """The listening programs, sorted by port: one of each kind. Unknown programs on loopback are left out."""
     commands = {pid: _command(proc, pid) for pid in _processes(proc)}
     programs = {pid: recognise(words) for pid, words in commands.items()}
     owners = _owners(proc, commands)

@@ -19,7 +19,7 @@ MODULES: Mapping[str, tuple[str, str]] = {
 """The modules that looked at a machine, by the key of their result, each with a key that a good result has."""
 
 MOST = 300
-"""Characters of a message that are shown."""
+"""The most characters of a message that are shown."""
 
 ANSIBLE = re.compile(r"^(?:Task failed: )?(?:Failed to connect to the host via ssh: )?(?:ssh: )?")
 """What Ansible puts before the reason."""

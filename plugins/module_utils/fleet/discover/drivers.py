@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Proposes driver, repositories, container toolkit and Docker for a machine, with reasons. Private to the collection.
-Pure, except that it reads the table of drivers."""
+Pure."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ WITH_CODE = (7, 5)
 """The least compute capability that images built with CUDA 13 have code for. Source: CUDA 13's release notes."""
 
 DOCKERS_OWN = "28.*"
-"""A tested version of Docker's own packages, all of which support CDI."""
+"""The tested version of Docker's own packages. It supports CDI."""
 
 
 def propose(machine: Machine, known: Compatibility, cuda: str = "", month: str = "") -> Proposal:

@@ -68,7 +68,7 @@ class Discovery:
     records: dict[str, dict[str, Any]] = field(default_factory=dict)
     """The record of each machine, by its name in the inventory."""
     proposed: dict[str, dict[str, Any]] = field(default_factory=dict)
-    """All proposed variables of each machine, by its name."""
+    """The proposed variables of each machine, by its name."""
 
 
 def discover(results: Mapping[str, Mapping[str, Any]], options: Options) -> Discovery:
@@ -147,7 +147,6 @@ class _Writer:
             self.found.files["group_vars/inference/main.yml"] = self.inference(shared, plan)
         for name in self.usable:
             self.host(name, proposed[name], own.get(name, Proposal()), shared, plan)
-        # The last file: now all questions are known.
         self.found.files[names.DECIDE] = self.decide()
 
     def ask(self, proposed: Mapping[str, node.Proposed], plan: layout.Layout) -> None:
@@ -290,7 +289,7 @@ class _Writer:
             self.found.proposed[name] |= {"instances": plan.instances[name], "models": plan.models}
 
     def decide(self) -> str:
-        """The questions, and the variables with which most of them are answered."""
+        """The questions, and the variables that answer those about all machines."""
         title = (
             "Questions that only a person can answer. Answer each question in the file that it names, then delete the "
             "question from the list. baremetal.inference.site refuses to run while a question is left. "

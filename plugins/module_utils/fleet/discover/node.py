@@ -1,8 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Proposes the variables of one machine, with findings and questions. Private to the collection. Pure, except that it
-reads the table of drivers."""
+"""Proposes the variables of one machine, with findings and questions. Private to the collection. Pure."""
 
 from __future__ import annotations
 

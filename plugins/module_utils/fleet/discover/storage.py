@@ -29,7 +29,7 @@ DIRECTORIES = (
 
 
 def blank(machine: Machine) -> list[Mapping[str, Any]]:
-    """The disks that are certainly blank and large enough, the fastest first, then the largest."""
+    """The disks that are certainly blank and large enough: NVMe disks first, then the largest."""
     found = [disk for disk in machine.disks if not disk.get("obstacles") and (disk.get("size") or 0) >= LEAST_BYTES]
     return sorted(found, key=lambda disk: (not disk.get("nvme"), -disk["size"], disk["path"]))
 

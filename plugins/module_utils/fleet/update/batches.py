@@ -3,9 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Divides a fleet's instances into batches for their swaps. Private to the collection. Pure.
 
-Batches consist of instances, not of hosts. The first batch is a canary, and later batches grow. If a gateway
-has several servers of a set, a batch leaves it at least one of them. The only server of a set at a gateway is swapped
-in a batch without other instances of the set; plan.py decides how the set's clients are served meanwhile.
+Batches consist of instances, not of hosts. If a gateway has several servers of a set, a batch leaves it at least one
+of them. The only server of a set at a gateway is swapped in a batch without other instances of the set; plan.py decides
+how the set's clients are served meanwhile.
 """
 
 from __future__ import annotations

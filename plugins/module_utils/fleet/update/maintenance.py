@@ -3,8 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Plans maintenance: the batches of nodes, and the problems that forbid a run. Private to the collection. Pure.
 
-All instances of a node are drained together. A batch leaves every gateway at least one server of each set. If a gateway
-has only one server of a set, the gateways hold the set's requests, provided that the work is short enough.
+If work needs a drained node, all instances of the node are drained together. If a gateway has several servers of a
+set, a batch leaves it at least one of them. If it has only one, the gateways hold the set's requests, provided that
+the work is short enough.
 """
 
 from __future__ import annotations
@@ -193,7 +194,7 @@ def _fill(waiting: Sequence[str], hosts: Mapping[str, Host], serving: Serving, l
 
 
 def _bearable(batch: Sequence[str], host: str, hosts: Mapping[str, Host], serving: Serving) -> bool:
-    """Whether a host may join a batch: then every gateway still has a server of each set."""
+    """Whether a host may join a batch: several nodes of a batch must not take a gateway's last server of a set."""
     if not hosts[host].drains:
         return True
     drained = [one for other in batch if hosts[other].drains for one in hosts[other].servers(other)]

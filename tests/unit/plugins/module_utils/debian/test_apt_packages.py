@@ -93,7 +93,7 @@ def test_apt_may_remove_only_packages_declared_as_absent() -> None:
     assert "declare jq as absent" in ap.objections(wanted, INSTALLED, ap.Actions([], ["old", "jq"], []))[0]
 
 
-def test_a_held_package_changes_only_to_a_declared_version() -> None:
+def test_a_held_package_changes_only_to_a_declared_version_or_if_the_caller_holds_it() -> None:
     assert "on hold" in ap.objections(lists("curl"), INSTALLED, ap.Actions(["docker.io"], [], []))[0]
     assert "on hold" in ap.objections(lists(absent=("docker.io",)), INSTALLED, ap.Actions([], ["docker.io"], []))[0]
     own = replace(lists(absent=("docker.io",)), own_holds=("docker.*",))

@@ -34,7 +34,7 @@ def test_an_origin_that_could_break_the_file_is_a_mistake(origin: str) -> None:
     assert repr(origin) in words and "apt-cache policy" in words
 
 
-def test_the_file_is_written_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_file_is_written_only_if_it_differs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(apt_pins, "ETC_APT", tmp_path)
     (tmp_path / "apt.conf.d").mkdir()
     (predicted,) = apt_unattended.apply(True, ORIGINS, check=True)

@@ -147,7 +147,7 @@ def test_no_line_of_fstab_can_block_a_boot() -> None:
         ({"path": "/"}, "must be absolute"),
         ({"path": "/mnt/models/"}, "must be absolute"),
         ({"options": ["noatime,discard"]}, "a list of options"),
-        ({"options": ["noauto"]}, "set by the role"),
+        ({"options": ["noauto"]}, "for the role to decide"),
         ({"directories": [{"path": "../x"}]}, "must be relative"),
         ({"directories": [{"path": "/x"}]}, "must be relative"),
         ({"directories": [{"path": "x", "mode": "493"}]}, "four octal digits"),

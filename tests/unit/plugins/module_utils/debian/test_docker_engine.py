@@ -87,7 +87,7 @@ def test_docker_of_debian_13_gives_gpus_by_cdi_and_docker_of_debian_12_by_a_runt
         ("12", "", False, {}, [], "Docker 20.10.24* has no CDI; version 25 and later have it. Install Debian 13"),
     ],
 )
-def test_the_reason_why_cdi_names_do_not_work_is_named(
+def test_the_reason_why_containers_get_no_gpus_is_named(
     release: str, wish: str, gpus: bool, config: dict[str, Any], not_loaded: list[str], words: str
 ) -> None:
     found = engine(release=release, wish=wish).cdi_problem(gpus, config, not_loaded)

@@ -30,7 +30,7 @@ FIRST = [
 LAST = ["meta l4proto tcp reject with tcp reset", "reject with icmpx admin-prohibited"]
 
 
-def test_without_entries_an_engine_only_answers() -> None:
+def test_without_entries_an_engine_only_answers_and_connects_its_own_processes() -> None:
     assert lines() == [*FIRST, *LAST]
     (logged,) = set(lines(log=True)) - set(lines())
     assert 'log prefix "inference-firewall-engine: "' in logged and "limit rate" in logged

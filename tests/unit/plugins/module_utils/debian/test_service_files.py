@@ -212,7 +212,7 @@ def test_the_error_of_a_failed_systemctl_is_quoted(machine: Machine) -> None:
     assert files_of(machine) == TEXTS
 
 
-def test_a_configuration_of_other_origin_is_kept(machine: Machine) -> None:
+def test_a_configuration_of_other_origin_is_refused_without_replace(machine: Machine) -> None:
     path = machine.root / "etc/config"
     path.parent.mkdir()
     path.write_text("# theirs")

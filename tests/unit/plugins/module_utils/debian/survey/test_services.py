@@ -142,7 +142,7 @@ def test_a_model_of_a_hub_is_found_in_the_cache(proc: Proc) -> None:
     assert found["models"] == [] and found["model_path"] == f"/{snapshots}"
 
 
-def test_programs_on_loopback_count_only_if_they_serve_models(proc: Proc) -> None:
+def test_programs_on_loopback_count_only_if_they_are_recognised(proc: Proc) -> None:
     proc.listen(25, 504, "0100007F")
     proc.process(3, "/usr/sbin/exim4 -bd", 504)
     proc.listen(11434, 505, "0100007F")

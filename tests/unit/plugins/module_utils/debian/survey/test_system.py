@@ -46,7 +46,7 @@ def test_the_facts_of_a_machine_are_read_from_its_files_and_commands(tmp_path: P
     assert found["default_device"] == "eno1"
 
 
-def test_without_files_and_commands_the_facts_are_empty(tmp_path: Path) -> None:
+def test_without_files_and_commands_release_and_addresses_are_unknown(tmp_path: Path) -> None:
     def nothing(command: list[str]) -> Outcome:
         return Outcome(None, failure="not_installed")
 
