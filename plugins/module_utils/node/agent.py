@@ -48,7 +48,7 @@ LISTEN_INTERVAL = 2.0
 
 LONGEST_ROUND = 60.0
 """Seconds that a probe takes at most, even if engine, systemd and Docker hang. A longer probe shows that the agent
-itself hangs."""
+or a disk hangs."""
 
 ANSWERS_INTERVAL = 0.5
 """Least seconds between two writes of the last answers to gateways, unless an answer changes."""

@@ -26,7 +26,8 @@ from ..engine.release import Release
 from ..engine.state import attempts, releases
 
 DOCKER_TIMEOUT = 5.0
-"""Limit in seconds. Docker is read once after each start of an engine. Without its answer, the probe continues."""
+"""Limit in seconds. Docker is read after each start of an engine, until the port is known to be the engine's. Without
+Docker's answer, the probe continues."""
 
 SYSTEMD_TIMEOUT = 10.0
 """Limit in seconds. Without systemd's answer, the unit's state is unknown, and the probe continues."""
@@ -72,7 +73,8 @@ class Prober:
         self._owner_due = 0.0
 
     async def round(self) -> Finding:
-        """Probe once, or judge by systemd if the unit does not run. Takes up to 40 s if everything hangs.
+        """Probe once, or judge by systemd if the unit does not run. Takes up to 40 s if engine, systemd and Docker
+        hang.
 
         Raises OSError.
         """

@@ -21,7 +21,8 @@ vllm/entrypoints/logger.py, RequestLogger; OpenAI's API."""
 
 PROMPT = re.compile(rf"(?i)((?:{PROMPT_KEY})['\"]?\s*[:=]).*")
 
-_PROMPT_KEY = re.compile(rf"(?i)(?:{PROMPT_KEY})")
+_PROMPT_KEY = re.compile(rf"(?i)(?:(?:golden|warm[-_]up)[-_])?(?:{PROMPT_KEY})|order")
+"""Keys of a document that have prompts. `order` has further texts of a golden prompt."""
 
 SECRET_KEY = (
     r"(?:pass(?:word|wd|phrase)|secret|(?:api|access|private|auth)[-_]?key|credentials?"
@@ -36,6 +37,8 @@ _VALUE = r"(?:\"(?:[^\"\\\n]|\\.)*\"?|'[^'\n]*'?|[^\s'\",;&\]}]+)"
 """The value after such a name, with or without quotes. A quote without its end reaches to the end of the line."""
 
 PATTERNS: tuple[tuple[re.Pattern[str], str], ...] = (
+    # The messages of a swap quote golden prompts.
+    (re.compile(r"(golden prompt )(?:'(?:[^'\\\n]|\\.)*'|\"(?:[^\"\\\n]|\\.)*\")"), rf"\1{LEFT_OUT}"),
     (re.compile(r"(?i)((?:authorization|cookie)['\"]?\s*[:=]\s*['\"]?)[^'\"\r\n]+"), r"\1***"),
     # Passwords in addresses, also with a raw / or @, and addresses that are secret as a whole.
     (re.compile(r"(://)[^/\s:@'\"]*:[^\s'\"]{0,500}@"), r"\1***@"),

@@ -364,7 +364,8 @@ def _notes(status: Status) -> list[str]:
         notes.append(f"does not serve: journalctl -t vllm@{status.name}; journalctl -u vllm@{status.name}")
     if instance := bridged_instance(status.name):
         notes.append(
-            f"is the bridge of {instance} for an update: this or the next baremetal.inference.update_model removes it"
+            f"is the bridge of {instance} for an update: the swap, or the next baremetal.inference.update_model,"
+            " removes it"
         )
     elif not status.desired:
         notes.append("is not in the inventory")

@@ -44,6 +44,8 @@ KEY = "the-key-of-this-engine"
         ('{"messages": [{"role": "user", "content": "my medical history"}]}', "medical"),
         ("prompt_token_ids: [1, 2, 77]", "77"),
         ("system-prompt: my medical history", "medical"),
+        ("swap: probe failed: golden prompt 'my medical history' to legal: answered 'no'", "medical"),
+        ('golden prompt "it\'s my medical history": answered', "medical"),
     ],
 )
 def test_secrets_and_prompts_are_left_out(given: str, secret: str) -> None:
@@ -87,6 +89,18 @@ def test_a_document_stays_valid_json() -> None:
         "messages": "(left out)",
     }
     assert redaction.document('{"password": "hunter2', []) == '{"password": ***\n'
+
+
+def test_the_golden_and_warm_up_prompts_of_an_entry_are_left_out_of_a_document() -> None:
+    golden = [{"prompt": "my history", "order": ["my heart", "my knee"]}]
+    entry = {"warm-up-prompts": ["my history"], "golden-prompts": golden, "max-model-len": 512}
+    found = json.loads(redaction.document(json.dumps({"models": {"bot": entry}, "golden": {"bot": golden}}), []))
+    assert found["models"]["bot"] == {
+        "warm-up-prompts": "(left out)",
+        "golden-prompts": "(left out)",
+        "max-model-len": 512,
+    }
+    assert found["golden"]["bot"] == [{"prompt": "(left out)", "order": "(left out)"}]
 
 
 def test_a_list_of_secrets_in_a_document_is_masked() -> None:

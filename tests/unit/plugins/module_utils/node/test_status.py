@@ -270,8 +270,8 @@ def test_a_bridge_is_shown_as_a_bridge(paths: Paths, units: Units, output: Outpu
     inferctl.main(["status", "main_bridge"], paths)
     text = output()[0]
     assert (
-        "main_bridge: is the bridge of main for an update: this or the next baremetal.inference.update_model removes it"
-        in text
+        "main_bridge: is the bridge of main for an update: the swap, or the next baremetal.inference.update_model,"
+        " removes it" in text
     )
     assert "is not in the inventory" not in text
 
