@@ -3,10 +3,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Copies of the store's models on a faster disk. Private to the collection.
 
-Engines load a model from FAST/NAME/REVISION. For a variant with a system prompt, this is a directory of links; else a
-link to FAST/.copies/NAME/REVISION if the copy is complete, or to the store. So a release does not change when a copy is
-made or removed, and a full disk costs speed, not service. One rename changes the link. FAST/.copies has the layout and
-the rules of a store: a revision with a name there is complete and verified.
+Engines load a model from FAST/NAME/REVISION. This is a link to FAST/.copies/NAME/REVISION if the copy is complete, else
+to the store. A variant with a system prompt can have a directory of links there instead. So a release does not change
+when a copy is made or removed, and a full disk costs speed, not service. One rename changes the link. FAST/.copies has
+the layout and the rules of a store: a revision with a name there is complete and verified.
 """
 
 from __future__ import annotations
