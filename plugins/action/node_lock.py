@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The controller's part of the module node_lock.
 
-Only the controller can find the process of this run, and whether the process of the lock's holder has ended.
+Only the controller can find the process of this run, and whether the process of the lock's owner has ended.
 """
 
 from __future__ import annotations

@@ -12,8 +12,8 @@ version_added: 0.1.0
 description:
   - Starts a server in the transient unit C(inference-share.service), on one address of the node. The server sends only
     the given revisions, only to clients with its token. Each call makes a new token.
-  - The server has no privileges, can read only the shared revisions, and cannot write. It ends after O(seconds), also
-    if the playbook was killed.
+  - The server has no privileges, can read only the shared revisions of the store, and cannot write. It ends after
+    O(seconds), also if the playbook was killed.
   - M(baremetal.inference.model_fetch) fetches from this server, and verifies the files.
   - Internal to this collection; its options may change without notice.
 author:
