@@ -66,7 +66,9 @@ def _model(words: Sequence[str]) -> str:
 
 def _of_python(before: Sequence[str]) -> bool:
     """Whether a flag after these words belongs to Python, as in python3 -u -m MODULE."""
-    return "python" in PurePosixPath(before[0]).name and all(word.startswith("-") for word in before[1:])
+    # A program that overwrites its command line can leave out its own name.
+    program = PurePosixPath(before[0]).name if before else "python"
+    return "python" in program and all(word.startswith("-") for word in before[1:])
 
 
 def proxied(words: Sequence[str]) -> int:

@@ -14,7 +14,7 @@ import json
 import os
 import re
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -65,12 +65,15 @@ def _reached(address: str) -> str:
 
 
 def read(proc: Path, run: Run, asking: Ask = ask) -> list[dict[str, Any]]:
-    """The listening programs, sorted by port: one of each kind. Unknown programs on loopback are left out."""
+    """The listening programs, sorted by port. Unknown programs on loopback are left out.
+
+    A program with several addresses is listed once, as are unknown programs of one port.
+    """
     commands = {pid: _command(proc, pid) for pid in _processes(proc)}
     programs = {pid: recognise(words) for pid, words in commands.items()}
     owners = _owners(proc, commands)
     containers = _containers(run)
-    found: dict[tuple[int, str], dict[str, Any]] = {}
+    found: list[dict[str, Any]] = []
     for socket in _listening(proc, "self"):
         pid = owners.get(socket[2])
         inside = proxied(commands.get(pid, [])) if pid is not None else 0
@@ -79,11 +82,21 @@ def read(proc: Path, run: Run, asking: Ask = ask) -> list[dict[str, Any]]:
         program = programs.get(pid, Program("", "", "")) if pid is not None else Program("", "", "")
         address, port, _inode = socket
         loopback = ipaddress.ip_address(address).is_loopback
-        if (program.kind or not loopback) and (port, program.kind) not in found:
-            service = {"port": port, "address": address, "pid": pid, "kind": program.kind, "program": program.name}
+        service = {"port": port, "address": address, "pid": pid, "kind": program.kind, "program": program.name}
+        if (program.kind or not loopback) and not any(_same(service, one) for one in found):
             models = _models(program.kind, address, port, asking)
-            found[port, program.kind] = {**service, **_more(proc, pid, program, containers), "models": models}
-    return [found[key] for key in sorted(found)]
+            found.append({**service, **_more(proc, pid, program, containers), "models": models})
+    return sorted(found, key=lambda one: (one["port"], one["kind"]))
+
+
+def _same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Whether two sockets are of one program, or of unknown programs with one port.
+
+    Processes of one program can have a socket each, with the same address.
+    """
+    if (one["port"], one["kind"]) != (other["port"], other["kind"]):
+        return False
+    return not one["kind"] or one["pid"] == other["pid"] or one["address"] == other["address"]
 
 
 def _more(proc: Path, pid: int | None, program: Program, containers: dict[str, str]) -> dict[str, Any]:

@@ -79,8 +79,7 @@ def test_the_library_has_only_the_files_that_nodes_need() -> None:
     found = node_library.read()
     assert {*node_library.STARTS, "node/calls/engine_facts.py", "core/paths.py"} <= set(found)
     assert not [path for path in found if path.startswith("fleet/")]
-    # Nodes report what earlier runs have left, the site's CA, and when a certificate ends. They need no file that makes
-    # configurations.
+    # Nodes report what earlier runs have left, the site's CA, and when a certificate ends.
     needed = ("__init__", "authority", "certificates", "floating", "forms", "names", "places", "removal", "unit")
     services = [Path(path) for path in found if path.startswith(("gateway/", "monitoring/"))]
     assert {path.stem for path in services} == set(needed)

@@ -14,13 +14,13 @@ from ansible_collections.baremetal.inference.plugins.module_utils.fleet.report i
 from .conftest import BACKUP, FLEET, NOW, instance, node
 
 
-def test_an_instance_without_a_fresh_probe_does_not_serve() -> None:
+def test_an_instance_that_failed_or_has_an_old_probe_does_not_serve() -> None:
     reported = node(
         instance(probe=None, serving=False, state="failed"),
         instance("old", probe={"verdict": "healthy", "since": "2026-05-01T11:00:00Z", "stale": True}),
     )
     first, second = read({"gpu1": reported}, NOW).nodes[0].instances
-    assert (first.verdict.text, first.verdict.tone) == ("failed", BAD)
+    assert (first.verdict.text, first.verdict.tone, first.serving) == ("failed", BAD, False)
     assert (second.verdict.text, second.verdict.tone, second.serving) == ("stale", POOR, False)
 
 

@@ -71,7 +71,7 @@ def fresh(count: int) -> list[Node]:
         ([Node("a", has={"m"}, gives=False), Node("b", wants=["m"])], {"b": Turn("m", NETWORK)}),
         # At most two nodes fetch from the network.
         ([Node(name, wants=[name]) for name in "abc"], {"a": Turn("a", NETWORK), "b": Turn("b", NETWORK)}),
-        # After a failed fetch, all other nodes fetch from the network, not one by one.
+        # After a failed fetch, as many other nodes as allowed fetch from the network, not one by one.
         (
             [Node("a", wants=["m"], failed={"m"}, active=False), *fresh(3)],
             {"n0": Turn("m", NETWORK), "n1": Turn("m", NETWORK)},

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The command inference-gateway-certificate, which an operator or the timer runs."""
+"""The command inference-gateway-certificate."""
 
 from __future__ import annotations
 

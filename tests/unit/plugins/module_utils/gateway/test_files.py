@@ -33,7 +33,7 @@ def test_no_secret_is_in_the_configuration(
         assert "engine-secret" not in text and KEYS[0]["key"] not in text
 
 
-def test_all_files_that_the_configuration_names_are_there(
+def test_the_configuration_or_gateway_lua_names_each_file_that_haproxy_reads(
     settings: dict[str, Any], replicas: list[Replica], made: Callable[..., Plan]
 ) -> None:
     found = made(settings, replicas, clients=["192.0.2.0/24"])

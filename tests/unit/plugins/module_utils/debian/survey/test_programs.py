@@ -28,6 +28,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.debian.survey.
         ("/usr/bin/python3 /usr/bin/litellm --config x.yaml", "litellm", ""),
         ("nginx: master process /usr/sbin/nginx", "", ""),
         ("vim /srv/vllm/notes", "", ""),
+        ("-m vllm.entrypoints.openai.api_server", "vllm", ""),
     ],
 )
 def test_kind_and_model_are_read_from_the_command_line(line: str, kind: str, model: str) -> None:

@@ -195,6 +195,19 @@ def test_each_program_is_asked_at_its_own_address(proc: Proc) -> None:
     ]
 
 
+def test_programs_of_one_kind_and_port_are_listed_once_for_each_program(proc: Proc) -> None:
+    proc.listen(8000, 501, "0100007F")
+    proc.listen(8000, 502, "0500000A")
+    # The same program at another address, and another process of it at the same address.
+    proc.listen(8000, 503, "0600000A")
+    proc.listen(8000, 504, "0500000A")
+    for pid, inode in ((7, 501), (8, 502), (9, 504)):
+        proc.process(pid, "vllm serve /models/a", inode)
+    (proc.root / "8/fd/4").symlink_to("socket:[503]")
+    found = services.read(proc.root, run, ask)
+    assert [(one["address"], one["pid"]) for one in found] == [("127.0.0.1", 7), ("10.0.0.5", 8)]
+
+
 class Named(BaseHTTPRequestHandler):
     """Answers with the address at which the server was reached."""
 

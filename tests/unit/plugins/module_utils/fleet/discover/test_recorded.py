@@ -23,7 +23,7 @@ SERVES = {
     "EDITED_a100-pcie-40gb-x8-two-mig__535.129.03__dtd12": "8 x A100-PCIe-40GB",
     "rtx-pro-6000-blackwell-maxq__590.44.01__dtd13": "1 x RTX-PRO-6000-Max-Q",
 }
-"""Recorded machines of data centers on which a model of 8 billion parameters fits, and their GPUs."""
+"""Recorded machines on which a model of 8 billion parameters fits, and their GPUs."""
 
 
 @pytest.mark.recordings("nvidia_smi_xml")

@@ -184,7 +184,7 @@ def test_requests_of_an_only_replica_are_held() -> None:
         (node("main", up=("n1", "n2"), item={"swapping": True}), "run baremetal.inference.update_model first"),
     ],
 )
-def test_work_that_clients_would_notice_is_refused(facts: dict[str, Any], words: str) -> None:
+def test_work_that_clients_would_notice_or_that_meets_a_swap_is_refused(facts: dict[str, Any], words: str) -> None:
     (problem,) = plan({"n1": facts}).problems
     assert words in problem
 
