@@ -25,9 +25,10 @@ FORGET_SECONDS = 15.0
 def traces(paths: Paths, name: str) -> list[Path]:
     """The files of an instance on a node, without its releases, its drain, and the files that the agent writes."""
     return [
+        # First, so that the agent does not take the missing unit for a dead engine.
+        paths.instance(name),
         paths.unit(name),
         paths.env(name),
-        paths.instance(name),
         paths.known_good(name),
         paths.starts(name),
         paths.pin(name),

@@ -31,7 +31,7 @@ def add(commands: Commands) -> None:
         "success, 1 a collector failed, which its metrics report, too, 2 wrong usage.",
     )
     command.add_argument("names", nargs="*", metavar="NAME", help="collectors or groups of them (default: all)")
-    command.add_argument("--publish", action="store_true", help="write the files for node_exporter, print nothing")
+    command.add_argument("--publish", action="store_true", help="write the files for node_exporter, print no text")
     command.add_argument("--json", action="store_true", help="print JSON")
     command.set_defaults(run=_metrics)
 

@@ -51,7 +51,7 @@ class Situation:
     deaths: int = 0
     """How many deaths of the engine within the last hour count as faults of this node."""
     died_last: bool = False
-    """Whether the engine died again after the last step."""
+    """Whether the last death came after the last step."""
     in_flight: Mapping[str, int] = field(default_factory=dict)
     """Names of keys that had requests in flight at deaths within the last hour, and at how many deaths."""
     lock: str | None = None

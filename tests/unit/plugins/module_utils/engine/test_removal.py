@@ -39,6 +39,16 @@ def test_nothing_of_an_instance_stays_and_other_instances_do(paths: Paths, calls
     assert removal.remove(paths, "main", check=False) is False
 
 
+def test_the_declaration_goes_before_the_unit(
+    paths: Paths, calls: list[tuple[str, ...]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A unit that is missing although the instance is declared counts as a dead engine (probe/health.py)."""
+    gone: list[str] = []
+    monkeypatch.setattr(removal.files, "write", lambda path, _text: gone.append(str(path)))
+    removal.remove(paths, "main", check=False)
+    assert gone.index(str(paths.instance("main"))) < gone.index(str(paths.unit("main")))
+
+
 @pytest.mark.parametrize("trace", ["unit", "drain", "releases", "evidence"])
 def test_a_removal_that_was_cut_off_is_finished_by_the_next(
     paths: Paths, calls: list[tuple[str, ...]], trace: str
