@@ -124,7 +124,7 @@ class Exited(Message):
 
 @dataclass(frozen=True)
 class Leaving(Message):
-    """Follower: its unit is being stopped. For a limited time, its engine runs on until `down`."""
+    """Follower: its unit is being stopped. Its engine runs on until `down`, for a limited time."""
 
     reason: str
 

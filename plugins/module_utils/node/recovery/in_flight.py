@@ -20,7 +20,7 @@ from ...engine.swap_settings import Gateway
 from .deaths import Request, Seen
 
 ANSWER_SECONDS = 2.0
-"""Limit for a gateway's answer. The next start of the engine waits for all gateways at once."""
+"""Limit for a gateway's answer. The next start of the engine waits for the answers, of 16 gateways at a time."""
 
 LONGEST_ANSWER = 1 << 20
 """Most bytes of an answer. The gateway limits deaths and requests to about half of it."""
