@@ -26,7 +26,7 @@ SIZE = re.compile(r"[1-9][0-9]*[KMGT]?")
 SPAN = re.compile(r"[0-9]+ ?(s|sec|min|m|h|hours?|days?|d|weeks?|w|months?|M|years?|y)?")
 
 SMALLEST = 16 * 1024**2
-"""The least SystemMaxUse, in bytes. journald increases a smaller value, because a single file needs 8 MiB."""
+"""The least SystemMaxUse, in bytes: two files. A file grows by 8 MiB at a time. Source: systemd's journal-file.c."""
 
 
 def size(text: str) -> int:
@@ -35,7 +35,7 @@ def size(text: str) -> int:
 
 
 def mistakes(options: Mapping[str, str]) -> list[Problem]:
-    """Problems with values that journald would not use as they are."""
+    """Problems with values that journald would ignore, and with too small a journal."""
     problems = []
     for key in ("max_use", "keep_free"):
         text = options[key]

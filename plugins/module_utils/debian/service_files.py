@@ -267,7 +267,7 @@ class ServiceFiles:
         return self.systemctl(action, unit)
 
     def wait(self, check: Callable[[], bool | None], seconds: float) -> bool:
-        """Repeat a check until it returns True or False, for up to `seconds`. None means: not known yet."""
+        """Repeat a check until it returns True or False, for up to `seconds`; then False. None means: not known yet."""
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             if (answer := check()) is not None:
@@ -324,7 +324,7 @@ class Left:
     """The services and files of some parts that are on a machine."""
 
     services: Mapping[str, bool]
-    """Services that run or are enabled, each with whether its unit is installed."""
+    """Services that are not inactive or are enabled, each with whether its unit is installed."""
     files: Sequence[tuple[Part, Sequence[Path]]]
     """This collection's files of each part, in the order of removal."""
     foreign: Sequence[Path]
@@ -382,7 +382,7 @@ def _present(part: Part) -> tuple[list[Path], list[Path]]:
 
 
 def _to_stop(services: Iterable[str]) -> dict[str, bool]:
-    """The services that run or are enabled, each with whether its unit is installed. Raises SystemdError."""
+    """The services that are enabled or not inactive, each with whether its unit is there. Raises SystemdError."""
     shown = systemd.show(services, ["LoadState", "ActiveState", "UnitFileState"])
     return {
         unit: known["LoadState"] != "not-found"

@@ -26,7 +26,7 @@ WITH_SAFETENSORS = frozenset({"vllm", "sglang", "trtllm", "tgi"})
 
 
 OUR_UNITS = frozenset({AGENT_UNIT, HAPROXY, NODE_UNIT, PROMETHEUS, ALERTMANAGER})
-"""Units of this collection that listen on ports."""
+"""Units of this collection that listen on RESERVED_PORTS."""
 
 
 def set_up(machine: Machine) -> Machine:

@@ -26,12 +26,12 @@ PERMISSIONS = {
 
 @dataclass(frozen=True)
 class Swapped:
-    """The end of one swap, as the module engine_swap returns it."""
+    """The end of one swap, as the run records it."""
 
     name: str
     origin: int | None
     release: int | None
-    """The release that the swap ended with. For a swap that the run reversed, the release before it."""
+    """The release to swap to. For a swap that reverses an earlier one, the earlier swap's `origin`."""
     outcome: str
     line: str = ""
     """The line for the report, with measured values."""

@@ -35,7 +35,7 @@ def test_a_size_is_read_in_bytes(text: str, wanted: int) -> None:
     ("key", "value"),
     [("max_use", "4 GB"), ("max_use", "1M"), ("keep_free", "15%"), ("max_retention", "soon"), ("max_retention", "")],
 )
-def test_a_value_that_journald_would_not_use_is_refused(key: str, value: str) -> None:
+def test_a_value_that_journald_would_ignore_or_that_is_too_small_is_refused(key: str, value: str) -> None:
     assert [problem.key for problem in journald.mistakes({**OPTIONS, key: value})] == [key]
     assert journald.mistakes(OPTIONS) == []
 
