@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The acceptance probe: what an engine must do before it gets clients. Private to the collection.
 
-The probe of a start asks for one token only. Each step here was seen to fail where all steps before it passed: a
-stream, a long prompt, several requests at once, and answers that make sense.
+The probe of a start asks only for the smallest answer. Each step here was seen to fail where all steps before it
+passed: a stream, a long prompt, several requests at once, and answers that make sense.
 """
 
 from __future__ import annotations

@@ -158,7 +158,7 @@ def _check_answer(
     body = question.body(item.model or target.served_names[0], item.prompt, item.order)
     answer = probe.ask(target, "POST", question.path, body, timeout)
     with another_form(question.path, answer):
-        # An engine may write a number that is not finite as null. The comparison finds it.
+        # An engine may write a number that is not finite as null, which no check accepts.
         check(item, question.read(answer))
 
 
@@ -199,7 +199,7 @@ def _falls(scores: Sequence[float]) -> bool:
 
 
 def _check_order(item: Golden, scores: Sequence[float]) -> None:
-    # A text in a wrong place is named with all scores: equal ones have no order.
+    # Equal scores have no order.
     if len(scores) != len(item.order) or not _falls(scores):
         shown = ", ".join(f"{text[:SHOWN]!r}: {score:.4g}" for text, score in zip(item.order, scores, strict=False))
         raise WrongAnswer(f"does not order the texts as given. Their scores: {shown or 'none'}")

@@ -42,7 +42,7 @@ class _Received:
 async def ask(target: Target, method: str, path: str, body: Body | None, limit: float) -> Answer:
     """Send a request and read its answer, within `limit` seconds.
 
-    Raises TimeoutError, OSError, or HTTPException where the answer is not HTTP.
+    Raises TimeoutError, OSError, or HTTPException where the answer is not HTTP or too long.
     """
     async with asyncio.timeout(limit):
         reader, writer = await asyncio.open_connection(target.connect_address, target.port, limit=LARGEST_ANSWER)

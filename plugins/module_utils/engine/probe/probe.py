@@ -151,7 +151,7 @@ def judge(answer: dict[str, Any], target: Target, lora_name: str = "") -> None:
 
 
 def decode(path: str, status: int, body: bytes) -> dict[str, Any]:
-    """The JSON object of an answer. Raises WrongAnswer for another status than 200, or for anything else."""
+    """The JSON object of an answer. Raises WrongAnswer for another status than 200, or another body."""
     text = body.decode(errors="replace")
     if status != http.HTTPStatus.OK:
         shown = " ".join(text.split())[:_BODY_SHOWN] or "empty body"

@@ -155,7 +155,7 @@ def judge(properties: dict[str, str], attempt: int) -> tuple[str, str]:
     active, sub = properties["ActiveState"], properties["SubState"]
     text = properties.get("StatusText", "")
     if properties.get("NRestarts", "0") == "0":
-        # An operator or a playbook has started the unit: an older count no longer matters.
+        # systemd has not restarted the unit by itself: an older count no longer matters.
         attempt = min(attempt, 1)
     if active in ("active", "reloading", "refreshing"):
         return "ready", text

@@ -20,7 +20,7 @@ SILENT_SECONDS = 5.0
 """Seconds after which a gateway counts as silent. A gateway asks each second."""
 
 FORGET_SECONDS = 300.0
-"""A gateway that has not asked for so long is dropped: the gateway was removed or renamed."""
+"""A gateway that has not asked for so long is dropped, such as one that was removed or renamed."""
 
 
 @dataclass(frozen=True)

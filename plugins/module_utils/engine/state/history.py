@@ -15,7 +15,7 @@ from . import pins, releases, swaps
 SCHEMA = 1
 
 KEPT = 50
-"""The number of entries."""
+"""The most entries that a file keeps."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ def _sound(entry: Served) -> bool:
 
 
 def add(paths: Paths, name: str, entry: Served) -> bool:
-    """Record that a release serves from now on. Where it served already, only add values that were unknown.
+    """Record that a release serves from now on. If it is the last entry already, only its measured values change.
 
     Returns whether anything changed. Raises OSError.
     """

@@ -96,7 +96,7 @@ def refuse_while_held(paths: Paths, now: datetime) -> None:
 def take(
     paths: Paths, wanted: Lock, now: datetime, take_over: str = "", *, check: bool = False
 ) -> tuple[bool, Lock | None]:
-    """Take the lock, or renew it. Returns whether the holder changed, and the lock of a run that was cut off, if any.
+    """Take the lock, or renew it. Returns whether the holder changed, and the lock that was taken over, if any.
 
     The same playbook takes a stale lock over. Any run takes the lock over whose run id is `take_over`. Raises Locked,
     ValueError where the file is damaged, OSError.
@@ -161,7 +161,7 @@ def release(paths: Paths, run_id: str, *, check: bool = False) -> bool:
 
 @contextmanager
 def _guard(paths: Paths, check: bool) -> Iterator[None]:
-    """Keep other processes from reading the lock until this process has written it. Raises OSError."""
+    """Keep other processes from taking or releasing the lock until this process has written it. Raises OSError."""
     if check:
         yield
         return

@@ -43,15 +43,13 @@ def test_the_engine_that_runs_is_stopped_first(paths: Paths, ordered: list[str])
     assert activation.runs(paths, "main", 1)
 
 
-def test_a_unit_that_was_never_loaded_is_not_stopped(
-    paths: Paths, ordered: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_inactive_unit_is_not_stopped(paths: Paths, ordered: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(systemd, "active_state", lambda _unit: "inactive")
     activation.run(paths, "main", 1)
     assert ordered == [*INSTALL, "start"]
 
 
-def test_a_unit_does_not_wait_for_its_own_end(paths: Paths, ordered: list[str]) -> None:
+def test_a_unit_restarts_itself_by_one_command(paths: Paths, ordered: list[str]) -> None:
     activation.restart(paths, "main", 1)
     assert ordered == [*INSTALL, "restart"]
 

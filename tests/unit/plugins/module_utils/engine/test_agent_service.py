@@ -96,7 +96,7 @@ def test_the_first_reload_already_uses_the_renewed_units_of_engines(node: Paths,
     assert not units(node).changed
 
 
-def test_gates_are_closed_at_boot(node: Paths, fake: AgentSystemd) -> None:
+def test_the_unit_that_closes_gates_at_boot_is_enabled(node: Paths, fake: AgentSystemd) -> None:
     """Without the unit, the old engine would serve after a restart of the node in the middle of a swap."""
     fake.gates = ABSENT
     found = units(node)

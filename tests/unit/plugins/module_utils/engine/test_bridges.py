@@ -47,7 +47,7 @@ def active(monkeypatch: pytest.MonkeyPatch) -> set[str]:
     return running
 
 
-def test_a_bridge_is_drained_before_it_runs(paths: Paths, active: set[str]) -> None:
+def test_a_bridge_starts_drained(paths: Paths, active: set[str]) -> None:
     assert bridges.start(paths, WISH, NOW, check=True) == (True, 1)
     assert not bridges.left(paths, "main") and active == set()
     assert bridges.start(paths, WISH, NOW, check=False) == (True, 1)

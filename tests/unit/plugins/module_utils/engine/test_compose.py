@@ -31,7 +31,7 @@ def composed(
     instance: Instance = INSTANCE, entry: dict[str, Any] | None = None, gang: Gang | None = None, **more: Any
 ) -> Rendered:
     models = {"tiny": {"model": "/srv/tiny", "dtype": "half", **(entry or {})}}
-    declared = Declared.read(models, [], "0.32.0", None, more.pop("versions", None))
+    declared = Declared.read(models, more.pop("instances", []), "0.32.0", None, more.pop("versions", None))
     assert declared.problems == ()
     common = replace(Common(declared, IMAGE, SETTINGS, users.ids), **more)
     made = compose.compose(common, instance, declared.entries["tiny"], STORED, [], None, gang)
@@ -83,11 +83,11 @@ def test_the_own_settings_of_an_instance_are_in_its_release() -> None:
 
 
 def test_flags_are_spelt_for_the_instances_own_image() -> None:
-    entry = {"enable-prefix-caching": False}
-    assert (
-        composed(entry=entry).release.engine_argv
-        == composed(replace(INSTANCE, image=OWN), entry, versions={OWN: "0.33.0"}).release.engine_argv
-    )
+    """The own image has vLLM 0.33, which takes JSON for this flag. vLLM 0.32 does not have the flag."""
+    entry = {"reasoning-effort-map": ["a", "b"]}
+    raw = {"name": "main", "model": "tiny", "port": 5005, "accelerator": "cpu", "image": OWN}
+    made = composed(replace(INSTANCE, image=OWN), entry, versions={OWN: "0.33.0"}, instances=[raw])
+    assert made.release.engine_argv[-2:] == ["--reasoning-effort-map", '["a","b"]']
 
 
 def test_copied_files_and_warm_up_prompts_are_part_of_the_id() -> None:

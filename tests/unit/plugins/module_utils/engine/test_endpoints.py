@@ -105,7 +105,7 @@ def test_a_bridge_port_that_another_process_has_is_a_problem() -> None:
         assert found(instance, {**serves, "main_bridge": Endpoint("127.0.0.1", taken)}) == []
 
 
-def test_the_ports_of_a_gang_must_be_free_on_each_member() -> None:
+def test_the_gang_port_must_be_free() -> None:
     port, taken = free_port(), free_port()
     gang = Instance("big", "tiny-a", port, nodes=("n1", "n2"), gang_port=taken, rendezvous_port=free_port())
     with socket.create_server(("127.0.0.1", taken)):

@@ -156,7 +156,9 @@ def test_a_refusal_of_the_image_registry_is_an_error(
         registry(server, tmp_path).manifest("tag")
 
 
-def test_an_endless_answer_is_an_error(server: ImageServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_answer_above_the_limit_is_an_error(
+    server: ImageServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(image_registry, "LARGEST_ANSWER", 1 << 20)
     server.put("/v2/vllm/blobs/sha256:1", b" " * (2 << 20))
     with pytest.raises(RegistryError, match="gives no answer that can be used: the answer has more than 1 MiB"):
@@ -186,7 +188,7 @@ def test_a_wrong_name_of_an_image_registry_is_an_error(tmp_path: Path) -> None:
 
 @pytest.fixture
 def secure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[ImageServer, str]]:
-    """A server with a certificate that only its own authority trusts, and the certificate."""
+    """A server with a certificate that it has signed itself, and the certificate."""
     both, only = tmp_path / "both.pem", tmp_path / "only.pem"
     command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
     command += [

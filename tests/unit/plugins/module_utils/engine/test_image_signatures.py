@@ -311,6 +311,9 @@ def test_a_key_that_cannot_be_used_is_refused(site: Site, keys: dict[str, Signin
     secret = keys["ours"].private.read_text()
     said = site.refusal(secret)
     assert "entry 1 is a private key" in said and secret.split("\n")[1] not in said
+
+
+def test_an_image_that_is_not_named_by_its_digest_is_refused(site: Site, keys: dict[str, SigningKey]) -> None:
     assert "must be named by its digest" in site.refusal(keys["ours"], image=f"{site.server.name}/vllm:v1")
 
 

@@ -73,7 +73,7 @@ def test_the_agent_on_the_port_of_an_engine_or_at_a_foreign_address_is_a_problem
 
 @pytest.fixture
 def entries(tmp_path: Path, write_model: Callable[..., Path]) -> dict[str, Entry]:
-    """A model of the node and one of the controller, both without a chat template, each with a prompt and without."""
+    """Models of the node and of the controller, without chat templates, and a model that is not there."""
     models: dict[str, Any] = {
         "own": {"model": str(write_model(tmp_path / "own"))},
         "own-bot": {"base": "own", "system-prompt": "Be kind."},

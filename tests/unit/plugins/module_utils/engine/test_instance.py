@@ -24,7 +24,7 @@ def test_an_instance_without_settings_of_its_own_has_those_of_all_engines() -> N
 
 
 def test_the_file_imports_nothing_of_the_collection() -> None:
-    """Each import would lengthen each start of a bridge."""
+    """Each command of an engine's unit would load such an import."""
     program = (
         "import importlib.util, sys\n"
         "spec = importlib.util.spec_from_file_location('alone', sys.argv[1])\n"

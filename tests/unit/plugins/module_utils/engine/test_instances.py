@@ -198,7 +198,7 @@ def test_a_draft_is_needed_with_its_base() -> None:
     assert sorted(needed_entries(models, loaded)) == ["drafted", "small", "tiny-a", "wide"]
 
 
-def test_a_variant_gets_as_many_gpus_as_its_base_spreads_over() -> None:
+def test_a_variant_gets_gpus_by_its_own_flags_and_those_of_its_base() -> None:
     models = {**MODELS, "alike": {"base": "big"}, "narrow": {"base": "big", "pipeline-parallel-size": 1}}
     loaded = load([instance(model="alike"), instance(name="b", port=5006, model="narrow")], models)
     assert [len(item.gpus) for item in loaded] == [8, 4]

@@ -71,7 +71,7 @@ def test_no_secret_leaves_the_environment_file() -> None:
     assert "s3cret" not in result.release.to_json()
 
 
-def test_an_engine_that_accepts_several_keys_reads_them_from_its_memory() -> None:
+def test_an_engine_that_accepts_several_keys_reads_them_from_a_file_in_memory() -> None:
     keys = '{"api-key": ["s3cret-value", "s3cret-before"]}'
     settings = Settings(environment={**SETTINGS.environment, "INFERENCE_ENGINE_CONFIG": keys})
     result = rendered(settings=settings)
@@ -90,7 +90,7 @@ def test_an_engine_that_accepts_several_keys_reads_them_from_its_memory() -> Non
     assert result.release.id != rendered().release.id
 
 
-def test_the_id_follows_what_runs_and_nothing_else() -> None:
+def test_the_id_changes_with_what_runs_and_not_with_the_number() -> None:
     base = rendered().release.id
     assert rendered(number=7).release.id == base
     changed = [
@@ -301,7 +301,7 @@ def test_a_member_that_runs_something_else_has_another_digest() -> None:
     # Engines with different settings of NCCL hang, or are slow.
     slow = member(1, tos="0").release
     assert slow.gang and slow.gang.digest != own.gang.digest
-    # So the id differs, too, although the member's own command does not.
+    # An engine on one node has another id than a member.
     assert member(0).release.id != render(INSTANCE, ["--dtype", "half"], STORED, IMAGE, SETTINGS).release.id
 
 
@@ -333,13 +333,15 @@ def test_an_executor_starts_the_engine_in_the_same_container() -> None:
 
 
 def test_the_executor_is_part_of_the_digest_and_only_named_where_there_is_one() -> None:
-    plain, ray = member(0).release, by_ray(0).release
+    flags = {"tensor-parallel-size": 16}
+    plain = render(INSTANCE, [], STORED, IMAGE, SETTINGS, flags=flags, gang=GANG).release
+    ray = by_ray(0, "").release
     assert plain.gang and ray.gang and plain.gang.digest != ray.gang.digest
     assert '"executor":' not in plain.to_json() and '"executor": "ray"' in ray.to_json()
 
 
 def test_members_with_another_secret_have_another_digest() -> None:
-    """So a rollback over a change of the secret moves all members. The digest of other gangs never changes."""
+    """So a rollback over a change of the secret moves all members. Without a secret, the digest stays."""
     first, second, other = by_ray(0), by_ray(0, TOKEN + "x"), by_ray(1, TOKEN + "x")
     assert first.release.id != second.release.id
     digests = [one.release.gang.digest for one in (first, second, other) if one.release.gang]

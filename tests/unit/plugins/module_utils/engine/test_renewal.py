@@ -68,7 +68,7 @@ def test_a_run_that_is_cut_off_is_finished_by_the_next(paths: Paths) -> None:
     assert managed.verify(paths, "main") == [] and renew(paths) == []
 
 
-def test_site_leaves_the_timeout_to_this_module(paths: Paths) -> None:
+def test_staging_leaves_the_timeout_to_the_renewal(paths: Paths) -> None:
     """releases.stage() does not update the known-good checksums."""
     for expected in (first, today):
         _staged, changed = releases.stage(paths, "main", today(0).release.id, today, pytest.fail)

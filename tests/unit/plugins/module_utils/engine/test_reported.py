@@ -32,5 +32,5 @@ def test_instances_that_have_started_are_known_by_name() -> None:
         {FACT: {"instances": [instance_facts("main", "", 2)]}},
     ],
 )
-def test_without_a_report_the_result_is_empty(variables: dict[str, Any]) -> None:
+def test_without_a_started_instance_of_a_known_model_the_result_is_empty(variables: dict[str, Any]) -> None:
     assert running(variables) == {}

@@ -116,7 +116,7 @@ def test_a_member_has_its_rank_its_address_and_its_network(tmp_path: Path) -> No
     assert node.span(BIG, SITE, network) == Span(2, 1, network)
 
 
-def test_without_all_addresses_there_is_no_gang_yet(tmp_path: Path) -> None:
+def test_without_all_addresses_and_ports_there_is_no_gang(tmp_path: Path) -> None:
     for one in (MAIN, replace(BIG, nodes=("n1", "n3")), replace(BIG, gang_port=None)):
         assert node.member(one, SITE, tmp_path) == (None, Network())
     assert node.span(MAIN, SITE, Network()) == ONE_NODE

@@ -49,7 +49,7 @@ def test_a_server_that_does_not_answer_is_a_timeout(engine: Engine) -> None:
         ask(engine, "GET", "/metrics", limit=0.05)
 
 
-def test_an_answer_without_end_is_cut(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_answer_above_the_limit_is_an_error(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http, "LARGEST_ANSWER", 1000)
     engine.raw = b"x" * 100_000
     with pytest.raises(HTTPException, match="more than 1000 bytes"):

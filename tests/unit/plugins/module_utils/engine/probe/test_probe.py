@@ -184,7 +184,7 @@ def test_an_engine_on_all_interfaces_is_asked_on_the_loopback(address: str, conn
     assert (target.connect_address, str(target)) == (connect, shown)
 
 
-def test_each_adapter_is_listed_and_makes_a_token(server: ApiServer, proc: FakeProc) -> None:
+def test_each_adapter_must_be_listed_and_answer_for_itself(server: ApiServer, proc: FakeProc) -> None:
     target = Target("127.0.0.1", server.port, ["main", "tiny-a"], lora_names=("legal",))
     assert "/v1/models lacks legal" in probe.check(target, PID, proc.root).message
     server.answers["/v1/models"] = (200, {"data": [{"id": "main"}, {"id": "tiny-a"}, {"id": "legal"}]})

@@ -81,7 +81,7 @@ def test_two_samples_give_a_throughput() -> None:
         (COUNTERS, replace(LATER, tokens=10.0)),
     ],
 )
-def test_samples_of_two_processes_give_no_throughput(first: Counters | None, last: Counters | None) -> None:
+def test_samples_that_do_not_belong_together_give_no_throughput(first: Counters | None, last: Counters | None) -> None:
     assert between(first, last) is None
 
 

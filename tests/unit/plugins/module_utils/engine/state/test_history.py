@@ -67,7 +67,7 @@ def test_a_repeated_rollback_has_the_same_target(paths: Paths) -> None:
     assert target(3) == 1
 
 
-def test_a_release_that_serves_again_only_adds_unknown_values(paths: Paths) -> None:
+def test_a_release_that_still_serves_keeps_its_time_and_its_measured_values(paths: Paths) -> None:
     history.add(paths, "main", history.Served(1, "2026-02-02T00:00:00Z", 20.0))
     assert history.add(paths, "main", history.Served(1, NEVER, None, 300.0)) is True
     assert history.read(paths, "main") == [history.Served(1, "2026-02-02T00:00:00Z", 20.0, 300.0)]

@@ -61,7 +61,7 @@ def test_an_instance_that_serves_has_its_facts(paths: Paths) -> None:
     )
 
 
-def test_the_tasks_are_those_of_the_models_files(paths: Paths, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_tasks_are_the_certain_ones_of_the_active_release(paths: Paths, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(task, "certain", lambda release: (release.model, "score"))
     assert install_state.of(paths, "main", NOW).tasks == ("tiny-a", "score")
     assert install_state.of(paths, "gone", NOW).tasks == ()

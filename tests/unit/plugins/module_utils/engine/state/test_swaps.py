@@ -34,7 +34,7 @@ def test_a_swap_is_recorded(paths: Paths) -> None:
     assert swaps.end(paths, "main") is False
 
 
-def test_every_field_of_a_swap_is_recorded(paths: Paths) -> None:
+def test_a_swap_is_read_as_it_was_written(paths: Paths) -> None:
     swap = swaps.Swap(
         1,
         2,
