@@ -11,6 +11,7 @@ import shutil
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,9 @@ settings.load_profile("thorough")
 SAMPLES = Path(os.environ["INFERENCE_SAMPLES"]) if os.environ.get("INFERENCE_SAMPLES") else None
 """Recordings of other people's machines, with the results that parsers must return (expected.json). The recordings
 belong to these people, so they are no part of the repository."""
+
+
+DOCKER = "ansible_collections.baremetal.inference.plugins.module_utils.core.docker_api"
 
 
 @dataclass(frozen=True)
@@ -86,6 +90,8 @@ def quick(pytestconfig: pytest.Config) -> bool:
 def pytest_configure(config: pytest.Config) -> None:
     if is_quick(config):
         settings.load_profile("quick")
+    # No test can clean the disk of this machine's own Docker.
+    import_module(DOCKER).SOCKET = Path("/proc/none/docker.sock")  # type: ignore[attr-defined]
     config.addinivalue_line("markers", "recordings(category, …): run the test with each recording of these categories")
 
 

@@ -38,8 +38,8 @@ class DockerError(Exception):
 class Docker:
     """The calls that this collection needs. Each raises DockerUnavailable or DockerError; `timeout` is in seconds."""
 
-    def __init__(self, path: Path = SOCKET, timeout: float = TIMEOUT) -> None:
-        self.path = path
+    def __init__(self, path: Path | None = None, timeout: float = TIMEOUT) -> None:
+        self.path = path or SOCKET
         self.timeout = timeout
 
     def ping(self) -> None:

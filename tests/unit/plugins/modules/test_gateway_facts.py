@@ -50,6 +50,7 @@ def test_a_gateway_without_its_files_is_an_error(gateway: Path, run_module: RunM
 
 
 def test_a_set_that_does_not_answer_is_an_error(monkeypatch: pytest.MonkeyPatch, run_module: RunModule) -> None:
+    monkeypatch.setattr(answers, "CONTROL_SOCKET", "/nowhere/admin.sock")
     found = answers.Answers(["main"], [], [], {})
     monkeypatch.setattr(answers, "ask_all", lambda names, deadline: found if names == ["main"] else pytest.fail())
     said = run_module(gateway_facts, gather_subset=["answers"], names=["main"])

@@ -34,7 +34,6 @@ def journals(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(node_cleanup, "JOURNALS", (tmp_path / "journal",))
     monkeypatch.setattr(node_cleanup, "LOGROTATE", tmp_path / "logrotate.conf")
     monkeypatch.setattr(node_cleanup, "LOGROTATE_STATUS", tmp_path / "status")
-    monkeypatch.setattr(node_cleanup.Docker, "path", tmp_path / "no.sock", raising=False)
     return directory
 
 
