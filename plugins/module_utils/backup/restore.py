@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import re
 import shutil
@@ -30,7 +31,7 @@ _ACTIVE = re.compile(r"^var/lib/inference/releases/(?P<name>[^/]+)/active$")
 
 
 class RestoreError(Exception):
-    """The restore failed, and the node has its earlier files. The message says why, and what to do."""
+    """The restore failed. The message says why, which changes could not be undone, and what to do."""
 
 
 def choose(snapshots: Sequence[Mapping[str, Any]], wanted: str, host: str) -> Mapping[str, Any]:
@@ -141,8 +142,8 @@ def plan_to(saved_root: Path, path: str, target: Path, owner: trees.Owner = tree
 def lay_over(work: Plan, aside: Path) -> None:
     """Replace the entries that differ by the saved ones. Each file is replaced in one step.
 
-    The replaced files are kept in the directory `aside`. If one entry fails, all changes are undone. Raises
-    RestoreError.
+    The replaced files are kept in the directory `aside`. If one entry fails, undoes all changes that can be undone, and
+    raises RestoreError.
     """
     undo: list[Callable[[], object]] = []
     try:
@@ -150,10 +151,18 @@ def lay_over(work: Plan, aside: Path) -> None:
         for difference in work.differences:
             _replace(work, difference.path, aside, undo)
     except OSError as error:
+        left = []
         for step in reversed(undo):
             # If one step cannot be undone, the other steps still are.
-            with contextlib.suppress(OSError):
+            try:
                 step()
+            except OSError as reason:
+                left.append(str(reason))
+        if left:
+            raise RestoreError(
+                f"{error}. Some changes before this error could not be undone: {'; '.join(left)}. The replaced files"
+                f" are in {aside}. Remove the causes, and run again"
+            ) from error
         raise RestoreError(
             f"nothing was restored: {error}. The changes before this error were undone. Remove its cause, and run again"
         ) from error
@@ -183,7 +192,7 @@ def _replace(work: Plan, path: str, aside: Path, undo: list[Callable[[], object]
             return
         if live.kind == "directory":
             shutil.move(place, kept)
-            undo.append(lambda: shutil.move(kept, place))
+            undo.append(lambda: _move_back(kept, place))
         else:
             trees.copy(place, kept, live)
             undo.append(lambda: _put(kept, place, live, (live.uid, live.gid)))
@@ -194,8 +203,14 @@ def _replace(work: Plan, path: str, aside: Path, undo: list[Callable[[], object]
         undo.append(place.rmdir)
         return
     if live is None:
-        undo.append(place.unlink)
+        undo.append(functools.partial(place.unlink, missing_ok=True))
     _put(source, place, saved, work.owner(saved))
+
+
+def _move_back(kept: Path, place: Path) -> None:
+    """Put a directory back in place of the file that replaced it, if the file is there."""
+    place.unlink(missing_ok=True)
+    shutil.move(kept, place)
 
 
 def _put(source: Path, place: Path, one: trees.Entry, owner: tuple[int, int]) -> None:

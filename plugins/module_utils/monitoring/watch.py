@@ -61,7 +61,7 @@ class Observation:
 def watch(
     prometheus: Server, alertmanager: Server, targets: Mapping[str, Sequence[str]], rules: Sequence[str], seconds: float
 ) -> tuple[dict[str, Any], list[str]]:
-    """Read until everything declared is there, or the time is over.
+    """Read until everything declared is there, or the time is over. If a target is down, waits for new scrapes of all.
 
     Returns two values: a dictionary with the number of targets `up`, the targets `down`, and the number of `rules`; and
     what is missing.

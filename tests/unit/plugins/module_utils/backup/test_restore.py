@@ -109,6 +109,47 @@ def test_a_restore_that_fails_is_undone(
     assert (live / "etc/inference/a.json").read_text() == "b"
 
 
+def test_a_directory_that_a_file_replaced_is_back_after_a_restore_that_fails(
+    saved: Path, live: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    release = live / "var/lib/inference/releases/main/2/release.json"
+    release.unlink()
+    fill(release, {"inside": "x"})
+    os.unlink(live / "var/lib/inference/releases/main/active")
+    copy = trees.copy
+
+    def full(source: Path, destination: Path, one: trees.Entry, owner: tuple[int, int] | None = None) -> None:
+        if source.name == "active":
+            raise OSError(28, "No space left on device")
+        copy(source, destination, one, owner)
+
+    monkeypatch.setattr(trees, "copy", full)
+    with pytest.raises(restore.RestoreError, match="The changes before this error were undone"):
+        restore.lay_over(restore.plan(saved, live, PATTERNS), tmp_path / "aside")
+    assert (release / "inside").read_text() == "x"
+
+
+def test_a_restore_that_cannot_be_undone_names_the_reason(
+    saved: Path, live: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (live / "etc/inference/a.json").write_text("b")
+    (live / "etc/inference/env/main.env").write_text("KEY=secret-2")
+    os.unlink(live / "var/lib/inference/releases/main/active")
+    copy, aside = trees.copy, tmp_path / "aside"
+
+    def broken(source: Path, destination: Path, one: trees.Entry, owner: tuple[int, int] | None = None) -> None:
+        if source.name == "active" or source == aside / "etc/inference/a.json":
+            raise OSError(5, f"Input/output error at {source.name}")
+        copy(source, destination, one, owner)
+
+    monkeypatch.setattr(trees, "copy", broken)
+    with pytest.raises(restore.RestoreError, match=r"at active\. Some changes .* at a\.json\. .* in .*aside") as caught:
+        restore.lay_over(restore.plan(saved, live, PATTERNS), aside)
+    assert "nothing was restored" not in str(caught.value)
+    assert (live / "etc/inference/a.json").read_text() == "a"
+    assert (live / "etc/inference/env/main.env").read_text() == "KEY=secret-2", "the other changes are undone"
+
+
 def test_a_restore_that_fails_leaves_no_part_of_a_file(
     saved: Path, live: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
