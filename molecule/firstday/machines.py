@@ -26,7 +26,7 @@ LINKS = {
     "libcuda1": ("libcuda.so.1", "/usr/lib/x86_64-linux-gnu"),
     "nvidia-driver-cuda": ("nvidia-smi", "/usr/bin"),
 }
-"""Program and directory of the packages that query the GPU."""
+"""By package: the file that queries the GPU, and its directory."""
 
 ACCOUNT = f"""
 useradd --create-home --shell /bin/bash {ADMIN}
@@ -47,7 +47,7 @@ systemctl enable --now simulated-gpu.service
 
 
 def packages() -> Iterator[Package]:
-    """The driver's packages. The simulation has the programs that query the GPU."""
+    """The driver's packages. Files in LINKS are links to the simulation."""
     for package in driver(NEW):
         name, directory = LINKS.get(package.name, ("", ""))
         if name:

@@ -12,7 +12,7 @@ from simulated_gpus import B200, H100, P100, kernel, plug, refused, unforeseen
 
 # The driver versions of Debian 12 and 13.
 BRANCHES = {"12": "535", "13": "550"}
-# A newer driver in a declared repository, to which an upgrade without holds would upgrade.
+# A newer driver in another repository: an upgrade without holds would install it.
 NEWER = """
 set -eu
 rm -rf /srv/newer; mkdir -p /srv/newer /srv/build; cd /srv/build
@@ -35,7 +35,7 @@ def test_check_mode_predicted_the_converge() -> None:
     assert unforeseen() == set()
 
 
-def test_every_kernel_has_the_module(node: Node) -> None:
+def test_the_kernel_has_the_module(node: Node) -> None:
     status = node.run("dkms status")
     assert f"{kernel(node)}, x86_64: installed" in status
     assert f"/{BRANCHES[node.name[-2:]]}." in status

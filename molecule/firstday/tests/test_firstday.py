@@ -36,7 +36,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 http.server.HTTPServer(("", 8000), Handler).serve_forever()
 """
-"""Answers each request with a list of models, as an engine does."""
+"""Answers each GET with a list of models, as an engine does."""
 
 VERIFIED = "/var/lib/inference/image-signatures.json"
 
@@ -97,7 +97,7 @@ def test_3_a_person_answers(controller: Controller) -> None:
     answers["common_admins"][0]["keys"] = [(EPHEMERAL / "id_ed25519.pub").read_text().strip()]
     answers["common_firewall_ssh_sources"] = answers["gateway_clients"] = ["172.16.0.0/12"]
     answers["engine_image"] = ENGINE["reference"]
-    # Scenarios that run at the same time sign the same image: they have the same key.
+    # Scenarios that run at the same time sign the same image, so they use the same key.
     key = SigningKey(CACHE / "signing")
     publish(key, "http://127.0.0.1:5000", "vllm-cpu", ENGINE["digest"])
     answers["engine_image_keys"] = keys(key)

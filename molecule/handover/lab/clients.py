@@ -148,7 +148,7 @@ class Background(ABC):
 
 @dataclass
 class Arrivals(Background):
-    """Requests at each gateway, one by one, each on its own connection. `every`: seconds between two requests."""
+    """Requests at each gateway, each on its own connection. `every`: seconds from one start to the next."""
 
     urls: Sequence[str]
     kind: Callable[[str], Awaitable[None]]

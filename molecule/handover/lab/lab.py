@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Runs one case of the lab: `lab.py CASE`, in network, mount and PID namespaces of its own. Prints its result as JSON.
 
-Most cases reload all gateways in each step of each swap: after the step has begun, and before it does anything.
+Some cases reload all gateways in each step of each swap: after the step has begun, and before it does anything.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ def tracked() -> dict[str, Any]:
 
 
 def deafened(node: Node, address: str) -> None:
-    """A gateway no longer reaches the node's agent; it reaches the engines."""
+    """A gateway reaches the node's engines, but no longer its agent."""
     chain = "{ type filter hook input priority 0; policy accept; }"
     node.run(
         f"nft add table inet deaf; nft add chain inet deaf input '{chain}';"
@@ -186,7 +186,7 @@ HUNG_DRAIN = 120
 def hung() -> dict[str, Any]:
     """An engine hangs under load, and is swapped with `force`, long before the limit of the drain.
 
-    Requests that it had are lost, no other.
+    The requests of this engine are lost, no other.
     """
     found = world([MAIN], [MAIN])
     node = found.nodes[0]
@@ -209,7 +209,7 @@ def hung() -> dict[str, Any]:
 
 
 def flushed() -> dict[str, Any]:
-    """All gates are opened at each step after `gate`, with a gateway that has not heard of the drain."""
+    """All gates are opened at `stop`, `start` and `probe`, with a gateway that has not heard of the drain."""
     found = world([MAIN], [MAIN])
     deafened(found.nodes[0], found.gateways[0].address)
 

@@ -55,7 +55,7 @@ def _copy(node: Node) -> None:
 
 @pytest.fixture
 def lab(node: Node) -> Callable[[str], dict[str, Any]]:
-    """Runs a case on each node. Returns its result."""
+    """A function that runs a case on the node, and returns its result."""
     if node.name not in COPIED:
         _copy(node)
 

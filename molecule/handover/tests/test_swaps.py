@@ -29,7 +29,7 @@ def unharmed(result: dict[str, Any], *outcomes: str) -> None:
         assert clients["succeeded"] >= FEWEST[kind], (kind, clients)
 
 
-# Nearest: test_two_replicas_with_a_reload_in_each_step_lose_no_request, with slow uploads alone.
+# Nearest: test_two_replicas_with_a_reload_in_each_step_lose_no_request, without slow readers and late answers.
 @pytest.mark.full
 def test_slow_clients_of_an_only_replica_lose_no_request(lab: Lab) -> None:
     """Uploads whose body comes 15 s after its headers, readers that are slower than the engine, and late answers."""
@@ -66,7 +66,7 @@ def test_engines_of_one_model_in_two_sets_lose_no_request(lab: Lab) -> None:
 @pytest.mark.full
 @pytest.mark.parametrize("case", ["deaf", "deaf-in-the-middle", "lost", "lost-at-drain", "lost-at-start", "flushed"])
 def test_a_gateway_that_does_not_check_the_agent_or_dies_loses_no_request(lab: Lab, case: str) -> None:
-    """The gate refuses a gateway that has not heard of the drain, also after `nft flush ruleset`."""
+    """The gate refuses a gateway that has not heard of the drain, also after the gate's table was deleted."""
     unharmed(lab(case), "done")
 
 

@@ -1,9 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The driver from a fake of NVIDIA's repository.
-
-Tests: another version, another flavour, another branch, the fabric manager, upgrades that must not change the driver,
-and a module that does not build."""
+"""The driver from a fake of NVIDIA's repository."""
 
 from __future__ import annotations
 
@@ -107,7 +104,6 @@ def test_another_branch_leaves_no_package_of_the_old_branch(deb12: Node) -> None
     assert modules(deb12) == {f"nvidia/{NEW}"}
 
 
-# The longest test of the scenario: three builds of modules.
 @pytest.mark.full
 def test_a_module_that_does_not_build_fails_the_run_and_can_be_replaced(deb12: Node) -> None:
     output = " ".join(to(deb12, BROKEN, check=False).replace("\\n", " ").split())

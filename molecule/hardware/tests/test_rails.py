@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The role rdma on two rails of InfiniBand: addresses, routing rules and refusals.
 
-ifupdown (Debian 12) and networkd (Debian 13) configure the rails, whose devices are files. All other parts are real.
+ifupdown (Debian 12) and networkd (Debian 13) configure the rails: virtual Ethernet, with RDMA devices that are files.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from nvidia_packages import NEW
 FAKE = PROJECT / "tests/unit/plugins/module_utils/hardware/gpu_settings/fake_nvidia_smi.py"
 PARTS = runpy.run_path(str(FAKE))
 HOME = "/root/gpus"
-# The PCI bus of a machine with an H100.
+# The files of an H100 on the PCI bus.
 BUS = {"vendor": "0x10de", "device": "0x2330", "class": "0x030200"}
 UNIT = "inference-gpu-settings.service"
 
@@ -44,7 +44,7 @@ def cards(node: Node) -> list[dict[str, Any]]:
 
 @pytest.fixture(autouse=True)
 def two_gpus(node: Node, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Give the node two GPUs with default settings, and remove the role's records."""
+    """Give the node two GPUs with default settings. After the test, remove them and the role's records."""
     monkeypatch.setattr(node, "playbook", str(PROJECT / "molecule/hardware/settings.yml"))
     text = base64.b64encode(b"#!/usr/bin/python3\n" + FAKE.read_bytes()).decode()
     node.run(f"mkdir -p {HOME}; echo {text} | base64 -d >{HOME}/nvidia-smi; chmod 755 {HOME}/nvidia-smi")

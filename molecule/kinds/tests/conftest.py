@@ -31,7 +31,7 @@ def models() -> dict[str, Any]:
 
 @pytest.fixture(scope="session")
 def client_of(deb13: Node) -> Callable[[str], OpenAI]:
-    """The official client of the API, with the key of a client. It repeats no request."""
+    """A function that takes a key, and returns the API's official client, which repeats no request."""
     return lambda key: OpenAI(base_url=f"http://{deb13.address}:8000/v1", api_key=key, max_retries=0, timeout=60)
 
 

@@ -58,7 +58,7 @@ def test_the_names_of_the_base_and_its_adapters_are_listed(client: OpenAI) -> No
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_each_name_has_its_own_answer(client: OpenAI, name: str) -> None:
+def test_each_name_gets_the_answer_of_its_model(client: OpenAI, name: str) -> None:
     assert ask(client, name) == f"I am {NAMES[name]}."
 
 

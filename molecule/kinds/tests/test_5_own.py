@@ -51,7 +51,7 @@ def test_an_instance_has_its_own_settings(deb13: Node) -> None:
     assert container(deb13, "rank")["HostConfig"]["Memory"] == 9 * GIB
 
 
-def test_every_engine_has_a_memory_limit_below_the_memory_of_the_node(deb13: Node) -> None:
+def test_every_engine_has_a_memory_limit_of_at_most_the_nodes_memory(deb13: Node) -> None:
     total = int(deb13.run("awk '/^MemTotal/ {print $2}' /proc/meminfo")) * 1024
     for instance in ("main", "embed", "rank", "speech"):
         limit = container(deb13, instance)["HostConfig"]["Memory"]

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Removal of an instance under load, then of a whole node: no new file of this collection stays."""
+"""Removal of an instance under load, then of a whole node: of the new files, only those in STAYS stay."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def test_a_node_is_removed_and_nothing_is_left(fleet: Fleet) -> None:
 
 
 def test_the_other_node_still_serves(fleet: Fleet) -> None:
-    """The engine of the other node still opens no connection to a service of this node."""
+    """The engine of the other node still cannot connect to the SSH server of its own node."""
     first = fleet.nodes[0]
     assert first.ask() == "I am tiny-a." and fleet.up() == [first.name]
     connect = "import socket; socket.create_connection(('127.0.0.1', 22))"

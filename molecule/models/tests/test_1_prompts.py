@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Two variants of one model, served at once, each with its own prompt in front of every chat."""
+"""Two variants of one model, served at once, each with its own prompt."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_each_variant_has_its_own_name(node: Node) -> None:
     assert node.ask("tiny-a") == ""
 
 
-def test_the_prompt_arrives_byte_by_byte(node: Node) -> None:
+def test_the_prompt_arrives_unchanged(node: Node) -> None:
     """Quotes, braces, tags, a backslash, an empty line and other scripts, before the user's message."""
     assert f"{PIRATE}<user>Who are you?" in seen(node, 5005)
     assert f"{CLERK}<user>Who are you?" in seen(node, 5006)

@@ -85,7 +85,7 @@ def test_inferctl_makes_the_same_plan(node: Node) -> None:
     assert (planned["ok"], planned["model"], planned["change"]["action"]) == (True, "tiny-clerk", "none")
     assert "vllm serve /run/fast/tiny-clerk/" in node.run("inferctl plan office")
     assert "known: main, office, tiny-a" in node.run("inferctl plan mian 2>&1", check=False)
-    # A 70B model on one GPU of 24 GB, and 64 heads on three GPUs.
+    # A 70B model on one GPU of 24 GB.
     config = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 8192, "head_dim": 128}
     config |= {"num_attention_heads": 64, "num_key_value_heads": 8, "num_hidden_layers": 80, "dtype": "bfloat16"}
     config |= {"intermediate_size": 28672, "vocab_size": 32000, "max_position_embeddings": 4096}

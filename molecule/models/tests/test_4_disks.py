@@ -109,7 +109,7 @@ def test_the_least_recently_used_copy_is_removed_unless_a_release_needs_it(node:
 
 
 def test_cleaning_keeps_the_revisions_that_a_rollback_needs(node: Node) -> None:
-    """The revision of a former prompt stays, because a release needs it. A model without a release is removed."""
+    """Revisions stay if releases need them. Of a model without a release, only the newest revision stays."""
     kept = node.run("ls /mnt/models/tiny-pirate").split()
     models = {
         "tiny-a": {"model": "controller:{{ demo_cache }}/models/tiny-a", "dtype": "float32", "max-model-len": 512}

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Two nodes need one model from the network: one node fetches the model, the other node gets it from this peer.
 
-deb12 is bare, without a firewall. It runs the scenario's web server, and is the node that fetches first.
+The scenario does not set up deb12, which has no firewall. deb12 runs the web server, and fetches first.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.full
 
 @pytest.fixture(scope="module")
 def web(deb12: Node, deb13: Node) -> Iterator[dict[str, str]]:
-    """An entry of the model registry with an archive on the bare node, at the address in the inventory."""
+    """An entry of the model registry with an archive on deb12, at the address in the inventory."""
     inventory = EPHEMERAL / "inventory/peers.yml"
     known = {deb12.name: {"inference_address": deb12.address, "common_firewall_enabled": False}}
     inventory.write_text(json.dumps({"all": {"hosts": known}}))

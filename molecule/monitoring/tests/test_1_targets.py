@@ -74,7 +74,7 @@ def test_passwords_are_in_no_file_that_others_read_and_in_no_log(watcher: Watche
         # Without this file, the test would search the wrong places.
         assert password not in WEBHOOKS or "/etc/prometheus/alertmanager.yml" in found.splitlines()
         assert password not in node.run("journalctl --no-pager --quiet | grep -v curl", check=False)
-    # The file has the hash of the password, and not the password.
+    # The password itself is in no file of /etc: Prometheus has its hash.
     assert not node.run(f"grep -rl {watcher.password} /etc", check=False)
 
 
@@ -91,7 +91,7 @@ def test_only_the_monitoring_host_can_read_metrics(watcher: Watcher, deb12: Node
 def test_nodes_can_read_the_state_of_their_replica_set_and_other_hosts_cannot(
     watcher: Watcher, deb12: Node, deb13: Node
 ) -> None:
-    """The controller, which is neither a node nor a monitoring host, reaches only the port for clients."""
+    """The controller, which is neither a node nor a monitoring host, reaches the port for clients, not 8404."""
     asked = deb13.run(f"curl --silent --fail --max-time 3 http://{deb12.address}:8404/sets/main")
     assert set(json.loads(asked)["servers"]) == {deb12.name, deb13.name}
     socket.create_connection((deb12.address, 8000), timeout=3).close()
@@ -178,7 +178,7 @@ def with_tls(watcher: Watcher, tmp_path: Path) -> Iterator[Watcher]:
 
 
 @pytest.mark.full
-def test_with_tls_no_port_serves_plain_http(with_tls: Watcher) -> None:
+def test_with_tls_prometheus_and_alertmanager_serve_no_plain_http(with_tls: Watcher) -> None:
     watcher = with_tls
     paths: dict[str, Any] = {
         "monitoring_tls_certificate": "/etc/ssl/monitoring/cert.pem",

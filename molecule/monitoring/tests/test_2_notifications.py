@@ -57,7 +57,7 @@ def release(watcher: Watcher, node: Node) -> int:
 
 
 @pytest.mark.full
-def test_an_update_sends_no_notification_and_prometheus_gets_the_release(
+def test_an_update_sends_only_notifications_of_severity_info_and_prometheus_gets_the_release(
     watcher: Watcher, deb12: Node, deb13: Node
 ) -> None:
     """Update the engine of one node. The run includes the other node as gateway and monitoring host."""

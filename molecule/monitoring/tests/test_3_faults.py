@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A fault on a real node raises its own alert and no other alert. The receiver gets the alert and its end.
+"""A fault on a node raises its own alert and no other alert. The receiver gets the alert and its end.
 
 The tests use the installed rules with their real times.
 """

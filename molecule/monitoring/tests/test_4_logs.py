@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Logs reach a server: all lines as soon as the server runs, and never a prompt."""
+"""Logs of the collection's units reach a server, also after the server was away, and no prompt leaves the node."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ while True:
     threading.Thread(target=take, args=(server.accept()[0],), daemon=True).start()
 """
 
-# Lines of an engine's log. The word SECRET in some of them must not leave the node.
+# Lines of an engine's log. The word SECRET in them must not leave the node.
 SECRET = "stromboli"
 API = "(APIServer pid=1) INFO 11-22 12:31:15 [request_logger.py:65] "
 CORE = "(EngineCore pid=86) ERROR 11-22 12:31:15 [core.py:1750] "
@@ -103,7 +103,7 @@ class Receiver:
         return [line for line in self.lines() if line["unit"] == unit and line["host"] == name]
 
     def playbook(self, *options: str, check: bool = True, **extra: Any) -> str:
-        """Let nodes ship to this server, by default both nodes."""
+        """Let both nodes ship to this server."""
         wanted = {
             "monitoring_log_server": self.node.address,
             "monitoring_log_port": PORT,
@@ -226,7 +226,7 @@ def test_while_the_server_is_away_no_line_is_lost_and_no_program_waits(
     wanted = [f"line {number} {uuid.uuid4().hex}" for number in range(600)]
     receiver.stop()
     units = [log_lines(deb12, *wanted[:200])]
-    # Without the server, programs log and services restart without delay, and the position stays.
+    # Without the server, programs log and the service restarts without delay.
     deb12.run(f"timeout 20 systemctl restart {UNIT}")
     units.append(log_lines(deb12, *wanted[200:400]))
     deb12.run(f"systemctl kill --signal=KILL {UNIT}")
@@ -267,7 +267,7 @@ def test_the_node_keeps_no_second_log(receiver: Receiver, deb12: Node, deb13: No
     for node in (deb12, deb13):
         assert node.run("systemctl is-enabled rsyslog.service", check=False) == "masked"
         assert node.run("ls /var/log/syslog 2>/dev/null", check=False) == ""
-        # The service's own user can only read the journal.
+        # The service does not run as root.
         assert node.run(f"ps -o user= -p $(systemctl show --value --property=MainPID {UNIT})") != "root"
 
 

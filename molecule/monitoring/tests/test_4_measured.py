@@ -109,5 +109,4 @@ def test_monitoring_costs_fewer_than_1000_series_of_a_node(watcher: Watcher) -> 
         for series in found:
             labels = " ".join(value for key, value in series["metric"].items() if key in ("job", "node"))
             print(f"{name:<32}{labels:<20}{float(series['value'][1]):>10.4g}")
-    # At most the number in docs/monitoring.md, on a node without GPUs.
     assert all(float(one["value"][1]) < 1000 for one in watcher.query(f"scrape_samples_scraped{{{own}}}"))

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""All samples are also written to another Prometheus, with the name of the site, and none is lost."""
+"""Samples are also written to another Prometheus, with the name of the site, and follow after an interruption."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_samples_arrive_at_another_prometheus(remote: Watcher, deb12: Node, deb1
     # Metrics of engines, of the textfiles, and of the recording rules.
     wanted = ("vllm:num_requests_running", "inference_drained", "instance:inference_serving:max")
     wait_for("engines", lambda: all(set(arrived(f"{metric}{{{SITE}}}")) == set(both) for metric in wanted), 60)
-    # All series have their labels, and the label of the site.
+    # Series keep their labels, and all have the label of the site.
     (engine,) = remote.query(f'up{{job="engine",node="{deb12.name}"}}', PORT)
     assert engine["metric"].items() >= {"instance_name": "main", "model": "tiny-a", "rack": "r1"}.items()
     assert not remote.query('{__name__=~".+",site=""}', PORT)

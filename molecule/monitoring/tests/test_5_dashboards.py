@@ -27,7 +27,7 @@ WITHOUT_DATA = {
 """Metrics without series here, with the reason. Counts of GPUs have series: they are 0."""
 
 FILTER = re.compile(r" (?:==|>) \d+$")
-"""Metrics with series only during a fault: without a fault, queries with them must still have a result."""
+"""A comparison at the end of a query: it may leave no series, but the query without it must have series."""
 
 
 @pytest.fixture(scope="module")
@@ -79,7 +79,7 @@ def queries(watcher: Watcher, document: dict[str, Any]) -> list[str]:
 
 
 def answered(watcher: Watcher, query: str) -> bool:
-    """Whether the query has a series. Fails if Prometheus rejects the query."""
+    """Whether the query, or the query without FILTER, has a series. Fails if Prometheus rejects the query."""
     return bool(watcher.query(query) or (FILTER.search(query) and watcher.query(FILTER.sub("", query))))
 
 

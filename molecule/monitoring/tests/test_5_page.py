@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The fleet's pages in a real browser, through the tunnel of docs/monitoring.md."""
+"""The report of status and the console in a real browser: the console through the tunnel of docs/monitoring.md."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_the_page_shows_the_fleet(watcher: Watcher, page: tuple[Browser, str], d
     assert all(row["memory free"].endswith("%") and row["doctor"] != "–" for row in nodes)
     assert [row["model"] for row in browser.table("#models")] == ["tiny-a"]
     assert [(row["gateway"], row["answers"]) for row in browser.table("#gateways")] == [(deb12.name, "yes")]
-    # The page loads no file, shows all its parts, and has no leftover of a template.
+    # No part fails to load or is too wide for the window, and no template has a leftover.
     assert browser.errors == []
     assert browser.value("document.documentElement.scrollWidth <= innerWidth")
     assert not any(word in browser.text() for word in ("{{", "NaN", "error executing"))

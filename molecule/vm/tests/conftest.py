@@ -25,10 +25,10 @@ def machine() -> Machine:
 
 @pytest.fixture(scope="session")
 def rebooted(machine: Machine, pytestconfig: pytest.Config) -> Machine:
-    """The machine after a reboot for its new command line. These tests run last.
+    """The machine after a reboot for its new command line. Tests with this fixture run last.
 
-    In `make test-full`, maintenance.yml reboots the machine. This playbook takes minutes on an emulated processor, so
-    CI reboots the machine directly, without roles/maintenance/tasks/reboot.yml.
+    Outside CI, maintenance.yml reboots the machine. This playbook takes minutes on an emulated processor, so CI reboots
+    the machine directly, without roles/maintenance/tasks/reboot.yml.
     """
     boot = machine.run("cat /proc/sys/kernel/random/boot_id")
     if pytestconfig.getoption("markexpr") == "not full":

@@ -1,6 +1,9 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The role formats blank disks, and leaves the disks alone on which occupy.sh has written. Also after a reboot."""
+"""The role formats blank disks, and leaves the disks alone on which occupy.sh has written.
+
+Mounts and data are there after a reboot.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +53,7 @@ def test_blank_disks_are_formatted_and_mounted(machine: Machine) -> None:
     for path, kind in MOUNTS.items():
         assert mounted(machine, path).startswith(kind)
         machine.run(f"echo kept > {path}/data; sync")
-    # The array's data begins within the part that was checked: for large devices, mdadm would skip 129 MiB.
+    # The array's data begins after 1 MiB. By default, mdadm leaves up to 128 MiB free.
     assert "Data Offset : 2048 sectors" in machine.run(f"mdadm --examine {BY_ID}blank1")
     # Only this array: udev may also have started the half array of a disk with data.
     array = Path(mounted(machine, "/mnt/models").split()[1]).name
@@ -72,9 +75,7 @@ def test_nothing_can_be_written_below_a_mount(machine: Machine) -> None:
 
 @pytest.fixture(scope="module")
 def refusal(machine: Machine) -> list[str]:
-    """The mistakes that a run reports for all disks with data at once, and for a blank disk.
-
-    The blank disk is not formatted before all mistakes are corrected."""
+    """The mistakes that one run reports together. The blank disk is not formatted before they are corrected."""
     machine.run(f"swapon {BY_ID}swap")
     root = machine.run("find -L /dev/disk/by-path -samefile /dev/vda1 -print -quit")
     wanted = [

@@ -75,7 +75,7 @@ def foreseen(bare: Railed, tmp_path_factory: pytest.TempPathFactory, pytestconfi
 
 @pytest.fixture(scope="session")
 def done(bare: Railed, foreseen: set[str], tmp_path_factory: pytest.TempPathFactory) -> set[str]:
-    """The tasks that changed the machine. After a run in check mode, the run compares first. In CI, it does not."""
+    """The tasks that changed the machine. In CI, the run changes the machine without a comparison (rdma_due)."""
     due: dict[str, Any] = {} if foreseen else {"rdma_due": True}
     return changed_tasks(bare, tmp_path_factory.mktemp("done"), **due)[0]
 
@@ -216,7 +216,7 @@ print(json.dumps({"bridge": bridge, **found}))
 
 @pytest.mark.full
 def test_acs_of_a_bridge_is_switched_off(rails: Railed) -> None:
-    """ACS of a real root port goes off. The emulated NIC takes a read request, and keeps the old value."""
+    """ACS of the emulated root port goes off. The emulated NIC keeps its old maximum read request size."""
     netdev = in_json(rails, "ip -json -4 route get 192.0.2.1")[0]["dev"]
     # virtio0 is below the PCI function.
     nic = Path(rails.run(f"readlink -f /sys/class/net/{netdev}/device/..")).name
