@@ -4,7 +4,7 @@
 """Bridges: engines that serve in the place of an instance while an update swaps it. Private to the collection.
 
 On the node, a bridge is an instance like any other, with its own releases, unit, drains and probes. The inventory does
-not declare bridges, and each update removes its bridges.
+not declare bridges: an update starts and removes them.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ ENGINE_CONFIG = "INFERENCE_ENGINE_CONFIG"
 command line, which every user of the node can read."""
 
 _PUBLIC = frozenset({"HOME", "USER"}).union(*(engine.variables.public for engine in ENGINES.values()))
-"""Variables of every environment file with long values that are not secret."""
+"""Variables of environment files whose long values are not secret."""
 
 _TOKENS = re.compile(
     r"(?i)(\bbearer\s+|--api-key\s+|\bapi[_-]?key['\"]?\s*[:=]\s*\[?['\"]?)[^\s'\",\]]+|\bhf_[a-z0-9]{16,}"

@@ -12,7 +12,7 @@ from ..core.paths import Paths, unit_name
 from .state import history, releases
 
 SWAP_SECONDS = 30
-"""The duration of a swap without the load: the stop, and the probe before the engine gets requests."""
+"""The duration of a swap without drain and load: the stop, and the probe before the engine gets requests."""
 
 MARGIN = 1.1
 """A factor: a load may take up to 1.1 times as long as the last one."""

@@ -4,7 +4,7 @@
 """What a node needs for a swap without a controller: its name, gateways, golden prompts and terms. Private to the
 collection.
 
-The module node_agent writes the file; a swap reads the file when the swap begins.
+The module node_agent writes the file. Each process of a swap reads the file when the process starts.
 """
 
 from __future__ import annotations

@@ -31,8 +31,8 @@ class Terms:
     error_share: float = defaults.SWAP_ERROR_SHARE
     """The share of a watched release's requests that may fail."""
     force: bool = False
-    """Whether requests are cut off that do not end within `drain_seconds`. If the engine hangs, they are cut off about
-    20 s after the drain began: QUIET_SECONDS (node/swap/leave.py) and ILL_SECONDS (node/swap/traffic.py)."""
+    """Whether requests are cut off that do not end within `drain_seconds`. Requests to an engine that hangs are then
+    cut off earlier: ILL_SECONDS (node/swap/traffic.py)."""
     allow_downtime: bool = False
     """Whether a replica set may be without any engine during the swap."""
     vouched: bool = False

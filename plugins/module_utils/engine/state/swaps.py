@@ -89,7 +89,7 @@ class Swap:
     returning: bool = False
     """Whether the swap goes back to the release before."""
     touched: bool = False
-    """Whether the engine that served was stopped."""
+    """Whether the swap has reached the step `stop`, which ends the engine that served."""
     bridged: bool = False
     """Whether a bridge serves during the swap, or is left over."""
     failure: str = ""
@@ -97,11 +97,11 @@ class Swap:
     permission: str = ""
     """The term with which the swap would have continued: FORCE or ALLOW_DOWNTIME; empty where neither helps."""
     closed_port: int | None = None
-    """The port of the release that served, whose gate this swap has closed. None: no gate is closed."""
+    """The port of the release that served, whose gate this swap closes. None: the swap has closed no gate."""
     other_port: int | None = None
     """The port of the other release, whose gate is closed too. None where both releases have the same port."""
     tries: int = 0
-    """How often the step has failed. Counted only at `members`, at `prove`, and on the way back."""
+    """How often the step has failed. Counted only at `members`, `prove` and `release`, and on the way back."""
     notes: Mapping[str, Any] = field(default_factory=dict)
     """What steps have measured, for later steps and for the report."""
     words: tuple[str, ...] = ()
@@ -128,7 +128,7 @@ class Swap:
 
     @property
     def closed_ports(self) -> tuple[int, ...]:
-        """Every port whose gate this swap has closed."""
+        """Every port whose gate this swap closes."""
         return tuple(port for port in (self.closed_port, self.other_port) if port is not None)
 
     @property
