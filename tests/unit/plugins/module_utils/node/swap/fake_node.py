@@ -3,9 +3,9 @@
 """A simulated node that swaps its instance. Engines, gate, agent and gateways are in memory, and so are clients, which
 try to connect all the time.
 
-All changes that a swap makes to the node pass through `FakeNode.act`. There, a test may raise an error, kill the swap,
-or restart the node, and the invariants of a swap are checked before and after each act. State files are real, below a
-directory of the test.
+All changes that a swap makes to the node, except those of its lock, pass through `FakeNode.act`. There, a test may
+raise an error, kill the swap, or restart the node, and the invariants of a swap are checked before and after each act.
+State files are real, below a directory of the test.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ class Engine:
 
     release: int
     fit: bool = False
-    """Whether its process has passed the probe, or has never been stopped."""
+    """Whether clients may reach it: its process has passed the probe, or its release was proven before."""
     connections: list[float] = field(default_factory=list)
     """When each of its requests will have ended."""
     started: int = field(default_factory=lambda: int(time.time()) + 1)
@@ -296,7 +296,7 @@ class FakeNode:
             self._fail(Fault("kill"), RuntimeError, "rest")
 
     def _world_goes_on(self) -> None:
-        """Requests end, clients connect where gate and gateway let them, and the invariants are checked."""
+        """Requests end, new ones come through open gates, and the invariants are checked."""
         for name, engine in self.engines.items():
             engine.connections = [end for end in engine.connections if end > self.clock]
             believed = self._belief.get(name, ("down", 0))[0]

@@ -22,7 +22,7 @@ DIGESTS = {1: OLD, 2: NEW}
 """The leader's releases. A follower of rank 1 has them as 11 and 12."""
 
 STEP_SECONDS, MEMBERS_SECONDS, LOAD_SECONDS = 30.0, 20.0, 50.0
-"""Time limits of steps, of missing members, and of a load: smaller than the true ones, in the same order."""
+"""Time limits of steps, of missing members, and of a load."""
 
 GOOD, UNREADY, UNFIT = "good", "unready", "unfit"
 """The next release: it serves; its engines never load; it does not pass the probe."""

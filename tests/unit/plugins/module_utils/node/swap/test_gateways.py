@@ -84,7 +84,7 @@ def test_an_invalid_answer_counts_as_silence(fake: FakeGateway, status: int, bod
         gateways.ask(fake.gateway, "main")
 
 
-def test_all_gateways_are_asked_at_once(fake: FakeGateway, port: int) -> None:
+def test_gateways_that_are_down_or_hang_are_silent_and_the_others_are_shown(fake: FakeGateway, port: int) -> None:
     deaf = socket.create_server(("127.0.0.1", 0))
     try:
         others = [Gateway("down", "127.0.0.1", port), Gateway("hangs", "127.0.0.1", deaf.getsockname()[1])]

@@ -125,7 +125,7 @@ def test_of_nodes_that_drain_at_once_the_first_by_name_goes_first(fake: FakeNode
         leave.drain(fake.node(), at(fake, swaps.DRAIN))
 
 
-def test_another_server_is_required_neither_on_the_way_back_nor_for_the_ways_downtime_idle_and_held(
+def test_another_server_is_required_neither_on_the_way_back_nor_for_the_ways_downtime_unchanged_and_held(
     fake: FakeNode,
 ) -> None:
     fake.others = False
@@ -154,7 +154,7 @@ def test_an_engine_whose_requests_do_not_end_stays(fake: FakeNode) -> None:
 
 
 @pytest.mark.parametrize(("patience", "seconds"), [(0, 5), (20, 20), (76, 76)])
-def test_requests_in_flight_take_no_more_of_the_hold_than_the_swap_leaves(
+def test_requests_in_flight_get_the_seconds_that_the_swap_leaves_of_the_hold_but_at_least_5(
     fake: FakeNode, patience: int, seconds: float
 ) -> None:
     """The hold begins with the drain. If requests in flight took longer, gateways would refuse the requests on hold."""

@@ -74,7 +74,7 @@ def test_a_swap_that_fails_on_the_way_back_is_stuck(failing: dict[int, str], rea
     [*((step, True) for step in BACK[:-1]), (swaps.RELEASE, False), (swaps.PROVE, False)],
     ids=str,
 )
-def test_a_step_of_the_way_back_and_the_last_one_forward_are_tried_again(step: str, returning: bool) -> None:
+def test_a_step_of_a_way_back_and_the_step_prove_are_tried_again(step: str, returning: bool) -> None:
     swap = Swap(1, 2, "run", "2026-11-25T12:00:00Z", step=step, returning=returning, touched=returning, failure="a")
     for tries in range(1, TRIES):
         again = machine.failed(swap, "nft is busy")
@@ -145,7 +145,7 @@ def test_after_a_restart_of_the_node_an_engine_must_prove_itself_again(step: str
     swap = Swap(1, 2, "run", "2026-11-25T12:00:00Z", step=step, touched=True, closed_port=5005)
     anew = machine.restarted(swap)
     assert anew.step == (swaps.START if step in (swaps.ADMIT, swaps.WATCH) else step)
-    # The gate stays closed, unless the release has passed all checks.
+    # The gate stays closed, except for a release that has passed all checks or was not stopped.
     passed = step in (swaps.MEMBERS, swaps.PROVE, swaps.UNBRIDGE, swaps.RELEASE)
     assert anew.gated is not passed
 

@@ -84,7 +84,7 @@ class Stage:
         self.tried.append(name)
 
     def answered(self, word: str, *gateways: str) -> None:
-        """The agent has answered these gateways twice, a moment ago."""
+        """The agent has answered these gateways, or all if none is named, twice, a moment ago."""
         answers = gateway_answers.GatewayAnswers()
         for gateway in gateways or [gateway.name for gateway in GATEWAYS]:
             for _time in range(2):
@@ -212,7 +212,7 @@ def test_one_of_two_nodes_that_begin_at_once_yields(stage: Stage) -> None:
 
 
 def test_a_gateway_that_does_not_know_this_node_forbids_no_outage(stage: Stage) -> None:
-    """The set of gw2 is on its last server, but none of its servers is on this node."""
+    """gw2 has no server left, but none of its servers is on this node."""
     stage.outage().begin("a new disk", [])
     stage.servers["gw1"].update(n1=server("DRAIN (agent)"), n0=server("DRAIN (agent)"))
     stage.servers["gw2"] = {"n0": server("DRAIN (agent)"), "n2": server("DOWN")}

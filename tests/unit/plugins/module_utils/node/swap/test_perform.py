@@ -1,9 +1,10 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A swap ends, forward or back, although any part dies in the middle, and no client notices.
+"""A swap ends, although any part dies in the middle, and no client notices.
 
-Each act of a swap is tried with four faults: the act fails before it is done or after, the process of the swap is
-killed, the node restarts. In CI, each act is tried with two of them. FakeNode checks the invariants at each act.
+Each act of the swaps in EXHAUSTIVE is tried with four faults: the act fails before it is done or after, the process of
+the swap is killed, the node restarts. In CI, each act is tried with two of them. FakeNode checks the invariants at
+each act.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ EXHAUSTIVE = (
         for name in ("failing", "bridge, failing", "first start", "neither starts")
     ),
 )
-"""Swaps that together take all steps, forward and back. The other scenarios take a part of these steps."""
+"""Swaps that together take all steps of an instance on one node, forward and back."""
 
 FAULTS = {
     "raise before": Fault("raise", after=False),
@@ -132,7 +133,7 @@ def test_a_swap_that_dies_at_any_act_has_the_same_outcome(
 @pytest.mark.parametrize("name", EXHAUSTIVE)
 @pytest.mark.parametrize("kind", ["raise before", "raise after"])
 def test_a_swap_ends_although_any_one_act_fails(make_node: MakeNode, name: str, kind: str, quick: bool) -> None:
-    """Before the stop, a failure changes nothing. After the stop, the release before serves again if it can."""
+    """A failure in `begun` or `bridge` refuses the swap. Later, it goes on, or the release before serves if it can."""
     acts = acts_of(make_node, name)
     for at, act in tried(acts, quick, kind):
         outcome = outcome_of(make_node, name, {at: FAULTS[kind]})

@@ -1,6 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The process that is probed before clients reach an engine, and its speed. acceptance.py has the probe's requests."""
+"""The process that is probed before clients reach an engine, its speed, and the watch. acceptance.py has the probe's
+requests."""
 
 from __future__ import annotations
 
@@ -146,7 +147,7 @@ def test_neither_another_release_nor_another_process_is_probed(
         # Another model has another speed.
         (2, 100.0, 0.5, False),
         (1, 100.0, 0, False),
-        # The speed before is unknown: it was not measured, or there is no such release.
+        # The speed before is unknown: it was not measured, or no release served before.
         (1, None, 0.5, False),
         (9, 100.0, 0.5, False),
         (None, 100.0, 0.5, False),

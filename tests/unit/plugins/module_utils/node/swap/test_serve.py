@@ -32,7 +32,7 @@ SWAP = Swap(1, 2, "run", SINCE, touched=True, closed_port=PORTS[NAME], reason="w
 
 
 def at(fake: FakeNode, step: str, running: int | None, swap: Swap = SWAP) -> Swap:
-    """A swap that has come to a step behind the gate, where a release runs that has passed its probe."""
+    """A swap that has come to a step behind the gate. `running` runs, and after `probe`, it has passed its probe."""
     with fake.resting():
         fake.engines.clear()
         swap = replace(swap, step=step)

@@ -114,7 +114,7 @@ def test_clients_that_stay_connected_are_returned(bench: Bench) -> None:
 def test_the_wait_for_hopeless_requests_is_short(bench: Bench) -> None:
     bench.traffic.close(PORT)
     bench.clients = iter([3])
-    # After four looks, the requests are not hopeless in one look, so the limit begins anew.
+    # After four hopeless looks, the requests are not hopeless in one look, so the limit begins anew.
     hopeless = iter([False] * 4 + [True] * 4 + [False])
     assert bench.traffic.wait_unused(PORT, 60, hopeless=lambda: next(hopeless, True)) == ["10.0.0.9"] * 3
     began = 1000 + 9 * traffic.LOOK_SECONDS

@@ -28,7 +28,7 @@ from .fake_node import NAME, Broken, FakeNode, holds
 SEEDS = 12
 
 ACT_SECONDS = 0.6
-"""The longest time of an act: longer than the interval of a gateway's or a swap's looks."""
+"""The longest time of an act: longer than the pause between two looks of a swap."""
 
 LATER_SECONDS = (0.5, 2.0, 12.0)
 """The second node begins at most so much later: in the same step, a step later, or at any time of a swap."""
