@@ -21,7 +21,7 @@ from ..models.registry.needed import needed
 from .inventory import present_instances
 
 NOT_FLAGS = frozenset({"model", "adapter", "description", "system-prompt", "golden-prompts", "warm-up-prompts"})
-"""Keys of an entry that are no flags. The store fetches what `model` and `adapter` name."""
+"""Keys of an entry whose texts are no paths of flags. The store fetches what `model` and `adapter` name."""
 
 MOST_FILES, MOST_BYTES = 200, 128 << 20
 """The most files and bytes of a directory that are copied. The store is the place for more."""

@@ -20,8 +20,8 @@ from ..debian.users import ids
 TABLE = "inference_gate"
 
 GATEWAY_USER = "haproxy"
-"""The user of a gateway on the same machine, whose connections come over the loopback interface. Connections of root
-are the node's own probes, and pass."""
+"""The user of a gateway on the same machine, whose connections come over the loopback interface. Connections of other
+users pass: the node's own probes are those of root."""
 
 NFT_SECONDS = 20.0
 

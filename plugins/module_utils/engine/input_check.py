@@ -28,7 +28,7 @@ ROLE = "role vllm"
 
 
 def image_problems(image: str) -> list[Problem]:
-    """Whether an image is named by its digest, and so is the same on every node."""
+    """The mistake of an image that is not named by its digest: a tag may mean another image on each node."""
     if BY_DIGEST.fullmatch(image):
         return []
     message = (

@@ -139,7 +139,7 @@ def _takes(local: IPv4Address | IPv6Address, wanted: IPv4Address | IPv6Address) 
 def ownership(port: int, address: str, init_pid: int | None, proc: Path = PROC) -> Ownership:
     """Who listens on address and port: the container whose first process is init_pid, or others.
 
-    Every socket counts: with SO_REUSEPORT, a second process of the same user can listen on the same port, and gets half
+    Every socket counts: with SO_REUSEPORT, a second process of the same user can listen on the same port, and gets some
     of the requests.
     """
     inodes = listening(port, address, proc)

@@ -23,7 +23,8 @@ def report(gang: Gang, shared: Mapping[str, Any], devices: Sequence[str], networ
     GPUs.
 
     Logs may show the result. So the digests of variables, which may be secret, are sealed with `key`, the key of the
-    channel: without the key, no reader can try values. Without a key, which is a mistake, only names are compared.
+    channel: without the key, no reader can try values. Without a key, which is a mistake, only the variables' names are
+    compared.
     """
     environment = {name: _sealed(value, key) for name, value in shared["environment"].items()}
     return {

@@ -17,7 +17,7 @@ NODES, GANG_PORT, RENDEZVOUS_PORT = "nodes", "gang_port", "rendezvous_port"
 EXECUTOR, DASHBOARD = "executor", "executor_dashboard"
 
 PORTS: Mapping[str, int] = {GANG_PORT: 5110, RENDEZVOUS_PORT: 29510}
-"""The keys with the ports of a gang, each with the port that the first gang of a site takes."""
+"""The keys with the ports of a gang, each with the port that a message suggests."""
 
 KEYS = frozenset({NODES, *PORTS, EXECUTOR, DASHBOARD})
 

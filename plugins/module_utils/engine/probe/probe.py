@@ -129,7 +129,7 @@ def _check_request(target: Target) -> None:
 def request_body(target: Target, model: str) -> Body:
     """The body of the target's smallest request.
 
-    The text is unique from its first character on, so that neither a prefix cache nor a proxy can answer.
+    The text begins with random characters, so that neither a prefix cache nor a proxy can answer.
     """
     return target.request.body(model, f"{uuid.uuid4().hex[:12]} probe")
 

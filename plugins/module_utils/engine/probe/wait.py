@@ -113,8 +113,8 @@ def _judged(paths: Paths, names: list[str], *, refusals: bool = False) -> list[t
 def refusal(paths: Paths, name: str, properties: dict[str, str]) -> str:
     """Why a follower cannot start: its leader has refused it for longer than a drain of the gang takes. Else empty.
 
-    Until then, the leader may still end its gang and start the follower's release. The follower has the same drain
-    limit as its leader.
+    Until then, the leader may still end its gang and start the follower's release. The follower's drain limit stands
+    for that of its leader.
     """
     known = gangs.read(paths, name)
     if known is None or known.state != gangs.REFUSED or properties["SubState"] != "start":

@@ -93,7 +93,7 @@ def _from_json(value: Any) -> Drain:
 def drain(
     paths: Paths, names: Iterable[str], wanted: Drain, *, force: bool = False, check: bool = False
 ) -> list[Outcome]:
-    """Record a drain for all instances. `since` stays from the owner's first drain.
+    """Record a drain for each of these instances. `since` stays from the owner's first drain.
 
     With `check`, only returns what would change.
     Raises Held before it records any, where another owner has drained one of the instances, unless forced; OSError.

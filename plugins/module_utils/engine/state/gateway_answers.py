@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """When each gateway last asked about an instance, and what the agent answered. Private to the collection.
 
-The agent writes a file for each instance. The file is in memory: after a boot, no gateway has asked.
+The agent writes a file for each instance. The file is in memory: a boot removes it.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The node's lock: one run at a time changes what serves. Private to the collection.
 
-A run that is cut off leaves its lock, which says what the run was doing. The holder renews the lock again and again,
+A run that is cut off leaves its lock, which names the run and its playbook. The holder renews the lock again and again,
 each time with the time of the next renewal. After that time the lock is stale.
 """
 
