@@ -42,8 +42,8 @@ while True:
     threading.Thread(target=ask, daemon=True).start()
     time.sleep(0.5)
 """
-"""Sends the engine two requests per second, each with another prompt. A refused request found no process on the port: a
-gateway would send it to another replica. A lost request reached the engine, which did not answer."""
+"""Sends the engine two requests per second, each with another prompt. A refused request got no connection: a gateway
+would send it to another replica. A lost request got a connection, but no answer with status 200."""
 
 SLOW = """
 import os, signal, sys, time
@@ -161,14 +161,14 @@ def given_up(node: Node) -> Iterator[None]:
 
 
 def answers(node: Node, begin: float) -> list[str]:
-    """The outcomes of all requests that began after a time."""
+    """The outcomes of the requests that began after a time and have ended."""
     lines = (json.loads(line) for line in node.run(f"cat {ANSWERS}", check=False).splitlines())
     return [outcome for begun, outcome in lines if begun >= begin]
 
 
 def record(node: Node, fault: str, began: float, answered: float | None, served: float | None, note: str = "") -> None:
     """Record a fault that was injected at a time (seconds since the epoch)."""
-    # Requests that the fault hit began a moment before.
+    # A request that the fault hit may have begun a moment before.
     seen = answers(node, began - 1)
     RECORDS.append(Fault(fault, answered, served, seen.count("lost"), seen.count("refused"), note))
 

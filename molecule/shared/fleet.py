@@ -25,7 +25,7 @@ ROLLBACK = "baremetal.inference.rollback_model"
 SHAPES = (Shape(True, 20), Shape(False, 20), Shape(True, 150))
 
 ANSWERS = ("I am tiny-a", "I am tiny-b")
-"""The beginning of each model's answers to requests for `main`. The text after this beginning differs each time."""
+"""The beginning of each model's answers to requests for `main`. The text after this beginning may differ."""
 
 
 def instances(model: str) -> list[dict[str, Any]]:
@@ -35,7 +35,7 @@ def instances(model: str) -> list[dict[str, Any]]:
 
 @dataclass(frozen=True)
 class Fleet:
-    """A scenario's nodes. The first node is also a gateway."""
+    """Nodes that serve one replica set, their gateways, and the clients."""
 
     gateway: Node
     """The gateway that tests ask."""
@@ -110,7 +110,7 @@ class Fleet:
         return [roles[0] for roles in self.serving().values()]
 
     def answers(self) -> list[str]:
-        """The model that answers, by node."""
+        """The answer of each node's engine, which names its model."""
         return [node.ask() for node in self.nodes]
 
     def names(self) -> list[str]:
@@ -152,7 +152,7 @@ class Started:
 
 
 def unharmed(report: Report, at_least: int = 20) -> None:
-    """No request failed, and there were requests."""
+    """No request failed, and at least `at_least` succeeded."""
     print(report)
     assert not report.failures, str(report)
     assert report.succeeded >= at_least

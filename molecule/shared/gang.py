@@ -22,10 +22,10 @@ ENDED = 6.0
 """Limit in seconds for the end of all engines, seen through docker on a busy machine. The channel needs 2 s."""
 
 LOAD = 480.0
-"""Seconds until a gang serves: up to 120 for two members on two cores, and 240 for three, with room for other work."""
+"""Limit in seconds until a gang serves. Alone on two cores, two members need up to 120, and three up to 240."""
 
 SILENCE = 20.0
-"""Seconds until all members have ended after a cut: 10 s of silence, and the ends of the engines."""
+"""Limit in seconds until all engines have ended after a cut: 10 s of silence, and the ends of the engines."""
 
 OUTLIVES = 15.0
 """Seconds for which the parts of an engine may outlive the first part that ends."""
@@ -73,7 +73,7 @@ class Client:
         assert self._output.readline() == "token\n", "the answer has not begun"
 
     def saw(self) -> str:
-        """The client's report at the end of its answer."""
+        """The client's report at the end of its answer; "the node is gone" without a report."""
         words = [line.strip() for line in self._output]
         self._process.wait(60)
         return words[-1] if words and words[-1] != "token" else "the node is gone"
@@ -89,8 +89,8 @@ def all_gone(pids: dict[Node, int]) -> bool:
 
 
 def reboot(node: Node) -> None:
-    """Stop a node as systemd stops it, and start the node again."""
-    # This signal orders systemd in a container to power off.
+    """Shut a node down by its systemd, and start the node again."""
+    # This signal orders systemd to halt the node.
     subprocess.run(["docker", "kill", "--signal", "SIGRTMIN+3", node.container], check=True, capture_output=True)
     subprocess.run(["docker", "wait", node.container], check=True, capture_output=True, timeout=180)
     subprocess.run(["docker", "start", node.container], check=True, capture_output=True)
@@ -104,7 +104,7 @@ def manage(*arguments: str) -> None:
 
 @contextmanager
 def third_node(scenario: str, site: Callable[[dict[str, Any]], dict[str, Any]]) -> Iterator[Node]:
-    """Another node. `site` returns its groups for the inventory, from the variables of its connection."""
+    """A node `third` for a time. `site` returns the inventory with it, from the variables of the node's connection."""
     directory, inventory = EPHEMERAL / "third", EPHEMERAL / "inventory/third.json"
     # The node has its own SSH key and known_hosts: the other nodes' files stay as they are.
     places = (f"--directory={directory}", f"--inventory={directory}/up.json")
@@ -197,7 +197,7 @@ class Gang:
         node.run(f"kill -9 {node.engine_pid(NAME)}")
 
     def kill_worker(self, node: Node) -> None:
-        """Kill the process that computes. The first process of the engine has to notice that."""
+        """Kill the process that computes. The first process of the engine must notice this death."""
         node.run("pkill -KILL -f VLLM::Worke[r]")
 
     def kill_supervisor(self, node: Node) -> None:
@@ -214,7 +214,7 @@ class Gang:
         return {name: int(times[0]) / 1e9 for name, times in found.items()}
 
     def again(self, since: float) -> str:
-        """How long after `since` the engines loaded and the gang served, by the leader's journal.
+        """How long after `since` the last load began and the gang served, by the leader's journal.
 
         The ratio divides by the load of the same start, because other work on the machine changes the time of a load.
         """
@@ -232,7 +232,10 @@ class Gang:
 
     @contextmanager
     def fault(self, name: str, ended: float = ENDED, client: Client | None = None) -> Iterator[None]:
-        """A fault: all engines end within `ended` seconds, and no process is left. Then another epoch serves."""
+        """A fault: all engines end within `ended` seconds, and at most ENDED apart. Then another epoch serves.
+
+        No process of an earlier engine is left.
+        """
         before, pids, began = self.epoch(), self.engine_pids(), time.time()
         yield
         wait_for(f"{name}: all engines end", lambda: all_gone(pids), ended)

@@ -64,7 +64,7 @@ class Gateway:
 
     @cached_property
     def trusted(self) -> str:
-        """The certificate of the site's own CA, as a client gets it: by SSH, from the file that every user may read."""
+        """The certificate of the site's own CA, from the file that every user of the gateway may read."""
         return self.node.run("su --shell /bin/sh nobody --command 'cat /etc/haproxy/site-ca.pem'")
 
     def connection(self, timeout: float = 60) -> http.client.HTTPSConnection:
@@ -128,7 +128,7 @@ class Gateway:
 
     @property
     def pid(self) -> str:
-        """The number of HAProxy's process; empty without an answer."""
+        """The number of HAProxy's process; empty if its answer is empty."""
         return haproxy.pid(self.node)
 
     def states(self, backend: str = "set_main") -> dict[str, str]:

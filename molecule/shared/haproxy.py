@@ -29,6 +29,6 @@ def up(gateway: Node, backend: str) -> list[str]:
 
 
 def pid(gateway: Node) -> str:
-    """The number of the process that answers; empty without an answer."""
+    """The number of the process that answers; empty if its answer is empty."""
     found = re.search(r"^Pid: (\d+)$", command(gateway, "show info"), re.MULTILINE)
     return found[1] if found else ""

@@ -112,7 +112,7 @@ class Connection:
         try:
             received = await self.reader.readuntil(b"\r\n\r\n")
         except asyncio.IncompleteReadError as error:
-            # Its own words are those of a body that breaks off.
+            # The words of IncompleteReadError are the same for a body that breaks off.
             raise EOFError(f"the connection ended before the answer's header [{len(error.partial)} bytes]") from error
         status, *rest = received.decode("latin-1").splitlines()
         answer = {key.lower(): value.strip() for key, _, value in (line.partition(":") for line in rest)}
@@ -321,7 +321,6 @@ class Load:
             "messages": [{"role": "user", "content": "Who are you?"}],
             "max_tokens": shape.tokens,
             "temperature": 0,
-            # With ignore_eos, the number of tokens is known.
             "ignore_eos": True,
             "stream": shape.stream,
         }

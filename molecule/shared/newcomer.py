@@ -50,7 +50,7 @@ SIMULATION: dict[str, Any] = {
     "vllm_start_timeout": 600,
     "model_store_reserve_gib": 1,
 }
-"""The variables that only the simulation needs: a site with real machines sets none of them."""
+"""The variables that the simulation needs, and a site with real machines does not."""
 
 
 class Controller:

@@ -24,7 +24,7 @@ READY_SECONDS = 300
 
 
 def wait_for(what: str, condition: Callable[[], Any], seconds: float = READY_SECONDS) -> Any:
-    """Wait until `condition` returns a true value, and return this value."""
+    """Wait until `condition` returns a true value, and return this value. Raises AssertionError after `seconds`."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         result = condition()
@@ -57,7 +57,7 @@ class Node:
         return result.stdout.strip()
 
     def cut_power(self) -> None:
-        """A power cut: all processes end without a signal before. Then start the node, and wait for its systemd."""
+        """Kill all processes of the node at once, as a power cut does. Then start the node, and wait for systemd."""
         self.power_off()
         self.power_on()
 
@@ -148,7 +148,10 @@ def playbook(
     inventory: Path | None = None,
     **extra: Any,
 ) -> str:
-    """Run a playbook of the collection against the scenario's inventory. The variables override the inventory."""
+    """Run a playbook, by name or path, with `inventory`, else the scenario's. The variables override the inventory.
+
+    Returns the output. Raises AssertionError if the run fails, or with `check=False` if the run succeeds.
+    """
     command = ["ansible-playbook", "--limit", limit, *options, "--extra-vars", json.dumps(extra), name]
     result = _ansible(*command, environment=environment or {}, inventory=inventory)
     assert not check or result.returncode == 0, f"{name} failed:\n{result.stdout[-6000:]}"

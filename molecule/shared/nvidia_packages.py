@@ -16,7 +16,7 @@ OLD, NEW, NEXT = "580.95.05", "580.105.08", "590.48.01"
 BROKEN = "580.999.01"
 """A version whose module does not compile."""
 
-# As in NVIDIA's packages, debhelper's script registers the module with DKMS. Here, the script has only this command.
+# As in NVIDIA's packages, debhelper's scripts add the module to DKMS and remove it. Here, they do nothing else.
 DKMS_SCRIPTS = {
     "postinst": '[ "$1" != configure ] || /usr/lib/dkms/common.postinst nvidia {version} "" "" "$2"',
     "prerm": '[ -z "$(dkms status -m nvidia -v {version})" ] || dkms remove -m nvidia -v {version} --all',

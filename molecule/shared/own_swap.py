@@ -46,7 +46,8 @@ def _reached(node: Node, name: str, process: subprocess.Popen[str]) -> bool:
 
 
 def at_each_step(node: Node, steps: Iterable[str], process: subprocess.Popen[str], act: Callable[[], object]) -> None:
-    """Act when the swap reaches each of the steps. A swap that ends earlier, or passes a short step, misses the rest.
+    """Act when the swap reaches each of the steps. If a step is too short to be seen, its action and all later
+    actions come when the swap has ended.
 
     Raises AssertionError if the swap has ended before the first action.
     """

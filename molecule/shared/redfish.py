@@ -24,7 +24,10 @@ SYSTEM = "/redfish/v1/Systems/node"
 
 
 class Machine:
-    """A simulated machine. After an order, only its second answer has the new state: PoweringOff comes before Off."""
+    """A simulated machine. After ForceOff or On, the first answer is PoweringOff or PoweringOn, the second Off or On.
+
+    While `stuck`, no order has an effect.
+    """
 
     def __init__(self) -> None:
         self.state = "On"

@@ -16,7 +16,7 @@ from node import Node
 
 ROOT = "/srv/repositories"
 
-# $1: the repository. A tree of each package lies below build; the packages of earlier calls are kept.
+# $1: the origin of the repository. A tree of each package lies below build; the packages of earlier calls are kept.
 BUILD = """
 set -eu
 export DEBIAN_FRONTEND=noninteractive GNUPGHOME=$PWD/gnupg

@@ -107,7 +107,8 @@ def _run(host: str, port: int) -> Iterator[str]:
 
 
 def _ask(url: str, method: str, body: bytes | None = None) -> None:
-    """Send a request as soon as the server answers. Raises OSError after START_SECONDS without an answer."""
+    """Send a request as soon as the server answers. Raises HTTPError for an error status, and OSError after
+    START_SECONDS without an answer."""
     deadline = time.monotonic() + START_SECONDS
     while True:
         try:

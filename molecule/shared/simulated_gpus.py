@@ -21,14 +21,14 @@ LATER = (
 
 
 def unforeseen() -> set[str]:
-    """The tasks that changed a fresh node, and that check mode had not predicted."""
+    """The tasks other than LATER that changed a fresh node, and that check mode had not predicted."""
     predicted, done = recorded_changes("check"), recorded_changes("converge")
     assert len(done) > 8, "the converge changed almost nothing: was the node not fresh?"
     return {task for _host, task in done - predicted if not task.endswith(LATER)}
 
 
 def kernel(node: Node) -> str:
-    """The release of the node's kernel in /boot."""
+    """The version of the node's kernel in /boot."""
     return node.run("ls /boot/vmlinuz-* | head -n1").rpartition("vmlinuz-")[2]
 
 

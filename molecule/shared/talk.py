@@ -11,7 +11,7 @@ RATE = 16000
 
 
 def sound(seconds: float = 1.0) -> tuple[str, bytes]:
-    """A file of silence."""
+    """Name and content of a WAV file with `seconds` of silence."""
     file = io.BytesIO()
     with wave.open(file, "wb") as writer:
         writer.setnchannels(1)

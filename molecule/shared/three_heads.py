@@ -3,8 +3,8 @@
 """A tiny model that three ranks can divide: tiny-a with a third head of attention, which adds nothing.
 
 The hidden state is wider, too: transformers refuses a Llama whose hidden size is not a multiple of its heads. All added
-weights are zero, so all added values are zero, and the answers are those of tiny-a. The norms divide by a mean, which
-the added zeros make smaller: their weights and their epsilon make up for that.
+weights but rows of lm_head are zero, so all added values are zero, and the answers are those of tiny-a. The norms
+divide by a mean, which the added zeros make smaller: their weights and their epsilon make up for that.
 
 Only the standard library, because the controller has no PyTorch. Source of the file's form: the format section of
 safetensors' README.

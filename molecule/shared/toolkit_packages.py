@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Fakes of the packages of NVIDIA's container toolkit, with the real names, relations and units.
 
-Their programs describe two GPUs, whose device nodes are /dev/null. Docker is real."""
+Their programs describe one GPU by two names. Its device node is /dev/null. Docker is real."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ path.parent.mkdir(parents=True, exist_ok=True)
 path.write_text(json.dumps(spec))
 """
 
-# Does the same as the real runtime in mode cdi, but only for the variables of devices.
+# As the real runtime in mode cdi, gives a container the variables of its devices. Gives it no device nodes.
 RUNTIME = """#!/usr/bin/python3
 import json, os, sys, tomllib
 

@@ -86,7 +86,7 @@ class Watcher:
         return list(answer["data"]["result"])
 
     def targets(self) -> dict[tuple[str, str], str]:
-        """Whether each target answers, by job and node."""
+        """The health of each target (up, down or unknown), by job and node."""
         found = self.get("/api/v1/targets?state=active")["data"]["activeTargets"]
         return {(target["labels"]["job"], target["labels"]["node"]): target["health"] for target in found}
 
@@ -122,8 +122,8 @@ class Watcher:
     def raised(self, since: float, before: set[tuple[str, str]]) -> set[tuple[str, str]]:
         """The alerts that an event after `since` has raised, by name and node. Alerts of `before` do not count.
 
-        Alerts whose rules wait for longer do not count either: their cause is older. One example is NodeClockOff,
-        which fires on every container after half an hour, because the host sets the clock.
+        Alerts whose rules wait for longer than the time since `since` do not count either: their cause is older. One
+        example is NodeClockOff, which fires on every container after half an hour, because the host sets the clock.
         """
         found = self.fired(since) - before
         slow = slower_than(time.time() - since)
@@ -171,7 +171,8 @@ class Watcher:
     def delivered_since(self, since: float, before: set[tuple[str, str]]) -> dict[str, str]:
         """The severity of each delivered alert, by name, that an event after `since` has raised.
 
-        Alerts of `before`, and alerts whose rules wait for longer, do not count: Alertmanager may still send them.
+        Alerts of `before`, and alerts whose rules wait for longer than the time since `since`, do not count:
+        Alertmanager may still send them.
         """
         known = {name for name, _node in before} | slower_than(time.time() - since)
         found = [alert["labels"] for alert in self.delivered() if alert["status"] == "firing"]

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Backups and restores of nodes, by Debian's restic: to a real SFTP server, and to a directory."""
+"""Backups and restores of nodes, by Debian's restic: to an SFTP server, a directory and a REST server."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_a_backup_has_the_state_of_the_node_and_nothing_else(saved: Saved) -> No
     assert not saved.node.run("ls /run/inference-backup 2>/dev/null", check=False), "the copy was not removed"
     metrics = saved.node.run("cat /var/lib/prometheus/node-exporter/inference-backup.prom")
     assert 'inference_backup_last_run_success{job="backup"} 1' in metrics
-    # The role has run the first backup, and has reported its result.
+    # The backup is younger than the configuration of backups.
     since = next(
         line
         for line in metrics.splitlines()
@@ -92,7 +92,7 @@ def test_a_drill_finds_differences_and_changes_nothing(own: Saved) -> None:
     found = own.restore(drill=True)
     assert changes(found) == 0 and "/etc/docker/daemon.json" in found, found
     assert own.node.run("cat /etc/docker/daemon.json") == "{}"
-    # A single file, first to another directory, then to its own place.
+    # A single file, first to another path, then to its own path.
     own.restore(snapshot="latest", path="/etc/docker/daemon.json", target="/root/old.json")
     assert "live-restore" in own.node.run("cat /root/old.json")
     assert own.node.run("cat /etc/docker/daemon.json") == "{}"

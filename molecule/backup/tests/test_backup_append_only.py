@@ -27,7 +27,7 @@ S3_PORT = 5556
 
 @dataclass(frozen=True)
 class Server:
-    """The variables of the role backup for a server that only adds; `admin` reaches the same repository to prune."""
+    """The variables of the role backup for a server where the node may only add, and `admin` may prune."""
 
     node: dict[str, Any]
     admin: dict[str, Any]
@@ -108,7 +108,7 @@ def policies(name: str) -> dict[str, Any]:
 
 @contextmanager
 def s3_bucket(machine: Saved) -> Iterator[Server]:
-    """A bucket with Object Lock, a key for the node, and a key for pruning."""
+    """A bucket with Object Lock, and keys for the node, for pruning and for the owner."""
     node = machine.node
     gateway = node.run("ip route | awk '/^default/ {print $3}'")
     with s3_server.serve_policies(gateway, S3_PORT, "fleet", policies(node.name)) as (address, keys):
@@ -128,7 +128,7 @@ def prune(machine: Saved, other: str, server: Server, *options: str, check: bool
 def check_append_only(
     machine: Saved, other: str, server: Server, attack: Callable[[], None], *, pruned: bool = True
 ) -> None:
-    """Check that the role refuses credentials that may delete, that backups survive `attack`, and another node's prune.
+    """Check that the role refuses credentials that may delete, and that backups survive `attack`. `pruned`: also prune.
 
     `attack` tries to delete and replace files of the repository with all that root finds on the node.
     """
@@ -219,7 +219,7 @@ print(len(names))
             node = server.node["backup_environment"]
             assert int(s3_server.boto(address, node, listed + deletes)) >= 5
             # The node can hide a snapshot by another object with its name. The bucket keeps the first version, and
-            # Object Lock keeps this version from a key that may do everything.
+            # Object Lock protects this version also from a key that may do everything.
             hides = "name = next(one for one in names if '/snapshots/' in one)\n"
             s3_server.boto(address, node, listed + hides + "s3.put_object(Bucket='fleet', Key=name, Body=b'x')")
             restores = """

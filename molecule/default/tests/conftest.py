@@ -39,6 +39,6 @@ def installed_collection(tmp_path_factory: pytest.TempPathFactory) -> dict[str, 
 
 @pytest.fixture(scope="session")
 def models() -> dict[str, dict[str, object]]:
-    """The scenario's model registry, with the paths of this machine."""
+    """Two models of the scenario's model registry, with the paths of this machine."""
     flags = {"dtype": "float32", "max-model-len": 512, "enforce-eager": True}
     return {name: {"model": f"controller:{CACHE}/models/{name}", **flags} for name in ("tiny-a", "tiny-b")}

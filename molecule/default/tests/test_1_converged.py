@@ -67,7 +67,6 @@ def test_the_engine_is_not_reachable_from_outside(node: Node) -> None:
 
 @on_deb13
 def test_no_output_process_log_or_readable_file_has_the_key(node: Node, api_key: str) -> None:
-    """No process, unit, journal, public file or output of the playbook has the key."""
     assert api_key not in node.run("ps axwww -o args")
     assert api_key not in node.run("systemctl cat 'vllm@*'; systemctl show 'vllm@*'")
     assert api_key not in node.run("journalctl --no-pager --output=export")
@@ -90,7 +89,7 @@ def test_the_units_are_sound(node: Node) -> None:
 
 
 def test_the_unit_is_no_more_exposed_than_recorded(node: Node) -> None:
-    """systemd 252 and 257 give the sandbox the recorded value; 10.0 is the worst."""
+    """systemd 252 and 257 rate the sandbox 2.7; 10.0 is the worst."""
     node.run("systemd-analyze security --threshold=27 vllm@main.service")
     node.run("! systemd-analyze security --threshold=26 vllm@main.service")
 

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The agent's answers to a gateway about a real engine: hung, paused, stopped and drained."""
+"""The agent's answers to a gateway about a real engine: healthy, hung, paused and drained."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def verdict(node: Node, instance: str = "main") -> dict[str, Any]:
 
 @pytest.fixture
 def resumed(used: list[Node]) -> Iterator[None]:
-    """After each test, let stopped processes continue, and wait until the engine is healthy."""
+    """After the test, let stopped processes continue, and wait until the engine is healthy."""
     yield
     for node in used:
         node.run("pkill -CONT -f VLLM::EngineCor[e]; docker unpause vllm-main; inferctl undrain main", check=False)
@@ -89,7 +89,7 @@ def test_a_drain_lasts_until_undrain_or_its_time(deb13: Node, api_key: str) -> N
     drained = json.loads(deb13.run("inferctl drain main --reason 'a test' --for 1h --json"))
     assert drained["changed"] is True
     assert agent_answer(deb13) == "drain"
-    # The engine still serves requests in flight.
+    # The engine still answers requests that reach it.
     assert deb13.ask(key=api_key) == "I am tiny-a."
     assert "a test" in deb13.run("inferctl status") and "a test" in deb13.run("inferctl drains")
     # site.yml does not fail because of the drain, and does not end it.

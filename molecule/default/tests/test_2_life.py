@@ -163,7 +163,7 @@ MAIN = {"name": "main", "model": "tiny-a", "port": 5005, "accelerator": "cpu"}
 @pytest.mark.full
 def test_two_instances_serve_on_one_node(deb13: Node, api_key: str) -> None:
     """The files of the second engine's image are writable. The first engine runs, so its container stays read-only."""
-    # An earlier test stops the engine.
+    # An earlier test may have stopped the engine.
     deb13.run("systemctl start vllm@main")
     pid = deb13.engine_pid()
     deb13.site(instances=[MAIN, SECOND], vllm_read_only=False)

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Mistakes in the input: a clear error before any change, while the engine serves."""
+"""Mistakes in the input: a clear error, while the engine serves."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def test_instances_that_do_not_fit_are_refused(deb12: Node, models: dict[str, An
         ({"model_store_reserve_gib": "much"}, "model_store_reserve_gib"),
     ],
 )
-def test_a_wrong_type_names_the_variable(deb12: Node, changed: dict[str, Any], name: str) -> None:
+def test_a_wrong_type_or_an_unknown_key_is_named(deb12: Node, changed: dict[str, Any], name: str) -> None:
     assert name in refused(deb12, **changed)
 
 
@@ -201,7 +201,7 @@ def test_images_without_a_valid_signature_are_refused(deb12: Node, signed: Signe
 
 
 def test_an_operating_system_that_is_not_supported_is_refused(deb12: Node) -> None:
-    """The run refuses the input before it installs the first package."""
+    """The run refuses the operating system before it installs the first package."""
     deb12.run("apt-get -qq remove --yes python3-debian")
     deb12.run("cp /usr/lib/os-release /root/; sed -i 's/12/11/; s/bookworm/bullseye/' /usr/lib/os-release")
     try:

@@ -17,8 +17,8 @@ PART = "apt"
 SECRET = "proxy-secret-41c7"
 PORT = 5098
 
-# Three packages in two versions, a package that depends on one of them, and two packages with names of kernels. The key
-# `right` signs the repository.
+# Three packages in two versions, a package that depends on one of them, two packages with names of kernels, and
+# python3-debian. The key `right` signs the repository.
 BUILD = """
 set -eu
 apt-get -qq update
@@ -48,7 +48,7 @@ apt-ftparchive -o APT::FTPArchive::Release::Origin=Inference -o APT::FTPArchive:
 gpg --batch --quiet --local-user right --clearsign --output dists/test/InRelease /srv/build/Release
 """
 
-# All files that the tests may change.
+# The configuration of APT and the selections of packages, which the tests change.
 SAVE = "tar -C / -cf /root/apt.tar etc/apt; dpkg --get-selections >/root/selections"
 RESTORE = """
 apt-get -qq remove --yes --allow-change-held-packages 'inference-*' 'linux-image-*inference' >/dev/null 2>&1
@@ -63,7 +63,7 @@ def source(**changed: Any) -> dict[str, Any]:
 
 @cache
 def keys(node: Node) -> dict[str, str]:
-    """Create the repository on a node. Returns its keys by name."""
+    """Create the repository on a node at the first call. Returns the repository's keys by name."""
     node.run(BUILD)
     return {key: node.run(f"cat /srv/build/{key}.asc") for key in ("right", "wrong")}
 
@@ -112,7 +112,7 @@ def test_a_source_that_cannot_be_used_is_refused(deb12: Node) -> None:
     assert "source incomplete: W: Skipping acquire of configured file 'nonsense/binary-amd64/Packages'" in output
 
 
-def test_all_mistakes_are_reported_before_any_source_is_tried(deb12: Node) -> None:
+def test_all_mistakes_are_reported_before_any_change(deb12: Node) -> None:
     bad = [
         source(name="A b"),
         source(suites=["test/"], key="/nowhere.asc"),
@@ -185,7 +185,7 @@ def test_upgrades_run_unattended_from_the_declared_origins_alone(deb12: Node) ->
     chosen = [line for line in said.splitlines() if line.startswith("Packages that will be upgraded:")]
     assert chosen == ["Packages that will be upgraded: inference-pinned inference-upgraded"]
     assert "inference\\-blocked" in said.partition("Initial blacklist:")[2].splitlines()[0]
-    # The default: security upgrades, and no reboot.
+    # By default, upgrades run daily, and do not reboot the node.
     dump = deb12.run("apt-config dump")
     assert 'Unattended-Upgrade::Automatic-Reboot "false";' in dump and 'Unattended-Upgrade "1";' in dump
 
@@ -204,7 +204,7 @@ def test_bootstrap_and_role_use_the_proxy_and_show_no_login(deb12: Node, tmp_pat
     include = {"name": "baremetal.inference.common", "tasks_from": "bootstrap"}
     tasks = [{"name": "Bootstrap", "ansible.builtin.include_role": include}]
     play.write_text(json.dumps([{"hosts": "inference", "gather_facts": False, "become": True, "tasks": tasks}]))
-    # A file with all authorities is larger than a command line may be.
+    # A file with all authorities is larger than an argument of a command may be (128 KiB).
     bundle = tmp_path / "authorities.pem"
     bundle.write_text(deb12.run("cat /etc/ssl/certs/ca-certificates.crt"))
     assert bundle.stat().st_size > 2**17

@@ -252,7 +252,7 @@ def doctor_status(node: Node) -> str:
 
 
 def test_an_engine_answers_and_opens_only_what_is_declared(deb12: Node, deb13: Node, api_key: str) -> None:
-    """Seen from inside the engine's container, with the engine's user. Other tests have stopped the engine of deb13."""
+    """Seen from inside the engine's container, with the engine's user. deb13 need not have an engine."""
     deb12.wait_ready()
     assert deb12.run("docker exec vllm-main id -u") == deb12.run("id -u inference") != "0"
     services = [("127.0.0.1", 22), (deb12.address, 22), ("127.0.0.1", 5004), ("127.0.0.1", 5005), (deb13.address, 22)]

@@ -63,7 +63,7 @@ def hang(node: Node, machine: Container) -> None:
 
 
 def power_off(node: Node, machine: Container) -> None:
-    """As an operator powers off a node that has lost a GPU."""
+    """Power a node off, as an operator does after the loss of a GPU."""
     node.run("systemctl poweroff", check=False)
     subprocess.run(["docker", "wait", node.container], check=True, capture_output=True, timeout=180)
     machine.state = "Off"

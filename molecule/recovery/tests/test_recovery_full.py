@@ -1,8 +1,8 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The faults that take too long for CI.
+"""Further faults, which take too long for CI.
 
-Each test begins with an engine that serves and a full budget. The last test reboots the node."""
+Each test begins with an engine that serves and a full budget. The last test cuts the node's power."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def test_an_engine_starts_again_although_a_disk_is_full(deb12: Node, directory: 
 
 
 def test_a_long_prefill_is_no_fault(deb12: Node) -> None:
-    """For more than a minute, neither the client nor the probe behind it gets a token."""
+    """For more than a minute, neither the client nor the probe, whose request comes later, gets a token."""
 
     def prefill(first: int) -> float:
         """Seconds for a prompt with a unique beginning, so that no part of it is cached."""
@@ -160,7 +160,7 @@ def test_a_long_prefill_is_no_fault(deb12: Node) -> None:
     pids = core_and_worker(deb12)
     before = processor_seconds(deb12, pids)
     prefill(8)
-    # The share of the processor with which this prompt takes a minute and a half.
+    # The share of the processor with which such a prompt takes a minute and a half.
     cores = (processor_seconds(deb12, pids) - before) / 90
     invocation, began, verdicts = deb12.unit("InvocationID"), time.time(), set()
     with throttled(deb12, pids, cores), ThreadPoolExecutor(1) as pool:

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Recovery as an operator uses it: the actions of the playbook, and the channels of alerts.
+"""Recovery as an operator uses it: the playbooks `recovery`, `drain` and `undrain`, mails, and alerts.
 
 The mail server and Alertmanager are real."""
 

@@ -107,7 +107,7 @@ def test_the_next_run_continues_the_update_of_a_killed_controller(fleet: Fleet) 
         assert "update" in fleet.drains()[0]
         lock = fleet.releases()[canary.name]["lock"]
         assert f"is locked by run {lock['run_id']}" in " ".join(canary.site(check=False).split())
-        # The run was on this controller, so the playbook sees that its process has ended.
+        # The run was on this controller, so the playbook sees that the process of the run has ended.
         assert f"run {lock['run_id']} was cut off here; this run continues its work" in fleet.update(
             instances=instances("tiny-a")
         )

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""`inferctl swap` on the nodes, without a controller: a killed swap continues, and one of two nodes yields."""
+"""`inferctl swap` on the nodes, without a controller: swaps are killed, collide, or go back."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_a_swap_that_is_killed_goes_on_and_no_client_notices(fleet: Fleet, steps
 
 # Unit tests show which node yields, at each moment: node/swap/test_begin.py, test_leave.py and test_outage.py.
 @pytest.mark.full
-def test_of_two_nodes_that_begin_at_once_one_yields(fleet: Fleet) -> None:
+def test_two_nodes_that_begin_a_swap_at_once_fail_no_request(fleet: Fleet) -> None:
     fleet.wait_up()
     targets = ["tiny-a" if model == "tiny-b" else "tiny-b" for model in fleet.models()]
     reports: list[dict[str, Any]] = []

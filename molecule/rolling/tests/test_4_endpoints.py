@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Releases with another port, key or address: updates under load and rollbacks, and no client notices."""
+"""Releases with another port, key or address: updates and a rollback under load, and no client notices."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_an_update_changes_the_port_of_all_engines(fleet: Fleet) -> None:
     assert [node.ask(port=5006) for node in fleet.nodes] == ["I am tiny-a."] * 2
     assert sorted(servers(fleet)) == ["deb12", "deb13"] and ports(fleet) == {"5006"}
     assert changes(fleet.update(instances=instances(5006))) == 0
-    # The next run of site.yml closes the old port, and changes nothing else.
+    # The next run of site.yml closes the old port, and changes no release.
     far = fleet.nodes[1]
     before = fleet.serving(), far.engine_pid()
     assert "5006" in open_ports(far)
