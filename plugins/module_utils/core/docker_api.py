@@ -22,6 +22,9 @@ SOCKET = Path("/var/run/docker.sock")
 TIMEOUT = 60.0
 """Timeout of a call, in seconds."""
 
+PARTS = (("Containers", "ContainerUsage"), ("Images", "ImageUsage"), ("BuildCache", "BuildCacheUsage"))
+"""The parts of Docker's disk usage, by the names of their lists before API version 1.52."""
+
 
 class DockerUnavailable(Exception):
     """The Docker engine does not answer: it is stopped, restarting or overloaded. A later call may succeed."""
@@ -63,8 +66,10 @@ class Docker:
         self._delete(f"/containers/{quote(container, safe='')}?force=1&v=1")
 
     def disk_usage(self) -> dict[str, Any]:
-        """All containers, images and parts of the build cache, with their sizes on disk in bytes."""
-        return self._read("/system/df") or {}
+        """`Containers`, `Images` and `BuildCache`: lists of all on this machine, with their sizes on disk in bytes."""
+        # Before API version 1.52, Docker knows neither `verbose` nor PARTS: the lists are in the answer itself.
+        found = self._read("/system/df?verbose=1") or {}
+        return {name: (found[part].get("Items") if part in found else found.get(name)) or [] for name, part in PARTS}
 
     def remove_image(self, reference: str) -> None:
         """Remove a name of an image; the last name removes the image. No error if there is no such image."""

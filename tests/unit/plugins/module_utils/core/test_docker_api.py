@@ -4,8 +4,10 @@
 
 from __future__ import annotations
 
+import json
 import socket
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -34,6 +36,29 @@ def test_calls_can_be_repeated(docker: FakeDocker) -> None:
     client.remove("vllm-main")
     client.remove("vllm-main")
     assert docker.removed == ["vllm-main"]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"LayersSize": 7, "Containers": [{"Id": "c"}], "Images": [{"Id": "i"}], "BuildCache": None, "Volumes": []},
+        {"ContainerUsage": {"TotalCount": 1, "Items": [{"Id": "c"}]}, "ImageUsage": {"Items": [{"Id": "i"}]}}
+        | {"BuildCacheUsage": {"TotalCount": 0}, "VolumeUsage": {}},
+    ],
+    ids=["1.41", "1.52"],
+)
+def test_the_lists_of_the_disk_usage_are_the_same_for_each_api_version(
+    monkeypatch: pytest.MonkeyPatch, answer: dict[str, Any]
+) -> None:
+    asked: list[tuple[str, ...]] = []
+
+    def call(_docker: Docker, *given: str) -> str:
+        asked.append(given)
+        return json.dumps(answer)
+
+    monkeypatch.setattr(Docker, "_call", call)
+    assert Docker().disk_usage() == {"Containers": [{"Id": "c"}], "Images": [{"Id": "i"}], "BuildCache": []}
+    assert asked == [("GET", "/system/df?verbose=1")]
 
 
 def test_an_error_has_the_daemons_text(docker: FakeDocker) -> None:
