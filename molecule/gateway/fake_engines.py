@@ -4,8 +4,8 @@
 """Fake engines and their agent: the view that a gateway has of a node.
 
 `fake_engines.py ADDRESS NAME=PORT:MODEL ...` serves each engine on ADDRESS and the agent on port 5004. Every engine
-reads orders at /control (a JSON object, see Engine.orders), and answers with the counts of its requests and the last
-request.
+reads orders at /control (a JSON object, see Engine.orders), and answers with the counts of its requests, the last
+request and the orders.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Engine:
         elif method == "POST":
             self.last = {"path": path, "headers": headers, "body_bytes": len(body)}
             if headers.get("content-type", "").startswith("multipart/form-data"):
-                # Programs that read forms take the last of several fields with the same name.
+                # Of several fields with the same name, the last one counts.
                 names = re.findall(rb'; name="model"\r\n\r\n(.*?)\r\n--', body)
                 body = json.dumps({"model": names[-1].decode(), "max_tokens": 1}).encode()
             await self._generate(reader, writer, path, body)

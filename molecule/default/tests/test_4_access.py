@@ -76,7 +76,7 @@ def test_the_server_takes_keys_only(node: Node) -> None:
         assert not any(weak in line for line in values if line.startswith(("kexalgorithms", "macs", "ciphers"))), weak
 
 
-def test_all_mistakes_are_reported_at_once_without_a_private_key(deb12: Node, alice: Key) -> None:
+def test_mistakes_are_reported_at_once_without_a_private_key(deb12: Node, alice: Key) -> None:
     private = alice.path.read_text()
     admins = [
         {"name": "nokey"},

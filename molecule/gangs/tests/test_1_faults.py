@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A gang of real engines, and its faults while idle.
 
-Each load takes most of a minute. So two faults follow each other, the second one while the next epoch loads. The other
+A load takes up to two minutes. So some tests make two faults, the second one while the next epoch loads. The other
 files have each fault alone.
 """
 

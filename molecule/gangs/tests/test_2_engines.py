@@ -19,7 +19,7 @@ FAULTS: dict[str, tuple[Callable[[Gang], None], float]] = {
     "the leader's engine is killed": (lambda gang: gang.kill_engine(gang.leader), ENDED),
     "the follower's supervisor is killed": (lambda gang: gang.kill_supervisor(gang.follower), ENDED),
     "the leader's supervisor is killed": (lambda gang: gang.kill_supervisor(gang.leader), ENDED),
-    # The engine itself must notice the death of a worker, and ends by itself.
+    # The engine itself must notice the death of a worker, and end.
     "a worker of the follower is killed": (lambda gang: gang.kill_worker(gang.follower), 2 * OUTLIVES),
     "a worker of the leader is killed": (lambda gang: gang.kill_worker(gang.leader), 2 * OUTLIVES),
 }
@@ -117,7 +117,7 @@ def test_a_stop_of_a_follower_lets_a_client_finish(serving: Gang) -> None:
     serving.wait_serving()
 
 
-def test_a_worker_that_hangs_is_found_by_the_probe(serving: Gang) -> None:
+def test_a_gang_serves_again_after_a_worker_hangs(serving: Gang) -> None:
     epoch, began = serving.epoch(), time.time()
     serving.follower.run("pkill -STOP -f VLLM::Worke[r]")
     serving.wait_next(epoch, "a follower's worker hangs", 400)

@@ -24,11 +24,11 @@ INSTANCE = {"name": NAME, "model": "tiny-a", "port": 5005, "accelerator": "cpu"}
 
 @pytest.fixture(scope="module")
 def third(gang: Gang) -> Iterator[Node]:
-    """A node that is the gateway, and serves the same replica set alone."""
+    """A node that is the gateway, and has an instance of the same replica set."""
     with third_node(gang.scenario, site) as node:
         playbook("all")
         yield node
-    # This run removes the gateway from the gang's nodes.
+    # The inventory has no gateway now: this run closes the gang's nodes to the gateway's address.
     playbook("inference")
 
 

@@ -51,7 +51,7 @@ def with_ray(gang: Gang) -> Iterator[Gang]:
 
 
 def inside(gang: Gang, command: str) -> str:
-    """Run a command in the leader's container as a client that has all but the address of the head."""
+    """Run a command in the leader's container, with the container's variables and the address of Ray's head."""
     quoted = command.replace("'", "'\\''")
     return gang.leader.run(
         f"docker exec --env RAY_ADDRESS={gang.leader.address}:29510 vllm-{NAME} sh -c '{quoted}' 2>&1", False
@@ -67,7 +67,7 @@ def test_the_gang_answers_with_ray(with_ray: Gang) -> None:
 
 
 def test_ray_refuses_clients_without_the_token_or_from_outside(with_ray: Gang) -> None:
-    """A client without the token, and one that the firewall keeps out. No dashboard listens."""
+    """A client with a wrong token, and a client that the firewall refuses. No dashboard listens."""
     status = f"timeout 60 ray status --address {with_ray.leader.address}:29510"
     assert "Active" in inside(with_ray, status)
     assert "InvalidAuthToken" in inside(with_ray, f"RAY_AUTH_TOKEN=wrong {status}")

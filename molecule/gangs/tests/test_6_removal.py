@@ -15,7 +15,7 @@ REMOVE = "baremetal.inference.decommission"
 FILES = f"/var/lib/inference/*/{NAME} /var/lib/inference/*/{NAME}.*"
 
 
-def test_a_removal_leaves_nothing_on_any_member(serving: Gang) -> None:
+def test_a_removal_removes_the_instance_from_all_members(serving: Gang) -> None:
     epoch = serving.epoch()
     said = playbook("all", check=False, name=REMOVE, instance=NAME)
     assert "allow_downtime" in said, said[-3000:]

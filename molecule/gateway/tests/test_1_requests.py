@@ -79,7 +79,7 @@ MIB12 = 12 << 20
 
 
 def form(model: str | None = "other", size: int = 100, first: bool = False) -> bytes:
-    """A form with a file and the field `model`, which comes before the file if `first`.
+    """A form with a file and, unless `model` is None, the field `model`, which comes before the file if `first`.
 
     The content of the file, of `size` bytes, looks like parts of a form.
     """
@@ -217,7 +217,6 @@ def test_the_engine_gets_its_own_key_and_not_the_clients(gateway: Gateway) -> No
 
 
 def test_the_gateway_passes_on_each_event_of_a_stream_at_once(gateway: Gateway) -> None:
-    """Each event arrives when the engine writes it."""
     gateway.engine(port=5006, token_seconds=0.3)
     connection = gateway.connection(timeout=30)
     began = time.monotonic()

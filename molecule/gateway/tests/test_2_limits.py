@@ -41,7 +41,7 @@ def test_two_models_in_a_body_do_not_extend_the_rights_of_a_key(gateway: Gateway
     assert gateway.ask(data=data, key="narrow-key-90ab4417").status == 404
 
 
-def test_the_limit_per_minute_counts_accepted_requests(gateway: Gateway) -> None:
+def test_a_key_has_a_limit_of_requests_per_minute(gateway: Gateway) -> None:
     gateway.command("clear table limits key slow")
     answers = [gateway.ask(key="slow-key-77120cd9e") for _ in range(9)]
     assert [answer.status for answer in answers] == [200] * 5 + [429] * 4
@@ -60,7 +60,7 @@ def test_a_key_has_a_limit_of_requests_at_a_time(gateway: Gateway) -> None:
 
 
 def test_full_engines_queue_and_then_refuse(gateway: Gateway) -> None:
-    """4 requests at the engine, 4 in the queue: others get 503 at once. Queued requests get 503 after the limit."""
+    """4 requests at the engine, 4 in the queue: others get 503 at once. Queued requests get 503 after 5 s."""
     gateway.engine(port=5006, token_seconds=1.5)
     began = time.monotonic()
     answers = together(gateway, 12, data=body("lone", 2))
@@ -83,7 +83,7 @@ def test_a_client_without_a_key_fills_no_buffer(gateway: Gateway) -> None:
         assert client.recv(100).startswith(b"HTTP/1.1 401")
 
 
-def test_keys_are_on_the_host_as_checksums_alone(gateway: Gateway) -> None:
+def test_keys_of_clients_are_on_the_host_as_checksums_alone(gateway: Gateway) -> None:
     assert (
         gateway.node.run(
             f"grep --recursive --files-with-matches '{KEY}' /etc /var/lib/haproxy /var/lib/inference", check=False

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Engines stop, start, drain and fail, and clients do not notice."""
+"""Drains, faults and outages of engines, and reloads of HAProxy, while clients send requests."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_a_drained_engine_gets_no_new_request_and_finishes_its_requests(gateway:
 
 
 def test_a_drain_outlives_a_reload(gateway: Gateway) -> None:
-    """The reload saves the states first, so the drain stays also without an answer of the agent."""
+    """The reload saves the states first, so the new process has the drain before the agent answers."""
     gateway.engine(agent="drain")
     gateway.wait_state("one", "DRAIN")
     gateway.node.run("mv /var/lib/haproxy/state /var/lib/haproxy/state.before")
@@ -176,7 +176,7 @@ def test_an_unknown_answer_of_the_agent_changes_nothing(gateway: Gateway) -> Non
 
 
 def test_more_requests_are_held_than_the_queue_takes(gateway: Gateway) -> None:
-    """The gateway sends all held requests at once, to an engine in its slow start."""
+    """Held requests pass the limit of the queue, also while the engine is in its slow start."""
     gateway.engine(port=5006, agent="down #swap")
     gateway.wait_state("one", "DOWN", "set_lone")
     with ThreadPoolExecutor(40) as pool:
@@ -201,7 +201,7 @@ def test_an_old_process_holds_no_request_whose_engine_serves(gateway: Gateway) -
     assert answer.getheader("connection") == "close"
 
 
-def test_an_outage_holds_no_request_for_longer_than_a_swap(gateway: Gateway) -> None:
+def test_an_outage_holds_no_request_for_longer_than_gateway_hold_seconds(gateway: Gateway) -> None:
     """The hold counts from the beginning of the outage: later requests get 503 at once."""
     gateway.engine(port=5006, agent="down #dead")
     gateway.wait_state("one", "DOWN", "set_lone")

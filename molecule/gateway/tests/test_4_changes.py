@@ -145,7 +145,7 @@ def test_users_of_a_drained_engine_move_and_come_back(gateway: Gateway) -> None:
 @pytest.mark.full
 @pytest.mark.parametrize("affinity", ["session", "prefix"])
 def test_related_requests_get_the_same_engine(gateway: Gateway, affinity: str) -> None:
-    """Requests are related by their session or by the beginning of their prompt: the engine's prefix cache is hit."""
+    """Requests are related by their session or by the beginning of their prompt."""
 
     def engine(number: int, session: str) -> str:
         """The engine that answers a request. All requests of one number have the same first two messages."""

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The official client of OpenAI's API: each refusal of the gateway raises the client's error for its status."""
+"""The official client of OpenAI's API: refusals of the gateway raise the client's errors for their statuses."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def too_many_for_the_engine(gateway: Gateway) -> None:
 
 
 def too_long_in_the_queue(gateway: Gateway) -> None:
-    # Eight seconds: a request waits for five.
+    # An answer takes eight seconds. A request waits in the queue for five at most.
     at_once(gateway, 8, KEY, tokens=16)
 
 

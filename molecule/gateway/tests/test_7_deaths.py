@@ -45,7 +45,7 @@ def die(gateway: Gateway, host: str, *requests: tuple[str, str], stream: bool = 
 
 
 def test_a_death_names_the_requests_in_flight(gateway: Gateway) -> None:
-    """A request with a complete answer of the same engine is not named. The reload first clears earlier deaths."""
+    """A request with a complete answer is not named. The reload first clears earlier deaths."""
     reload(gateway)
     assert gateway.deaths() == []
     gateway.ask(request_id="in-time")

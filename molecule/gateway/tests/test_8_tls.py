@@ -207,7 +207,7 @@ def acme(node: Node) -> Iterator[dict[str, Any]]:
 @pytest.mark.full
 @on_deb12
 def test_acme_obtains_and_renews_the_certificate(gateway: Gateway, acme: dict[str, Any], tmp_path: Path) -> None:
-    """Debian's certbot obtains a certificate from a real authority. A renewal reaches the running HAProxy by itself."""
+    """Debian's certbot obtains a certificate from Pebble. A renewal reaches the running HAProxy by itself."""
     gateway.node.run("systemd-run --unit port-80-of-the-test python3 -m http.server 80")
     wait_for("port 80 is taken", lambda: gateway.node.run("ss -Hltn 'sport = :80'"), 30)
     before = fingerprint(gateway)
