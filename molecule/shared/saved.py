@@ -40,11 +40,11 @@ class Saved:
         return playbook(self.node.name, *options, check=check, name=name, **extra)
 
     def files(self) -> str:
-        """Kind, mode, owner, link and content of all files that a restore of a node covers."""
+        """Kind, mode, owner, group, link and content of the files at SAVED, a part of what a restore brings back."""
         return self.listing() + "\n" + self.node.run(f"find {SAVED} -type f | sort | xargs sha256sum")
 
     def listing(self) -> str:
-        """Kind, mode, owner and link of the same files."""
+        """Kind, mode, owner, group and link of the same files."""
         return self.node.run(f"find {SAVED} -printf '%p %y %m %u %g %l\\n' | sort")
 
     def contents(self) -> dict[str, str]:

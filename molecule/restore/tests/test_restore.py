@@ -33,7 +33,7 @@ def whole(address: str) -> re.Pattern[str]:
 
 
 def state(node: Node) -> dict[str, str]:
-    """All that a restore of the node covers, without the node's address and what follows from the address.
+    """The files at SAVED (saved.py) by path, without the node's address and what follows from the address.
 
     Left out are the address and the id in each release, and the known-good checksums, which must be those of the files.
     """

@@ -30,7 +30,7 @@ class CallbackModule(CallbackBase):
     def v2_playbook_on_start(self, playbook: Any) -> None:
         self.run = "check" if context.CLIARGS.get("check") else "converge"
         if self.run == "check":
-            # The run in check mode comes first: it starts a new file.
+            # The scenario's run in check mode comes before its converge, and starts a new file.
             open(os.environ["CHANGES_FILE"], "w", encoding="utf-8").close()
 
     def v2_runner_on_ok(self, result: Any) -> None:
