@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The comparison of `make bench`: a good shell script that sets up a fresh node, with the same packages, Docker configuration, image,
-# model (with checksums) and unit. It ends when the engine has answered.
+# The comparison of `make bench`: a good shell script that sets up a fresh node with Docker, the same image and model (with checksums), and
+# a unit. It ends when the engine has answered.
 #   bench-plain.sh ADDRESS IMAGE MODEL_DIRECTORY      SSH_OPTIONS from the environment
 set -euo pipefail
 address=$1 image=$2 model=$3

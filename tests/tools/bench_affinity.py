@@ -101,7 +101,7 @@ async def _questions(gateway: str, headers: dict[str, str], name: str, result: R
 
 
 async def _client(gateway: str, headers: dict[str, str], name: str, result: Result, seed: int, ends: float) -> None:
-    """One client, which asks about documents by chance: the same ones in each way."""
+    """One client, which asks about random documents, in the same order in each way."""
     host, _colon, port = gateway.partition(":")
     connection, chance = Connection(host, int(port)), random.Random(seed)
     while time.monotonic() < ends:

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Measures the cost of the gateway, compared with the engine alone and with LiteLLM's proxy, by turns in the same run.
 
-The measurement is repeated with a paced engine, which does not compute on the cores of gateway and clients. Then
+Throughput is also measured with a paced engine, which does not compute on the cores of gateway and clients. Then
 affinity is compared with least connections (bench_affinity.py), and the cost of a swap with the load of the engine
 alone. The engine is on one node, the gateway on another node. Clients, LiteLLM and paced engines are on this machine.
 """
@@ -95,7 +95,10 @@ def quantile(times: list[float], share: int) -> float:
 
 
 async def one_at_a_time(ways: dict[str, str]) -> dict[str, list[float]]:
-    """Seconds of each request. Requests go to all addresses by turns, so other work affects all alike."""
+    """Seconds of each request. Requests go to all addresses by turns, so other work affects all alike.
+
+    Raises NodeError if a request failed.
+    """
     connections = {}
     for name, url in ways.items():
         host, _colon, port = url.removeprefix("http://").partition(":")

@@ -22,7 +22,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.engine.units.m
 
 SCRAPES = 40
 INTERVAL = 15
-"""Seconds between two scrapes: the default of monitoring_scrape_seconds."""
+"""Seconds between two scrapes of a site: the default of monitoring_scrape_seconds."""
 PROCESSOR = "process_cpu_seconds_total"
 TEXTFILES = re.compile(r'^node_scrape_collector_duration_seconds\{collector="textfile"\} (\S+)$', re.MULTILINE)
 # bash's own `time` also counts the processes that the command starts. A collector that fails here shows in its metrics.

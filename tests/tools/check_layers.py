@@ -116,7 +116,7 @@ def wrong_imports(files: dict[str, str]) -> list[str]:
 
 
 def wrong_includes(files: dict[str, str], roles: frozenset[str]) -> list[str]:
-    """All task files of roles that include another role."""
+    """Each line of a role's files that includes another role."""
     found = []
     for file, text in files.items():
         role = file.split("/")[1]

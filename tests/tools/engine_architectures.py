@@ -28,7 +28,7 @@ LISTS = {
     "_LATE_INTERACTION_MODELS": "late interaction",
     "_SPECULATIVE_DECODING_MODELS": "drafts",
 }
-"""Lists of the engine's registry, by the word for the models in it."""
+"""The word for the models in a list, by the name of this list in the engine's registry."""
 
 
 class _Name(type):
@@ -53,7 +53,7 @@ class _Empty(types.ModuleType):
 
 
 class StandIn(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Finds the packages that the image lacks."""
+    """Makes an empty package for each package in LACKING."""
 
     def find_spec(self, fullname: str, _path: Any, _target: Any = None) -> importlib.machinery.ModuleSpec | None:
         lacking = fullname.partition(".")[0] in LACKING

@@ -19,7 +19,7 @@ from importlib.metadata import version
 from typing import Any
 
 LONGEST_PERIOD = 16
-"""Number of layers after which the order of kinds must repeat."""
+"""The longest period, in layers, for which pattern() looks."""
 
 LAYER_NAMES = ("n_layer", "n_layers", "num_layers", "encoder_layers")
 
@@ -27,7 +27,7 @@ TEXT = ("FOR_CAUSAL_LM", "FOR_IMAGE_TEXT_TO_TEXT", "FOR_MULTIMODAL_LM", "FOR_SEQ
 """Parts of the names of transformers' lists of architectures that read text."""
 
 PROBED_LAYERS = 96
-"""A multiple of every period up to 8, and larger than the first layers that some types treat apart."""
+"""A multiple of common periods (2, 3, 4, 6 and 8), and more than the first layers that some types treat apart."""
 
 
 def classes() -> dict[str, Any]:
@@ -66,8 +66,8 @@ def served() -> tuple[set[str], set[str]]:
 
 
 def adopted(architecture: str) -> bool:
-    """Whether the engine runs a class of transformers as it is (_try_resolve_transformers in vLLM's registry). It runs
-    none that has an encoder and a decoder."""
+    """Whether the engine runs a class of transformers as it is (_try_resolve_transformers in vLLM's registry). Of
+    types with an encoder and a decoder, it runs only classes ForCausalLM."""
     import transformers
 
     with contextlib.suppress(Exception):
@@ -78,7 +78,7 @@ def adopted(architecture: str) -> bool:
 
 
 def declared(kind: Any) -> dict[str, Any]:
-    """The values that a class declares for its keys: numbers, texts, switches and constant lists."""
+    """The values that a class declares for its keys: numbers, texts and switches."""
     values = {field.name: field.default for field in dataclasses.fields(kind)} if dataclasses.is_dataclass(kind) else {}
     # The engine's own classes have a constructor instead.
     values |= {one.name: one.default for one in inspect.signature(kind.__init__).parameters.values()}
@@ -86,7 +86,7 @@ def declared(kind: Any) -> dict[str, Any]:
 
 
 def parts(kind: Any) -> Iterator[tuple[str, str]]:
-    """The types of a class's parts, by their key, where each part has one."""
+    """The types of a class's parts, each with the part's key. Parts without a type are left out."""
     made: Any = None
     if not getattr(kind, "sub_configs", None):
         # The engine's own classes make their parts in the constructor.
@@ -96,7 +96,7 @@ def parts(kind: Any) -> Iterator[tuple[str, str]]:
     for key, part in (getattr(kind, "sub_configs", None) or {}).items():
         name = getattr(part, "model_type", "")
         if not name:
-            # For any type, the default is the result of the class without arguments.
+            # A part that may have any type: its default type is that of the class without arguments.
             with contextlib.suppress(Exception):
                 made = made or kind()
                 name = getattr(getattr(made, key, None), "model_type", "")
@@ -173,7 +173,7 @@ def pattern(kind: Any) -> list[str]:
 
 
 def differing(kind: Any) -> dict[str, dict[str, int]]:
-    """Sizes of heads by kind of layer, if the layers of a class differ."""
+    """Sizes of heads and numbers of KV heads by kind of layer, if the layers of a class differ."""
     found: dict[str, dict[str, int]] = {}
     with contextlib.suppress(Exception):
         made = kind()
@@ -186,8 +186,8 @@ def differing(kind: Any) -> dict[str, dict[str, int]]:
 
 
 def derived(kind: Any) -> dict[str, Any]:
-    """Values that a class computes and does not declare: the numbers of layers and attention heads, and the factor
-    between the head size and its share of the hidden size."""
+    """Values that a class computes and does not declare: the numbers of layers and attention heads, the head
+    size, or the factor between the head size and its share of the hidden size."""
     values: dict[str, Any] = {}
     with contextlib.suppress(Exception):
         made = kind()

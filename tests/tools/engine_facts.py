@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[2]
-# By path: the unit tests of other ansible-core versions run in environments without this file.
+# By path: the unit tests of other ansible-core versions run in environments without ruff.
 RUFF = ROOT / ".cache/venv/bin/ruff"
 
 

@@ -44,7 +44,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def value_type(convert: Callable[[str], Any] | None) -> dict[str, Any]:
-    """The results of a flag's converter for samples."""
+    """The type of a flag's values and further facts, found by the results of its converter for samples."""
 
     def made(sample: str) -> Any:
         try:

@@ -3,8 +3,8 @@
 """Runs inside an engine's image: writes configurations of models, and prints what the engine reads from them.
 
 tests/tools/oracle sends this file there, with the types that the engine runs with transformers' code as arguments.
-transformers' own class writes each configuration. One process reads all configurations, because the import of torch
-takes half a minute.
+Configuration classes of transformers and of the engine write most configurations. One process reads all configurations,
+because the import of torch takes half a minute.
 """
 
 from __future__ import annotations
@@ -65,8 +65,8 @@ ROPED = ("llama", "qwen2", "qwen3", "qwen3_moe", "gpt_oss", "deepseek_v3", "gemm
 
 
 def cases() -> Iterator[tuple[str, dict[str, Any]]]:
-    """Names and configurations: every type with an architecture that the engine serves, its other architectures, and
-    ropes."""
+    """Names and configurations: every type that the engine serves, itself or with transformers' code, its other
+    architectures, and ropes."""
     from transformers.models.auto import modeling_auto
     from transformers.models.auto.configuration_auto import CONFIG_MAPPING
     from vllm.model_executor.models.registry import ModelRegistry

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Takes the place of ssh: calls the real ssh, and records the answer for fleet_answer.py, with the same environment.
+"""Takes the place of ssh: calls the real ssh, and records the answer for fleet_answer.py.
 
-FLEET_NODE is the node's name. The recorded answer has marks in place of the node's name and address.
+FLEET_RECORDING and FLEET_TASK mean the same as in fleet_answer.py. FLEET_NODE is the node's name. The recorded answer
+has marks in place of the node's name and address.
 """
 
 from __future__ import annotations

@@ -139,7 +139,7 @@ class Machine:
         )
 
     def start(self, *options: str) -> None:
-        """Start qemu, also with other options. Raises MachineError."""
+        """Start qemu, with additional options. Raises MachineError."""
         public_key = self.key.with_suffix(".pub").read_text()
         # Another process may take the port after free_port and before qemu.
         for attempts_left in (2, 1, 0):
@@ -180,7 +180,7 @@ class Machine:
         run("ssh", *self.ssh_options(), "-O", "exit", "root@127.0.0.1", check=False)
 
     def down(self) -> None:
-        """Switch the machine off and remove its disks. The console log stays, for the search for faults."""
+        """Switch the machine off and remove its disks. The console log stays. Raises MachineError."""
         pid = self.pid()
         if pid:
             self.disconnect()
@@ -225,7 +225,7 @@ class Machine:
         return run(*self.ssh_command(), command, check=check)
 
     def write_inventory(self, path: Path) -> None:
-        """A hosts file with this machine in the group inference."""
+        """Write a hosts file with this machine in the group inference."""
         variables = {
             "ansible_connection": "ssh",
             "ansible_host": "127.0.0.1",

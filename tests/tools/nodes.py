@@ -45,7 +45,7 @@ class NodeError(Exception):
 
 
 def run(*argv: str, check: bool = True, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
-    """Run a command. Raises NodeError with the command's output."""
+    """Run a command. Raises NodeError with the command's output if the command fails and check is set."""
     result = subprocess.run(argv, text=True, capture_output=True, input=stdin)
     if check and result.returncode != 0:
         raise NodeError(f"{' '.join(argv)}: {result.stderr.strip() or result.stdout.strip()}")
@@ -62,7 +62,7 @@ def free_address() -> str:
     """A random free address outside of the range that Docker gives to containers itself. Raises NodeError.
 
     A node keeps its address; Docker's own choice would change with the order in which containers start. The address is
-    random because an SSH connection to a removed node may still be open: the next node must not get its address.
+    random because an SSH connection to a removed node may still be open: the next node rarely gets the same address.
     """
     network = json.loads(run("docker", "network", "inspect", NETWORK).stdout)[0]["IPAM"]["Config"][0]
     if "IPRange" not in network:
@@ -113,7 +113,7 @@ def alone(lock: str) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Origin:
-    """The source of a node: an image, and the volume with the Docker directory (empty for a bare node)."""
+    """The source of a node: an image, and the volume with the Docker directory (empty: a new volume)."""
 
     image: str
     volume: str = ""
@@ -184,7 +184,7 @@ class Site:
         container = self.prefix + name
         # systemd 257 needs this option on a host with cgroup v1; older versions ignore it.
         init = ["/lib/systemd/systemd", "SYSTEMD_CGROUP_ENABLE_LEGACY_FORCE=1"]
-        # Two processes at once would choose the same address.
+        # Two processes at once could choose the same address.
         with alone("address"):
             run(
                 *("docker", "create", "--name", container, "--hostname", name, "--network", NETWORK),
@@ -221,7 +221,7 @@ class Site:
         }
 
     def write_inventory(self, path: Path, gateway: str = "") -> None:
-        """The hosts file of a site. A gateway runs no engine."""
+        """Write the hosts file of a site. `gateway`: the node that runs no engine."""
         # Only this machine reaches its nodes, so engines may listen on the nodes' addresses.
         hosts = {name: {"ansible_host": ip, "inference_address": ip} for name, ip in self.addresses.items()}
         variables = {

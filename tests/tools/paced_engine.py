@@ -37,7 +37,7 @@ class PrefixCache:
         self._kept: OrderedDict[int, None] = OrderedDict()
 
     def use(self, text: str) -> tuple[int, int]:
-        """Keep a prompt. Returns its tokens, and how many of them the cache had."""
+        """Keep a prompt. Returns the number of its tokens, and how many of them the cache had."""
         size = TOKEN_CHARACTERS * BLOCK_TOKENS
         chain, found, whole = 0, 0, True
         for start in range(0, len(text) - size + 1, size):
@@ -111,7 +111,7 @@ class Engine:
 
 
 async def tokens(number: int, size: int) -> AsyncIterator[str]:
-    """Send each token of `size` bytes at its own time: a late token does not delay the next tokens."""
+    """Yield each token of `size` bytes at its own time: a late token does not delay the next tokens."""
     clock = asyncio.get_running_loop()
     began = clock.time()
     for index in range(number):

@@ -88,6 +88,6 @@ def wrap(text: str, first: str = "", rest: str = "") -> str:
     width = WIDTH - max(len(first), len(rest))
     lines = textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False)
     safe = [LIST_LIKE.sub(r"\\\1", line) if number else line for number, line in enumerate(lines)]
-    # Escape the point after a digit, not the digit.
+    # Escape the character after a number, not the number.
     safe = [re.sub(r"^\\(\d+)([.)])", r"\1\\\2", line) for line in safe]
     return "\n".join((rest if number else first) + line for number, line in enumerate(safe)).replace(SPACE, " ")

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A virtual machine that has booted and has run a script, saved with its memory.
 
-A boot of an emulated machine takes more than a minute, and a copy of a saved machine continues in seconds. With kvm, a
+A boot of an emulated machine takes 40 s or more, and a copy of a saved machine continues in seconds. With kvm, a
 boot takes seconds, and nothing is saved.
 """
 
