@@ -52,7 +52,7 @@ def test_a_healthy_engine_is_up(node: Node) -> None:
 
 @pytest.mark.full
 @pytest.mark.usefixtures("resumed")
-def test_a_hung_worker_is_down_within_45_seconds(deb12: Node, api_key: str) -> None:
+def test_a_hung_engine_core_is_down_within_45_seconds(deb12: Node, api_key: str) -> None:
     """/health still answers 200; the probe, the answer to the gateway and the status report the hang."""
     pid = deb12.engine_pid()
     deb12.run("pkill -STOP -f VLLM::EngineCor[e]")
