@@ -99,7 +99,7 @@ def collect(
         host = variables[name]
         found = next((key for key in ADDRESSES if host.get(key)), ADDRESSES[0])
         instances_there = host.get("instances") or []
-        if not isinstance(instances_there, Iterable):
+        if isinstance(instances_there, (str, Mapping)) or not isinstance(instances_there, Iterable):
             raise ValueError(f"{name}: instances is {instances_there!r}: it must be a list")
         declared = without_secrets(node_instances(list(instances_there), name))
         hosts[name] = {"address": str(host.get(found) or ""), "variable": found, "instances": declared}

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -37,10 +38,12 @@ def test_a_node_without_a_gang_has_no_rules() -> None:
     )
 
 
-@pytest.mark.parametrize("instances", [7, 0.5, True])
+@pytest.mark.parametrize("instances", [7, 0.5, True, "main", {"name": "main"}])
 def test_instances_of_a_member_that_are_no_list_are_an_error_of_the_filter(instances: object) -> None:
     hostvars = {**HOSTVARS, "n2": {"instances": instances}}
-    with pytest.raises(AnsibleFilterError, match=f"^gang_site: n2: instances is {instances!r}: it must be a list$"):
+    with pytest.raises(
+        AnsibleFilterError, match=re.escape(f"gang_site: n2: instances is {instances!r}: it must be a list")
+    ):
         FILTERS["gang_site"](INSTANCES, hostvars, list(HOSTVARS), "n1")
 
 
