@@ -1,8 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Masks secrets in texts that leave the node, and leaves out the prompts of clients. Private to the collection;
-pure."""
+"""Masks secrets in texts for bundles and evidence, and leaves prompts out. Private to the collection; pure."""
 
 from __future__ import annotations
 

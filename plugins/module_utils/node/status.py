@@ -59,13 +59,13 @@ class Gateway:
     answer: str
     """The first word of the last answer: up, drain or down. Empty if the agent has no answer."""
     seconds: float | None
-    """Seconds since the gateway's last check. None if the agent has forgotten it: the check was more than
-    FORGET_SECONDS ago, or before the agent started."""
+    """Seconds since the gateway's last check. None if the agent knows no check: there was none within FORGET_SECONDS,
+    or none since the agent started."""
 
 
 @dataclass(frozen=True)
 class Swap:
-    """A swap of releases that is under way, or stuck."""
+    """A swap of releases that is under way, stuck or cut off."""
 
     origin: int | None
     target: int

@@ -94,7 +94,7 @@ class Exit:
 
     def __str__(self) -> str:
         if self.code is None:
-            return "exit code unknown: dockerd does not answer"
+            return "exit code unknown: dockerd does not report it"
         if not self.out_of_memory:
             return f"exit code {self.code}"
         limit = f"the container's limit is {human(self.limit)}" if self.limit else "the container has no limit"
@@ -141,8 +141,8 @@ def _state(docker: Docker, container: str) -> dict[str, Any]:
 
 
 def exit_of(docker: Docker, container: str, limit: float | None = None) -> Exit:
-    """The exit of a container that has ended. Takes up to `limit` seconds (EXIT_CODE_TIMEOUT) if dockerd does not
-    answer."""
+    """The exit of a container that has ended. Takes about `limit` seconds (EXIT_CODE_TIMEOUT) if dockerd does not
+    report the exit."""
     limit = EXIT_CODE_TIMEOUT if limit is None else limit
     asker = Docker(docker.path, timeout=limit)
     deadline = time.monotonic() + limit

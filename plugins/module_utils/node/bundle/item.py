@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 COLLECTED, PARTIAL, ABSENT, FAILED = "collected", "partial", "absent", "failed"
-"""Complete; incomplete, since the program broke off; not on this node; could not be collected."""
+"""Complete; incomplete, since the program broke off or failed; not on this node, or empty; could not be collected."""
 
 
 class Absent(Exception):

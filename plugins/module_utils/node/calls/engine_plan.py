@@ -234,7 +234,7 @@ class Planner:
         return lora.Lora(adapter, place.stored, adapter_facts.gather(place.files) if place.files else facts)
 
     def engine(self, instance: Instance, entry: Entry) -> plans.Engine:
-        """The engine that an instance would run. Raises InputError and SystemdError."""
+        """The engine that an instance would run. Raises InputError, SystemdError, OSError, ValueError."""
         name = instance.name
         in_use = revisions_in_use(self._paths, name, instance.model)
         place = self._place(entry, in_use.get(instance.model))

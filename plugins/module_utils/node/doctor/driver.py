@@ -14,7 +14,7 @@ from .host import TOOL_TIMEOUT, Host
 NO_GPU = Finding(OK, "does not apply: there is no NVIDIA GPU, and no instance wants one")
 
 UVM_NODES = ("dev/nvidiactl", "dev/nvidia-uvm")
-"""Without the second node, nvidia-smi works, but CUDA does not."""
+"""Without /dev/nvidia-uvm, nvidia-smi works, but CUDA does not."""
 
 MISSING_GPUS = ("gpu_lost", "gpu_missing", "no_devices", "gpu_handle_error")
 """Failures of nvidia-smi that the check gpu-count reports."""

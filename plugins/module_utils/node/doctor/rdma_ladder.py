@@ -39,7 +39,7 @@ BY_HAND = (
     "two nodes, with NCCL_ALGO=RING: mpirun … all_reduce_perf -b 8G -e 8G >FILE; then inferctl rdma judge FILE",
     "each rail alone: the same test with NCCL_TESTS_SPLIT='MOD 8'; compare busbw with one rail; then all nodes",
 )
-"""The steps that need a second node, in their order."""
+"""The measurements that an operator makes after the ladder, in their order."""
 
 SIGNATURES = (
     ("exactly half", "ACS, ATS or IOMMU: packets take the way through the CPU"),
@@ -243,7 +243,7 @@ def as_text(steps: Sequence[Step]) -> str:
         return "\n".join([*lines, "", "Repair this first: later steps would mislead."])
     known = all(step.status != UNKNOWN for step in steps)
     verdict = "This node is fine so far." if known else "No step found a fault; read what is unknown."
-    lines += ["", f"{verdict} Next, with a second node, in this order:"]
+    lines += ["", f"{verdict} Next, measure in this order (most measurements need a second node):"]
     lines += [f"- {line}" for line in BY_HAND]
     lines += ["", "What a wrong number means:", *(f"- {what}: {means}" for what, means in SIGNATURES)]
     return "\n".join(lines)

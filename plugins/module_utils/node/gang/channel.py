@@ -133,7 +133,7 @@ class Channel:
             yield self._events.popleft()
 
     def perform(self, actions: Actions) -> None:
-        """Send messages and close connections, in this order. A connection that is gone is left out."""
+        """Perform actions in their order. Actions for a connection that is gone or being closed are left out."""
         if actions:
             self._actions.append(actions)
             self._nudge()

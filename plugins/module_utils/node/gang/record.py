@@ -53,7 +53,7 @@ class Record:
             self._say(f"gang of {self._gang.world} members: {state}{why}")
 
     def remark(self, address: str, text: str) -> None:
-        """Log a remark, unless the same remark was logged within REPEAT seconds."""
+        """Log a remark, unless it repeats the last remark about the address within REPEAT seconds."""
         now = time.monotonic()
         said, when = self._said.get(address, ("", 0.0))
         if said != text or now - when >= REPEAT:

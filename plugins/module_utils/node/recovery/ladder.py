@@ -41,7 +41,7 @@ Run = Callable[..., Outcome]
 
 @dataclass(frozen=True)
 class Report:
-    """What a run did with an instance. `changed`: whether the run took a step."""
+    """The last decision of a run for an instance. `changed`: whether the run took a step."""
 
     instance: str
     act: str
@@ -77,12 +77,14 @@ class Ladder:
         """Take the next step for an instance, if a step is due. After a restart of Docker, also take the step that
         follows. Raises SystemdError, OSError."""
         with self._locked(RUN_LOCK):
+            changed = False
             for _time in range(STEPS_PER_RUN):
                 inspection, decision = self._decide(name, by_hand)
                 report = self._take_step(name, inspection, decision)
-                if decision.act != policy.DOCKER or not report.changed:
+                changed |= report.changed
+                if decision.act != policy.DOCKER:
                     break
-            return report
+            return replace(report, changed=changed)
 
     def preview(self, name: str) -> Report:
         """What `recover` by hand would do now, and why. Changes nothing. Raises SystemdError."""

@@ -37,7 +37,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Breaker:
-    """An open breaker: recovery takes no step. `alerts` has the outcome of each channel: `sent`, or why not."""
+    """An open breaker: recovery takes no step by itself. `alerts`: the outcome of each channel, `sent` or why not."""
 
     since: str
     reason: str

@@ -27,8 +27,8 @@ REASON = "a swap of releases"
 """Reason of the drain if the swap has none."""
 
 GATED_SECONDS = 60.0
-"""Least seconds for requests in flight to end after the gate is closed. An only server may get fewer, and an engine
-that does not serve gets ILL_SECONDS."""
+"""Least seconds for requests in flight to end after the gate is closed. An only server may get fewer. On the way
+back, an engine that does not serve gets ILL_SECONDS."""
 
 QUIET_SECONDS = 15.0
 """Seconds after which the swap reports the clients for which it waits."""
@@ -149,8 +149,8 @@ def gate(node: Node, swap: Swap) -> dict[str, Any]:
 
 def _least_seconds(swap: Swap) -> float:
     """Least seconds for requests in flight behind the closed gate. The gateways of an only server hold all other
-    requests meanwhile, and refuse them at the end of gateway_hold_seconds: so these seconds are not more than its
-    patience, but enough to see that the last connection has ended."""
+    requests meanwhile, and refuse them at the end of gateway_hold_seconds: so these seconds are at most the recorded
+    patience, but ILL_SECONDS at least, to see that the last connection has ended."""
     patience = swap.notes.get("patience")
     return GATED_SECONDS if patience is None else min(GATED_SECONDS, max(ILL_SECONDS, float(patience)))
 
@@ -208,6 +208,6 @@ def open_gates(node: Node, swap: Swap) -> None:
 
 def drain_limit(swap: Swap) -> float:
     """Seconds that requests in flight may take.
-    For an only server the limit may be lower, since gateways hold all others."""
+    For an only server the limit may be lower, since gateways hold all other requests meanwhile."""
     patience = swap.notes.get("patience")
     return float(swap.terms.drain_seconds if patience is None else min(patience, swap.terms.drain_seconds))

@@ -10,8 +10,8 @@ A gang has two more steps: `staged` after `begun`, and `members` before `prove`.
 
 - Before `stop`, a failure undrains the instance, and nothing was changed: refused.
 - From `stop` on, a failure starts the release before by the same steps: returned.
-- On both ways back, a step other than `unbridge` that fails within SLOW_SECONDS is tried again. If no try is left, or
-  there is no release before, requests stay away: stuck.
+- On both ways back, a step other than `unbridge` that fails within SLOW_SECONDS is tried again. After a slow
+  failure or the last try, or without a release before, requests stay away: stuck.
 - From `members` and `prove` on, the release has passed all checks and serves, so the swap neither goes back nor is
   stuck. Both steps are tried again as well. The report names what the swap could not do.
 """

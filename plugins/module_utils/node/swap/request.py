@@ -184,7 +184,8 @@ def progress(paths: Paths, name: str, run_id: str) -> Progress:
 
 
 def awaited(paths: Paths, name: str, run_id: str, seconds: float) -> Progress:
-    """Wait up to `seconds` until a swap has ended or is stuck. Raises SystemdError."""
+    """Wait up to `seconds`, and longer while the unit may restart, until a swap has ended or is stuck. Raises
+    SystemdError."""
     deadline = time.monotonic() + seconds
     idle = 0
     while True:

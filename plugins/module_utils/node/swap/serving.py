@@ -34,7 +34,7 @@ FULL_WEIGHT = 100
 
 
 def await_ready(node: Node, name: str, number: int, *, patient: bool = False) -> None:
-    """Wait until a release is ready. Raises StepFailed with the engine's last log lines if it does not become ready.
+    """Wait until a release is ready. Raises StepFailed if the release does not become ready in time.
 
     `patient`: the members of a gang may be missing for any time, and the release's time limit begins when all are
     there.

@@ -291,7 +291,7 @@ def test_the_supervisor_goes_on_while_dockerd_is_down(supervise: Supervise, dock
     docker.processes["vllm-main"].kill()
     status, log = run.ended()
     assert status == 1
-    assert "dockerd does not answer" in log
+    assert "exit code unknown: dockerd does not report it" in log
 
 
 def test_the_start_waits_for_dockerd(supervise: Supervise, docker: FakeDocker) -> None:

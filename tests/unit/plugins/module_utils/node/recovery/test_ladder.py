@@ -108,6 +108,23 @@ def test_the_error_of_the_last_start_is_in_the_reason(machine: Machine, monkeypa
     assert "port 5005 is taken by pid 7" in machine.ladder().recover("main").reason
 
 
+def test_a_run_that_restarts_docker_and_then_waits_has_changed_something(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine.docker.alive = False
+    machine.is_seen(health.HUNG)
+
+    def restart(docker: Any) -> str:
+        docker.alive = True
+        machine.is_seen(health.HEALTHY)
+        return "Docker answers after 1 s"
+
+    monkeypatch.setattr(actions, "restart_docker", restart)
+    report = machine.ladder().recover("main")
+    assert (report.act, report.changed) == (policy.NOTHING, True)
+    assert [step.act for step in state.read(machine.paths, "main").steps] == [policy.DOCKER]
+
+
 def test_docker_is_restarted_first_and_then_the_engine_is_inspected_again(machine: Machine) -> None:
     machine.docker.alive = False
     machine.is_seen(health.HUNG)
