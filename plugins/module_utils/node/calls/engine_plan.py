@@ -112,8 +112,8 @@ def cdi_problems(instances: Sequence[Instance], reason: str) -> list[Problem]:
 
 
 def revisions_in_use(paths: Paths, name: str, model: str) -> dict[str, str]:
-    """The revisions of model, adapters and draft in the instance's desired release, by name in the store; empty if that
-    release has another model."""
+    """The revisions of model, adapters and draft in the instance's desired release, by name; empty if that release is
+    missing, cannot be read, or has another model."""
     try:
         number = releases.desired_number(paths, name)
         release = None if number is None else releases.load(paths, name, number)

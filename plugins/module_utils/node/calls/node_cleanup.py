@@ -57,7 +57,7 @@ class Cleanup:
 
     def releases(self) -> None:
         """Remove superseded releases, and copied files that no kept release names. Must run before docker(), since
-        releases need images. Raises OSError, ValueError."""
+        a release must not outlast its image. Raises OSError, ValueError."""
         for name, number in sorted(self.superseded):
             if not self.module.check_mode:
                 releases.remove(self.paths, name, number)

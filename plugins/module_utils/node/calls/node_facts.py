@@ -77,5 +77,6 @@ def run(module: Call) -> None:
     except (SystemdError, OSError, ValueError) as error:
         module.fail_json(msg=str(error))
     if found.get("verdict") in FAILING[params["fail_on"]]:
-        module.fail_json(msg=f"The node is not fit to serve: {'; '.join(found['problems'])}", **found)
+        what = "is not fit to serve" if found["verdict"] == check.FAIL else "has warnings"
+        module.fail_json(msg=f"The node {what}: {'; '.join(found['problems'])}", **found)
     module.exit_json(changed=False, **found)

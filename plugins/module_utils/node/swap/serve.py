@@ -21,7 +21,7 @@ from .serving import accept, await_ready, await_share, judge_errors
 def start(node: Node, swap: Swap) -> dict[str, Any]:
     """Start the release, and wait for its first answer."""
     number = number_of(swap)
-    # If the node has restarted, the drain may be gone.
+    # After a restart of the node in `admit` or `watch`, this step runs again, and the drain may be gone.
     keep_away(node, drains.UPDATE, swap.reason or REASON)
     with node.traffic.kept_closed(swap.closed_ports):
         if not activation.runs(node.paths, node.name, number):

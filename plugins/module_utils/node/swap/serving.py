@@ -88,7 +88,7 @@ class Share:
 
 
 def await_share(node: Node, name: str, server: str) -> Share:
-    """Wait until all gateways give a server its full share."""
+    """Wait until all gateways give a server its full share, for SHARE_SECONDS at most."""
     began = node.traffic.clock()
     while True:
         share = share_of(node, name, server)

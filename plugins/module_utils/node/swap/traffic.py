@@ -82,7 +82,7 @@ class Traffic:
         return [gateway.name for gateway in self.gateways if asking_name(gateway.name) not in confirmed]
 
     def wait_confirmed(self, name: str, word: str, seconds: float) -> list[str]:
-        """Wait until every gateway has got an answer. Returns the gateways that have not."""
+        """Wait up to `seconds` until every gateway has got the answer `word`. Returns the gateways that have not."""
         deadline = self.clock() + seconds
         while (missing := self.unconfirmed(name, word)) and self.clock() < deadline:
             self.sleep(POLL_SECONDS)

@@ -111,7 +111,7 @@ def test_the_module_fails_if_the_verdict_is_as_bad_as_fail_on(gather: Call) -> N
     assert result["problems"][0].startswith("warn: system-reboot: ")
     failed = gather("doctor", checks=["system-reboot"], fail_on="warn")
     assert failed["failed"] is True and failed["verdict"] == "warn"
-    assert failed["msg"].startswith("The node is not fit to serve: warn: system-reboot: ")
+    assert failed["msg"].startswith("The node has warnings: warn: system-reboot: ")
     assert "gpu-xids" in gather("doctor", checks=["gpu-xid"])["msg"]
 
 
