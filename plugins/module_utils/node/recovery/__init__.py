@@ -3,6 +3,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Recovery of an engine that hangs, answers wrongly, or does not restart. Private to the collection.
 
-`policy` decides, and is pure. `ladder` inspects, acts and records. A run takes at most one step, or more after a restart of
-Docker. Each step is recorded before it is taken, so that a reboot in between, or a new agent, loses nothing.
+`policy` decides, and is pure. `ladder` inspects, acts and records. A run takes at most one step, or more after a
+restart of Docker. Each step is recorded before it is taken, so that a reboot in between, or a new agent, loses nothing.
 """
