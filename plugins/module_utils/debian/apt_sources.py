@@ -181,7 +181,7 @@ def _fingerprint_problems(where: str, source: Source) -> list[Problem]:
 
 
 def check_key(source: Source, data: bytes) -> list[Problem]:
-    """A problem if a source has fingerprints, and its key `data` has a primary key with another fingerprint."""
+    """A problem if a source has fingerprints, and its key `data` cannot be read or has another primary key."""
     message = openpgp.refusal(data, source.fingerprints)
     return [Problem(f"source {source.name}", message, "key")] if message else []
 

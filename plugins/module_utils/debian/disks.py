@@ -275,7 +275,7 @@ class Device:
     """The facts of a block device."""
 
     path: str
-    """The declared path."""
+    """The path by which the device was read."""
     kernel: str
     """The kernel's present name."""
     number: str
@@ -299,7 +299,7 @@ class Device:
 
     @property
     def node(self) -> str:
-        """The device node, for commands that format: the declared path may belong to another device later."""
+        """The device node, for commands that format: `path` may belong to another device later."""
         return f"/dev/{self.kernel.replace('!', '/')}"
 
     def __str__(self) -> str:
@@ -318,7 +318,7 @@ def human(size: int) -> str:
 
 
 def obstacles(device: Device) -> list[str]:
-    """Why a device is not certainly blank. Nothing may be written to it unless this is empty."""
+    """Why a device is not certainly blank; empty if it is. Only a blank device may be joined or formatted."""
     found = [f"it contains {signature}" for signature in device.signatures]
     if device.partitions:
         found.append(f"it has the partitions {', '.join(device.partitions)}")
@@ -346,7 +346,10 @@ def is_own(disk: Disk, device: Device) -> bool:
 
 
 def volume_is_blank(disk: Disk, device: Device) -> bool:
-    """Whether a volume is blank; False if it has the disk's file system. Raises DiskError for any other content."""
+    """Whether a volume is to be formatted; False if it has the disk's file system.
+
+    Raises DiskError for any other content, and for a blank volume that should be adopted.
+    """
     if is_own(disk, device):
         return False
     found = obstacles(device)

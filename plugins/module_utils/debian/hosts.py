@@ -116,9 +116,9 @@ def _own(name: str, hostname: str) -> bool:
 def own_entry(lines: Iterable[str], hostname: str, entry: Entry) -> Entry:
     """The node's own line: `entry`, with the names that the file already has for the node.
 
-    The names keep their order, because `hostname --fqdn` prints the first one. Names from lines that stay precede names
-    from loopback lines, which are removed. The entry's names of the node follow, and then its other names. So a second
-    run gives the same result.
+    The names keep their order, because `hostname --fqdn` prints the first one. Names from lines with the entry's
+    address precede names from loopback lines. The entry's names of the node follow, and then its other names. So a
+    second run gives the same result.
     """
     names: list[str] = []
     split = [words for words, _comment in map(_split, lines)]

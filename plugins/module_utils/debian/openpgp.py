@@ -49,7 +49,7 @@ def fingerprints(data: bytes) -> list[str]:
 
 
 def refusal(data: bytes, allowed: Iterable[str]) -> str:
-    """Why a keyring is refused: a primary key has a fingerprint that is not `allowed`. Empty if it is accepted.
+    """Why a keyring is refused: it cannot be read, or a primary key is not `allowed`. Empty if it is accepted.
 
     Digits of both cases and blanks are accepted in `allowed`. Without `allowed`, every keyring is accepted.
     """

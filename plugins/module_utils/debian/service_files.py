@@ -49,7 +49,7 @@ class ServiceFiles:
     """The services, in the order in which they load the new files."""
 
     start_limits: tuple[str, ...] = ()
-    """Further units whose start limit is reset before a start."""
+    """Further units whose start limit is reset before each action of a service."""
 
     identifier = ""
     """The syslog identifier of the journal lines to quote, if a unit has several programs."""
@@ -321,7 +321,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Left:
-    """The services and files of some parts that are on a machine."""
+    """What a removal of parts would stop and remove on a machine."""
 
     services: Mapping[str, bool]
     """Services that are not inactive or are enabled, each with whether its unit is installed."""
@@ -392,7 +392,7 @@ def _to_stop(services: Iterable[str]) -> dict[str, bool]:
 
 
 def _unlink(part: Part, found: Sequence[Path]) -> None:
-    """Remove files, and directories that become empty. Raises OSError."""
+    """Remove files, and subdirectories of the part's roots that become empty. Raises OSError."""
     for path in found:
         path.unlink()
         if path.parent.parent in part.roots and not any(path.parent.iterdir()):

@@ -30,14 +30,14 @@ RESET_TYPES = {"on": ("On", "ForceOn"), "off": ("ForceOff",), "reset": ("ForceRe
 
 
 class BmcError(Exception):
-    """The BMC does not answer, refuses, or does not execute an order; the text is for the operator."""
+    """A query or an order failed; the text is for the operator."""
 
 
 class Bmc(Protocol):
     """The operations of a protocol."""
 
     def state(self) -> str:
-        """`on`, `off`, or the BMC's own word for a state in between. Raises BmcError."""
+        """`on`, `off`, or another word of the BMC; `unknown` if the BMC has none. Raises BmcError."""
 
     def offers(self, what: str) -> None:
         """Raises BmcError if the BMC reports that it does not support this order."""

@@ -69,7 +69,7 @@ class Spec:
     devices: tuple[str, ...] = ()
     driver_versions: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
-    """Paths of files of the host that a container would get or run."""
+    """Paths of the host's files that a container would get, and of the hooks that would run for it."""
     nodes: tuple[Node, ...] = ()
     error: str = ""
     """Why the file cannot be read; all other fields but the path are then empty."""

@@ -53,8 +53,8 @@ class AdapterFacts:
     layers: int = 0
     """The highest number of a layer of the language part that the adapter changes, plus 1."""
     shapes: tuple[tuple[str, int, int], ...] = ()
-    """Each module of the layers with its inputs and outputs, without the layer's number; each combination once. Parts
-    for images and sound have layers, too."""
+    """The modules of the layers, except experts, each with its inputs and outputs, without the layer's number; each
+    combination once. Parts for images and sound have layers, too."""
     problems: tuple[FileProblem, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:

@@ -80,12 +80,12 @@ class Verdict:
     """What a number means."""
 
     good: bool | None
-    """None: unknown, because the number or the limit is missing or cannot be right."""
+    """None if the number cannot be judged; the message says why."""
     message: str
 
 
 def read(text: str) -> Report:
-    """The report in a file, or in the output of a test. Raises ValueError if the text is neither."""
+    """The report in a file, or in the output of a test. Raises ValueError without results."""
     report = _table(text) or _file(text)
     report.results = [one for one in report.results if one]
     if not report.results:

@@ -45,7 +45,7 @@ class State:
 
     sysctls: Mapping[str, int | None]
     rule: bool | None = None
-    """Whether packets from the rail's address use its own routing table; None if unknown."""
+    """Whether packets from the rail's address leave by the rail; None if unknown."""
     ipoib_mode: str | None = None
     partition_keys: Sequence[str] | None = None
     """The keys of partitions with a network device on top of the rail's own; None without a network device."""

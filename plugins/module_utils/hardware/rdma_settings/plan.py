@@ -37,9 +37,10 @@ could answer. Source: Documentation/networking/ip-sysctl.rst of Linux."""
 
 @dataclass(frozen=True)
 class Machine:
-    """The facts of the node that the plan needs besides rdma_facts."""
+    """The facts of the node that the plan needs."""
 
     facts: Mapping[str, Any]
+    """The facts of rdma_facts."""
     management: Sequence[str] = ()
     """The network devices by which operators and Ansible reach the node."""
     management_addresses: Sequence[str] = ()

@@ -40,8 +40,8 @@ KV_PROJECTION = re.compile(r"\.(?:k_proj|v_proj)\.")
 REPLICATED = re.compile(
     r"norm|\.(?:gate|router|q_a_proj|kv_a_proj_with_mqa|shared_expert_gate)\.|\.g_idx$|rotary|\.indexer\."
 )
-"""Tensors of which every tensor-parallel rank has a full copy: norms, routers, and the first half of MLA's projections
-(ReplicatedLinear in vllm/model_executor/models/deepseek_v2.py, qwen3_moe.py)."""
+"""Tensors of which every tensor-parallel rank has a full copy, such as norms, routers, and the first half of MLA's
+projections (ReplicatedLinear in vllm/model_executor/models/deepseek_v2.py, qwen3_moe.py)."""
 
 QUANTIZED = re.compile(r"\.(?:qweight|weight_packed)$|_blocks$")
 """Tensors of integers that contain several weights each."""

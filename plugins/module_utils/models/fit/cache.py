@@ -5,7 +5,8 @@
 
 The engine divides its cache into blocks of the same size in bytes, each with some tokens of some layers, and assigns
 blocks to requests (vLLM 0.32.0, vllm/v1/core/kv_cache_utils.py). Layers that keep the same tokens form groups. With
-layers of two kinds, each group has as many layers as the rarer kind (_get_kv_cache_groups_uniform_page_size).
+layers of several kinds, each group usually has as many layers as the rarest kind
+(_get_kv_cache_groups_uniform_page_size).
 """
 
 from __future__ import annotations

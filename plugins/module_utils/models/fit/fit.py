@@ -65,7 +65,7 @@ def fit(
     `environment` has variables of the engine, such as those of models/flags/variables.py. `lowest_capability` is the
     least compute capability for which the engine's image has code. `node_gpus` is the number of the node's GPUs, the
     limit of any advice. `draft` are the facts of the entry's draft model. `share` is this node's part of an engine over
-    several nodes. Finds all misfits at once, and raises nothing.
+    several nodes. Raises nothing.
     """
     given = {key: str(value) for key, value in (environment or {}).items()}
     own_draft = drafts.read(entry, draft)
@@ -115,7 +115,7 @@ def _case(
 
 
 def _misfits(case: Case, sizes: Sequence[int], lowest: Capability | None, *, advise: bool = True) -> list[Misfit]:
-    """Every reason why the instance would not start."""
+    """The reasons why the instance would not start; those of memory only if its heads can be divided."""
     config = case.facts.config
     misfits = division.check(config, case.flags, sizes)
     misfits += lora.check(config, case.flags)
