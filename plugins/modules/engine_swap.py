@@ -85,7 +85,7 @@ options:
         description: Whether the only serving engine of a replica set may be swapped, so that clients may get errors.
         type: bool
       vouched:
-        description: Whether the caller has checked that other engines serve. Only used if the node has no gateways.
+        description: Whether the caller has checked that other engines serve. Only used if no gateway answers.
         type: bool
   counted:
     description:

@@ -36,8 +36,8 @@ class Terms:
     allow_downtime: bool = False
     """Whether a replica set may be without any engine during the swap."""
     vouched: bool = False
-    """Whether the caller has checked that other engines of the replica set serve. Counts only where the node has no
-    gateway."""
+    """Whether the caller has checked that other engines of the replica set serve. Counts only if no gateway
+    answers."""
 
     @classmethod
     def from_dict(cls, value: Mapping[str, Any]) -> Terms:

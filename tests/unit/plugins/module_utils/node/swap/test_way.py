@@ -110,11 +110,12 @@ def test_a_gateway_that_does_not_know_the_instance_forbids_the_swap(unaware: Set
     assert choose(TWO, unaware).problem == "gw2 does not know main of this node: run baremetal.inference.site there"
 
 
-def test_without_any_gateway_the_run_must_vouch_or_allow_downtime() -> None:
+def test_without_a_gateway_that_answers_the_run_must_vouch_or_allow_downtime() -> None:
     assert choose().problem.endswith("no gateway that would hold requests")
     assert choose().permission == "allow_downtime"
     assert "no gateway shows who else serves" in choose(silent={"gw1": "x"}, deaf=["gw1"]).problem
     assert choose(allow_downtime=True) == choose(vouched=True) == way.Way(way.DOWNTIME)
+    assert choose(vouched=True, silent={"gw1": "x"}, deaf=["gw1"]) == way.Way(way.DOWNTIME)
 
 
 def test_of_nodes_that_drain_at_once_the_first_by_name_goes_first() -> None:
