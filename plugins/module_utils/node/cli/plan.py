@@ -129,7 +129,7 @@ def _plan(options: argparse.Namespace, paths: Paths) -> int:
 
 
 def _flags(words: Sequence[str]) -> dict[str, Any]:
-    """The flags after `--` by their names without dashes. Raises UsageError with every mistake."""
+    """The flags after `--` by their names without dashes. Raises UsageError."""
     flags: dict[str, Any] = {}
     name = ""
     known = catalogues.choose("")

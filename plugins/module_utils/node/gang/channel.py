@@ -162,7 +162,7 @@ class Channel:
     def _turn(self) -> None:
         now = time.monotonic()
         wait = min([now + LONGEST_WAIT, *self._due(now), *(map(self._peer_due, self._peers.values()))]) - now
-        # The thread reads all that has arrived before it judges silence. So a supervisor that did not run for some
+        # The thread reads from all connections before it judges silence. So a supervisor that did not run for some
         # time does not take other supervisors for silent.
         for key, mask in self._selector.select(max(0.0, wait)):
             if key.data is None:

@@ -80,7 +80,7 @@ class Leader:
         with 0, the digest alone decides."""
         self.gang = gang
         self.proof: Prove | None = None
-        """The message to followers whose release is not marked as proven; None if the leader's is not either."""
+        """The message to followers whose release is not marked as proven; None until the leader's has proved itself."""
         self._numbers = numbers or {}
         self.epoch = epoch
         self.phase = WAITING

@@ -6,7 +6,7 @@
 begun - bridge - drain - gate - stop - start - probe - admit - watch - prove - unbridge: done.
 
 A gang has two more steps: `staged` after `begun`, and `members` before `prove`. The leader swaps for the whole gang. In
-`members`, followers mark the release as proven, so the leader's mark comes last: if the leader has it, all have it.
+`members`, followers mark the release as proven, before the leader does in `prove`.
 
 - Before `stop`, a failure undrains the instance, and nothing was changed: refused.
 - From `stop` on, a failure starts the release before by the same steps: returned.
