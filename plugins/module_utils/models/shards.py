@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Checks whether a model has all its safetensors files, and whether each is complete. Private to the collection.
 
-Only headers are read, so the check of a model of 140 GB takes milliseconds.
+Of the shards, only headers are read, so the check of a model of 140 GB takes milliseconds.
 """
 
 from __future__ import annotations

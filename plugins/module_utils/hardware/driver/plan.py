@@ -66,7 +66,7 @@ class Plan:
     optional: list[str]
     """Packages that are installed if the node's sources have them."""
     remove_first: list[str]
-    """Packages of a driver of another source, series or branch, removed in a separate run of apt-get before the rest."""
+    """Packages of a driver of another source, series or branch, removed in a separate run of apt-get before."""
     remove: list[str]
     """Packages that are removed together with the installation."""
     uninstall_runfile: bool
