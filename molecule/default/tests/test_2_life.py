@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Faults and changes in a node's life, in an order that shares starts of engines."""
+"""Faults and changes in a node's life, in an order in which tests share the starts of engines."""
 
 from __future__ import annotations
 
@@ -173,7 +173,7 @@ def test_two_instances_serve_on_one_node(deb13: Node, api_key: str) -> None:
     # Every user may write in /var/tmp.
     deb13.run("docker exec vllm-second touch /var/tmp/x")
     assert "Read-only file system" in deb13.run("docker exec vllm-main touch /var/tmp/x 2>&1", check=False)
-    # The release of the second engine has served, so the container stays as it is.
+    # The second engine's release has served. It keeps its writable container: no new release is pending.
     assert "pending" not in deb13.site(instances=[MAIN, SECOND])
     # site.yml reports an instance that is no longer declared, and does not stop it.
     assert "still has second" in deb13.site()

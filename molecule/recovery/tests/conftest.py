@@ -34,7 +34,7 @@ http.server.HTTPServer(("127.0.0.1", 8099), Handler).serve_forever()
 
 @pytest.fixture(scope="session", autouse=True)
 def receiver_and_client(deb12: Node) -> Iterator[None]:
-    """The receiver of alerts, and the client of the engine. When the tests are repeated, an old receiver runs."""
+    """The receiver of alerts, and the client of the engine. A receiver of an earlier run is stopped first."""
     faults.put(deb12, "/root/receiver.py", RECEIVER)
     deb12.run("systemctl stop receiver 2>/dev/null; systemd-run --collect --unit=receiver python3 /root/receiver.py")
     faults.start_client(deb12)

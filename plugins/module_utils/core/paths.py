@@ -141,7 +141,7 @@ class Paths:
 
     @property
     def swap_settings(self) -> Path:
-        """The node's gateways, golden prompts and terms; mode 0600."""
+        """What swaps need: the node's name, gateways and golden prompts, and the terms of swaps; mode 0600."""
         return self.etc / "swap.json"
 
     @property
@@ -178,7 +178,8 @@ class Paths:
     def share(self) -> Path:
         """Files of the server that shares models with other nodes while a playbook runs.
 
-        Not below /run/inference: the agent's unit makes that directory with mode 0700, and the server is another user.
+        Not below /run/inference: the agent's unit makes that directory with mode 0700, and the server runs as
+        another user.
         """
         return self.root / "run/inference-share"
 

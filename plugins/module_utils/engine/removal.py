@@ -101,7 +101,9 @@ def remove_container(docker: docker_api.Docker, name: str) -> bool:
 
 
 def forget_models(paths: Paths, gone: Iterable[str], *, check: bool) -> list[str]:
-    """Remove entries that no instance outside of `gone` needs from the node's model registry. Returns their names.
+    """Remove from the node's model registry the entries that no instance outside of `gone` needs.
+
+    Returns their names.
 
     Raises OSError, and ValueError where the desired state is damaged.
     """

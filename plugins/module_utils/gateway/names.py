@@ -77,7 +77,7 @@ KEEP_ALIVE_SECONDS = 10
 """How long an old process keeps idle connections after a reload. Meanwhile it routes by its old states."""
 
 WEIGHT = 100
-"""The weight of every engine. It is lower while an engine starts slowly."""
+"""The weight of every engine. After an engine has come back, HAProxy raises its weight slowly (slowstart)."""
 
 
 def asking_name(gateway: str) -> str:

@@ -75,7 +75,7 @@ class Swap:
     returning: bool
     failure: str
     tries: int
-    """How often the present step of the way back has failed."""
+    """How often the present step has failed, and is tried again."""
 
 
 @dataclass

@@ -33,8 +33,8 @@ class InstanceMetrics:
 _HELP = {
     "inference_agent_timestamp_seconds": "When the agent last wrote this file.",
     "inference_probe_verdict": "1 for the verdict of the instance's last probe.",
-    "inference_probe_stale": "1 if the last verdict is too old to count. Gateways then get the answer up, or drain if"
-    " the instance is drained.",
+    "inference_probe_stale": "1 if the last verdict is too old to count. Gateways then get the answer 'up', or 'drain'"
+    " if the instance is drained.",
     "inference_probe_since_timestamp_seconds": "When the verdict last changed.",
     "inference_probe_timestamp_seconds": "When the last probe ended.",
     "inference_probe_latency_seconds": "Time until the answer of the last probe. Missing if this probe failed.",

@@ -80,7 +80,7 @@ class Gang:
         return next((member for member in self.members if member.node == node), None)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON. Most gangs have no executor: their records stay as they were."""
+        """Plain values, for JSON. Without Ray, the executor's keys are left out, as in records of earlier versions."""
         values = {**asdict(self), "members": [asdict(member) for member in self.members]}
         return {key: value for key, value in values.items() if key not in ("executor", "dashboard") or value}
 

@@ -29,8 +29,8 @@ def in_flight(paths: Paths, release: Release) -> int | None:
 def is_idle(paths: Paths, release: Release, now: datetime) -> bool:
     """Whether the engine is drained and has no request; False where that is unknown.
 
-    True at the stop of a swap, also for an engine that hangs and reports nothing: the swap has seen that no client is
-    left, or cuts the requests that are left.
+    True in the step `stop` of a swap, also for an engine that hangs and reports nothing: the swap has seen that no
+    client is left, or cuts the requests that are left.
     """
     swap = swaps.read(paths, release.instance)
     if swap is not None and swap.step == swaps.STOP:

@@ -27,7 +27,7 @@ MORE = 1.5
 
 @dataclass(frozen=True)
 class Counters:
-    """An engine's counters at a time, in seconds since the node's boot."""
+    """An engine's counters at one moment: `at`, in seconds since the node's boot."""
 
     model: str
     at: float

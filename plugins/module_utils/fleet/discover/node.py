@@ -74,7 +74,9 @@ def _system(name: str, machine: Machine, found: Proposed) -> None:
             f"remove {name} from hosts.yml, or keep {name} and test it first",
         )
     if machine.system.get("virtualization"):
-        own.findings.append(f"is virtual ({machine.system['virtualization']}): kernel and driver may be its host's")
+        own.findings.append(
+            f"is virtual ({machine.system['virtualization']}): kernel and driver may belong to the machine that runs it"
+        )
     given = [gpu for gpu in machine.gpus if gpu.get("excluded")]
     if given:
         own.findings.append(
@@ -99,7 +101,8 @@ def _system(name: str, machine: Machine, found: Proposed) -> None:
     clocks = machine.clock.get("daemons") or []
     if machine.clock.get("synchronized") is False:
         why = f"although {_listed(clocks)} runs" if clocks else "and no program sets it"
-        own.findings.append(f"its clock is not synchronised, {why}: the set-up installs chrony")
+        advice = "see chronyc sources" if clocks == ["chrony"] else "the set-up installs chrony"
+        own.findings.append(f"its clock is not synchronised, {why}: {advice}")
     elif clocks and clocks != ["chrony"]:
         own.findings.append(f"its clock follows {_listed(clocks)}: chrony replaces it")
 

@@ -41,7 +41,8 @@ def password_problem(password: str) -> str | None:
 
 
 def request(run: Run, certificate: str, password: str, timeout: float) -> None:
-    """Ask for the enrolment of a certificate. A person confirms it with the password at the console of the next boot.
+    """Ask for the enrolment of a certificate. A person confirms it with the password at the
+    machine's console, during the next boot.
 
     Neither the password nor its hash is in a command line: mokutil reads a pipe and a file of mode 0600. Raises
     EnrolmentError.

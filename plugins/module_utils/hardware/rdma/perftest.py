@@ -45,7 +45,7 @@ GOOD, GOOD_GPU = 0.94, 0.9
 """The part of the possible rate that a good rail reaches: from memory of the host, and of a GPU."""
 
 TOO_MUCH = 1.02
-"""No rail can be faster: the number has another unit."""
+"""A larger part of the possible rate is impossible: the number has another unit, or is of another rail."""
 
 NO_CLOCK = "perftest writes 0 or inf if the processor is too busy to measure its clock; run perftest again"
 """Source: sample_get_cpu_mhz of perftest, whose option -F lets a test go on without the clock."""

@@ -28,7 +28,7 @@ TOOL_LIMIT = 30.0
 """Limit for a program, in seconds. nvidia-smi -q takes 3 s with 8 GPUs and without persistence mode."""
 
 GRACE = 30.0
-"""Seconds in addition to a program's limit: to end it after a kill, and to mask its output."""
+"""Seconds in addition to a program's limit: for its end after it is killed, and for masking its output."""
 
 LARGEST = 8 << 20
 """How many of the last bytes of a file to take."""

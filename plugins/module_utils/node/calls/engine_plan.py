@@ -112,8 +112,8 @@ def cdi_problems(instances: Sequence[Instance], reason: str) -> list[Problem]:
 
 
 def revisions_in_use(paths: Paths, name: str, model: str) -> dict[str, str]:
-    """The revisions of model, adapters and draft in the instance's desired release, by name; empty if that release is
-    missing, cannot be read, or has another model."""
+    """The revisions of model, adapters and draft in the instance's desired release: the model's by the name of its
+    entry, the others by name in the store. Empty if that release is missing, cannot be read, or has another model."""
     try:
         number = releases.desired_number(paths, name)
         release = None if number is None else releases.load(paths, name, number)
@@ -146,7 +146,7 @@ def golden_problems(entries: Sequence[Entry], facts: ModelFacts | None, flags: M
 
 
 def warm_up_problems(entry: Entry, facts: ModelFacts | None) -> list[Misfit]:
-    """Warm-up prompts that the model's task does not have. Empty if the tasks are not certain."""
+    """Warm-up prompts of a kind that the model does not answer. Empty if the tasks are not certain."""
     known = tasks.certain(facts, entry.flags) if facts else ()
     return [
         Misfit(warm_up.KEY, f"models.{entry.name}", None, message)

@@ -69,7 +69,7 @@ def test_a_failed_job_keeps_the_last_success(places: Places) -> None:
 
 
 def test_a_job_that_is_interrupted_twice_in_a_row_counts_as_failed(places: Places) -> None:
-    """Otherwise no alert would tell that each prune is cut off by its time limit. A reboot cuts off one run alone."""
+    """Otherwise no alert would report that the time limit cuts off each prune. A reboot cuts off one run alone."""
     state.set_up(places, SETTINGS, 100.0)
     state.begin(places, SETTINGS, "prune", 200.0)
     state.end(places, SETTINGS, "prune", 201.0, snapshots=3)

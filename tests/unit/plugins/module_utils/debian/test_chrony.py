@@ -35,7 +35,7 @@ def test_sources_have_iburst_unless_they_have_options() -> None:
     assert lines == ["server ntp1 iburst", "server ntp2 iburst nts", "pool pool.example.com iburst"]
 
 
-def test_each_mistake_of_the_clock_is_found() -> None:
+def test_each_mistake_in_the_variable_clock_is_found() -> None:
     found = chrony.mistakes(["ntp1", "", "-x"], ["a\nallow"], ["allow 10/8", "server ntp1", "a\nb"])
     assert [problem.where for problem in found] == [
         "clock.servers[1]",

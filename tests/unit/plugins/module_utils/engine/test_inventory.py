@@ -30,7 +30,7 @@ def test_absent_instances_are_left_out_and_mistakes_stay() -> None:
     assert present_instances(instances) == [instances[0], "a mistake"]
 
 
-def test_each_image_of_a_single_instance_is_listed_once() -> None:
+def test_images_that_instances_name_themselves_are_listed_once() -> None:
     images = [instance(image="a"), instance(image="b"), instance(image="a"), instance(image="c", state="absent")]
     assert own_images([*images, instance(), "a mistake"]) == ["a", "b"]
 
@@ -81,12 +81,12 @@ def test_a_bridge_is_named_after_its_instance() -> None:
         ({"main": "big", "next": "wide"}, ""),
     ],
 )
-def test_the_models_of_set_may_have_blanks(given: object, rest: str) -> None:
+def test_the_variable_set_may_have_blanks(given: object, rest: str) -> None:
     assert models_once(given, rest) == {"main": "big", "next": "wide"}
 
 
 @pytest.mark.parametrize("given", ["main=big", '{"main":', '["main"]', '{"main":1}', ["main"]])
-def test_a_wrong_value_of_set_is_refused_with_the_right_form(given: object) -> None:
+def test_a_wrong_value_of_the_variable_set_is_refused_with_the_right_form(given: object) -> None:
     with pytest.raises(ValueError) as refused:
         models_once(given)
     assert str(refused.value).startswith(f"set: found {given}, must be a dictionary of models by instance")

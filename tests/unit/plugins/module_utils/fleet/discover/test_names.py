@@ -44,7 +44,7 @@ def test_machines_behind_one_address_get_names_with_a_number(machine: Make) -> N
     assert list(named) == ["node-10-0-0-11", "node-10-0-0-11-2", "node-10-0-0-11-3"]
 
 
-def test_names_of_installers_and_groups_name_no_machine(machine: Make) -> None:
+def test_a_hostname_that_is_common_invalid_or_a_groups_name_names_no_machine(machine: Make) -> None:
     for hostname in ("debian", "localhost", "gateway", "spare", "", "with_underscore"):
         named, found = name_all([machine("l40s", hostname=hostname)])
         assert list(named) == ["node-10-0-0-11"] and found.questions, hostname

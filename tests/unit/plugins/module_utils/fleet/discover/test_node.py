@@ -47,6 +47,8 @@ def test_a_service_on_a_machine_without_gpus_is_a_question(machine: Make) -> Non
 def test_clock_rdma_and_reboot_are_findings(machine: Make) -> None:
     text = findings(machine("hgx-h100", clock={"synchronized": False, "daemons": []}))
     assert "its clock is not synchronised, and no program sets it: the set-up" in text
+    text = findings(machine("hgx-h100", clock={"synchronized": False, "daemons": ["chrony"]}))
+    assert "its clock is not synchronised, although chrony runs: see chronyc sources" in text
     assert "has 8 RDMA ports (InfiniBand), 8 of them up" in text and "needs one reboot for iommu=pt" in text
     rails = [{"ports": [{"link_layer": "Ethernet", "state": state}]} for state in ("ACTIVE_DEFER", "DOWN", None)]
     assert "has 3 RDMA ports (Ethernet), 1 of them up" in findings(replace(machine("hgx-h100"), rdma=rails))

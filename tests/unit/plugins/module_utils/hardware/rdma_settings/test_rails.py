@@ -92,7 +92,7 @@ def test_the_second_port_of_a_device_can_be_named() -> None:
 
 
 def test_two_ports_of_one_card_may_both_be_rails() -> None:
-    """Here, of two PCI functions. If the ports of one function have two link layers, rdma_link_layer must name one."""
+    """The ports of two PCI functions may. If ports of one function have two link layers, rdma_link_layer names one."""
     found = facts(device(0), device(1, pci_address="0000:10:00.1"))
     assert choose(Wish(), found)[0] == ["rocep0s0/1", "rocep1s0/1"]
     second = {**infiniband(0)["ports"][0], "port": 2}

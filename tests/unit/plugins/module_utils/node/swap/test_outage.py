@@ -84,7 +84,7 @@ class Stage:
         self.tried.append(name)
 
     def answered(self, word: str, *gateways: str) -> None:
-        """The agent has answered these gateways, or all if none is named, twice, a moment ago."""
+        """The agent has just answered each of these gateways twice. Without names: all gateways."""
         answers = gateway_answers.GatewayAnswers()
         for gateway in gateways or [gateway.name for gateway in GATEWAYS]:
             for _time in range(2):
@@ -146,7 +146,7 @@ def test_the_outage_waits_for_requests_that_end(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("alone_at", ["gw1", "gw2"])
-def test_the_last_server_of_any_gateway_stays_unless_it_is_in_last(stage: Stage, alone_at: str) -> None:
+def test_the_last_server_of_any_gateway_stays_unless_last_names_the_instance(stage: Stage, alone_at: str) -> None:
     stage.answered("up")
     stage.servers[alone_at]["n2"] = server("DOWN")
     with pytest.raises(Refused, match=f"^{alone_at} would have no server left for main without this node. Nothing was"):
