@@ -35,7 +35,7 @@ def _units(run: Run, names: list[str]) -> dict[str, dict[str, str]]:
 
 
 def docker(root: Path, run: Run) -> dict[str, Any]:
-    """Where Docker comes from, its version, its settings and the names of its running containers."""
+    """Where Docker comes from, its version, whether it has settings, and the names of its running containers."""
     query = ["dpkg-query", "--show", "--showformat=${Package} ${db:Status-Status} ${Version}\\n", *DOCKERS]
     rows = [line.split(" ") for line in run(query).stdout.splitlines()]
     installed = {row[0]: row[2] for row in rows if len(row) == 3 and row[1] == "installed"}

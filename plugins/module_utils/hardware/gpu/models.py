@@ -134,7 +134,7 @@ class Unreadable:
 
 @dataclass
 class Gpu:
-    """A GPU by its PCI function, the driver and nvidia-smi. Modes are `enabled` or `disabled`."""
+    """A GPU by its PCI function, the driver and nvidia-smi. Persistence and MIG mode are `enabled` or `disabled`."""
 
     index: int | None = None
     uuid: str | None = None

@@ -27,8 +27,8 @@ class Misfit:
     """One reason why an instance would not start.
 
     `check` is the name of the check, `key` and `value` the flag or fact that fails. `fits` are settings that would pass
-    this check. Each item is enough alone: flags by name, and `gpus` for a number of equal GPUs. `fits` is empty if no
-    setting helps.
+    this check. Each item is enough alone: flags or variables by name, and `gpus` for a number of equal GPUs. `fits` is
+    empty if no such setting is known.
     """
 
     check: str
