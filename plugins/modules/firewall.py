@@ -186,9 +186,6 @@ TIMER = "inference-firewall-rollback"
 
 SERVICE = "nftables.service"
 
-OTHERS = ("ufw.service", "firewalld.service", "netfilter-persistent.service", "ferm.service", "shorewall.service")
-"""Units of other firewalls in Debian."""
-
 DROP_IN_TEXT = f"""\
 # {nftables.HEADER}
 # Debian's unit flushes every table when it is stopped or restarted, Docker's among them.
@@ -272,7 +269,9 @@ class Node:
     def units(self) -> dict[str, dict[str, str]]:
         """The units of firewalls and of SSH. Raises FirewallError."""
         names = "--property=Id,ActiveState,UnitFileState,MainPID,Listen"
-        return nftables.units(self.must("systemctl", "show", names, SERVICE, "ssh.service", "ssh.socket", *OTHERS))
+        return nftables.units(
+            self.must("systemctl", "show", names, SERVICE, "ssh.service", "ssh.socket", *nftables.OTHERS)
+        )
 
     def sockets(self) -> list[nftables.Socket]:
         """All TCP sockets of the node."""
@@ -413,7 +412,7 @@ class Manager:
         ]
 
     def refuse_others(self, units: dict[str, dict[str, str]]) -> None:
-        others = nftables.conflicts({name: units.get(name, {}) for name in OTHERS}, files.text(UFW) or "")
+        others = nftables.conflicts({name: units.get(name, {}) for name in nftables.OTHERS}, files.text(UFW) or "")
         if others:
             off = "; ".join("ufw disable" if name == "ufw" else f"systemctl disable --now {name}" for name in others)
             raise FirewallError(

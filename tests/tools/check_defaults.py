@@ -2,7 +2,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Checks that only plugins/module_utils/core/defaults.py has the value of a shared default, and that the default of its
-role has the same value.
+role has the same value or is empty.
 
 Of the Python files in plugins/, only module_utils/core/paths.py may have paths of the collection's files on a node.
 """
@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[2]
 HOME = "plugins/module_utils/core/defaults.py"
 PATHS = "plugins/module_utils/core/paths.py"
 MADE = "plugins/module_utils/models/config/class_defaults.py"
-"""Sizes of models, made by `make catalogue`. A size may be the number of a port."""
+"""Sizes of models, made by `make catalogue`. A size may equal a port that is a default."""
 OWN_PATHS = ("/etc/inference", "/var/lib/inference")
 
 LEAST_NUMBER = 5000

@@ -50,7 +50,7 @@ PROBE_SECONDS = 1.0
 STOP_SECONDS = 0.5
 """Seconds from the order to stop an engine until its process is gone. A request that arrives meanwhile is lost."""
 
-# Requests of a gateway that has not heard of the drain get this time. With the real 60 s, the tests would take longer.
+# Requests in flight get this time after the gate is closed. With the real 60 s, the tests would take longer.
 leave.GATED_SECONDS = 5.0
 
 
@@ -73,7 +73,6 @@ class LabNode:
         self.paths = Paths(Path(given["root"]))
         self.settings = SwapSettings(given["name"], tuple(Gateway(**each) for each in given["gateways"]))
         self.engines: dict[str, subprocess.Popen[bytes]] = {}
-        self.gone = threading.Event()
         self._replace()
         for name in self.ports:
             self._serve(name)
@@ -97,7 +96,7 @@ class LabNode:
             setattr(module, name, replacement)
 
     def _serve(self, name: str) -> None:
-        """Two releases are kept, and the first one serves."""
+        """Stage two releases, and start the first."""
         instance = Instance(name=name, model="tiny", port=self.ports[name], accelerator="nvidia", gpus=("0",))
         for dtype in ("float32", "float16"):
             made = self._made(instance, dtype)

@@ -537,6 +537,10 @@ def socket_ports(listen: str) -> list[int]:
     return [int(port) for port in re.findall(r":([0-9]+) \(Stream\)", listen)]
 
 
+OTHERS = ("ufw.service", "firewalld.service", "netfilter-persistent.service", "ferm.service", "shorewall.service")
+"""Units of other firewalls in Debian."""
+
+
 def conflicts(found: Mapping[str, Mapping[str, str]], ufw_conf: str) -> list[str]:
     """Other firewalls that are active or enabled on the node, from the units of ``systemctl show``.
 

@@ -56,6 +56,7 @@ def read_keys(
     No message shows a key."""
     keys: list[Key] = []
     problems: list[Problem] = []
+    names: list[str] = []
     digests: dict[str, str] = {}
     for position, raw in enumerate(declared):
         where = f"{VARIABLE}[{position}]"
@@ -66,10 +67,11 @@ def read_keys(
         where = f"{where} ({name if isinstance(name, str) else 'without a name'})"
         found = _check(where, raw, fleet)
         digest = _digest(raw)
-        if name in [key.name for key in keys] or name == ANONYMOUS:
+        if name in names or name == ANONYMOUS:
             found.append(Problem(where, "is taken: give every key its own name", "name", name))
         if digest and digest in digests:
             found.append(Problem(where, f"has the same key as {digests[digest]}: give every client its own key"))
+        names += [name] if isinstance(name, str) else []
         digests.setdefault(digest, where)
         problems += found
         if not found:

@@ -112,7 +112,7 @@ def rule_files(shipped: Path) -> dict[str, str]:
 
 
 def target_files(groups: Mapping[str, Any]) -> dict[str, str]:
-    """A file for every job. A job without targets has an empty file, so that its first target needs no reload."""
+    """A file for every job. Without targets, a job has an empty list, so that its first target needs no reload."""
     return {
         f"{config.TARGETS}/{job}.json": json.dumps(list(groups.get(job, ())), indent=1, sort_keys=True) + "\n"
         for job in JOBS

@@ -14,8 +14,8 @@ from ...core import sysfs
 from .. import nftables
 from .system import Run
 
-FIREWALLS = ("ufw.service", "firewalld.service", "netfilter-persistent.service", "pve-firewall.service")
-"""Units of other firewalls, which would change the same rules."""
+FIREWALLS = (*nftables.OTHERS, "pve-firewall.service")
+"""Units of other firewalls. The role `common` does not refuse Proxmox's: discovery asks about Proxmox first."""
 
 CLOCKS: Mapping[str, str] = {
     "chrony.service": "chrony",

@@ -86,10 +86,10 @@ def _system(name: str, machine: Machine, found: Proposed) -> None:
     if others:
         own.findings.append(f"has another firewall: {', '.join(others)}")
         own.ask(
-            "common_firewall_replace",
+            "common_firewall_enabled",
             f"host_vars/{name}/main.yml",
             f"{name} has the firewall {', '.join(others)}: copy the rules that you need to firewall_allow, and "
-            "switch this firewall off: baremetal.inference.site refuses two firewalls",
+            "switch this firewall off. Or keep it, and set common_firewall_enabled: false",
         )
     elif machine.firewall.get("foreign_rules"):
         own.findings.append("has rules in /etc/nftables.conf that this collection did not write")

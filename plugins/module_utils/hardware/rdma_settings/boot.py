@@ -164,7 +164,7 @@ def settle(
     _make(root, wanted, others, ports, run, report)
     if rules and wanted.manager == NETWORKD:
         if not report.pending:
-            # A file can have changed although the address is the same. Addresses that wait would change, too.
+            # networkd reads the rules of addresses that stay. It would also change the addresses in `pending`.
             run(["networkctl", "reload"])
         _wait_for_networkd([(wanted.rails[one.rail], ports[wanted.rails[one.rail].key]) for one in rules], run, sleep)
     _make(root, wanted, rules, ports, run, report)

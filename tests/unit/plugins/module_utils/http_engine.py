@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""An engine in this process whose faults a test changes while it runs."""
+"""An engine in the process of the test. Tests change its faults while the engine runs."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A real HAProxy with the gateway's files, and engines that answer their names."""
+"""A real HAProxy with the gateway's files, and engines that answer with their names."""
 
 from __future__ import annotations
 
@@ -39,9 +39,10 @@ def _listens(port: int) -> bool:
 
 
 class Engine:
-    """An engine that answers its own name after `seconds`. `most` is the greatest number of requests at a time.
+    """An engine that answers with its own name after `seconds`. `most` is the greatest number of requests at a time.
 
-    `fails`: the status is 500. `breaks`: answers break off. `streams`: answers are streams.
+    `fails`: the status is 500. `breaks`: streams break off, and other requests get no answer. `streams`: answers are
+    streams.
     """
 
     def __init__(self, name: str) -> None:

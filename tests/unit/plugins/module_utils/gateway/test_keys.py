@@ -129,6 +129,10 @@ def test_a_name_or_key_must_not_occur_twice(fleet: Fleet) -> None:
     assert ["has the same key as gateway_keys[0] (a)" in str(problem) for problem in problems] == [True]
     _keys, problems = read_keys([{"name": "a", "key": GOOD}, {"name": "a", "key": GOOD + "x"}], fleet, 0, 0)
     assert ["is taken" in str(problem) for problem in problems] == [True]
+    # Also if the first entry has another mistake. Entries without a name have no name in common.
+    wrong = {"name": "a", "key": "short"}
+    _keys, problems = read_keys([wrong, {"name": "a", "key": GOOD}, {"key": GOOD + "x"}, {}], fleet, 0, 0)
+    assert ["gateway_keys[1] (a)" in str(problem) for problem in problems if "is taken" in str(problem)] == [True]
 
 
 def test_a_right_to_an_adapter_applies_to_its_engines() -> None:

@@ -30,9 +30,12 @@ def test_proxmox_is_named_with_kernel_and_repositories(machine: Make) -> None:
 
 
 def test_a_firewall_that_this_collection_did_not_set_up_is_a_question(machine: Make) -> None:
-    for firewall in ({"others": ["ufw"]}, {"others": [], "foreign_rules": True}):
+    for firewall, variable in (
+        ({"others": ["ufw"]}, "common_firewall_enabled"),
+        ({"others": [], "foreign_rules": True}, "common_firewall_replace"),
+    ):
         found = propose("gpu-01", machine("l40s", firewall=firewall), [], KNOWN)
-        assert "common_firewall_replace" in [one.variable for one in found.own.questions]
+        assert variable in [one.variable for one in found.own.questions]
 
 
 def test_a_service_on_a_machine_without_gpus_is_a_question(machine: Make) -> None:
