@@ -97,7 +97,7 @@ def nvidia_gpus(root: Path) -> list[Device]:
 
 
 def nvswitches(root: Path) -> list[str]:
-    """The addresses of the NVSwitches, which connect GPUs and need a fabric manager."""
+    """The addresses of the NVSwitches on the bus, which connect GPUs and need a fabric manager."""
     return _of(NVIDIA, root, NVSWITCH_CLASSES)
 
 

@@ -28,7 +28,7 @@ def reasons(
             f"the driver of NVIDIA's installer {'must be removed' if plan['uninstall_runfile'] else 'is missing'}"
         )
     if plan["remove_first"]:
-        found.append(f"{', '.join(plan['remove_first'])}: packages of another source or branch")
+        found.append(f"{', '.join(plan['remove_first'])}: packages of another source, series or branch")
     if plan["sign"] and not own_key and not _signed(facts):
         found.append("it is not certain that the key of DKMS has signed every module")
     found += [
