@@ -46,7 +46,7 @@ class Kernel(firewall.Node):
             return (1, "No such file or directory") if self.table is None else (0, self.table)
         if command[:2] == ("systemctl", "show"):
             enabled, active = self.service
-            units = {firewall.SERVICE: active, **dict.fromkeys(firewall.OTHERS, "inactive"), **self.others}
+            units = {firewall.SERVICE: active, **dict.fromkeys(nftables.OTHERS, "inactive"), **self.others}
             blocks = (
                 f"Id={name}\nActiveState={state}\nUnitFileState={enabled if name == firewall.SERVICE else 'disabled'}\n"
                 for name, state in units.items()
