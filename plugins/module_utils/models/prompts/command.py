@@ -27,8 +27,7 @@ TOKENIZER_CONFIG = "tokenizer_config.json"
 def wrap_files(texts: Mapping[str, str], prompt: str, policy: str, where: str) -> dict[str, str]:
     """The files of a model with templates, with the prompt in each template; `texts` are the template_files.
 
-    Raises InputError with every file that has a template that cannot contain the prompt, ValueError for an empty or
-    broken prompt, and ImportError without Jinja.
+    Raises InputError as rewrite() does, ValueError for an empty or broken prompt, and ImportError without Jinja.
     """
     config: Any = {}
     # rewrite() reports broken JSON together with other problems.

@@ -64,7 +64,10 @@ def wrap_and_try(template: str, prompt: str, policy: str, render: Render) -> tup
 
 
 def _takes(template: str, placement: Placement, user: Message, render: Render) -> bool:
-    """Whether a template writes a message of this role unchanged and before the user's message."""
+    """Whether a template writes a message of the placement's role unchanged and before the user's message.
+
+    A placement in the user's message is always possible.
+    """
     if placement.role == USER:
         return True
     # A template may write any role, but a model that was not trained with this role would not follow it.
@@ -76,7 +79,7 @@ def _takes(template: str, placement: Placement, user: Message, render: Render) -
 
 
 def _supports_developer(template: str) -> bool:
-    """Whether a template supports this role, by the engine's rule (vllm/renderers/hf.py,
+    """Whether a template supports the role developer, by the engine's rule (vllm/renderers/hf.py,
     _detect_developer_role_support)."""
     return any(f"{quote}{DEVELOPER}{quote}" in template for quote in "'\"")
 
