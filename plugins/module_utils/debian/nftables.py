@@ -463,7 +463,7 @@ def complete(main: str, parts: Mapping[str, str]) -> str:
 
 
 def with_flows(text: str, flows: Sequence[Socket]) -> str:
-    """A complete text that also allows the currently open connections, even if the kernel does not track them."""
+    """A complete text that also allows these open connections, even if the kernel does not track them."""
     lines = []
     for flow in flows:
         family = "ip6" if ":" in flow.local else "ip"
