@@ -183,14 +183,16 @@ def _make_parents(work: Plan, undo: list[Callable[[], object]]) -> None:
 def _replace(work: Plan, path: str, aside: Path, undo: list[Callable[[], object]]) -> None:
     saved, place, source = work.saved[path], work.live_root / path, work.saved_root / path
     kept = aside / (path or place.name)
-    live = trees.entry(place) if os.path.lexists(place) else None
-    if live is not None:
+    there = os.path.lexists(place)
+    live = trees.entry(place) if there else None
+    if there:
         kept.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if live.kind == "directory" and saved.kind == "directory":
+        if live is not None and live.kind == "directory" and saved.kind == "directory":
             trees.copy(place, place, saved, work.owner(saved))
             undo.append(lambda: trees.copy(place, place, live))
             return
-        if live.kind == "directory":
+        # None is a socket, pipe or device, which cannot be copied.
+        if live is None or live.kind == "directory":
             shutil.move(place, kept)
             undo.append(lambda: _move_back(kept, place))
         else:
@@ -202,13 +204,13 @@ def _replace(work: Plan, path: str, aside: Path, undo: list[Callable[[], object]
         trees.copy(source, place, saved, work.owner(saved))
         undo.append(place.rmdir)
         return
-    if live is None:
+    if not there:
         undo.append(functools.partial(place.unlink, missing_ok=True))
     _put(source, place, saved, work.owner(saved))
 
 
 def _move_back(kept: Path, place: Path) -> None:
-    """Put a directory back in place of the file that replaced it, if the file is there."""
+    """Put a moved entry back in place of the file that replaced it, if the file is there."""
     place.unlink(missing_ok=True)
     shutil.move(kept, place)
 
@@ -248,7 +250,7 @@ def _describe(path: Path) -> str:
     try:
         one = trees.entry(path)
         if one is None or one.kind == "directory":
-            return "(directory)\n"
+            return "(directory)\n" if one else "(socket, pipe or device)\n"
         if one.kind == "link":
             return f"-> {one.target}\n"
         if not one.mode & 0o004 or one.size > _SHOWN_BYTES:

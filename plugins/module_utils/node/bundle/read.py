@@ -101,10 +101,14 @@ class Reader:
     def _read(self, path: Path) -> str:
         try:
             with path.open("rb") as handle:
-                handle.seek(max(0, path.stat().st_size - LARGEST))
+                left_out = max(0, path.stat().st_size - LARGEST)
+                handle.seek(left_out)
                 text = handle.read(LARGEST).decode(errors="replace")
         except FileNotFoundError as error:
             raise Absent(f"there is no {path}") from error
+        if left_out:
+            # The first line may have lost its beginning, by which a secret is recognised.
+            text = text.partition("\n")[2]
         if path.suffix == ".env":
             return redaction.variables(text)
         return redaction.document(text, self._hidden) if path.suffix == ".json" else self._clean(text)
@@ -155,7 +159,9 @@ def _unpack(candidates: Iterable[Path]) -> str:
     for path in candidates:
         try:
             with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as stream:
-                return stream.read(REPORT_LARGEST).decode(errors="replace")
+                text = stream.read(REPORT_LARGEST).decode(errors="replace")
+                # The last line may have lost the end of a secret.
+                return text if stream.read(1) == b"" else text.rpartition("\n")[0]
         except (OSError, EOFError, zlib.error):
             continue
     return ""

@@ -129,6 +129,31 @@ def test_a_directory_that_a_file_replaced_is_back_after_a_restore_that_fails(
     assert (release / "inside").read_text() == "x"
 
 
+def test_a_pipe_in_place_of_a_file_is_kept_and_back_after_a_restore_that_fails(
+    saved: Path, live: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pipe, aside = live / "etc/inference/a.json", tmp_path / "aside"
+    pipe.unlink()
+    os.mkfifo(pipe)
+    os.unlink(live / "var/lib/inference/releases/main/active")
+    copy = trees.copy
+
+    def full(source: Path, destination: Path, one: trees.Entry, owner: tuple[int, int] | None = None) -> None:
+        if source.name == "active":
+            raise OSError(28, "No space left on device")
+        copy(source, destination, one, owner)
+
+    plan = restore.plan(saved, live, PATTERNS)
+    assert "(socket, pipe or device)\n" in [one["before"] for one in plan.diff()]
+    with monkeypatch.context() as broken:
+        broken.setattr(trees, "copy", full)
+        with pytest.raises(restore.RestoreError, match="The changes before this error were undone"):
+            restore.lay_over(plan, aside)
+    assert pipe.is_fifo()
+    restore.lay_over(restore.plan(saved, live, PATTERNS), aside)
+    assert pipe.read_text() == "a" and (aside / "etc/inference/a.json").is_fifo()
+
+
 def test_a_restore_that_cannot_be_undone_names_the_reason(
     saved: Path, live: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -87,10 +87,12 @@ def test_files_are_masked_by_their_suffix(reader: Reader, tmp_path: Path) -> Non
     assert (part.status, part.reason) == (ABSENT, f"there is no {tmp_path}/gone")
 
 
-def test_the_end_of_a_long_file_is_kept(reader: Reader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(read, "LARGEST", 4)
-    write(tmp_path / "x.log", "begin end")
-    assert collect(reader.file("x.log", tmp_path / "x.log"))[1] == " end\n"
+def test_the_last_full_lines_of_a_long_file_are_kept(
+    reader: Reader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(read, "LARGEST", 16)
+    write(tmp_path / "x.log", "begin\npassword=abcdefgh\nend")
+    assert collect(reader.file("x.log", tmp_path / "x.log"))[1] == "end\n"
 
 
 def test_a_value_is_a_json_document_without_secrets(reader: Reader) -> None:
