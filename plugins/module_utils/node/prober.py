@@ -18,7 +18,7 @@ from ..engine import environment, task
 from ..engine.listeners import PROC
 from ..engine.probe import health, wait
 from ..engine.probe.health import Finding, History
-from ..engine.probe.liveness import LIMIT, Observation, Seen, observe
+from ..engine.probe.observation import LIMIT, Observation, Seen, observe
 from ..engine.probe.port_owner import PortOwner
 from ..engine.probe.probe import Target
 from ..engine.probe.probe import target as engine_target

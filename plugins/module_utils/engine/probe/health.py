@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from . import metrics
-from .liveness import Observation, Seen
+from .observation import Observation, Seen
 from .wait import judge
 
 HEALTHY = "healthy"

@@ -19,7 +19,7 @@ from ...core.journal import Journal
 from ...core.paths import Paths
 from ...core.systemd import Notifier
 from ...engine.probe import health
-from ...engine.probe.liveness import LIMIT
+from ...engine.probe.observation import LIMIT
 from ...engine.state import probe_state
 from ...engine.state.drains import format_time
 from ..agent import INTERVAL, Agent

@@ -22,7 +22,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.core import fi
 from ansible_collections.baremetal.inference.plugins.module_utils.core.docker_api import Docker
 from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
 from ansible_collections.baremetal.inference.plugins.module_utils.core.systemd import Notifier
-from ansible_collections.baremetal.inference.plugins.module_utils.engine.probe import health, liveness
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.probe import health, observation
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import (
     drains,
     gateway_answers,
@@ -147,8 +147,8 @@ class Bench:
 
 @pytest.fixture
 def bench(tmp_path: Path, port: int, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
-    monkeypatch.setattr(liveness, "SCRAPE_AFTER", 0.05)
-    monkeypatch.setattr(liveness, "SCRAPE_LIMIT", 1.0)
+    monkeypatch.setattr(observation, "SCRAPE_AFTER", 0.05)
+    monkeypatch.setattr(observation, "SCRAPE_LIMIT", 1.0)
     monkeypatch.setattr(agent, "TICK", 0.05)
     monkeypatch.setattr(agent, "LISTEN_INTERVAL", 0.05)
     bench = Bench(tmp_path, port)

@@ -15,7 +15,7 @@ import pytest
 from ansible_collections.baremetal.inference.plugins.module_utils.core import files, systemd
 from ansible_collections.baremetal.inference.plugins.module_utils.core.docker_api import Docker
 from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
-from ansible_collections.baremetal.inference.plugins.module_utils.engine.probe import health, liveness
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.probe import health, observation
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import releases
 from ansible_collections.baremetal.inference.plugins.module_utils.node import prober
 from ansible_collections.baremetal.inference.plugins.module_utils.node.prober import Prober
@@ -47,8 +47,8 @@ class Unit:
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(liveness, "SCRAPE_AFTER", 0.05)
-    monkeypatch.setattr(liveness, "SCRAPE_LIMIT", 1.0)
+    monkeypatch.setattr(observation, "SCRAPE_AFTER", 0.05)
+    monkeypatch.setattr(observation, "SCRAPE_LIMIT", 1.0)
 
 
 @pytest.fixture

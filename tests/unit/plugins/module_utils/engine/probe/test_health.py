@@ -11,8 +11,8 @@ from ansible_collections.baremetal.inference.plugins.module_utils.engine.probe.h
     History,
     of_unit,
 )
-from ansible_collections.baremetal.inference.plugins.module_utils.engine.probe.liveness import Observation, Seen
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.probe.metrics import Sample
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.probe.observation import Observation, Seen
 
 TOKEN = Observation(Seen.TOKEN, "answered", latency_ms=12)
 

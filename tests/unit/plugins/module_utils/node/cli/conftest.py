@@ -13,7 +13,7 @@ import pytest
 
 from ansible_collections.baremetal.inference.plugins.module_utils.core import files, journal, systemd
 from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
-from ansible_collections.baremetal.inference.plugins.module_utils.engine.probe import liveness
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.probe import observation
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import releases
 from ansible_collections.baremetal.inference.plugins.module_utils.node.cli import entry
 
@@ -49,8 +49,8 @@ def paths(tmp_path: Path, engines: dict[str, Engine], unit: Unit, monkeypatch: p
         releases.activate(paths, name, 1)
         releases.commit(paths, name, 1)
     monkeypatch.setattr(systemd, "show", lambda names, properties: {name: dict(unit.properties) for name in names})
-    monkeypatch.setattr(liveness, "SCRAPE_AFTER", 0.05)
-    monkeypatch.setattr(liveness, "SCRAPE_LIMIT", 1.0)
+    monkeypatch.setattr(observation, "SCRAPE_AFTER", 0.05)
+    monkeypatch.setattr(observation, "SCRAPE_LIMIT", 1.0)
     # Not the journal of the machine that runs the tests.
     monkeypatch.setattr(journal, "SOCKET", tmp_path / "journal")
     monkeypatch.setenv("SUDO_USER", "alice")

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from ansible_collections.baremetal.inference.plugins.module_utils.engine.probe import http, liveness, metrics
-from ansible_collections.baremetal.inference.plugins.module_utils.engine.probe.liveness import Observation, Seen
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.probe import http, metrics, observation
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.probe.observation import Observation, Seen
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.probe.probe import Target
 
 from ...http_engine import Engine
@@ -22,8 +22,8 @@ LIMIT = 1.2
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(liveness, "SCRAPE_AFTER", 0.1)
-    monkeypatch.setattr(liveness, "SCRAPE_LIMIT", 1.0)
+    monkeypatch.setattr(observation, "SCRAPE_AFTER", 0.1)
+    monkeypatch.setattr(observation, "SCRAPE_LIMIT", 1.0)
 
 
 @pytest.fixture
@@ -35,16 +35,16 @@ def engine() -> Iterator[Engine]:
 
 def look(engine: Engine, key: str = "") -> Observation:
     target = Target("127.0.0.1", engine.port, ["main", "tiny-a"], key)
-    return asyncio.run(liveness.observe(target, LIMIT))
+    return asyncio.run(observation.observe(target, LIMIT))
 
 
 def test_a_healthy_engine_is_asked_for_one_unique_token_and_nothing_else(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # The probe must not read the counters, even on a slow machine.
-    monkeypatch.setattr(liveness, "SCRAPE_AFTER", liveness.LIMIT)
+    monkeypatch.setattr(observation, "SCRAPE_AFTER", observation.LIMIT)
     target = Target("127.0.0.1", engine.port, ["main", "tiny-a"])
-    found = [asyncio.run(liveness.observe(target)) for _number in range(2)]
+    found = [asyncio.run(observation.observe(target)) for _number in range(2)]
     assert [item.seen for item in found] == [Seen.TOKEN] * 2
     assert all(item.latency_ms is not None for item in found)
     prompts = [request["prompt"] for request in engine.completions]
@@ -82,7 +82,7 @@ def test_an_api_server_that_answers_nothing_is_silent(engine: Engine) -> None:
     found = look(engine)
     assert (found.seen, found.silent, found.samples) == (Seen.NOTHING, True, ())
     # The probe waits for one scrape, not for two.
-    assert time.monotonic() - began < LIMIT + 1.5 * liveness.SCRAPE_LIMIT
+    assert time.monotonic() - began < LIMIT + 1.5 * observation.SCRAPE_LIMIT
 
 
 @pytest.mark.parametrize("text", ["", "no metrics at all", "\x00\xff"])
@@ -162,8 +162,8 @@ def test_a_server_that_sends_byte_by_byte_is_cut_off_at_the_limit(engine: Engine
 
         async with await asyncio.start_server(talk, "127.0.0.1", 0) as server:
             port = server.sockets[0].getsockname()[1]
-            return await liveness.observe(Target("127.0.0.1", port, ["main"]), LIMIT)
+            return await observation.observe(Target("127.0.0.1", port, ["main"]), LIMIT)
 
     began = time.monotonic()
     assert asyncio.run(drip()).seen is Seen.NOTHING
-    assert time.monotonic() - began < LIMIT + 1.5 * liveness.SCRAPE_LIMIT
+    assert time.monotonic() - began < LIMIT + 1.5 * observation.SCRAPE_LIMIT
