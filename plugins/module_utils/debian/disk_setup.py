@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Container, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -327,10 +327,13 @@ class Pass:
                 self.host.write_fstab(text)
             self.host.do(*words)
         except dk.DiskError as error:
-            if text != old:
-                with suppress(dk.DiskError):
+            kept = "/etc/fstab is as before"
+            try:
+                if text != old:
                     self.host.write_fstab(old)
-            raise dk.DiskError(f"{error}. /etc/fstab is as before. Find the fault with: journalctl --dmesg") from error
+            except (dk.DiskError, OSError) as reason:
+                kept = f"Restoring the old /etc/fstab failed, too: {reason}"
+            raise dk.DiskError(f"{error}. {kept}. Find the fault with: journalctl --dmesg") from error
 
     # --- directories
 

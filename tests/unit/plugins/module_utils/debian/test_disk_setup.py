@@ -84,6 +84,21 @@ def test_a_mount_that_fails_leaves_the_old_fstab(node: Node) -> None:
     assert node.done.index("systemctl daemon-reload") < node.done.index(node.writes()[-1])
 
 
+def test_a_failed_restore_of_fstab_is_reported(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    node.failing = "mount"
+    write, texts = node.write_fstab, []
+
+    def once(text: str) -> None:
+        texts.append(text)
+        if len(texts) > 1:
+            raise OSError(28, "No space left on device")
+        write(text)
+
+    monkeypatch.setattr(node, "write_fstab", once)
+    with pytest.raises(DiskError, match=r"Restoring the old /etc/fstab failed, too: .*No space left"):
+        node.run(disks_=[node.store()])
+
+
 def test_a_mount_that_would_hide_files_is_refused(node: Node) -> None:
     (node.root / "models").mkdir()
     (node.root / "models/weights").touch()
